@@ -1,6 +1,6 @@
-// A wolf hunts a sheep on a grid, and both learn at the same time, each a policy of its own: the wolf by PPO, the sheep by A2C.
+// A wolf hunts a sheep on a grid, and both learn at the same time: each has a policy, networks and settings of its own.
 //   npx effect run examples/separate-policies.ts --seed 1
-import { A2c, MultiEnv, Ppo, Separate, Space, Train } from "effect-rl"
+import { MultiEnv, Ppo, Separate, Space, Train } from "effect-rl"
 
 const size = 6
 const moves = [
@@ -33,8 +33,8 @@ export const hunt = MultiEnv.parallel({
     return [me[0] / size, me[1] / size, (other[0] - me[0]) / size, (other[1] - me[1]) / size]
   },
   step: ([wolf, sheep], [chase, flight], random) => {
-    // The sheep stumbles in every third step or so.
-    const next = [moved(wolf, chase), random.uniform() < 0.3 ? sheep : moved(sheep, flight)]
+    // The sheep stumbles in every fifth step or so.
+    const next = [moved(wolf, chase), random.uniform() < 0.2 ? sheep : moved(sheep, flight)]
     const isCaught = next[0].every((number, axis) => number === next[1][axis])
     return { state: next, rewards: isCaught ? [1, -1] : [-0.02, 0.02], terminated: isCaught }
   },
@@ -45,7 +45,7 @@ export default Train.run({
   numEnvs: 32,
   algorithm: Separate.make({
     wolf: Ppo.make({ nsteps: 64, minibatches: 4, learningRate: 1e-3 }),
-    sheep: A2c.make({ nsteps: 64 }),
+    sheep: Ppo.make({ nsteps: 64, minibatches: 4, learningRate: 1e-3, entropyCoefficient: 0.03 }),
   }),
   totalSteps: 400_000,
   validation: { everySteps: 100_000, episodes: 64, sampled: true },

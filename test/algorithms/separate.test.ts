@@ -194,6 +194,27 @@ describe("Policy.load", () => {
       // As an opponent, it plays its agent.
       const against = MultiEnv.against(hunt, { sheep }, { as: "wolf" })
       yield* keep({ env: against, numEnvs: 2, algorithm: Ppo.make(ppo), totalSteps: 32 })
+      // A training can begin with the weights of one of them.
+      const weightsAt = (run: string, at: number) => {
+        const name = `step_${String(at).padStart(15, "0")}`
+        return safetensors.decode(readFileSync(join(run, "checkpoints", name, "weights.safetensors")))
+      }
+      const start = { from: runDir, weights: ["wolf"] }
+      const later = RunStore.layerFileSystem({ resultsDir: folder, time: new Date(1e6), commit: "no-hash" })
+      const begun = yield* Train.run({
+        ...short,
+        seed: 2,
+        normalize: { observations: true },
+        start,
+        checkpoint: { onStart: true, strategy: { _tag: "LastN", keep: 0 } },
+      }).pipe(Effect.provide(later))
+      const [before, after] = [weightsAt(runDir, 512), weightsAt(begun.runDir, 0)]
+      assert.isAbove(Object.keys(before).length, 4)
+      for (const [key, { data }] of Object.entries(before)) {
+        // Biases begin with zeros in each run.
+        if (key.startsWith("wolf.")) assert.deepStrictEqual(after[key].data, data)
+        else if (after[key].data.some((number) => number !== 0)) assert.notDeepEqual(after[key].data, data)
+      }
       const { message } = yield* Effect.flip(Policy.load(runDir))
       assert.include(message, "it has separate policies: set the option policy to wolf or sheep")
       const unknown = yield* Effect.flip(Policy.load(runDir, { policy: "fox" }))

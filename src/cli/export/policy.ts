@@ -67,8 +67,16 @@ export const policyFile = Effect.fnUntraced(function* (wanted: Wanted, format: P
   if (name !== undefined) {
     const { tree } = yield* savedAt(wanted.run, yield* foldersOnDisk)
     const checkpoint = yield* checkpointOf(wanted.run, wanted.step)
-    const { files } = yield* Checkpoint.loadFiles(tree, checkpoint, (file) => file === name)
-    return files[name] ?? (yield* usageError(`--to ${format}: ${wanted.run} has no policy that can be exported`))
+    const separate: Array<string> = []
+    const { files } = yield* Checkpoint.loadFiles(tree, checkpoint, (file) => {
+      if (Layout.separatePolicyOf(file) !== undefined) separate.push(file)
+      return file === name
+    })
+    const problem =
+      separate.length === 0
+        ? `${wanted.run} has no policy that can be exported`
+        : `${wanted.run} has separate policies; copy one of ${separate.join(", ")} from its checkpoint`
+    return files[name] ?? (yield* usageError(`--to ${format}: ${problem}`))
   }
   // The shortest validation that writes the policy.
   const shortest = {

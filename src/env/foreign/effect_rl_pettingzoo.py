@@ -78,7 +78,7 @@ def shared(use, space_of):  # The space of all agents; they share a policy.
     for agent in agents[1:]:
         if space_of(agent) != space_of(agents[0]):
             found = f"{agents[0]} has {space_of(agents[0])}, {agent} has {space_of(agent)}"
-            raise ValueError(f"its agents share one policy, but their {use} differ: {found}; wrappers such as supersuit.pad_observations_v0 and supersuit.pad_action_space_v0 make them equal")
+            raise ValueError(f"its agents must have the same {use}, but they differ: {found}; wrappers such as supersuit.pad_observations_v0 and supersuit.pad_action_space_v0 make them equal")
     return space_of(agents[0])
 
 def make_games(name, options, count):

@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import * as Separate from "../../../src/algorithms/agents/Separate.ts"
+import * as A2c from "../../../src/algorithms/rollouts/A2c.ts"
 import * as Ppo from "../../../src/algorithms/rollouts/Ppo.ts"
 import * as Wasm from "../../../src/backend/wasm.ts"
 import * as Batch from "../../../src/env/Batch.ts"
@@ -207,6 +209,23 @@ describe("games of PettingZoo", () => {
     }),
   )
 
+  it.effect.skipIf(!has("pettingzoo", "pygame"))("train separate policies, and resume them bit for bit", () =>
+    Effect.gen(function* () {
+      const settings = {
+        env: made("classic/tictactoe_v3", { processes: 2 }),
+        numEnvs: 6,
+        algorithm: Separate.make({
+          player_1: Ppo.make({ nsteps: 32, epochs: 1, minibatches: 3 }),
+          player_2: A2c.make({ nsteps: 32 }),
+        }),
+        totalSteps: 768,
+        validation: { everySteps: 384, episodes: 4 },
+      }
+      const { whole, resumed } = yield* resumable(settings, 300)
+      assert.strictEqual(resumed.digest, whole.digest)
+    }),
+  )
+
   it.effect.skipIf(!has("pettingzoo", "pygame"))("restart whole games, and are drawn", () =>
     Effect.gen(function* () {
       const env = made("classic/tictactoe_v3", { options: { screenHeight: 60 } })
@@ -309,7 +328,7 @@ describe("games of PettingZoo", () => {
       Effect.sync(() =>
         assert.throws(
           () => made("uneven_v0"),
-          /its agents share one policy, but their observations differ: short has Box.*, long has Box.*; wrappers such as/,
+          /its agents must have the same observations, but they differ: short has Box.*, long has Box.*; wrappers such as/,
         ),
       ),
     ),

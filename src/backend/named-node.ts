@@ -2,13 +2,11 @@
 import { Effect, Layer, Scope } from "effect"
 import { auto } from "./auto.ts"
 import { Backend, type BackendUnavailable } from "./Backend.ts"
+import type { BackendName } from "./names.ts"
 import type { Options as SessionOptions } from "./onnx-node.ts"
 import * as reference from "./reference.ts"
 import * as wasm from "./wasm.ts"
 import { wideModules } from "./wide-node.ts"
-
-export const backendNames = ["auto", "cpu", "cuda", "webgpu", "wasm", "reference"] as const
-export type BackendName = (typeof backendNames)[number]
 
 /** Makes a backend that computes on a device by ONNX Runtime, which is loaded only when this Effect runs. */
 const session = (

@@ -4,7 +4,7 @@ import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import { type BackendName, backendNames } from "../node.ts"
+import { type BackendName, backendNames } from "../backend/names.ts"
 import { derivedName } from "../run/identifier.ts"
 import { usageError } from "./output/output.ts"
 
@@ -13,8 +13,8 @@ export type Input<Flags extends Command.Command.Config> = Command.Command.Config
 
 interface Help {
   readonly description: string
-  /** The description in the list of subcommands. */
-  readonly short: string
+  /** The description in the list of subcommands below `effect runs`; command.ts has those of the others. */
+  readonly short?: string
   /** The description of each example, by its command line. */
   readonly examples: Readonly<Record<string, string>>
 }
@@ -28,7 +28,7 @@ export const subcommand = <Name extends string, const Flags extends Command.Comm
 ) =>
   Command.make(name, flags, handler).pipe(
     Command.withDescription(description),
-    Command.withShortDescription(short),
+    Command.withShortDescription(short ?? description),
     Command.withExamples(Object.entries(examples).map(([command, description]) => ({ command, description }))),
   )
 

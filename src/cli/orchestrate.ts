@@ -19,7 +19,6 @@ export const orchestrate = subcommand(
       "Play the tasks of a trainer's runs with answers of an inference server, and hand the samples to the trainer, whose " +
       "config has orchestrators: outside. It can be stopped by Ctrl-C and started again at any moment, and waits for a " +
       "server that is down. It ends when all runs have ended, with code 1 if it had to evict one of them.",
-    short: "Play the tasks of a trainer's runs",
     examples: {
       "effect orchestrate results/…/0001": "Play all runs of a trainer, with effect serve on this machine",
       "effect orchestrate results/…/0001 --server http://gpu:8000": "Use a server on another machine",

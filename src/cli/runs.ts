@@ -143,7 +143,6 @@ export const runs = Flags.subcommand(
   {
     description:
       "List runs, the newest first, with the settings that vary between them, their steps and their last validation.",
-    short: "List, show and compare runs",
     examples: {
       "effect runs": "List all runs in ./results",
       "effect runs --where algorithm=ppo --where 'algorithm.learning_rate<1e-3' --sort validation:desc":

@@ -16,7 +16,6 @@ export const ui = subcommand(
   {
     description:
       "Serve a web page that shows runs: a table, learning curves, episodes and files. It updates itself while runs are running.",
-    short: "Look at runs in a web page",
     examples: {
       "effect ui": "Serve the runs in ./results",
       "effect ui /data/results --host 0.0.0.0": "Let other machines connect; prints an address with a token",

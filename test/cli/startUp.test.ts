@@ -22,6 +22,14 @@ const loadedBy = (folder: string, ...args: ReadonlyArray<string>): ReadonlyArray
   return readFileSync(list, "utf8").split("\n")
 }
 
+/** The paths of those modules that are not in packages, from the root of the checkout. */
+const ofOurs = (loaded: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const checkout = `${pathToFileURL(root).href.replace(/\/$/, "")}/`
+  return loaded
+    .filter((url) => url.startsWith(checkout) && !url.includes("/node_modules/"))
+    .map((url) => url.slice(checkout.length))
+}
+
 describe("what only says something about itself", () => {
   it("effect --version loads nothing but package.json", () =>
     withFolder(async (folder) => {
@@ -31,6 +39,32 @@ describe("what only says something about itself", () => {
         "package.json",
       ])
     }))
+
+  it("effect --help loads the list of subcommands, and none of their modules", () =>
+    withFolder(async (folder) => {
+      const loaded = ofOurs(loadedBy(folder, "--help"))
+      assert.include(loaded, "src/cli/command.ts")
+      assert.notInclude(loaded, "src/cli/flags.ts")
+      assert.isBelow(loaded.length, 30)
+    }))
+
+  it.each([
+    ["runs", "--results-dir", "bin"],
+    ["runs", "--help"],
+    ["init", "--help"],
+    ["ui", "--help"],
+  ])("effect %s … loads neither graphs, backends and envs nor the Layers of Node", (...args) =>
+    withFolder(async (folder) => {
+      const loaded = ofOurs(loadedBy(folder, ...args))
+      const heavy =
+        /^src\/(node\.ts|(graph|backend(?!\/names\.ts$)|env(?!\/internal\/stepsTaken\.ts$)|model|learner|algorithms|train)\/)/
+      assert.deepStrictEqual(
+        loaded.filter((path) => heavy.test(path)),
+        [],
+      )
+      assert.isBelow(loaded.length, 80)
+    }),
+  )
 
   it.each([
     ["run", "--help"],

@@ -1,6 +1,7 @@
 import { Context, Deferred, Effect, Layer, type Scope } from "effect"
 import { Backend } from "../../src/backend/Backend.ts"
-import { backend, backendNames } from "../../src/backend/named-node.ts"
+import { backend } from "../../src/backend/named-node.ts"
+import { backendNames } from "../../src/backend/names.ts"
 import { type Channel, type Inbox, kinds, makeInbox, type Message } from "../../src/ranks/Channel.ts"
 import { joined } from "../../src/config/bytes.ts"
 import { makeHub } from "../../src/ranks/hub.ts"

@@ -22,7 +22,6 @@ export const evaluate = subcommand(
       "on its tasks (with scores, confidence intervals and comparisons), or compare two finished evaluations. The run of a " +
       "language model's trainer is evaluated as such a file is. Ctrl-C keeps the finished episodes and prints the command " +
       "that resumes the evaluation.",
-    short: "Evaluate a run, or agents on tasks",
     examples: {
       "effect eval latest": "Play as many episodes as the run's own validations",
       "effect eval ppo/0001 --episodes 1000 --json": "Play 1,000 episodes for a more certain mean",

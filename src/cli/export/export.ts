@@ -71,7 +71,6 @@ export const exporting = subcommand(
     description:
       "Write a run's policy, its language model or episodes, or the learning curve of one or several runs, to a file or " +
       "folder; or the whole run for MLflow or Weights & Biases.",
-    short: "Write a policy, a language model, a learning curve or episodes",
     examples: {
       "effect export latest --to onnx --out policy.onnx": "The policy for any ONNX Runtime",
       "effect export ppo/0001 --to h": "The policy as one C++ header without dependencies",

@@ -13,7 +13,6 @@ export const init = subcommand(
   "init",
   {
     description: "Write a commented file to start from. It runs as it is, without an API key.",
-    short: "Write a file to start from",
     examples: {
       "effect init": "Write experiment.yaml: an agent that learns from feedback",
       "effect init quiz.yaml --kind questions": "Write an experiment with your own questions",

@@ -42,7 +42,6 @@ export const push = subcommand(
     description:
       "Publish a run's policy as a model repository: the policy, its weights and config, and a card with results, the " +
       "learning curve, an episode as a moving picture, and code that uses it.",
-    short: "Publish a policy with a model card, to a folder or a hub",
     examples: {
       "effect push latest --to ppo-cartpole": "The repository as a folder",
       "effect push ppo/0001 --repo ada/ppo-CartPole-v1": "To the Hugging Face hub, or the server in HF_ENDPOINT",

@@ -66,7 +66,6 @@ export const replay = subcommand(
     description:
       "Train a run again from its config and seed, and check that every score and the digest come out the same. " +
       "A trainer's runs are trained again in a temporary folder, all of them or the one that is named.",
-    short: "Train a run again and check that the result is the same",
     examples: {
       "effect replay latest": "Check the newest run",
       "effect replay ppo/0001 --episode 7": "Check one episode",

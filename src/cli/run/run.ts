@@ -18,7 +18,6 @@ export const run = subcommand(
       "Run the training that a file describes, and save everything about it in a folder. Ctrl-C saves a checkpoint and " +
       "prints the command that resumes the run. kill -USR1 writes an evaluation, the policy and episodes of the current " +
       "step to steps/, and the run continues.",
-    short: "Train: run a training and save it in a folder",
     examples: {
       "effect run examples/cartpole.ts --seed 1": "Train with seed 1 and show the progress",
       "effect run examples/cartpole.ts --set algorithm.learning_rate=1e-3 --total-steps 50000": "Change settings",

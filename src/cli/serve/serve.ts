@@ -81,7 +81,6 @@ export const serve = subcommand(
     description:
       "Serve a language model over HTTP by OpenAI's protocol: chat and text completions, whole or streamed, tools, " +
       "log-probabilities, token ids and adapters. Ctrl-C finishes the answers that have begun; a second one ends at once.",
-    short: "Serve a language model by OpenAI's protocol",
     examples: {
       "effect serve models/SmolLM2-135M-Instruct": "Serve a model of Hugging Face at http://127.0.0.1:8000/v1",
       "effect serve models/base --adapter poet=adapters/poet":

@@ -42,7 +42,6 @@ export const tune = subcommand(
       "Search for better settings of a training: run trials with settings that earlier results suggest (TPE) or that are " +
       "drawn at random, stop those that fall behind, and report the best. All trials are ordinary runs in one folder, the " +
       "study. Ctrl-C saves it and prints the command that resumes it, with the same result.",
-    short: "Search for better settings by many trials",
     examples: {
       "effect tune examples/ppo-acrobot.ts --space space.yaml --trials 60":
         "Run 60 trials with the settings in space.yaml",

@@ -5,7 +5,7 @@
  */
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
-import { stepsTaken } from "../../env/internal/episodes.ts"
+import { stepsTaken } from "../../env/internal/stepsTaken.ts"
 import { type Measures, stallMeter } from "./stall.ts"
 import { PartOfSweep } from "../sweep/part.ts"
 import { placeIn, strayError, type UserCodeError } from "./userCode.ts"

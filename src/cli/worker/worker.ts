@@ -20,7 +20,6 @@ export const worker = subcommand(
       "hands unfinished jobs to the other workers. All machines need the same version of this package, the same files " +
       "at the same paths, and, for sweeps, multi-run trainers and large policies, the same results folder. Anyone who can use the database can run programs " +
       "on this machine.",
-    short: "Add this machine to a cluster",
     examples: {
       "effect worker --join postgres://rl:secret@db/rl": "Do jobs, one per core at a time",
       "effect worker --join postgres://rl:secret@db/rl --slots 64": "Do more at a time, if they only wait for models",

@@ -14,9 +14,10 @@ import type { AsyncBatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
 import { maskSizeOf, optionsOf, sizeOf } from "../Space.ts"
-import { arraysFor, type Columns, copyFrom, errorAt, noLimit, originOf, stepsTaken, wrongLength } from "./episodes.ts"
+import { arraysFor, type Columns, copyFrom, errorAt, noLimit, originOf, wrongLength } from "./episodes.ts"
 import { ofWholeGames, rowsOfGame } from "./games.ts"
 import { forbiddenProblemIn, givenMaskWriter } from "./rows.ts"
+import { stepsTaken } from "./stepsTaken.ts"
 
 /** The commands of an exchange, one for each env. Foreign envs get these numbers in their messages. */
 export const command = {

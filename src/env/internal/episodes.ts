@@ -11,6 +11,7 @@ import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
 import { optionsOf, sizeOf } from "../Space.ts"
 import { forbiddenProblemIn } from "./rows.ts"
+import { stepsTaken } from "./stepsTaken.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 /** The arrays that a kernel writes, and the progress of each env. */
@@ -38,9 +39,6 @@ export interface Kernel {
   /** Returns the state of one env, for rendering. */
   readonly stateAt: (index: number) => unknown
 }
-
-/** The number of batch steps in this thread so far. While it grows, the command line does not report a hanging env. */
-export const stepsTaken = new Float64Array(1)
 
 /** Stands for no time limit: the largest number that `elapsed`, an Int32Array, can count to. */
 export const noLimit = 0x7fffffff

@@ -6,8 +6,11 @@ import * as Daac from "../../src/algorithms/rollouts/Daac.ts"
 import * as Randal from "../../src/algorithms/rollouts/Randal.ts"
 import * as Rnd from "../../src/algorithms/rollouts/Rnd.ts"
 import * as Unreal from "../../src/algorithms/rollouts/Unreal.ts"
+import * as Vin from "../../src/algorithms/rollouts/Vin.ts"
+import * as GridWorld from "../../src/env/grid/GridWorld.ts"
 import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
 import * as Bc from "../../src/algorithms/demonstrations/Bc.ts"
+import * as Gail from "../../src/algorithms/demonstrations/Gail.ts"
 import * as Ddqn from "../../src/algorithms/rollouts/Ddqn.ts"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
 import * as Sac from "../../src/algorithms/replay/Sac.ts"
@@ -175,6 +178,39 @@ describe("parts of an algorithm that a user replaces", () => {
         two.message,
         "algorithm.network: expected one network, found one for an actor and one for a critic",
       )
+    }),
+  )
+
+  it.effect("are losses of all algorithms that extend A2C and PPO, too", () =>
+    Effect.gen(function* () {
+      const maze = { env: KeyDoor.make({ size: 6, maxSteps: 40 }), numEnvs: 2, totalSteps: 128 }
+      const rooms = { ...maze, env: GridWorld.make({ size: 6 }) }
+      const memory = { hidden: [8], replaySize: 40, replaySteps: 8, cell: 2 }
+      type Own = { readonly loss?: Learner.OwnLoss }
+      const cases: ReadonlyArray<
+        readonly [string, typeof short | typeof maze | typeof rooms, (own: Own) => Algorithm]
+      > = [
+        ["curiosity", short, (own) => Curiosity.make({ hidden: [8], ...own })],
+        ["gail", short, (own) => Gail.make(shown, { hidden: [8], ...small, ...own })],
+        ["rnd", short, (own) => Rnd.make({ hidden: [8], ...small, initObsSteps: 4, ...own })],
+        ["vin", rooms, (own) => Vin.make({ ...small, planning: { iterations: 2, filters: 2 }, ...own })],
+        ["unreal", maze, (own) => Unreal.make({ nsteps: 8, ...memory, ...own })],
+        ["randal", maze, (own) => Randal.make({ ...small, initObsSteps: 4, ...memory, ...own })],
+      ]
+      const steady: Learner.OwnLoss = (_, out) => Graph.add(out.loss, Graph.mean(Graph.square(out.value)))
+      for (const [name, input, make] of cases) {
+        const digestOf = (own: Own) =>
+          Effect.map(keep({ ...input, algorithm: make(own) }), ({ result }) => result.digest)
+        const expected = yield* digestOf({})
+        assert.strictEqual(yield* digestOf({ loss: (_, out) => out.loss }), expected, name)
+        assert.notStrictEqual(yield* digestOf({ loss: steady }), expected, name)
+      }
+      // The data of the loss come to those of the algorithm.
+      for (const [name, input, make] of cases.slice(0, 3)) {
+        const { whole, resumed } = yield* resumable({ ...input, algorithm: make({ loss: cloning }) }, 64)
+        assert.strictEqual(resumed.digest, whole.digest, name)
+        assert.notStrictEqual(whole.digest, yield* digestOf(make({})), name)
+      }
     }),
   )
 

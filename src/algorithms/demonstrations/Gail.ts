@@ -102,7 +102,10 @@ const learnFrom = (demonstrations: Demonstrations.Demonstrations) =>
     const network = yield* Learner.build(() => policyOf(settings, task))
     const { parameters, judge } = yield* Learner.build(() => discriminator(config, task, demonstrations))
     const returns = Learner.generalisedAdvantages(config)
-    const plain = Learner.experience({ name: "gail", task, actor: network, steps, noiseRepeat, returns })
+    const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
+    const plain = own.experience(
+      Learner.experience({ name: "gail", task, actor: network, steps, noiseRepeat, returns }),
+    )
     const remembering = Learner.withMemory(plain, sequence)
     const rollout = Learner.withBonus(Learner.withDemonstrations(remembering, demonstrations), {
       parameters,
@@ -113,9 +116,9 @@ const learnFrom = (demonstrations: Demonstrations.Demonstrations) =>
     })
     const learner = yield* Learner.rolloutLearner(rollout, {
       learningRate: Learner.learningRateOf(config),
-      phases: [discriminatorPhase(config, judge), policyPhase(config, network)],
+      phases: [discriminatorPhase(config, judge), policyPhase(config, network, own)],
     })
-    return { ...learner, imitates: true, data: Demonstrations.dataOf(demonstrations) }
+    return own.learner({ ...learner, imitates: true, data: Demonstrations.dataOf(demonstrations) })
   })
 
 /** Describes the phase in which the discriminator learns from the rollout, and from a demonstrated step for each of its rows. */
@@ -144,10 +147,16 @@ const discriminatorPhase = (config: GailConfig, judge: Judge): Learner.Phase<Col
 })
 
 /** Describes the phase in which PPO learns from the discriminator's rewards. */
-const policyPhase = (config: GailConfig, network: Model.ActorCritic): Learner.Phase<Columns> => ({
-  ...ppoPhase<Columns>(config, ({ batch, weights, recall }) =>
-    ppoLoss(config, batch, network.evaluate(weights, batch.observations, recall)),
-  ),
+const policyPhase = (
+  config: GailConfig,
+  network: Model.ActorCritic,
+  own: ReturnType<typeof Learner.applied>,
+): Learner.Phase<Columns> => ({
+  ...ppoPhase<Columns>(config, (minibatch) => {
+    const { batch, weights, recall } = minibatch
+    const outputs = network.evaluate(weights, batch.observations, recall)
+    return own.loss(minibatch, ppoLoss(config, batch, outputs), outputs)
+  }),
   learns: (name) => !name.startsWith(prefix),
 })
 

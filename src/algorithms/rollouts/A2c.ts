@@ -29,14 +29,14 @@ export interface A2cBaseOptions extends Learner.ActorCriticOptions {
   readonly rmspropDecay?: number
   /** The constant that keeps RMSProp from dividing by zero. @default 0.00001 */
   readonly rmspropEpsilon?: number
-}
-
-export interface A2cOptions extends A2cBaseOptions {
   /**
    * A loss of your own in place of A2C's: a function of a rollout and of the network's outputs, which have A2C's loss. Only
    * code can make one; null is A2C's. @default null
    */
   readonly loss?: Learner.OwnLoss | null
+}
+
+export interface A2cOptions extends A2cBaseOptions {
   /**
    * The number of slices that each rollout is divided into, so that as many processes can compute its gradient: see
    * `ranks`. The results depend on this number, in their last bits, but not on the number of processes. @default 1
@@ -51,12 +51,12 @@ export const a2cFields = {
   lambda: Fields.withDefault(Fields.fraction, 1),
   rmspropDecay: Fields.withDefault(Fields.fraction, 0.99),
   rmspropEpsilon: Fields.withDefault(Fields.positive, 1e-5),
+  loss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnLoss>()), null),
 }
 const BaseConfig = Schema.Struct(a2cFields)
 type BaseConfig = typeof BaseConfig.Type
 export const A2cConfig = Schema.Struct({
   ...a2cFields,
-  loss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnLoss>()), null),
   slices: Fields.withDefault(Fields.positiveInt, 1),
 })
 export type A2cConfig = typeof A2cConfig.Type

@@ -97,22 +97,27 @@ const setup = Effect.fnUntraced(function* (settings: CuriosityConfig, task: Algo
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const models = yield* Learner.build(() => curiosityModels(config, task))
   const returns = Learner.generalisedAdvantages(config)
-  const plain = Learner.experience({ name: "curiosity", task, actor: network, steps, noiseRepeat, returns })
+  const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
+  const plain = own.experience(
+    Learner.experience({ name: "curiosity", task, actor: network, steps, noiseRepeat, returns }),
+  )
   const bonus: Learner.Bonus<Learner.BaseColumns & Learner.BonusColumns> = {
     parameters: models.parameters,
     surprise: (rows) => models.evaluate(rows).error,
     reward: { kind: "added", coefficient: config.curiosityCoefficient },
   }
-  return yield* Learner.rolloutLearner(Learner.withBonus(Learner.withMemory(plain, sequence), bonus), {
+  const learner = yield* Learner.rolloutLearner(Learner.withBonus(Learner.withMemory(plain, sequence), bonus), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       a2cPhase(config, (minibatch) => {
         const { batch, weights, recall } = minibatch
-        const main = a2cLoss(config, batch, network.evaluate(weights, batch.observations, recall))
+        const outputs = network.evaluate(weights, batch.observations, recall)
+        const main = own.loss(minibatch, a2cLoss(config, batch, outputs), outputs)
         return Learner.addLosses(main, models.loss(minibatch))
       }),
     ],
   })
+  return own.learner(learner)
 })
 
 /**

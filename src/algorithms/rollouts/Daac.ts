@@ -38,8 +38,8 @@ export interface DaacOptions extends ClippingOptions, Learner.LearningOptions {
   readonly advantageCoefficient?: number
 }
 
-// Two settings of PPO are left out, because DAAC neither clips nor weights the error of its separate critic.
-const { clipValue: _clipValue, valueCoefficient: _valueCoefficient, ...fields } = ppoFields
+// Settings of PPO are left out: DAAC neither clips nor weights the error of its separate critic, which has a loss of its own.
+const { clipValue: _clipValue, valueCoefficient: _valueCoefficient, loss: _loss, ...fields } = ppoFields
 export const DaacConfig = Schema.Struct({
   ...fields,
   epochs: Fields.withDefault(Fields.positiveInt, 1),

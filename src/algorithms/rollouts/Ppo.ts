@@ -62,14 +62,14 @@ export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOp
 export interface ClippedValueOptions extends ClippingOptions, Learner.ActorCriticOptions {
   /** Clips how far the critic's value may move from its value in the rollout, to ± `clip`. @default true */
   readonly clipValue?: boolean
-}
-
-export interface PpoOptions extends ClippedValueOptions {
   /**
    * A loss of your own in place of PPO's: a function of a minibatch and of the network's outputs, which have PPO's loss. Only
    * code can make one; null is PPO's. @default null
    */
   readonly loss?: Learner.OwnLoss | null
+}
+
+export interface PpoOptions extends ClippedValueOptions {
   /**
    * Where rollouts are played: `envs` steps the envs in JavaScript; `graph` plays whole rollouts in one program of the
    * backend, so that no step passes through JavaScript. Only envs with a graph form can do that. @default "envs"
@@ -94,13 +94,13 @@ export const ppoFields = {
   normalizeAdvantages: Fields.withDefault(Schema.Boolean, true),
   targetKl: Fields.withDefault(Schema.NullOr(Fields.positive), null),
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-5),
+  loss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnLoss>()), null),
 }
 const ClippedConfig = Schema.Struct(ppoFields)
 /** The settings that the loss and the learner read, which VIN and RND have too. */
 type ClippedConfig = typeof ClippedConfig.Type
 export const PpoConfig = Schema.Struct({
   ...ppoFields,
-  loss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnLoss>()), null),
   rollouts: Fields.withDefault(Schema.Literals(["envs", "graph"]), "envs"),
   slices: Fields.withDefault(Fields.positiveInt, 1),
 })
@@ -111,8 +111,7 @@ export type PpoConfig = typeof PpoConfig.Type
 /** Makes the learner of PPO, or of VIN, which passes its own `name` and `planning`. */
 export const ppoLearner = Effect.fnUntraced(function* (
   name: string,
-  settings: ClippedConfig &
-    Partial<Pick<PpoConfig, "rollouts" | "slices" | "loss">> & { readonly planning?: Model.Planning },
+  settings: ClippedConfig & Partial<Pick<PpoConfig, "rollouts" | "slices">> & { readonly planning?: Model.Planning },
   task: Algorithm.Task,
 ) {
   const config = Learner.resolved(settings)
@@ -123,7 +122,7 @@ export const ppoLearner = Effect.fnUntraced(function* (
   }
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const returns = Learner.generalisedAdvantages(config)
-  const own = yield* Learner.build(() => Learner.applied(config.loss ?? null, network, task))
+  const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
   const rollout = own.experience(Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns }))
   const learningRate = Learner.learningRateOf(config)
   // Advantages are normalised, and the KL limit applies, over a whole minibatch: `slicesOf` says so if there are slices.

@@ -34,12 +34,13 @@ const setup = Effect.fnUntraced(function* (settings: RandalConfig, task: Algorit
   yield* checkTasks("randal", config, task)
   const { rollout, ...networks } = yield* Learner.build(() => rndRollout("randal", config, task))
   const tasks = yield* Learner.build(() => auxiliaryTasks(config, networks.network, task))
-  return yield* Learner.rolloutLearner(Learner.withAuxiliary(rollout, tasks), {
+  const learner = yield* Learner.rolloutLearner(Learner.withAuxiliary(rollout, tasks), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       ppoPhase(config, (minibatch) => Learner.addLosses(rndLoss(config, networks, minibatch), tasks.loss(minibatch))),
     ],
   })
+  return networks.own.learner(learner)
 })
 
 /**

@@ -122,27 +122,28 @@ const rndBonus = (config: RndConfig, task: Algorithm.Task) => {
 
 // --- Rollout and returns ---
 
-/** Makes the network, the bonus and the experience with both (`rollout`). `Learner.resolved` must make the config. */
+/** Makes the network, the bonus, the user's loss (`own`) and the experience with all of them. `Learner.resolved` must make the config. */
 export const rndRollout = (name: string, config: RndConfig, task: Algorithm.Task) => {
   const { nsteps: steps, noiseRepeat, sequence } = config
   const network = Model.actorCritic({ ...task, ...config, critics: ["bonusValues"] })
   const bonus = rndBonus(config, task)
   const returns = Learner.generalisedAdvantages(config)
-  const plain = Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns })
-  return { network, bonus, rollout: Learner.withBonus(Learner.withMemory(plain, sequence), bonus) }
+  const own = Learner.applied(config.loss, network, task)
+  const plain = own.experience(Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns }))
+  return { network, bonus, own, rollout: Learner.withBonus(Learner.withMemory(plain, sequence), bonus) }
 }
 
 // --- Update ---
 
-/** Computes PPO's loss + c_v ½ E[(V_bonus − target)²] + the mean error of the predictor on a share of the rows. */
+/** Computes PPO's loss, or the user's own, + c_v ½ E[(V_bonus − target)²] + the mean error of the predictor on a share of the rows. */
 export const rndLoss = (
   config: RndConfig,
-  { network, bonus }: Pick<ReturnType<typeof rndRollout>, "network" | "bonus">,
+  { network, bonus, own }: Pick<ReturnType<typeof rndRollout>, "network" | "bonus" | "own">,
   minibatch: Learner.Minibatch<RndColumns>,
 ): Learner.Loss => {
   const { batch, weights, recall } = minibatch
   const evaluation = network.evaluate(weights, batch.observations, recall)
-  const main = ppoLoss(config, batch, evaluation)
+  const main = own.loss(minibatch, ppoLoss(config, batch, evaluation), evaluation)
   const bonusError = Losses.valueLoss({ v_t: evaluation.critics.bonusValues, target_t: batch.bonusTargets })
   const bonusLoss = mul(bonusError, 0.5)
   const predictionLoss = Losses.maskedMean(bonus.surprise(minibatch), batch.predicted)
@@ -156,10 +157,11 @@ export const rndLoss = (
 const setup = Effect.fnUntraced(function* (settings: RndConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
   const { rollout, ...networks } = yield* Learner.build(() => rndRollout("rnd", config, task))
-  return yield* Learner.rolloutLearner(rollout, {
+  const learner = yield* Learner.rolloutLearner(rollout, {
     learningRate: Learner.learningRateOf(config),
     phases: [ppoPhase(config, (minibatch) => rndLoss(config, networks, minibatch))],
   })
+  return networks.own.learner(learner)
 })
 
 /**

@@ -42,17 +42,22 @@ const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Algorit
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const tasks = yield* Learner.build(() => auxiliaryTasks(config, network, task))
   const returns = Learner.generalisedAdvantages(config)
-  const plain = Learner.experience({ name: "unreal", task, actor: network, steps, noiseRepeat, returns })
-  return yield* Learner.rolloutLearner(Learner.withAuxiliary(Learner.withMemory(plain, sequence), tasks), {
+  const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
+  const plain = own.experience(
+    Learner.experience({ name: "unreal", task, actor: network, steps, noiseRepeat, returns }),
+  )
+  const learner = yield* Learner.rolloutLearner(Learner.withAuxiliary(Learner.withMemory(plain, sequence), tasks), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       a2cPhase(config, (minibatch) => {
         const { batch, weights, recall } = minibatch
-        const main = a2cLoss(config, batch, network.evaluate(weights, batch.observations, recall))
+        const outputs = network.evaluate(weights, batch.observations, recall)
+        const main = own.loss(minibatch, a2cLoss(config, batch, outputs), outputs)
         return Learner.addLosses(main, tasks.loss(minibatch))
       }),
     ],
   })
+  return own.learner(learner)
 })
 
 /**

@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import * as Fields from "../../config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
+import type * as Learner from "../../learner/Learner.ts"
 import * as Model from "../../model/Model.ts"
 import { type ClippingOptions, ppoFields, ppoLearner } from "./Ppo.ts"
 
@@ -19,6 +20,11 @@ export interface VinOptions extends ClippingOptions {
   readonly learningRate?: number
   /** Clips how far the critic's value may move from its value in the rollout, to ± `clip`. @default true */
   readonly clipValue?: boolean
+  /**
+   * A loss of your own in place of PPO's: a function of a minibatch and of the network's outputs, which have PPO's loss. Only
+   * code can make one; null is PPO's. @default null
+   */
+  readonly loss?: Learner.OwnLoss | null
   /** The settings of the planner. */
   readonly planning?: Model.PlannerOptions
 }

@@ -89,7 +89,7 @@ export function lossWith(
 /** The parts that a loss of the user's own adds to a learner; without such a loss, they change nothing. */
 export interface AppliedLoss {
   /** Adds the columns of the loss's data to an experience. */
-  readonly experience: (experience: Experience<ColumnsOf<ActorCriticKept>>) => Experience<ColumnsOf<ActorCriticKept>>
+  readonly experience: <C extends ColumnsOf<ActorCriticKept>>(experience: Experience<C>) => Experience<C>
   /** Computes the loss of a minibatch from the algorithm's loss and the outputs of the network. */
   readonly loss: (minibatch: Minibatch<ColumnsOf<ActorCriticKept>>, algorithms: Loss, outputs: PolicyAndValue) => Loss
   /** Adds the data to a learner, so that a run is resumed only with equal data. */
@@ -106,7 +106,7 @@ export interface AppliedLoss {
  * rollout.features // []
  * ```
  */
-export const applied = (own: OwnLoss | null, network: ActorCritic, task: Task): AppliedLoss => {
+export const applied = (own: OwnLoss | null, network: Evaluating, task: Task): AppliedLoss => {
   if (own === null) return { experience: (plain) => plain, loss: (_, loss) => loss, learner: (learner) => learner }
   const { data } = own
   const columns = data === undefined ? {} : dataColumns(data, task)
@@ -133,16 +133,19 @@ export const applied = (own: OwnLoss | null, network: ActorCritic, task: Task): 
     learner: (learner) => {
       if (data === undefined) return learner
       const arrays: NamedArrays = Object.fromEntries(
-        Object.entries(data.arrays).map(([name, array]) => [name, namedVector(array)]),
+        Object.entries(data.arrays).map(([name, array]) => [`${prefix}${name}`, namedVector(array)]),
       )
-      return { ...learner, data: arrays }
+      return { ...learner, data: { ...learner.data, ...arrays } }
     },
   }
 }
 
+/** The part of a network that a loss needs. */
+type Evaluating = Pick<ActorCritic, "evaluate" | "memorySize">
+
 /** Evaluates a network on observations that do not follow each other, so a memory is empty before each. */
 const evaluate = (
-  network: ActorCritic,
+  network: Evaluating,
   weights: Minibatch<unknown>["weights"],
   observations: Tensor,
 ): PolicyAndValue => {

@@ -137,6 +137,13 @@ describe("wasm", () => {
     fc.assert(fc.property(sizes, transposes, fc.constantFrom(Wasm.layer, wideTiles), isProduct), { numRuns: 25 })
   })
 
+  it("a product of a long inner dimension, whose parts are computed one after another, equals these sums", () => {
+    const wideTiles = Layer.succeed(Backend, Wasm.make({ ...plainModules, wide: () => true }))
+    const size = fc.integer({ min: 1, max: 40 })
+    const sizes = fc.tuple(size, fc.integer({ min: 250, max: 520 }), size)
+    fc.assert(fc.property(sizes, transposes, fc.constantFrom(Wasm.layer, wideTiles), isProduct), { numRuns: 25 })
+  })
+
   it("a sum over any axes of any shape, however strided, adds each element once", () => {
     const shapes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 4 })
     const cases = shapes.chain((shape) =>

@@ -165,9 +165,11 @@ const loweredOf = (spec: ProgramSpec): Grouped => {
 const scratchOf = ({ nodes }: Grouped): number =>
   Math.max(
     0,
-    ...nodes.nodes.flatMap(({ inputs, work }) =>
-      work.kind === "matmul" ? inputs[0].shape.slice(-1).map(scratchFor) : [],
-    ),
+    ...nodes.nodes.flatMap(({ inputs, shape, work }) => {
+      if (work.kind !== "matmul") return []
+      const [m, n] = shape.slice(-2)
+      return [scratchFor(m, inputs[0].shape[inputs[0].shape.length - 1], n)]
+    }),
   )
 
 /** Plans the memory of a program whose states, prepared values and some of whose feeds have addresses already. */

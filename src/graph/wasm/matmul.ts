@@ -4,8 +4,9 @@
  *
  * The result is computed in tiles of a few rows and columns. A tile has up to nine vectors, as the sixteen registers
  * must also hold operands; sixteen if the engine combines pairs of vectors to wider ones. Large products are computed in
- * blocks of rows, whose operands are copied to contiguous memory that fits the caches. Tiles and blocks change the order of
- * memory accesses, never the order of additions: all give the same bits. Vectors are along columns or along the inner
+ * blocks of rows, whose operands are copied to contiguous memory that fits the caches. If k is large, the sums of all tiles
+ * are computed for a part of k, and wait in memory for the next part. All this changes the order of memory accesses, never
+ * that of additions, so all give the same bits. Vectors are along columns or along the inner
  * dimension k (or along rows: this is the transposed product along columns). Along columns, each step of k multiplies
  * single elements of a with vectors of b, and each element of c is a sum in the order of k. Along k, a vector has four
  * partial sums of one element of c, each of every fourth product, which are added at the end.
@@ -14,9 +15,19 @@
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
-import { i32, type Local, v128 } from "../../formats/wasm/instructions.ts"
-import { type Product, TileWriter, type Walker } from "./tiles.ts"
-import { firstCacheBytes, panelWidth, blockRowsFor, pieces, vectorsFor, rowsFor } from "./tileSizes.ts"
+import { i32, type Local, memoryFill, v128 } from "../../formats/wasm/instructions.ts"
+import { type Product, type Steps, TileWriter, type Walker } from "./tiles.ts"
+import {
+  blockRowsFor,
+  depthFor,
+  firstCacheBytes,
+  packedBytes,
+  panelWidth,
+  pieces,
+  rowsFor,
+  sumsBytes,
+  vectorsFor,
+} from "./tileSizes.ts"
 
 const swapLast = (strides: ReadonlyArray<number>): ReadonlyArray<number> => [
   ...strides.slice(0, -2),
@@ -43,8 +54,8 @@ class ProductWriter {
   private readonly a: Walker
   private readonly b: Walker
   private readonly tiles: TileWriter
-  /** The walkers of the product's `reads` and `writes`, which move through their arrays together with the result. */
-  private readonly results: ReadonlyArray<Walker>
+  /** The walkers that move together with the result: those of `reads` and `writes`, and of sums that wait in memory. */
+  private results: ReadonlyArray<Walker>
 
   constructor(f: FunctionBuilder, product: Product, [left, right]: readonly [number, number]) {
     this.f = f
@@ -67,7 +78,7 @@ class ProductWriter {
   write(level = 0): void {
     const { batch } = this.p
     if (level === batch.length) {
-      this.f.scoped(() => (this.p.along === "inner" ? this.innerTiles() : this.columnTiles()))
+      this.f.scoped(() => (this.p.along === "inner" ? this.innerTiles() : this.columns()))
       return
     }
     const move = (times: number): void => {
@@ -103,39 +114,67 @@ class ProductWriter {
     if (moved > 0) move(-moved)
   }
 
-  /** Writes loops over rows and, inside, columns; or over blocks if that reads less from outside the first-level cache. */
-  private columnTiles(): void {
+  /** Writes the product along the columns, for all steps of the inner dimension or for one part after another. */
+  private columns(): void {
+    const { f } = this
     const { m, k, n } = this.p
+    // If a is not transposed, each of its rows is contiguous, and parts gain nothing.
+    const depth = this.a.down === 4 ? depthFor(m, k, n) : k
+    if (depth === k) return this.columnTiles({ k })
+    const pointer = f.let(i32.const(f.target.scratch + packedBytes(depth)))
+    const sums: Walker = { pointer, dtype: "f32", batch: [], down: sumsBytes(1, n), across: 4 }
+    f.emit(memoryFill(pointer, i32.const(0), i32.const(sumsBytes(m, n))))
+    const outside = this.results
+    this.results = [...outside, sums]
+    const rest = k % depth || depth
+    const move = (steps: number): void => {
+      this.advance(this.a, steps * this.a.across)
+      this.advance(this.b, steps * this.b.down)
+    }
+    f.repeat((k - rest) / depth, () => {
+      this.columnTiles({ k: depth, sums, continued: true })
+      move(depth)
+    })
+    this.columnTiles({ k: rest, sums })
+    move(rest - k)
+    this.results = outside
+  }
+
+  /** Writes loops over rows and, inside, columns; or over blocks if that reads less from outside the first-level cache. */
+  private columnTiles(steps: Steps): void {
+    const { m, n } = this.p
+    const { k } = steps
     const vectors = Math.ceil(n / 4)
     const wide = this.f.target.wide
     const rowsOutside = m * k + Math.ceil(m / 4) * n * k
     const columnsOutside = n * k + Math.ceil(n / 8) * m * k
-    if (4 * n * k > firstCacheBytes / 2 && columnsOutside <= rowsOutside && m >= 16) this.columnBlocks()
+    if (4 * n * k > firstCacheBytes / 2 && columnsOutside <= rowsOutside && m >= 16) this.columnBlocks(steps)
     else {
       this.byRows(rowsFor(m, vectors), (rows) =>
         this.byColumns(4 * vectorsFor(rows, vectors, wide), (columns) =>
-          this.tiles.columnTile(rows, columns, this.a, this.b),
+          this.tiles.columnTile(rows, columns, this.a, this.b, steps),
         ),
       )
     }
   }
 
   /** Writes loops over blocks of rows, in these over panels of columns, and in these over tiles. */
-  private columnBlocks(): void {
-    const { k, m, n } = this.p
+  private columnBlocks(steps: Steps): void {
+    const { m, n } = this.p
+    const { k } = steps
     const most = 4 * vectorsFor(4, Math.ceil(n / 4), this.f.target.wide)
     // The columns of a transposed a are far apart in memory, and evict each other from the cache.
     const strided = this.a.across !== 4 && this.a.down === 4 && this.a.across * k > firstCacheBytes && n > most
     this.byRows(blockRowsFor(m, k), (rows) => {
-      const block = strided && rows % panelWidth === 0 ? this.packRows(rows) : undefined
+      const block = strided && rows % panelWidth === 0 ? this.packRows(rows, k) : undefined
       this.byColumns(most, (columns) => {
         const vectors = Math.ceil(columns / 4)
-        const panel = { ...this.b, ...this.packColumns(vectors) }
+        const panel = { ...this.b, ...this.packColumns(vectors, k) }
         const tiles = (count: number, left: Walker): void =>
           this.blocks(
             pieces(count, rowsFor(count, vectors)),
             (down) => this.moveRows(left, down),
-            (size) => this.tiles.columnTile(size, columns, left, panel),
+            (size) => this.tiles.columnTile(size, columns, left, panel, steps),
           )
         if (block === undefined) return tiles(rows, this.a)
         this.blocks(
@@ -151,34 +190,33 @@ class ProductWriter {
   }
 
   /** Copies some columns of b to contiguous scratch memory, so that they do not evict each other from the cache. */
-  private packColumns(vectors: number): Pick<Walker, "pointer" | "down"> {
+  private packColumns(vectors: number, k: number): Pick<Walker, "pointer" | "down"> {
     const { f } = this
     const to = f.let(i32.const(f.target.scratch))
-    this.pack(to, f.let(this.b.pointer), this.b.down, vectors)
+    this.pack(to, f.let(this.b.pointer), this.b.down, vectors, k)
     return { pointer: f.let(i32.const(f.target.scratch)), down: 16 * vectors }
   }
 
   /** Copies a block of rows of a transposed a to scratch memory, as pieces of 16 rows with all their columns. */
-  private packRows(rows: number): Walker {
+  private packRows(rows: number, k: number): Walker {
     const { f } = this
-    const { k } = this.p
     const address = i32.const(f.target.scratch + 4 * panelWidth * (k + 4))
     f.scoped(() => {
       const to = f.let(address)
       const first = f.let(this.a.pointer)
       f.repeat(rows / panelWidth, () => {
-        this.pack(to, f.let(first), this.a.across, panelWidth / 4)
+        this.pack(to, f.let(first), this.a.across, panelWidth / 4, k)
         f.emit(first.set(i32.add(first, i32.const(4 * panelWidth))))
       })
     })
     return { ...this.a, pointer: f.let(address), down: 4, across: 4 * panelWidth }
   }
 
-  /** For each step of the inner dimension, copies some vectors from `from`, which then moves by `step` bytes, to `to`. */
-  private pack(to: Local<"i32">, from: Local<"i32">, step: number, vectors: number): void {
+  /** For each of k steps of the inner dimension, copies some vectors from `from`, which then moves by `step` bytes, to `to`. */
+  private pack(to: Local<"i32">, from: Local<"i32">, step: number, vectors: number, k: number): void {
     const { f } = this
-    const unroll = this.p.k % 4 === 0 ? 4 : 1
-    f.repeat(this.p.k / unroll, () => {
+    const unroll = k % 4 === 0 ? 4 : 1
+    f.repeat(k / unroll, () => {
       for (let i = 0; i < unroll; i++) {
         const row = Array.from({ length: vectors }, (_, v) => f.let(v128.load(from, i * step + 16 * v)))
         // From last to first (see `lanes.ts`).

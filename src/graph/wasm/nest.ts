@@ -131,11 +131,15 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
   const along = chooseLanes(nest)
   const carriesLanes = along >= 0 && isCarried(nest, along)
   const registers = (nest.weight ?? 0) > 40 || nest.reads.length + nest.writes.length > 8 ? 2 : 4
+  /** Whether each lane has a reduction of its own, whose value stays in a register. */
+  const reducesLanes = nest.carry !== undefined && nest.carry.scan === undefined && !carriesLanes && along >= 0
   /**
    * The largest number of vectors that are computed together. It is part of the order of sums along the lanes; elsewhere it
    * is doubled if registers hold two vectors each.
    */
-  const widest = f.target.wide && !carriesLanes ? 2 * registers : registers
+  const widest = f.target.wide && !carriesLanes && !reducesLanes ? 2 * registers : registers
+  /** The largest number of vectors in a step of the lanes' loop: several times `widest` where only sums are kept. */
+  const longest = reducesLanes ? (f.target.wide ? 4 : 2) * registers : widest
   const others = dims.map((_, d) => d).filter((d) => d !== along)
   const outer = others.filter((d) => !isCarried(nest, d))
   const inner = others.filter((d) => isCarried(nest, d))
@@ -179,42 +183,49 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
 
   const strideOf = ({ dtype, strides }: Access): number => (along < 0 ? (dtype === "bool" ? 1 : 4) : strides[along])
 
-  const load = (index: number, width: number, lanes: number): Block => {
+  /** Loads `width` vectors of an array, of which the first is the vector `from` of the step. */
+  const load = (index: number, from: number, width: number, lanes: number): Block => {
     const existing = hoisted.get(index)
     if (existing !== undefined) return existing.slice(0, width)
     const { dtype, base, offset } = reads[index]
     const stride = strideOf(reads[index])
     if (stride === 0) return new Array<V128>(width).fill(loadSplat(f, dtype, offset, base))
-    return Array.from({ length: width }, (_, v) =>
-      loadLanes(f, dtype, offset, base + 4 * v * stride, stride, Math.min(4, lanes - 4 * v)),
-    )
+    return Array.from({ length: width }, (_, i) => {
+      const v = from + i
+      return loadLanes(f, dtype, offset, base + 4 * v * stride, stride, Math.min(4, lanes - 4 * v))
+    })
   }
 
-  const store = (access: Placed, block: Block, lanes: number): void => {
+  const store = (access: Placed, from: number, block: Block, lanes: number): void => {
     const stride = strideOf(access)
     // From last to first (see `lanes.ts`).
-    for (let v = block.length - 1; v >= 0; v--) {
+    for (let v = from + block.length - 1; v >= from; v--) {
       const count = Math.min(4, lanes - 4 * v)
-      storeLanes(f, access.dtype, access.offset, access.base + 4 * v * stride, stride, count, block[v])
+      storeLanes(f, access.dtype, access.offset, access.base + 4 * v * stride, stride, count, block[v - from])
     }
   }
 
   let sums: ReadonlyArray<Local<"v128">> = []
 
   /** Writes the code that computes `lanes` elements in `width` vectors; the last vector can have fewer than four. */
-  const body = (width: number, lanes: number): void =>
-    f.scoped(() => {
-      const blocks = nest.compute((index) => load(index, width, lanes), width)
-      writes.forEach((access, i) => store(access, blocks[i], lanes))
-      if (carry === undefined) return
-      const add = combine(carry)
-      if (carry.scan?.exclusive === true) store(carry.write, sums, lanes)
-      blocks[writes.length].forEach((value, i) => {
-        const valid = lanes - 4 * i
-        f.emit(sums[i].set(add(sums[i], !carriesLanes || valid >= 4 ? value : masked(carry, value, valid))))
-      })
-      if (carry.scan?.exclusive === false) store(carry.write, sums, lanes)
+  const body = (width: number, lanes: number): void => {
+    for (let from = 0; from < width; from += widest) f.scoped(() => part(from, Math.min(widest, width - from), lanes))
+  }
+
+  /** Writes the code of `width` vectors of a step, from the vector `from` on. */
+  const part = (from: number, width: number, lanes: number): void => {
+    const blocks = nest.compute((index) => load(index, from, width, lanes), width)
+    writes.forEach((access, i) => store(access, from, blocks[i], lanes))
+    if (carry === undefined) return
+    const add = combine(carry)
+    const own = sums.slice(from, from + width)
+    if (carry.scan?.exclusive === true) store(carry.write, from, own, lanes)
+    blocks[writes.length].forEach((value, i) => {
+      const valid = lanes - 4 * (from + i)
+      f.emit(own[i].set(add(own[i], !carriesLanes || valid >= 4 ? value : masked(carry, value, valid))))
     })
+    if (carry.scan?.exclusive === false) store(carry.write, from, own, lanes)
+  }
 
   /** Replaces the lanes beyond the end by the neutral element of the reduction. */
   const masked = (carried: Carry, value: V128, valid: number): V128 => {
@@ -225,7 +236,7 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
 
   /** Stores the value of a reduction; sums that are in several lanes are added first. */
   const storeReduced = (reduction: Carry, to: Placed, width: number, lanes: number): void => {
-    if (!carriesLanes) return store(to, sums.slice(0, width), lanes)
+    if (!carriesLanes) return store(to, 0, sums.slice(0, width), lanes)
     const add = combine(reduction)
     let parts: ReadonlyArray<V128> = sums
     while (parts.length > 1) {
@@ -260,7 +271,7 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
   }
 
   const lanesLoop = (at: number): void => {
-    const step = 4 * widest
+    const step = 4 * longest
     const blocks = Math.floor(dims[along] / step)
     const rest = dims[along] - blocks * step
     const block = (lanes: number): void => {

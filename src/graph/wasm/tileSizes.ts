@@ -6,8 +6,24 @@ export const firstCacheBytes = 32768
 /** The largest number of columns of b, and of rows of a, that are packed together. */
 export const panelWidth = 16
 
-/** The bytes of scratch memory that packing needs for products of this inner size: a panel of b, then a block of a. */
-export const scratchFor = (k: number): number => 4 * (panelWidth + mostBlockRows(k)) * (k + 4)
+/** The bytes of scratch memory that packing needs for this inner size: a panel of b, then a block of a. */
+export const packedBytes = (k: number): number => 4 * (panelWidth + mostBlockRows(k)) * (k + 4)
+
+/** The bytes of an array of m × n sums, whose rows are whole vectors. */
+export const sumsBytes = (m: number, n: number): number => 16 * m * Math.ceil(n / 4)
+
+/** The bytes of scratch memory that a product needs at most. */
+export const scratchFor = (m: number, k: number, n: number): number =>
+  Math.max(packedBytes(k), packedBytes(depthFor(m, k, n)) + Math.max(sumsBytes(m, n), sumsBytes(n, m)))
+
+/** The largest number of sums that are kept in memory between the parts of a long inner dimension. */
+const mostSums = 1 << 18
+
+/**
+ * Returns how many steps of the inner dimension are computed for all tiles before the next steps, for a product whose a is
+ * transposed. The rows of these steps, of a and of b, stay in the caches; the sums wait in memory.
+ */
+export const depthFor = (m: number, k: number, n: number): number => (k >= 256 && m * n <= mostSums ? 128 : k)
 
 /** The part of the second-level cache that a block of rows of a may fill. */
 const blockBytes = 1 << 18

@@ -46,6 +46,15 @@ interface Place {
   readonly count: number
 }
 
+/** The steps of the inner dimension for which a tile is computed. */
+export interface Steps {
+  readonly k: number
+  /** Holds the sums of earlier steps; undefined if there are none. */
+  readonly sums?: Walker
+  /** Whether later steps follow, so that the sums are only stored for them. */
+  readonly continued?: boolean
+}
+
 /** Writes tiles of one product. The pointers of `reads` and `writes` are at the first element of the tile. */
 export class TileWriter {
   private readonly f: FunctionBuilder
@@ -102,8 +111,8 @@ export class TileWriter {
   }
 
   /** Writes a tile whose vectors are along the columns. `left` and `right` point to its first row and column. */
-  columnTile(rows: number, columns: number, left: Walker, right: Walker): void {
-    this.f.scoped(() => this.writeColumnTile(rows, columns, left, right))
+  columnTile(rows: number, columns: number, left: Walker, right: Walker, steps: Steps): void {
+    this.f.scoped(() => this.writeColumnTile(rows, columns, left, right, steps))
   }
 
   /** Writes a tile whose vectors are along the inner dimension. */
@@ -111,11 +120,16 @@ export class TileWriter {
     this.f.scoped(() => this.writeInnerTile(rows, columns, left, right))
   }
 
-  private writeColumnTile(rows: number, columns: number, left: Walker, right: Walker): void {
-    const { f, p } = this
+  private writeColumnTile(rows: number, columns: number, left: Walker, right: Walker, steps: Steps): void {
+    const { f } = this
     const vectors = Math.ceil(columns / 4)
-    const sums = this.zeros(rows * vectors)
-    this.alongInner(p.k, left, right, left.across, right.down, (a, b, i) => {
+    const { sums: earlier } = steps
+    const offset = (i: number, { down }: Walker): number => Math.floor(i / vectors) * down + 16 * (i % vectors)
+    const sums =
+      earlier === undefined
+        ? this.zeros(rows * vectors)
+        : Array.from({ length: rows * vectors }, (_, i) => f.let(v128.load(earlier.pointer, offset(i, earlier))))
+    this.alongInner(steps.k, left, right, left.across, right.down, (a, b, i) => {
       const rowOfB = Array.from({ length: vectors }, (_, v) => f.let(v128.load(b, i * right.down + 16 * v)))
       for (let row = 0; row < rows; row++) {
         const element = f.let(v128.load32Splat(a, row * left.down + i * left.across))
@@ -125,6 +139,11 @@ export class TileWriter {
         }
       }
     })
+    if (earlier !== undefined && steps.continued === true) {
+      // From last to first (see `lanes.ts`).
+      for (let i = sums.length - 1; i >= 0; i--) f.emit(v128.store(earlier.pointer, sums[i], offset(i, earlier)))
+      return
+    }
     // Run the maps on several rows at a time, so that they compute four vectors of the machine together.
     const atOnce = Math.max(1, Math.floor((f.target.wide ? 8 : 4) / vectors))
     for (let row = 0; row < rows; row += atOnce) {

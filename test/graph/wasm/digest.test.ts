@@ -71,6 +71,32 @@ describe("bits", () => {
     assert.deepStrictEqual(digests, SUMS)
   })
 
+  it("of products and sums over many rows are those of additions in order", () => {
+    const [rows, m, n] = [385, 24, 76]
+    const a = G.input("a", [rows, m])
+    const b = G.input("b", [rows, n])
+    const outputs = { product: G.matmul(a, b, { transposeA: true }), sums: G.sum(G.mul(b, b), 0) }
+    const left = numbers(rows * m, 6)
+    const right = numbers(rows * n, 7)
+    const inOrder = (term: (row: number) => number): number => {
+      let sum = 0
+      for (let row = 0; row < rows; row++) sum = Math.fround(sum + Math.fround(term(row)))
+      return sum
+    }
+    const product = Float32Array.from({ length: m * n }, (_, at) =>
+      inOrder((row) => left[row * m + Math.floor(at / n)] * right[row * n + (at % n)]),
+    )
+    const sums = Float32Array.from({ length: n }, (_, at) => inOrder((row) => right[row * n + at] ** 2))
+    for (const wide of [false, true]) {
+      const program = load({ name: "order", inputs: { a, b }, state: {}, outputs }, { wide })
+      program.feed("a").set(left)
+      program.feed("b").set(right)
+      program.run()
+      assert.deepStrictEqual(program.result("product"), product)
+      assert.deepStrictEqual(program.result("sums"), sums)
+    }
+  })
+
   it("of a hundred updates of a network are the same on every machine", () => {
     const batch = 24
     const x = G.input("x", [batch, 4])

@@ -1,4 +1,4 @@
-import { compile } from "../../../src/graph/wasm/compile.ts"
+import { compile, type CompileOptions } from "../../../src/graph/wasm/compile.ts"
 import type { ProgramSpec } from "../../../src/graph/Program.ts"
 
 /** The engine, as far as tests use it. */
@@ -33,8 +33,8 @@ export const bufferOf = (exports: Readonly<Record<string, unknown>>): ArrayBuffe
 }
 
 /** A program of float inputs and outputs, compiled without a backend. */
-export const load = (spec: ProgramSpec) => {
-  const { bytes, programs, state } = compile(spec)
+export const load = (spec: ProgramSpec, options?: CompileOptions) => {
+  const { bytes, programs, state } = compile(spec, options)
   const module = { bytes, state, ...programs.program }
   const exports = instantiate(module.bytes)
   const buffer = bufferOf(exports)

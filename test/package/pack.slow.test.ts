@@ -86,7 +86,11 @@ describe("the package", () => {
       readFileSync(join(root, "package.json"), "utf8"),
     )
     const manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
-    assert.strictEqual(manifest.exports["."], "./dist/index.js")
+    assert.deepStrictEqual(manifest.exports["."], {
+      types: "./dist/index.d.ts",
+      node: "./dist/bundle/index.js",
+      default: "./dist/index.js",
+    })
   })
 
   it("holds what its pages link to", () => {
@@ -146,6 +150,53 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
     assert.strictEqual(code, 0, result)
     assert.include(logOf(result), "ppo.update on wasm")
     assert.notInclude(logOf(result), "warning")
+  })
+
+  it("loads the library as a bundle, and each of its modules once", async () => {
+    train("small.ts", "nsteps: 64")
+    const list = join(project, "loaded.txt")
+    const hook = join(project, "hook.mjs")
+    writeFileSync(
+      hook,
+      `import { appendFileSync } from "node:fs"
+       import { registerHooks } from "node:module"
+       import { isMainThread } from "node:worker_threads"
+       if (isMainThread) registerHooks({ load: (url, context, next) => { appendFileSync(${JSON.stringify(list)}, url + "\\n"); return next(url, context) } })`,
+    )
+    const words = [
+      "--import",
+      hook,
+      join(installed, "bin/effect.js"),
+      "run",
+      "small.ts",
+      "--backend",
+      "wasm",
+      "--quiet",
+    ]
+    await succeeds(process.execPath, words, project)
+    const own = readFileSync(list, "utf8")
+      .split("\n")
+      .flatMap((url) => /node_modules\/effect-rl\/dist\/(.*)/.exec(url)?.[1] ?? [])
+    assert.include(own, "bundle/cli.main.js")
+    assert.include(own, "bundle/index.js")
+    assert.isBelow(own.length, 250)
+    assert.deepStrictEqual(
+      own.filter((file) => !file.startsWith("bundle/")),
+      [],
+    )
+    assert.strictEqual(new Set(own).size, own.length)
+  })
+
+  it("steps envs in threads, which load the same bundle", async () => {
+    writeFileSync(
+      join(project, "threads.ts"),
+      `import { CartPole, Env, EnvPool, Ppo, Train } from "effect-rl"
+export const env = EnvPool.located({ ...CartPole.env, id: "Own-v1" }, import.meta.url)
+export default Train.run({ env, algorithm: Ppo.make({ nsteps: 64 }), numEnvs: 8, workers: 2, totalSteps: 2_000 })\n`,
+    )
+    const { code, output } = await effect("run", "threads.ts", "--backend", "wasm", "--quiet", "--json")
+    assert.strictEqual(code, 0, output)
+    assert.notInclude(logOf(output), "warning")
   })
 
   it("goes on with wasm under auto where graphs would run in a session, and says so in run.log", async () => {

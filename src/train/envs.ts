@@ -85,15 +85,19 @@ export const exportedPolicies = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Readonly<Record<string, Uint8Array>>, LearnerError> {
   const { plan, learner, envs } = training
   const { observationMoments, observationSpace: space } = envs
-  const { observationSpace, actionSpace, actionMask, id } = plan.env
+  const { observationSpace, actionSpace, actionMask, agents = [], id } = plan.env
   const spaces = { observationSpace, actionSpace, hasActionMask: actionMask !== undefined }
   const about = aboutText({ env: id, algorithm: plan.algorithm.name, step, ...spaces })
   const learners =
     learner.separate === undefined
-      ? [{ file: nameOf(), exportPolicy: learner.exportPolicy }]
-      : learner.separate.map((one) => ({ file: nameOf(one.name), exportPolicy: one.learner.exportPolicy }))
+      ? [{ file: nameOf(), exportPolicy: learner.exportPolicy, group: 0 }]
+      : learner.separate.map(({ name, agents: [agent], learner: { exportPolicy } }) => ({
+          file: nameOf(name),
+          exportPolicy,
+          group: observationMoments?.groups[agents.indexOf(agent)] ?? 0,
+        }))
   const files: Record<string, Uint8Array> = {}
-  for (const [group, { file, exportPolicy }] of learners.entries()) {
+  for (const { file, exportPolicy, group } of learners) {
     if (exportPolicy === undefined) continue
     const preprocess =
       observationMoments === undefined ? undefined : Normalise.asGraph(groupIn(observationMoments, group), { space })

@@ -18,6 +18,7 @@ import type { CurrentRun } from "../run/CurrentRun.ts"
 import { evaluationOf } from "../run/evaluation.ts"
 import type { SentTraining } from "../run/spread/SentTraining.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
+import { ValidationRequest } from "../run/ValidationRequest.ts"
 import { type TrainingEnvs, trainingEnvs, validationBatches } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import type { TrainingState } from "./TrainingState.ts"
@@ -93,7 +94,8 @@ export const setUp = Effect.fnUntraced(function* (
       : makeOwnValidator(own, plan, envs, policy)
   const makeFolder = makeStepFolder({ plan, learner, envs }, policy)
   const validator = settings.validation.everySteps > 0 ? yield* makeValidation : undefined
-  const writeStepFolder = settings.render.everySteps > 0 ? yield* makeFolder : undefined
+  const writesFolders = settings.render.everySteps > 0 || (yield* ValidationRequest)?.writesStepFolder === true
+  const writeStepFolder = writesFolders ? yield* makeFolder : undefined
   // A user can request a folder of the current step (kill -USR1) although the config writes none. The first request makes
   // the validator and the writer that it needs; later requests use them again.
   const onDemand = yield* Effect.cached(
@@ -111,14 +113,22 @@ export const setUp = Effect.fnUntraced(function* (
   return { plan, envs, learner, afterUpdate, validator, writeStepFolder, writeWantedStep }
 })
 
-/** Says by which discount factors rewards are normalised, and which agents of a game share statistics. */
+/**
+ * Says by which discount factors rewards are normalised, and which agents of a game share statistics. Groups have the order of
+ * the agents, so statistics in a checkpoint do not depend on the order of the policies in a config.
+ */
 const statisticsOf = ({ algorithm: { config }, env }: Plan, { separate }: Learner) => {
   const policies: ReadonlyArray<unknown> =
     separate !== undefined && Array.isArray(config.policies) ? config.policies : [config]
+  const owners = separate && env.agents?.map((agent) => separate.findIndex(({ agents }) => agents.includes(agent)))
+  const ordered = [...new Set(owners ?? [0])]
   return {
     // The normalisation of rewards needs a discount factor, even if the algorithm has none (es).
-    gamma: policies.map((one) => (isPlain(one) && typeof one.gamma === "number" ? one.gamma : 0.99)),
-    groups: separate && env.agents?.map((agent) => separate.findIndex(({ agents }) => agents.includes(agent))),
+    gamma: ordered.map((at) => {
+      const one = policies[at]
+      return isPlain(one) && typeof one.gamma === "number" ? one.gamma : 0.99
+    }),
+    groups: owners?.map((at) => ordered.indexOf(at)),
   }
 }
 

@@ -108,6 +108,16 @@ describe("separate policies are resumed bit for bit", () => {
     )
   }
 
+  it.effect("or in another order, in which each keeps its statistics", () =>
+    Effect.gen(function* () {
+      const [wolf, sheep] = [Ppo.make({ ...ppo, gamma: 0.9 }), A2c.make({ hidden, nsteps: 16 })]
+      const input = { ...short, normalize: { observations: true, rewards: true } }
+      const again = { algorithm: Separate.make({ sheep, wolf }) }
+      const { whole, resumed } = yield* resumable({ ...input, algorithm: Separate.make({ wolf, sheep }) }, 200, again)
+      assert.strictEqual(resumed.digest, whole.digest)
+    }),
+  )
+
   it.effect("or with other settings of updates, but no others", () =>
     Effect.gen(function* () {
       const algorithmOf = (change: object) =>
@@ -174,6 +184,8 @@ describe("Policy.load", () => {
       const validation = { everySteps: 512, episodes: 4 }
       const { runDir } = yield* Train.run({
         ...short,
+        // Not the order of the agents: each file has the statistics of its own policy.
+        algorithm: Separate.make({ sheep: A2c.make({ hidden, nsteps: 16 }), wolf: Ppo.make(ppo) }),
         normalize: { observations: true },
         validation,
         render: { everySteps: 512 },
@@ -216,7 +228,7 @@ describe("Policy.load", () => {
         else if (after[key].data.some((number) => number !== 0)) assert.notDeepEqual(after[key].data, data)
       }
       const { message } = yield* Effect.flip(Policy.load(runDir))
-      assert.include(message, "it has separate policies: set the option policy to wolf or sheep")
+      assert.include(message, "it has separate policies: set the option policy to sheep or wolf")
       const unknown = yield* Effect.flip(Policy.load(runDir, { policy: "fox" }))
       assert.include(unknown.message, "no policy.fox.onnx; it has separate policies")
     }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(Wasm.layer, NodeServices.layer, Recorder.layerSilent))),

@@ -10,6 +10,7 @@ import { backend, envPool, platform, runStore } from "../../node.ts"
 import type { ValidationOutcome } from "../../run/evaluation.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
+import { scoresBy } from "../../run/record/scalars.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { validate } from "../../run/ValidationRequest.ts"
@@ -43,7 +44,7 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string)
     : [
         // Set both: the training may have had no validation, and the folder in `steps/` is written only for --render.
         { path: "validation.everySteps", value: 1, source: "effect eval" },
-        { path: "render.everySteps", value: input.render ? 1 : 0, source: "effect eval" },
+        { path: "render.everySteps", value: 0, source: "effect eval" },
         // Callbacks run in a training only, so their program is not needed.
         { path: "callbacks", value: [], source: "effect eval" },
         ...episodesAt("validation.episodes", episodes),
@@ -92,12 +93,15 @@ const evaluationOf = (
   { episodes, meanReturn, stdReturn }: ValidationOutcome,
 ) => {
   const returns = episodes.map((episode) => episode.return)
+  const agents = scoresBy({ episodes }, "agent")
   return {
     runDir,
     step: steps,
     episodes: episodes.length,
     meanReturn,
     stdReturn,
+    // The mean return of each agent of a game, by its name.
+    ...(agents.length === 0 ? {} : { agents: Object.fromEntries(agents) }),
     minReturn: returns.reduce((least, value) => Math.min(least, value), Infinity),
     maxReturn: returns.reduce((most, value) => Math.max(most, value), -Infinity),
     meanLength: meanOf(episodes.map(({ length }) => length)),
@@ -109,9 +113,11 @@ const evaluationOf = (
 }
 
 const summary = (evaluation: ReturnType<typeof evaluationOf>, isAgent: boolean): string => {
-  const { meanReturn, stdReturn, episodes, step } = evaluation
+  const { meanReturn, stdReturn, agents = {}, episodes, step } = evaluation
   const player = isAgent ? `the agent after ${step} steps` : `the policy of step ${step}`
-  return `${meanReturn.toFixed(2)} ± ${stdReturn.toFixed(2)} over ${episodes} episodes, by ${player}\n`
+  const scores = Object.entries(agents).map(([agent, score]) => `${agent} ${score.toFixed(2)}`)
+  const ofAgents = scores.length === 0 ? "" : ` (${scores.join(", ")})`
+  return `${meanReturn.toFixed(2)} ± ${stdReturn.toFixed(2)} over ${episodes} episodes${ofAgents}, by ${player}\n`
 }
 
 /**

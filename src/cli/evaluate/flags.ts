@@ -53,7 +53,7 @@ export const flags = {
   quiet: toggle("quiet", "Print neither progress nor tables"),
   json: toggle(
     "json",
-    "Print one line of JSON on stdout. Keys for a run: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond; for a file or a language model's run: runDir, episodes, failed, report, digest; for a comparison: comparisons",
+    "Print one line of JSON on stdout. Keys for a run: runDir, step, episodes, meanReturn, stdReturn, minReturn, maxReturn, meanLength, terminated, truncated, wallSeconds, stepsPerSecond, and for a game agents, the mean return of each; for a file or a language model's run: runDir, episodes, failed, report, digest; for a comparison: comparisons",
   ),
 }
 

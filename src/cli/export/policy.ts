@@ -60,32 +60,14 @@ const inCheckpoint: Partial<Readonly<Record<PolicyFormat, string>>> = {
 
 /**
  * Returns the bytes of a file with the policy. A checkpoint holds some formats; that needs neither the env nor the code of the
- * run. A validation can write the others, so this validates the checkpoint, and takes the file from the store.
+ * run. The folder of a step has the others, so this writes that folder to a store in memory, and takes the file from there.
  */
 export const policyFile = Effect.fnUntraced(function* (wanted: Wanted, format: PolicyFormat) {
   const name = inCheckpoint[format]
-  if (name !== undefined) {
-    const { tree } = yield* savedAt(wanted.run, yield* foldersOnDisk)
-    const checkpoint = yield* checkpointOf(wanted.run, wanted.step)
-    const separate: Array<string> = []
-    const { files } = yield* Checkpoint.loadFiles(tree, checkpoint, (file) => {
-      if (Layout.separatePolicyOf(file) !== undefined) separate.push(file)
-      return file === name
-    })
-    const problem =
-      separate.length === 0
-        ? `${wanted.run} has no policy that can be exported`
-        : `${wanted.run} has separate policies; copy one of ${separate.join(", ")} from its checkpoint`
-    return files[name] ?? (yield* usageError(`--to ${format}: ${problem}`))
-  }
-  // The shortest validation that writes the policy.
-  const shortest = {
-    "validation.everySteps": 1,
-    "validation.episodes": 1,
-    "validation.envs": [],
-    "render.everySteps": 1,
-  }
-  const { files } = yield* restored(wanted, shortest, { writesStepFolder: true })
+  const saved = yield* checkpointFile(wanted, format, name)
+  if (saved !== undefined) return saved
+  if (name !== undefined) return yield* usageError(`--to ${format}: ${wanted.run} has no policy that can be exported`)
+  const { files } = yield* restored(wanted, { ...noValidation, "render.episodes": 1 }, { writesStepFolder: true })
   const file = [...files].find(([path]) => path.endsWith(`/checkpoint.${format}`))
   if (file !== undefined) return file[1]
   return yield* usageError(
@@ -95,10 +77,31 @@ export const policyFile = Effect.fnUntraced(function* (wanted: Wanted, format: P
 
 /** Returns the files of a folder from which an edge worker with the policy is deployed. */
 export const workerFolder = Effect.fnUntraced(function* (wanted: Wanted, name: string) {
-  const none = { "validation.everySteps": 0, "validation.envs": [], "render.everySteps": 0 }
-  const { policy } = yield* restored(wanted, none, { exportsPolicy: true })
+  yield* checkpointFile(wanted, "worker")
+  const { policy } = yield* restored(wanted, noValidation, { exportsPolicy: true })
   if (policy === undefined) return yield* usageError(`--to worker: ${wanted.run} has no policy that can be exported`)
   return workerFiles(policy, { name, scripts: yield* scripts })
+})
+
+/** Settings without what only a training or a validation needs: the envs of validations and callbacks may be a program's own. */
+const noValidation = { "validation.everySteps": 0, "validation.envs": [], "render.everySteps": 0, callbacks: [] }
+
+/**
+ * Returns the bytes of the checkpoint's file with this name, if it has one. Fails if it has not, because the run has separate
+ * policies: a file of the format `format` holds one policy.
+ */
+const checkpointFile = Effect.fnUntraced(function* ({ run, step }: Wanted, format: string, name?: string) {
+  const { tree, pathOf } = yield* savedAt(run, yield* foldersOnDisk)
+  const separate: Array<string> = []
+  const { name: checkpoint, files } = yield* Checkpoint.loadFiles(tree, yield* checkpointOf(run, step), (file) => {
+    if (Layout.separatePolicyOf(file) !== undefined) separate.push(file)
+    return file === name
+  })
+  const bytes = name === undefined ? undefined : files[name]
+  if (bytes !== undefined || separate.length === 0) return bytes
+  return yield* usageError(
+    `--to ${format} writes one policy, but this run has separate ones; copy ${separate.join(" or ")} from ${pathOf(checkpoint)}`,
+  )
 })
 
 /** The names of the files from which a training is restored, besides the files with the learner's arrays. */

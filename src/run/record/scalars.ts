@@ -3,7 +3,8 @@ import { meanOf } from "../../statistics/resampling.ts"
 
 /**
  * Returns the numbers that the event of an update or a validation holds, by their names in TensorBoard; undefined for
- * other events. A validation on several envs has the score on each one too, and one of a game that of each agent. The sinks for TensorBoard, CSV and Effect's metrics share it.
+ * other events. A validation on several envs has the score on each one too, and one of a game that of each agent. The sinks for
+ * TensorBoard, CSV and Effect's metrics share it.
  */
 export const scalarsOf = (
   event: RunEvent,
@@ -20,14 +21,16 @@ export const scalarsOf = (
   return { step: event.step, values }
 }
 
-/** Returns the mean return on each env or of each agent, if there are several. */
+/** Returns the mean return on each env or of each agent, if there are several. Episodes without an agent belong to none. */
 export const scoresBy = (
   { episodes }: Pick<ValidationEnded, "episodes">,
   key: "env" | "agent",
 ): ReadonlyArray<readonly [name: string, meanReturn: number]> => {
   const groups = Map.groupBy(episodes, (episode) => episode[key])
   if (groups.size < 2) return []
-  return [...groups].map(([name, own]) => [`${name}`, meanOf(own.map((episode) => episode.return))])
+  return [...groups].flatMap(([name, own]) =>
+    name === undefined ? [] : [[name, meanOf(own.map((episode) => episode.return))] as const],
+  )
 }
 
 const scoresOf = (scores: ReturnType<typeof scoresBy>): Readonly<Record<string, number>> =>

@@ -40,8 +40,9 @@ it.effect("the log has the score of each agent of a game", () =>
     const { run, emit } = yield* recorded(runLog)
     const [first, second] = validation.episodes
     const episodes = [first, second, first].map((one, at) => ({ ...one, agent: at === 1 ? "sheep" : "wolf" }))
-    yield* emit([{ ...validation, episodes }])
-    assert.match(yield* run.readText("run.log"), /over 3 episodes \(wolf 1\.00, sheep 3\.00\)\n$/)
+    // A validation can have another env, in which one agent plays against others.
+    yield* emit([{ ...validation, episodes: [...episodes, second] }])
+    assert.match(yield* run.readText("run.log"), /over 4 episodes \(wolf 1\.00, sheep 3\.00\)\n$/)
   }),
 )
 

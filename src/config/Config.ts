@@ -139,9 +139,18 @@ export const overridden = (config: unknown, { lines, overrides, source, whole }:
 
 const setIn = (tree: Plain, path: ReadonlyArray<string>, value: unknown): Plain => {
   const [key, ...rest] = path
-  if (rest.length === 0) return { ...tree, [key]: value }
-  const child = tree[key]
-  return { ...tree, [key]: setIn(isPlain(child) ? child : {}, rest, value) }
+  return { ...tree, [key]: setBelow(tree[key], rest, value) }
+}
+
+/** Sets a value at a path below a child of a tree. A number in the path is that of an item, if there is a list with this item. */
+const setBelow = (child: unknown, path: ReadonlyArray<string>, value: unknown): unknown => {
+  if (path.length === 0) return value
+  const [key, ...rest] = path
+  const items: ReadonlyArray<unknown> = Array.isArray(child) && /^\d+$/.test(key) ? child : []
+  const at = Number(key)
+  return at < items.length
+    ? items.with(at, setBelow(items[at], rest, value))
+    : setIn(isPlain(child) ? child : {}, path, value)
 }
 
 export interface DecodeOptions extends Origin {

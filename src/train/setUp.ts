@@ -25,7 +25,7 @@ import type { TrainingState } from "./TrainingState.ts"
 import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
 import { Current as OwnValidator } from "./Validator.ts"
 import { makeOwnValidator } from "./validation/ownValidator.ts"
-import { makeValidator, type Validator } from "./validation/Validator.ts"
+import { makeValidator, shares, type Validator } from "./validation/Validator.ts"
 
 /** A training that is ready to start: its plan, its envs and its compiled learner. */
 export interface Training {
@@ -93,7 +93,9 @@ export const setUp = Effect.fnUntraced(function* (
         )
       : makeOwnValidator(own, plan, envs, policy)
   const makeFolder = makeStepFolder({ plan, learner, envs }, policy)
-  const validator = settings.validation.everySteps > 0 ? yield* makeValidation : undefined
+  const validates = settings.validation.everySteps > 0
+  if (validates && own === undefined) yield* checkWholeGames(plan)
+  const validator = validates ? yield* makeValidation : undefined
   const writesFolders = settings.render.everySteps > 0 || (yield* ValidationRequest)?.writesStepFolder === true
   const writeStepFolder = writesFolders ? yield* makeFolder : undefined
   // A user can request a folder of the current step (kill -USR1) although the config writes none. The first request makes
@@ -173,6 +175,18 @@ const checkRollout = ({ settings, env, algorithm, from }: Plan): Effect.Effect<v
   if (typeof nsteps !== "number" || settings.numEnvs * nsteps * size <= mostNumbers) return Effect.void
   const problem = `${nsteps} steps of ${settings.numEnvs} envs, each with ${size} numbers to observe, are more than ${mostNumbers} numbers; make nsteps or num_envs smaller`
   return Effect.fail(ConfigError.at(from, "algorithm.nsteps", problem))
+}
+
+/** Fails if the episodes of a validation are no whole games, in which each agent has an episode. */
+const checkWholeGames = ({ settings, validationEnvs, from }: Plan): Effect.Effect<void, ConfigError> => {
+  const { episodes } = settings.validation
+  const counts = shares(episodes, validationEnvs.length).map(({ count }) => count)
+  const parted = validationEnvs.find(({ agents = [""] }, at) => counts[at] % agents.length !== 0)
+  if (parted?.agents === undefined) return Effect.void
+  const { length } = parted.agents
+  const each = validationEnvs.length === 1 ? "" : ` for each of the ${validationEnvs.length} envs`
+  const problem = `expected a multiple of ${length}${each}, because each of the ${length} agents of ${parted.id} has an episode in each game; found ${episodes}`
+  return Effect.fail(ConfigError.at(from, "validation.episodes", problem))
 }
 
 /** Wraps an Effect: if it cannot allocate a large array, it fails with an error that names the settings to decrease. */

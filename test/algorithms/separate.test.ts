@@ -250,6 +250,11 @@ describe("a config of separate policies", () => {
         )
       }
       assert.strictEqual((yield* fromConfig(policies)).result.digest, result.digest)
+      const ofPolicy = [{ path: "algorithm.policies.0.clip", value: -1, source: "--set" }]
+      const wrong = yield* Effect.flip(
+        keep(short).pipe(Effect.provideService(RunOptions, { overrides: ofPolicy, source: "test", name: "run" })),
+      )
+      assert.include(wrong.message, "--set: algorithm.policies.0.clip: expected a value greater than 0, found -1")
       const [wolf, sheep] = policies
       const unknown = yield* Effect.flip(fromConfig([wolf, { ...sheep, name: "a3c" }]))
       assert.include(
@@ -320,6 +325,10 @@ describe("a config of separate policies", () => {
         Effect.map(Effect.flip(keep({ ...short, ...change })), ({ message }) => message)
       assert.include(yield* messageOf({ env: CartPole.env }), "separate policies need a game of several agents")
       assert.include(yield* messageOf({ numEnvs: 7 }), "num_envs: the game has a row for each of its 2 agents")
+      assert.include(
+        yield* messageOf({ validation: { everySteps: 128, episodes: 7 } }),
+        "validation.episodes: expected a multiple of 2, because each of the 2 agents of hunt has an episode in each game; found 7",
+      )
       const envs = [MultiEnv.against(hunt, "random", { as: "wolf" })]
       assert.include(yield* messageOf({ validation: { everySteps: 128, envs } }), "validation.envs: expected games")
     }),

@@ -225,6 +225,18 @@ describe("applyOverrides", () => {
     assert.deepStrictEqual(value, { seed: 1, nested: { keepLast: 6, other: 2 }, fresh: { deepKey: true } })
     assert.strictEqual(sources.get("nested.keepLast"), "--set")
   })
+
+  it("overrides a setting of an item of a list by its number, and no other one", () => {
+    const policies = [{ policy: "wolf", gamma: 0.9 }, { policy: "sheep" }]
+    const overridden = (path: string) => applyOverrides({ policies }, [{ path, value: 0.5, source: "--set" }])
+    const { value, sources } = overridden("policies.1.learning_rate")
+    assert.deepStrictEqual(value, { policies: [policies[0], { policy: "sheep", learningRate: 0.5 }] })
+    assert.strictEqual(sources.get("policies.1.learningRate"), "--set")
+    assert.deepStrictEqual(overridden("policies.0").value, { policies: [0.5, policies[1]] })
+    // Else it is no list, which the Schema refuses.
+    for (const key of ["2", "length", "wolf"])
+      assert.deepStrictEqual(overridden(`policies.${key}.gamma`).value, { policies: { [key]: { gamma: 0.5 } } })
+  })
 })
 
 describe("spelling", () => {

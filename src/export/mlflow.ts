@@ -11,8 +11,8 @@ import {
   type Answer,
   exchange,
   type ExchangeOptions,
+  firstRetries,
   refusalOf,
-  ServerRetries,
   type Site,
   withoutName,
 } from "../lm/exchange.ts"
@@ -122,9 +122,7 @@ const decoded = <S extends Schema.Codec<unknown, unknown>>(schema: S, { at, byte
 const experimentOf = Effect.fnUntraced(function* (server: MlflowServer, name: string) {
   const query = `?experiment_name=${encodeURIComponent(name)}`
   const request = HttpClientRequest.get(`${addressOf(server, "mlflow/experiments/get-by-name")}${query}`)
-  // This is the first request, so an unreachable server is most likely a wrong address: do not ask for long.
-  const retries = { ...(yield* ServerRetries), maxRetries: 2 }
-  const answer = yield* send(server, request, { accepted: [400, 404], retries })
+  const answer = yield* send(server, request, { accepted: [400, 404], retries: yield* firstRetries })
   if (answer.status < 400) {
     const { experiment } = yield* decoded(Answers.Experiment, answer)
     if (experiment.lifecycle_stage !== "deleted") return experiment.experiment_id

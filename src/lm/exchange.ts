@@ -23,6 +23,12 @@ export const ServerRetries = Context.Reference<Retries>("effect-rl/lm/ServerRetr
   defaultValue: () => ({ maxRetries: 5, startingDelay: 1, backoffFactor: 2, maxDelay: 10, jitter: 0.25 }),
 })
 
+/** The delays of the first request to a server: if it cannot be reached, its address is most likely wrong, so ask for a short time. */
+export const firstRetries = Effect.map(ServerRetries, (usual) => ({
+  ...usual,
+  maxRetries: Math.min(2, usual.maxRetries),
+}))
+
 /** The seconds in which a server has to begin its answer, and after which an answer that has stopped is ended. */
 const patience = 60
 

@@ -9,6 +9,7 @@ import { parse } from "yaml"
 import { fakeUploads } from "../task/hub/fakeUploads.ts"
 import { uploadModel } from "../../src/task/hub/upload.ts"
 import { effect, program, resultOf, withFolder, write } from "./effect.ts"
+import { ServerRetries } from "../../src/lm/exchange.ts"
 import { withVariables } from "./withVariables.ts"
 
 const settings = "validation: { everySteps: 1024, episodes: 4, maxSteps: 20 }, checkpoint: { everySteps: 1024 }"
@@ -90,7 +91,10 @@ describe("effect push", () => {
             yield* withVariables({ HF_ENDPOINT: url, HF_TOKEN: "t0ken" })
             const push = Effect.promise(() => effect(["push", runDir, "--repo", "ada/cartpole", "--private"], folder))
             const first = yield* push
-            assert.deepEqual([first.code, first.stdout, first.stderr], [0, `${url}/ada/cartpole\n`, ""])
+            assert.deepEqual(
+              [first.code, first.stdout, first.stderr],
+              [0, `${url}/ada/cartpole\n`, `sending ada/cartpole to ${url}\n`],
+            )
             const { isPrivate, commits } = repositories.get("ada/cartpole") ?? assert.fail("no repository")
             const names = readdirSync(at("")).filter((name) => name !== "act.ts")
             const expected = Object.fromEntries(names.map((name) => [name, readFileSync(at(name))]))
@@ -188,6 +192,25 @@ describe("uploadModel", () => {
       assert.include(messageOf(await upload("t0ken", "ada/public")), "ada/public is public already")
       assert.deepEqual(hub.repositories.get("ada/public")?.commits, [])
     }))
+
+  it("gives up a hub that cannot be reached after a few attempts", async () => {
+    // Nothing listens on port 1.
+    const variables = ConfigProvider.fromUnknown({ HF_ENDPOINT: "http://127.0.0.1:1", HF_TOKEN: "t0ken" })
+    const upload = uploadModel({ id: "ada/model", isPrivate: true, summary: "Add a policy", files }).pipe(
+      Effect.provideService(ConfigProvider.ConfigProvider, variables),
+      Effect.provideService(ServerRetries, {
+        maxRetries: 5,
+        startingDelay: 0,
+        backoffFactor: 1,
+        maxDelay: 0,
+        jitter: 0,
+      }),
+    )
+    assert.match(
+      messageOf(await Effect.runPromiseExit(upload)),
+      /^no answer after 3 attempts; last failure: http:\/\/127\.0\.0\.1:1\/api\/repos\/create cannot be reached: .+; check the network and HF_ENDPOINT, or try again later$/,
+    )
+  })
 
   it("hides the token in a refusal of a large file", () =>
     withHub(async (hub, upload) => {

@@ -12,7 +12,8 @@ import { unplacedEntry } from "../../run/find/RunEntry.ts"
 import * as Layout from "../../run/Layout.ts"
 import { over } from "../../run/RunReader.ts"
 import { aggregateCurves } from "../../statistics/statistics.ts"
-import { checkId, type UploadError, uploadModel } from "../../task/hub/upload.ts"
+import { openHub } from "../../task/hub/client.ts"
+import { checkId, uploadModel } from "../../task/hub/upload.ts"
 import { requireNewFolder, writeFolder } from "../export/folder.ts"
 import { movieFile } from "../export/movie.ts"
 import { policyFile } from "../export/policy.ts"
@@ -71,11 +72,13 @@ const pushRun = Effect.fnUntraced(function* (input: Input<typeof flags>) {
   }
   const id = Option.getOrElse(input.repo, () => "")
   const upload = { id, isPrivate: input.private, summary: "Add a policy trained by effect-rl", files }
+  const { endpoint } = yield* failingAtHub(openHub(id))
+  yield* writeError(`sending ${id} to ${endpoint.origin}\n`)
   const page = yield* failingAtHub(uploadModel(upload))
   yield* writeOut(`${page}\n`)
 })
 
-const failingAtHub = Effect.mapError(({ message }: UploadError) => usageError(`--repo: ${message}`))
+const failingAtHub = Effect.mapError(({ message }: { readonly message: string }) => usageError(`--repo: ${message}`))
 
 const names = { curve: "curve.gif", replay: "replay.gif" }
 

@@ -7,7 +7,15 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import { sha256 } from "../../config/sha256.ts"
 import { oneLine, parsedJson } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
-import { exchange, type ExchangeOptions, quoted, refusalOf, type Site, withoutName } from "../../lm/exchange.ts"
+import {
+  exchange,
+  type ExchangeOptions,
+  firstRetries,
+  quoted,
+  refusalOf,
+  type Site,
+  withoutName,
+} from "../../lm/exchange.ts"
 import { openHub } from "./client.ts"
 
 /** The error of a hub that cannot be reached or refuses an upload. The message is one line for people. */
@@ -51,7 +59,10 @@ const lfsType = "application/vnd.git-lfs+json"
 /** Sends a request, which may be sent twice if it is not the commit. */
 const send = (site: Site, request: HttpClientRequest.HttpClientRequest, options: ExchangeOptions = {}) =>
   exchange(site, request, { isRepeatable: true, ...options }, Effect.succeed).pipe(
-    Effect.mapError((error) => new UploadError({ message: withoutName(site, error) })),
+    Effect.mapError((error) => {
+      const hint = error.reason === "exhausted" ? "; check the network and HF_ENDPOINT, or try again later" : ""
+      return new UploadError({ message: `${withoutName(site, error)}${hint}` })
+    }),
   )
 
 const textOf = Effect.map(({ bytes }: { readonly bytes: Uint8Array }) => utf8.decode(bytes))
@@ -90,7 +101,7 @@ export const uploadModel = Effect.fnUntraced(function* ({ id, isPrivate, summary
 
   // 409 says that there is such a repository already. A token that may make none may still write to one that there is.
   const question = post(`${root}/api/repos/create`, { name, organization, type: "model", private: isPrivate })
-  const created = yield* send(site, question, { accepted: [409, 403] })
+  const created = yield* send(site, question, { accepted: [409, 403], retries: yield* firstRetries })
   if (created.status === 409 || created.status === 403) {
     const found = yield* send(site, HttpClientRequest.get(`${root}/api/models/${id}`), { accepted: [401, 403, 404] })
     if (found.status >= 400) {

@@ -2,9 +2,8 @@
  * Measures an exported policy in workerd, the engine of edge workers: PPO on CartPole with two hidden layers of 64 units, for
  * actor and critic each. The package `workerd` serves it.
  */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { connect } from "node:net"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -14,6 +13,7 @@ import { scripts } from "../../src/export/worker/scripts-node.ts"
 import { workerFiles } from "../../src/export/worker/workerFiles.ts"
 import { serveInWorkerd, type Served } from "../../test/bundle/workerd.ts"
 import { defineBench } from "../Bench.ts"
+import { temporaryFolder } from "../measuring.ts"
 
 /** Trains for a moment, and returns the files of the exported folder. */
 const exportedFiles = Effect.gen(function* () {
@@ -47,7 +47,7 @@ const config :Workerd.Config = (
 }
 
 const withFolders = async <A>(body: (policy: string, empty: string) => Promise<A>): Promise<A> => {
-  const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
+  const { folder, remove } = temporaryFolder()
   const write = (name: string, files: Readonly<Record<string, Uint8Array | string>>): string => {
     const path = join(folder, name)
     mkdirSync(path)
@@ -57,7 +57,7 @@ const withFolders = async <A>(body: (policy: string, empty: string) => Promise<A
   try {
     return await body(write("policy", await Effect.runPromise(exportedFiles)), write("trivial", trivial))
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    remove()
   }
 }
 

@@ -15,8 +15,8 @@
  * Memory is the sum of the most that each process has held at any time. Set `EFFECT_RL_BENCH_BACKEND` to measure another
  * backend than `auto`, and `EFFECT_RL_BENCH_STEPS` for longer measurements.
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
-import { availableParallelism, tmpdir } from "node:os"
+import { mkdirSync } from "node:fs"
+import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { LmDirectory, MultiRun } from "effect-rl"
@@ -24,6 +24,7 @@ import { platform } from "effect-rl/node"
 import { openBaseModel } from "../../src/multirun/baseModel.ts"
 import { onDisk } from "../../src/run/store/FileTree.ts"
 import { defineBench } from "../Bench.ts"
+import { temporaryFolder } from "../measuring.ts"
 import { type Length, type Load, measureTrainers } from "../multirun.ts"
 
 const names = ["a", "b", "c", "d", "e", "f", "g", "h"]
@@ -119,7 +120,7 @@ const bench = (name: string, answer: number) =>
     higherIsBetter: true,
     about: `Tokens a second of eight LoRA runs in one trainer against eight trainers at once, with answers of at most ${answer} tokens`,
     run: async () => {
-      const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
+      const { folder, remove } = temporaryFolder()
       try {
         await saveModel(folder, answer)
         let measurements = 0
@@ -171,7 +172,7 @@ const bench = (name: string, answer: number) =>
           },
         }
       } finally {
-        rmSync(folder, { recursive: true, force: true })
+        remove()
       }
     },
   })

@@ -1,7 +1,8 @@
 /**
  * Measures PPO with rollouts in the graph against rollouts in JavaScript, with thousands of envs. The two alternate, and
  * are compared by CPU time, which other load on the machine changes least. `EFFECT_RL_BENCH_BACKEND` chooses the backend;
- * on a GPU, compare the steps per second instead, since the CPU then mostly waits.
+ * on a GPU, compare the steps per second instead, since the CPU then mostly waits. Those are of the training alone: its start, in
+ * which programs are compiled, would take most of the time of so few updates.
  */
 import { CartPole, Ppo } from "effect-rl"
 import { chosenBackend } from "../chosenBackend.ts"

@@ -1,10 +1,10 @@
 import { execFileSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { timeOf, toPath } from "../../src/run/identifier.ts"
 import { defineBench } from "../Bench.ts"
+import { temporaryFolder } from "../measuring.ts"
 
 const algorithms = ["ppo", "a2c", "sac", "dqn"]
 const seeds = 5
@@ -34,7 +34,7 @@ export default defineBench({
   higherIsBetter: false,
   about: "`effect runs --where algorithm=ppo --json` over 10,000 runs, the command's start included",
   run: async ({ time }) => {
-    const results = mkdtempSync(join(tmpdir(), "runs-10000-"))
+    const { folder: results, remove } = temporaryFolder()
     try {
       makeRuns(results, 10_000)
       const list = (...args: ReadonlyArray<string>) => {
@@ -48,7 +48,7 @@ export default defineBench({
       const setting = time(() => list("--where", "algorithm.learning_rate<0.01")).seconds
       return { value: seconds, details: { all, setting } }
     } finally {
-      rmSync(results, { recursive: true, force: true })
+      remove()
     }
   },
 })

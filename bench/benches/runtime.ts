@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { Effect, Layer } from "effect"
 import { MemorylessAgent, Runtime, Scripted, type TaskSet, TextEnv } from "effect-rl"
 import { platform, recorder, runStore } from "effect-rl/node"
 import { defineBench } from "../Bench.ts"
+import { temporaryFolder } from "../measuring.ts"
 
 /** A text environment whose episodes have one question and one answer. */
 const question = (index: number): TextEnv.TextEnv =>
@@ -38,7 +36,7 @@ const once = async (
   input: Pick<Runtime.RuntimeInput, "train" | "validation" | "runtime">,
   wait: Effect.Effect<void> | null = null,
 ) => {
-  const folder = mkdtempSync(join(tmpdir(), "effect-rl-bench-"))
+  const { folder, remove } = temporaryFolder()
   const before = process.cpuUsage()
   try {
     const agent = MemorylessAgent.make({ model: "scripted", systemPrompt: "You are good at sums." })
@@ -50,7 +48,7 @@ const once = async (
     const { user, system } = process.cpuUsage(before)
     return { result, coreSeconds: (user + system) / 1e6 }
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    remove()
   }
 }
 

@@ -1,4 +1,6 @@
 /** Applies losses of the user's own, which replace those of algorithms, and checks their results. */
+import { Predicate } from "effect"
+import { display } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { shapeText } from "../graph/ops/core.ts"
@@ -36,7 +38,7 @@ export const chosenLoss = <B, Outputs extends AlgorithmsLoss>(
 
 /**
  * Computes a loss of the user's own by `own`, and adds its metrics to those of the algorithm's loss. Throws a GraphError that
- * names the setting, such as `loss`, if `own` throws or its result is not one number.
+ * names the setting, such as `loss`, if `own` throws, or if its loss or a metric is not one number of the graph.
  *
  * @example
  * ```ts
@@ -46,9 +48,13 @@ export const chosenLoss = <B, Outputs extends AlgorithmsLoss>(
  */
 export const ownLoss = (setting: string, { metrics, continueWhile }: Loss, own: () => LossResult): Loss => {
   const result = guarded(setting, own)
-  const given = "loss" in result ? result : { loss: result, metrics: {} }
-  return { loss: scalar(setting, given.loss), metrics: { ...metrics, ...given.metrics }, continueWhile }
+  const given = hasMetrics(result) ? result : { loss: result, metrics: {} }
+  expectScalar(setting, given.loss)
+  for (const [name, metric] of Object.entries({ ...given.metrics })) expectScalar(`${setting}: ${name}`, metric)
+  return { loss: given.loss, metrics: { ...metrics, ...given.metrics }, continueWhile }
 }
+
+const hasMetrics = (result: LossResult): result is Exclude<LossResult, Tensor> => Predicate.hasProperty(result, "loss")
 
 /** Runs the user's function. What it throws becomes a GraphError that names the setting. */
 const guarded = <A>(setting: string, body: () => A): A => {
@@ -59,10 +65,11 @@ const guarded = <A>(setting: string, body: () => A): A => {
   }
 }
 
-/** Returns a loss if it is one number; throws a GraphError that says what it is otherwise. */
-const scalar = (setting: string, loss: Tensor): Tensor => {
-  if (loss.shape.length === 0 && loss.dtype === "f32") return loss
-  const found = `${loss.dtype} of shape ${shapeText(loss.shape)}`
-  const message = `algorithm.${setting}: expected a scalar, such as Graph.mean(…) of the rows' losses, found ${found}`
-  throw new GraphError({ op: "loss", message, shapes: [loss.shape], where: "" })
+/** Throws a GraphError if a value is not one number of the graph; a function without types may return anything. */
+const expectScalar = (place: string, value: Tensor): void => {
+  const isTensor = Predicate.hasProperty(value, "op")
+  if (isTensor && value.shape.length === 0 && value.dtype === "f32") return
+  const found = isTensor ? `${value.dtype} of shape ${shapeText(value.shape)}` : display(value)
+  const message = `algorithm.${place}: expected a scalar, such as Graph.mean(…) of the rows, found ${found}`
+  throw new GraphError({ op: "loss", message, shapes: isTensor ? [value.shape] : [], where: "" })
 }

@@ -297,8 +297,22 @@ describe("parts of an algorithm that a user replaces", () => {
       const vector = yield* problemOf(Ppo.make({ ...small, loss: (_, out) => out.value }))
       assert.strictEqual(
         vector,
-        "algorithm.loss: expected a scalar, such as Graph.mean(…) of the rows' losses, found f32 of shape [16]",
+        "algorithm.loss: expected a scalar, such as Graph.mean(…) of the rows, found f32 of shape [16]",
       )
+      const expected = "expected a scalar, such as Graph.mean(…) of the rows, found"
+      // A program in JavaScript may return anything.
+      for (const [json, found] of [
+        ["null", "algorithm.loss: EXPECTED null"],
+        ["3", "algorithm.loss: EXPECTED 3"],
+        ['{ "loss": 3 }', "algorithm.loss: EXPECTED 3"],
+      ]) {
+        const loss = () => JSON.parse(json)
+        assert.strictEqual(yield* problemOf(Ppo.make({ ...small, loss })), found.replace("EXPECTED", expected))
+      }
+      const rows = yield* problemOf(
+        Ppo.make({ ...small, loss: (_, { loss, value }) => ({ loss, metrics: { "losses/value": value } }) }),
+      )
+      assert.strictEqual(rows, `algorithm.loss: losses/value: ${expected} f32 of shape [16]`)
       const throwing = yield* problemOf(
         A2c.make({
           loss: () => {

@@ -57,9 +57,13 @@ const strayOutput = (bytes: Uint8Array, tooLong?: { readonly length: number; rea
 /**
  * The code of a process that starts a program as the first of a process group, and kills the whole group when the program has
  * ended, or when it is told to end itself, as by a time-out or Ctrl-C. It writes how the program ended to its file 3.
+ *
+ * The process that asks could start such a group by `spawnSync`, too. But it could not end the group in time: while it waits, it
+ * does not notice Ctrl-C, and it waits as long as any process of the group keeps the outputs open.
  */
 const keeper = `
-const [program, ...args] = process.argv.slice(1)
+const [nodeOptions, program, ...args] = process.argv.slice(1)
+if (nodeOptions !== "") process.env.NODE_OPTIONS = nodeOptions
 const child = require("node:child_process").spawn(program, args, { stdio: "inherit", detached: true })
 const end = () => { try { process.kill(-child.pid, "SIGKILL") } catch {} }
 const report = (outcome) => { end(); try { require("node:fs").writeSync(3, JSON.stringify(outcome)) } finally { process.exit() } }
@@ -80,8 +84,11 @@ const Outcome = Schema.fromJsonString(
 const runOnce = ({ command: [program, ...args], cwd, timeoutSeconds = 60 }: Command, input: Uint8Array) => {
   const options = { input, cwd, timeout: timeoutSeconds * 1000, maxBuffer: 2 ** 28, windowsHide: true }
   if (process.platform === "win32") return spawnSync(program, args, options)
-  const kept = spawnSync(process.execPath, ["-e", keeper, "--", program, ...args], {
+  // Options such as those of a debugger are for the program: they would make the keeper write to its standard error.
+  const { NODE_OPTIONS: nodeOptions = "", ...env } = process.env
+  const kept = spawnSync(process.execPath, ["-e", keeper, "--", nodeOptions, program, ...args], {
     ...options,
+    env,
     stdio: ["pipe", "pipe", "pipe", "pipe"],
   })
   const outcome = Schema.decodeUnknownOption(Outcome)(String(kept.output?.[3] ?? ""))

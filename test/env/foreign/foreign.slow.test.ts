@@ -19,8 +19,9 @@ import { stream } from "../../../src/rng/Rng.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
 import { RunStore } from "../../../src/run/store/RunStore.ts"
 import * as Train from "../../../src/train/Train.ts"
-import { root, withFolder, write } from "../../cli/effect.ts"
+import { root, until, withFolder, write } from "../../cli/effect.ts"
 import { isRunning } from "../../cli/isRunning.ts"
+import { withVariables } from "../../cli/withVariables.ts"
 import { keep } from "../../train/inMemory.ts"
 import { resumable } from "../../train/resumable.ts"
 
@@ -176,8 +177,24 @@ describe("an env that a program steps", () => {
       const line = `sleep 1000 & echo $! > ${pid}`
       const message = thrown(() => command(["sh", "-c", line], { id: "mine" }))
       assert.match(message, /^mine: its program \(sh .*\) ended with exit code 0$/)
-      assert.isFalse(isRunning(Number(readFileSync(pid, "utf8"))))
+      // It has been killed, and may still be ending.
+      await until(() => !isRunning(Number(readFileSync(pid, "utf8"))))
     }))
+
+  it.effect("starts a program with the options of Node that were meant for it, and for nothing between", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        // As a debugger's options do, these make every Node write to its standard error.
+        const options = "--require=/nowhere/debugger.cjs"
+        yield* withVariables({ NODE_OPTIONS: options })
+        const described = () => command(["sh", "-c", "echo options $NODE_OPTIONS >&2; exit 3"], { id: "mine" })
+        assert.strictEqual(
+          thrown(described),
+          `mine: its program (sh -c echo options $NODE_OPTIONS >&2; exit 3) ended with exit code 3: options ${options}`,
+        )
+      }),
+    ),
+  )
 
   it.effect("says in which step a program failed, sent a wrong reply, ended or did not answer", () =>
     Effect.promise(() =>

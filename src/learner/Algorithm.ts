@@ -154,6 +154,8 @@ export interface Learner {
   /** The learners of separate policies, if the learner consists of them. Each one exports its own policy. */
   readonly separate?: ReadonlyArray<{
     readonly name: string
+    /** The name of the algorithm that learns the policy. */
+    readonly algorithm: string
     /** The agents that the policy plays. */
     readonly agents: ReadonlyArray<string>
     readonly learner: Learner

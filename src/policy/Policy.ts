@@ -14,7 +14,7 @@
  */
 import { Effect, type FileSystem, type Path, Schema, type Scope, Semaphore } from "effect"
 import { Backend, type BackendError, type BackendUnavailable, type Program } from "../backend/Backend.ts"
-import { mostBytes, readBytes, statOf } from "../config/files.ts"
+import { mostBytes, namesIn, readBytes, statOf } from "../config/files.ts"
 import { messageOf } from "../config/text.ts"
 import { emptyMaskProblem } from "../env/internal/rows.ts"
 import { writerOf } from "../env/internal/values.ts"
@@ -130,23 +130,29 @@ export const load = Effect.fnUntraced(function* (
   }
   const exported = `${path}/${Layout.inStep.onnxOf(options.policy)}`
   const file = stat.type !== "Directory" ? path : (yield* statOf(exported)) === undefined ? undefined : exported
-  const namesOne = (place: string) => {
-    const message = `${place}: expected the folder of a run to choose checkpoint "${options.checkpoint}" from, found one policy`
+  const namesOne = (place: string, key: "checkpoint" | "policy") => {
+    const message = `${place}: expected the folder of a run to choose ${key} "${options[key]}" from, found one policy`
     return new PolicyError({ path: place, message })
   }
   if (file !== undefined) {
-    if (options.checkpoint !== undefined) return yield* namesOne(file)
+    if (options.checkpoint !== undefined) return yield* namesOne(file, "checkpoint")
+    if (options.policy !== undefined && file === path) return yield* namesOne(file, "policy")
     return yield* fromOnnx(yield* asPolicyError(readBytes(file, mostBytes.binary)), { ...options, path: file })
   }
-  const { tree, wanted, pathOf } = yield* asPolicyError(savedAt(path, yield* foldersOnDisk))
+  const separate = new Set((yield* namesIn(path)).flatMap((name) => Layout.separatePolicyOf(name) ?? []))
+  const hintOf = (): string => `it has separate policies: set the option policy to ${[...separate].join(" or ")}`
+  const { tree, wanted, pathOf } = yield* savedAt(path, yield* foldersOnDisk).pipe(
+    // The folder of a step has policies, but is neither a run nor a checkpoint.
+    Effect.mapError((error) => (separate.size === 0 ? error : { message: `${path}: ${hintOf()}` })),
+    asPolicyError,
+  )
   const wantedFile = Layout.inCheckpoint.policyOf(options.policy)
-  const separate = new Set<string>()
   const isWanted = (name: string): boolean => {
     const policy = Layout.separatePolicyOf(name)
     if (policy !== undefined) separate.add(policy)
     return name === wantedFile
   }
-  if (options.checkpoint !== undefined && wanted !== Layout.latest) return yield* namesOne(path)
+  if (options.checkpoint !== undefined && wanted !== Layout.latest) return yield* namesOne(path, "checkpoint")
   const checkpoint = options.checkpoint ?? wanted
   const { name, files } = yield* asPolicyError(Checkpoint.loadFiles(tree, checkpoint, isWanted))
   const place = pathOf(name)
@@ -154,7 +160,7 @@ export const load = Effect.fnUntraced(function* (
   if (bytes === undefined) {
     const hint =
       separate.size > 0
-        ? `it has separate policies: set the option policy to ${[...separate].join(" or ")}`
+        ? hintOf()
         : options.policy === undefined
           ? "its algorithm exports no policy"
           : "its run has trained one policy: leave out the option policy"

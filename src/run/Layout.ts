@@ -178,8 +178,9 @@ export const arraysOf = (file: string): string | undefined => /^(.*)\.safetensor
 /** Tells whether a checkpoint file holds a policy. */
 export const isPolicy = (file: string): boolean => file === inCheckpoint.policy || separatePolicyOf(file) !== undefined
 
-/** Returns the name of the separate policy that a checkpoint file holds; undefined for other files. */
-export const separatePolicyOf = (file: string): string | undefined => /^policy\.(.+)\.onnx$/.exec(file)?.[1]
+/** Returns the name of the separate policy that a file of a checkpoint or of a step's folder holds; undefined for other files. */
+export const separatePolicyOf = (file: string): string | undefined =>
+  /^(?:policy|checkpoint)\.(.+)\.onnx$/.exec(file)?.[1]
 
 /* Folders that a training exports at some of its steps, as RLtools' viewer expects them */
 

@@ -87,18 +87,19 @@ export const exportedPolicies = Effect.fnUntraced(function* (
   const { observationMoments, observationSpace: space } = envs
   const { observationSpace, actionSpace, actionMask, agents = [], id } = plan.env
   const spaces = { observationSpace, actionSpace, hasActionMask: actionMask !== undefined }
-  const about = aboutText({ env: id, algorithm: plan.algorithm.name, step, ...spaces })
   const learners =
     learner.separate === undefined
-      ? [{ file: nameOf(), exportPolicy: learner.exportPolicy, group: 0 }]
-      : learner.separate.map(({ name, agents: [agent], learner: { exportPolicy } }) => ({
+      ? [{ file: nameOf(), algorithm: plan.algorithm.name, exportPolicy: learner.exportPolicy, group: 0 }]
+      : learner.separate.map(({ name, algorithm, agents: [agent], learner: { exportPolicy } }) => ({
           file: nameOf(name),
+          algorithm,
           exportPolicy,
           group: observationMoments?.groups[agents.indexOf(agent)] ?? 0,
         }))
   const files: Record<string, Uint8Array> = {}
-  for (const { file, exportPolicy, group } of learners) {
+  for (const { file, algorithm, exportPolicy, group } of learners) {
     if (exportPolicy === undefined) continue
+    const about = aboutText({ env: id, algorithm, step, ...spaces })
     const preprocess =
       observationMoments === undefined ? undefined : Normalise.asGraph(groupIn(observationMoments, group), { space })
     files[file] = yield* Effect.catchTag(exportPolicy(preprocess, about), "GraphError", (error) => Effect.die(error))

@@ -193,6 +193,7 @@ describe("Policy.load", () => {
       const wolf = yield* Policy.load(runDir, { policy: "wolf" })
       const sheep = yield* Policy.load(runDir, { policy: "sheep" })
       assert.deepStrictEqual([wolf.env, wolf.actionSpace], ["hunt", hunt.actionSpace])
+      assert.deepStrictEqual([wolf.algorithm, sheep.algorithm], ["ppo", "a2c"])
       const [step] = readdirSync(join(runDir, "steps"))
       const rendered = yield* Policy.load(join(runDir, "steps", step), { policy: "sheep" })
       const places = Array.from({ length: 30 }, (_, at) => [at / 30, 0.5 - at / 60, 0.3 - at / 40, at / 50])
@@ -229,6 +230,11 @@ describe("Policy.load", () => {
       }
       const { message } = yield* Effect.flip(Policy.load(runDir))
       assert.include(message, "it has separate policies: set the option policy to sheep or wolf")
+      const inStep = yield* Effect.flip(Policy.load(join(runDir, "steps", step)))
+      assert.include(inStep.message, "it has separate policies: set the option policy to sheep or wolf")
+      const file = join(runDir, "steps", step, "checkpoint.wolf.onnx")
+      const other = yield* Effect.flip(Policy.load(file, { policy: "sheep" }))
+      assert.include(other.message, 'expected the folder of a run to choose policy "sheep" from, found one policy')
       const unknown = yield* Effect.flip(Policy.load(runDir, { policy: "fox" }))
       assert.include(unknown.message, "no policy.fox.onnx; it has separate policies")
     }).pipe(Effect.scoped, Effect.provide(Layer.mergeAll(Wasm.layer, NodeServices.layer, Recorder.layerSilent))),

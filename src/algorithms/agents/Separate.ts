@@ -100,6 +100,7 @@ const algorithmOf = (input: Plain, made: ReadonlyArray<Made>, find: Find = ofPro
       configured.map(({ policy, agents, algorithm }) => ({ policy, agents, name: algorithm.name, ...algorithm[part] }))
     const learners = configured.map(({ policy, agents, algorithm }, index): SeparatePolicy => ({
       name: policy,
+      algorithm: algorithm.name,
       agents,
       setup: (task) =>
         Effect.catchTag(algorithm.setup(task), "ConfigError", ({ key, problem }) =>

@@ -22,6 +22,8 @@ import { type Played, seatsOf } from "./seats.ts"
 
 /** A policy, the agents that it plays, and the function that makes its learner. */
 export interface SeparatePolicy extends Played {
+  /** The name of the algorithm. */
+  readonly algorithm: string
   readonly setup: (task: Task) => Effect.Effect<Learner, SetupError, Backend | Scope.Scope>
 }
 
@@ -33,8 +35,8 @@ export interface SeparatePolicy extends Played {
  * @example
  * ```ts
  * separateLearner(task, [
- *   { name: "wolf", agents: ["wolf"], setup: (own) => myLearner({ learningRate: 1e-3 }, own) },
- *   { name: "sheep", agents: ["sheep"], setup: (own) => myLearner({ learningRate: 1e-4 }, own) },
+ *   { name: "wolf", algorithm: "mine", agents: ["wolf"], setup: (own) => myLearner({ learningRate: 1e-3 }, own) },
+ *   { name: "sheep", algorithm: "mine", agents: ["sheep"], setup: (own) => myLearner({ learningRate: 1e-4 }, own) },
  * ])
  * ```
  */
@@ -108,7 +110,10 @@ export const separateLearner = Effect.fnUntraced(function* (
   const starts = members.flatMap(({ learner: { start } }) => start ?? [])
   return {
     devices: joined(members.map(({ learner }) => learner.devices)),
-    separate: members.map(({ name, learner }, index) => ({ name, agents: policies[index].agents, learner })),
+    separate: members.map(({ name, learner }, index) => {
+      const { algorithm, agents: own } = policies[index]
+      return { name, algorithm, agents: own, learner }
+    }),
     ...(members.some(({ learner }) => learner.imitates === true) ? { imitates: true } : {}),
     ...(hasData ? { data: joined(members.map(({ learner }) => learner.data ?? {})) } : {}),
     rollout,

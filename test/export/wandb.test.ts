@@ -147,7 +147,11 @@ describe("a run's folder for Weights & Biases", () => {
       for (const [labels, message] of [
         [{ project: "a/b" }, `project "a/b": expected 1 to 128 characters, none of them / \\ # ? % or :`],
         [{ project: "" }, `project "": expected 1 to 128 characters, none of them / \\ # ? % or :`],
-        [{ id: "../x" }, `run id "../x": expected letters, digits, underscores, dots and dashes`],
+        [{ id: "../x" }, `run id "../x": expected 1 to 128 letters, digits, underscores, dots and dashes`],
+        [
+          { id: "x".repeat(129) },
+          `run id "${"x".repeat(129)}": expected 1 to 128 letters, digits, underscores, dots and dashes`,
+        ],
         [{ tags: ["a", ""] }, `tag "": expected 1 to 64 characters`],
       ] as const) {
         const error = yield* Effect.flip(wandbFolder(tracked, labels))

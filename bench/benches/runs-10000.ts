@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { setImmediate } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { timeOf, toPath } from "../../src/run/identifier.ts"
 import { defineBench } from "../Bench.ts"
@@ -10,8 +11,10 @@ const algorithms = ["ppo", "a2c", "sac", "dqn"]
 const seeds = 5
 
 /** Makes `count` run folders, five seeds at each start time, with only the files that listing runs reads. */
-const makeRuns = (results: string, count: number): void => {
+const makeRuns = async (results: string, count: number): Promise<void> => {
   for (let index = 0; index < count; index++) {
+    // Ctrl-C is noticed here.
+    await setImmediate()
     const moment = Math.floor(index / seeds)
     const algorithm = algorithms[moment % algorithms.length]
     const seed = index % seeds
@@ -36,7 +39,7 @@ export default defineBench({
   run: async ({ time }) => {
     const { folder: results, remove } = temporaryFolder()
     try {
-      makeRuns(results, 10_000)
+      await makeRuns(results, 10_000)
       const list = (...args: ReadonlyArray<string>) => {
         const command = [bin, "runs", results, "--json", ...args]
         return execFileSync(process.execPath, command, { encoding: "utf8", maxBuffer: 2 ** 28 })

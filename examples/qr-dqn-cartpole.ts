@@ -7,6 +7,8 @@ export default Train.run({
   numEnvs: 4,
   algorithm: Dqn.make({
     distribution: { type: "quantiles", count: 16 },
+    double: true,
+    nsteps: 10,
     learningRate: 1e-3,
     gradientSteps: 2,
     updateTargetFreq: 100,

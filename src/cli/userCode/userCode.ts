@@ -1,4 +1,6 @@
 /** Recognises the errors of the user's own code, and describes them in one line with their place in that code. */
+import { createRequire } from "node:module"
+import { dirname, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Context, Effect, Schema } from "effect"
 import { display } from "../../config/Config.ts"
@@ -90,7 +92,12 @@ export const guarded = <A, E, R>(
         return Effect.fail(new UserCodeError({ message }))
       }
       const thrown = thrownByUser(defect)
-      if (thrown === undefined) return Effect.die(defect)
+      if (thrown === undefined) {
+        const mixed = mixedCopies(file)
+        if (mixed === undefined) return Effect.die(defect)
+        const what = defect instanceof Error ? shownError(defect) : shownThrown(defect)
+        return Effect.fail(new UserCodeError({ message: `${file}: its default export died of ${what}; ${mixed}` }))
+      }
       return Effect.fail(new UserCodeError({ message: `${file}: its default export died of ${thrown}` }))
     }),
     Effect.filterOrFail(isResult, (result) => {
@@ -98,6 +105,22 @@ export const guarded = <A, E, R>(
       return new UserCodeError({ message })
     }),
   )
+
+/** Returns the folder of the package `effect-rl` that a file imports; undefined if it finds none. */
+const packageOf = (from: string): string | undefined => {
+  try {
+    return dirname(createRequire(from).resolve("effect-rl/package.json"))
+  } catch {
+    return undefined
+  }
+}
+
+/** Says that a file imports another copy of this library than the command's, whose values may not fit; else undefined. */
+const mixedCopies = (file: string): string | undefined => {
+  const [own, imported] = [packageOf(import.meta.url), packageOf(resolve(file))]
+  if (own === undefined || imported === undefined || own === imported) return undefined
+  return `it imports the effect-rl in ${imported}, but this command is that of ${own}: use "npx effect" in the project of the file`
+}
 
 /** Tells whether a value can be the result of a run. A program without types may return anything. */
 const isResult = (value: unknown): boolean => typeof value === "object" && value !== null && "runDir" in value

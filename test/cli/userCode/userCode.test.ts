@@ -1,3 +1,6 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect } from "effect"
 import { guarded, notATraining, placeIn, strayError } from "../../../src/cli/userCode/userCode.ts"
@@ -51,6 +54,21 @@ describe("a default export", () => {
       assert.strictEqual(Simulator.key, "Simulator")
       const expected = "train.ts: its default export needs the service Simulator; provide it there by Effect.provide"
       assert.strictEqual(yield* messageOf(training), expected)
+    }),
+  )
+
+  it.effect("that dies where it imports another copy of the library names both copies", () =>
+    Effect.gen(function* () {
+      const folder = realpathSync(mkdtempSync(join(tmpdir(), "copies-")))
+      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true, force: true })))
+      const other = join(folder, "node_modules/effect-rl")
+      mkdirSync(other, { recursive: true })
+      writeFileSync(join(other, "package.json"), '{ "name": "effect-rl" }')
+      const file = join(folder, "train.ts")
+      const bug = thrownIn(new URL("../../../src/train/Train.ts", import.meta.url).href)
+      const error = yield* Effect.flip(guarded(file, Effect.die(bug)))
+      const expected = `${file}: its default export died of Error: boom; it imports the effect-rl in ${other}, but this command is that of `
+      assert.include(error.message, expected)
     }),
   )
 

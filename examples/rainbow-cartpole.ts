@@ -9,7 +9,7 @@ export default Train.run({
     double: true,
     dueling: true,
     prioritised: {},
-    nsteps: 3,
+    nsteps: 5,
     distribution: { type: "categories", min: 0, max: 100 },
     noisy: true,
     epsilonStart: 0,
@@ -17,8 +17,7 @@ export default Train.run({
     learningRate: 1e-3,
     gradientSteps: 2,
     updateTargetFreq: 100,
-    schedule: "linear",
   }),
-  totalSteps: 50_000,
+  totalSteps: 80_000,
   validation: { everySteps: 10_000, episodes: 20 },
 })

@@ -7,7 +7,7 @@
 import { Effect, Schema, SchemaAST, SchemaIssue } from "effect"
 import { choiceProblem, tagAt, textsAt } from "./choices.ts"
 import { closest } from "./closest.ts"
-import { camelCase, convertPath, isPlain, type Plain, snakeCase } from "./plain.ts"
+import { camelCase, convertPath, isPlain, type Plain, setIn, snakeCase } from "./plain.ts"
 import { jsonOf, shortened } from "./text.ts"
 
 export { camelCase, convertPath, isPlain, type Plain, snakeCase } from "./plain.ts"
@@ -135,22 +135,6 @@ export const overridden = (config: unknown, { lines, overrides, source, whole }:
   const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
   const from: DecodeOptions = { source, sources: overLines(lines, sources), whole }
   return { value, from }
-}
-
-const setIn = (tree: Plain, path: ReadonlyArray<string>, value: unknown): Plain => {
-  const [key, ...rest] = path
-  return { ...tree, [key]: setBelow(tree[key], rest, value) }
-}
-
-/** Sets a value at a path below a child of a tree. A number in the path is that of an item, if there is a list with this item. */
-const setBelow = (child: unknown, path: ReadonlyArray<string>, value: unknown): unknown => {
-  if (path.length === 0) return value
-  const [key, ...rest] = path
-  const items: ReadonlyArray<unknown> = Array.isArray(child) && /^\d+$/.test(key) ? child : []
-  const at = Number(key)
-  return at < items.length
-    ? items.with(at, setBelow(items[at], rest, value))
-    : setIn(isPlain(child) ? child : {}, path, value)
 }
 
 export interface DecodeOptions extends Origin {

@@ -1,4 +1,4 @@
-/** Recognises plain objects; converts keys to camelCase and snake_case. It has no imports: the web page loads it. */
+/** Recognises plain objects, sets values in them, and converts the case of keys. It has no imports: the web page loads it. */
 
 /** An object that only has data, such as a section of a config. */
 export type Plain = { readonly [key: string]: unknown }
@@ -25,3 +25,20 @@ const named = "runs"
 /** Converts the keys of a path in a config, except the name of a run: `runs.my_run.max_steps` to `runs.my_run.maxSteps`. */
 export const convertPath = (path: ReadonlyArray<string>, convert: (key: string) => string): ReadonlyArray<string> =>
   path.map((key, at) => (at === 1 && path[0] === named ? key : convert(key)))
+
+/** Returns a copy of a tree with a value at a path. Sections that the tree lacks are added. */
+export const setIn = (tree: Plain, path: ReadonlyArray<string>, value: unknown): Plain => {
+  const [key, ...rest] = path
+  return { ...tree, [key]: setBelow(tree[key], rest, value) }
+}
+
+/** Sets a value at a path below a child of a tree. A number in the path is that of an item, if there is a list with this item. */
+const setBelow = (child: unknown, path: ReadonlyArray<string>, value: unknown): unknown => {
+  if (path.length === 0) return value
+  const [key, ...rest] = path
+  const items: ReadonlyArray<unknown> = Array.isArray(child) && /^\d+$/.test(key) ? child : []
+  const at = Number(key)
+  return at < items.length
+    ? items.with(at, setBelow(items[at], rest, value))
+    : setIn(isPlain(child) ? child : {}, path, value)
+}

@@ -43,7 +43,7 @@ describe("a run of one's own code", () => {
   ] as const) {
     it(`names --file where its ${what} is not known`, async () => {
       const run = runWith(what.replaceAll(" ", "-"), from, to)
-      // What an algorithm has learned from demonstrations is played without them.
+      // A policy that was learned from demonstrations is played without them.
       const players =
         to === "name: bc"
           ? []

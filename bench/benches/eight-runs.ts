@@ -69,8 +69,8 @@ const trainerOf = (
     reference_thread: ownThreads && ranks === 1,
   },
   inference: {
-    generating: [8, 16, 32, 64].filter((rows) => rows <= 8 * runs.length),
-    reading: [2, 16].filter((rows) => rows <= 2 * runs.length),
+    generating: [8, 16, 24, 32, 40, 48, 64].filter((rows) => rows <= 8 * runs.length),
+    reading: [2, 4, 8, 16].filter((rows) => rows <= 2 * runs.length),
     own_thread: ownThreads,
   },
   broadcast: { keep: 1000 },

@@ -59,6 +59,11 @@ export class Job {
   private readonly generated: Array<GeneratedToken> = []
   private text = ""
 
+  /** The number of tokens that are in the cache while it generates: all but the newest. */
+  get cached(): number {
+    return this.known - 1
+  }
+
   constructor(options: JobOptions) {
     this.order = options.order
     this.model = options.model

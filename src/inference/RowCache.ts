@@ -76,12 +76,16 @@ export class RowCache {
     this.used.set(row, Math.max(this.used.get(row) ?? 0, at + 1))
   }
 
-  /** Moves a sequence to another row. */
-  move(from: number, to: number): void {
-    this.clear(to)
-    const used = this.used.get(from) ?? 0
-    this.eachUsed(used, (array, length) => array.copyWithin(to * length, from * length, (from + 1) * length))
-    this.used.set(to, used)
+  /** Exchanges the sequences of two rows. */
+  swap(one: number, other: number): void {
+    const [used, usedOther] = [this.used.get(one) ?? 0, this.used.get(other) ?? 0]
+    this.eachUsed(Math.max(used, usedOther), (array, length) => {
+      const numbers = array.slice(one * length, (one + 1) * length)
+      array.copyWithin(one * length, other * length, (other + 1) * length)
+      array.set(numbers, other * length)
+    })
+    this.used.set(one, usedOther)
+    this.used.set(other, used)
   }
 
   private clear(row: number): void {

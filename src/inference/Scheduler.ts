@@ -123,7 +123,7 @@ export class Scheduler {
     // A copy, because requests that end leave the list.
     for (const job of this.running.slice()) {
       if (job.count === 0) continue
-      program.store(job.row, job.known - 1)
+      program.store(job.row, job.cached)
       const answer = job.next(this.drawing, program.logits, job.row * this.model.vocabSize)
       this.generatedTokens++
       if (answer !== undefined) this.end(job, "reason" in answer ? Exit.fail(answer) : Exit.succeed(answer))
@@ -210,16 +210,19 @@ export class Scheduler {
   private planGenerating(): Planned | null {
     for (const job of this.running) if (job.sequence !== null && hasRead(job.sequence)) this.seat(job, job.sequence)
     const jobs = this.running.filter(({ row }) => row !== -1)
-    const longest = Math.max(...jobs.map(({ known }) => known - 1))
-    const program = this.model.generating.find(({ rows, room }) => rows >= jobs.length && room >= longest)
+    const longest = Math.max(...jobs.map(({ cached }) => cached))
+    const program = this.model.generating.find(
+      ({ rows, room, longRows, shortRoom }) =>
+        rows >= jobs.length && room >= longest && jobs.filter(({ cached }) => cached > shortRoom).length <= longRows,
+    )
     if (jobs.length === 0 || program === undefined) return null
-    this.moveBelow(program.rows)
+    this.place(jobs, program)
     const { feeds } = program
     clear(feeds)
     for (const job of jobs) {
       job.count = 1
       feeds.tokens[job.row] = job.ids[job.known - 1]
-      feeds.lengths[job.row] = job.known - 1
+      feeds.lengths[job.row] = job.cached
       feeds.adapters[job.row] = job.version?.slot ?? -1
     }
     return { kind: "generating", program }
@@ -238,17 +241,28 @@ export class Scheduler {
     job.sequence = null
   }
 
-  /** Moves requests to the first `count` rows of the cache, as a program has no others. */
-  private moveBelow(count: number): void {
-    for (let from = count; from < this.rows.length; from++) {
-      const job = this.rows[from]
-      if (job === null) continue
-      const to = this.rows.indexOf(null)
-      this.model.moveRow(from, to)
-      this.rows[to] = job
-      this.rows[from] = null
-      job.row = to
+  /** Moves requests to the rows that a program has, and long ones to those in which it has room for them. */
+  private place(jobs: ReadonlyArray<Job>, { rows, longRows, shortRoom }: GeneratingProgram): void {
+    const isLong = ({ cached }: Job): boolean => cached > shortRoom
+    for (const job of jobs) {
+      if (job.row >= longRows && isLong(job))
+        this.swap(
+          job,
+          this.rows.findIndex((other) => other === null || !isLong(other)),
+        )
     }
+    for (const job of jobs) if (job.row >= rows) this.swap(job, this.rows.indexOf(null))
+  }
+
+  /** Exchanges the row of a request with another row, which may be empty. */
+  private swap(job: Job, to: number): void {
+    const { row: from } = job
+    const other = this.rows[to]
+    this.model.swapRows(from, to)
+    this.rows[to] = job
+    this.rows[from] = other
+    job.row = to
+    if (other !== null) other.row = from
   }
 }
 

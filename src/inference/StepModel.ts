@@ -56,8 +56,11 @@ export interface ReadingProgram extends Step {
 /** A program that computes one token of several sequences, which have the first rows of the cache. */
 export interface GeneratingProgram extends Step {
   readonly feeds: StepFeeds
-  /** The most tokens of a sequence in the cache. */
+  /** The most tokens of a sequence in the cache, in one of the first `longRows` rows. */
   readonly room: number
+  readonly longRows: number
+  /** The most tokens of a sequence in the cache, in one of the other rows. */
+  readonly shortRoom: number
   /** [rows, vocabSize]: the scores of the next token. */
   readonly logits: Float32Array
   /** Copies the keys and values that a row computed in the last run into its row of the cache, as those of token `at`. */
@@ -68,14 +71,14 @@ export interface StepModel extends PageStore {
   readonly vocabSize: number
   /** The most tokens of a sequence. */
   readonly maxLength: number
-  /** Programs that generate, from the fewest rows to the most, and those of equal rows from the least room to the most. */
+  /** Programs that generate, from the fewest rows to the most, and those of equal rows from the least cache to the most. */
   readonly generating: ReadonlyArray<GeneratingProgram>
   /** Programs that read prompts, from the fewest rows to the most. */
   readonly reading: ReadonlyArray<ReadingProgram>
   /** Begins a sequence in a row of the cache, with the first `tokens` tokens of some pages. */
   readonly fillRow: (row: number, pages: ReadonlyArray<number>, tokens: number) => void
-  /** Moves a sequence to another row of the cache. */
-  readonly moveRow: (from: number, to: number) => void
+  /** Exchanges the sequences of two rows of the cache. */
+  readonly swapRows: (one: number, other: number) => void
   /** The number of adapters that can be loaded at the same time. */
   readonly adapterSlots: number
   /** Says why an adapter doesn't fit this model; undefined if it does. */

@@ -46,7 +46,8 @@ export interface EngineSizes {
   readonly cacheTokens?: number | undefined
   /**
    * The number of tokens of the first segment of the rows in which requests generate, 64 by default; each further segment
-   * doubles the room. A step computes whole segments, as many as its longest sequence needs.
+   * doubles the room. A step computes whole segments, as many as its longest sequence needs. A step of many rows computes
+   * only the first segment of half of them, if no more sequences are longer than that.
    */
   readonly firstSegment?: number | undefined
   /** The adapters that can be loaded at the same time, all of the rank of `shape` or a lower one; none by default. */
@@ -97,16 +98,19 @@ export const decoderModel = Effect.fnUntraced(function* (
       // Only the last token of a prompt needs logits, and a program that generates computes it.
       return { inputs, outputs: { entries: outputs.entries } }
     })
-  const generateSpec = (rows: number, count: number): ProgramSpec =>
-    specOf(generateName(rows, count), rows, (adapt) => {
-      const { inputs, outputs } = rowStep(config, weights, { rows, segments: segments.slice(0, count) }, adapt)
+  const generateSpec = (size: GeneratingSize): ProgramSpec =>
+    specOf(generateName(size), size.rows, (adapt) => {
+      const shape = { ...size, segments: segments.slice(0, size.count) }
+      const { inputs, outputs } = rowStep(config, weights, shape, adapt)
       return { inputs, outputs: { ...outputs } }
     })
-  const generatingSizes = generating.flatMap((rows) => segments.map((_, last) => ({ rows, count: last + 1 })))
+  const generatingSizes = generating.flatMap((rows) =>
+    segments.flatMap((_, last) => longRowsOf(rows, last).map((longRows) => ({ rows, count: last + 1, longRows }))),
+  )
   const specs = yield* attempt(
     () =>
       Object.fromEntries([
-        ...generatingSizes.map(({ rows, count }) => [generateName(rows, count), generateSpec(rows, count)] as const),
+        ...generatingSizes.map((size) => [generateName(size), generateSpec(size)] as const),
         ...reading.map((rows) => [readName(rows), readSpec(rows)] as const),
       ]),
     GraphError,
@@ -118,7 +122,7 @@ export const decoderModel = Effect.fnUntraced(function* (
 
   const first = group[readName(reading[0])]
   const cache = floats(first.feeds["cache"])
-  const largest = group[generateName(generating[generating.length - 1], segments.length)]
+  const largest = group[generateName(generatingSizes[generatingSizes.length - 1])]
   const rowCache = new RowCache(
     config,
     segments.map((length, segment) => ({
@@ -151,12 +155,15 @@ export const decoderModel = Effect.fnUntraced(function* (
       },
     }
   }
-  const generatingProgram = ({ rows, count }: (typeof generatingSizes)[number]): GeneratingProgram => {
-    const program = group[generateName(rows, count)]
+  const generatingProgram = (size: GeneratingSize): GeneratingProgram => {
+    const { rows, count, longRows } = size
+    const program = group[generateName(size)]
     const entries = floats(program.results["entries"])
     return {
       rows,
       room: segments.slice(0, count).reduce((sum, length) => sum + length, 0),
+      longRows,
+      shortRoom: segments[0],
       feeds: feedsOf(program, rows),
       logits: floats(program.results["logits"]),
       run: program.run,
@@ -193,7 +200,7 @@ export const decoderModel = Effect.fnUntraced(function* (
     generating: generatingSizes.map(generatingProgram),
     reading: reading.map(readingProgram),
     fillRow: (row, indices, tokens) => rowCache.fill(row, { cache, pageSize }, indices, tokens),
-    moveRow: (from, to) => rowCache.move(from, to),
+    swapRows: (one, other) => rowCache.swap(one, other),
     clear: (page) => void cache.fill(0, page * pageNumbers, (page + 1) * pageNumbers),
     copy: (from, to, tokens) => {
       for (let line = 0; line < pageNumbers; line += lineNumbers) {
@@ -231,7 +238,21 @@ export const decoderModel = Effect.fnUntraced(function* (
 type Parts = Pick<ProgramSpec, "inputs" | "outputs">
 
 const readName = (rows: number): string => `read-${rows}`
-const generateName = (rows: number, segments: number): string => `generate-${rows}-${segments}`
+
+/** The size of a program that generates: its rows, its segments, and the rows that have more than the first of these. */
+interface GeneratingSize {
+  readonly rows: number
+  readonly count: number
+  readonly longRows: number
+}
+const generateName = ({ rows, count, longRows }: GeneratingSize): string => `generate-${rows}-${count}-${longRows}`
+
+/** The fewest rows for which there is a program that reads only the first segment of half of them. */
+const fewestHalved = 16
+
+/** Lists the numbers of long rows of the programs with so many rows, and so many segments behind the first. */
+const longRowsOf = (rows: number, more: number): ReadonlyArray<number> =>
+  more > 0 && rows >= fewestHalved ? [Math.ceil(rows / 2), rows] : [rows]
 
 /** Lists the inputs of the rows in a segment by layer. */
 const layersOf = <A>({ layers }: DecoderConfig, segment: number, of: (input: string) => A) =>

@@ -64,17 +64,23 @@ describe("RowCache", () => {
     assert.deepStrictEqual([read(1, 4), read(1, 5)], [none, none])
   })
 
-  it("moves a sequence to another row, and leaves nothing of the one that was there", () => {
+  it("exchanges the sequences of two rows, over all segments that one of them has", () => {
     const { cache, read } = open()
     for (let at = 0; at < 2; at++) cache.write(2, at, token(10 * at), 0)
-    for (let at = 0; at < 5; at++) cache.write(0, at, token(500), 0)
-    cache.move(2, 0)
+    for (let at = 0; at < 5; at++) cache.write(0, at, token(500 + at), 0)
+    cache.swap(2, 0)
     assert.deepStrictEqual(
       [0, 1, 2, 3, 4].map((at) => read(0, at)),
       [[...token(0)], [...token(10)], none, none, none],
     )
-    // The sequence goes on where it is now.
+    for (let at = 0; at < 5; at++) assert.deepStrictEqual(read(2, at), [...token(500 + at)])
+    // The sequence goes on where it is now, and a new one begins in a row without the numbers of the last.
     cache.write(0, 2, token(20), 0)
     assert.deepStrictEqual(read(0, 2), [...token(20)])
+    cache.fill(2, { cache: new Float32Array(0), pageSize: 2 }, [], 0)
+    assert.deepStrictEqual(
+      [0, 1, 2, 3, 4].map((at) => read(2, at)),
+      [none, none, none, none, none],
+    )
   })
 })

@@ -45,8 +45,9 @@ export const fakeWeights = (value: number) => ({ value: { shape: [1], data: Floa
 
 /**
  * A model without learning: its logits are hashes of all tokens of a sequence and of its weights, which it reads from the
- * pages and rows of the cache. So a page or a row of another sequence, a token left out, or other weights change the answer. The weights are
- * the sum of the base's number and 1000 times the adapter's.
+ * pages and rows of the cache. So a page or a row of another sequence, a token left out, or other weights change the answer.
+ * Only the first rows of a program have room for long sequences: none of them, half of them, or all. The weights are the sum
+ * of the base's number and 1000 times the adapter's.
  */
 export const fakeModel = ({
   pages = 64,
@@ -62,6 +63,7 @@ export const fakeModel = ({
   const adapters = new Float32Array(adapterSlots)
   let base = 0
   const rowCache = new Float32Array(Math.max(...generating) * maxLength)
+  const shortRoom = Math.floor(maxLength / 3)
   const weightsOf = (slot: number): number => base + (slot < 0 ? 0 : 1000 * adapters[slot])
   const feedsOf = (rows: number, tokens: number) => ({
     tokens: new Int32Array(tokens),
@@ -98,13 +100,15 @@ export const fakeModel = ({
     }
     return program
   }
-  const generatingProgram = (rows: number): GeneratingProgram => {
+  const generatingProgram = ({ rows, longRows }: { rows: number; longRows: number }): GeneratingProgram => {
     const feeds = feedsOf(rows, rows)
     const logits = new Float32Array(rows * vocabSize)
     const entries = new Float32Array(rows)
     const program: GeneratingProgram = {
       rows,
       room: maxLength,
+      longRows,
+      shortRoom,
       feeds,
       logits,
       run: Effect.suspend(() =>
@@ -112,7 +116,8 @@ export const fakeModel = ({
           for (let row = 0; row < rows; row++) {
             const weights = weightsOf(feeds.adapters[row])
             let sum = 0
-            for (let at = 0; at < feeds.lengths[row]; at++) sum = (sum + rowCache[row * maxLength + at]) % 65_521
+            const length = Math.min(feeds.lengths[row], row < longRows ? maxLength : shortRoom)
+            for (let at = 0; at < length; at++) sum = (sum + rowCache[row * maxLength + at]) % 65_521
             entries[row] = entryOf(sum, feeds.tokens[row], weights)
             sum = (sum + entries[row]) % 65_521
             for (let id = 0; id < vocabSize; id++)
@@ -129,13 +134,19 @@ export const fakeModel = ({
     maxLength,
     pageSize,
     pages,
-    generating: generating.map(generatingProgram),
+    generating: generating
+      .flatMap((rows) => [...new Set([0, Math.floor(rows / 2), rows])].map((longRows) => ({ rows, longRows })))
+      .map(generatingProgram),
     reading: reading.map(readingProgram),
     fillRow: (row, indices, tokens) => {
       for (let at = 0; at < tokens; at++)
         rowCache[row * maxLength + at] = cache[indices[Math.floor(at / pageSize)] * pageSize + (at % pageSize)]
     },
-    moveRow: (from, to) => void rowCache.copyWithin(to * maxLength, from * maxLength, (from + 1) * maxLength),
+    swapRows: (one, other) => {
+      const numbers = rowCache.slice(one * maxLength, (one + 1) * maxLength)
+      rowCache.copyWithin(one * maxLength, other * maxLength, (other + 1) * maxLength)
+      rowCache.set(numbers, other * maxLength)
+    },
     clear: (page) => void cache.fill(0, page * pageSize, (page + 1) * pageSize),
     copy: (from, to, tokens) => void cache.copyWithin(to * pageSize, from * pageSize, from * pageSize + tokens),
     adapterSlots,

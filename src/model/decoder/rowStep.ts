@@ -3,9 +3,23 @@
  *
  * Each sequence has a row of the cache, in which its tokens stand next to each other, so that products read the cache in
  * place. (The step that reads prompts, `cachedStep.ts`, gathers pages instead, because prompts share them.) A row is divided
- * into segments, and a program reads only the first ones: so short sequences do not pay for the room of long ones.
+ * into segments, and a program reads only the first ones, of some rows only the very first: so short sequences do not pay for
+ * the room of long ones.
  */
-import { add, concat, constant, input, less, matmul, reshape, softmax, split, where } from "../../graph/ops.ts"
+import {
+  add,
+  concat,
+  constant,
+  input,
+  less,
+  matmul,
+  pad,
+  reshape,
+  slice,
+  softmax,
+  split,
+  where,
+} from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import type { Weights } from "../trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
@@ -19,6 +33,11 @@ export interface RowShape {
   readonly rows: number
   /** The number of tokens of each segment that the step reads. */
   readonly segments: ReadonlyArray<number>
+  /**
+   * The number of rows that have all segments; the other ones have only the first, so their sequences must be short. By
+   * default all rows have all segments.
+   */
+  readonly longRows?: number
 }
 
 /** The tensors of a step over rows. What it computes for a row does not depend on the other rows. */
@@ -29,8 +48,8 @@ export interface RowStep {
    * `lengths` i32 [rows]: the number of tokens of each sequence in the cache, which is also the position of the new one.
    *
    * `keys-LAYER-SEGMENT` f32 [rows, keyValueHeads, headDim, tokens] and `values-LAYER-SEGMENT` f32 [rows, keyValueHeads,
-   * tokens, headDim], with the tokens of the segment: the cache. Its unused places need finite numbers, as the weight zero of a
-   * number that is not finite would be NaN.
+   * tokens, headDim], with the rows and the tokens of the segment: the cache. Its unused places need finite numbers, as the
+   * weight zero of a number that is not finite would be NaN.
    */
   readonly inputs: Readonly<Record<string, Tensor>>
   readonly outputs: {
@@ -57,7 +76,7 @@ export const cacheInput = (part: "keys" | "values", layer: number, segment: numb
  * ```
  */
 export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape, adapt?: Adapt): RowStep => {
-  const { rows, segments } = shape
+  const { rows, segments, longRows = rows } = shape
   const room = segments.reduce((sum, length) => sum + length, 0)
   const { heads, keyValueHeads, headDim } = config
   const group = heads / keyValueHeads
@@ -68,8 +87,22 @@ export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape
     segments.map((length, segment) => {
       const sizes = part === "keys" ? [headDim, length] : [length, headDim]
       const name = cacheInput(part, layer, segment)
-      return (inputs[name] = input(name, [rows, keyValueHeads, ...sizes]))
+      return (inputs[name] = input(name, [segment === 0 ? rows : longRows, keyValueHeads, ...sizes]))
     })
+  /** Returns the long rows of a tensor [rows, …]. */
+  const longOf = (x: Tensor): Tensor => {
+    const starts = x.shape.map(() => 0)
+    return slice(x, starts, x.shape.with(0, longRows))
+  }
+  /** Appends zeros for the other rows to a tensor of the long ones. */
+  const padded = (x: Tensor): Tensor =>
+    longRows === rows
+      ? x
+      : pad(
+          x,
+          x.shape.map(() => 0),
+          x.shape.map((_, axis) => (axis === 0 ? rows - longRows : 0)),
+        )
   const rotation = rotationOf(config, lengths)
   const queryRotation = scaledRotation(rotation, 1 / Math.sqrt(headDim))
   const places = Int32Array.from({ length: room }, (_, place) => place)
@@ -92,12 +125,20 @@ export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape
       headDim,
     ])
     const newScore = matmul(q, reshape(newKeys, [rows, keyValueHeads, headDim, 1]))
-    const scores = cached("keys", layer).map((segment) => matmul(q, segment))
+    const [firstKeys, ...moreKeys] = cached("keys", layer)
+    const longQueries = longOf(q)
+    // The mask excludes the scores that are appended.
+    const scores = [matmul(q, firstKeys), ...moreKeys.map((segment) => padded(matmul(longQueries, segment)))]
     const shares = softmax(add(concat([newScore, ...scores], 3), headMask))
-    const [newShare, ...cachedShares] = split(shares, [1, ...segments], 3)
-    const mixed = cached("values", layer)
-      .map((segment, at) => matmul(cachedShares[at], segment))
-      .reduce(add, matmul(newShare, reshape(values, [rows, keyValueHeads, 1, headDim])))
+    const [newShare, firstShares, ...moreShares] = split(shares, [1, ...segments], 3)
+    const [firstValues, ...moreValues] = cached("values", layer)
+    const newMixed = matmul(newShare, reshape(values, [rows, keyValueHeads, 1, headDim]))
+    const inFirst = add(newMixed, matmul(firstShares, firstValues))
+    const inAll = moreValues.map((segment, at) => matmul(longOf(moreShares[at]), segment)).reduce(add, longOf(inFirst))
+    const mixed =
+      inAll.shape[0] === rows
+        ? inAll
+        : concat([inAll, slice(inFirst, [longRows, 0, 0, 0], [rows - longRows, ...inFirst.shape.slice(1)])])
     return reshape(mixed, [rows, heads * headDim])
   }
   const hidden = transformer({ config, weights, tokens, attend, adapt })

@@ -51,6 +51,8 @@ export const summaryOf = Effect.fnUntraced(function* (
     /** The mean return of the last validation; without validations, of the last training episodes. */
     score: last?.mean ?? finite(metrics.mean_return),
     scoreStd: finite(last?.std),
+    /** The score of each agent of a game in the last validation; empty for other runs. */
+    agents: last?.agents ?? [],
     /** The mean return of the best validation. */
     best: (yield* run.bestValidation) ?? null,
     seconds: finite(metrics.wall_seconds),

@@ -20,7 +20,15 @@ import { attempt } from "./read/attempt.ts"
 import { configReader } from "./read/configText.ts"
 import type { FileSource } from "./read/FileSource.ts"
 import { countLines, type Position, readOn, start } from "./read/readOn.ts"
-import { curveOf, evaluationsIn, type Played, playedIn, scoreLines, type Validation } from "./read/validations.ts"
+import {
+  agentsIn,
+  curveOf,
+  evaluationsIn,
+  type Played,
+  playedIn,
+  scoreLines,
+  type Validation,
+} from "./read/validations.ts"
 import { failureIn } from "./record/runLog.ts"
 import { type ScoreLine, scoreLine } from "./record/scoreLine.ts"
 import { utf8 } from "../config/utf8.ts"
@@ -169,6 +177,13 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return (yield* (yield* isFinished) ? curve : lastScored).at(-1)?.mean
   })
 
+  /** The score of each agent of a game in the last validation; empty for other runs. */
+  const agents = once(function* () {
+    const result = yield* metrics
+    if (result !== undefined) return agentsIn(dataAt(result, ["validation", "agents"]), "mean_return")
+    return (yield* lastScored).at(-1)?.agents ?? []
+  })
+
   const checkpointSteps = once(function* () {
     const names = yield* source.list(at(yield* located(Layout.checkpoints)))
     return names.flatMap((name) => {
@@ -272,6 +287,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     steps,
     episodes,
     validation,
+    agents,
     bestValidation: Effect.map(curve, (validations) =>
       validations.reduce<number | undefined>((best, { mean }) => Math.max(best ?? -Infinity, mean), undefined),
     ),

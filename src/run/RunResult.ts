@@ -1,12 +1,18 @@
 /** The Schemas of the result of a training by reinforcement learning, which is the content of its `metrics.json`. */
 import { Schema } from "effect"
 
+/** The mean return of an agent of a game in a validation. */
+export const AgentScore = Schema.Struct({ agent: Schema.String, meanReturn: Schema.Finite })
+export type AgentScore = typeof AgentScore.Type
+
 /** Summarises a validation: its step, its number of episodes, and the mean and standard deviation of their returns. */
 export const ValidationSummary = Schema.Struct({
   step: Schema.Int,
   episodes: Schema.Int,
   meanReturn: Schema.Finite,
   stdReturn: Schema.Finite,
+  /** The score of each agent of a game, also of those that do not count for the mean above. */
+  agents: Schema.optionalKey(Schema.Array(AgentScore)),
 })
 export type ValidationSummary = typeof ValidationSummary.Type
 

@@ -6,7 +6,8 @@
 import { Schema } from "effect"
 import { utf8 } from "../config/utf8.ts"
 import type { ValidationEnded } from "./record/RunEvent.ts"
-import type { ValidationSummary } from "./RunResult.ts"
+import { countedIn, scoresBy } from "./record/scalars.ts"
+import { AgentScore, type ValidationSummary } from "./RunResult.ts"
 import { deviationOf, meanOf } from "../statistics/resampling.ts"
 
 /** One evaluation in `return.json`, in the format of RLtools. The file is a list of these records. */
@@ -22,17 +23,21 @@ export const EvaluationRecord = Schema.Struct({
   episode_length: Schema.optionalKey(Schema.Array(Schema.Int)),
   num_terminated: Schema.optionalKey(Schema.Int),
   share_terminated: Schema.optionalKey(Schema.Finite),
+  /** The score of each agent of a game; left out for other envs. */
+  agents: Schema.optionalKey(Schema.Array(Schema.Struct({ agent: Schema.String, returns_mean: Schema.Finite }))),
 })
 
 export const ReturnFile = Schema.Array(EvaluationRecord)
 
-/** The episodes of one validation, as a run's state stores them. */
+/** The episodes of one validation that count for its score, as a run's state stores them. */
 export const Evaluation = Schema.Struct({
   step: Schema.Int,
   returns: Schema.Array(Schema.Finite),
   lengths: Schema.Array(Schema.Int),
   /** The number of episodes that ended in a terminal state. */
   terminated: Schema.Int,
+  /** The score of each agent of a game; left out for other envs. */
+  agents: Schema.optionalKey(Schema.Array(AgentScore)),
 })
 export type Evaluation = typeof Evaluation.Type
 
@@ -40,23 +45,33 @@ export type Evaluation = typeof Evaluation.Type
 export type ValidationOutcome = Omit<ValidationEnded, "_tag" | "step" | "seenEpisodes">
 
 /** Converts the outcome of the validation at a step to the form that a run's state stores. */
-export const evaluationOf = (step: number, { episodes }: Pick<ValidationOutcome, "episodes">): Evaluation => ({
-  step,
-  returns: episodes.map((episode) => episode.return),
-  lengths: episodes.map(({ length }) => length),
-  terminated: episodes.filter(({ terminated }) => terminated).length,
-})
+export const evaluationOf = (step: number, { episodes }: Pick<ValidationOutcome, "episodes">): Evaluation => {
+  const counted = countedIn(episodes)
+  const agents = scoresBy({ episodes }, "agent").map(([agent, meanReturn]) => ({ agent, meanReturn }))
+  return {
+    step,
+    returns: counted.map((episode) => episode.return),
+    lengths: counted.map(({ length }) => length),
+    terminated: counted.filter(({ terminated }) => terminated).length,
+    ...(agents.length === 0 ? {} : { agents }),
+  }
+}
 
 /** Summarises a validation for `metrics.json`; null if it has no episodes. */
 export const summaryOf = (evaluation: Evaluation | undefined): ValidationSummary | null =>
   evaluation === undefined || evaluation.returns.length === 0
     ? null
-    : { step: evaluation.step, episodes: evaluation.returns.length, ...spreadOf(evaluation.returns) }
+    : {
+        step: evaluation.step,
+        episodes: evaluation.returns.length,
+        ...spreadOf(evaluation.returns),
+        ...(evaluation.agents === undefined ? {} : { agents: evaluation.agents }),
+      }
 
 /** Makes the outcome of a validation from its episodes. */
 export const outcomeOf = (episodes: ValidationOutcome["episodes"]): ValidationOutcome => ({
   episodes,
-  ...spreadOf(episodes.map((episode) => episode.return)),
+  ...spreadOf(countedIn(episodes).map((episode) => episode.return)),
 })
 
 /** Returns the mean and the population standard deviation of returns. */
@@ -65,7 +80,7 @@ const spreadOf = (returns: ReadonlyArray<number>) => ({
   stdReturn: deviationOf(returns),
 })
 
-const recordOf = ({ step, returns, lengths, terminated }: Evaluation): typeof EvaluationRecord.Encoded => ({
+const recordOf = ({ step, returns, lengths, terminated, agents }: Evaluation): typeof EvaluationRecord.Encoded => ({
   step,
   returns_mean: meanOf(returns),
   returns_std: deviationOf(returns),
@@ -75,6 +90,9 @@ const recordOf = ({ step, returns, lengths, terminated }: Evaluation): typeof Ev
   episode_length: lengths,
   num_terminated: terminated,
   share_terminated: terminated / returns.length,
+  ...(agents === undefined
+    ? {}
+    : { agents: agents.map(({ agent, meanReturn }) => ({ agent, returns_mean: meanReturn })) }),
 })
 
 const bytesOf = (value: unknown): Uint8Array => utf8.encode(`${JSON.stringify(value)}\n`)

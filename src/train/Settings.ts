@@ -30,6 +30,11 @@ export interface ValidationOptions {
   readonly sampled?: boolean
   /** The envs to validate on at the same time, which share the episodes; if empty, the training env. @default [] */
   readonly envs?: ReadonlyArray<Env | string>
+  /**
+   * The agents of a game whose returns count for the score, by which checkpoints are kept and runs compared; if empty, all.
+   * @default []
+   */
+  readonly agents?: ReadonlyArray<string>
 }
 
 export const ValidationSettings = Schema.Struct({
@@ -39,6 +44,7 @@ export const ValidationSettings = Schema.Struct({
   workers: withDefault(threads, 0),
   sampled: withDefault(Schema.Boolean, false),
   envs: withDefault(Schema.Array(EnvSetting), []),
+  agents: withDefault(Schema.Array(Schema.NonEmptyString), []),
 })
 
 /** The Schema of a folder inside the run's folder, so that the run can be found, moved and resumed as a whole. */

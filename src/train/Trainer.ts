@@ -5,6 +5,7 @@ import { oneLine } from "../config/text.ts"
 import { crossed, type LearnerError } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
+import type { ValidationOutcome } from "../run/evaluation.ts"
 import type { RunEvent } from "../run/record/RunEvent.ts"
 import * as Layout from "../run/Layout.ts"
 import type { RunError } from "../run/Run.ts"
@@ -263,9 +264,11 @@ const validate = Effect.fn("effect-rl.validate")(function* (
   yield* Effect.uninterruptible(
     Effect.gen(function* () {
       state.addValidation(outcome)
-      const missed = missedLimit(training.plan.settings, state)
+      const { settings } = training.plan
+      const missed = missedLimit(settings, state)
       yield* recording.emit([
         { _tag: "ValidationEnded", step: state.step, seenEpisodes: state.episodes, ...outcome },
+        ...(state.evaluations.length === 1 && comparesScores(settings) && isZeroSum(outcome) ? [zeroSum] : []),
         ...(missed === undefined ? [] : [givesUp(state, missed)]),
       ])
       yield* callbacks.afterValidation(outcome)
@@ -273,6 +276,23 @@ const validate = Effect.fn("effect-rl.validate")(function* (
     }),
   )
 })
+
+/** Tells whether something depends on the scores of validations: which checkpoints are kept, or when the training ends. */
+const comparesScores = ({ checkpoint, stopAtReturn, stopBelow }: Decided): boolean =>
+  checkpoint.strategy._tag === "TopKValidation" || stopAtReturn !== null || stopBelow.length > 0
+
+/** Tells whether a validation was of a game whose agents won together what they lost together, all of which count. */
+const isZeroSum = ({ episodes, meanReturn }: ValidationOutcome): boolean => {
+  const most = Math.max(...episodes.map((episode) => Math.abs(episode.return)))
+  const ofGames = episodes.every(({ agent, counts = true }) => agent !== undefined && counts)
+  return ofGames && most > 0 && Math.abs(meanReturn) <= 1e-6 * most
+}
+
+const zeroSum: RunEvent = {
+  _tag: "Warning",
+  message:
+    "the mean return of all agents is 0, as in every game of zero sum, so it says nothing: name the agents that count in validation.agents, or validate with MultiEnv.against in validation.envs",
+}
 
 const givesUp = (state: TrainingState, limit: ReturnLimit): RunEvent => ({
   _tag: "Note",

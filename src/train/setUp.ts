@@ -94,6 +94,7 @@ export const setUp = Effect.fnUntraced(function* (
       : makeOwnValidator(own, plan, envs, policy)
   const makeFolder = makeStepFolder({ plan, learner, envs }, policy)
   const validates = settings.validation.everySteps > 0
+  yield* checkAgents(plan)
   if (validates && own === undefined) yield* checkWholeGames(plan)
   const validator = validates ? yield* makeValidation : undefined
   const writesFolders = settings.render.everySteps > 0 || (yield* ValidationRequest)?.writesStepFolder === true
@@ -187,6 +188,18 @@ const checkWholeGames = ({ settings, validationEnvs, from }: Plan): Effect.Effec
   const each = validationEnvs.length === 1 ? "" : ` for each of the ${validationEnvs.length} envs`
   const problem = `expected a multiple of ${length}${each}, because each of the ${length} agents of ${parted.id} has an episode in each game; found ${episodes}`
   return Effect.fail(ConfigError.at(from, "validation.episodes", problem))
+}
+
+/** Fails if `validation.agents` names an agent that a validation env does not have. */
+const checkAgents = ({ settings, validationEnvs, from }: Plan): Effect.Effect<void, ConfigError> => {
+  for (const { id, agents } of validationEnvs) {
+    const other = settings.validation.agents.find((name) => agents?.includes(name) !== true)
+    if (other === undefined) continue
+    const expected =
+      agents === undefined ? `none with ${id}, which has one agent` : `agents of ${id}, which are ${agents.join(", ")}`
+    return Effect.fail(ConfigError.at(from, "validation.agents", `expected ${expected}; found ${other}`))
+  }
+  return Effect.void
 }
 
 /** Wraps an Effect: if it cannot allocate a large array, it fails with an error that names the settings to decrease. */

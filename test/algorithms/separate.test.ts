@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { hunt } from "../../examples/separate-policies.ts"
 import { game as ticTacToe } from "../../examples/past-selves.ts"
 import * as Separate from "../../src/algorithms/agents/Separate.ts"
@@ -19,6 +19,7 @@ import * as MultiEnv from "../../src/env/MultiEnv.ts"
 import { box, discrete } from "../../src/env/Space.ts"
 import * as safetensors from "../../src/formats/safetensors.ts"
 import * as Policy from "../../src/policy/Policy.ts"
+import { ReturnFile } from "../../src/run/evaluation.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { RunOptions } from "../../src/train/RunOptions.ts"
@@ -349,6 +350,84 @@ describe("a config of separate policies", () => {
       const { message } = yield* Effect.flip(trained(4))
       assert.include(message, "the policy sheep has only some rows of the games, so it cannot save the games")
       assert.strictEqual((yield* trained(0)).result.steps, 512)
+    }),
+  )
+})
+
+describe("the score of a game", () => {
+  const validated = { ...short, validation: { everySteps: 256, episodes: 8, sampled: true } }
+  const best = { strategy: { _tag: "TopKValidation", keep: 1 } } as const
+
+  it.effect("is reported for each agent, and warns where it is always 0", () =>
+    Effect.gen(function* () {
+      const { result, events, files } = yield* keep({ ...validated, checkpoint: best })
+      const { meanReturn = 1, agents = [], episodes } = result.validation ?? {}
+      assert.deepStrictEqual(
+        agents.map(({ agent }) => agent),
+        ["wolf", "sheep"],
+      )
+      const [wolf, sheep] = agents
+      assert.isAbove(Math.abs(wolf.meanReturn), 0.01)
+      assert.closeTo(wolf.meanReturn, -sheep.meanReturn, 1e-6)
+      assert.closeTo(meanReturn, 0, 1e-6)
+      assert.strictEqual(episodes, 8)
+      const [, last] = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(ReturnFile))(
+        new TextDecoder().decode(files.get("return.json")),
+      )
+      assert.deepStrictEqual(
+        last.agents,
+        agents.map((one) => ({ agent: one.agent, returns_mean: one.meanReturn })),
+      )
+      const warnings = events.flatMap((event) => (event._tag === "Warning" ? event.message : []))
+      assert.strictEqual(warnings.length, 1)
+      assert.match(warnings[0], /mean return of all agents is 0.*name the agents that count in validation\.agents/)
+      // Nothing depends on the score of a training that keeps the newest checkpoints.
+      assert.isFalse((yield* keep(validated)).events.some((event) => event._tag === "Warning"))
+    }),
+  )
+
+  it.effect("is that of the agents that count, by which checkpoints are kept and the training ends", () =>
+    Effect.gen(function* () {
+      const validation = { ...validated.validation, agents: ["wolf"] }
+      const { result, events, files } = yield* keep({ ...validated, validation, checkpoint: best, stopAtReturn: 2 })
+      const scores = events.flatMap((event) => {
+        if (event._tag !== "ValidationEnded") return []
+        assert.strictEqual(event.episodes.length, 8)
+        assert.isTrue(event.episodes.every(({ agent, counts = true }) => counts === (agent === "wolf")))
+        return event.meanReturn
+      })
+      assert.strictEqual(scores.length, 2)
+      const { meanReturn, agents = [], episodes } = result.validation ?? {}
+      assert.strictEqual(episodes, 4)
+      assert.strictEqual(meanReturn, scores[1])
+      assert.strictEqual(meanReturn, agents.find(({ agent }) => agent === "wolf")?.meanReturn)
+      const manifests = [...files].flatMap(([path, bytes]) =>
+        path.endsWith("/manifest.json") ? [JSON.parse(new TextDecoder().decode(bytes)).score] : [],
+      )
+      assert.include(manifests, Math.max(...scores))
+      assert.isFalse(events.some((event) => event._tag === "Warning"))
+      const reached = yield* keep({ ...validated, validation, stopAtReturn: scores[0] })
+      assert.strictEqual(reached.result.steps, 256)
+    }),
+  )
+
+  it.effect("names only agents of the games that are played", () =>
+    Effect.gen(function* () {
+      const problem = (input: Pick<Parameters<typeof keep>[0], "validation">) =>
+        Effect.map(Effect.flip(keep({ ...short, ...input })), ({ message }) => message)
+      assert.strictEqual(
+        yield* problem({ validation: { agents: ["fox"] } }),
+        "Train.run: validation.agents: expected agents of hunt, which are wolf, sheep; found fox",
+      )
+      const alone = {
+        ...short,
+        algorithm: Ppo.make(ppo),
+        validation: { envs: [MultiEnv.against(hunt)], agents: ["wolf"] },
+      }
+      assert.match(
+        (yield* Effect.flip(keep(alone))).message,
+        /validation\.agents: expected none with .*, which has one agent; found wolf$/,
+      )
     }),
   )
 })

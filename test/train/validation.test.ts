@@ -59,7 +59,7 @@ const outcomeOf = (envs: ReadonlyArray<Env.Env>, episodes: number, maxSteps = 10
       envs: Batch.make(envs[index], count, { firstIndex: first }),
     }))
     const policyFor = (numEnvs: number) => Effect.provideService(constantPolicy(numEnvs), Backend, backend)
-    const validator = yield* makeValidator(batches, policyFor, { maxSteps, sampled: false })
+    const validator = yield* makeValidator(batches, policyFor, { maxSteps, sampled: false, agents: [] })
     return yield* validator.validate(3, 0)
   }).pipe(Effect.scoped, Effect.provide(Wasm.layer))
 

@@ -10,7 +10,7 @@ import { backend, envPool, platform, runStore } from "../../node.ts"
 import type { ValidationOutcome } from "../../run/evaluation.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
-import { scoresBy } from "../../run/record/scalars.ts"
+import { countedIn, scoresBy } from "../../run/record/scalars.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { validate } from "../../run/ValidationRequest.ts"
@@ -90,10 +90,11 @@ const episodesAt = (path: string, value: number | undefined): ReadonlyArray<Over
  */
 const evaluationOf = (
   { runDir, steps, wallSeconds, stepsPerSecond }: RunResult,
-  { episodes, meanReturn, stdReturn }: ValidationOutcome,
+  { episodes: played, meanReturn, stdReturn }: ValidationOutcome,
 ) => {
+  const episodes = countedIn(played)
   const returns = episodes.map((episode) => episode.return)
-  const agents = scoresBy({ episodes }, "agent")
+  const agents = scoresBy({ episodes: played }, "agent")
   return {
     runDir,
     step: steps,

@@ -208,6 +208,10 @@ const scoreOf = ({ validation, meanReturn }: RunResult, isTrainer: boolean): str
     // A trainer of language models has no return of its training, only those of its runs.
     return isTrainer ? "no validation" : "no episode ended"
   }
-  const { meanReturn: mean, stdReturn, episodes } = validation
-  return `validation ${shownScore(mean)} ± ${stdReturn.toFixed(1)} over ${episodes} episodes`
+  const { meanReturn: mean, stdReturn, episodes, agents = [] } = validation
+  // The agents of a game that share their rewards all have the same score.
+  const differ = agents.some((one) => shownScore(one.meanReturn) !== shownScore(mean))
+  const scores = agents.map(({ agent, meanReturn }) => `${agent} ${shownScore(meanReturn)}`)
+  const ofAgents = differ ? ` (${scores.join(", ")})` : ""
+  return `validation ${shownScore(mean)} ± ${stdReturn.toFixed(1)} over ${episodes} episodes${ofAgents}`
 }

@@ -112,7 +112,7 @@ export const validationsOf = (
   training: Points | "updates" = emptyPoints(),
 ): ReadonlyArray<Validation> => {
   const lines = text.split("\n").flatMap((line) => scoreLine(line) ?? [])
-  const ended = episodesOf(lines).filter(({ total, failed }) => total !== null && !failed)
+  const ended = episodesOf(lines).filter(({ total, failed, counts }) => total !== null && !failed && counts)
   const stepOf = ({ of, step }: (typeof ended)[number]): number =>
     of === "episode" ? step : training === "updates" ? seenEpisodes : stepsAfter(training, seenEpisodes)
   return [...Map.groupBy(ended, stepOf)].map(([step, some]) => ({

@@ -46,7 +46,7 @@ const metricKeys = new Set([
   "train_episodes",
   "failed_validation_episodes",
   "usage",
-  // The key `validation.episodes` is missing here: it is also a setting, and the config's value has priority.
+  // `validation.episodes` and `validation.agents` are missing here: they are also settings, and the config's value has priority.
   "validation.step",
   "validation.mean_return",
   "validation.std_return",

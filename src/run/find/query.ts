@@ -157,6 +157,7 @@ export const runLine = Effect.fnUntraced(function* (run: RunReader, keys: Readon
   const { path, time, commit, population } = run.entry
   const name = yield* valueOf(run, "name")
   const seed = yield* valueOf(run, "seed")
+  const agents = yield* run.agents
   const values: Record<string, Value> = {}
   for (const key of keys) values[key] = (yield* valueOf(run, key)) ?? null
   return {
@@ -170,6 +171,8 @@ export const runLine = Effect.fnUntraced(function* (run: RunReader, keys: Readon
     steps: (yield* run.steps) ?? null,
     /** The mean return of the last validation. */
     validation: (yield* run.validation) ?? null,
+    /** The score of each agent of a game in it, by name. */
+    ...(agents.length === 0 ? {} : { agents: Object.fromEntries(agents.map(({ agent, mean }) => [agent, mean])) }),
     /** The values of other keys that the query filters or sorts by. */
     ...(keys.length === 0 ? {} : { values }),
   }

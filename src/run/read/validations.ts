@@ -11,6 +11,13 @@ export interface Validation {
   /** The standard deviation; NaN if the file (of another program) lacks it. */
   readonly std: number
   readonly episodes: number
+  /** The mean return of each agent of a game; left out for other envs. */
+  readonly agents?: ReadonlyArray<AgentMean>
+}
+
+interface AgentMean {
+  readonly agent: string
+  readonly mean: number
 }
 
 const finite = (value: unknown): number | undefined =>
@@ -27,10 +34,26 @@ export const evaluationsIn = (data: unknown): ReadonlyArray<Validation> | undefi
     const mean = isPlain(record) ? finite(record.returns_mean) : undefined
     if (mean === undefined) return undefined
     const episodes = Array.isArray(record.returns) ? record.returns.length : 0
-    evaluations.push({ step: finite(record.step) ?? 0, mean, std: finite(record.returns_std) ?? NaN, episodes })
+    const agents = agentsIn(record.agents, "returns_mean")
+    evaluations.push({
+      step: finite(record.step) ?? 0,
+      mean,
+      std: finite(record.returns_std) ?? NaN,
+      episodes,
+      ...named(agents),
+    })
   }
   return evaluations
 }
+
+const named = (agents: ReadonlyArray<AgentMean>): Pick<Validation, "agents"> => (agents.length === 0 ? {} : { agents })
+
+/** Reads the scores of the agents in a validation, as `return.json` and `metrics.json` have them. */
+export const agentsIn = (data: unknown, key: "returns_mean" | "mean_return"): ReadonlyArray<AgentMean> =>
+  (Array.isArray(data) ? data : []).flatMap((score: unknown) => {
+    const mean = isPlain(score) ? finite(score[key]) : undefined
+    return isPlain(score) && typeof score.agent === "string" && mean !== undefined ? [{ agent: score.agent, mean }] : []
+  })
 
 /**
  * Parses a score file, and tells whether a line is damaged. Ignores an incomplete last line: it is still being written.
@@ -48,22 +71,30 @@ export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreL
 export interface Played {
   readonly step: number
   readonly score: number | null
+  readonly agent: string | null
+  /** Whether the episode counts for the score of the validation. */
+  readonly counts: boolean
 }
 
 /** Returns the episodes in the lines of the score file `name`. For agents, `step` is a number of training episodes. */
 export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): ReadonlyArray<Played> =>
-  episodesOf(lines).map(({ of, step, total, failed }) => ({
+  episodesOf(lines).map(({ of, step, total, failed, agent, counts }) => ({
+    agent,
+    counts,
     step: of === "step" ? (seenEpisodesOf(name) ?? NaN) : step,
     score: failed ? null : total,
   }))
 
 /** Groups episodes into validations: all episodes of one step are one validation. Failed episodes are left out. */
 export const curveOf = (episodes: ReadonlyArray<Played>): ReadonlyArray<Validation> => {
-  const returned = episodes.flatMap(({ step, score }) => (score === null ? [] : [{ step, score }]))
+  const returned = episodes.flatMap(({ score, ...episode }) => (score === null ? [] : [{ ...episode, score }]))
   return [...Map.groupBy(returned, ({ step }) => step)]
     .map(([step, group]) => {
-      const scores = group.map(({ score }) => score)
-      return { step, mean: meanOf(scores), std: deviationOf(scores), episodes: scores.length }
+      const scores = group.flatMap(({ score, counts }) => (counts ? score : []))
+      const agents = [...Map.groupBy(group, ({ agent }) => agent)].flatMap(([agent, own]) =>
+        agent === null ? [] : [{ agent, mean: meanOf(own.map(({ score }) => score)) }],
+      )
+      return { step, mean: meanOf(scores), std: deviationOf(scores), episodes: scores.length, ...named(agents) }
     })
     .sort((a, b) => a.step - b.step)
 }

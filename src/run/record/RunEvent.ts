@@ -120,6 +120,8 @@ export const PlayedEpisode = Schema.Struct({
   env: Schema.optionalKey(Schema.String),
   /** The agent whose return it is, in a game of several agents. */
   agent: Schema.optionalKey(Schema.String),
+  /** False for an episode that is left out of the score: that of an agent that `validation.agents` does not name. */
+  counts: Schema.optionalKey(Schema.Boolean),
   return: Schema.Number,
   length: Schema.Int,
   terminated: Schema.Boolean,
@@ -132,8 +134,9 @@ export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
   /** The number of training episodes that had ended before the validation. */
   seenEpisodes: Schema.Int,
   episodes: Schema.Array(PlayedEpisode),
+  /** The mean return of the episodes that count, which is the score of the validation. */
   meanReturn: Schema.Number,
-  /** The population standard deviation of the returns, which divides by n. */
+  /** The population standard deviation of these returns, which divides by n. */
   stdReturn: Schema.Number,
   /** The number of episodes that failed. The list, the mean and the deviation above leave them out. */
   failed: Schema.optionalKey(Schema.Int),

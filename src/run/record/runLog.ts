@@ -4,7 +4,7 @@ import { appender } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
 import { includes, type LogLevel } from "./logLevel.ts"
 import type { RunEvent, Warning } from "./RunEvent.ts"
-import { scoresBy } from "./scalars.ts"
+import { countedIn, scoresBy } from "./scalars.ts"
 import * as Layout from "../Layout.ts"
 
 /**
@@ -90,7 +90,7 @@ const lineOf = (
     case "ValidationEnded": {
       const agents = scoresBy(event, "agent").map(([agent, score]) => `${agent} ${score.toFixed(2)}`)
       return [
-        `validation at ${unit} ${event.step}: mean return ${event.meanReturn.toFixed(2)} ± ${event.stdReturn.toFixed(2)} over ${event.episodes.length} episodes${agents.length === 0 ? "" : ` (${agents.join(", ")})`}${event.failed === undefined || event.failed === 0 ? "" : `, and ${event.failed} that failed`}`,
+        `validation at ${unit} ${event.step}: mean return ${event.meanReturn.toFixed(2)} ± ${event.stdReturn.toFixed(2)} over ${countedIn(event.episodes).length} episodes${agents.length === 0 ? "" : ` (${agents.join(", ")})`}${event.failed === undefined || event.failed === 0 ? "" : `, and ${event.failed} that failed`}`,
       ]
     }
     case "CheckpointSaved":

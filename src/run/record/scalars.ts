@@ -14,12 +14,17 @@ export const scalarsOf = (
   const values = {
     "validation/score": event.meanReturn,
     "validation/score_std": event.stdReturn,
-    "validation/episodic_length": meanOf(event.episodes.map(({ length }) => length)),
-    ...scoresOf(scoresBy(event, "env")),
+    "validation/episodic_length": meanOf(countedIn(event.episodes).map(({ length }) => length)),
+    ...scoresOf(scoresBy({ episodes: countedIn(event.episodes) }, "env")),
     ...scoresOf(scoresBy(event, "agent")),
   }
   return { step: event.step, values }
 }
+
+/** Returns the episodes of a validation that count for its score. */
+export const countedIn = <Episode extends { readonly counts?: boolean }>(
+  episodes: ReadonlyArray<Episode>,
+): ReadonlyArray<Episode> => episodes.filter(({ counts = true }) => counts)
 
 /** Returns the mean return on each env or of each agent, if there are several. Episodes without an agent belong to none. */
 export const scoresBy = (

@@ -26,6 +26,10 @@ export interface ScoreLine {
   readonly failed: boolean
   /** For an episode of a multi-run trainer, the number of updates before its step; null for others. */
   readonly update: number | null
+  /** The agent of a game whose episode it is; null in other runs. */
+  readonly agent: string | null
+  /** Whether the episode counts for the score of its validation. */
+  readonly counts: boolean
 }
 
 const finite = (value: unknown): number | null => (typeof value === "number" && Number.isFinite(value) ? value : null)
@@ -34,7 +38,7 @@ const finite = (value: unknown): number | null => (typeof value === "number" && 
 export const scoreLine = (text: string): ScoreLine | undefined => {
   const data = parsedJson(text)
   if (!isPlain(data)) return undefined
-  const { timestamp, episode_index, episode_length, episode_cum_score, terminated, error, info } = data
+  const { timestamp, episode_index, episode_length, episode_cum_score, terminated, error, info, agent, counts } = data
   const [step, score] = [finite(data["step_index"]), finite(data["score"])]
   if (step === null || !(score !== null || data["score"] === null)) return undefined
   const total = finite(episode_cum_score)
@@ -51,6 +55,8 @@ export const scoreLine = (text: string): ScoreLine | undefined => {
     terminated: typeof terminated === "boolean" ? terminated : null,
     failed: of === "step" && (score === null || error !== undefined),
     update: isPlain(info) && finite(info["group"]) !== null ? finite(info["step"]) : null,
+    agent: typeof agent === "string" ? agent : null,
+    counts: counts !== false,
   }
 }
 

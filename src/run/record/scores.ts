@@ -53,7 +53,7 @@ const validationLines = (now: number, event: ValidationEnded, about: RunStarted)
     .map(
       (episode, index) =>
         `${start}${index},"step_index":${event.step},"score":${json(episode.return)},` +
-        `"episode_cum_score":${json(episode.return)},${envKeys(episode.env ?? about.env)},${episode.agent === undefined ? "" : `"agent":${JSON.stringify(episode.agent)},`}"episode_length":${episode.length},` +
+        `"episode_cum_score":${json(episode.return)},${envKeys(episode.env ?? about.env)},${episode.agent === undefined ? "" : `"agent":${JSON.stringify(episode.agent)},`}${episode.counts === false ? `"counts":false,` : ""}"episode_length":${episode.length},` +
         `"terminated":${episode.terminated},"truncated":${episode.truncated}}\n`,
     )
     .join("")

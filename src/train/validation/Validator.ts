@@ -79,6 +79,8 @@ export const togetherIn = ({ agents = [""] }: Pick<Env, "agents">, count: number
 interface ValidatorOptions {
   readonly maxSteps: number
   readonly sampled: boolean
+  /** The agents of a game whose episodes count for the score; all, if there are none. */
+  readonly agents: ReadonlyArray<string>
 }
 
 /** A batch of envs that play one episode each. The episode of the first env has the number `first`. */
@@ -103,7 +105,7 @@ type Episodes = ValidationOutcome["episodes"]
  * The policy computes as many rows as the whole batch has, and each env uses its own row: then the actions have the same bits
  * whether the batch is played as a whole or in parts.
  */
-const playWith = (policy: Policy, batchSize: number, { maxSteps }: ValidatorOptions) =>
+const playWith = (policy: Policy, batchSize: number, { maxSteps, agents: counted }: ValidatorOptions) =>
   Effect.fnUntraced(function* (
     { envId, envs, first, agents, at }: BatchPart,
     seed: number,
@@ -121,6 +123,10 @@ const playWith = (policy: Policy, batchSize: number, { maxSteps }: ValidatorOpti
     const observationsBefore = at * envs.observationSize
     const actionSize = policy.actions.length / batchSize
     const actions = policy.actions.subarray(at * actionSize, (at + numEnvs) * actionSize)
+    const players = agents?.map((agent) => ({
+      agent,
+      ...(counted.length === 0 || counted.includes(agent) ? {} : { counts: false }),
+    }))
     let running = numEnvs
     let step = 0
 
@@ -139,8 +145,8 @@ const playWith = (policy: Policy, batchSize: number, { maxSteps }: ValidatorOpti
         const terminated = envs.terminated[env] === 1
         const truncated = envs.truncated[env] === 1 || (!terminated && step >= maxSteps)
         if (!terminated && !truncated) continue
-        const agent = agents === undefined ? {} : { agent: agents[env % agents.length] }
-        episodes[env] = { env: envId, ...agent, return: returns[env], length: step, terminated, truncated }
+        const player = players === undefined ? {} : players[env % players.length]
+        episodes[env] = { env: envId, ...player, return: returns[env], length: step, terminated, truncated }
         running--
       }
     }

@@ -28,6 +28,7 @@ export const makeOwnValidator = Effect.fnUntraced(function* (
     const { validate } = yield* makeValidator([batch], policy, {
       maxSteps: options.maxSteps ?? validation.maxSteps,
       sampled: options.sampled ?? validation.sampled,
+      agents: validation.agents,
     })
     return ({ seed, step }) => Effect.map(validate(seed, step), (outcome) => outcome.episodes)
   })

@@ -137,6 +137,7 @@ const factsOf = ({ summary: run, system }) => [
   ["environment", run.env],
   [run.kind === "evaluation" ? "agents" : "algorithm", run.algorithm],
   ["score", `${number(run.score)}${run.scoreStd === null ? "" : ` ± ${number(run.scoreStd)}`}`],
+  ...run.agents.map(({ agent, mean }) => [`score of ${agent}`, number(mean)]),
   ...(run.kind === "run" ? [["best", number(run.best)]] : []),
   ["steps", `${number(run.steps)}${run.totalSteps === null ? "" : ` of ${number(run.totalSteps)}`}`],
   ["episodes", number(run.episodes)],

@@ -64,7 +64,10 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
 
 /** A setting from a flag, a YAML file or a sweep, which replaces the one in the config. */
 export interface Override {
-  /** The path in camelCase or snake_case, such as `algorithm.learning_rate`. */
+  /**
+   * The path in camelCase or snake_case, such as `algorithm.learning_rate`. An item of a list has its number, or its name if
+   * the items have names: `algorithm.policies.left.gamma`.
+   */
   readonly path: string
   readonly value: unknown
   /** The source for messages, such as `--set` or `conf.yaml:3`. */
@@ -96,17 +99,18 @@ export const toCamelCase = (value: unknown): unknown => mapKeys(value, camelCase
 export const toSnakeCase = (value: unknown): unknown => mapKeys(value, snakeCase)
 
 /**
- * Applies overrides to `input`, in order. Returns the new tree, and each override's source by its path in camelCase. A
- * section that did not exist has the source of the override that made it.
+ * Applies overrides to `input`, in order. Returns the new tree, and each override's source by its path in camelCase, in which
+ * items of lists have their numbers. A section that did not exist has the source of the override that made it. Fails for a
+ * name that no item of a list has.
  */
-export const applyOverrides = (
+export const applyOverrides = Effect.fnUntraced(function* (
   input: Plain,
   overrides: ReadonlyArray<Override>,
-): { readonly value: Plain; readonly sources: ReadonlyMap<string, string> } => {
+): Effect.fn.Return<{ readonly value: Plain; readonly sources: ReadonlyMap<string, string> }, ConfigError> {
   const sources = new Map<string, string>()
   let value = input
   for (const override of overrides) {
-    const path = convertPath(override.path.split("."), camelCase)
+    const path = yield* numbered(value, override)
     for (let length = 1; length <= path.length; length++) {
       const section = path.slice(0, length)
       const isMade = length === path.length || (valueAt(value, section) ?? null) === null
@@ -115,6 +119,34 @@ export const applyOverrides = (
     value = setIn(value, path, path.includes(dataKey) ? override.value : mapKeys(override.value, camelCase, path))
   }
   return { value, sources }
+})
+
+/** Returns the path of an override in camelCase, with the numbers of items of lists in place of their names. */
+const numbered = Effect.fnUntraced(function* (
+  tree: Plain,
+  { path: written, source }: Override,
+): Effect.fn.Return<ReadonlyArray<string>, ConfigError> {
+  const raw = written.split(".")
+  const path = [...convertPath(raw, camelCase)]
+  for (const [at, key] of raw.entries()) {
+    const list = valueAt(tree, path.slice(0, at))
+    if (!Array.isArray(list) || /^\d+$/.test(key)) continue
+    const names = list.map(nameOf)
+    if (names.every((name) => name === undefined)) continue
+    const index = names.indexOf(key)
+    if (index < 0 || names.includes(key, index + 1)) {
+      const problem = `${index < 0 ? "no item" : "more than one item"} is called "${key}"; expected one of ${names.join(", ")}, or a number below ${list.length}`
+      return yield* ConfigError.at({ source }, path.slice(0, at).join("."), problem)
+    }
+    path[at] = String(index)
+  }
+  return path
+})
+
+/** Returns the name of an item of a list: `policy` for a policy of an agent, whose `name` is that of its algorithm. */
+const nameOf = (item: unknown): string | undefined => {
+  const name = isPlain(item) ? (item.policy ?? item.name) : undefined
+  return typeof name === "string" ? name : undefined
 }
 
 /** A config as a person wrote it, for `overridden`. */
@@ -130,12 +162,12 @@ export interface Written {
 }
 
 /** Prepares a config for `decode`: converts its keys, applies the overrides, and notes the source of each key. */
-export const overridden = (config: unknown, { lines, overrides, source, whole }: Written) => {
+export const overridden = Effect.fnUntraced(function* (config: unknown, { lines, overrides, source, whole }: Written) {
   const tree = toCamelCase(config)
-  const { value, sources } = applyOverrides(isPlain(tree) ? tree : {}, overrides)
+  const { value, sources } = yield* applyOverrides(isPlain(tree) ? tree : {}, overrides)
   const from: DecodeOptions = { source, sources: overLines(lines, sources), whole }
   return { value, from }
-}
+})
 
 export interface DecodeOptions extends Origin {
   /** The Schema of the whole config, to find the right section of a misplaced key. */

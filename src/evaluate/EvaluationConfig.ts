@@ -127,7 +127,7 @@ export const read = Effect.fnUntraced(function* (
   const written = isPlain(config) && "agents" in config ? { ...config, agents: keyed(config.agents) } : config
   // Saved configs hold a placeholder instead of an API key. An override with this placeholder sets nothing.
   const usableOverrides = overrides.filter((override) => !String(override.value).includes(shownKey))
-  const { value, from } = overridden(written, { lines, overrides: usableOverrides, source, whole })
+  const { value, from } = yield* overridden(written, { lines, overrides: usableOverrides, source, whole })
   const { dataset, agent, agents, ...settings } = yield* decode(
     Whole,
     name === undefined ? value : { name, ...value },

@@ -65,7 +65,7 @@ export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResul
     Effect.gen(function* () {
       const { agent: makeAgent, train = null, validation = null, agentConfig, logCalls = false, ...config } = input
       const options = yield* RunOptions
-      const { value, sources } = applyOverrides({ name: options.name, ...config }, options.overrides)
+      const { value, sources } = yield* applyOverrides({ name: options.name, ...config }, options.overrides)
       const from = { source: options.source, sources }
       // The overrides may be a run's whole config.yaml, with sections for the agent and the data sets. Drop these
       // sections: here, the agent and the data sets are values.

@@ -50,7 +50,7 @@ export const fromConfig = Effect.fnUntraced(function* (
   const options = yield* RunOptions
   // Saved configs hold a placeholder instead of an API key. An override with this placeholder sets nothing.
   const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
-  const { value, from } = overridden(config, { lines, overrides, source: options.source, whole })
+  const { value, from } = yield* overridden(config, { lines, overrides, source: options.source, whole })
   const agentFrom = { ...from, prefix: ["agent"], baseDir }
   const reading = decode(Experiment, { name: options.name, ...value }, from)
   const datasetKeys = (["trainDataset", "validationDataset"] as const).filter((key) => (value[key] ?? null) !== null)

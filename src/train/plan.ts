@@ -260,14 +260,14 @@ const overridden = Effect.fnUntraced(function* (config: Plain, overrides: Readon
     const before = value
     if (yield* repeatsName(override, before, values)) continue
     applied.push(override)
-    value = withTrees(applyOverrides(value, [override]).value)
+    value = withTrees((yield* applyOverrides(value, [override])).value)
     // If only `algorithm.name` or `env.name` changes, the other settings must be dropped, too.
     for (const key of override.path.includes(".") ? ["algorithm", "env"] : []) {
       const [was, is] = [before[key], value[key]]
       if (isPlain(was) && isPlain(is) && was.name !== is.name) value = { ...value, [key]: { name: is.name } }
     }
   }
-  return { value, sources: applyOverrides(config, applied).sources }
+  return { value, sources: (yield* applyOverrides(withTrees(config), applied)).sources }
 })
 
 /** Tells whether an override sets `env` or `algorithm` to the name or the id that the config already has. */

@@ -82,9 +82,11 @@ describe("decode", () => {
 
   it.effect("names the source of a key in an unknown section", () =>
     Effect.gen(function* () {
-      const { value, sources } = applyOverrides({ numEnvs: 1 }, [{ path: "nset.keep_last", value: 3, source: "--set" }])
+      const { value, sources } = yield* applyOverrides({ numEnvs: 1 }, [
+        { path: "nset.keep_last", value: 3, source: "--set" },
+      ])
       assert.strictEqual((yield* complaint(value, sources)).message.split(";")[0], '--set: unknown key "nset"')
-      const { value: other } = applyOverrides({ numEnvs: 1 }, [{ path: "nse", value: 3, source: "--set" }])
+      const { value: other } = yield* applyOverrides({ numEnvs: 1 }, [{ path: "nse", value: 3, source: "--set" }])
       const error = yield* complaint(other, new Map([["nset.keepLast", "--set"]]))
       assert.strictEqual(error.message.split(";")[0], 'train.ts: unknown key "nse"')
     }),
@@ -98,7 +100,7 @@ describe("decode", () => {
         ["runs.a", "a.yaml:2"],
       ])
       const messageFor = Effect.fnUntraced(function* (path: string, config: { readonly [key: string]: unknown }) {
-        const { value, sources } = applyOverrides({ runs: { a: config } }, [{ path, value: 1, source: "--set" }])
+        const { value, sources } = yield* applyOverrides({ runs: { a: config } }, [{ path, value: 1, source: "--set" }])
         const from = { source: "a.yaml", sources: overLines(lines, sources) }
         return (yield* Effect.flip(decode(Whole, value, from))).message
       })
@@ -216,27 +218,62 @@ describe("checkAll", () => {
 })
 
 describe("applyOverrides", () => {
-  it("overrides values in order, in either spelling, and remembers their sources", () => {
-    const { value, sources } = applyOverrides({ seed: 1, nested: { keepLast: 1, other: 2 } }, [
-      { path: "nested.keep_last", value: 5, source: "a.yaml:1" },
-      { path: "nested.keepLast", value: 6, source: "--set" },
-      { path: "fresh.deep_key", value: true, source: "--set" },
-    ])
-    assert.deepStrictEqual(value, { seed: 1, nested: { keepLast: 6, other: 2 }, fresh: { deepKey: true } })
-    assert.strictEqual(sources.get("nested.keepLast"), "--set")
-  })
+  it.effect("overrides values in order, in either spelling, and remembers their sources", () =>
+    Effect.gen(function* () {
+      const { value, sources } = yield* applyOverrides({ seed: 1, nested: { keepLast: 1, other: 2 } }, [
+        { path: "nested.keep_last", value: 5, source: "a.yaml:1" },
+        { path: "nested.keepLast", value: 6, source: "--set" },
+        { path: "fresh.deep_key", value: true, source: "--set" },
+      ])
+      assert.deepStrictEqual(value, { seed: 1, nested: { keepLast: 6, other: 2 }, fresh: { deepKey: true } })
+      assert.strictEqual(sources.get("nested.keepLast"), "--set")
+    }),
+  )
 
-  it("overrides a setting of an item of a list by its number, and no other one", () => {
-    const policies = [{ policy: "wolf", gamma: 0.9 }, { policy: "sheep" }]
-    const overridden = (path: string) => applyOverrides({ policies }, [{ path, value: 0.5, source: "--set" }])
-    const { value, sources } = overridden("policies.1.learning_rate")
-    assert.deepStrictEqual(value, { policies: [policies[0], { policy: "sheep", learningRate: 0.5 }] })
-    assert.strictEqual(sources.get("policies.1.learningRate"), "--set")
-    assert.deepStrictEqual(overridden("policies.0").value, { policies: [0.5, policies[1]] })
-    // Else it is no list, which the Schema refuses.
-    for (const key of ["2", "length", "wolf"])
-      assert.deepStrictEqual(overridden(`policies.${key}.gamma`).value, { policies: { [key]: { gamma: 0.5 } } })
-  })
+  const policies = [
+    { policy: "grey_wolf", name: "ppo", gamma: 0.9 },
+    { policy: "sheep", name: "ppo" },
+  ]
+  const inPolicies = (path: string, list: ReadonlyArray<unknown> = policies) =>
+    applyOverrides({ policies: list }, [{ path: `policies.${path}`, value: 0.5, source: "--set" }])
+
+  it.effect("overrides a setting of an item of a list by its number or its name, and no other one", () =>
+    Effect.gen(function* () {
+      for (const path of ["1.learning_rate", "sheep.learning_rate"]) {
+        const { value, sources } = yield* inPolicies(path)
+        assert.deepStrictEqual(value, { policies: [policies[0], { ...policies[1], learningRate: 0.5 }] })
+        assert.strictEqual(sources.get("policies.1.learningRate"), "--set")
+      }
+      const [wolf, sheep] = policies
+      assert.deepStrictEqual((yield* inPolicies("grey_wolf.gamma")).value, {
+        policies: [{ ...wolf, gamma: 0.5 }, sheep],
+      })
+      assert.deepStrictEqual((yield* inPolicies("0")).value, { policies: [0.5, sheep] })
+      const layers = [{ name: "dense" }, { name: "conv" }]
+      assert.deepStrictEqual((yield* inPolicies("conv.size", layers)).value, {
+        policies: [layers[0], { name: "conv", size: 0.5 }],
+      })
+      // Else it is no list, which the Schema refuses.
+      assert.deepStrictEqual((yield* inPolicies("2.gamma")).value, { policies: { "2": { gamma: 0.5 } } })
+      assert.deepStrictEqual((yield* inPolicies("a.gamma", [1])).value, { policies: { a: { gamma: 0.5 } } })
+    }),
+  )
+
+  it.effect("says which names the items of a list have", () =>
+    Effect.gen(function* () {
+      const message = (path: string, list: ReadonlyArray<unknown> = policies) =>
+        Effect.map(Effect.flip(inPolicies(path, list)), (error) => error.message)
+      // The name of the algorithm is not that of the policy.
+      assert.strictEqual(
+        yield* message("ppo.gamma"),
+        '--set: policies: no item is called "ppo"; expected one of grey_wolf, sheep, or a number below 2',
+      )
+      assert.match(
+        yield* message("dense.size", [{ name: "dense" }, { name: "dense" }]),
+        /more than one item is called "dense"; expected one of dense, dense, or a number below 2$/,
+      )
+    }),
+  )
 })
 
 describe("spelling", () => {

@@ -165,7 +165,10 @@ export const ownPlace = Effect.fnUntraced(function* (
   overrides: ReadonlyArray<Override> = [],
 ): Effect.fn.Return<{ readonly resultsDir?: string; readonly name?: string }, UsageError, FileSystem.FileSystem> {
   const config = isYaml(file) ? toCamelCase(yield* readYaml(file)) : {}
-  const { name, output } = applyOverrides(isPlain(config) ? config : {}, overrides).value
+  // A wrong override is reported when the config is decoded.
+  const { name, output } = yield* applyOverrides(isPlain(config) ? config : {}, overrides).pipe(
+    Effect.match({ onSuccess: ({ value }) => value, onFailure: (): Plain => ({}) }),
+  )
   const resultsDir = isPlain(output) ? output.resultsDir : undefined
   return {
     ...(typeof name === "string" ? { name } : {}),

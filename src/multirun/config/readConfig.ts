@@ -41,7 +41,7 @@ export interface Unchecked {
  */
 export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines, options }: Unchecked) {
   const { overrides, source, name } = options
-  const { value, from } = overridden(config, { lines, overrides, source, whole: withRuns })
+  const { value, from } = yield* overridden(config, { lines, overrides, source, whole: withRuns })
   const reading = decode(MultiRunConfig, { name, ...value }, from)
   const written = isPlain(value["runs"]) ? value["runs"] : {}
   yield* checkAll(misspeltRuns(config, written).map(([key, problem]) => ConfigError.at(from, key, problem)))

@@ -2,6 +2,11 @@ import { Effect } from "effect"
 import type { Program } from "../backend/Backend.ts"
 import { LearningError, type Metrics } from "./Algorithm.ts"
 
+const ownPrefix = "losses/own_"
+
+/** Returns the name of the metric with the value of a loss of the user's own; `setting` is its name in a config. */
+export const ownMetric = (setting: string): string => `${ownPrefix}${setting}`
+
 /** Averages the metrics of a learner's updates in memory; `checkFinite` fails if one was not finite. */
 export class Averages {
   private readonly sums = new Map<string, { sum: number; count: number }>()
@@ -15,7 +20,9 @@ export class Averages {
       entry.sum += value
       entry.count++
     }
-    if (!Number.isFinite(value)) this.firstNotFinite ??= { name, value }
+    // If the user's own loss is not finite, the algorithm's metrics soon are not, either: it comes first.
+    if (!Number.isFinite(value) && (this.firstNotFinite === undefined || name.startsWith(ownPrefix)))
+      this.firstNotFinite = { name, value }
   }
 
   addAll(metrics: Metrics = {}): void {
@@ -41,7 +48,9 @@ export class Averages {
   checkFinite(when: string): Effect.Effect<void, LearningError> {
     if (this.firstNotFinite === undefined) return Effect.void
     const { name, value } = this.firstNotFinite
-    const message = `${when}: ${name} is ${value}: the training has diverged; a lower learning_rate may help`
+    const message = name.startsWith(ownPrefix)
+      ? `${when}: ${name} is ${value}: your own loss, algorithm.${name.slice(ownPrefix.length)}, gives no finite number; look for a division by 0 or a logarithm of 0 in it, or lower the learning_rate`
+      : `${when}: ${name} is ${value}: the training has diverged; a lower learning_rate may help`
     return Effect.fail(new LearningError({ message }))
   }
 

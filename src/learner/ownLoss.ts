@@ -5,6 +5,7 @@ import { messageOf } from "../config/text.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { shapeText } from "../graph/ops/core.ts"
 import type { Tensor } from "../graph/Tensor.ts"
+import { ownMetric } from "./Averages.ts"
 import type { Loss } from "./graphs.ts"
 
 /** The loss of a minibatch: a scalar, or a scalar with metrics to record. */
@@ -37,7 +38,7 @@ export const chosenLoss = <B, Outputs extends AlgorithmsLoss>(
 ): Loss => (own === null ? out : ownLoss(setting, out, () => own(batch, out)))
 
 /**
- * Computes a loss of the user's own by `own`, and adds its metrics to those of the algorithm's loss. Throws a GraphError that
+ * Computes a loss of the user's own by `own`, and adds its value and its metrics to the metrics of the algorithm's loss. Throws a GraphError that
  * names the setting, such as `loss`, if `own` throws, or if its loss or a metric is not one number of the graph.
  *
  * @example
@@ -51,7 +52,11 @@ export const ownLoss = (setting: string, { metrics, continueWhile }: Loss, own: 
   const given = hasMetrics(result) ? result : { loss: result, metrics: {} }
   expectScalar(setting, given.loss)
   for (const [name, metric] of Object.entries({ ...given.metrics })) expectScalar(`${setting}: ${name}`, metric)
-  return { loss: given.loss, metrics: { ...metrics, ...given.metrics }, continueWhile }
+  return {
+    loss: given.loss,
+    metrics: { [ownMetric(setting)]: given.loss, ...metrics, ...given.metrics },
+    continueWhile,
+  }
 }
 
 const hasMetrics = (result: LossResult): result is Exclude<LossResult, Tensor> => Predicate.hasProperty(result, "loss")

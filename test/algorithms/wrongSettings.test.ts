@@ -14,6 +14,7 @@ import * as Vin from "../../src/algorithms/rollouts/Vin.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import type { Env } from "../../src/env/Env.ts"
+import * as Graph from "../../src/graph/ops.ts"
 import * as BitFlip from "../../src/env/games/BitFlip.ts"
 import * as PixelMaze from "../../src/env/grid/PixelMaze.ts"
 import { lock } from "../env/locks.ts"
@@ -151,6 +152,20 @@ describe("settings that can't be followed", () => {
       const stopBelow = [{ step: 100, return: 0 }]
       const message = yield* messageOf({ env: CartPole.env, algorithm: Ppo.make(), totalSteps: 200, stopBelow })
       assert.match(message, /stop_below: only validations measure whether .*; set validation\.every_steps/)
+    }),
+  )
+
+  it.effect("a loss of one's own that divides by 0", () =>
+    Effect.gen(function* () {
+      // The actions are 0 and 1, so some logarithms are of 0.
+      const broken = (actions: Graph.Tensor) => Graph.mean(Graph.div(1, Graph.cast(actions, "f32")))
+      const ppo = Ppo.make({ nsteps: 16, minibatches: 1, hidden: [8], loss: ({ actions }) => broken(actions) })
+      const message = (algorithm: ReturnType<typeof Ppo.make>) =>
+        messageOf({ env: CartPole.env, algorithm, totalSteps: 640 })
+      assert.strictEqual(
+        yield* message(ppo),
+        "update 1: losses/own_loss is Infinity: your own loss, algorithm.loss, gives no finite number; look for a division by 0 or a logarithm of 0 in it, or lower the learning_rate",
+      )
     }),
   )
 

@@ -111,8 +111,16 @@ export const restore = Effect.fnUntraced(function* (
   const numEnvs = changed.find(({ key }) => key === "num_envs")
   const misfit = (message: string): CheckpointError => {
     if (numEnvs === undefined) return damaged(run, path, message)
-    const problem = `num_envs was ${String(numEnvs.then)} and cannot change: ${plan.algorithm.name} keeps steps or memories of each env`
-    return damaged(run, path, `${problem}; ${changes.instead(`${folder}/${name}`)}`)
+    const kept =
+      learnerState.replay === undefined
+        ? "has a state for each env, such as a memory"
+        : "has a replay buffer with a part for each env"
+    const problem = `num_envs was ${String(numEnvs.then)}, and only that can go on: ${plan.algorithm.name} ${kept}`
+    return damaged(
+      run,
+      path,
+      `${problem}; set it to ${String(numEnvs.then)}, or ${changes.instead(`${folder}/${name}`)}`,
+    )
   }
   // A replay buffer of other envs has its steps in another order, although its arrays may be as long.
   if (numEnvs !== undefined && learnerState.replay !== undefined) return yield* misfit("")

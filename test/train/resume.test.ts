@@ -94,13 +94,13 @@ describe("a resumed training is refused", () => {
       "another number of envs of a memory",
       { ...short, algorithm: Ppo.make({ ...ppo, lstm: 4 }) },
       { numEnvs: 2 },
-      /num_envs was 4 and cannot change: ppo keeps steps or memories of each env; begin a new run from its weights: start\.from=/,
+      /num_envs was 4, and only that can go on: ppo has a state for each env, such as a memory; set it to 4, or begin a new run from its weights: start\.from=/,
     ],
     [
       "another number of envs of a replay buffer",
       { ...short, algorithm: Dqn.make({ hidden, bufferSize: 64, batchSize: 8 }) },
       { numEnvs: 2 },
-      /num_envs was 4 and cannot change: dqn keeps steps or memories of each env/,
+      /num_envs was 4, and only that can go on: dqn has a replay buffer with a part for each env; set it to 4, or begin a new run from/,
     ],
   ] as const) {
     it.effect(name, () =>

@@ -68,7 +68,7 @@ export const schemaOf = (name: string): Schema.Codec<Plain, Plain> =>
 
 /** Returns the same as `find`, but also the algorithms that can only play what a run has learned, to validate a checkpoint. */
 export const findToPlay = (name: string): Algorithm | undefined =>
-  find(name) ?? (Object.hasOwn(fromData, name) ? fromData[name] : undefined)
+  name === Separate.name ? Separate.named((one) => findOneToPlay(one) ?? problemOf(one, names)) : findOneToPlay(name)
 
 /** Returns the same as `find`, but fails for an unknown name, with a suggestion. `source` begins the message. */
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
@@ -85,6 +85,9 @@ export const byName = (name: string, source: string): Effect.Effect<Algorithm, C
  */
 export const find = (name: string): Algorithm | undefined =>
   name === Separate.name ? Separate.named((one) => findOne(one) ?? problemOf(one, names)) : findOne(name)
+
+const findOneToPlay = (name: string): Algorithm | undefined =>
+  findOne(name) ?? (Object.hasOwn(fromData, name) ? fromData[name] : undefined)
 
 const findOne = (name: string): Algorithm | undefined =>
   Object.hasOwn(algorithms, name) ? algorithms[name]() : undefined

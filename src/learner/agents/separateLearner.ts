@@ -58,7 +58,8 @@ export const separateLearner = Effect.fnUntraced(function* (
     }
     return Effect.map(setup(own), (learner) => ({ name, learner, seat: seats[index] }))
   })
-  yield* checkRollouts(members)
+  const onlyPlays = members.some(({ learner }) => learner.onlyPlays === true)
+  if (!onlyPlays) yield* checkRollouts(members)
 
   let meeting: { readonly envs: AnyBatchEnv; readonly made: Meeting } | undefined
   const positionOf = ({ seat }: (typeof members)[number], position: Position): Position => ({
@@ -115,6 +116,7 @@ export const separateLearner = Effect.fnUntraced(function* (
       return { name, algorithm, agents: own, learner }
     }),
     ...(members.some(({ learner }) => learner.imitates === true) ? { imitates: true } : {}),
+    ...(onlyPlays ? { onlyPlays } : {}),
     ...(hasData ? { data: joined(members.map(({ learner }) => learner.data ?? {})) } : {}),
     rollout,
     update,

@@ -62,12 +62,12 @@ export const delayOf = (
 const chanceOf = (request: LmRequest, { phase, purpose, episode, step }: CallContext, retry: number): number =>
   stream(request.seed ?? 0, "retry", phase._tag, purpose, episode, step, canonical(request)).uniformAt(retry)
 
-/** Makes the schedule of the retries. After `maxRetries` retries, it fails with the last error. */
+/** Makes the schedule of the retries. After `maxRetries` retries, or a failure that is not temporary, it fails with that error. */
 const scheduleOf = (config: Retries, chance: (retry: number) => Effect.Effect<number>) =>
   Schedule.fromStepWithMetadata(
     Effect.succeed(({ attempt: retry, input: error }: Schedule.InputMetadata<LmError>) =>
       Effect.gen(function* () {
-        if (retry > config.maxRetries) return yield* Cause.done(error)
+        if (!isTemporary(error) || retry > config.maxRetries) return yield* Cause.done(error)
         const seconds = delayOf(config, retry, error.retryAfter, yield* chance(retry))
         const report = yield* RetrySink
         if (report !== null) yield* report({ error, seconds, triesLeft: config.maxRetries - retry + 1 })
@@ -92,7 +92,7 @@ export const persistently = <A>(
     let attempts = 0
     return once.pipe(
       Effect.tapError((error) => Effect.sync(() => (attempts += error.attempts))),
-      Effect.retry({ schedule: scheduleOf(config, chance), while: isTemporary }),
+      Effect.retry({ schedule: scheduleOf(config, chance) }),
       Effect.mapError((last) => {
         if (isTemporary(last)) return exhausted(model, attempts, last)
         return attempts === last.attempts ? last : new LmError({ ...last, message: last.message, attempts })

@@ -12,6 +12,7 @@ import { utf8 } from "../../config/utf8.ts"
 import { variable } from "../../config/variables.ts"
 import { type Answer, exchange, ServerRetries, type Site } from "../../lm/exchange.ts"
 import { type LmError, lmError } from "../../lm/LmError.ts"
+import { type Retry, RetrySink } from "../../lm/middleware/retrying.ts"
 import { DatasetError } from "../TaskSet.ts"
 
 /** The address of the hub, if `HF_ENDPOINT` is not set. */
@@ -125,6 +126,19 @@ const asDatasetError = (id: string) =>
     isUnreachable: reason === "exhausted",
   }))
 
+/** Says once, after the first failure of a request, what is awaited. */
+const sayingWhy = <A, E, R>(request: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    let isSaid = false
+    const say = (retry: Retry): Effect.Effect<void> => {
+      if (isSaid) return Effect.void
+      isSaid = true
+      const times = retry.triesLeft === 1 ? "once more" : `up to ${retry.triesLeft} times more`
+      return Effect.logWarning(`${retry.error.message}; trying ${times}`)
+    }
+    return Effect.provideService(request, RetrySink, say)
+  })
+
 /**
  * Describes a revision of a data set. Its failure says whether the hub could not be reached, in which case a saved
  * answer may do. `isPatient: false` tries only once.
@@ -154,7 +168,7 @@ export const infoOf = (hub: Hub, id: string, revision: string, isPatient = true)
         })),
       ),
     )
-  }).pipe(asDatasetError(id))
+  }).pipe(sayingWhy, asDatasetError(id))
 
 /** Downloads a file of a commit. A file whose size or digest is not as the hub states it is downloaded again. */
 export const fileOf = (hub: Hub, id: string, sha: string, file: HubFile): Effect.Effect<Uint8Array, DatasetError> => {
@@ -175,6 +189,7 @@ export const fileOf = (hub: Hub, id: string, sha: string, file: HubFile): Effect
       return bytes
     }),
   ).pipe(
+    sayingWhy,
     asDatasetError(id),
     Effect.mapError(({ error }) => error),
   )

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { zstdCompressSync } from "node:zlib"
-import { ConfigProvider, Effect, FileSystem, type Path } from "effect"
+import { ConfigProvider, Effect, FileSystem, Logger, type Path } from "effect"
 import { parquetWriteBuffer } from "hyparquet-writer"
 import { gzip } from "../../../src/formats/gzip.ts"
 import type { Opening } from "../../../src/task/DatasetKind.ts"
@@ -298,7 +298,17 @@ describe("data sets of the hub", () => {
       { "open/sums": sums },
       ({ open, hub }) =>
         Effect.gen(function* () {
-          assert.strictEqual((yield* open({ hf_dataset: "open/sums" })).tasks.size, 10)
+          const lines: Array<string> = []
+          const logger = Logger.make(({ message }) => void lines.push(String(message)))
+          const opened = yield* open({ hf_dataset: "open/sums" }).pipe(Effect.provide(Logger.layer([logger])))
+          assert.strictEqual(opened.tasks.size, 10)
+          // Each request says what is awaited, but not each of its failures.
+          assert.strictEqual(lines.length, 2)
+          assert.match(
+            lines[0],
+            /^open\/sums: \S+\/revision\/main answered 503: Too busy\.; trying up to 2 times more$/,
+          )
+          assert.match(lines[1], /the content does not match its digest; trying up to 2 times more$/)
           const count = (part: string) => hub.requests.filter(({ path }) => path.includes(part)).length
           // Once for the branch and once for the files, of which the first request fails.
           assert.strictEqual(count("/revision/main"), 2)

@@ -5,54 +5,30 @@ import * as Command from "effect/cli/Command"
 import manifest from "../../package.json" with { type: "json" }
 import { report } from "./output/errors.ts"
 import { presenter } from "./output/help.ts"
+import { isName, type Name, names, short } from "./subcommands.ts"
 import type { UserCodeError } from "./userCode/userCode.ts"
 
-/** The description of each subcommand in the list of subcommands, in the order of the help. */
-const short = {
-  init: "Write a file to start from",
-  run: "Train: run a training and save it in a folder",
-  tune: "Search for better settings by many trials",
-  eval: "Evaluate a run, or agents on tasks",
-  replay: "Train a run again and check that the result is the same",
-  export: "Write a policy, a language model, a learning curve or episodes",
-  push: "Publish a policy with a model card, to a folder or a hub",
-  runs: "List, show and compare runs",
-  ui: "Look at runs in a web page",
-  serve: "Serve a language model by OpenAI's protocol",
-  orchestrate: "Play the tasks of a trainer's runs",
-  worker: "Add this machine to a cluster",
-}
-
-type Name = keyof typeof short
-
-/** Maps each subcommand to its module. Only the modules that a command line needs are loaded, to start fast. */
+/** Loads the module of each subcommand. Only those that a command line needs are loaded, to start fast. */
 const subcommands = {
-  init: () => import("./init/init.ts").then(({ init }) => Command.withShortDescription(init, short.init)),
-  run: () => import("./run/run.ts").then(({ run }) => Command.withShortDescription(run, short.run)),
-  tune: () => import("./tune/tune.ts").then(({ tune }) => Command.withShortDescription(tune, short.tune)),
-  eval: () =>
-    import("./evaluate/evaluate.ts").then(({ evaluate }) => Command.withShortDescription(evaluate, short.eval)),
-  replay: () => import("./replay/replay.ts").then(({ replay }) => Command.withShortDescription(replay, short.replay)),
-  export: () =>
-    import("./export/export.ts").then(({ exporting }) => Command.withShortDescription(exporting, short.export)),
-  push: () => import("./push/push.ts").then(({ push }) => Command.withShortDescription(push, short.push)),
-  runs: () => import("./runs.ts").then(({ runs }) => Command.withShortDescription(runs, short.runs)),
-  ui: () => import("./ui.ts").then(({ ui }) => Command.withShortDescription(ui, short.ui)),
-  serve: () => import("./serve/serve.ts").then(({ serve }) => Command.withShortDescription(serve, short.serve)),
-  orchestrate: () =>
-    import("./orchestrate.ts").then(({ orchestrate }) => Command.withShortDescription(orchestrate, short.orchestrate)),
-  worker: () => import("./worker/worker.ts").then(({ worker }) => Command.withShortDescription(worker, short.worker)),
+  init: () => import("./init/init.ts").then(({ init }) => init),
+  run: () => import("./run/run.ts").then(({ run }) => run),
+  tune: () => import("./tune/tune.ts").then(({ tune }) => tune),
+  eval: () => import("./evaluate/evaluate.ts").then(({ evaluate }) => evaluate),
+  replay: () => import("./replay/replay.ts").then(({ replay }) => replay),
+  export: () => import("./export/export.ts").then(({ exporting }) => exporting),
+  push: () => import("./push/push.ts").then(({ push }) => push),
+  runs: () => import("./runs.ts").then(({ runs }) => runs),
+  ui: () => import("./ui.ts").then(({ ui }) => ui),
+  serve: () => import("./serve/serve.ts").then(({ serve }) => serve),
+  orchestrate: () => import("./orchestrate.ts").then(({ orchestrate }) => orchestrate),
+  worker: () => import("./worker/worker.ts").then(({ worker }) => worker),
 } satisfies Record<Name, unknown>
 
-const isName = (word: string | undefined): word is Name => word !== undefined && Object.hasOwn(short, word)
-
-const names = Object.keys(short).filter(isName)
+const listed = (name: Name) => Command.make(name).pipe(Command.withShortDescription(short[name]))
 
 /** Tells whether a command line needs no more than the list of subcommands: to print it, or to refuse a misspelt name. */
 const needsOnlyList = ([first = "--help", ...rest]: ReadonlyArray<string>): boolean =>
   first.startsWith("-") ? rest.length === 0 && (first === "--help" || first === "-h") : !isName(first)
-
-const listed = (name: Name) => Command.make(name).pipe(Command.withShortDescription(short[name]))
 
 /** Returns the subcommands that a command line needs: the one that it names, or all. */
 const neededFor = (words: ReadonlyArray<string> | undefined) =>

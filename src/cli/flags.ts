@@ -7,13 +7,14 @@ import * as Flag from "effect/cli/Flag"
 import { type BackendName, backendNames } from "../backend/names.ts"
 import { derivedName } from "../run/identifier.ts"
 import { usageError } from "./output/output.ts"
+import { isName, short as shortOf } from "./subcommands.ts"
 
 /** The values of a command's arguments and flags. */
 export type Input<Flags extends Command.Command.Config> = Command.Command.Config.Infer<Flags>
 
 interface Help {
   readonly description: string
-  /** The description in the list of subcommands below `effect runs`; command.ts has those of the others. */
+  /** The description in the list of subcommands below `effect runs`; subcommands.ts has those of the others. */
   readonly short?: string
   /** The description of each example, by its command line. */
   readonly examples: Readonly<Record<string, string>>
@@ -28,7 +29,7 @@ export const subcommand = <Name extends string, const Flags extends Command.Comm
 ) =>
   Command.make(name, flags, handler).pipe(
     Command.withDescription(description),
-    Command.withShortDescription(short ?? description),
+    Command.withShortDescription(short ?? (isName(name) ? shortOf[name] : description)),
     Command.withExamples(Object.entries(examples).map(([command, description]) => ({ command, description }))),
   )
 

@@ -49,8 +49,12 @@ const usageOf = (error: CliError.NonShowHelpErrors, path: ReadonlyArray<string>)
     const names = error.suggestions.join(" or ")
     return `unrecognized flag ${error.option}; ${names === "" ? `see \`${path.join(" ")} --help\`` : `did you mean ${names}?`}`
   }
-  if (error._tag === "UnknownSubcommand" && error.parent?.length === 1 && ofRuns.includes(error.subcommand)) {
-    return `unknown subcommand "${error.subcommand}"; did you mean \`effect runs ${error.subcommand}\`?`
+  if (error._tag === "UnknownSubcommand") {
+    const parent = error.parent ?? path
+    const names =
+      parent.length === 1 && ofRuns.includes(error.subcommand) ? [`runs ${error.subcommand}`] : error.suggestions
+    const meant = names.map((name) => `\`${[...parent, name].join(" ")}\``).join(" or ")
+    return `unknown subcommand "${error.subcommand}"; ${meant === "" ? `see \`${parent.join(" ")} --help\`` : `did you mean ${meant}?`}`
   }
   if (error._tag !== "MissingArgument") return oneLine(error.message)
   const example = path.at(-1) === "run" ? ", or try `effect run examples/cartpole.ts`" : ""

@@ -80,6 +80,12 @@ describe("mistakes", () => {
       const { code, stderr } = await effect(["show", "latest"], folder)
       assert.strictEqual(code, 2)
       assert.include(stderr, 'effect: unknown subcommand "show"; did you mean `effect runs show`?\n')
+      const stderrOf = async (...words: ReadonlyArray<string>) => (await effect(words, folder)).stderr
+      assert.include(
+        await stderrOf("rnu"),
+        'effect: unknown subcommand "rnu"; did you mean `effect run` or `effect runs`?\n',
+      )
+      assert.include(await stderrOf("banana"), 'effect: unknown subcommand "banana"; see `effect --help`\n')
     }))
 
   it("in the name of a file to evaluate say that it is missing", () =>

@@ -1,0 +1,23 @@
+/** Lists the subcommands of `effect` without their modules, so that the list can be printed without loading them. */
+
+/** The description of each subcommand in the list of subcommands, in the order of the help. */
+export const short = {
+  init: "Write a file to start from",
+  run: "Train: run a training and save it in a folder",
+  tune: "Search for better settings by many trials",
+  eval: "Evaluate a run, or agents on tasks",
+  replay: "Train a run again and check that the result is the same",
+  export: "Write a policy, a language model, a learning curve or episodes",
+  push: "Publish a policy with a model card, to a folder or a hub",
+  runs: "List, show and compare runs",
+  ui: "Look at runs in a web page",
+  serve: "Serve a language model by OpenAI's protocol",
+  orchestrate: "Play the tasks of a trainer's runs",
+  worker: "Add this machine to a cluster",
+}
+
+export type Name = keyof typeof short
+
+export const isName = (word: string | undefined): word is Name => word !== undefined && Object.hasOwn(short, word)
+
+export const names = Object.keys(short).filter(isName)

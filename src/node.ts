@@ -94,7 +94,7 @@ export { layer as trainingRanks } from "./ranks/ranks-node.ts"
 
 /**
  * Provides the threads of a multi-run trainer: its engine's, for `inference.own_thread`, and its reference's, for
- * `trainer.reference_thread`. `threads` is the number of threads for one op of ONNX Runtime.
+ * `trainer.reference_thread`. `threads` is the number of threads that compute.
  */
 export const trainerThreads = (options: {
   readonly backend: BackendName

@@ -5,6 +5,7 @@ import { Backend, type BackendUnavailable } from "./Backend.ts"
 import type { BackendName } from "./names.ts"
 import type { Options as SessionOptions } from "./onnx-node.ts"
 import * as reference from "./reference.ts"
+import { nodeThreads } from "./threads-node.ts"
 import * as wasm from "./wasm.ts"
 import { wideModules } from "./wide-node.ts"
 
@@ -22,11 +23,12 @@ const session = (
  * Makes the wasm backend, with 256-bit vectors if the machine has them; the results are the same without.
  * `EFFECT_RL_WIDE=0` in the environment turns these vectors off.
  */
-const wideWasm = Effect.map(wideModules, wasm.make)
+const wideWasm = ({ threads = 1 }: SessionOptions) =>
+  Effect.map(wideModules, (modules) => wasm.make(modules, threads > 1 ? nodeThreads(threads) : undefined))
 
 /**
- * Provides a backend by its name. `auto` chooses `wasm` or ONNX Runtime on the CPU for each graph. The options are for ONNX
- * Runtime only.
+ * Provides a backend by its name. `auto` chooses `wasm` or ONNX Runtime on the CPU for each graph. With `threads`, `wasm`
+ * divides large programs among threads, whose results have the same bits with any number; ONNX Runtime divides ops.
  *
  * @example
  * ```ts
@@ -36,7 +38,7 @@ const wideWasm = Effect.map(wideModules, wasm.make)
 export const backend = (name: BackendName, options: SessionOptions = {}): Layer.Layer<Backend, BackendUnavailable> => {
   switch (name) {
     case "wasm":
-      return Layer.effect(Backend, wideWasm)
+      return Layer.effect(Backend, wideWasm(options))
     case "reference":
       return reference.layer
     case "auto":
@@ -45,7 +47,7 @@ export const backend = (name: BackendName, options: SessionOptions = {}): Layer.
         Effect.gen(function* () {
           const scope = yield* Effect.scope
           const cpu = yield* Effect.cached(session("cpu", options).pipe(Effect.provideService(Scope.Scope, scope)))
-          return auto({ wasm: yield* wideWasm, session: cpu })
+          return auto({ wasm: yield* wideWasm(options), session: cpu })
         }),
       )
     default:

@@ -6,6 +6,7 @@ import { changing, type ProgramSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
 import { validateAll } from "../graph/validate.ts"
 import { compileAll, type Place } from "../graph/wasm/compile.ts"
+import type { Worth } from "../graph/wasm/slices.ts"
 import {
   Backend,
   BackendUnavailable,
@@ -15,7 +16,7 @@ import {
   programOf,
   type TensorData,
 } from "./Backend.ts"
-import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmModules.ts"
+import { instantiate, type ModuleCompiler, plainModules, type Shared, viewOf } from "./wasmModules.ts"
 
 /**
  * Provides the backend: it compiles a graph, or a group of graphs, to one WebAssembly module, for Node, browsers and edge workers. The
@@ -35,10 +36,29 @@ import { instantiate, type ModuleCompiler, plainModules, viewOf } from "./wasmMo
  */
 export const layer: Layer.Layer<Backend> = Layer.suspend(() => Layer.succeed(Backend, make()))
 
-/** Makes the backend from a compiler of modules. `node.ts` passes that of `wide-node.ts`, which uses wider vectors. */
-export const make = (modules: ModuleCompiler = plainModules): Backend["Service"] => {
+/** The threads that share the work of large programs. */
+export interface Threads {
+  /** How many threads compute a program, with the one that runs it. */
+  readonly count: number
+  /**
+   * Starts threads that help with a module. They end when its `release` has been called; the result waits until they have
+   * ended. A program does not wait until they are ready: its own thread computes what no other thread has begun.
+   */
+  readonly start: (shared: Shared, helpers: number) => Effect.Effect<void>
+  /** What is worth dividing. By default, as measurements say. */
+  readonly worth?: Worth
+}
+
+/**
+ * Makes the backend from a compiler of modules; `node.ts` passes that of `wide-node.ts`, which uses wider vectors. With
+ * `threads`, several threads compute large programs. The results have the same bits with any number of them.
+ */
+export const make = (modules: ModuleCompiler = plainModules, threads?: Threads): Backend["Service"] => {
   const compileAll: Backend["Service"]["compileAll"] = (specs, options) =>
-    attempt(() => load(specs, options, modules), GraphError, BackendUnavailable)
+    Effect.acquireRelease(
+      attempt(() => load(specs, options, modules, threads), GraphError, BackendUnavailable),
+      ({ end }) => end,
+    ).pipe(Effect.map(({ programs }) => programs))
   return { name: "wasm", compile: compileOne(compileAll), compileAll, warnings: Effect.sync(modules.warnings) }
 }
 
@@ -47,17 +67,26 @@ const load = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
   { sharedFeeds = [] }: GroupOptions = {},
   modules: ModuleCompiler,
-): Readonly<Record<Name, Program>> => {
+  threads: Threads | undefined,
+): { readonly programs: Readonly<Record<Name, Program>>; readonly end: Effect.Effect<void> } => {
   validateAll(specs, sharedFeeds)
-  const compiled = compileAll(Record.map(specs, simplify), { sharedFeeds, wide: modules.wide() })
-  const { functions, memory } = instantiate(modules.module(compiled.bytes), compiled)
+  const { count = 1, worth } = threads ?? {}
+  const compiled = compileAll(Record.map(specs, simplify), { sharedFeeds, wide: modules.wide(), threads: count, worth })
+  const module = modules.module(compiled.bytes)
+  const { functions, memory, release } = instantiate(module, compiled)
+  /** Waits until the threads that help have ended; undefined before they have been started. */
+  let ended: Effect.Effect<void> | undefined
+  const end = Effect.suspend(() => {
+    release()
+    return ended ?? Effect.void
+  })
   const view = (place: Place): TensorData => viewOf(memory.buffer, place)
   const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))
   /** For each program, whether a state changed after its last `prepare`, whose values depend only on states. */
   const prepared: Record<string, { stale: boolean }> = Record.map(specs, () => ({ stale: true }))
 
-  return Record.map(specs, (spec, name) => {
-    const { feeds, results } = compiled.programs[name]
+  const programs = Record.map(specs, (spec, name) => {
+    const { divided, feeds, results } = compiled.programs[name]
     const { prepare, run } = functions[name]
     const own = prepared[name]
     const replaced = changing(spec).map(([state]) => state)
@@ -70,6 +99,7 @@ const load = <Name extends string>(
         prepare()
         own.stale = false
       }
+      if (divided) ended ??= threads?.start({ module, memory }, count - 1)
       iterations = run()
       for (const other of affected) other.stale = true
     }
@@ -86,4 +116,5 @@ const load = <Name extends string>(
       },
     })
   })
+  return { programs, end }
 }

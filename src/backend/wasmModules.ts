@@ -3,6 +3,7 @@ import { Record } from "effect"
 import { messageOf } from "../config/text.ts"
 import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
 import { type CompiledModule, exportOf, type Place } from "../graph/wasm/compile.ts"
+import { releaseExport } from "../graph/wasm/slices.ts"
 import { BackendUnavailable } from "./Backend.ts"
 
 /** Compiles the bytes of a WebAssembly module to a `WebAssembly.Module`. */
@@ -19,6 +20,18 @@ declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
   readonly Instance: new (module: object, imports: object) => { readonly exports: unknown }
   readonly validate: (bytes: Uint8Array<ArrayBuffer>) => boolean
+  readonly Memory: new (size: { initial: number; maximum: number; shared: boolean }) => Memory
+}
+
+/** A memory of WebAssembly. */
+interface Memory {
+  readonly buffer: ArrayBufferLike
+}
+
+/** What another thread needs to help with a module: it instantiates the module with the memory, and calls "help". */
+export interface Shared {
+  readonly module: object
+  readonly memory: Memory
 }
 
 /**
@@ -31,7 +44,7 @@ interface Functions {
   readonly run: () => number
 }
 
-type Exports = { readonly memory: { readonly buffer: ArrayBuffer } } & Readonly<Record<string, () => number>>
+type Exports = { readonly memory: Memory } & Readonly<Record<string, () => number>>
 
 const isExports = (value: unknown): value is Exports => typeof value === "object" && value !== null && "memory" in value
 
@@ -66,21 +79,26 @@ export const plainModules: ModuleCompiler = {
 /** Instantiates a module that `graph/wasm/compile.ts` made; returns its memory and the functions of its programs. */
 export const instantiate = <Name extends string>(
   module: object,
-  { programs }: Pick<CompiledModule<Name>, "programs">,
+  { programs, shared }: Pick<CompiledModule<Name>, "programs" | "shared">,
 ): {
-  readonly memory: { readonly buffer: ArrayBuffer }
+  readonly memory: Memory
   readonly functions: Readonly<Record<Name, Functions>>
+  /** Ends the loops of threads that help; does nothing if the module needs none. */
+  readonly release: () => void
 } => {
-  const { exports } = new WebAssembly.Instance(module, {})
+  const memory = shared && new WebAssembly.Memory({ initial: shared.pages, maximum: shared.pages, shared: true })
+  for (const { address, bytes } of shared?.segments ?? [])
+    if (memory !== undefined) new Uint8Array(memory.buffer).set(bytes, address)
+  const { exports } = new WebAssembly.Instance(module, memory === undefined ? {} : { env: { memory } })
   if (!isExports(exports)) throw new Error("instantiate: the module lacks its memory")
   const functions = Record.map(programs, (_, name) => {
     const [prepare, run] = [exports[exportOf("prepare", name)], exports[exportOf("run", name)]]
     if (prepare === undefined || run === undefined) throw new Error(`instantiate: the module lacks program "${name}"`)
     return { prepare, run }
   })
-  return { memory: exports.memory, functions }
+  return { memory: exports.memory, functions, release: () => void exports[releaseExport]?.() }
 }
 
 /** Returns a view of the array at an address in a module's memory: no numbers are copied. */
-export const viewOf = (buffer: ArrayBuffer, { dtype, address, length }: Place): TensorData =>
+export const viewOf = (buffer: ArrayBufferLike, { dtype, address, length }: Place): TensorData =>
   new arrayTypes[dtype](buffer, address, length)

@@ -77,10 +77,10 @@ export const backendFlag = (description: string) =>
 
 export const threadsFlag = number(
   "threads",
-  "How many threads ONNX Runtime uses for one operation (default: 1); more only help with large models",
+  "How many threads compute (default: 1); more only help with large models and minibatches",
 )
 
-/** Returns the options of the backend; a number of threads only fits backends of ONNX Runtime. */
+/** Returns the options of the backend; the backend `reference` has no threads. */
 export const sessionOptions = Effect.fnUntraced(function* (input: {
   readonly backend: BackendName
   readonly threads: Option.Option<number>
@@ -88,8 +88,8 @@ export const sessionOptions = Effect.fnUntraced(function* (input: {
   const threads = Option.getOrUndefined(input.threads)
   if (threads === undefined) return {}
   if (threads < 1) return yield* usageError(`--threads: expected a number of at least 1, found ${threads}`)
-  if (input.backend === "wasm" || input.backend === "reference")
-    return yield* usageError(`--threads only works with ONNX Runtime; --backend ${input.backend} uses one thread`)
+  if (input.backend === "reference")
+    return yield* usageError("--threads does not work with --backend reference, which uses one thread")
   return { threads }
 })
 

@@ -15,7 +15,7 @@ export type TensorData = Float32Array | Int32Array | Uint8Array
 
 interface ArrayType {
   new (length: number): TensorData
-  new (buffer: ArrayBuffer, byteOffset: number, length: number): TensorData
+  new (buffer: ArrayBufferLike, byteOffset: number, length: number): TensorData
   readonly from: (numbers: ArrayLike<number>) => TensorData
 }
 

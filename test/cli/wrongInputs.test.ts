@@ -136,8 +136,12 @@ describe.concurrent("settings", () => {
 
   it("a number of threads that the backend cannot use", async () => {
     says(await effect(["run", "examples/cartpole.ts", "--threads", "0"]), 2, "--threads", "at least 1, found 0")
-    const onWasm = ["examples/cartpole.ts", "--threads", "2", "--backend", "wasm"]
-    says(await effect(["run", ...onWasm]), 2, "--threads only works with ONNX Runtime; --backend wasm uses one thread")
+    const onReference = ["examples/cartpole.ts", "--threads", "2", "--backend", "reference"]
+    says(
+      await effect(["run", ...onReference]),
+      2,
+      "--threads does not work with --backend reference, which uses one thread",
+    )
   })
 
   it("an unknown key", () =>

@@ -4,12 +4,18 @@ import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import { Backend } from "../../src/backend/Backend.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
+import { plainModules } from "../../src/backend/wasmModules.ts"
 import { canWiden, widened } from "../../src/backend/wide-node.ts"
 import * as Acrobot from "../../src/env/classic/Acrobot.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import { keep } from "./inMemory.ts"
 
+/** Divides all programs among four threads, of which none but this one comes. */
+const divided = Layer.succeed(
+  Backend,
+  Wasm.make(plainModules, { count: 4, start: () => Effect.void, worth: { slice: 1e-6, run: 0 } }),
+)
 const wide = Layer.succeed(Backend, Wasm.make({ module: widened, wide: () => true, warnings: () => [] }))
 
 /**
@@ -44,6 +50,9 @@ const runs = {
 describe("the digest of a run wholly on wasm is what it was on every machine", () => {
   for (const [name, { digest, input }] of Object.entries(runs)) {
     it.effect(name, () => Effect.map(keep(input), ({ result }) => assert.strictEqual(result.digest, digest)))
+    it.effect(`${name}, with kernels divided among threads`, () =>
+      Effect.map(keep(input, divided), ({ result }) => assert.strictEqual(result.digest, digest)),
+    )
     it.effect.skipIf(!canWiden())(`${name}, with kernels widened to 256 bits`, () =>
       Effect.map(keep(input, wide), ({ result }) => assert.strictEqual(result.digest, digest)),
     )

@@ -1,6 +1,7 @@
 /**
  * Encodes WebAssembly modules as bytes, as far as our modules (`graph/wasm`, `returns/simd.ts`) need it: functions over
- * one memory that the module owns and exports, with constants in data segments (initial contents of the memory).
+ * one memory that the module exports, with constants in data segments (initial contents of the memory). The module
+ * owns the memory, or imports one that threads share.
  *
  * Code is a tree of bytes (`Code`), so that expressions are composed without copying, and flattened once at the end.
  */
@@ -91,14 +92,21 @@ const hash = (bytes: Uint8Array): number => {
   return word
 }
 
+/** Numbers in the memory before the module runs. */
+export interface Segment {
+  readonly address: number
+  readonly bytes: Uint8Array
+}
+
 /** Collects functions, exports and data, and encodes them as a module. */
 export class ModuleBuilder {
   private readonly types: Array<FunctionType> = []
-  private readonly functions: Array<{ readonly type: number; readonly body: Uint8Array }> = []
+  private readonly functions: Array<{ readonly type: number; body: Uint8Array }> = []
   private readonly byHash = new Map<number, Array<number>>()
   private readonly exported: Array<Code> = []
   private readonly names: Array<Code> = []
-  private readonly segments: Array<{ readonly address: number; readonly bytes: Uint8Array }> = []
+  /** The initial contents of the memory. */
+  readonly segments: Array<Segment> = []
 
   /**
    * Adds a function and returns its index; an equal function with parameters is not added again. Profilers and debuggers
@@ -124,6 +132,15 @@ export class ModuleBuilder {
     return index
   }
 
+  /** Reserves the index of a function that `complete` defines later, so that functions before it can call it. */
+  declare(type: FunctionType): number {
+    return this.functions.push({ type: this.typeIndex(type), body: new Uint8Array() }) - 1
+  }
+
+  complete(index: number, locals: ReadonlyArray<ValueType>, code: Code): void {
+    this.functions[index].body = flatten([declarations(locals), code, 0x0b])
+  }
+
   export(exportName: string, index: number): void {
     this.exported.push([name(exportName), 0x00, unsigned(index)])
   }
@@ -135,9 +152,10 @@ export class ModuleBuilder {
 
   /**
    * Returns the bytes of the module. Its memory has `pages` pages of 64 KiB, can grow to `mostPages` and is exported as
-   * `memory`.
+   * `memory`. With `shared`, the module imports a shared memory of this size as `env.memory`, and does not write its
+   * `segments`: each thread that instantiates the module would do so again.
    */
-  encode(pages: number, mostPages: number = pages): Uint8Array<ArrayBuffer> {
+  encode(pages: number, mostPages: number = pages, shared = false): Uint8Array<ArrayBuffer> {
     const types = this.types.map(({ params, results }) => [
       0x60,
       vector(params.map((param) => typeBytes[param])),
@@ -145,13 +163,15 @@ export class ModuleBuilder {
     ])
     const signatures = this.functions.map(({ type }) => unsigned(type))
     const bodies = this.functions.map(({ body }) => sized(body))
-    const segments = this.segments.map(({ address, bytes }) => [0x00, 0x41, signed(address), 0x0b, sized(bytes)])
-    // First the name and version of the format. The sections are: types, functions, memory, exports, code, data and names.
+    const initial = shared ? [] : this.segments
+    const segments = initial.map(({ address, bytes }) => [0x00, 0x41, signed(address), 0x0b, sized(bytes)])
+    // First the name and version of the format. The sections are: types, imports, functions, memory, exports, code, data and names.
     return flatten([
       [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
       section(1, types),
+      shared ? section(2, [[name("env"), name("memory"), 0x02, 0x03, unsigned(pages), unsigned(mostPages)]]) : [],
       section(3, signatures),
-      section(5, [[0x01, unsigned(pages), unsigned(mostPages)]]),
+      shared ? [] : section(5, [[0x01, unsigned(pages), unsigned(mostPages)]]),
       section(7, [...this.exported, [name("memory"), 0x02, 0x00]]),
       section(10, bodies),
       section(11, segments),

@@ -17,7 +17,7 @@ export interface Expression<T extends ValueType> {
 }
 
 export type I32 = Expression<"i32">
-type I64 = Expression<"i64">
+export type I64 = Expression<"i64">
 type F32 = Expression<"f32">
 export type F64 = Expression<"f64">
 export type V128 = Expression<"v128">
@@ -94,7 +94,10 @@ export const i32 = {
   sub: ints2(0x6b),
   mul: ints2(0x6c),
   and: ints2(0x71),
+  or: ints2(0x72),
   shl: ints2(0x74),
+  shrU: ints2(0x76),
+  eq: ints2(0x46),
   ne: ints2(0x47),
   ltU: ints2(0x49),
   gtS: ints2(0x4a),
@@ -111,11 +114,13 @@ export const i64 = {
   const: (value: bigint): I64 => ({ type: "i64", code: [0x42, signed64(value)] }),
   add: longs2(0x7c),
   sub: longs2(0x7d),
+  eq: binary<"i64", "i32">(0x51, "i32"),
   shl: longs2(0x86),
   shrS: longs2(0x87),
   shrU: longs2(0x88),
   reinterpret: unary<"f64", "i64">(0xbd, "i64"),
   truncSat: unary<"f64", "i64">([0xfc, 0x06], "i64"),
+  extendU: unary<"i32", "i64">(0xad, "i64"),
 }
 
 export const f32 = {
@@ -259,6 +264,28 @@ export const loopWhile = (body: ReadonlyArray<Statement>, condition: I32): State
   0x00,
   0x0b,
 ]
+
+/** Runs the body if the condition is not 0. */
+export const when = (condition: I32, body: ReadonlyArray<Statement>): Statement => [
+  condition.code,
+  0x04,
+  0x40,
+  body,
+  0x0b,
+]
+
+/** Runs the case with this index; none if the index is out of range. */
+export const dispatch = (index: I32, cases: ReadonlyArray<Statement>): Statement => {
+  const last = cases.length
+  // Block i ends where case i begins, so a branch out of block i runs case i. Each case then leaves the outermost block.
+  return [
+    cases.map(() => [0x02, 0x40]),
+    [0x02, 0x40],
+    [index.code, 0x0e, unsigned(last), cases.map((_, i) => unsigned(i)), unsigned(last)],
+    cases.map((statement, i) => [0x0b, statement, 0x0c, unsigned(last - 1 - i)]),
+    0x0b,
+  ]
+}
 
 /** Returns `then` if the condition is not 0, else `otherwise`. Both are computed. */
 export const choose = <T extends ValueType>(

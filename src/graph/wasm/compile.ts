@@ -13,13 +13,14 @@ import { indicesFeed, type ProgramSpec } from "../Program.ts"
 import { type DType, sizeOf } from "../Tensor.ts"
 import { feedShapes, type Outline, resultShapes } from "../validate.ts"
 import { emitGroup, gatherCall } from "./emit.ts"
-import { ModuleBuilder } from "../../formats/wasm/encode.ts"
+import { ModuleBuilder, type Segment } from "../../formats/wasm/encode.ts"
 import { ConstantPool, FunctionBuilder, type Target } from "./function.ts"
 import { fuse, type Group } from "./fuse.ts"
 import { i32, type I32, loopWhile, memoryCopy, type Statement } from "../../formats/wasm/instructions.ts"
 import type { Node, Phase } from "./ir.ts"
 import { lower, type Lowered } from "./lower.ts"
 import { scratchFor } from "./tileSizes.ts"
+import { controlBytes, microsecondsOfAll, mostSlices, Slices, usualWorth, type Worth } from "./slices.ts"
 import { SharedValues } from "./shared.ts"
 import { aligned, bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
 
@@ -36,6 +37,8 @@ interface CompiledProgram {
   readonly results: Readonly<Record<string, Place>>
   /** Whether `prepare` computes anything; if not, it need not be called. */
   readonly prepares: boolean
+  /** Whether threads share the work of its runs. */
+  readonly divided: boolean
 }
 
 export interface CompiledModule<Name extends string = string> {
@@ -43,6 +46,8 @@ export interface CompiledModule<Name extends string = string> {
   /** The states of all programs. */
   readonly state: Readonly<Record<string, Place>>
   readonly programs: Readonly<Record<Name, CompiledProgram>>
+  /** The memory that threads share, if they divide work: the module imports it, and the caller writes `segments` to it. */
+  readonly shared: { readonly pages: number; readonly segments: ReadonlyArray<Segment> } | undefined
 }
 
 /** Returns the name of an exported function of a program. */
@@ -61,6 +66,10 @@ export interface CompileOptions {
   readonly initialStates?: Readonly<Record<string, Float32Array>>
   /** Whether the engine combines pairs of vectors to wider ones. It changes the speed, not the results; false by default. */
   readonly wide?: boolean
+  /** How many threads compute a run of a large program. It changes the speed, not the results; 1 by default. */
+  readonly threads?: number
+  /** What is worth dividing among threads; by default, as measurements say. */
+  readonly worth?: Worth | undefined
 }
 
 /** Compiles one program, which is named `program` in the module. */
@@ -73,7 +82,7 @@ export const compile = (spec: ProgramSpec, options?: CompileOptions): CompiledMo
  */
 export const compileAll = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
-  { sharedFeeds = [], initialStates = {}, wide = false }: CompileOptions = {},
+  { sharedFeeds = [], initialStates = {}, wide = false, threads = 1, worth = usualWorth }: CompileOptions = {},
 ): CompiledModule<Name> => {
   const all: ReadonlyArray<ProgramSpec> = Object.values(specs)
   for (const { inputs, name, outputs } of all)
@@ -112,7 +121,11 @@ export const compileAll = <Name extends string>(
         }),
       ),
   )
-  const scratchAddress = reserve(Math.max(0, ...every.map(scratchOf)))
+  const divides = ({ groups }: Grouped): boolean => threads > 1 && microsecondsOfAll(groups) >= worth.run
+  const dividesAny = every.some(divides)
+  const scratchBytes = aligned(Math.max(0, ...every.map(scratchOf)))
+  const scratch = { address: reserve((dividesAny ? mostSlices(threads) : 1) * scratchBytes), bytes: scratchBytes }
+  const control = dividesAny ? reserve(controlBytes) : 0
   const plans = Record.map(lowered, (grouped, name) => planOf(grouped, state, feedsAt, prepared[name]))
   const sizes: ReadonlyArray<{ readonly own: number; readonly temporary: number }> = Object.values(plans)
   const memories = Record.map(plans, (plan) => ({ plan, own: reserve(plan.own) }))
@@ -131,14 +144,17 @@ export const compileAll = <Name extends string>(
   const target: Target = {
     module: new ModuleBuilder(),
     pool: new ConstantPool(poolAddress, poolBytes),
-    scratch: scratchAddress,
+    scratch,
     wide,
+    slices: undefined,
     shared: new Map(),
   }
+  const slices = dividesAny ? new Slices(target.module, control, threads, worth) : undefined
   const programs = Record.map(lowered, (grouped, name): CompiledProgram => {
     const { own, plan } = memories[name]
-    return emitProgram(target, name, grouped, plan.at({ own, temporary }))
+    return emitProgram(target, divides(grouped) ? slices : undefined, name, grouped, plan.at({ own, temporary }))
   })
+  slices?.finish(target)
   target.module.data(poolAddress, target.pool.bytes())
   for (const [name, data] of Object.entries(initialStates)) {
     const place = state[name]
@@ -146,7 +162,9 @@ export const compileAll = <Name extends string>(
       throw new Error(`compile: state "${name}" has ${place?.length ?? 0} numbers, its initial value ${data.length}`)
     target.module.data(place.address, new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
   }
-  return { bytes: target.module.encode(pages), state, programs }
+  const { segments } = target.module
+  const shared = dividesAny ? { pages, segments } : undefined
+  return { bytes: target.module.encode(pages, pages, dividesAny), state, programs, shared }
 }
 
 /** A program as nodes, and as groups of nodes in the order in which they run. */
@@ -194,12 +212,15 @@ const planOf = (
 /** Adds a program to the module: its functions, its constants and its exports. */
 const emitProgram = (
   target: Target,
+  slices: Slices | undefined,
   name: string,
   { groups, nodes, spec }: Grouped,
   memory: MemoryPlan,
 ): CompiledProgram => {
-  const calls = (phase: Phase): ReadonlyArray<Statement> =>
-    groups.filter((group) => group.phase === phase).flatMap((group) => emitGroup(target, memory, group))
+  const calls = (phase: Phase): ReadonlyArray<Statement> => {
+    const divided = { ...target, slices: phase === 0 ? undefined : slices }
+    return groups.filter((group) => group.phase === phase).flatMap((group) => emitGroup(divided, memory, group))
+  }
   // Phase 0 is the work of `prepare`; in `run`, phase 1 is done once and phase 2 for each minibatch.
   const preparation = calls(0)
   emitPrepare(target, name, preparation)
@@ -216,6 +237,7 @@ const emitProgram = (
       placeAt(addressIn(memory, stackedOutput(key), nodes.outputs.get(key)), result),
     ),
     prepares: preparation.length > 0,
+    divided: slices !== undefined,
   }
 }
 

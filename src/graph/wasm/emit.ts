@@ -9,7 +9,7 @@ import { bytesPer, type Node, type Ref, restride, wholeOf, type WorkOf } from ".
 import { apply2 } from "./math.ts"
 import { writeProduct } from "./matmul.ts"
 import type { MemoryPlan } from "./memory.ts"
-import { type Access, writeNest } from "./nest.ts"
+import { type Access, divisible, type Nest, type NestShape, writeNest } from "./nest.ts"
 
 export const emitGroup = (target: Target, memory: MemoryPlan, group: Group): ReadonlyArray<Statement> => {
   const { core } = group
@@ -20,13 +20,13 @@ export const emitGroup = (target: Target, memory: MemoryPlan, group: Group): Rea
     case "matmul":
       return [emitProduct(target, memory, group, core, core.work)]
     case "scan":
-      return [emitScan(target, memory, core, core.work)]
+      return [emitScan(target, memory, group, core, core.work)]
     case "gather":
       return [emitGather(target, memory, core, core.work)]
     case "scatterAdd":
       return [emitScatterAdd(target, memory, core, core.work)]
     case "assemble":
-      return emitAssemble(target, memory, core, core.work)
+      return emitAssemble(target, memory, group, core, core.work)
     case "leaf":
     case "constant":
     case "map":
@@ -61,6 +61,25 @@ const nameOf = ({ core, dims, members }: Group): string => {
   return maps.length === 0 ? what : `${what}: ${maps.join(" ")}`
 }
 
+/**
+ * Emits a nest, in slices if it is large and threads share the work. `compute` writes its computation, in the function that
+ * it is given.
+ */
+const emitLoops = (
+  target: Target,
+  name: string,
+  group: Group,
+  nest: NestShape,
+  compute: (f: FunctionBuilder) => Nest["compute"],
+): Statement => {
+  const division = target.slices && divisible(nest)
+  const slices = division && target.slices?.of(division, group)
+  const write = (args: ReadonlyArray<I32>, part?: number): Statement =>
+    emitCall(target, name, args, (f) => writeNest(f, { ...nest, compute: compute(f) }, part))
+  if (slices === undefined || target.slices === undefined) return write([])
+  return target.slices.run(slices.map(({ from, size }) => write([i32.const(from)], size)))
+}
+
 const inBytes = (strides: ReadonlyArray<number>, node: Node): ReadonlyArray<number> =>
   strides.map((stride) => stride * bytesPer(node.dtype))
 
@@ -87,43 +106,40 @@ const emitNest = (target: Target, memory: MemoryPlan, group: Group): Statement =
   const { core, dims } = group
   const expressions = expressionsOf(group)
   const stored = [...group.stored].filter((node) => node !== core)
-  return emitCall(target, nameOf(group), [], (f) =>
-    writeNest(f, {
-      dims,
-      reads: expressions.operands.map((ref) => accessOf(memory, ref, dims)),
-      writes: stored.map((node) => accessOf(memory, wholeOf(node), dims)),
-      weight: weightOf(group),
-      compute: (read, width) => {
-        const value = evaluate(f, expressions, width, read)
-        const written = stored.map(value)
-        return core === undefined ? written : [...written, value(core)]
-      },
-      carry:
-        core?.work.kind === "reduce"
-          ? { fn: core.work.fn, over: group.reduced, write: reducedAccess(memory, core, group) }
-          : undefined,
-    }),
-  )
+  const nest: NestShape = {
+    dims,
+    reads: expressions.operands.map((ref) => accessOf(memory, ref, dims)),
+    writes: stored.map((node) => accessOf(memory, wholeOf(node), dims)),
+    weight: weightOf(group),
+    carry:
+      core?.work.kind === "reduce"
+        ? { fn: core.work.fn, over: group.reduced, write: reducedAccess(memory, core, group) }
+        : undefined,
+  }
+  return emitLoops(target, nameOf(group), group, nest, (f) => (read, width) => {
+    const value = evaluate(f, expressions, width, read)
+    const written = stored.map(value)
+    return core === undefined ? written : [...written, value(core)]
+  })
 }
 
-const emitScan = (target: Target, memory: MemoryPlan, node: Node, work: WorkOf<"scan">): Statement => {
+const emitScan = (target: Target, memory: MemoryPlan, group: Group, node: Node, work: WorkOf<"scan">): Statement => {
   const { axis, exclusive, reverse } = work
   const { shape } = node
   const over = shape.map((_, d) => d === axis)
-  return emitCall(target, `running sums ${shape.join("x")}`, [], (f) =>
-    writeNest(f, {
-      dims: shape,
-      reads: [accessOf(memory, node.inputs[0], shape)],
-      writes: [],
-      compute: (read) => [read(0)],
-      carry: { fn: "sum", over, write: accessOf(memory, wholeOf(node), shape), scan: { exclusive, reverse } },
-    }),
-  )
+  const nest: NestShape = {
+    dims: shape,
+    reads: [accessOf(memory, node.inputs[0], shape)],
+    writes: [],
+    carry: { fn: "sum", over, write: accessOf(memory, wholeOf(node), shape), scan: { exclusive, reverse } },
+  }
+  return emitLoops(target, `running sums ${shape.join("x")}`, group, nest, () => (read) => [read(0)])
 }
 
 const emitAssemble = (
   target: Target,
   memory: MemoryPlan,
+  group: Group,
   node: Node,
   { pieces, fill, accumulate }: WorkOf<"assemble">,
 ): ReadonlyArray<Statement> => {
@@ -144,16 +160,26 @@ const emitAssemble = (
     const to: Access = { dtype, base: base + pieces[i].offset * bytes, strides: inBytes(pieces[i].strides, node) }
     if (memory.inPlace.has(ref.node) && memory.addressOf(ref.node) === to.base) return []
     const from = accessOf(memory, ref, ref.shape)
-    return emitCall(target, `${accumulate ? "add" : "copy"} piece ${ref.shape.join("x")}`, [], (f) =>
-      writeNest(f, {
-        dims: ref.shape,
-        reads: accumulate ? [from, to] : [from],
-        writes: [to],
-        compute: (read) => [accumulate ? apply2(f, f32x4.add, read(1), read(0)) : read(0)],
-      }),
-    )
+    const nest = { dims: ref.shape, reads: accumulate ? [from, to] : [from], writes: [to] }
+    const name = `${accumulate ? "add" : "copy"} piece ${ref.shape.join("x")}`
+    return emitLoops(target, name, group, nest, (f) => (read) => [
+      accumulate ? apply2(f, f32x4.add, read(1), read(0)) : read(0),
+    ])
   })
   return [...filled, ...added]
+}
+
+/** Chooses the axis of a product's result that threads divide: one of the batch, else the rows or the columns. */
+const productDivision = (
+  shape: Shape,
+  along: "columns" | "rows" | "inner",
+): { readonly axis: number; readonly size: number; readonly unit: number } => {
+  const rows = shape.length - 2
+  const axes = shape.map((size, axis) => {
+    const unit = axis < rows ? 1 : along === "inner" ? 4 : (axis === rows) === (along === "columns") ? 4 : 16
+    return { axis, size, unit }
+  })
+  return axes.reduce((best, next) => (next.size / next.unit > best.size / best.unit ? next : best))
 }
 
 const emitProduct = (
@@ -164,29 +190,49 @@ const emitProduct = (
   { along }: WorkOf<"matmul">,
 ): Statement => {
   const [a, b] = core.inputs
-  const [m, n] = core.shape.slice(-2)
   const expressions = expressionsOf(group)
   const written = [...group.stored]
   const reads = expressions.operands.map((ref) => accessOf(memory, ref, core.shape))
   const writes = written.map((node) => accessOf(memory, wholeOf(node), core.shape))
   const bases = [baseOf(memory, a), baseOf(memory, b), ...[...reads, ...writes].map(({ base }) => base)]
-  return emitCall(target, nameOf(group), bases.map(i32.const), (f) =>
-    writeProduct(f, {
-      along,
-      batch: core.shape.slice(0, -2),
-      m,
-      k: a.shape[a.shape.length - 1],
-      n,
-      a: inBytes(a.strides, a.node),
-      b: inBytes(b.strides, b.node),
-      reads,
-      writes,
-      finish: (product, read) => {
-        const value = evaluate(f, expressions, product.length, read, new Map([[core, product]]))
-        return written.map(value)
-      },
-    }),
-  )
+  const [left, right] = [inBytes(a.strides, a.node), inBytes(b.strides, b.node)]
+  /** Writes the product of the given shape. Its scratch memory is at an address that is fixed or, in a slice, a parameter. */
+  const write = (shape: Shape, args: ReadonlyArray<I32>): Statement =>
+    emitCall(target, nameOf(group), args, (f) =>
+      writeProduct(f, {
+        along,
+        batch: shape.slice(0, -2),
+        m: shape[shape.length - 2],
+        k: a.shape[a.shape.length - 1],
+        n: shape[shape.length - 1],
+        a: left,
+        b: right,
+        reads,
+        writes,
+        scratch: args.length > bases.length ? f.param("i32", bases.length) : i32.const(target.scratch.address),
+        finish: (product, read) => {
+          const value = evaluate(f, expressions, product.length, read, new Map([[core, product]]))
+          return written.map(value)
+        },
+      }),
+    )
+  const division = productDivision(core.shape, along)
+  const slices = target.slices?.of(division, group)
+  if (slices === undefined || target.slices === undefined) return write(core.shape, bases.map(i32.const))
+  const { axis } = division
+  const rows = core.shape.length - 2
+  /** The bytes from one element to the next along the axis, for each of `bases`. */
+  const strides = [
+    axis === rows + 1 ? 0 : left[axis],
+    axis === rows ? 0 : right[axis],
+    ...[...reads, ...writes].map((access) => access.strides[axis]),
+  ]
+  const calls = slices.map(({ from, size }, i) => {
+    const scratch = target.scratch.address + i * target.scratch.bytes
+    const moved = bases.map((base, at) => base + from * strides[at])
+    return write(core.shape.with(axis, size), [...moved, scratch].map(i32.const))
+  })
+  return target.slices.run(calls)
 }
 
 const emitGather = (target: Target, memory: MemoryPlan, node: Node, { width }: WorkOf<"gather">): Statement => {

@@ -4,6 +4,7 @@
  * Constants of vector code are in the module's memory, four bytes each: loading one to all lanes is one instruction, while
  * engines compile `v128.const` to four instructions.
  */
+import type { Slices } from "./slices.ts"
 import type { FunctionType, ModuleBuilder, ValueType } from "../../formats/wasm/encode.ts"
 import {
   type Expression,
@@ -53,10 +54,15 @@ export class ConstantPool {
 export interface Target {
   readonly module: ModuleBuilder
   readonly pool: ConstantPool
-  /** The address of memory that a function may use for temporary values while it runs. */
-  readonly scratch: number
+  /**
+   * The memory that a function may use for temporary values while it runs: its address, and its size. There is as much for
+   * each slice of a group.
+   */
+  readonly scratch: { readonly address: number; readonly bytes: number }
   /** Whether the engine combines pairs of vectors to wider ones, so that its registers hold twice as many. */
   readonly wide: boolean
+  /** Divides large groups among threads; undefined if one thread computes everything. */
+  readonly slices: Slices | undefined
   /** The indices of helper functions by name, such as `pow`; the first function that needs a helper adds it. */
   readonly shared: Map<string, number>
 }
@@ -144,6 +150,11 @@ export class FunctionBuilder {
   finish(result?: Expression<ValueType>): number {
     const code = [this.statements, result === undefined ? [] : result.code]
     return this.target.module.define(this.type, this.locals, code, this.name)
+  }
+
+  /** Completes a function whose index the module has declared. */
+  finishAs(index: number): void {
+    this.target.module.complete(index, this.locals, [this.statements])
   }
 }
 

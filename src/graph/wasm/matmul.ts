@@ -121,7 +121,7 @@ class ProductWriter {
     // If a is not transposed, each of its rows is contiguous, and parts gain nothing.
     const depth = this.a.down === 4 ? depthFor(m, k, n) : k
     if (depth === k) return this.columnTiles({ k })
-    const pointer = f.let(i32.const(f.target.scratch + packedBytes(depth)))
+    const pointer = f.let(i32.add(this.p.scratch, i32.const(packedBytes(depth))))
     const sums: Walker = { pointer, dtype: "f32", batch: [], down: sumsBytes(1, n), across: 4 }
     f.emit(memoryFill(pointer, i32.const(0), i32.const(sumsBytes(m, n))))
     const outside = this.results
@@ -192,15 +192,15 @@ class ProductWriter {
   /** Copies some columns of b to contiguous scratch memory, so that they do not evict each other from the cache. */
   private packColumns(vectors: number, k: number): Pick<Walker, "pointer" | "down"> {
     const { f } = this
-    const to = f.let(i32.const(f.target.scratch))
+    const to = f.let(this.p.scratch)
     this.pack(to, f.let(this.b.pointer), this.b.down, vectors, k)
-    return { pointer: f.let(i32.const(f.target.scratch)), down: 16 * vectors }
+    return { pointer: f.let(this.p.scratch), down: 16 * vectors }
   }
 
   /** Copies a block of rows of a transposed a to scratch memory, as pieces of 16 rows with all their columns. */
   private packRows(rows: number, k: number): Walker {
     const { f } = this
-    const address = i32.const(f.target.scratch + 4 * panelWidth * (k + 4))
+    const address = i32.add(this.p.scratch, i32.const(4 * panelWidth * (k + 4)))
     f.scoped(() => {
       const to = f.let(address)
       const first = f.let(this.a.pointer)

@@ -5,6 +5,9 @@
  * Arrays with the same strides share one offset, a local variable; the start address of each array is a constant in its
  * instructions. So a loop over contiguous arrays has only one counter.
  *
+ * Threads can compute parts of a nest: neighbours along one dimension whose results are apart. The dimension of the lanes
+ * follows from the whole nest, so each result is computed alike in any part.
+ *
  * Sums have a fixed order. Along the lanes there are up to four vectors of partial sums (with four, element i goes to
  * partial sum i mod 16), which are added in pairs at the end. Along other dimensions, elements are added in order.
  */
@@ -32,7 +35,7 @@ interface Carry {
   readonly scan?: { readonly exclusive: boolean; readonly reverse: boolean }
 }
 
-interface Nest {
+export interface Nest {
   readonly dims: ReadonlyArray<number>
   readonly reads: ReadonlyArray<Access>
   readonly writes: ReadonlyArray<Access>
@@ -43,15 +46,18 @@ interface Nest {
   readonly carry?: Carry | undefined
 }
 
-const isCarried = ({ carry }: Nest, d: number): boolean => carry?.over[d] === true
+const isCarried = ({ carry }: NestShape, d: number): boolean => carry?.over[d] === true
 
-const accessesOf = (nest: Nest): ReadonlyArray<Access> => {
+const accessesOf = (nest: NestShape): ReadonlyArray<Access> => {
   const list = [...nest.reads, ...nest.writes]
   return nest.carry === undefined ? list : [...list, nest.carry.write]
 }
 
+/** A nest without its computation, which is enough to plan its loops. */
+export type NestShape = Omit<Nest, "compute">
+
 /** Merges neighbouring dimensions that are contiguous in every array. */
-const collapse = (nest: Nest): Nest => {
+const collapse = <N extends NestShape>(nest: N): N => {
   const accesses = accessesOf(nest)
   const groups: Array<Array<number>> = []
   nest.dims.forEach((size, d) => {
@@ -84,7 +90,7 @@ const collapse = (nest: Nest): Nest => {
 }
 
 /** Chooses the dimension whose neighbours share a SIMD register, by the lowest estimated cost; −1 if none can. */
-const chooseLanes = (nest: Nest): number => {
+const chooseLanes = (nest: NestShape): number => {
   let best = -1
   let bestCost = Infinity
   const total = nest.dims.reduce((product, size) => product * size, 1)
@@ -118,17 +124,49 @@ const combine = ({ fn, write: { dtype } }: Carry): ((a: V128, b: V128) => V128) 
   return fn === "sum" ? lanes.add : lanes[fn]
 }
 
+/** The dimension of a nest that can be divided, its size, and the number of elements that should stay together. */
+interface Division {
+  readonly d: number
+  readonly size: number
+  readonly unit: number
+}
+
+/** The largest number of lanes in a step of the inner loop of usual nests. */
+const laneUnit = 32
+
+/** Finds the dimension that can be divided into the most pieces; among several that are fine enough, the outermost. */
+const divisionOf = (nest: NestShape, along: number): Division | undefined => {
+  const candidates = nest.dims.flatMap((size, d): ReadonlyArray<Division> =>
+    isCarried(nest, d) ? [] : [{ d, size, unit: d === along ? laneUnit : 1 }],
+  )
+  const units = ({ size, unit }: Division): number => Math.min(64, size / unit)
+  return candidates.reduce<Division | undefined>(
+    (best, next) => (best === undefined || units(next) > units(best) ? next : best),
+    undefined,
+  )
+}
+
+/** Tells how a nest can be divided among threads: the number of elements of a dimension, and how many stay together. */
+export const divisible = (wholeNest: NestShape): { readonly size: number; readonly unit: number } | undefined => {
+  const nest = collapse(wholeNest)
+  return divisionOf(nest, chooseLanes(nest))
+}
+
 /** An array with its offset, a local variable that loops change. The address of an element is base + offset. */
 interface Placed extends Access {
   readonly offset: Local<"i32">
 }
 
-/** Writes the loops over `wholeNest` into the function `f`. */
-export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
+/**
+ * Writes the loops over `wholeNest` into the function `f`. With `elements`, the loops are over that many of the
+ * dimension that `divisible` found, from the index on that is the function's first parameter.
+ */
+export const writeNest = (f: FunctionBuilder, wholeNest: Nest, elements?: number): void => {
   const nest = collapse(wholeNest)
-  const { dims } = nest
   /** The dimension whose neighbours share a SIMD register; −1 if there is none. */
   const along = chooseLanes(nest)
+  const divided = elements === undefined ? undefined : divisionOf(nest, along)
+  const dims = elements === undefined || divided === undefined ? nest.dims : nest.dims.with(divided.d, elements)
   const carriesLanes = along >= 0 && isCarried(nest, along)
   const registers = (nest.weight ?? 0) > 40 || nest.reads.length + nest.writes.length > 8 ? 2 : 4
   /** Whether each lane has a reduction of its own, whose value stays in a register. */
@@ -154,7 +192,10 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
     const key = access.strides.join()
     const atEnd = (sum: number, stride: number, d: number): number =>
       isCarried(nest, d) ? sum + stride * (dims[d] - 1) : sum
-    const offset = offsets.get(key) ?? f.let(i32.const(isReversed ? access.strides.reduce(atEnd, 0) : 0))
+    const first = i32.const(isReversed ? access.strides.reduce(atEnd, 0) : 0)
+    const stride = divided === undefined ? 0 : access.strides[divided.d]
+    const start = stride === 0 ? first : i32.add(first, i32.mul(f.param("i32", 0), i32.const(stride)))
+    const offset = offsets.get(key) ?? f.let(start)
     offsets.set(key, offset)
     return { ...access, offset }
   }
@@ -284,7 +325,8 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest): void => {
     }
     const counter = placed.find(({ strides }) => strides[along] > 0)
     if (at === 0 && blocks > 1 && counter !== undefined && !isReversed) {
-      const end = i32.const(blocks * step * counter.strides[along])
+      const bytes = i32.const(blocks * step * counter.strides[along])
+      const end = divided === undefined ? bytes : f.let(i32.add(counter.offset, bytes))
       f.emit(loopWhile(f.capture(wholeBlock), i32.ltU(counter.offset, end)))
     } else f.repeat(blocks, wholeBlock)
     if (rest > 0) f.scoped(() => block(rest))

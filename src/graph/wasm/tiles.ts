@@ -4,7 +4,7 @@
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
-import { f32x4, i32, type Local, loopWhile, v128, type V128 } from "../../formats/wasm/instructions.ts"
+import { f32x4, i32, type I32, type Local, loopWhile, v128, type V128 } from "../../formats/wasm/instructions.ts"
 import { loadLanes, loadSplat, storeLanes } from "./lanes.ts"
 import type { Block } from "./math.ts"
 
@@ -25,6 +25,8 @@ export interface Product {
   readonly b: ReadonlyArray<number>
   readonly reads: ReadonlyArray<Operand>
   readonly writes: ReadonlyArray<Operand>
+  /** The address of memory for temporary values. */
+  readonly scratch: I32
   /** Applies the maps: computes the values for each of `writes` from sums; `read` loads from one of `reads`. */
   readonly finish: (product: Block, read: (index: number) => Block) => ReadonlyArray<Block>
 }

@@ -16,7 +16,8 @@ import { bufferOf, functionOf, instantiate } from "./support.ts"
 const newTarget = (): Target => ({
   module: new ModuleBuilder(),
   pool: new ConstantPool(64, 1024),
-  scratch: 0,
+  scratch: { address: 0, bytes: 0 },
+  slices: undefined,
   wide: false,
   shared: new Map(),
 })

@@ -1,0 +1,67 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import { Effect, Layer } from "effect"
+import { Backend } from "../src/backend/Backend.ts"
+import * as Wasm from "../src/backend/wasm.ts"
+import { plainModules } from "../src/backend/wasmModules.ts"
+import { canWiden, widened } from "../src/backend/wide-node.ts"
+import { gradients } from "../src/graph/gradients.ts"
+import * as G from "../src/graph/ops.ts"
+import type { ProgramSpec } from "../src/graph/Program.ts"
+import { compileWith, firstDifference, identical } from "./support/agreement.ts"
+import { opCases } from "./support/opCases.ts"
+import { choices, grow } from "./support/randomGraph.ts"
+
+const wide = { module: widened, wide: () => true, warnings: () => [] }
+
+/**
+ * A backend that divides all that can be divided, among this many threads. No helper comes, so this thread computes all
+ * slices, one after another.
+ */
+const dividing = (count: number, modules = plainModules) =>
+  Layer.succeed(Backend, Wasm.make(modules, { count, start: () => Effect.void, worth: { slice: 1e-6, run: 0 } }))
+
+const backends = [dividing(2), dividing(4), ...(canWiden() ? [dividing(2, wide)] : [])]
+
+const assertSameBits = (spec: ProgramSpec): void => {
+  const one = compileWith(Wasm.layer, spec)
+  for (const several of backends) assert.isUndefined(firstDifference(compileWith(several, spec), one, spec, identical))
+}
+
+describe("a program whose groups are divided computes the bits of one that is not", () => {
+  it("for any graph, its results, gradients and states, in every run", () => {
+    fc.assert(
+      fc.property(choices, (picked) => assertSameBits(grow(picked))),
+      { numRuns: 30 },
+    )
+  })
+
+  it("for every op and its gradients, in any size", () => {
+    for (const [name, { build, noSlope, shapes }] of Object.entries(opCases)) {
+      fc.assert(
+        fc.property(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: 70 }), (m, n) => {
+          const inputs = Object.fromEntries(shapes(m, n).map((shape, i) => [`x${i}`, G.input(`x${i}`, shape)]))
+          const y = build(...Object.values(inputs))
+          const slopes = noSlope === true ? [] : gradients(G.mean(G.square(y)), Object.values(inputs))
+          const outputs = Object.fromEntries([y, ...slopes].map((tensor, i) => [`y${i}`, tensor]))
+          assertSameBits({ name, inputs, state: {}, outputs })
+        }),
+        { numRuns: 2 },
+      )
+    }
+  })
+
+  it("for products of any shape, along any axis, with long sums in parts and in blocks", () => {
+    const size = fc.oneof(fc.integer({ min: 1, max: 90 }), fc.constantFrom(128, 144, 288))
+    const inner = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 120, max: 400 }))
+    fc.assert(
+      fc.property(size, inner, size, fc.boolean(), fc.boolean(), (m, k, n, transposeA, transposeB) => {
+        const a = G.input("a", transposeA ? [k, m] : [m, k])
+        const b = G.input("b", transposeB ? [n, k] : [k, n])
+        const y = G.tanh(G.matmul(a, b, { transposeA, transposeB }))
+        assertSameBits({ name: "product", inputs: { a, b }, state: {}, outputs: { y } })
+      }),
+      { numRuns: 40 },
+    )
+  })
+})

@@ -1,0 +1,120 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { backend } from "../../src/backend/named-node.ts"
+import { Backend } from "../../src/backend/Backend.ts"
+import { nodeThreads } from "../../src/backend/threads-node.ts"
+import * as Wasm from "../../src/backend/wasm.ts"
+import { plainModules, type Shared } from "../../src/backend/wasmModules.ts"
+import { gradients } from "../../src/graph/gradients.ts"
+import * as G from "../../src/graph/ops.ts"
+import type { ProgramSpec } from "../../src/graph/Program.ts"
+import { helpedExport } from "../../src/graph/wasm/slices.ts"
+import { functionOf, numbers } from "../graph/wasm/support.ts"
+
+/** The engine, as far as this test uses it. */
+declare const WebAssembly: {
+  readonly Instance: new (module: object, imports: object) => { readonly exports: Readonly<Record<string, unknown>> }
+}
+
+/** A layer with its gradients, whose weights change in each of two minibatches. */
+const layerProgram = (): ProgramSpec => {
+  const x = G.input("x", [160, 40])
+  const w = G.state("w", [40, 48])
+  const y = G.tanh(G.matmul(x, w))
+  const [slope] = gradients(G.mean(G.square(G.sub(y, G.sin(y)))), [w])
+  return {
+    name: "layer",
+    inputs: { x },
+    state: { w: { tensor: w, next: G.sub(w, G.mul(slope, 30)) } },
+    outputs: { sum: G.sum(y, 0) },
+    minibatches: { rows: 200, batch: 160, count: 2, gathered: ["x"] },
+  }
+}
+
+/** Threads of Node that divide all that can be divided, and a function that tells how many slices the others computed. */
+const counted = (count: number) => {
+  const { start } = nodeThreads(count)
+  let helped = (): number => 0
+  const threads: Wasm.Threads = {
+    count,
+    worth: { slice: 1e-6, run: 0 },
+    start: (shared: Shared, helpers) => {
+      const { exports } = new WebAssembly.Instance(shared.module, { env: { memory: shared.memory } })
+      helped = functionOf(exports, helpedExport)
+      return start(shared, helpers)
+    },
+  }
+  return { threads, helped: () => helped() }
+}
+
+const opened = Effect.fnUntraced(function* (threads?: Wasm.Threads) {
+  const program = yield* Wasm.make(plainModules, threads).compile(layerProgram())
+  program.feeds["x"].set(numbers(200 * 40))
+  program.feeds["indices"].forEach((_, i, indices) => (indices[i] = (i * 37) % 200))
+  yield* program.write("w", numbers(40 * 48, 2))
+  return program
+})
+
+/** Lets events happen, such as the start of a thread. */
+const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+describe("several threads", () => {
+  for (const count of [2, 4])
+    it.effect(`compute the bits of one thread, of ${count} in all`, () =>
+      Effect.gen(function* () {
+        const { helped, threads } = counted(count)
+        const several = yield* opened(threads)
+        const one = yield* opened()
+        // Until other threads have computed some slices, and then some more.
+        for (let runs = 0; runs < 20 || helped() < 20; runs++) {
+          several.runSync?.()
+          one.runSync?.()
+          assert.deepStrictEqual(Array.from(several.results["sum"]), Array.from(one.results["sum"]))
+          assert.deepStrictEqual(yield* several.read("w"), yield* one.read("w"))
+          yield* turn
+        }
+      }),
+    )
+
+  it.effect("end when the scope of their program is closed, even if its fiber is interrupted", () =>
+    Effect.gen(function* () {
+      let ended = 0
+      const { threads } = counted(3)
+      const start: Wasm.Threads["start"] = (shared, helpers) =>
+        Effect.andThen(
+          threads.start(shared, helpers),
+          Effect.sync(() => (ended += helpers)),
+        )
+      const training = Effect.gen(function* () {
+        const program = yield* opened({ ...threads, start })
+        for (;;) {
+          program.runSync?.()
+          yield* turn
+        }
+      })
+      const fiber = yield* Effect.forkChild(Effect.scoped(training))
+      for (let turns = 0; turns < 5; turns++) yield* turn
+      yield* Fiber.interrupt(fiber)
+      assert.strictEqual(ended, 2)
+    }),
+  )
+
+  it.effect("are not started for small programs, whose arrays stay ordinary ones", () =>
+    Effect.gen(function* () {
+      const { compile } = yield* Backend
+      const x = G.input("x", [64, 4])
+      const w = G.state("w", [4, 64])
+      const y = G.tanh(G.matmul(x, w))
+      const small = yield* compile({ name: "act", inputs: { x }, state: { w: { tensor: w } }, outputs: { y } })
+      assert.isFalse(small.feeds["x"].buffer instanceof SharedArrayBuffer)
+      const rows = G.input("x", [4096, 256])
+      const large = yield* compile({
+        name: "square",
+        inputs: { x: rows },
+        state: {},
+        outputs: { y: G.matmul(rows, rows, { transposeA: true }) },
+      })
+      assert.isTrue(large.feeds["x"].buffer instanceof SharedArrayBuffer)
+    }).pipe(Effect.provide(backend("wasm", { threads: 2 }))),
+  )
+})

@@ -1,9 +1,9 @@
 /**
  * Measures a whole PPO minibatch update on the wasm backend: gathering rows, forward pass, clipped losses, backward pass,
  * clipping by the global norm, and Adam. Both networks have 4 inputs and two hidden layers of 64 units with tanh. One call
- * does sixteen updates; the result is the time of one.
+ * does sixteen updates; the result is the time of one. A second benchmark compares the times with one and with two threads.
  */
-import { Effect } from "effect"
+import { Effect, type Scope } from "effect"
 import { Backend, type Program } from "../../src/backend/Backend.ts"
 import { categorical } from "../../src/graph/distributions.ts"
 import { gradients } from "../../src/graph/gradients.ts"
@@ -56,7 +56,7 @@ const update = (batch: number): ProgramSpec => {
   }
 }
 
-const compile = (batch: number): Effect.Effect<Program> =>
+const compile = (batch: number, threads = 1): Effect.Effect<Program, never, Scope.Scope> =>
   Effect.gen(function* () {
     const backend = yield* Backend
     const program = yield* backend.compile(update(batch))
@@ -69,16 +69,16 @@ const compile = (batch: number): Effect.Effect<Program> =>
     target.forEach((_, i) => (target[i] = Math.cos(2 * i)))
     indices.forEach((_, i) => (indices[i] = (i * 37) % (4 * batch)))
     return program
-  }).pipe(Effect.scoped, Effect.provide(backend("wasm")), Effect.orDie)
+  }).pipe(Effect.provide(backend("wasm", { threads })), Effect.orDie)
 
-export default defineBench({
+const usual = defineBench({
   name: "wasm-update",
   unit: "µs",
   higherIsBetter: false,
   about: "A PPO minibatch update of 128 (4-64-64-{2,1}), compiled to WebAssembly, sixteen in one call",
   run: async ({ time }) => {
     const microseconds = async (batch: number): Promise<number> => {
-      const program = await Effect.runPromise(compile(batch))
+      const program = await Effect.runPromise(Effect.scoped(compile(batch)))
       return (time(() => program.runSync?.()).seconds * 1e6) / count
     }
     const [small, usual, large, huge] = [
@@ -98,3 +98,59 @@ export default defineBench({
     }
   },
 })
+
+/** How often the times with one and with two threads are measured, in turn. */
+const rounds = 60
+
+/** Measures one update with one and with two threads in turn: the times in milliseconds, and the processor's time. */
+const withTwoThreads = (batch: number) =>
+  Effect.gen(function* () {
+    const programs = [yield* compile(batch), yield* compile(batch, 2)]
+    for (const program of programs) program.runSync?.()
+    // The second thread starts while this one waits.
+    yield* Effect.sleep("1 second")
+    const times: ReadonlyArray<Array<number>> = [[], []]
+    const cpu = [0, 0]
+    for (let round = 0; round < rounds; round++) {
+      for (const [i, program] of programs.entries()) {
+        const before = process.cpuUsage()
+        const start = performance.now()
+        program.runSync?.()
+        times[i].push(performance.now() - start)
+        const { system, user } = process.cpuUsage(before)
+        cpu[i] += system + user
+      }
+    }
+    const [one, two] = times.map((list) => list.toSorted((a, b) => a - b))
+    const weights = yield* Effect.forEach(programs, (program) => program.read("theta"))
+    if (weights[0].some((weight, i) => weight !== weights[1][i])) return yield* Effect.die("the weights differ")
+    const middle = rounds / 2
+    return { best: one[0] / two[0], median: one[middle] / two[middle], cpu: cpu[1] / cpu[0] }
+  }).pipe(Effect.scoped, Effect.orDie)
+
+const threads = defineBench({
+  name: "wasm-update-threads",
+  unit: "times",
+  higherIsBetter: true,
+  about: "How many times faster a PPO minibatch update of 1,024 is with two threads than with one (best of 60 runs)",
+  run: async () => {
+    const at1024 = await Effect.runPromise(withTwoThreads(1024))
+    const at4096 = await Effect.runPromise(withTwoThreads(4096))
+    const at128 = await Effect.runPromise(withTwoThreads(128))
+    return {
+      value: at1024.best,
+      details: {
+        "1024, median": at1024.median,
+        "1024, processor's time": at1024.cpu,
+        "4096": at4096.best,
+        "4096, median": at4096.median,
+        "4096, processor's time": at4096.cpu,
+        "128": at128.best,
+        "128, median": at128.median,
+        "128, processor's time": at128.cpu,
+      },
+    }
+  },
+})
+
+export default [usual, threads]

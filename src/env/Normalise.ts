@@ -54,6 +54,8 @@ export const observations = <B extends AnyBatchEnv>(batch: B, options: Options =
   const size = batch.observationSize
   const moments = options.moments ?? make(size, undefined, options.groups)
   const { groups } = moments
+  // Rows that all share statistics need no division, which costs time in a loop over many rows.
+  const isShared = groups.length === 1
   if (moments.size !== size) {
     throw invalid(batch.id, `Normalise.observations: moments of ${moments.size} numbers for observations of ${size}`)
   }
@@ -63,7 +65,7 @@ export const observations = <B extends AnyBatchEnv>(batch: B, options: Options =
   const kept = wholeColumns(batch.observationSpace)
 
   const scale = (from: Float32Array, into: Float32Array, row: number): void => {
-    const first = groups[row % groups.length] * size
+    const first = isShared ? 0 : groups[row % groups.length] * size
     for (let column = 0; column < size; column++) {
       const value = (from[row * size + column] - moments.mean[first + column]) * factors[first + column]
       into[row * size + column] = Math.min(Math.max(value, -clip), clip)
@@ -160,6 +162,8 @@ export const rewards = <B extends AnyBatchEnv>(batch: B, options: RewardOptions 
   const { frozen = false, clip = 10, epsilon = 1e-8, gamma = 0.99 } = options
   const moments = options.moments ?? make(1, undefined, options.groups)
   const { groups } = moments
+  const isShared = groups.length === 1
+  const groupOf = (row: number): number => (isShared ? 0 : groups[row % groups.length])
   const gammas = typeof gamma === "number" ? Array.from(moments.count, () => gamma) : gamma
   const factors = new Float64Array(moments.count.length)
   const normalised = new Float32Array(batch.numEnvs)
@@ -170,13 +174,13 @@ export const rewards = <B extends AnyBatchEnv>(batch: B, options: RewardOptions 
   const compute = (resetting: Uint8Array): void => {
     for (let index = 0; index < batch.numEnvs; index++) {
       counted[index] = 1 - resetting[index]
-      returns[index] = returns[index] * gammas[groups[index % groups.length]] + batch.rewards[index]
+      returns[index] = returns[index] * gammas[groupOf(index)] + batch.rewards[index]
     }
     if (!frozen) moments.update(returns, counted)
     for (let group = 0; group < factors.length; group++)
       factors[group] = 1 / Math.sqrt(moments.variance[group] + epsilon)
     for (let index = 0; index < batch.numEnvs; index++) {
-      const factor = factors[groups[index % groups.length]]
+      const factor = factors[groupOf(index)]
       normalised[index] = Math.min(Math.max(batch.rewards[index] * factor, -clip), clip)
       if ((batch.terminated[index] | batch.truncated[index]) !== 0) returns[index] = 0
     }

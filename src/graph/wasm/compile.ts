@@ -20,7 +20,7 @@ import { i32, type I32, loopWhile, memoryCopy, type Statement } from "../../form
 import type { Node, Phase } from "./ir.ts"
 import { lower, type Lowered } from "./lower.ts"
 import { scratchFor } from "./tileSizes.ts"
-import { controlBytes, microsecondsOfAll, mostSlices, Slices, usualWorth, type Worth } from "./slices.ts"
+import { controlBytes, microsecondsOfAll, Slices, usualWorth, type Worth } from "./slices.ts"
 import { SharedValues } from "./shared.ts"
 import { aligned, bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
 
@@ -124,7 +124,7 @@ export const compileAll = <Name extends string>(
   const divides = ({ groups }: Grouped): boolean => threads > 1 && microsecondsOfAll(groups) >= worth.run
   const dividesAny = every.some(divides)
   const scratchBytes = aligned(Math.max(0, ...every.map(scratchOf)))
-  const scratch = { address: reserve((dividesAny ? mostSlices(threads) : 1) * scratchBytes), bytes: scratchBytes }
+  const scratch = { address: reserve((dividesAny ? threads : 1) * scratchBytes), bytes: scratchBytes }
   const control = dividesAny ? reserve(controlBytes) : 0
   const plans = Record.map(lowered, (grouped, name) => planOf(grouped, state, feedsAt, prepared[name]))
   const sizes: ReadonlyArray<{ readonly own: number; readonly temporary: number }> = Object.values(plans)

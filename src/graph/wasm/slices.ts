@@ -30,12 +30,6 @@ import type { Group } from "./fuse.ts"
 /** The bytes of memory by which threads work together. Each number has a cache line of its own. */
 export const controlBytes = 384
 
-/** The largest number of slices of a group for each thread: more than one, so that a delayed thread delays little. */
-const perThread = 2
-
-/** Returns the largest number of slices of a group. */
-export const mostSlices = (threads: number): number => perThread * threads
-
 /** How often a thread looks for a change before it sleeps: about 20 microseconds. */
 const spins = 15_000
 
@@ -68,7 +62,7 @@ export class Slices {
 
   /** Divides a dimension of a group into slices of whole units; undefined if the group is too small to be divided. */
   of({ size, unit }: { readonly size: number; readonly unit: number }, group: Group): ReadonlyArray<Slice> | undefined {
-    const most = Math.min(mostSlices(this.threads), Math.floor(microsecondsOf(group) / this.worth.slice))
+    const most = Math.min(this.threads, Math.floor(microsecondsOf(group) / this.worth.slice))
     const units = Math.ceil(size / unit)
     const each = unit * Math.ceil(units / Math.max(1, most))
     const count = Math.ceil(size / each)

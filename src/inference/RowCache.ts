@@ -32,9 +32,13 @@ export class RowCache {
   private readonly segments: ReadonlyArray<Segment & { readonly begin: number }>
   /** For each row, the number of places that were written since it was last filled with zeros. */
   private readonly used = new Map<number, number>()
+  /** The keys or values of one row in a layer of a segment, while rows are exchanged. */
+  private readonly exchanged: Float32Array
 
   constructor(config: Sizes, segments: ReadonlyArray<Segment>) {
     this.config = config
+    const longest = Math.max(...segments.map(({ length }) => length))
+    this.exchanged = new Float32Array(config.keyValueHeads * config.headDim * longest)
     let begin = 0
     this.segments = segments.map((segment) => ({ ...segment, begin: (begin += segment.length) - segment.length }))
   }
@@ -80,7 +84,8 @@ export class RowCache {
   swap(one: number, other: number): void {
     const [used, usedOther] = [this.used.get(one) ?? 0, this.used.get(other) ?? 0]
     this.eachUsed(Math.max(used, usedOther), (array, length) => {
-      const numbers = array.slice(one * length, (one + 1) * length)
+      const numbers = this.exchanged.subarray(0, length)
+      numbers.set(array.subarray(one * length, (one + 1) * length))
       array.copyWithin(one * length, other * length, (other + 1) * length)
       array.set(numbers, other * length)
     })

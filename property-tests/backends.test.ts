@@ -5,6 +5,7 @@ import * as Reference from "../src/backend/reference.ts"
 import * as Wasm from "../src/backend/wasm.ts"
 import { compileWith, firstDifference } from "./support/agreement.ts"
 import { choices, grow } from "./support/randomGraph.ts"
+import { tries } from "../test/house/tries.ts"
 
 const targets = { wasm: Wasm.layer, "onnx-node on the CPU": OnnxNode.layerCpu() }
 
@@ -16,7 +17,7 @@ describe("any graph has the results, gradients and states of the reference on an
           const spec = grow(picked)
           assert.isUndefined(firstDifference(compileWith(layer, spec), compileWith(Reference.layer, spec), spec))
         }),
-        { numRuns: 200 },
+        { numRuns: tries(200) },
       )
     })
   }

@@ -3,6 +3,7 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import * as Checkpoint from "../src/run/Checkpoint.ts"
 import { RunStore } from "../src/run/store/RunStore.ts"
+import { tries } from "../test/house/tries.ts"
 
 const score = fc.option(fc.oneof(fc.integer({ min: -3, max: 3 }), fc.constant(NaN)))
 const strategy: fc.Arbitrary<Checkpoint.RetentionStrategy> = fc.oneof(
@@ -77,7 +78,7 @@ describe("a strategy", () => {
           }),
         ),
       ),
-      { numRuns: 1000 },
+      { numRuns: tries(1000) },
     ))
 
   it("never lets go of the checkpoint that latest names", () =>

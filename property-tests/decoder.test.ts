@@ -11,6 +11,7 @@ import * as Rng from "../src/rng/Rng.ts"
 import { type Arrays, type PlainArray, plainFrequency, plainLogits } from "../test/model/decoder/plain.ts"
 import { compileWith } from "./support/agreement.ts"
 import { assertClose, backends, configs, draw, feedSequences, statesFor, tokensOf, write } from "./support/decoders.ts"
+import { tries } from "../test/house/tries.ts"
 
 /** Computes the log-probability of a token and the entropy of its distribution; both are 0 without logits. */
 const plainPrediction = (logits: ReadonlyArray<number> | undefined, token: number, temperature: number) => {
@@ -89,7 +90,7 @@ describe("a decoder's graph", () => {
           })
         }
       }),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     )
   })
 
@@ -172,7 +173,7 @@ describe("a decoder's graph", () => {
           })
         }
       }),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     )
   })
 
@@ -240,7 +241,7 @@ describe("a decoder's graph", () => {
           })
         }
       }),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     )
   })
 

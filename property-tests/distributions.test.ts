@@ -5,6 +5,7 @@ import { evaluate } from "../src/graph/evaluate.ts"
 import * as G from "../src/graph/ops.ts"
 import type { Tensor } from "../src/graph/Tensor.ts"
 import { stream } from "../src/rng/Rng.ts"
+import { tries } from "../test/house/tries.ts"
 
 const row = (values: ReadonlyArray<number>): Tensor => G.constant(values, [1, values.length])
 const column = (values: ArrayLike<number>): Tensor => G.constant(Array.from(values), [values.length, 1])
@@ -116,7 +117,7 @@ describe("a Gaussian", () => {
         )
         assert.closeTo(-logP.reduce((sum, one) => sum + one * Math.exp(one) * width, 0), entropy, 1e-5)
       }),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     )
   })
 
@@ -156,7 +157,7 @@ describe("a squashed Gaussian", () => {
         const total = logP.reduce((sum, one, i) => sum + Math.exp(one) * (1 - Math.tanh(points[i]) ** 2) * width, 0)
         assert.closeTo(total, 1, 1e-5)
       }),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     )
   })
 

@@ -10,6 +10,7 @@ import * as ApplePicker from "../src/env/grid/ApplePicker.ts"
 import { builtIn } from "../src/env/Envs.ts"
 import { box, discrete, sizeOf } from "../src/env/Space.ts"
 import * as Wrapper from "../src/env/Wrapper.ts"
+import { tries } from "../test/house/tries.ts"
 
 /** A user's env with everything that is hard to carry on: randomness in its steps, and a state with odd numbers. */
 const drunkard = Env.make({
@@ -104,7 +105,7 @@ describe("a batch", () => {
         for (let step = 0; step < 40; step++) assert.deepEqual(advance(own, step), advance(pure, step))
         assert.deepEqual(statesOf(own), statesOf(pure))
       }),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     )
   })
 
@@ -122,7 +123,7 @@ describe("a batch", () => {
           )
         }
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     )
   })
 
@@ -159,7 +160,7 @@ describe("a batch", () => {
           first,
         )
       }),
-      { numRuns: 100 },
+      { numRuns: tries(100) },
     )
   })
 
@@ -192,7 +193,7 @@ describe("a batch", () => {
         assert.deepEqual(episodes(env, "next-step", seed), expected)
         assert.deepEqual(episodes(env, "disabled", seed), expected)
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     )
   })
 
@@ -210,7 +211,7 @@ describe("a batch", () => {
           assert.strictEqual(truncated[at] === 1, lengths[at] === limit)
         }
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     )
   })
 })

@@ -8,9 +8,10 @@ import { asMessage } from "../src/lm/Chat.ts"
 import { completionIds, promptIds } from "../src/lm/ChatTokens.ts"
 import { bytes } from "../src/tokens/words.ts"
 import { play, type World, world } from "./support/episodes.ts"
+import { tries } from "../test/house/tries.ts"
 
 /** Checks any number of worlds. */
-const always = (check: (world: World) => Effect.Effect<void, unknown>, numRuns = 200): Promise<void> =>
+const always = (check: (world: World) => Effect.Effect<void, unknown>, numRuns = tries(200)): Promise<void> =>
   fc.assert(
     fc.asyncProperty(world, (made) => Effect.runPromise(check(made))),
     { numRuns },
@@ -207,7 +208,7 @@ describe("credit", () => {
           Effect.map(play({ ...made, protocol: "delegating" }), ({ rollouts }) => check(rollouts, share, discount)),
         ),
       ),
-      { numRuns: 200 },
+      { numRuns: tries(200) },
     )
   const earned = (rollouts: ReadonlyArray<Rollout>) => sum(rollouts.map((rollout) => rollout.totalReward))
 

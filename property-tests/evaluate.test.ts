@@ -4,6 +4,7 @@ import { interval, normalQuantile, wilson } from "../src/statistics/intervals.ts
 import { paired, permutationTest, signTest } from "../src/statistics/paired.ts"
 import { bootstrap } from "../src/statistics/resampling.ts"
 import { bestOf, majority, mean, passAt, type Reducer, type EpisodeScore } from "../src/evaluate/reducers.ts"
+import { tries } from "../test/house/tries.ts"
 
 const value = fc.double({ min: -10, max: 10, noNaN: true })
 const share = fc.constantFrom(0, 1)
@@ -185,7 +186,7 @@ describe("comparisons by task", () => {
         assert.closeTo(other.high, -one.low, 1e-9)
         assert.strictEqual(other.better, one.worse)
       }),
-      { numRuns: 40 },
+      { numRuns: tries(40) },
     )
   })
 
@@ -195,7 +196,7 @@ describe("comparisons by task", () => {
         const turned = new Map([...byTask(left), ["only here", lone] as const].toReversed())
         assert.deepStrictEqual(paired(turned, byTask(right), quick), paired(byTask(left), byTask(right), quick))
       }),
-      { numRuns: 40 },
+      { numRuns: tries(40) },
     )
   })
 

@@ -11,6 +11,7 @@ import { sizeOf, type Tensor } from "../src/graph/Tensor.ts"
 import { agree, compileWith } from "./support/agreement.ts"
 import { type OpCase, opCases } from "./support/opCases.ts"
 import { choices, grow } from "./support/randomGraph.ts"
+import { tries } from "../test/house/tries.ts"
 
 interface Built {
   readonly spec: Parameters<typeof compileWith>[1]
@@ -151,7 +152,7 @@ describe("the gradient of every op agrees with finite differences", () => {
           )
           assert.isUndefined(wrongSlope(spec.outputs.loss, inputs, leaves))
         }),
-        { numRuns: 12 },
+        { numRuns: tries(12) },
       )
     })
   }
@@ -195,7 +196,7 @@ describe("the gradients of any graph", () => {
         )
         assert.isBelow(Math.min(...wrong), 1e-5)
       }),
-      { numRuns: 200, examples: [[atAJump, 877]] },
+      { numRuns: tries(200), examples: [[atAJump, 877]] },
     )
   })
 })

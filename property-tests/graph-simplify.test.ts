@@ -9,6 +9,7 @@ import { countOps, simplify } from "../src/graph/simplify.ts"
 import type { Tensor } from "../src/graph/Tensor.ts"
 import { compileWith, firstDifference } from "./support/agreement.ts"
 import { choices, grow } from "./support/randomGraph.ts"
+import { tries } from "../test/house/tries.ts"
 
 const targets = { reference: Reference.layer, wasm: Wasm.layer, "onnx-node on the CPU": OnnxNode.layerCpu() }
 
@@ -21,7 +22,7 @@ describe("a simplified graph has the same results on any backend", () => {
           const simple = compileWith(layer, simplify(spec))
           assert.isUndefined(firstDifference(simple, compileWith(Reference.layer, spec), spec))
         }),
-        { numRuns: 150 },
+        { numRuns: tries(150) },
       )
     })
   }
@@ -129,7 +130,7 @@ describe("a graph written in a roundabout way", () => {
           assert.isTrue(same || near, `element ${at} was ${value}, is ${after[at]}`)
         })
       }),
-      { numRuns: 3000 },
+      { numRuns: tries(3000) },
     )
   })
 })

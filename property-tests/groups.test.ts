@@ -9,6 +9,7 @@ import * as G from "../src/graph/ops.ts"
 import type { ProgramSpec } from "../src/graph/Program.ts"
 import { identical } from "./support/agreement.ts"
 import { choices, grow } from "./support/randomGraph.ts"
+import { tries } from "../test/house/tries.ts"
 
 const targets: Readonly<Record<string, Layer.Layer<Backend, BackendUnavailable>>> = {
   wasm: Wasm.layer,
@@ -101,7 +102,7 @@ describe("programs that share states give the bits of separate programs whose st
           )
           assert.isUndefined(Effect.runSync(difference))
         }),
-        { numRuns: 40 },
+        { numRuns: tries(40) },
       )
     })
   }

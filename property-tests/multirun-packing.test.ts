@@ -6,6 +6,7 @@ import { promptLengthOf } from "../src/multirun/batches/sharedPrompts.ts"
 import { problemOf, type TrainingSample } from "../src/multirun/batches/TrainingSample.ts"
 import { placeInWindows } from "../src/multirun/batches/windows.ts"
 import { stream } from "../src/rng/Rng.ts"
+import { tries } from "../test/house/tries.ts"
 
 const vocabSize = 1000
 const tokenMean = { type: "token_mean" } as const
@@ -251,7 +252,7 @@ describe("packing", () => {
         while (runs.some(({ arrived, step }) => arrived > step)) pack()
         assert.isUndefined(packer.pack())
       }),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     )
   })
 
@@ -281,7 +282,7 @@ describe("packing", () => {
           if (pack + 1 >= shape.maxRuns) assert.deepEqual(idle, [], "a run is starved")
         }
       }),
-      { numRuns: 100 },
+      { numRuns: tries(100) },
     )
   })
 
@@ -306,7 +307,7 @@ describe("packing", () => {
         const together = Array.from({ length: shape.maxRuns }, (_, index) => index)
         assert.deepEqual(microBatchesOf(together, shape.ranks), microBatchesOf([0], 1))
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     )
   })
 
@@ -354,7 +355,7 @@ describe("packing", () => {
           assert.deepEqual(tokens.slice(0, now.shared), earlier.tokens.slice(0, now.shared))
         }
       }),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     )
   })
 
@@ -377,7 +378,7 @@ describe("packing", () => {
         const expected: Level = units === 0 ? "empty" : isFull ? "full" : "partial"
         assert.strictEqual(packer.level(), expected)
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     )
   })
 })
@@ -427,7 +428,7 @@ describe("a training sample", () => {
         const [key, mutate] = mutations[at]
         assert.isTrue(problemOf(mutate(sample), limits)?.key.startsWith(key), key)
       }),
-      { numRuns: 100 },
+      { numRuns: tries(100) },
     )
   })
 })

@@ -9,6 +9,7 @@ import { sizeOf, type Tensor } from "../src/graph/Tensor.ts"
 import { compileWith, firstDifference } from "./support/agreement.ts"
 import { opCases } from "./support/opCases.ts"
 import { choices, grow } from "./support/randomGraph.ts"
+import { tries } from "../test/house/tries.ts"
 
 /** Describes the first difference between ONNX Runtime and the reference on the rows of these indices, if any. */
 const difference = (spec: ProgramSpec, indices: ReadonlyArray<number>): string | undefined => {
@@ -37,7 +38,7 @@ describe("minibatches in one model are the same program run once for each", () =
           assert.isUndefined(difference({ ...spec, minibatches }, indices))
         },
       ),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     )
   })
 
@@ -51,7 +52,7 @@ describe("minibatches in one model are the same program run once for each", () =
         const state = { ...spec.state, steps: { tensor: steps, next } }
         assert.isUndefined(difference({ ...spec, state, minibatches }, indices))
       }),
-      { numRuns: 80 },
+      { numRuns: tries(80) },
     )
   })
 })

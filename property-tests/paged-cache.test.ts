@@ -1,6 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { PagedCache, type Sequence } from "../src/inference/PagedCache.ts"
+import { tries } from "../test/house/tries.ts"
 
 interface Live {
   readonly sequence: Sequence
@@ -141,7 +142,7 @@ describe("the paged cache", () => {
           assert.strictEqual(new Set(last.pages.map(({ index }) => index)).size, pages)
         },
       ),
-      { numRuns: 250 },
+      { numRuns: tries(250) },
     )
   })
 

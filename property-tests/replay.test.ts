@@ -8,6 +8,7 @@ import type { BatchEnv } from "../src/env/BatchEnv.ts"
 import * as Env from "../src/env/Env.ts"
 import { box, discrete } from "../src/env/Space.ts"
 import { stream } from "../src/rng/Rng.ts"
+import { tries } from "../test/house/tries.ts"
 
 /** An env in which all observations and rewards differ, and episodes terminate or are truncated. */
 const clock = Env.make({
@@ -167,7 +168,7 @@ describe("a replay buffer", () => {
         }
         if (expected.size <= 30) assert.strictEqual(drawn.size, expected.size)
       }),
-      { numRuns: 200 },
+      { numRuns: tries(200) },
     )
   })
 
@@ -200,7 +201,7 @@ describe("a replay buffer", () => {
         })
         assert.deepEqual(a, b)
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     )
   })
 
@@ -282,7 +283,7 @@ describe("a replay buffer", () => {
         }
         if (expected.size <= 30) assert.strictEqual(drawn.size, expected.size)
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     )
   })
 })

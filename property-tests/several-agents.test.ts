@@ -5,6 +5,7 @@ import { drawAllowed } from "../src/env/internal/rows.ts"
 import * as MultiEnv from "../src/env/MultiEnv.ts"
 import { box, discrete } from "../src/env/Space.ts"
 import { stream } from "../src/rng/Rng.ts"
+import { tries } from "../test/house/tries.ts"
 
 /**
  * Players take turns and take one to three stones; who takes the last one gets 1 from each of the others. Each turn costs its
@@ -147,7 +148,7 @@ describe("games of several agents", () => {
           }
         }
       }),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     )
   })
 })

@@ -16,6 +16,7 @@ import * as Rng from "../src/rng/Rng.ts"
 import { tinyConfig } from "../test/model/decoder/configs.ts"
 import { compileWith } from "./support/agreement.ts"
 import { assertClose, backends, configs, draw, statesFor, write } from "./support/decoders.ts"
+import { tries } from "../test/house/tries.ts"
 
 /** The prompts of a step begin with some common tokens; the samples of a group have the same prompt. */
 interface Drawn {
@@ -178,7 +179,7 @@ describe("samples that share their prompts in a window", () => {
         write(wasm, arrays)
         resultsOf(wasm, together).tokens.forEach((numbers, at) => assertClose(numbers, wanted.tokens[at], "wasm"))
       }),
-      { numRuns: 10 },
+      { numRuns: tries(10) },
     )
   })
 

@@ -16,6 +16,7 @@ import { compileUpdate, type Phase } from "../src/learner/rollout/update.ts"
 import { actorCritic } from "../src/model/ActorCritic.ts"
 import { stream } from "../src/rng/Rng.ts"
 import { agree } from "./support/agreement.ts"
+import { tries } from "../test/house/tries.ts"
 
 const config = Effect.runSync(decode(PpoConfig, {}, { source: "test" }))
 
@@ -99,7 +100,7 @@ describe("the gradients of the slices of a minibatch add up to its gradient, and
     })
     fc.assert(
       fc.property(shapes, ({ rows, count, ...shape }) => assertEqual({ ...shape, sequences: rows * count }, count)),
-      { numRuns: 12 },
+      { numRuns: tries(12) },
     )
   })
 })

@@ -4,6 +4,7 @@ import { assert, describe, it } from "vitest"
 import { readPickle } from "../src/formats/torch/pickle.ts"
 import { decode, TorchError } from "../src/formats/torch/torch.ts"
 import { dict, pickle, tensor, torchFile, zip } from "../test/formats/torchFile.ts"
+import { tries } from "../test/house/tries.ts"
 
 const real = new Uint8Array(readFileSync(new URL("../test/formats/data/state_dict.pt", import.meta.url)))
 
@@ -60,7 +61,7 @@ describe("a file of torch.save", () => {
         assert.deepEqual(a.shape, shape)
         assert.deepEqual([...a.data], numbersOf(shape, stride, offset, storage))
       }),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     )
   })
 
@@ -75,7 +76,7 @@ describe("a file of torch.save", () => {
         for (const [at, value] of changes) bytes[at % bytes.length] = value
         isHandled(() => decode(bytes))
       }),
-      { numRuns: 3000 },
+      { numRuns: tries(3000) },
     )
   })
 })
@@ -105,7 +106,7 @@ describe("a pickle", () => {
       fc.property(fc.array(instruction, { maxLength: 30 }), (instructions) => {
         isHandled(() => readPickle(Uint8Array.from([0x80, 2, ...instructions.flat(), 0x2e])))
       }),
-      { numRuns: 5000 },
+      { numRuns: tries(5000) },
     )
   })
 
@@ -123,7 +124,7 @@ describe("a pickle", () => {
           ),
         )
       }),
-      { numRuns: 2000 },
+      { numRuns: tries(2000) },
     )
   })
 })

@@ -9,6 +9,7 @@ import { sizeOf } from "../src/graph/Tensor.ts"
 import { feedShapes } from "../src/graph/validate.ts"
 import { agree } from "./support/agreement.ts"
 import { choices, grow } from "./support/randomGraph.ts"
+import { tries } from "../test/house/tries.ts"
 
 const ort: typeof import("onnxruntime-common") = createRequire(import.meta.url)("onnxruntime-node")
 
@@ -65,7 +66,7 @@ describe("models for WebGPU", () => {
           for (const [name, values] of expected) assert.isUndefined(agree(found.get(name) ?? [], values), name)
         },
       ),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     ))
 
   it("have no loop with a fixed number of iterations, nor ops without a kernel", async () => {

@@ -11,6 +11,7 @@ import type { Tensor } from "../src/graph/Tensor.ts"
 import { compileWith, firstDifference, identical } from "./support/agreement.ts"
 import { opCases } from "./support/opCases.ts"
 import { choices, grow } from "./support/randomGraph.ts"
+import { tries } from "../test/house/tries.ts"
 
 const wide = Layer.succeed(Backend, Wasm.make({ module: widened, wide: () => true, warnings: () => [] }))
 
@@ -23,7 +24,7 @@ describe.skipIf(!canWiden())("kernels widened to 256 bits compute the same bits"
   it("of any graph, for results, gradients and states, in every run", () => {
     fc.assert(
       fc.property(choices, (picked) => assertSameBits(grow(picked))),
-      { numRuns: 50 },
+      { numRuns: tries(50) },
     )
   })
 
@@ -58,7 +59,7 @@ describe.skipIf(!canWiden())("kernels widened to 256 bits compute the same bits"
         const outputs = { y, slopeX, largest: G.max(y, 0), sum: G.sum(y, 1) }
         assertSameBits({ name: "layer", inputs: { x }, state, outputs })
       }),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     )
   })
 })

@@ -7,6 +7,7 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { observationSchema } from "../../../src/export/worker/observationSchema.ts"
 import { effect, program, resultOf, withFolder, write } from "../../cli/effect.ts"
+import { tries } from "../../house/tries.ts"
 import { exported } from "./exported.ts"
 
 /** Declares the part of `WebAssembly` that these tests use; the types of Node lack it. */
@@ -147,7 +148,7 @@ describe("a policy exported for workers", () => {
             const [{ message, path }] = checked.issues
             assert.isTrue(message.startsWith(`observation${path.map((index: number) => `[${index}]`).join("")}: `))
           }),
-          { numRuns: kind === "ppo" ? 4000 : 300 },
+          { numRuns: kind === "ppo" ? tries(4000) : 300 },
         )
         assert.isAbove(Math.min(drawn.accepted, drawn.refused), 50)
       }

@@ -7,8 +7,10 @@ export default defineConfig(({ mode }) => ({
   test: {
     reporters: ["default", "./test/house/closingLine.ts", "./test/house/watchdog.ts"],
     setupFiles: ["./test/house/seeds.ts"],
-    // By `--mode all` the laws are tried with other inputs each time; else with the same ones.
-    env: mode === "all" ? {} : { PROPERTY_SEED: "1" },
+    // By `--mode all` the laws are tried with other inputs each time; else with the same ones. Trainings of a second would
+    // spend most of it on compiling wide vectors, which have the same bits: the tests of these vectors ask for them.
+    env: mode === "all" ? {} : { PROPERTY_SEED: "1", EFFECT_RL_WIDE: "0" },
+    tags: [{ name: "slow", description: "What `npm test` leaves to `npm run test:all`, in a file that it runs." }],
     projects: [
       { extends: true, test: { name: "quick", include: tests, exclude: slow } },
       { extends: true, test: { name: "slow", include: slow } },

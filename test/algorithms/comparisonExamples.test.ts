@@ -46,12 +46,15 @@ describe("examples that compare an algorithm with a plainer one", () => {
     }),
   )
 
-  it.effect("randal-maze.ts trains, and PPO in its place", () =>
-    Effect.gen(function* () {
-      const randal = yield* shortened(maze, 512, { "algorithm.initObsSteps": 0 })
-      const ppo = yield* shortened(maze, 512, { "algorithm.name": "ppo", "algorithm.nsteps": 32 })
-      assert.deepStrictEqual([randal.steps, ppo.steps], [512, 512])
-      assert.notStrictEqual(randal.digest, ppo.digest)
-    }),
+  it.effect(
+    "randal-maze.ts trains, and PPO in its place",
+    () =>
+      Effect.gen(function* () {
+        const randal = yield* shortened(maze, 512, { "algorithm.initObsSteps": 0 })
+        const ppo = yield* shortened(maze, 512, { "algorithm.name": "ppo", "algorithm.nsteps": 32 })
+        assert.deepStrictEqual([randal.steps, ppo.steps], [512, 512])
+        assert.notStrictEqual(randal.digest, ppo.digest)
+      }),
+    { tags: "slow" },
   )
 })

@@ -101,167 +101,181 @@ describe("parts of an algorithm that a user replaces", () => {
     }),
   )
 
-  it.effect("are the same for algorithms with a replay buffer, and for cloning", () =>
-    Effect.gen(function* () {
-      const replay = { learningStarts: 32, batchSize: 16, bufferSize: 64 }
-      const layers = [dense(8), Network.relu]
-      const distribution = { type: "quantiles", count: 5 } as const
-      const both = { actor: layers, critic: layers }
-      const pendulum = { env: Pendulum.env, numEnvs: 1, totalSteps: 96 }
-      const parts = { optimiser: { name: "sgd", momentum: 0.9 }, schedule: { type: "linear", warmUp: 0.1 } } as const
-      const cases: ReadonlyArray<readonly [Parameters<typeof keep>[0], ReadonlyArray<Algorithm>]> = [
-        [
-          { ...pendulum, algorithm: "sac" },
+  it.effect(
+    "are the same for algorithms with a replay buffer, and for cloning",
+    () =>
+      Effect.gen(function* () {
+        const replay = { learningStarts: 32, batchSize: 16, bufferSize: 64 }
+        const layers = [dense(8), Network.relu]
+        const distribution = { type: "quantiles", count: 5 } as const
+        const both = { actor: layers, critic: layers }
+        const pendulum = { env: Pendulum.env, numEnvs: 1, totalSteps: 96 }
+        const parts = { optimiser: { name: "sgd", momentum: 0.9 }, schedule: { type: "linear", warmUp: 0.1 } } as const
+        const cases: ReadonlyArray<readonly [Parameters<typeof keep>[0], ReadonlyArray<Algorithm>]> = [
           [
-            Sac.make({ ...replay, hidden: [8] }),
-            Sac.make({ ...replay, network: both }),
-            Sac.make({ ...replay, network: both, ...parts }),
+            { ...pendulum, algorithm: "sac" },
+            [
+              Sac.make({ ...replay, hidden: [8] }),
+              Sac.make({ ...replay, network: both }),
+              Sac.make({ ...replay, network: both, ...parts }),
+            ],
           ],
-        ],
-        [
-          { ...pendulum, algorithm: "td3" },
           [
-            Td3.make({ ...replay, hidden: [8] }),
-            Td3.make({ ...replay, network: layers }),
-            Td3.make({ ...replay, network: layers, ...parts }),
+            { ...pendulum, algorithm: "td3" },
+            [
+              Td3.make({ ...replay, hidden: [8] }),
+              Td3.make({ ...replay, network: layers }),
+              Td3.make({ ...replay, network: layers, ...parts }),
+            ],
           ],
-        ],
-        [
-          { ...short, algorithm: "dqn" },
           [
-            Dqn.make({ ...replay, hidden: [8] }),
-            Dqn.make({ ...replay, network: layers }),
-            Dqn.make({ ...replay, network: layers, ...parts }),
+            { ...short, algorithm: "dqn" },
+            [
+              Dqn.make({ ...replay, hidden: [8] }),
+              Dqn.make({ ...replay, network: layers }),
+              Dqn.make({ ...replay, network: layers, ...parts }),
+            ],
           ],
-        ],
-        [
-          { ...short, algorithm: "dqn" },
           [
-            Dqn.make({ ...replay, distribution, hidden: [8] }),
-            Dqn.make({ ...replay, distribution, network: layers }),
-            Dqn.make({ ...replay, distribution, network: layers, noisy: true, ...parts }),
+            { ...short, algorithm: "dqn" },
+            [
+              Dqn.make({ ...replay, distribution, hidden: [8] }),
+              Dqn.make({ ...replay, distribution, network: layers }),
+              Dqn.make({ ...replay, distribution, network: layers, noisy: true, ...parts }),
+            ],
           ],
-        ],
-        [
-          { ...short, algorithm: "ddqn" },
-          [Ddqn.make({ hidden: [8] }), Ddqn.make({ network: layers }), Ddqn.make({ network: layers, ...parts })],
-        ],
-        [
-          { ...short, algorithm: "bc" },
           [
-            Bc.make(shown, { hidden: [8], activation: "relu" }),
-            Bc.make(shown, { network: both }),
-            Bc.make(shown, { network: both, ...parts }),
+            { ...short, algorithm: "ddqn" },
+            [Ddqn.make({ hidden: [8] }), Ddqn.make({ network: layers }), Ddqn.make({ network: layers, ...parts })],
           ],
-        ],
-      ]
-      for (const [input, algorithms] of cases) {
-        const digests = yield* Effect.forEach(algorithms, (algorithm) =>
-          Effect.map(keep({ ...input, algorithm }), ({ result }) => result.digest),
+          [
+            { ...short, algorithm: "bc" },
+            [
+              Bc.make(shown, { hidden: [8], activation: "relu" }),
+              Bc.make(shown, { network: both }),
+              Bc.make(shown, { network: both, ...parts }),
+            ],
+          ],
+        ]
+        for (const [input, algorithms] of cases) {
+          const digests = yield* Effect.forEach(algorithms, (algorithm) =>
+            Effect.map(keep({ ...input, algorithm }), ({ result }) => result.digest),
+          )
+          assert.deepStrictEqual(
+            [digests[0] === digests[1], digests[1] === digests[2]],
+            [true, false],
+            algorithms[0].name,
+          )
+          const { whole, resumed } = yield* resumable({ ...input, algorithm: algorithms[2] }, 48)
+          assert.strictEqual(resumed.digest, whole.digest, algorithms[0].name)
+        }
+        const nameless = Sac.make({
+          ...replay,
+          optimiser: ({ size, learningRate }) => Optimisers.adam({ size, learningRate }),
+        })
+        const { message } = yield* Effect.flip(keep({ ...pendulum, algorithm: nameless }))
+        assert.include(message, "algorithm.optimiser: expected states whose names begin with the `name` that it gets")
+        const two = yield* Effect.flip(keep({ ...short, algorithm: Dqn.make({ network: both }) }))
+        assert.include(
+          two.message,
+          "algorithm.network: expected one network, found one for an actor and one for a critic",
         )
-        assert.deepStrictEqual(
-          [digests[0] === digests[1], digests[1] === digests[2]],
-          [true, false],
-          algorithms[0].name,
-        )
-        const { whole, resumed } = yield* resumable({ ...input, algorithm: algorithms[2] }, 48)
-        assert.strictEqual(resumed.digest, whole.digest, algorithms[0].name)
-      }
-      const nameless = Sac.make({
-        ...replay,
-        optimiser: ({ size, learningRate }) => Optimisers.adam({ size, learningRate }),
-      })
-      const { message } = yield* Effect.flip(keep({ ...pendulum, algorithm: nameless }))
-      assert.include(message, "algorithm.optimiser: expected states whose names begin with the `name` that it gets")
-      const two = yield* Effect.flip(keep({ ...short, algorithm: Dqn.make({ network: both }) }))
-      assert.include(
-        two.message,
-        "algorithm.network: expected one network, found one for an actor and one for a critic",
-      )
-    }),
+      }),
+    { tags: "slow" },
   )
 
-  it.effect("are losses of all algorithms that extend A2C and PPO, too", () =>
-    Effect.gen(function* () {
-      const maze = { env: KeyDoor.make({ size: 6, maxSteps: 40 }), numEnvs: 2, totalSteps: 128 }
-      const rooms = { ...maze, env: GridWorld.make({ size: 6 }) }
-      const memory = { hidden: [8], replaySize: 40, replaySteps: 8, cell: 2 }
-      type Own = { readonly loss?: Learner.OwnLoss }
-      const cases: ReadonlyArray<
-        readonly [string, typeof short | typeof maze | typeof rooms, (own: Own) => Algorithm]
-      > = [
-        ["curiosity", short, (own) => Curiosity.make({ hidden: [8], ...own })],
-        ["gail", short, (own) => Gail.make(shown, { hidden: [8], ...small, ...own })],
-        ["rnd", short, (own) => Rnd.make({ hidden: [8], ...small, initObsSteps: 4, ...own })],
-        ["vin", rooms, (own) => Vin.make({ ...small, planning: { iterations: 2, filters: 2 }, ...own })],
-        ["unreal", maze, (own) => Unreal.make({ nsteps: 8, ...memory, ...own })],
-        ["randal", maze, (own) => Randal.make({ ...small, initObsSteps: 4, ...memory, ...own })],
-      ]
-      const steady: Learner.OwnLoss = (_, out) => Graph.add(out.loss, Graph.mean(Graph.square(out.value)))
-      for (const [name, input, make] of cases) {
-        const digestOf = (own: Own) =>
-          Effect.map(keep({ ...input, algorithm: make(own) }), ({ result }) => result.digest)
-        const expected = yield* digestOf({})
-        assert.strictEqual(yield* digestOf({ loss: (_, out) => out.loss }), expected, name)
-        assert.notStrictEqual(yield* digestOf({ loss: steady }), expected, name)
-      }
-      // The data of the loss come to those of the algorithm.
-      for (const [name, input, make] of cases.slice(0, 3)) {
-        const { whole, resumed } = yield* resumable({ ...input, algorithm: make({ loss: cloning }) }, 64)
-        assert.strictEqual(resumed.digest, whole.digest, name)
-        assert.notStrictEqual(whole.digest, yield* digestOf(make({})), name)
-      }
-    }),
+  it.effect(
+    "are losses of all algorithms that extend A2C and PPO, too",
+    () =>
+      Effect.gen(function* () {
+        const maze = { env: KeyDoor.make({ size: 6, maxSteps: 40 }), numEnvs: 2, totalSteps: 128 }
+        const rooms = { ...maze, env: GridWorld.make({ size: 6 }) }
+        const memory = { hidden: [8], replaySize: 40, replaySteps: 8, cell: 2 }
+        type Own = { readonly loss?: Learner.OwnLoss }
+        const cases: ReadonlyArray<
+          readonly [string, typeof short | typeof maze | typeof rooms, (own: Own) => Algorithm]
+        > = [
+          ["curiosity", short, (own) => Curiosity.make({ hidden: [8], ...own })],
+          ["gail", short, (own) => Gail.make(shown, { hidden: [8], ...small, ...own })],
+          ["rnd", short, (own) => Rnd.make({ hidden: [8], ...small, initObsSteps: 4, ...own })],
+          ["vin", rooms, (own) => Vin.make({ ...small, planning: { iterations: 2, filters: 2 }, ...own })],
+          ["unreal", maze, (own) => Unreal.make({ nsteps: 8, ...memory, ...own })],
+          ["randal", maze, (own) => Randal.make({ ...small, initObsSteps: 4, ...memory, ...own })],
+        ]
+        const steady: Learner.OwnLoss = (_, out) => Graph.add(out.loss, Graph.mean(Graph.square(out.value)))
+        for (const [name, input, make] of cases) {
+          const digestOf = (own: Own) =>
+            Effect.map(keep({ ...input, algorithm: make(own) }), ({ result }) => result.digest)
+          const expected = yield* digestOf({})
+          assert.strictEqual(yield* digestOf({ loss: (_, out) => out.loss }), expected, name)
+          assert.notStrictEqual(yield* digestOf({ loss: steady }), expected, name)
+        }
+        // The data of the loss come to those of the algorithm.
+        for (const [name, input, make] of cases.slice(0, 3)) {
+          const { whole, resumed } = yield* resumable({ ...input, algorithm: make({ loss: cloning }) }, 64)
+          assert.strictEqual(resumed.digest, whole.digest, name)
+          assert.notStrictEqual(whole.digest, yield* digestOf(make({})), name)
+        }
+      }),
+    { tags: "slow" },
   )
 
-  it.effect("are networks of all algorithms that extend A2C and PPO, too", () =>
-    Effect.gen(function* () {
-      const maze = { env: KeyDoor.make({ size: 6, maxSteps: 40 }), numEnvs: 2, totalSteps: 128 }
-      const vectors = (size: number) => ({ network: { actor: [dense(size), tanh], critic: [dense(size), tanh] } })
-      // The critic's features differ from the actor's in number.
-      const uneven = { network: { actor: [dense(8), tanh], critic: [dense(5), tanh] } }
-      const images = (size: number) => ({ network: [Network.flatten, dense(size), Network.relu] })
-      const unevenImages = { network: { actor: images(8).network, critic: images(5).network } }
-      const memory = { replaySize: 40, replaySteps: 8, cell: 2, convolutions: [] }
-      type Parts = { readonly network?: Networks; readonly hidden?: ReadonlyArray<number> }
-      const cases: ReadonlyArray<
-        readonly [string, typeof short | typeof maze, (parts: Parts) => Algorithm, Array<Parts>]
-      > = [
-        ["ppo", short, (parts) => Ppo.make({ hidden: [8], ...small, ...parts }), [vectors(8), uneven]],
-        ["curiosity", short, (parts) => Curiosity.make({ hidden: [8], ...parts }), [vectors(8), uneven]],
-        ["rnd", short, (parts) => Rnd.make({ hidden: [8], ...small, initObsSteps: 4, ...parts }), [vectors(8), uneven]],
-        [
-          "daac",
-          short,
-          (parts) => Daac.make({ hidden: [8], ...small, ...parts }),
-          // One network serves both, each with its own weights.
-          [vectors(8), uneven, { network: [dense(8), tanh] }],
-        ],
-        [
-          "unreal",
-          maze,
-          (parts) => Unreal.make({ hidden: [8], nsteps: 8, ...memory, ...parts }),
-          [images(8), unevenImages],
-        ],
-        [
-          "randal",
-          maze,
-          (parts) => Randal.make({ hidden: [8], ...small, initObsSteps: 4, ...memory, ...parts }),
-          [images(8), unevenImages],
-        ],
-      ]
-      for (const [name, input, make, [same, other, also]] of cases) {
-        const digestOf = (parts: Parts) =>
-          Effect.map(keep({ ...input, algorithm: make(parts) }), ({ result }) => result.digest)
-        const expected = yield* digestOf({})
-        assert.strictEqual(yield* digestOf(same), expected, name)
-        if (also !== undefined) assert.strictEqual(yield* digestOf(also), expected, name)
-        const { whole, resumed, stoppedAt } = yield* resumable({ ...input, algorithm: make(other) }, 64)
-        assert.isBelow(stoppedAt, whole.steps)
-        assert.notStrictEqual(whole.digest, expected, name)
-        assert.strictEqual(resumed.digest, whole.digest, name)
-      }
-    }),
+  it.effect(
+    "are networks of all algorithms that extend A2C and PPO, too",
+    () =>
+      Effect.gen(function* () {
+        const maze = { env: KeyDoor.make({ size: 6, maxSteps: 40 }), numEnvs: 2, totalSteps: 128 }
+        const vectors = (size: number) => ({ network: { actor: [dense(size), tanh], critic: [dense(size), tanh] } })
+        // The critic's features differ from the actor's in number.
+        const uneven = { network: { actor: [dense(8), tanh], critic: [dense(5), tanh] } }
+        const images = (size: number) => ({ network: [Network.flatten, dense(size), Network.relu] })
+        const unevenImages = { network: { actor: images(8).network, critic: images(5).network } }
+        const memory = { replaySize: 40, replaySteps: 8, cell: 2, convolutions: [] }
+        type Parts = { readonly network?: Networks; readonly hidden?: ReadonlyArray<number> }
+        const cases: ReadonlyArray<
+          readonly [string, typeof short | typeof maze, (parts: Parts) => Algorithm, Array<Parts>]
+        > = [
+          ["ppo", short, (parts) => Ppo.make({ hidden: [8], ...small, ...parts }), [vectors(8), uneven]],
+          ["curiosity", short, (parts) => Curiosity.make({ hidden: [8], ...parts }), [vectors(8), uneven]],
+          [
+            "rnd",
+            short,
+            (parts) => Rnd.make({ hidden: [8], ...small, initObsSteps: 4, ...parts }),
+            [vectors(8), uneven],
+          ],
+          [
+            "daac",
+            short,
+            (parts) => Daac.make({ hidden: [8], ...small, ...parts }),
+            // One network serves both, each with its own weights.
+            [vectors(8), uneven, { network: [dense(8), tanh] }],
+          ],
+          [
+            "unreal",
+            maze,
+            (parts) => Unreal.make({ hidden: [8], nsteps: 8, ...memory, ...parts }),
+            [images(8), unevenImages],
+          ],
+          [
+            "randal",
+            maze,
+            (parts) => Randal.make({ hidden: [8], ...small, initObsSteps: 4, ...memory, ...parts }),
+            [images(8), unevenImages],
+          ],
+        ]
+        for (const [name, input, make, [same, other, also]] of cases) {
+          const digestOf = (parts: Parts) =>
+            Effect.map(keep({ ...input, algorithm: make(parts) }), ({ result }) => result.digest)
+          const expected = yield* digestOf({})
+          assert.strictEqual(yield* digestOf(same), expected, name)
+          if (also !== undefined) assert.strictEqual(yield* digestOf(also), expected, name)
+          const { whole, resumed, stoppedAt } = yield* resumable({ ...input, algorithm: make(other) }, 64)
+          assert.isBelow(stoppedAt, whole.steps)
+          assert.notStrictEqual(whole.digest, expected, name)
+          assert.strictEqual(resumed.digest, whole.digest, name)
+        }
+      }),
+    { tags: "slow" },
   )
 
   it.effect("stand in the config: as data, which makes the same training, or as the name of code", () =>

@@ -121,97 +121,106 @@ describe("losses of one's own in algorithms with a replay buffer", () => {
     }),
   )
 
-  it.effect("of deterministic actors and their critics", () =>
-    Effect.gen(function* () {
-      for (const { make, name } of [
-        { make: Td3.make, name: "td3" },
-        { make: Ddpg.make, name: "ddpg" },
-      ]) {
-        const own = (losses: Pick<Td3.DeterministicOptions, "criticLoss" | "actorLoss"> = {}) =>
-          make({ ...small, ...losses })
+  it.effect(
+    "of deterministic actors and their critics",
+    () =>
+      Effect.gen(function* () {
+        for (const { make, name } of [
+          { make: Td3.make, name: "td3" },
+          { make: Ddpg.make, name: "ddpg" },
+        ]) {
+          const own = (losses: Pick<Td3.DeterministicOptions, "criticLoss" | "actorLoss"> = {}) =>
+            make({ ...small, ...losses })
+          yield* compare(
+            name,
+            pendulum,
+            [
+              own(),
+              own({ criticLoss: (_, out) => out.loss, actorLoss: (_, out) => out.loss }),
+              own({
+                criticLoss: (_, { values, target }) => Losses.criticLoss({ q_tm1: values, target }),
+                actorLoss: (_, { values }) => Losses.deterministicPolicyLoss(values[0]),
+              }),
+              // Pendulum's torques are from −2 to 2, so scaling them changes no bit.
+              own({
+                criticLoss: ({ observations, actions }, { evaluate, target }) =>
+                  Losses.criticLoss({ q_tm1: evaluate(observations, actions), target }),
+                actorLoss: ({ observations }, { evaluate, act }) =>
+                  Losses.deterministicPolicyLoss(evaluate(observations, act(observations))[0]),
+              }),
+            ],
+            [
+              own({ criticLoss: (_, { loss, values }) => add(loss, mean(square(values[0]))) }),
+              own({
+                criticLoss: ({ observations }, { loss, evaluate, act }) =>
+                  add(loss, mean(evaluate(observations, act(observations))[0])),
+              }),
+              // TD3 with behaviour cloning, but of its own buffer.
+              own({ actorLoss: (batch, { loss, actions }) => add(loss, mean(square(sub(actions, batch.actions)))) }),
+              own({
+                actorLoss: (batch, { loss, actions, act }) =>
+                  add(loss, mean(square(sub(actions, act(batch.nextObservations))))),
+              }),
+            ],
+          )
+        }
+      }),
+    { tags: "slow" },
+  )
+
+  it.effect(
+    "of soft actors and their critics",
+    () =>
+      Effect.gen(function* () {
+        type Own = Pick<Sac.SacOptions, "criticLoss" | "actorLoss">
+        const actorLoss: Own["actorLoss"] = (_, { values: q, logProbability, alpha }) =>
+          Losses.softPolicyLoss({ q, logProbability, alpha })
+        const evaluated: Own["actorLoss"] = ({ observations }, { evaluate, actions, logProbability, alpha }) =>
+          Losses.softPolicyLoss({ q: evaluate(observations, actions), logProbability, alpha })
+        const cloning: Own["actorLoss"] = (batch, { loss, logProbabilityOf }) =>
+          add(loss, Losses.behaviourCloning(logProbabilityOf(batch.observations, batch.actions)))
+        const sac = (losses: Own = {}) => Sac.make({ ...small, ...losses })
         yield* compare(
-          name,
+          "sac",
           pendulum,
           [
-            own(),
-            own({ criticLoss: (_, out) => out.loss, actorLoss: (_, out) => out.loss }),
-            own({
-              criticLoss: (_, { values, target }) => Losses.criticLoss({ q_tm1: values, target }),
-              actorLoss: (_, { values }) => Losses.deterministicPolicyLoss(values[0]),
+            sac(),
+            sac({ criticLoss: (_, out) => out.loss, actorLoss: (_, out) => out.loss }),
+            sac({
+              criticLoss: (_, { values, target }) => mul(Losses.criticLoss({ q_tm1: values, target }), 0.5),
+              actorLoss,
             }),
-            // Pendulum's torques are from −2 to 2, so scaling them changes no bit.
-            own({
+            sac({
               criticLoss: ({ observations, actions }, { evaluate, target }) =>
-                Losses.criticLoss({ q_tm1: evaluate(observations, actions), target }),
-              actorLoss: ({ observations }, { evaluate, act }) =>
-                Losses.deterministicPolicyLoss(evaluate(observations, act(observations))[0]),
+                mul(Losses.criticLoss({ q_tm1: evaluate(observations, actions), target }), 0.5),
+              actorLoss: evaluated,
             }),
           ],
           [
-            own({ criticLoss: (_, { loss, values }) => add(loss, mean(square(values[0]))) }),
-            own({
+            // A gradient through the critics' step into the actor would make its weights NaN.
+            sac({
               criticLoss: ({ observations }, { loss, evaluate, act }) =>
                 add(loss, mean(evaluate(observations, act(observations))[0])),
             }),
-            // TD3 with behaviour cloning, but of its own buffer.
-            own({ actorLoss: (batch, { loss, actions }) => add(loss, mean(square(sub(actions, batch.actions)))) }),
-            own({
-              actorLoss: (batch, { loss, actions, act }) =>
-                add(loss, mean(square(sub(actions, act(batch.nextObservations))))),
-            }),
+            sac({ actorLoss: cloning }),
           ],
         )
-      }
-    }),
-  )
-
-  it.effect("of soft actors and their critics", () =>
-    Effect.gen(function* () {
-      type Own = Pick<Sac.SacOptions, "criticLoss" | "actorLoss">
-      const actorLoss: Own["actorLoss"] = (_, { values: q, logProbability, alpha }) =>
-        Losses.softPolicyLoss({ q, logProbability, alpha })
-      const evaluated: Own["actorLoss"] = ({ observations }, { evaluate, actions, logProbability, alpha }) =>
-        Losses.softPolicyLoss({ q: evaluate(observations, actions), logProbability, alpha })
-      const cloning: Own["actorLoss"] = (batch, { loss, logProbabilityOf }) =>
-        add(loss, Losses.behaviourCloning(logProbabilityOf(batch.observations, batch.actions)))
-      const sac = (losses: Own = {}) => Sac.make({ ...small, ...losses })
-      yield* compare(
-        "sac",
-        pendulum,
-        [
-          sac(),
-          sac({ criticLoss: (_, out) => out.loss, actorLoss: (_, out) => out.loss }),
-          sac({
-            criticLoss: (_, { values, target }) => mul(Losses.criticLoss({ q_tm1: values, target }), 0.5),
-            actorLoss,
-          }),
-          sac({
-            criticLoss: ({ observations, actions }, { evaluate, target }) =>
-              mul(Losses.criticLoss({ q_tm1: evaluate(observations, actions), target }), 0.5),
-            actorLoss: evaluated,
-          }),
-        ],
-        [
-          // A gradient through the critics' step into the actor would make its weights NaN.
-          sac({
-            criticLoss: ({ observations }, { loss, evaluate, act }) =>
-              add(loss, mean(evaluate(observations, act(observations))[0])),
-          }),
-          sac({ actorLoss: cloning }),
-        ],
-      )
-      const tqc = (losses: Own = {}) => Tqc.make({ ...small, quantiles: 5, ...losses })
-      const quantiles: Own["criticLoss"] = (_, { values, target }) => {
-        const losses = values.map((quantiles_tm1) => Losses.quantileLoss({ quantiles_tm1, target }))
-        return mul(mean(add(...losses)), 1 / 5)
-      }
-      yield* compare(
-        "tqc",
-        pendulum,
-        [tqc(), tqc({ criticLoss: quantiles, actorLoss }), tqc({ actorLoss: evaluated })],
-        [tqc({ criticLoss: (_, { loss, values }) => add(loss, mean(square(values[1]))) }), tqc({ actorLoss: cloning })],
-      )
-    }),
+        const tqc = (losses: Own = {}) => Tqc.make({ ...small, quantiles: 5, ...losses })
+        const quantiles: Own["criticLoss"] = (_, { values, target }) => {
+          const losses = values.map((quantiles_tm1) => Losses.quantileLoss({ quantiles_tm1, target }))
+          return mul(mean(add(...losses)), 1 / 5)
+        }
+        yield* compare(
+          "tqc",
+          pendulum,
+          [tqc(), tqc({ criticLoss: quantiles, actorLoss }), tqc({ actorLoss: evaluated })],
+          [
+            tqc({ criticLoss: (_, { loss, values }) => add(loss, mean(square(values[1]))) }),
+            tqc({ actorLoss: cloning }),
+          ],
+        )
+      }),
+    { tags: "slow" },
   )
 
   it.effect("of soft actors over choices and their critics", () =>

@@ -24,33 +24,39 @@ const examples: Readonly<Record<string, readonly [Run, number, keyof typeof retu
   "bit-flip.ts": [bitFlip, 1400, "bitFlip"],
 }
 
+/** One example of choices, one of real numbers, and one with goals. */
+const quick = new Set(["qr-dqn-cartpole.ts", "ddpg-pendulum.ts", "bit-flip.ts"])
+
 describe("examples of algorithms with a replay buffer", () => {
   for (const [name, [training, totalSteps, env]] of Object.entries(examples)) {
-    it.effect(`${name} updates its networks, and validates`, () =>
-      Effect.gen(function* () {
-        const metrics = new Set<string>()
-        const sink: Sink = () =>
-          Effect.succeed({
-            emit: (events) =>
-              Effect.sync(() => {
-                for (const event of events)
-                  if (event._tag === "UpdateApplied") for (const key of Object.keys(event.metrics)) metrics.add(key)
-              }),
-            flush: Effect.void,
-          })
-        const settings = { totalSteps, "validation.everySteps": totalSteps, "validation.episodes": 2 }
-        const overrides = Object.entries(settings).map(([path, value]) => ({ path, value, source: "test" }))
-        const { steps, validation } = yield* training.pipe(
-          Effect.provideService(RunOptions, { overrides, source: "example", name: "run" }),
-          Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.memory().layer, Recorder.layer(sink))),
-        )
-        assert.strictEqual(steps, totalSteps)
-        assert.isTrue(metrics.has("losses/q_values"))
-        const [least, greatest] = returns[env]
-        const { meanReturn } = validation ?? assert.fail("there was no validation")
-        assert.isAtLeast(meanReturn, least)
-        assert.isAtMost(meanReturn, greatest)
-      }),
+    it.effect(
+      `${name} updates its networks, and validates`,
+      () =>
+        Effect.gen(function* () {
+          const metrics = new Set<string>()
+          const sink: Sink = () =>
+            Effect.succeed({
+              emit: (events) =>
+                Effect.sync(() => {
+                  for (const event of events)
+                    if (event._tag === "UpdateApplied") for (const key of Object.keys(event.metrics)) metrics.add(key)
+                }),
+              flush: Effect.void,
+            })
+          const settings = { totalSteps, "validation.everySteps": totalSteps, "validation.episodes": 2 }
+          const overrides = Object.entries(settings).map(([path, value]) => ({ path, value, source: "test" }))
+          const { steps, validation } = yield* training.pipe(
+            Effect.provideService(RunOptions, { overrides, source: "example", name: "run" }),
+            Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.memory().layer, Recorder.layer(sink))),
+          )
+          assert.strictEqual(steps, totalSteps)
+          assert.isTrue(metrics.has("losses/q_values"))
+          const [least, greatest] = returns[env]
+          const { meanReturn } = validation ?? assert.fail("there was no validation")
+          assert.isAtLeast(meanReturn, least)
+          assert.isAtMost(meanReturn, greatest)
+        }),
+      { tags: quick.has(name) ? [] : "slow" },
     )
   }
 })

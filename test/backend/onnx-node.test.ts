@@ -60,20 +60,23 @@ describe("onnx-node", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.effect("several threads compute the same product as one", () =>
-    Effect.gen(function* () {
-      const [a, b] = [G.input("a", [256, 128]), G.input("b", [128, 256])]
-      const spec: ProgramSpec = { name: "product", inputs: { a, b }, state: {}, outputs: { y: G.matmul(a, b) } }
-      const results = yield* Effect.forEach([1, 3], (threads) =>
-        Effect.gen(function* () {
-          const product = yield* compileWith(OnnxNode.layerCpu({ threads }), spec)
-          for (const feed of Object.values(product.feeds)) feed.forEach((_, at) => (feed[at] = Math.sin(at)))
-          yield* product.run
-          return product.results.y
-        }),
-      )
-      results[0].forEach((expected, at) => assert.approximately(results[1][at], expected, 1e-4))
-    }).pipe(Effect.scoped),
+  it.effect(
+    "several threads compute the same product as one",
+    () =>
+      Effect.gen(function* () {
+        const [a, b] = [G.input("a", [256, 128]), G.input("b", [128, 256])]
+        const spec: ProgramSpec = { name: "product", inputs: { a, b }, state: {}, outputs: { y: G.matmul(a, b) } }
+        const results = yield* Effect.forEach([1, 3], (threads) =>
+          Effect.gen(function* () {
+            const product = yield* compileWith(OnnxNode.layerCpu({ threads }), spec)
+            for (const feed of Object.values(product.feeds)) feed.forEach((_, at) => (feed[at] = Math.sin(at)))
+            yield* product.run
+            return product.results.y
+          }),
+        )
+        results[0].forEach((expected, at) => assert.approximately(results[1][at], expected, 1e-4))
+      }).pipe(Effect.scoped),
+    { tags: "slow" },
   )
 
   it.effect("has the numbers of the reference where ONNX Runtime has an op for several of ours", () =>

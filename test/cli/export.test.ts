@@ -67,7 +67,7 @@ describe("effect export", () => {
       assert.include(refused.stderr, "my-pole")
     }))
 
-  it("writes episodes as a moving picture", () =>
+  it("writes episodes as a moving picture", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program(settings.replace("episodes: 4", "episodes: 4, maxSteps: 20")))
       const { runDir } = resultOf(await effect(["run", file, "--quiet", "--json"], folder))
@@ -88,9 +88,10 @@ describe("effect export", () => {
       assert.strictEqual(ends.length, 2)
       assert.strictEqual(ends[1], delays.length - 1)
       assert.isTrue(delays.every((delay) => delay === 2 || delay === 52))
-    }))
+    }),
+  )
 
-  it("writes videos by ffmpeg, and shows why that fails", () =>
+  it("writes videos by ffmpeg, and shows why that fails", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const { runDir } = resultOf(
         await effect(["run", write(folder, "train.ts", program("")), "--quiet", "--json"], folder),
@@ -127,7 +128,8 @@ describe("effect export", () => {
       const [bytes, args] = JSON.parse(readFileSync(join(folder, "a.mp4"), "utf8"))
       assert.include(args.join(" "), "-f rawvideo -pix_fmt rgb24 -s 600x260 -framerate 60 -i -")
       assert.isTrue(bytes > 0 && bytes % (3 * 600 * 260) === 0)
-    }))
+    }),
+  )
 
   it("says what can't be written", () =>
     withFolder(async (folder) => {

@@ -28,7 +28,7 @@ describe("a run of a game", () => {
     ["a shared policy", "ppo"],
     ["separate policies", 'Separate.make({ outer: { agents: ["left", "right"], algorithm: ppo }, middle: ppo })'],
   ]) {
-    it(`with ${kind} is evaluated and exported`, () =>
+    it(`with ${kind} is evaluated and exported`, { tags: algorithm === "ppo" ? "slow" : [] }, () =>
       withFolder(async (folder) => {
         const file = write(folder, "train.ts", programOf(algorithm))
         const done = await effect(["run", file, "--backend", "wasm", "--quiet", "--json"], folder)
@@ -52,6 +52,7 @@ describe("a run of a game", () => {
             assert.isNotEmpty(readFileSync(join(place, "policy.outer.onnx")))
           }
         }
-      }))
+      }),
+    )
   }
 })

@@ -287,7 +287,7 @@ describe("effect replay of a trainer", () => {
     effect(["replay", of, "--backend", "wasm", "--quiet", "--json", ...args])
   const digestOf = (of: string): unknown => JSON.parse(readFileSync(join(of, "metrics.json"), "utf8")).digest
 
-  it("trains one run alone, or all together, and finds the same", async () => {
+  it("trains one run alone, or all together, and finds the same", { tags: "slow" }, async () => {
     for (const replayedRun of [run, trainer]) {
       const outcome = await replayed(replayedRun)
       assert.strictEqual(outcome.code, 0, outcome.stderr)

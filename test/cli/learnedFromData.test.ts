@@ -57,7 +57,8 @@ export default Train.run({
 
 describe("a run that learned from data or from an expert", () => {
   for (const [name, algorithm] of Object.entries(algorithms)) {
-    it(`is evaluated, filmed and exported without its program: ${name}`, () =>
+    // One of them is enough for every change.
+    it(`is evaluated, filmed and exported without its program: ${name}`, { tags: name === "iql" ? [] : "slow" }, () =>
       withFolder(async (folder) => {
         const file = write(folder, "train.ts", programOf(algorithm))
         const outcome = await effect(["run", file, "--backend", "wasm", "--quiet", "--json"], folder)
@@ -79,7 +80,8 @@ describe("a run that learned from data or from an expert", () => {
         // A training needs the data.
         const again = await effect(["replay", runDir], folder)
         assert.include(again.stderr, `${name} learns from data or an expert, which a config can't hold, only a program`)
-      }))
+      }),
+    )
   }
 
   it("is evaluated without its program as one of separate policies, too", () =>

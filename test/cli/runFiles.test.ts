@@ -49,7 +49,7 @@ describe("the files of a run of an agent that talks", () => {
     ["questions", "{ type: codebook, num_tasks: 4, words: 3 }"],
     ["a game of several steps", "{ type: key_door, num_tasks: 4 }"],
   ] as const) {
-    it(`are each as schemas/ says: ${what}`, () =>
+    it(`are each as schemas/ says: ${what}`, { tags: what === "questions" ? [] : "slow" }, () =>
       withFolder(async (folder) => {
         write(folder, "experiment.yaml", experiment(dataset))
         const outcome = await effect(["run", "experiment.yaml", "--json", "--quiet"], folder)
@@ -65,7 +65,8 @@ describe("the files of a run of an agent that talks", () => {
         assert.isNotEmpty(samples)
         const problem = validator("files/sample.schema.json")
         for (const sample of samples) assert.isUndefined(problem(JSON.parse(Samples.line(sample))))
-      }))
+      }),
+    )
   }
 
   it("are seen to be wrong where a key is missing, too much, or of another type", () => {

@@ -30,13 +30,13 @@ const recording = (width = 400, height = 300) => {
         if (name === "measureText") return (text: string) => ({ width: 6 * text.length })
         return (...args: ReadonlyArray<unknown>) => {
           for (const arg of args)
-            if (typeof arg === "number") assert.isTrue(Number.isFinite(arg), `${String(name)}(${args.join()})`)
+            if (typeof arg === "number" && !Number.isFinite(arg)) assert.fail(`${String(name)}(${args.join()})`)
           calls.push(`${String(name)} ${args.join()}`)
           return String(name).startsWith("create") ? gradient : undefined
         }
       },
       set: (_, name, value) => {
-        if (typeof value === "number") assert.isTrue(Number.isFinite(value), String(name))
+        if (typeof value === "number" && !Number.isFinite(value)) assert.fail(String(name))
         values.set(name, value)
         calls.push(`${String(name)} = ${String(value)}`)
         return true

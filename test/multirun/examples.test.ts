@@ -62,7 +62,7 @@ describe("examples of a multi-run trainer", () => {
   })
 
   for (const name of names) {
-    it(`${name} runs, imitates and learns from rewards`, () =>
+    it(`${name} runs, imitates and learns from rewards`, { tags: name === "reverse-text" ? [] : "slow" }, () =>
       withFolder(async (folder) => {
         const command = [
           "run",
@@ -91,6 +91,7 @@ describe("examples of a multi-run trainer", () => {
             ],
           )
         }
-      }))
+      }),
+    )
   }
 })

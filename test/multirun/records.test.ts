@@ -111,24 +111,26 @@ describe("a run of a trainer", () => {
       }).pipe(Effect.scoped),
     ))
 
-  it("records each update, episode and validation once, wherever the trainer was interrupted", () =>
-    Effect.runPromise(
-      Effect.gen(function* () {
-        const resultsDir = yield* resultsFolder
-        const { runDir } = yield* trained(configOf(runs), { resultsDir, sinks })
-        const whole = recordingOf(join(runDir, "run_a"))
-        const moments: ReadonlyArray<(event: RunEvent) => boolean> = [
-          (event) => event._tag === "UpdateApplied" && event.step === 3 && "losses/loss" in event.metrics,
-          (event) => event._tag === "ValidationEnded" && event.step === 2,
-          (event) => event._tag === "RunEnded",
-        ]
-        for (const isMoment of moments) {
+  const moments: Readonly<Record<string, (event: RunEvent) => boolean>> = {
+    "in a validation": (event) => event._tag === "ValidationEnded" && event.step === 2,
+    "after an update": (event) => event._tag === "UpdateApplied" && event.step === 3 && "losses/loss" in event.metrics,
+    "at its end": (event) => event._tag === "RunEnded",
+  }
+  for (const [when, isMoment] of Object.entries(moments)) {
+    const tags = when === "in a validation" ? [] : "slow"
+    it(`records each update, episode and validation once, if the trainer was interrupted ${when}`, { tags }, () =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const resultsDir = yield* resultsFolder
+          const { runDir } = yield* trained(configOf(runs), { resultsDir, sinks })
+          const whole = recordingOf(join(runDir, "run_a"))
           const resume = yield* interruptedAt(configOf(runs), resultsDir, isMoment)
           yield* trained(configOf(runs), { resultsDir, sinks, resume })
           assert.deepStrictEqual(recordingOf(join(resume, "run_a")), whole)
-        }
-      }).pipe(Effect.scoped),
-    ))
+        }).pipe(Effect.scoped),
+      ),
+    )
+  }
 })
 
 describe("a trainer that is resumed", () => {
@@ -180,7 +182,7 @@ describe("a trainer that is resumed", () => {
       }).pipe(Effect.scoped),
     ))
 
-  it("has each step of the trainer once, also if a killed process recorded more than it saved", () =>
+  it("has each step of the trainer once, also if a killed process recorded more than it saved", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -203,5 +205,6 @@ describe("a trainer that is resumed", () => {
           [1, 2, 3, 4, 5, 6, 7],
         )
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 })

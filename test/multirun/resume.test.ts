@@ -28,32 +28,36 @@ const interrupted = Effect.fnUntraced(function* (resultsDir: string, updates: nu
 })
 
 describe("an interrupted training that is resumed", () => {
-  it("ends with the digest of one that was not interrupted, wherever that was", () =>
-    Effect.runPromise(
-      Effect.gen(function* () {
-        const resultsDir = yield* resultsFolder
-        const whole = yield* trained(configOf(runs), { resultsDir })
-        for (const updates of [1, 3, 5, total]) {
-          const resume = yield* interrupted(resultsDir, updates)
-          const resumed = yield* trained(configOf(runs), { resultsDir, resume })
-          assert.strictEqual(resumed.runDir, resume)
-          assert.strictEqual(resumed.digest, whole.digest, `interrupted after ${updates} updates`)
-          assert.strictEqual(resumed.steps, total)
-          assert.strictEqual(resumed.episodes, whole.episodes)
-          assert.deepStrictEqual(resumed.validation, whole.validation)
-          for (const [name, last] of [
-            ["a", 2],
-            ["b", 5],
-          ] as const) {
-            const [one, other] = [runFiles(resume, name), runFiles(whole.runDir, name)]
-            assert.deepStrictEqual(one.progressAt(last), other.progressAt(last))
-            assert.deepStrictEqual(one.weightsAt(last), other.weightsAt(last))
+  for (const moments of [[3], [1, 5, total]]) {
+    const tags = moments.length === 1 ? [] : "slow"
+    it(`ends with the digest of one that was not interrupted, after ${moments.join(" or ")} updates`, { tags }, () =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const resultsDir = yield* resultsFolder
+          const whole = yield* trained(configOf(runs), { resultsDir })
+          for (const updates of moments) {
+            const resume = yield* interrupted(resultsDir, updates)
+            const resumed = yield* trained(configOf(runs), { resultsDir, resume })
+            assert.strictEqual(resumed.runDir, resume)
+            assert.strictEqual(resumed.digest, whole.digest, `interrupted after ${updates} updates`)
+            assert.strictEqual(resumed.steps, total)
+            assert.strictEqual(resumed.episodes, whole.episodes)
+            assert.deepStrictEqual(resumed.validation, whole.validation)
+            for (const [name, last] of [
+              ["a", 2],
+              ["b", 5],
+            ] as const) {
+              const [one, other] = [runFiles(resume, name), runFiles(whole.runDir, name)]
+              assert.deepStrictEqual(one.progressAt(last), other.progressAt(last))
+              assert.deepStrictEqual(one.weightsAt(last), other.weightsAt(last))
+            }
           }
-        }
-      }).pipe(Effect.scoped),
-    ))
+        }).pipe(Effect.scoped),
+      ),
+    )
+  }
 
-  it("trains each sample once, also if it is interrupted again and again", () =>
+  it("trains each sample once, also if it is interrupted again and again", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -69,7 +73,8 @@ describe("an interrupted training that is resumed", () => {
         assert.deepStrictEqual(runFiles(resume, "b").progressAt(5), runFiles(whole.runDir, "b").progressAt(5))
         assert.include(runFiles(resume, "b").progressAt(5), { totalSamples: 40 })
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("returns the result of a training that had ended, and trains nothing", () =>
     Effect.runPromise(
@@ -85,7 +90,7 @@ describe("an interrupted training that is resumed", () => {
       }).pipe(Effect.scoped),
     ))
 
-  it("makes samples again that were removed, if it resumes from an older checkpoint", () =>
+  it("makes samples again that were removed, if it resumes from an older checkpoint", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -103,9 +108,10 @@ describe("an interrupted training that is resumed", () => {
         assert.deepStrictEqual(runFiles(resumed.runDir, "a").weightsAt(5), runFiles(whole.runDir, "a").weightsAt(5))
         assert.deepStrictEqual(kept(resumed.runDir), [4])
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
-  it("goes back to resume_step once, and then on from its own checkpoints", () =>
+  it("goes back to resume_step once, and then on from its own checkpoints", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -142,5 +148,6 @@ describe("an interrupted training that is resumed", () => {
         assert.deepStrictEqual([...new Set(steps)], [6])
         assert.strictEqual(runFiles(resume, "a").evicted(), undefined)
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 })

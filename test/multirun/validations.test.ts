@@ -21,6 +21,7 @@ const config = `
 kind: multirun
 model: { type: scratch, hidden_size: 8, layers: 1, heads: 2, max_positions: 64, tokenizer: { alphabet: "abQ: revs" } }
 trainer: { max_runs: 2, rows: 2, width: 64, block: 16, lora: { rank: 2, alpha: 2 } }
+inference: { generating: [8], reading: [8], page_size: 8 }
 broadcast: { keep: 0 }
 runs:
   without: {${run}  }

@@ -75,11 +75,17 @@ describe("a run that is stopped while it tells of something", () => {
     }),
   )
 
-  it.effect("goes on from where it had gone on from, too", () =>
-    Effect.gen(function* () {
-      const resumeFrom = yield* checkpointOf({ ...input, runtime: { ...input.runtime, checkpointEveryEpisodes: 1 } }, 1)
-      assert.isAbove(yield* everywhere({ ...input, runtime: { ...input.runtime, resumeFrom } }, { disk }), 15)
-    }).pipe(Effect.scoped, Effect.provide(disk)),
+  it.effect(
+    "goes on from where it had gone on from, too",
+    () =>
+      Effect.gen(function* () {
+        const resumeFrom = yield* checkpointOf(
+          { ...input, runtime: { ...input.runtime, checkpointEveryEpisodes: 1 } },
+          1,
+        )
+        assert.isAbove(yield* everywhere({ ...input, runtime: { ...input.runtime, resumeFrom } }, { disk }), 15)
+      }).pipe(Effect.scoped, Effect.provide(disk)),
+    { tags: "slow" },
   )
 
   it.effect("keeps the memory that it was about to keep", () =>

@@ -120,23 +120,26 @@ describe("a training of agents over a bad network", () => {
     }).pipe(Effect.scoped, Effect.provide(needs)),
   )
 
-  it.live("resumes where it was stopped, and leaves the files of one that never stopped", () =>
-    Effect.gen(function* () {
-      const here = yield* trained("forgets")
-      const { handlers } = yield* worker
-      const files = new Map<string, Uint8Array>()
-      const stopped = Effect.provide(trained("forgets", { files }), stoppingAfter(60, handlers))
-      assert.isTrue(Cause.hasInterrupts(Exit.getCause(yield* Effect.exit(stopped)).pipe(Option.getOrThrow)))
-      const [folder] = [...files.keys()].map((path) => path.split("/").slice(0, -1).join("/"))
-      const again = trained("forgets", { files, resume: folder })
-      const { result, files: left } = yield* Effect.provide(again, layerUnreliable({ seed: 8, handlers }))
-      assert.deepStrictEqual(result, here.result)
-      assert.strictEqual(result.runDir, folder)
-      for (const [path, text] of Object.entries(here.files)) {
-        if (path.startsWith("checkpoints/") || path === "run.log") continue
-        assert.strictEqual(left[path], text, path)
-      }
-    }).pipe(Effect.scoped, Effect.provide(needs)),
+  it.live(
+    "resumes where it was stopped, and leaves the files of one that never stopped",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* trained("forgets")
+        const { handlers } = yield* worker
+        const files = new Map<string, Uint8Array>()
+        const stopped = Effect.provide(trained("forgets", { files }), stoppingAfter(60, handlers))
+        assert.isTrue(Cause.hasInterrupts(Exit.getCause(yield* Effect.exit(stopped)).pipe(Option.getOrThrow)))
+        const [folder] = [...files.keys()].map((path) => path.split("/").slice(0, -1).join("/"))
+        const again = trained("forgets", { files, resume: folder })
+        const { result, files: left } = yield* Effect.provide(again, layerUnreliable({ seed: 8, handlers }))
+        assert.deepStrictEqual(result, here.result)
+        assert.strictEqual(result.runDir, folder)
+        for (const [path, text] of Object.entries(here.files)) {
+          if (path.startsWith("checkpoints/") || path === "run.log") continue
+          assert.strictEqual(left[path], text, path)
+        }
+      }).pipe(Effect.scoped, Effect.provide(needs)),
+    { tags: "slow" },
   )
 })
 

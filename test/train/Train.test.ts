@@ -212,16 +212,19 @@ describe("algorithms learn", () => {
     }),
   )
 
-  it.effect("A2C: CartPole within 200,000 steps", () =>
-    Effect.gen(function* () {
-      const { result } = yield* keep({
-        env: CartPole.env,
-        algorithm: A2c.make(),
-        totalSteps: 200_000,
-        validation: { everySteps: 200_000, episodes: 10 },
-      })
-      assert.isAbove(result.validation?.meanReturn ?? 0, 150)
-    }),
+  it.effect(
+    "A2C: CartPole within 200,000 steps",
+    () =>
+      Effect.gen(function* () {
+        const { result } = yield* keep({
+          env: CartPole.env,
+          algorithm: A2c.make(),
+          totalSteps: 200_000,
+          validation: { everySteps: 200_000, episodes: 10 },
+        })
+        assert.isAbove(result.validation?.meanReturn ?? 0, 150)
+      }),
+    { tags: "slow" },
   )
 
   it.effect("PPO stops an update at the divergence that it was told", () =>

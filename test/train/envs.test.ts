@@ -84,19 +84,22 @@ describe("the envs of a training", () => {
     }),
   )
 
-  it.effect("keep their options where only their names are said again; another one has its own", () =>
-    Effect.gen(function* () {
-      const input = { ...short, env: Wrapper.timeLimit(KeyDoor.make({ size: 6 }), 9) }
-      const validated = { ...input, validation: { everySteps: 64, episodes: 2 } }
-      const { digest } = (yield* keep(validated)).result
-      for (const env of [input.env.id, "TimeLimit"]) {
-        assert.strictEqual((yield* withOverrides(validated, { env })).digest, digest, env)
-      }
-      const said = yield* withOverrides({ ...validated, env: "KeyDoor" }, { "env.size": 6, env: "KeyDoor" })
-      assert.strictEqual(said.digest, (yield* keep({ ...validated, env: KeyDoor.make({ size: 6 }) })).result.digest)
-      const other = yield* withOverrides(validated, { env: KeyDoor.env.id })
-      assert.strictEqual(other.digest, (yield* keep({ ...validated, env: KeyDoor.env })).result.digest)
-    }),
+  it.effect(
+    "keep their options where only their names are said again; another one has its own",
+    () =>
+      Effect.gen(function* () {
+        const input = { ...short, env: Wrapper.timeLimit(KeyDoor.make({ size: 6 }), 9) }
+        const validated = { ...input, validation: { everySteps: 64, episodes: 2 } }
+        const { digest } = (yield* keep(validated)).result
+        for (const env of [input.env.id, "TimeLimit"]) {
+          assert.strictEqual((yield* withOverrides(validated, { env })).digest, digest, env)
+        }
+        const said = yield* withOverrides({ ...validated, env: "KeyDoor" }, { "env.size": 6, env: "KeyDoor" })
+        assert.strictEqual(said.digest, (yield* keep({ ...validated, env: KeyDoor.make({ size: 6 }) })).result.digest)
+        const other = yield* withOverrides(validated, { env: KeyDoor.env.id })
+        assert.strictEqual(other.digest, (yield* keep({ ...validated, env: KeyDoor.env })).result.digest)
+      }),
+    { tags: "slow" },
   )
 
   it.effect("may be said anew as a whole, with all their options", () =>

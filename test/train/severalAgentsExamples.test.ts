@@ -32,12 +32,15 @@ describe("examples of several agents", () => {
     assert.deepStrictEqual(check(MultiEnv.against(chase)), [])
   })
 
-  it.effect("learn to hunt with one policy for both", () =>
-    Effect.gen(function* () {
-      const { validation } = yield* trained(hunt, { totalSteps: 120_000, "validation.everySteps": 120_000 })
-      // Two who move at random catch the hare in some games, and have a mean return below 0.
-      assert.isAbove(validation?.meanReturn ?? -1, 0.3)
-    }),
+  it.effect(
+    "learn to hunt with one policy for both",
+    () =>
+      Effect.gen(function* () {
+        const { validation } = yield* trained(hunt, { totalSteps: 120_000, "validation.everySteps": 120_000 })
+        // Two who move at random catch the hare in some games, and have a mean return below 0.
+        assert.isAbove(validation?.meanReturn ?? -1, 0.3)
+      }),
+    { tags: "slow" },
   )
 
   it.effect("learn a policy for each of two agents", () =>
@@ -49,12 +52,15 @@ describe("examples of several agents", () => {
     }),
   )
 
-  it.effect("learn to win against a random player by games against past selves", () =>
-    Effect.gen(function* () {
-      const settings = { totalSteps: 40_960, "validation.everySteps": 40_960 }
-      const { validation } = yield* trained(selfPlay, settings)
-      // Half of the games are against who never loses, so an agent that moves at random has about −0.4.
-      assert.isAbove(validation?.meanReturn ?? -1, -0.2)
-    }),
+  it.effect(
+    "learn to win against a random player by games against past selves",
+    () =>
+      Effect.gen(function* () {
+        const settings = { totalSteps: 40_960, "validation.everySteps": 40_960 }
+        const { validation } = yield* trained(selfPlay, settings)
+        // Half of the games are against who never loses, so an agent that moves at random has about −0.4.
+        assert.isAbove(validation?.meanReturn ?? -1, -0.2)
+      }),
+    { tags: "slow" },
   )
 })

@@ -13,16 +13,19 @@ describe("examples/spaces.ts", () => {
     assert.isAtMost(text.trim().split("\n").length, 40)
   })
 
-  it.effect("learns from a map, a list of numbers and a mask", () =>
-    Effect.gen(function* () {
-      const settings = { totalSteps: 120_000, "validation.everySteps": 60_000 }
-      const overrides = Object.entries(settings).map(([path, value]) => ({ path, value, source: "test" }))
-      const { validation, meanReturn } = yield* training.pipe(
-        Effect.provideService(RunOptions, { overrides, source: "example", name: "run" }),
-        Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.memory().layer, Recorder.layerSilent)),
-      )
-      // A random walk to either house has a mean return of about −0.1.
-      assert.isAbove(validation?.meanReturn ?? -1, 0.3, `training: ${meanReturn}`)
-    }),
+  it.effect(
+    "learns from a map, a list of numbers and a mask",
+    () =>
+      Effect.gen(function* () {
+        const settings = { totalSteps: 120_000, "validation.everySteps": 60_000 }
+        const overrides = Object.entries(settings).map(([path, value]) => ({ path, value, source: "test" }))
+        const { validation, meanReturn } = yield* training.pipe(
+          Effect.provideService(RunOptions, { overrides, source: "example", name: "run" }),
+          Effect.provide(Layer.mergeAll(Wasm.layer, RunStore.memory().layer, Recorder.layerSilent)),
+        )
+        // A random walk to either house has a mean return of about −0.1.
+        assert.isAbove(validation?.meanReturn ?? -1, 0.3, `training: ${meanReturn}`)
+      }),
+    { tags: "slow" },
   )
 })

@@ -164,26 +164,32 @@ const keepYaml = (config: unknown) =>
   })
 
 describe("one step at a time", () => {
-  it.effect("is the same as rollouts of one step", () =>
-    Effect.gen(function* () {
-      const base = { env: CartPole.env, totalSteps: 400 }
-      const one = yield* keep({ ...base, algorithm: A2c.make({ trainMode: "onestep", nsteps: 20 }) })
-      const short = yield* keep({ ...base, algorithm: A2c.make({ nsteps: 1 }) })
-      assert.strictEqual(one.result.digest, short.result.digest)
-    }),
+  it.effect(
+    "is the same as rollouts of one step",
+    () =>
+      Effect.gen(function* () {
+        const base = { env: CartPole.env, totalSteps: 400 }
+        const one = yield* keep({ ...base, algorithm: A2c.make({ trainMode: "onestep", nsteps: 20 }) })
+        const short = yield* keep({ ...base, algorithm: A2c.make({ nsteps: 1 }) })
+        assert.strictEqual(one.result.digest, short.result.digest)
+      }),
+    { tags: "slow" },
   )
 
-  it.effect("NSTEP is LAMBDA with λ = 1, and GAE's targets are LAMBDA's", () =>
-    Effect.gen(function* () {
-      const digestOf = (settings: Parameters<typeof A2c.make>[0]) =>
-        Effect.map(
-          keep({ env: CartPole.env, totalSteps: 400, algorithm: A2c.make(settings) }),
-          (kept) => kept.result.digest,
-        )
-      assert.strictEqual(yield* digestOf({ returns: "NSTEP", lambda: 0.5 }), yield* digestOf({ lambda: 1 }))
-      assert.strictEqual(yield* digestOf({ returns: "LAMBDA", lambda: 0.5 }), yield* digestOf({ lambda: 0.5 }))
-      assert.notStrictEqual(yield* digestOf({ lambda: 0.5 }), yield* digestOf({ lambda: 1 }))
-    }),
+  it.effect(
+    "NSTEP is LAMBDA with λ = 1, and GAE's targets are LAMBDA's",
+    () =>
+      Effect.gen(function* () {
+        const digestOf = (settings: Parameters<typeof A2c.make>[0]) =>
+          Effect.map(
+            keep({ env: CartPole.env, totalSteps: 400, algorithm: A2c.make(settings) }),
+            (kept) => kept.result.digest,
+          )
+        assert.strictEqual(yield* digestOf({ returns: "NSTEP", lambda: 0.5 }), yield* digestOf({ lambda: 1 }))
+        assert.strictEqual(yield* digestOf({ returns: "LAMBDA", lambda: 0.5 }), yield* digestOf({ lambda: 0.5 }))
+        assert.notStrictEqual(yield* digestOf({ lambda: 0.5 }), yield* digestOf({ lambda: 1 }))
+      }),
+    { tags: "slow" },
   )
 })
 

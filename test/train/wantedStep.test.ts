@@ -67,8 +67,11 @@ describe("a step that somebody wants to see", () => {
     checked(short, 20, [64, 256, 576]),
   )
 
-  it.effect("also where the run validates and renders by itself", () =>
-    checked({ ...short, validation: { everySteps: 128, episodes: 3 }, render: { everySteps: 256 } }, 3, [64, 576]),
+  it.effect(
+    "also where the run validates and renders by itself",
+    () =>
+      checked({ ...short, validation: { everySteps: 128, episodes: 3 }, render: { everySteps: 256 } }, 3, [64, 576]),
+    { tags: "slow" },
   )
 
   it.effect("is evaluated as a validation at that step would", () =>

@@ -113,7 +113,7 @@ describe("a file that is not the run's own", () => {
       }
     }))
 
-  it("is refused, though it has the run's name, where it has another env or algorithm", () =>
+  it("is refused, though it has the run's name, where it has another env or algorithm", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       mkdirSync(join(folder, "a"))
       mkdirSync(join(folder, "b"))
@@ -144,25 +144,30 @@ describe("a file that is not the run's own", () => {
         assert.include(refused.stderr, "or add --name train if the file is its own\n")
         assert.deepStrictEqual(contentsOf(join(folder, "results")), before)
       }
-    }))
+    }),
+  )
 
-  it("is not one that had another algorithm by --set: the printed command repeats it, and resumes the run", () =>
-    withFolder(async (folder) => {
-      write(folder, "pole.ts", program("algorithm: A2c.make(), totalSteps: 50_000_000"))
-      const stopWhenTraining = async (words: ReadonlyArray<string>, starts: number): Promise<string> => {
-        const { interrupt, ended } = begin(words, folder)
-        await until(() => startsIn(folder) === starts)
-        interrupt()
-        const { code, stderr } = await ended
-        assert.strictEqual(code, 130, stderr)
-        return /resume with: npx effect (.+)\n/.exec(stderr)?.[1] ?? ""
-      }
-      const printed = await stopWhenTraining(["run", "pole.ts", "--quiet", "--set", "algorithm=ppo"], 1)
-      assert.match(printed, /^run pole\.ts --resume \S+ --set algorithm=ppo$/)
-      assert.strictEqual(await stopWhenTraining([...printed.split(" "), "--quiet"], 2), printed)
-    }))
+  it(
+    "is not one that had another algorithm by --set: the printed command repeats it, and resumes the run",
+    { tags: "slow" },
+    () =>
+      withFolder(async (folder) => {
+        write(folder, "pole.ts", program("algorithm: A2c.make(), totalSteps: 50_000_000"))
+        const stopWhenTraining = async (words: ReadonlyArray<string>, starts: number): Promise<string> => {
+          const { interrupt, ended } = begin(words, folder)
+          await until(() => startsIn(folder) === starts)
+          interrupt()
+          const { code, stderr } = await ended
+          assert.strictEqual(code, 130, stderr)
+          return /resume with: npx effect (.+)\n/.exec(stderr)?.[1] ?? ""
+        }
+        const printed = await stopWhenTraining(["run", "pole.ts", "--quiet", "--set", "algorithm=ppo"], 1)
+        assert.match(printed, /^run pole\.ts --resume \S+ --set algorithm=ppo$/)
+        assert.strictEqual(await stopWhenTraining([...printed.split(" "), "--quiet"], 2), printed)
+      }),
+  )
 
-  it("is recognised if the command gave the run another name or other settings", () =>
+  it("is recognised if the command gave the run another name or other settings", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       write(folder, "pole.ts", program(a2c))
       const words = ["run", "pole.ts", "--quiet", "--json"]
@@ -170,7 +175,8 @@ describe("a file that is not the run's own", () => {
       assert.strictEqual((await effect([...words, "--resume", runDir], folder)).code, 0)
       const named = resultOf(await effect([...words, "--name", "try"], folder))
       assert.strictEqual((await effect([...words, "--resume", named.runDir], folder)).code, 0)
-    }))
+    }),
+  )
 })
 
 describe("a sweep that was killed before its first run", () => {

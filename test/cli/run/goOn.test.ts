@@ -40,31 +40,35 @@ describe("effect run --resume", () => {
 })
 
 describe("--set start.from", () => {
-  it("takes `latest` and a part of a path, and the run shows where it came from after that run is gone", () =>
-    withFolder(async (folder) => {
-      const file = write(folder, "train.ts", program("totalSteps: 1024"))
-      const args = ["run", file, "--quiet", "--json"]
-      const first = resultOf(await effect(args, folder))
-      const more = ["--set", "start.from=latest", "--set", "num_envs=4", "--seed", "7"]
-      const second = resultOf(await effect([...args, ...more], folder))
-      const { start } = parse(textOf(folder, second.runDir, "config.yaml"))
-      assert.include(start.from, `${first.runDir}/checkpoints/step_`)
-      assert.include(textOf(folder, second.runDir, "description.txt"), `from the weights of ${start.from}`)
-      const replay = await effect(["replay", second.runDir, "--quiet"], folder)
-      assert.strictEqual(replay.code, 0, replay.stderr)
-      const third = resultOf(await effect([...args, "--set", "start.from=ppo/0007", "--seed", "8"], folder))
-      const origin = parse(textOf(folder, third.runDir, "config.yaml")).start.from
-      assert.include(origin, `${second.runDir}/checkpoints/step_`)
+  it(
+    "takes `latest` and a part of a path, and the run shows where it came from after that run is gone",
+    { tags: "slow" },
+    () =>
+      withFolder(async (folder) => {
+        const file = write(folder, "train.ts", program("totalSteps: 1024"))
+        const args = ["run", file, "--quiet", "--json"]
+        const first = resultOf(await effect(args, folder))
+        const more = ["--set", "start.from=latest", "--set", "num_envs=4", "--seed", "7"]
+        const second = resultOf(await effect([...args, ...more], folder))
+        const { start } = parse(textOf(folder, second.runDir, "config.yaml"))
+        assert.include(start.from, `${first.runDir}/checkpoints/step_`)
+        assert.include(textOf(folder, second.runDir, "description.txt"), `from the weights of ${start.from}`)
+        const replay = await effect(["replay", second.runDir, "--quiet"], folder)
+        assert.strictEqual(replay.code, 0, replay.stderr)
+        const third = resultOf(await effect([...args, "--set", "start.from=ppo/0007", "--seed", "8"], folder))
+        const origin = parse(textOf(folder, third.runDir, "config.yaml")).start.from
+        assert.include(origin, `${second.runDir}/checkpoints/step_`)
 
-      rmSync(join(folder, second.runDir), { recursive: true })
-      const shown = await effect(["runs", "show", third.runDir], folder)
-      assert.include(shown.stdout, `  start:\n    from: ${origin}\n`)
-      const resumed = await effect([...args, "--resume", third.runDir, "--total-steps", "2048"], folder)
-      assert.strictEqual(resumed.code, 0, resumed.stderr)
-      const lost = await effect([...args, "--set", "start.from=nowhere"], folder)
-      assert.strictEqual(lost.code, 2)
-      assert.include(lost.stderr, "--set: start.from: nowhere: no run in results has this in its path")
-    }))
+        rmSync(join(folder, second.runDir), { recursive: true })
+        const shown = await effect(["runs", "show", third.runDir], folder)
+        assert.include(shown.stdout, `  start:\n    from: ${origin}\n`)
+        const resumed = await effect([...args, "--resume", third.runDir, "--total-steps", "2048"], folder)
+        assert.strictEqual(resumed.code, 0, resumed.stderr)
+        const lost = await effect([...args, "--set", "start.from=nowhere"], folder)
+        assert.strictEqual(lost.code, 2)
+        assert.include(lost.stderr, "--set: start.from: nowhere: no run in results has this in its path")
+      }),
+  )
 })
 
 describe("mistakes", () => {

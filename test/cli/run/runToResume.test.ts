@@ -60,7 +60,7 @@ describe("a run that is finished", () => {
 })
 
 describe("a run whose folder is named as the run of a trainer, and is next to a config", () => {
-  it("is resumed itself if that config is not a trainer's", () =>
+  it("is resumed itself if that config is not a trainer's", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program("totalSteps: 1024"))
       const first = resultOf(await effect(["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]))
@@ -71,7 +71,8 @@ describe("a run whose folder is named as the run of a trainer, and is next to a 
         assert.strictEqual(again.code, 0, again.stderr)
         assert.match(again.stdout, /^this run is finished, and nothing has changed;.*\n1024/)
       }
-    }))
+    }),
+  )
 })
 
 describe("--resume latest of a program", () => {
@@ -92,7 +93,7 @@ describe("--resume latest of a program", () => {
       assert.match(other.stderr, /; if that is a run of \S+other\.ts, add --name cartpole\n$/)
     }))
 
-  it("mentions a newer unfinished run of another name, and resumes that one by its name", () =>
+  it("mentions a newer unfinished run of another name, and resumes that one by its name", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program("totalSteps: 1024"))
       const trained = async (...more: ReadonlyArray<string>): Promise<string> =>
@@ -114,5 +115,6 @@ describe("--resume latest of a program", () => {
       const byName = await effect(["run", file, "--resume", "latest", "--name", "other"], folder)
       assert.include(byName.stderr, `run: ${newer}\n`)
       assert.notInclude(byName.stderr, "note:")
-    }))
+    }),
+  )
 })

@@ -141,7 +141,7 @@ describe("a sweep is the same sweep", () => {
       assert.match(logOf(begun), /Z resumed at step 512: ppo on CartPole-v1, 4 envs, 512 steps, seed 2$/m)
     }))
 
-  it("when it is resumed with more steps: finished runs are trained further, too", () =>
+  it("when it is resumed with more steps: finished runs are trained further, too", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const [extended, whole] = [join(folder, "extended"), join(folder, "whole")]
       const words = ["--seeds", "1..2", "--set", "algorithm.schedule=constant"]
@@ -154,7 +154,8 @@ describe("a sweep is the same sweep", () => {
       assert.match(outcome.stderr, /^seed 2: .* after 1024 steps/m)
       assert.strictEqual((await effect([...args, "--results-dir", whole])).code, 0)
       assert.deepEqual(digestsOf(extended), digestsOf(whole))
-    }))
+    }),
+  )
 
   it("refuses other settings than those of its runs, before anything starts", () =>
     withFolder(async (folder) => {

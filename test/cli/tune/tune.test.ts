@@ -60,7 +60,7 @@ describe("effect tune", () => {
       assert.notInclude(readFileSync(join(folder, "results/index.txt"), "utf8"), "trials.jsonl")
     }))
 
-  it("gives the same trials with any number of workers, and after an interruption", () =>
+  it("gives the same trials with any number of workers, and after an interruption", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const { file, space } = files(folder)
       const command = (...more: ReadonlyArray<string>) => ["tune", file, "--space", space, "--quiet", "--json", ...more]
@@ -96,7 +96,8 @@ describe("effect tune", () => {
       const edited = await effect(["tune", file, "--resume", "latest", "--results-dir", "three"], folder)
       assert.strictEqual(edited.code, 2, edited.stdout)
       assert.match(edited.stderr, /--resume: trial \d was finished with algorithm\.\w+ = .*, and these settings have/)
-    }))
+    }),
+  )
 
   it("adds trials to a study, and refuses another space or another training", () =>
     withFolder(async (folder) => {
@@ -124,23 +125,27 @@ describe("effect tune", () => {
       assert.match(await refused(), /expected --space FILE .* or --resume STUDY/)
     }))
 
-  it("is resumed inside its folder, and prints the whole command that trains the best settings again", () =>
-    withFolder(async (folder) => {
-      const { file, space } = files(folder)
-      const set = ["--set", "algorithm.gamma=0.9"]
-      const first = await effect(["tune", file, "--space", space, "--trials", "1", ...set, "--json"], folder)
-      const { studyDir } = resultOf(first.stdout)
-      const args = ["tune", file, "--resume", ".", "--trials", "2", ...set]
-      const { code, stdout, stderr } = await effect(args, join(folder, studyDir))
-      assert.strictEqual(code, 0, stderr)
-      assert.strictEqual(runsIn(join(folder, "results")).length, 2)
-      assert.deepStrictEqual(readdirSync(join(folder, studyDir)).filter((name) => /^\d{4}-/.test(name)), []) // prettier-ignore
-      const [, again = ""] = /^npx effect (run .*)$/m.exec(stdout) ?? []
-      const repeated = await effect([...again.split(" "), "--json", "--quiet"], folder)
-      const records = trialsIn(join(folder, studyDir)).trim().split("\n").map((line) => JSON.parse(line)) // prettier-ignore
-      const digests: ReadonlyArray<string> = records.map(({ runs }) => runs[0].digest)
-      assert.include(digests, JSON.parse(repeated.stdout).digest)
-    }))
+  it(
+    "is resumed inside its folder, and prints the whole command that trains the best settings again",
+    { tags: "slow" },
+    () =>
+      withFolder(async (folder) => {
+        const { file, space } = files(folder)
+        const set = ["--set", "algorithm.gamma=0.9"]
+        const first = await effect(["tune", file, "--space", space, "--trials", "1", ...set, "--json"], folder)
+        const { studyDir } = resultOf(first.stdout)
+        const args = ["tune", file, "--resume", ".", "--trials", "2", ...set]
+        const { code, stdout, stderr } = await effect(args, join(folder, studyDir))
+        assert.strictEqual(code, 0, stderr)
+        assert.strictEqual(runsIn(join(folder, "results")).length, 2)
+        assert.deepStrictEqual(readdirSync(join(folder, studyDir)).filter((name) => /^\d{4}-/.test(name)), []) // prettier-ignore
+        const [, again = ""] = /^npx effect (run .*)$/m.exec(stdout) ?? []
+        const repeated = await effect([...again.split(" "), "--json", "--quiet"], folder)
+        const records = trialsIn(join(folder, studyDir)).trim().split("\n").map((line) => JSON.parse(line)) // prettier-ignore
+        const digests: ReadonlyArray<string> = records.map(({ runs }) => runs[0].digest)
+        assert.include(digests, JSON.parse(repeated.stdout).digest)
+      }),
+  )
 
   it("refuses a space that doesn't fit the training, before anything runs", () =>
     withFolder(async (folder) => {
@@ -165,7 +170,7 @@ describe("effect tune", () => {
       assert.isFalse(existsSync(join(folder, "results")))
     }))
 
-  it("stops trials that fall behind, at a validation and with the reason", () =>
+  it("stops trials that fall behind, at a validation and with the reason", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const pruning = `
 trials: 8
@@ -192,9 +197,10 @@ parameters:
       )
       const replayed = await effect(["replay", run, "--file", file], folder)
       assert.strictEqual(replayed.code, 0, replayed.stderr)
-    }))
+    }),
+  )
 
-  it("goes on when a trial fails, and gives up if the first ones all do", () =>
+  it("goes on when a trial fails, and gives up if the first ones all do", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const failing = `
 trials: 6
@@ -226,18 +232,20 @@ parameters:
       write(folder, "broken.yaml", "metric: validaton\nparameters:\n  num_envs: { int: [1, 4] }\n")
       const misspelt = await effect(["tune", file, "--space", broken], folder)
       assert.match(misspelt.stderr, /metric: unknown metric "validaton"; did you mean "validation"\?/)
-    }))
+    }),
+  )
 
-  it("trains several seeds for each trial, and takes their mean", () =>
+  it("trains several seeds for each trial, and takes their mean", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const { file, space } = files(folder, `seeds: 2\ntrials: 1\nparameters:\n  num_envs: { choice: [4, 8] }\n`)
       const { stdout, stderr } = await effect(["tune", file, "--space", space, "--json", "--quiet"], folder)
       const record = JSON.parse(trialsIn(join(folder, resultOf(stdout).studyDir)))
       assert.deepStrictEqual(record.runs.map(({ seed }: { seed: number }) => seed), [3, 4], stderr) // prettier-ignore
       assert.strictEqual(record.value, (record.runs[0].value + record.runs[1].value) / 2)
-    }))
+    }),
+  )
 
-  it("takes any metric of the logs, too, and names the nearest one if there is no such", () =>
+  it("takes any metric of the logs, too, and names the nearest one if there is no such", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const { file } = files(folder)
       const study = (metric: string) => {
@@ -254,7 +262,8 @@ parameters:
         (await study("losses/entropie")).stderr,
         /logs\.tfevents has no losses\/entropie; did you mean "losses\/entropy"\?/,
       )
-    }))
+    }),
+  )
 
   it("shows the first trials without starting them", () =>
     withFolder(async (folder) => {

@@ -8,7 +8,7 @@ import { effect, resultOf, write } from "../../cli/effect.ts"
 export const trainings = {
   ppo: "env: CartPole.env, algorithm: Ppo.make({ nsteps: 128 }), normalize: { observations: true }",
   "ppo-continuous": "env: Pendulum.env, algorithm: Ppo.make({ nsteps: 128 }), normalize: { observations: true }",
-  lstm: "env: CartPole.env, algorithm: Ppo.make({ nsteps: 128, lstm: 16 })",
+  lstm: "env: CartPole.env, algorithm: Ppo.make({ nsteps: 32, lstm: 16 })",
   sac: "env: Pendulum.env, algorithm: Sac.make({ hidden: [32, 32], learningStarts: 256 })",
   dqn: "env: Breakout.env, algorithm: Dqn.make({ hidden: [32], learningStarts: 256 })",
 } as const

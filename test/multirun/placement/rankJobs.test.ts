@@ -75,7 +75,7 @@ describe("a trainer whose ranks are jobs of a cluster", () => {
       }).pipe(Effect.scoped),
     ))
 
-  it("ends with the bits of one rank over an unreliable network", () =>
+  it("ends with the bits of one rank over an unreliable network", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -88,7 +88,8 @@ describe("a trainer whose ranks are jobs of a cluster", () => {
         )
         assert.strictEqual(together.digest, alone.digest)
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("ends with a clear reason if a worker does not see the folder of the trainer", () =>
     Effect.runPromise(

@@ -120,30 +120,34 @@ describe("a trainer with several ranks", () => {
 if (!hasRedis) console.warn("ranks.test.ts: redis-server is not installed here, so ranks over Redis are NOT tested")
 
 describe.skipIf(!hasRedis)("a trainer whose ranks meet on a Redis server", () => {
-  it("ends with the bits of one with one rank, and starts again in another place when one is lost", () =>
-    Effect.runPromise(
-      Effect.gen(function* () {
-        const resultsDir = yield* resultsFolder
-        const alone = yield* trained(onRanks(1), { resultsDir })
-        const { url } = yield* redisServer
-        const ranks = fibers()
-        let isLost = false
-        const config = configOf(runs, { trainer: { ranks: 3, store: { type: "redis", url } } })
-        const together = yield* trained(config, {
-          resultsDir,
-          onEvent: (event) => {
-            if (isLost || updateOf(event) !== 2) return
-            isLost = true
-            ranks.end(new RankLost({ message: "rank 2 was lost" }))
-          },
-        }).pipe(
-          Effect.provideService(RankProcesses, ranks.service),
-          Effect.provideService(RedisStores, { connect: redisStore }),
-        )
-        assert.strictEqual(together.digest, alone.digest)
-        const prefixes = ranks.tasks.map(({ store }) => (store.type === "redis" ? store.prefix : undefined))
-        assert.strictEqual(prefixes.length, 4)
-        assert.strictEqual(new Set(prefixes).size, 2)
-      }).pipe(Effect.scoped),
-    ))
+  it(
+    "ends with the bits of one with one rank, and starts again in another place when one is lost",
+    { tags: "slow" },
+    () =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const resultsDir = yield* resultsFolder
+          const alone = yield* trained(onRanks(1), { resultsDir })
+          const { url } = yield* redisServer
+          const ranks = fibers()
+          let isLost = false
+          const config = configOf(runs, { trainer: { ranks: 3, store: { type: "redis", url } } })
+          const together = yield* trained(config, {
+            resultsDir,
+            onEvent: (event) => {
+              if (isLost || updateOf(event) !== 2) return
+              isLost = true
+              ranks.end(new RankLost({ message: "rank 2 was lost" }))
+            },
+          }).pipe(
+            Effect.provideService(RankProcesses, ranks.service),
+            Effect.provideService(RedisStores, { connect: redisStore }),
+          )
+          assert.strictEqual(together.digest, alone.digest)
+          const prefixes = ranks.tasks.map(({ store }) => (store.type === "redis" ? store.prefix : undefined))
+          assert.strictEqual(prefixes.length, 4)
+          assert.strictEqual(new Set(prefixes).size, 2)
+        }).pipe(Effect.scoped),
+      ),
+  )
 })

@@ -174,7 +174,7 @@ describe("git.json", () => {
     ),
   )
 
-  it("of a changed working tree has its diff, which git applies to the commit", () =>
+  it("of a changed working tree has its diff, which git applies to the commit", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const git = (...args: ReadonlyArray<string>) =>
         execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b", ...args], { cwd: folder, encoding: "utf8" })
@@ -199,5 +199,6 @@ describe("git.json", () => {
       git("checkout", "--quiet", "train.ts")
       git("apply", join(run, "git.diff"))
       assert.strictEqual(readFileSync(join(folder, "train.ts"), "utf8"), changed)
-    }))
+    }),
+  )
 })

@@ -76,6 +76,21 @@ describe("several threads", () => {
       }),
     )
 
+  it.effect("compute groups that could have more slices than a ticket can count", () =>
+    Effect.gen(function* () {
+      const x = G.input("x", [300 * 64])
+      const spec: ProgramSpec = { name: "square", inputs: { x }, state: {}, outputs: { y: G.square(x) } }
+      const threads: Wasm.Threads = { count: 300, worth: { slice: 1e-6, run: 0 }, start: () => Effect.void }
+      const { feeds, results, runSync } = yield* Wasm.make(plainModules, threads).compile(spec)
+      feeds["x"].set(numbers(300 * 64))
+      runSync?.()
+      assert.deepStrictEqual(
+        results["y"],
+        feeds["x"].map((value) => value * value),
+      )
+    }),
+  )
+
   it.effect("end when the scope of their program is closed, even if its fiber is interrupted", () =>
     Effect.gen(function* () {
       let ended = 0

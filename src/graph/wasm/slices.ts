@@ -62,7 +62,7 @@ export class Slices {
 
   /** Divides a dimension of a group into slices of whole units; undefined if the group is too small to be divided. */
   of({ size, unit }: { readonly size: number; readonly unit: number }, group: Group): ReadonlyArray<Slice> | undefined {
-    const most = Math.min(this.threads, Math.floor(microsecondsOf(group) / this.worth.slice))
+    const most = Math.min(this.threads, mostCount, Math.floor(microsecondsOf(group) / this.worth.slice))
     const units = Math.ceil(size / unit)
     const each = unit * Math.ceil(units / Math.max(1, most))
     const count = Math.ceil(size / each)
@@ -156,8 +156,9 @@ export class Slices {
   }
 }
 
-/** The bits of a ticket that hold the number of slices. */
+/** The bits of a ticket that hold the number of slices, and the largest number that they hold. */
 const countBits = 8
+const mostCount = (1 << countBits) - 1
 
 /** The shortest slice that is worth handing out, and the shortest run that is worth dividing, in microseconds. */
 export interface Worth {

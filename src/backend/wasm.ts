@@ -1,5 +1,5 @@
 /** Implements the backend `wasm`. `node.ts`, `web.ts` and users provide it; `auto.ts` chooses it for small graphs. */
-import { Effect, Layer, Record } from "effect"
+import { Deferred, Effect, Layer, Record } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { changing, type ProgramSpec } from "../graph/Program.ts"
@@ -42,9 +42,10 @@ export interface Threads {
   readonly count: number
   /**
    * Starts threads that help with a module. They end when its `release` has been called; the result waits until they have
-   * ended. A program does not wait until they are ready: its own thread computes what no other thread has begun.
+   * ended. A program does not wait until they are ready: its own thread computes what no other thread has begun. So a
+   * thread that cannot start makes programs slower only; it calls `failed` with the reason.
    */
-  readonly start: (shared: Shared, helpers: number) => Effect.Effect<void>
+  readonly start: (shared: Shared, helpers: number, failed: (reason: string) => void) => Effect.Effect<void>
   /** What is worth dividing. By default, as measurements say. */
   readonly worth?: Worth
 }
@@ -55,19 +56,40 @@ export interface Threads {
  */
 export const make = (modules: ModuleCompiler = plainModules, threads?: Threads): Backend["Service"] => {
   const compileAll: Backend["Service"]["compileAll"] = (specs, options) =>
-    Effect.acquireRelease(
-      attempt(() => load(specs, options, modules, threads), GraphError, BackendUnavailable),
-      ({ end }) => end,
-    ).pipe(Effect.map(({ programs }) => programs))
+    Effect.gen(function* () {
+      const helpers = threads && { ...threads, failed: yield* warnOfFailure }
+      const { programs } = yield* Effect.acquireRelease(
+        attempt(() => load(specs, options, modules, helpers), GraphError, BackendUnavailable),
+        ({ end }) => end,
+      )
+      return programs
+    })
   return { name: "wasm", compile: compileOne(compileAll), compileAll, warnings: Effect.sync(modules.warnings) }
 }
+
+/** Threads, and the function that hears of one that failed. */
+interface Helpers extends Threads {
+  readonly failed: (reason: string) => void
+}
+
+/** Makes a function that lets a warning be logged, once, and as long as the scope is open. */
+const warnOfFailure = Effect.gen(function* () {
+  const first = yield* Deferred.make<string>()
+  yield* Deferred.await(first).pipe(
+    Effect.flatMap((reason) =>
+      Effect.logWarning(`a thread of the backend wasm failed, so programs run without its help: ${reason}`),
+    ),
+    Effect.forkScoped,
+  )
+  return (reason: string): void => void Deferred.doneUnsafe(first, Effect.succeed(reason))
+})
 
 /** Loads programs as one module with one memory, which holds their states once. */
 const load = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
   { sharedFeeds = [] }: GroupOptions = {},
   modules: ModuleCompiler,
-  threads: Threads | undefined,
+  threads: Helpers | undefined,
 ): { readonly programs: Readonly<Record<Name, Program>>; readonly end: Effect.Effect<void> } => {
   validateAll(specs, sharedFeeds)
   const { count = 1, worth } = threads ?? {}
@@ -99,7 +121,7 @@ const load = <Name extends string>(
         prepare()
         own.stale = false
       }
-      if (divided) ended ??= threads?.start({ module, memory }, count - 1)
+      if (divided) ended ??= threads?.start({ module, memory }, count - 1, threads.failed)
       iterations = run()
       for (const other of affected) other.stale = true
     }

@@ -5,7 +5,7 @@ import { positiveInt } from "../config/fields.ts"
 export const SliceTask = Schema.Struct({
   /** This rank, from 1. */
   rank: positiveInt,
-  /** The number of threads of ONNX Runtime. */
+  /** The number of threads that compute. */
   threads: positiveInt,
   /** The address of the master, and the token that the rank shows there. */
   place: Schema.Struct({ host: Schema.String, port: Schema.Int, token: Schema.String }),

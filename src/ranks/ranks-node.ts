@@ -63,7 +63,7 @@ export const ranksBy = ({
 }: {
   readonly start: StartRank
   readonly host: Effect.Effect<string, { readonly message: string }>
-  /** The number of threads of ONNX Runtime in each rank; it must be that of the master. */
+  /** The number of threads that compute in each rank; it must be that of the master. */
   readonly threads?: number
 }): Layer.Layer<TrainingRanks> =>
   Layer.succeed(TrainingRanks, {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, Logger } from "effect"
 import { backend } from "../../src/backend/named-node.ts"
 import { Backend } from "../../src/backend/Backend.ts"
 import { nodeThreads } from "../../src/backend/threads-node.ts"
@@ -38,10 +38,10 @@ const counted = (count: number) => {
   const threads: Wasm.Threads = {
     count,
     worth: { slice: 1e-6, run: 0 },
-    start: (shared: Shared, helpers) => {
+    start: (shared: Shared, helpers, failed) => {
       const { exports } = new WebAssembly.Instance(shared.module, { env: { memory: shared.memory } })
       helped = functionOf(exports, helpedExport)
-      return start(shared, helpers)
+      return start(shared, helpers, failed)
     },
   }
   return { threads, helped: () => helped() }
@@ -95,9 +95,9 @@ describe("several threads", () => {
     Effect.gen(function* () {
       let ended = 0
       const { threads } = counted(3)
-      const start: Wasm.Threads["start"] = (shared, helpers) =>
+      const start: Wasm.Threads["start"] = (shared, helpers, failed) =>
         Effect.andThen(
-          threads.start(shared, helpers),
+          threads.start(shared, helpers, failed),
           Effect.sync(() => (ended += helpers)),
         )
       const training = Effect.gen(function* () {
@@ -113,6 +113,31 @@ describe("several threads", () => {
       assert.strictEqual(ended, 2)
     }),
   )
+
+  // A function cannot be sent to a thread, so it is not even made; a string can, but the thread cannot instantiate it.
+  for (const [when, module] of [
+    ["is made", () => undefined],
+    ["begins", "no module"],
+  ] as const)
+    it.effect(`warn if one fails when it ${when}, and compute without it`, () =>
+      Effect.gen(function* () {
+        const warned = yield* Deferred.make<string>()
+        const logger = Logger.make<unknown, void>(({ message }) => {
+          Deferred.doneUnsafe(warned, Effect.succeed(String(message)))
+        })
+        const { threads } = counted(3)
+        const start: Wasm.Threads["start"] = ({ memory }, helpers, failed) =>
+          nodeThreads(3).start({ module: Object(module), memory }, helpers, failed)
+        yield* Effect.gen(function* () {
+          const several = yield* opened({ ...threads, start })
+          const one = yield* opened()
+          several.runSync?.()
+          one.runSync?.()
+          assert.deepStrictEqual(yield* several.read("w"), yield* one.read("w"))
+          assert.include(yield* Deferred.await(warned), "a thread of the backend wasm failed")
+        }).pipe(Effect.scoped, Effect.provide(Logger.layer([logger])))
+      }),
+    )
 
   it.effect("are not started for small programs, whose arrays stay ordinary ones", () =>
     Effect.gen(function* () {

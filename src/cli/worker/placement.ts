@@ -20,7 +20,7 @@ const orchestratorJobsModule = Effect.promise(() => import("../../multirun/place
 
 interface Placed {
   readonly backend: BackendName
-  /** The number of threads of ONNX Runtime in each process of this machine. */
+  /** The number of threads that compute in each process of this machine. */
   readonly threads?: number
   readonly cluster: Option.Option<string>
   /** The address of the inference server that the orchestrators ask. */

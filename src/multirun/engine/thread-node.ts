@@ -51,7 +51,7 @@ const started = Effect.fnUntraced(function* (backend: typeof ThreadBackend.Type)
   return { client, untilLost } satisfies Started
 })
 
-/** Starts threads whose engines compute on a backend. `threads` is the number of threads for one op of ONNX Runtime. */
+/** Starts threads whose engines compute on a backend. `threads` is the number of threads that compute in each. */
 export const layer = ({
   backend: name,
   threads = 1,

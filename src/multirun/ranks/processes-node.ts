@@ -14,7 +14,7 @@ const messages = Effect.promise(() => import("./messages-node.ts"))
 
 /**
  * Provides processes whose ranks compute on a backend, which must be that of the master. `threads` is the number of threads
- * of ONNX Runtime in each of them.
+ * that compute in each of them.
  */
 export const layer = ({
   backend,

@@ -25,7 +25,7 @@ const modules = Effect.all({
 
 const lost = (reason: string) => new ReferenceLost({ message: `the reference's thread was lost: ${reason}` })
 
-/** Starts threads for references. `threads` is the number of threads for one op of ONNX Runtime. */
+/** Starts threads for references. `threads` is the number of threads that compute in each. */
 export const layer = ({ threads = 1 }: { readonly threads?: number }): Layer.Layer<ReferenceThreads> =>
   Layer.succeed(ReferenceThreads, {
     start: Effect.fnUntraced(function* (task): Effect.fn.Return<ReferenceThread, never, Scope.Scope> {

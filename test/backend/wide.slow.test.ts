@@ -71,7 +71,9 @@ const traced = async (
   try {
     const file = join(folder, "program.mjs")
     await writeFile(file, code)
-    const env = { ...process.env, ...variables }
+    // Vitest turns the wide vectors off for most tests.
+    const { EFFECT_RL_WIDE: _, ...usual } = process.env
+    const env = { ...usual, ...variables }
     const stdio = ["ignore" as const, output.fd, errors.fd]
     await once(spawn(process.execPath, [...flags, file], { env, stdio }), "close")
     const stdout = await readFile(join(folder, "output"), "utf8")

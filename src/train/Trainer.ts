@@ -282,10 +282,20 @@ const comparesScores = ({ checkpoint, stopAtReturn, stopBelow }: Decided): boole
   checkpoint.strategy._tag === "TopKValidation" || stopAtReturn !== null || stopBelow.length > 0
 
 /** Tells whether a validation was of a game whose agents won together what they lost together, all of which count. */
-const isZeroSum = ({ episodes, meanReturn }: ValidationOutcome): boolean => {
-  const most = Math.max(...episodes.map((episode) => Math.abs(episode.return)))
-  const ofGames = episodes.every(({ agent, counts = true }) => agent !== undefined && counts)
-  return ofGames && most > 0 && Math.abs(meanReturn) <= 1e-6 * most
+const isZeroSum = ({ episodes }: ValidationOutcome): boolean => {
+  let most = 0
+  let sum = 0
+  for (const [at, { env, agent, counts = true, return: won }] of episodes.entries()) {
+    if (agent === undefined || !counts) return false
+    most = Math.max(most, Math.abs(won))
+    sum += won
+    // The episodes of a game follow each other, and its first agent begins the next game.
+    const next = episodes[at + 1]
+    if (next?.env === env && next.agent !== episodes[0].agent) continue
+    if (Math.abs(sum) > 1e-6 * most) return false
+    sum = 0
+  }
+  return most > 0
 }
 
 const zeroSum: RunEvent = {

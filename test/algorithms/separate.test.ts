@@ -386,6 +386,37 @@ describe("the score of a game", () => {
     }),
   )
 
+  it.effect("warns only where each game has the sum 0, not if several cancel each other", () =>
+    Effect.gen(function* () {
+      const warned = (rewards: (first: number) => ReadonlyArray<number>) =>
+        Effect.gen(function* () {
+          const env = MultiEnv.parallel({
+            id: "turns",
+            agents: ["a", "b"],
+            observationSpace: box(-1, 1, [1]),
+            actionSpace: discrete(2),
+            maxSteps: 3,
+            // Half of the games of a validation begin with 1.
+            reset: (rng): number => (rng.uniform() < 0.5 ? 1 : -1),
+            observe: (first) => [first],
+            step: (first) => ({ state: first, rewards: rewards(first), terminated: true }),
+          })
+          const { events, result } = yield* keep({
+            ...validated,
+            env,
+            algorithm: Ppo.make(ppo),
+            totalSteps: 256,
+            validation: { everySteps: 256, episodes: 8 },
+            stopAtReturn: 2,
+          })
+          assert.strictEqual(result.validation?.meanReturn, 0)
+          return events.some((event) => event._tag === "Warning")
+        })
+      assert.isTrue(yield* warned((first) => [first, -first]))
+      assert.isFalse(yield* warned((first) => [first, first]))
+    }),
+  )
+
   it.effect("is that of the agents that count, by which checkpoints are kept and the training ends", () =>
     Effect.gen(function* () {
       const validation = { ...validated.validation, agents: ["wolf"] }

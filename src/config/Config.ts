@@ -135,7 +135,9 @@ const numbered = Effect.fnUntraced(function* (
     if (names.every((name) => name === undefined)) continue
     const index = names.indexOf(key)
     if (index < 0 || names.includes(key, index + 1)) {
-      const problem = `${index < 0 ? "no item" : "more than one item"} is called "${key}"; expected one of ${names.join(", ")}, or a number below ${list.length}`
+      const unique = names.filter((name) => name !== undefined && names.indexOf(name) === names.lastIndexOf(name))
+      const expected = unique.length === 0 ? "" : `one of ${unique.join(", ")}, or `
+      const problem = `${index < 0 ? "no item" : "more than one item"} is called "${key}"; expected ${expected}a number below ${list.length}`
       return yield* ConfigError.at({ source }, path.slice(0, at).join("."), problem)
     }
     path[at] = String(index)

@@ -270,7 +270,11 @@ describe("applyOverrides", () => {
       )
       assert.match(
         yield* message("dense.size", [{ name: "dense" }, { name: "dense" }]),
-        /more than one item is called "dense"; expected one of dense, dense, or a number below 2$/,
+        /more than one item is called "dense"; expected a number below 2$/,
+      )
+      assert.match(
+        yield* message("dense.size", ["flat", { name: "dense" }, { name: "dense" }, { name: "conv" }]),
+        /more than one item is called "dense"; expected one of conv, or a number below 4$/,
       )
     }),
   )

@@ -85,16 +85,20 @@ export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): Readonl
     score: failed ? null : total,
   }))
 
-/** Groups episodes into validations: all episodes of one step are one validation. Failed episodes are left out. */
+/**
+ * Groups episodes into validations: all episodes of one step are one validation. Failed episodes are left out, and so are
+ * validations without an episode that counts, as a file has them that is still being written.
+ */
 export const curveOf = (episodes: ReadonlyArray<Played>): ReadonlyArray<Validation> => {
   const returned = episodes.flatMap(({ score, ...episode }) => (score === null ? [] : [{ ...episode, score }]))
   return [...Map.groupBy(returned, ({ step }) => step)]
-    .map(([step, group]) => {
+    .flatMap(([step, group]) => {
       const scores = group.flatMap(({ score, counts }) => (counts ? score : []))
+      if (scores.length === 0) return []
       const agents = [...Map.groupBy(group, ({ agent }) => agent)].flatMap(([agent, own]) =>
         agent === null ? [] : [{ agent, mean: meanOf(own.map(({ score }) => score)) }],
       )
-      return { step, mean: meanOf(scores), std: deviationOf(scores), episodes: scores.length, ...named(agents) }
+      return [{ step, mean: meanOf(scores), std: deviationOf(scores), episodes: scores.length, ...named(agents) }]
     })
     .sort((a, b) => a.step - b.step)
 }

@@ -4,6 +4,7 @@ import { ConfigError } from "../../config/Config.ts"
 import { LearningError } from "../../learner/Algorithm.ts"
 import type { Learner } from "../../learner/Algorithm.ts"
 import { outcomeOf } from "../../run/evaluation.ts"
+import { countedIn } from "../../run/record/scalars.ts"
 import { type TrainingEnvs, validationBatch } from "../envs.ts"
 import { hasSameSpaces, type Plan } from "../plan.ts"
 import type { Input, OwnValidator } from "../Validator.ts"
@@ -40,8 +41,9 @@ export const makeOwnValidator = Effect.fnUntraced(function* (
     playPart: () => Effect.die(new Error("a validator of the user's own has no parts")),
     validate: Effect.fnUntraced(function* (seed, step) {
       const episodes = yield* validate({ seed, step })
-      if (episodes.length > 0) return outcomeOf(episodes)
-      return yield* new LearningError({ message: `the validator "${own.name}" gave no episodes` })
+      if (countedIn(episodes).length > 0) return outcomeOf(episodes)
+      const which = episodes.length === 0 ? "episodes" : "episodes of the agents in validation.agents"
+      return yield* new LearningError({ message: `the validator "${own.name}" gave no ${which}` })
     }),
   }
   return validator

@@ -31,7 +31,7 @@ const config = {
   repeats: 14,
 }
 
-const timed = /"(duration_ms|timestamp\w*|step_start|step_end|\w*[sS]econds)": ?[^,}\n]*/g
+const timed = /"(duration_ms|latency_ms|timestamp\w*|step_start|step_end|\w*[sS]econds)": ?[^,}\n]*/g
 
 /** Runs an evaluation in memory, and returns its result and its files without the values that measure time. */
 const evaluated = Effect.gen(function* () {

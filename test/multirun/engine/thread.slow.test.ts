@@ -92,17 +92,29 @@ describe("an engine in a thread", () => {
     }).pipe(Effect.provide(Wasm.layer)),
   )
 
-  it.effect("gives up a request whose caller is interrupted, and a stream that is closed", () =>
+  it.effect("gives up requests whose caller is interrupted, and streams that are closed", () =>
     Effect.gen(function* () {
       const { engine } = yield* inThread
-      const endless = { model: "base", promptIds: [1], sampling: { maxTokens: 60, ignoreEos: true } }
-      yield* Stream.runDrain(Stream.take(engine.stream(endless), 1))
-      const asking = yield* Effect.forkChild(engine.generate(endless))
-      yield* Effect.repeat(engine.status, { until: ({ running }) => running === 1 })
+      // Four are answered at a time, so all of them take far longer than a message needs to reach the thread.
+      const many = Array.from({ length: 500 }, (_, seed) => ({
+        model: "base",
+        promptIds: [1],
+        sampling: { seed, maxTokens: 60, ignoreEos: true },
+      }))
+      const idle = Effect.repeat(engine.status, {
+        until: ({ running, waiting, pages }) => running === 0 && waiting === 0 && pages.used === 0,
+      })
+      yield* Stream.mergeAll(many.map(engine.stream), { concurrency: "unbounded" }).pipe(
+        Stream.take(1),
+        Stream.runDrain,
+      )
+      const closed = yield* idle
+      assert.isBelow(closed.generatedTokens, (500 * 60) / 2)
+      const asking = yield* Effect.forkChild(Effect.forEach(many, engine.generate, { concurrency: "unbounded" }))
+      yield* Effect.repeat(engine.status, { until: ({ running }) => running > 0 })
       yield* Fiber.interrupt(asking)
-      yield* Effect.repeat(engine.status, { until: ({ running, pages }) => running === 0 && pages.used === 0 })
-      // Both were given up long before their end.
-      assert.isBelow((yield* engine.status).generatedTokens, 60)
+      const interrupted = yield* idle
+      assert.isBelow(interrupted.generatedTokens - closed.generatedTokens, (500 * 60) / 2)
     }),
   )
 

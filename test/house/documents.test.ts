@@ -33,15 +33,19 @@ describe("documents", () => {
         "tsconfig.json",
         JSON.stringify({ extends: "../tsconfig.json", compilerOptions, include: ["*.ts"] }),
       )
-      const { stdout } = spawnSync(join(root, "node_modules/.bin/tsc"), ["--singleThreaded", "-p", folder], {
-        cwd: folder,
-        encoding: "utf8",
-      })
+      const { stdout, stderr, status } = spawnSync(
+        join(root, "node_modules/.bin/tsc"),
+        ["--singleThreaded", "-p", folder],
+        {
+          cwd: folder,
+          encoding: "utf8",
+        },
+      )
       const wrong = examples.flatMap(({ at, name }) =>
         stdout.split("\n").flatMap((line) => (line.startsWith(`${name}(`) ? [`${at}: ${line}`] : [])),
       )
       assert.deepStrictEqual(wrong, [])
-      assert.strictEqual(stdout, "")
+      assert.deepStrictEqual({ stdout, stderr, status }, { stdout: "", stderr: "", status: 0 })
     }))
 
   it("link to files and titles that there are", () => {

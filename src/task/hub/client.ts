@@ -134,7 +134,7 @@ const sayingWhy = <A, E, R>(request: Effect.Effect<A, E, R>): Effect.Effect<A, E
       if (isSaid) return Effect.void
       isSaid = true
       const times = retry.triesLeft === 1 ? "once more" : `up to ${retry.triesLeft} times more`
-      return Effect.logWarning(`${retry.error.message}; trying ${times}`)
+      return Effect.logWarning(`${retry.error.message.replace(/\.$/, "")}; trying ${times}`)
     }
     return Effect.provideService(request, RetrySink, say)
   })

@@ -304,10 +304,7 @@ describe("data sets of the hub", () => {
           assert.strictEqual(opened.tasks.size, 10)
           // Each request says what is awaited, but not each of its failures.
           assert.strictEqual(lines.length, 2)
-          assert.match(
-            lines[0],
-            /^open\/sums: \S+\/revision\/main answered 503: Too busy\.; trying up to 2 times more$/,
-          )
+          assert.match(lines[0], /^open\/sums: \S+\/revision\/main answered 503: Too busy; trying up to 2 times more$/)
           assert.match(lines[1], /the content does not match its digest; trying up to 2 times more$/)
           const count = (part: string) => hub.requests.filter(({ path }) => path.includes(part)).length
           // Once for the branch and once for the files, of which the first request fails.

@@ -191,14 +191,19 @@ const curveText = (validations: ReadonlyArray<Validation>): string => {
   // Bars start at 0, or at the lowest mean if that is negative.
   const lowest = Math.min(0, ...shown.map(({ mean }) => mean))
   const highest = Math.max(...shown.map(({ mean }) => mean))
+  const agents = [...new Set(shown.flatMap(({ agents = [] }) => agents.map(({ agent }) => agent)))]
   return shown.length === 0
     ? ""
     : table(
-        ["step", "mean", "std", ""],
-        shown.map(({ step, mean, std }) => [
+        ["step", "mean", "std", ...agents, ""],
+        shown.map(({ step, mean, std, agents: own = [] }) => [
           step,
           Number(short(mean)),
           Number(short(std)),
+          ...agents.map((name) => {
+            const found = own.find(({ agent }) => agent === name)
+            return found === undefined ? undefined : Number(short(found.mean))
+          }),
           bar(mean, lowest, highest, barWidth),
         ]),
       )

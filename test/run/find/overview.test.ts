@@ -33,6 +33,20 @@ describe("the bars of validations", () => {
   })
 })
 
+it("the validations of a game have a column for each agent, empty where it did not play", () => {
+  const of = (step: number, agents: Record<string, number>) => ({
+    step,
+    mean: 1,
+    std: 0,
+    episodes: 1,
+    agents: Object.entries(agents).map(([agent, mean]) => ({ agent, mean })),
+  })
+  const text = overviewText({ ...about, validations: [of(10, { fox: 2.5 }), of(20, { fox: 3, hare: -3 })] }, undefined)
+  assert.match(text, /^ +step +mean +std +fox +hare$/m)
+  assert.match(text, /^ +10 +1 +0 +2\.5 +- +█+$/m)
+  assert.match(text, /^ +20 +1 +0 +3 +-3 +█+$/m)
+})
+
 describe("the config of a run", () => {
   it("is shown without nulls, and without groups of which nothing is left", () => {
     const config =

@@ -40,8 +40,8 @@ export interface Program {
   readonly run: Effect.Effect<void, BackendError>
   /** Runs the program synchronously, without an Effect; absent on asynchronous devices. Throws a `BackendError`. */
   readonly runSync?: () => void
-  /** Returns a copy of the numbers of a state. */
-  readonly read: (state: string) => Effect.Effect<Float32Array, BackendError>
+  /** Returns a copy of the numbers of a state. With `into`, it copies them to that array, of the same size, and returns it. */
+  readonly read: (state: string, into?: Float32Array) => Effect.Effect<Float32Array, BackendError>
   /** Copies numbers into a state; their number must be the size of the state. */
   readonly write: (state: string, data: Float32Array) => Effect.Effect<void, BackendError>
 }
@@ -70,6 +70,7 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
  */
 interface Machine extends Pick<Program, "device" | "feeds" | "results" | "iterations"> {
   readonly runSync: () => void
+  /** Returns the numbers of a state, which the next run may change: `programOf` copies them. */
   readonly read: (state: string) => Float32Array
   readonly write: (state: string, data: Float32Array) => void
 }
@@ -77,6 +78,9 @@ interface Machine extends Pick<Program, "device" | "feeds" | "results" | "iterat
 /** Makes a `Program` from a backend's functions, and adds checks of the names and sizes of states. */
 export const programOf = ({ name, state }: ProgramSpec, machine: Machine): Program => {
   const failure = (message: string) => new BackendError({ backend: machine.device, program: name, message })
+  const checkSize = (key: string, size: number, { length }: Float32Array): void => {
+    if (size !== length) throw failure(`state "${key}": expected ${size} numbers, found ${length}`)
+  }
   const attemptOn = <A>(key: string, body: (size: number) => A): Effect.Effect<A, BackendError> =>
     attempt(() => {
       const entry = state[key]
@@ -87,10 +91,16 @@ export const programOf = ({ name, state }: ProgramSpec, machine: Machine): Progr
     ...machine,
     name,
     run: attempt(machine.runSync, BackendError),
-    read: (key) => attemptOn(key, () => machine.read(key)),
+    read: (key, into) =>
+      attemptOn(key, (size) => {
+        const copy = into ?? new Float32Array(size)
+        checkSize(key, size, copy)
+        copy.set(machine.read(key))
+        return copy
+      }),
     write: (key, data) =>
       attemptOn(key, (size) => {
-        if (size !== data.length) throw failure(`state "${key}": expected ${size} numbers, found ${data.length}`)
+        checkSize(key, size, data)
         machine.write(key, data)
       }),
   }

@@ -310,8 +310,8 @@ const sessionProgram = (
     read: (name) => stateOf(name).read(),
     write: (name, data) => stateOf(name).write(data),
   })
-  const read: Program["read"] = (name) =>
-    (states.get(name)?.download ?? Effect.void).pipe(Effect.mapError(failure), Effect.andThen(program.read(name)))
+  const read: Program["read"] = (name, into) =>
+    (states.get(name)?.download ?? Effect.void).pipe(Effect.mapError(failure), Effect.andThen(program.read(name, into)))
   const end = Effect.andThen(
     Effect.sync(() => {
       isClosed = true
@@ -323,7 +323,7 @@ const sessionProgram = (
     program: {
       ...program,
       run,
-      read: (name) => turn.withPermits(1)(Effect.uninterruptible(read(name))),
+      read: (name, into) => turn.withPermits(1)(Effect.uninterruptible(read(name, into))),
       write: (name, data) => turn.withPermits(1)(program.write(name, data)),
     },
     open: turn.withPermits(1)(open),

@@ -131,7 +131,7 @@ const load = <Name extends string>(
       results: Record.map(results, view),
       iterations: () => iterations,
       runSync,
-      read: (state) => states[state].slice(),
+      read: (state) => states[state],
       write: (state, data) => {
         states[state].set(data)
         for (const each of Object.values(prepared)) each.stale = true

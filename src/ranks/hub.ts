@@ -111,7 +111,7 @@ export const makeHub = Effect.fnUntraced(function* ({
       if (ranks.length === 0) return yield* computeAll(share(0))
 
       const theirs = ranks.map((member, at) => ({ member, own: share(at + 1) }))
-      const shared = [...(yield* Effect.forEach(states, here.read)), ...others].map(bytesOf)
+      const shared = [...(yield* Effect.forEach(states, (name) => here.read(name))), ...others].map(bytesOf)
       const send = ({ member, own }: (typeof theirs)[number]) => {
         const parts = [...shared, ...own.map((slice) => bytesOf(slices[slice]))]
         return asked(member, member.channel.send(kinds.compute, parts), deadlineMillis)

@@ -113,6 +113,22 @@ for (const [name, layer] of Object.entries(backends)) {
       }).pipe(Effect.scoped),
     )
 
+    it.effect("copies a state: to a new array, or to one that is given", () =>
+      Effect.gen(function* () {
+        const { train } = yield* compileAll({ train: training() })
+        yield* train.write("w", Float32Array.of(1, 2, 3, 4, 5, 6))
+        const into = new Float32Array(6)
+        const copy = yield* train.read("w")
+        assert.strictEqual(yield* train.read("w", into), into)
+        train.feeds.slope.fill(1)
+        yield* train.run
+        // The run changes neither copy.
+        for (const numbers of [copy, into]) assert.deepStrictEqual([...numbers], [1, 2, 3, 4, 5, 6])
+        const error = yield* Effect.flip(train.read("w", new Float32Array(7)))
+        assert.include(error.message, 'state "w": expected 6 numbers, found 7')
+      }).pipe(Effect.scoped),
+    )
+
     it.effect("passes on what a program has collected in its loop", () =>
       Effect.gen(function* () {
         const { walk, look } = yield* compileAll({ walk: walking(), look: looking() })

@@ -32,7 +32,7 @@ const numbersOf = Effect.fnUntraced(function* (program: Program, spec: ProgramSp
     feed.forEach((_, at) => (feed[at] = Math.fround(Math.cos(at * 5 + name.charCodeAt(0)))))
   }
   yield* program.run
-  const states = yield* Effect.forEach(Object.keys(spec.state), program.read)
+  const states = yield* Effect.forEach(Object.keys(spec.state), (name) => program.read(name))
   return [...Object.values(program.results), ...states].map((numbers) => Array.from(numbers, Number))
 })
 

@@ -53,7 +53,8 @@ export const replayLearner = Effect.fnUntraced(function* <
   const { update, layouts, copyTargets } = compiled
   const acting = { name, task, actor, layout: layouts.actor, exploration }
   const act = yield* backend.compile(yield* build(() => actSpec(acting)))
-  const copyToActing = Effect.flatMap(update.read("actor"), (theta) => act.write("theta", theta))
+  const actorWeights = new Float32Array(layouts.actor.size)
+  const copyToActing = Effect.flatMap(update.read("actor", actorWeights), (theta) => act.write("theta", theta))
   yield* copyToActing
 
   // The rollout: acts in the envs, at random before `learningStarts`, and stores every step in the replay buffer.

@@ -124,11 +124,12 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
     }
   }
 
+  const passedOn = new Float32Array(parameters.size)
   /** Runs the phases one after another, each starting with the weights of the previous one. */
   const run = Effect.fnUntraced(function* (averages: Averages) {
     for (const [index, phase] of compiled.entries()) {
       if (index > 0) {
-        const theta = yield* compiled[index - 1].last.read("theta")
+        const theta = yield* compiled[index - 1].last.read("theta", passedOn)
         for (const program of phase.programs) yield* program.write("theta", theta)
       }
       yield* phase.run(averages)

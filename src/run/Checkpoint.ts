@@ -135,8 +135,8 @@ export const settle = Effect.fnUntraced(function* (
   run: FileTree,
   { name, strategy }: Pick<NewCheckpoint, "name" | "strategy">,
 ): Effect.fn.Return<void, RunStoreError> {
-  yield* run.link(`${folder}/${Layout.latest}`, name)
-  yield* run.write(`${folder}/${Layout.latestPointer}`, prettyJson({ path: name }))
+  const pointer = run.write(`${folder}/${Layout.latestPointer}`, prettyJson({ path: name }))
+  yield* Effect.all([run.link(`${folder}/${Layout.latest}`, name), pointer], { concurrency: 2 })
   yield* prune(run, strategy, name)
 })
 
@@ -164,11 +164,12 @@ const manifestOf = (run: FileTree, name: string): Effect.Effect<Manifest | undef
 
 const prune = Effect.fnUntraced(function* (run: FileTree, strategy: RetentionStrategy, latest: string) {
   if (strategy._tag === "LastN" && strategy.keep === 0) return
-  const ranked: Array<{ readonly name: string; readonly manifest: Manifest }> = []
-  for (const name of yield* namesIn(run)) {
-    const manifest = yield* manifestOf(run, name)
-    if (manifest !== undefined) ranked.push({ name, manifest })
-  }
+  const described = yield* Effect.forEach(
+    yield* namesIn(run),
+    (name) => Effect.map(manifestOf(run, name), (manifest) => ({ name, manifest })),
+    { concurrency: 8 },
+  )
+  const ranked = described.flatMap(({ name, manifest }) => (manifest === undefined ? [] : [{ name, manifest }]))
   for (const { name } of retire(ranked, strategy)) if (name !== latest) yield* run.remove(`${folder}/${name}`)
 })
 

@@ -1,5 +1,5 @@
 /** The files of one run: a `FileTree` that hashes the growing files (scores, logs …), so that a resume checks them. */
-import { Effect } from "effect"
+import { Effect, Record } from "effect"
 import { type Appended, hashPrefix, type Prefix } from "./appended.ts"
 import type { FileTree } from "./FileTree.ts"
 import { growingFolders, growingLogs, locate, type Places } from "../Layout.ts"
@@ -33,20 +33,25 @@ export interface Changed {
   readonly problem: string
 }
 
+/** The number of files that are looked at or flushed at the same time: several at once take hardly longer than one. */
+const concurrency = 8
+
 /** Makes the files of a run from the tree of its folder. Hashes of growing files are kept in memory. */
 export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boolean): RunFiles => {
   /** The hash of the beginning of each file, as far as it was hashed until now. */
   const hashed = new Map<string, Prefix>()
 
-  const growingFiles = Effect.gen(function* () {
-    const files: Array<string> = []
-    for (const [folder, names] of Object.entries(growingFolders)) {
-      for (const name of yield* tree.list(folder)) {
-        if (!name.startsWith(".") && names.test(name)) files.push(`${folder}/${name}`)
-      }
-    }
-    for (const file of growingLogs) if (yield* tree.exists(file)) files.push(file)
-    return files
+  const inFolders = Effect.forEach(
+    Object.entries(growingFolders),
+    ([folder, names]) =>
+      Effect.map(tree.list(folder), (files) =>
+        files.filter((name) => !name.startsWith(".") && names.test(name)).map((name) => `${folder}/${name}`),
+      ),
+    { concurrency },
+  )
+  const logs = Effect.filter(growingLogs, tree.exists, { concurrency })
+  const growingFiles = Effect.zipWith(inFolders, logs, (folders, files) => [...folders.flat(), ...files], {
+    concurrent: true,
   })
 
   const hash = Effect.fnUntraced(function* (file: string, size: number) {
@@ -83,16 +88,14 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
     identity,
     resumed,
     appended: Effect.gen(function* () {
-      const sizes: Record<string, number> = {}
-      const digests: Record<string, string> = {}
-      for (const file of yield* growingFiles) {
+      const flush = Effect.fnUntraced(function* (file: string) {
         const size = yield* tree.size(file)
         // Flush the file, except if it was flushed and hashed at this size before.
         if (hashed.get(file)?.size !== size) yield* tree.sync(file)
-        sizes[file] = size
-        digests[file] = (yield* hash(file, size)).digest
-      }
-      return { sizes, digests }
+        return [file, yield* hash(file, size)] as const
+      })
+      const files = Object.fromEntries(yield* Effect.forEach(yield* growingFiles, flush, { concurrency }))
+      return { sizes: Record.map(files, ({ size }) => size), digests: Record.map(files, ({ digest }) => digest) }
     }),
     changedSince: Effect.fnUntraced(function* ({ sizes, digests }) {
       const changed: Array<Changed> = []

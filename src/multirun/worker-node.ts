@@ -1,13 +1,9 @@
 /** Starts Node's worker threads for a trainer: their output is logged, and it is noticed when one ends. */
-import { getCompileCacheDir } from "node:module"
 import { createInterface } from "node:readline"
 import { Worker } from "node:worker_threads"
 import { Deferred, Effect, Queue, type Scope } from "effect"
+import { threadVariables } from "../config/compileCache-node.ts"
 import { messageOf } from "../config/text.ts"
-
-/** Lets the thread load its modules from the cache of this process, if it has one. */
-const cacheDir = getCompileCacheDir()
-const cache = cacheDir === undefined ? {} : { NODE_COMPILE_CACHE: cacheDir }
 
 export interface WorkerOptions {
   /** The name of the thread in the log. */
@@ -46,7 +42,7 @@ export const makeSpawner = Effect.fnUntraced(function* ({
       workerData: data,
       stdout: true,
       stderr: true,
-      env: { ...process.env, ...cache },
+      env: threadVariables(),
     })
     thread.once("error", (error) => end(messageOf(error)))
     thread.once("exit", (code) => end(`it has ended with exit code ${code}`))

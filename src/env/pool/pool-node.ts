@@ -14,6 +14,7 @@ import { sizeOf } from "../Space.ts"
 import { bytesFor, command, condition, control, type Reply, type Request, type Start, viewsOf } from "./shared.ts"
 import { merge, part } from "./snapshots.ts"
 import { attempt } from "../../config/attempt.ts"
+import { threadVariables } from "../../config/compileCache-node.ts"
 
 /** A worker thread, and the part of the batch that it steps: `count` envs, starting with env `first`. */
 interface Thread {
@@ -99,7 +100,11 @@ const startThread = (start: Start) =>
   Effect.acquireRelease(
     Effect.sync((): Thread => {
       const { port1, port2 } = new MessageChannel()
-      const worker = new Worker(entry, { workerData: { start, port: port2 }, transferList: [port2] })
+      const worker = new Worker(entry, {
+        workerData: { start, port: port2 },
+        transferList: [port2],
+        env: threadVariables(),
+      })
       port1.unref()
       const words = new Int32Array(start.control)
       // The first command is to make the envs.

@@ -50,7 +50,8 @@ export const orthogonal =
     const columns = sizeOf(shape) / rows
     // Orthogonalise along the shorter side: `count` vectors of `length` numbers.
     const [count, length] = rows < columns ? [rows, columns] : [columns, rows]
-    const vectors = Array.from({ length: count }, () => Float64Array.from({ length }, () => random.normal()))
+    const vectors = Array.from({ length: count }, () => new Float64Array(length))
+    for (const vector of vectors) random.fillNormal(vector)
     vectors.forEach((vector, index) => {
       // Subtract the parts along all earlier vectors; a second pass removes the rounding errors of the first.
       for (let pass = 0; pass < 2; pass++)
@@ -58,10 +59,12 @@ export const orthogonal =
       const norm = Math.sqrt(dot(vector, vector))
       for (let at = 0; at < length; at++) vector[at] /= norm
     })
-    return Float32Array.from({ length: rows * columns }, (_, at) => {
-      const [row, column] = [Math.floor(at / columns), at % columns]
-      return gain * (rows < columns ? vectors[row][column] : vectors[column][row])
+    const out = new Float32Array(rows * columns)
+    vectors.forEach((vector, index) => {
+      const [first, step] = rows < columns ? [index * columns, 1] : [index, columns]
+      for (let at = 0; at < length; at++) out[first + at * step] = gain * vector[at]
     })
+    return out
   }
 
 const dot = (a: Float64Array, b: Float64Array): number => {

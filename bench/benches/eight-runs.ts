@@ -8,7 +8,7 @@
  * samples, while all runs are at work: after the start-up, and long before the first run ends. One trainer and eight trainers
  * are measured in turn, three times each, and the bench reports the pair with the median ratio.
  *
- * Generating gains most from company, so the length of the answers matters: one bench has answers of at most 24 tokens, the
+ * Generating gains most from a shared trainer, so the length of the answers matters: one bench has answers of at most 24 tokens, the
  * other of at most 96, after prompts of about 20. The untrained model ends many answers sooner, so the longer ones have 40
  * tokens on average.
  *

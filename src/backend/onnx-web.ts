@@ -211,8 +211,9 @@ class State {
     )
   })
 
+  /** Returns the numbers, which a later run or `write` may change. */
   read(): Float32Array {
-    return this.data.slice()
+    return this.data
   }
 
   write(data: Float32Array): void {

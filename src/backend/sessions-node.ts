@@ -252,11 +252,12 @@ class States {
     for (const bound of this.users.get(name) ?? []) bound[stateInput(name)] = tensor
   }
 
+  /** Returns the numbers of a state, which a later run or `write` may change. */
   read(name: string): Float32Array {
     const tensor = this.tensorOf(name)
-    const copy = new Float32Array(tensor.size)
-    copyInto((tensor.location === onGpu ? this.download(tensor) : tensor).data, copy, copy.length)
-    return copy
+    const { data } = tensor.location === onGpu ? this.download(tensor) : tensor
+    if (data instanceof Float32Array) return data
+    throw new TypeError(`state "${name}": expected numbers of 32 bits`)
   }
 
   write(name: string, data: Float32Array): void {

@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline"
 import { Worker } from "node:worker_threads"
 import { Deferred, Effect, Queue, type Scope } from "effect"
-import { threadVariables } from "../config/compileCache-node.ts"
+import { compileCacheVariable } from "../config/compile-cache-node.ts"
 import { messageOf } from "../config/text.ts"
 
 export interface WorkerOptions {
@@ -42,7 +42,7 @@ export const makeSpawner = Effect.fnUntraced(function* ({
       workerData: data,
       stdout: true,
       stderr: true,
-      env: threadVariables(),
+      env: { ...process.env, ...compileCacheVariable() },
     })
     thread.once("error", (error) => end(messageOf(error)))
     thread.once("exit", (code) => end(`it has ended with exit code ${code}`))

@@ -10,9 +10,10 @@
  * yield* Effect.provideService(training, Ranks, hub.ranks)
  * ```
  */
-import { Clock, Deferred, Duration, Effect } from "effect"
+import { Clock, Deferred, Duration, Effect, Record } from "effect"
 import { utf8 } from "../config/utf8.ts"
 import type { BackendError, Program } from "../backend/Backend.ts"
+import { sizeOf } from "../graph/Tensor.ts"
 import { type Channel, kinds } from "./Channel.ts"
 import { RankFailed, RankLost } from "./RankError.ts"
 import { alone, computeHere, type RanksService, type Sharing, type SlicedSpec } from "./Ranks.ts"
@@ -67,7 +68,9 @@ export const makeHub = Effect.fnUntraced(function* ({
     const isFirst = yield* Deferred.succeed(program, [Uint8Array.of(device.length), device, encodeSpec(spec)])
     // The ranks have compiled the first program.
     if (!isFirst) return yield* alone.open(spec, here)
-    const [rows, others, states] = [rowFeeds(spec, here), otherFeeds(spec, here), Object.keys(spec.state)]
+    const [rows, others] = [rowFeeds(spec, here), otherFeeds(spec, here)]
+    /** The numbers of the states, as they were last sent to the ranks. */
+    const sent = Record.map(spec.state, ({ tensor }) => new Float32Array(sizeOf(tensor.shape)))
     /** The ranks that have the rows of this update. */
     let active: ReadonlyArray<Member> = []
 
@@ -111,7 +114,8 @@ export const makeHub = Effect.fnUntraced(function* ({
       if (ranks.length === 0) return yield* computeAll(share(0))
 
       const theirs = ranks.map((member, at) => ({ member, own: share(at + 1) }))
-      const shared = [...(yield* Effect.forEach(states, (name) => here.read(name))), ...others].map(bytesOf)
+      const states = yield* Effect.forEach(Object.entries(sent), ([name, into]) => here.read(name, into))
+      const shared = [...states, ...others].map(bytesOf)
       const send = ({ member, own }: (typeof theirs)[number]) => {
         const parts = [...shared, ...own.map((slice) => bytesOf(slices[slice]))]
         return asked(member, member.channel.send(kinds.compute, parts), deadlineMillis)

@@ -4,10 +4,10 @@
  * it prints the reason as a line of JSON.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { getCompileCacheDir } from "node:module"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { type Cause, Deferred, Effect, Fiber, Option, Queue, Schema, type Scope } from "effect"
+import { compileCacheVariable } from "../config/compile-cache-node.ts"
 import { RankFailed, RankLost } from "./RankError.ts"
 
 /** The message that a rank's process writes to its standard output if it fails. */
@@ -36,7 +36,7 @@ const spawned = ({ rank, program }: ChildOptions): Effect.Effect<Started> =>
     const lines = yield* Queue.unbounded<string, Cause.Done>()
     const child = spawn(process.execPath, [fileURLToPath(program)], {
       stdio: ["pipe", "pipe", "pipe"],
-      env: { ...process.env, NODE_COMPILE_CACHE: getCompileCacheDir() },
+      env: { ...process.env, ...compileCacheVariable() },
       // Ctrl-C in a terminal must reach only the master, which then saves the run before it ends the ranks.
       detached: process.platform !== "win32",
       windowsHide: true,

@@ -135,8 +135,8 @@ export const settle = Effect.fnUntraced(function* (
   run: FileTree,
   { name, strategy }: Pick<NewCheckpoint, "name" | "strategy">,
 ): Effect.fn.Return<void, RunStoreError> {
-  const pointer = run.write(`${folder}/${Layout.latestPointer}`, prettyJson({ path: name }))
-  yield* Effect.all([run.link(`${folder}/${Layout.latest}`, name), pointer], { concurrency: 2 })
+  yield* run.link(`${folder}/${Layout.latest}`, name)
+  yield* run.write(`${folder}/${Layout.latestPointer}`, prettyJson({ path: name }))
   yield* prune(run, strategy, name)
 })
 
@@ -162,13 +162,23 @@ const namesIn = (run: FileTree): Effect.Effect<ReadonlyArray<string>, RunStoreEr
 const manifestOf = (run: FileTree, name: string): Effect.Effect<Manifest | undefined, RunStoreError> =>
   readManifest(run, name).pipe(Effect.catchTag("CheckpointError", () => Effect.undefined))
 
+/** A checkpoint with its manifest; undefined if that is missing or damaged. */
+interface Described {
+  readonly name: string
+  readonly manifest: Manifest | undefined
+}
+
+/** Reads the manifests of all checkpoints, several at the same time. */
+const manifestsIn = (run: FileTree): Effect.Effect<ReadonlyArray<Described>, RunStoreError> =>
+  Effect.flatMap(namesIn(run), (names) =>
+    Effect.forEach(names, (name) => Effect.map(manifestOf(run, name), (manifest) => ({ name, manifest })), {
+      concurrency: 8,
+    }),
+  )
+
 const prune = Effect.fnUntraced(function* (run: FileTree, strategy: RetentionStrategy, latest: string) {
   if (strategy._tag === "LastN" && strategy.keep === 0) return
-  const described = yield* Effect.forEach(
-    yield* namesIn(run),
-    (name) => Effect.map(manifestOf(run, name), (manifest) => ({ name, manifest })),
-    { concurrency: 8 },
-  )
+  const described = yield* manifestsIn(run)
   const ranked = described.flatMap(({ name, manifest }) => (manifest === undefined ? [] : [{ name, manifest }]))
   for (const { name } of retire(ranked, strategy)) if (name !== latest) yield* run.remove(`${folder}/${name}`)
 })
@@ -307,14 +317,12 @@ export const names = Effect.fnUntraced(function* (
   run: FileTree,
 ): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {
   const latest = yield* latestName(run)
-  const checkpointNames = yield* namesIn(run)
-  const steps = new Map<string, number>()
-  for (const name of checkpointNames) {
+  const stepOf = ({ name, manifest }: Described): number => {
+    if (name === latest) return Infinity
     // If the manifest is damaged, take the step from the folder's name.
-    const step = (yield* manifestOf(run, name))?.step ?? Number(/\d+$/.exec(name)?.[0] ?? -1)
-    steps.set(name, name === latest ? Infinity : step)
+    return manifest?.step ?? Number(/\d+$/.exec(name)?.[0] ?? -1)
   }
-  return [...checkpointNames].sort((a, b) => (steps.get(b) ?? 0) - (steps.get(a) ?? 0))
+  return (yield* manifestsIn(run)).toSorted((a, b) => stepOf(b) - stepOf(a)).map(({ name }) => name)
 })
 
 /** The file `latest.json`, which names the newest checkpoint. */

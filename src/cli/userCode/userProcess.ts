@@ -5,7 +5,7 @@
  */
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
-import { threadVariables } from "../../config/compileCache-node.ts"
+import { compileCacheVariable } from "../../config/compile-cache-node.ts"
 import { stepsTaken } from "../../env/internal/stepsTaken.ts"
 import { type Measures, stallMeter } from "./stall.ts"
 import { PartOfSweep } from "../sweep/part.ts"
@@ -99,7 +99,7 @@ export const watch: Effect.Effect<void> = Effect.map(PartOfSweep, (part) => {
   Object.defineProperty(globalThis, hook, { value: stalled, configurable: true })
   const file = new URL(import.meta.url.endsWith(".ts") ? "./watchThread.ts" : "./watchThread.js", import.meta.url)
   const watched: Watched = { beats, everyMillis: 1000, hook }
-  const thread = new Worker(file, { workerData: watched, env: threadVariables() })
+  const thread = new Worker(file, { workerData: watched, env: { ...process.env, ...compileCacheVariable() } })
   // Some platforms allow neither threads nor the inspector; nothing is watched there.
   thread.on("error", () => {})
   thread.unref()

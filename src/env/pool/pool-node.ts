@@ -14,7 +14,7 @@ import { sizeOf } from "../Space.ts"
 import { bytesFor, command, condition, control, type Reply, type Request, type Start, viewsOf } from "./shared.ts"
 import { merge, part } from "./snapshots.ts"
 import { attempt } from "../../config/attempt.ts"
-import { threadVariables } from "../../config/compileCache-node.ts"
+import { compileCacheVariable } from "../../config/compile-cache-node.ts"
 
 /** A worker thread, and the part of the batch that it steps: `count` envs, starting with env `first`. */
 interface Thread {
@@ -103,7 +103,7 @@ const startThread = (start: Start) =>
       const worker = new Worker(entry, {
         workerData: { start, port: port2 },
         transferList: [port2],
-        env: threadVariables(),
+        env: { ...process.env, ...compileCacheVariable() },
       })
       port1.unref()
       const words = new Int32Array(start.control)

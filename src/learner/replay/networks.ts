@@ -99,9 +99,10 @@ export const compileUpdate = Effect.fnUntraced(function* <
   if (experience.priorities === null && "importance" in spec.inputs) floatsOf(update.feeds, "importance").fill(1)
   /** Reads and restores the states other than the weights: optimisers and target networks. */
   const others = statesOf(update, spec, names)
+  const copied = Record.map(layouts, ({ size }) => new Float32Array(size))
   const copyTargets = Effect.forEach(
     targets,
-    (key) => Effect.flatMap(update.read(key), (theta) => update.write(targetOf(key), theta)),
+    (key) => Effect.flatMap(update.read(key, copied[key]), (theta) => update.write(targetOf(key), theta)),
     { discard: true },
   )
   for (const key of names) yield* update.write(key, layouts[key].initialise(stream(task.seed, "weights", key)))

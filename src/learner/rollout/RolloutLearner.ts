@@ -74,7 +74,6 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   // Every program has its own copy of the weights. After an update, the update's last program has the newest.
   const programs = [act, ...learning.programs, ...features.flatMap(({ program = [] }) => program)]
   const weights = learning.last.read("theta")
-  const updated = new Float32Array(parameters.size)
   const setWeights = (theta: Float32Array, except?: Program) =>
     Effect.forEach(programs, (program) => (program === except ? Effect.void : program.write("theta", theta)))
   const begin = Effect.fnUntraced(function* (theta: Float32Array) {
@@ -103,7 +102,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
     averages.add("charts/learning_rate", rate)
     yield* learning.run(averages)
     yield* averages.checkFinite(`update ${iteration + 1}`)
-    yield* setWeights(yield* learning.last.read("theta", updated), learning.last)
+    yield* setWeights(yield* learning.updated, learning.last)
     averages.add("losses/explained_variance", explainedVariance(columns.values, columns.targets))
     for (const { metrics } of features) averages.addAll(metrics?.())
   })

@@ -85,15 +85,14 @@ export const withTarget = <C extends Columns>(experience: Experience<C>, everySt
   hasTarget: true,
   features: [
     ...experience.features,
-    ({ act }) => {
+    ({ act, parameters }) => {
       const update = (weights: Float32Array) => act.write("target", weights)
       return Effect.succeed({
         initialise: update,
         target: { everySteps, update },
         state: Effect.map(act.read("target"), (weights) => ({ learner: { target: namedVector(weights) } })),
         restore: Effect.fnUntraced(function* (files) {
-          const { length } = yield* act.read("target")
-          yield* update(yield* files.floats("learner", "target", [length]))
+          yield* update(yield* files.floats("learner", "target", [parameters.size]))
         }),
       })
     },

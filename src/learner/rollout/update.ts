@@ -124,18 +124,19 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
     }
   }
 
-  const passedOn = new Float32Array(parameters.size)
+  const weights = new Float32Array(parameters.size)
   /** Runs the phases one after another, each starting with the weights of the previous one. */
   const run = Effect.fnUntraced(function* (averages: Averages) {
     for (const [index, phase] of compiled.entries()) {
       if (index > 0) {
-        const theta = yield* compiled[index - 1].last.read("theta", passedOn)
+        const theta = yield* compiled[index - 1].last.read("theta", weights)
         for (const program of phase.programs) yield* program.write("theta", theta)
       }
       yield* phase.run(averages)
     }
   })
 
+  const { last } = compiled[compiled.length - 1]
   const optimiser = {
     read: Effect.gen(function* () {
       let arrays: NamedArrays = {}
@@ -148,7 +149,9 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   return {
     programs,
     readers: compiled.map(({ reader }) => reader),
-    last: compiled[compiled.length - 1].last,
+    last,
+    /** Reads the newest weights, into an array that the next update changes. */
+    updated: last.read("theta", weights),
     prepare,
     run,
     optimiser,

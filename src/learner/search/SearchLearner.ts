@@ -210,6 +210,7 @@ export const searchLearner = Effect.fnUntraced(function* (
 
   const averages = new Averages()
   const iterations = Math.ceil(task.totalSteps / rows)
+  const updated = new Float32Array(parameters.size)
   const learn = Effect.fnUntraced(function* (position: Position): Effect.fn.Return<void, LearnerError> {
     const { iteration } = position
     const rate = steered(position, options.learningRate(iteration / iterations))
@@ -222,7 +223,7 @@ export const searchLearner = Effect.fnUntraced(function* (
     yield* update.run
     averages.addResults(update)
     yield* averages.checkFinite(`update ${iteration + 1}`)
-    yield* evaluator.write("theta", yield* weights)
+    yield* evaluator.write("theta", yield* update.read("theta", updated))
   })
 
   const weights = update.read("theta")

@@ -53,7 +53,10 @@ export interface Part {
   readonly bytes: number
 }
 
-/** A folder of files. Its implementations are `onDisk` here and `treeOf` in `Folder.ts`, for custom stores. */
+/**
+ * A folder of files. Its implementations are `onDisk` here and `treeOf` in `Folder.ts`, for custom stores. Several files may be
+ * read or flushed at the same time.
+ */
 export interface FileTree {
   /** The path of the folder, for messages. */
   readonly root: string

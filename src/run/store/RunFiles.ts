@@ -49,7 +49,7 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
       ),
     { concurrency },
   )
-  const logs = Effect.filter(growingLogs, tree.exists, { concurrency })
+  const logs = Effect.filter(growingLogs, (file) => tree.exists(file), { concurrency })
   const growingFiles = Effect.zipWith(inFolders, logs, (folders, files) => [...folders.flat(), ...files], {
     concurrent: true,
   })

@@ -28,7 +28,10 @@ export const flags = {
     "file",
     "With a run: the module that made it, if its env, algorithm or demonstrations are your own",
   ),
-  episodes: number("episodes", "With a run: how many episodes to play (default: as many as its validations)"),
+  episodes: number(
+    "episodes",
+    "With a run: how many episodes to play (default: as many as its validations; agents: at most one for each task)",
+  ),
   step: number(
     "step",
     "With a run: the checkpoint of this step, or of this episode for language-model agents (default: the newest)",

@@ -272,8 +272,8 @@ export const loadFiles = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Loaded, CheckpointError | RunStoreError> {
   if (wanted !== "best") return yield* find(run, wanted, readWhole, isWanted)
   let best: { readonly name: string; readonly score: number } | undefined
-  for (const name of yield* names(run)) {
-    const score = (yield* manifestOf(run, name))?.score
+  for (const { name, manifest } of yield* newestFirst(run)) {
+    const score = manifest?.score
     if (typeof score === "number" && (best === undefined || score > best.score)) best = { name, score }
   }
   return yield* find(run, best?.name ?? "latest", readWhole, isWanted)
@@ -313,16 +313,20 @@ const find = Effect.fnUntraced(function* <File>(
 })
 
 /** Lists the names of a run's checkpoints: the one that `latest` points to, then the others, newest step first. */
-export const names = Effect.fnUntraced(function* (
+export const names = (run: FileTree): Effect.Effect<ReadonlyArray<string>, RunStoreError> =>
+  Effect.map(newestFirst(run), (checkpoints) => checkpoints.map(({ name }) => name))
+
+/** Reads the manifests of a run's checkpoints, in the order of `names`. */
+const newestFirst = Effect.fnUntraced(function* (
   run: FileTree,
-): Effect.fn.Return<ReadonlyArray<string>, RunStoreError> {
+): Effect.fn.Return<ReadonlyArray<Described>, RunStoreError> {
   const latest = yield* latestName(run)
   const stepOf = ({ name, manifest }: Described): number => {
     if (name === latest) return Infinity
     // If the manifest is damaged, take the step from the folder's name.
     return manifest?.step ?? Number(/\d+$/.exec(name)?.[0] ?? -1)
   }
-  return (yield* manifestsIn(run)).toSorted((a, b) => stepOf(b) - stepOf(a)).map(({ name }) => name)
+  return (yield* manifestsIn(run)).toSorted((a, b) => stepOf(b) - stepOf(a))
 })
 
 /** The file `latest.json`, which names the newest checkpoint. */

@@ -192,6 +192,12 @@ const killGroup = (child: ChildProcess): void => {
   }
 }
 
+/**
+ * The parts in which a time limit is counted. While this process is stopped, as by Ctrl-Z or by a computer that sleeps, no more
+ * than one of them passes, so a reply that came in the meantime is still read.
+ */
+const parts = 10
+
 const start = (id: string, options: Command, replies: Assembly, described: string): Started => {
   const { timeoutSeconds = 60 } = options
   const [program, ...args] = options.command
@@ -210,6 +216,10 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
   let lost: EnvError | undefined
   let timer: NodeJS.Timeout | undefined
 
+  /** Calls `late` when as many parts of the time limit have passed without a reply. */
+  const wait = (left: number, late: () => void): void => {
+    timer = setTimeout(() => (left > 1 ? wait(left - 1, late) : late()), (timeoutSeconds * 1000) / parts)
+  }
   const settle = (reply: Reply | EnvError): void => {
     clearTimeout(timer)
     const done = waiting
@@ -264,10 +274,10 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
         if (lost !== undefined) return done(lost)
         most = mostBytes
         waiting = done
-        timer = setTimeout(() => {
+        wait(parts, () => {
           killGroup(child)
           lose(invalid(id, `${process_} did not answer within ${timeoutSeconds} seconds, so it was ended`))
-        }, timeoutSeconds * 1000)
+        })
         child.stdin.write(request)
       },
     },

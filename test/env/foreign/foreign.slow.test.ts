@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import * as Ppo from "../../../src/algorithms/rollouts/Ppo.ts"
 import * as Wasm from "../../../src/backend/wasm.ts"
 import * as Batch from "../../../src/env/Batch.ts"
@@ -232,6 +232,17 @@ describe("an env that a program steps", () => {
         assert.match((await failure("", 20)).message, /the process of env 0 did not answer within 20 seconds/)
       }),
     ),
+  )
+
+  it.effect("reads a reply that came while the run itself was stopped, whatever the time", () =>
+    Effect.gen(function* () {
+      const batch = yield* opened(corridor({ timeoutSeconds: 20 }), 1)
+      yield* batch.reset(1)
+      const step = yield* Effect.forkChild(batch.step(Int32Array.of(1)), { startImmediately: true })
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 21_000)
+      yield* Fiber.join(step)
+      assert.notStrictEqual(batch.rewards[0], 0)
+    }).pipe(Effect.scoped),
   )
 
   it.effect("fails a training whose program is killed, and resumes it to the same bits", () =>

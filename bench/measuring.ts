@@ -42,7 +42,8 @@ export const measure = async (
 export interface Command {
   readonly program: string
   readonly args: ReadonlyArray<string>
-  readonly variables?: Readonly<Record<string, string>>
+  /** Environment variables of its own; one that is undefined is not passed on to it. */
+  readonly variables?: Readonly<Record<string, string | undefined>>
   /** Finds the value in what the program prints. */
   readonly value: RegExp
 }

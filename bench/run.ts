@@ -194,8 +194,10 @@ const main = async (revisions: Revisions): Promise<void> => {
   }
 
   const print = options.json ? console.error : console.log
-  const limit = await limitOf(pin)
-  const limitText = limit === undefined ? "" : `, a core does ${shown(limit)} GFLOP/s`
+  const limit = await limitOf(256, pin)
+  const wider = await limitOf(512, pin)
+  const widerText = wider === undefined ? "" : ` with vectors of 256 bits, ${shown(wider)} with 512`
+  const limitText = limit === undefined ? "" : `, a core does ${shown(limit)} GFLOP/s${widerText}`
   print(
     `Node ${process.versions.node}, ${cpus()[0]?.model ?? process.arch}, ${availableParallelism()} cores${limitText}\n`,
   )

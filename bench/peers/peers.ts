@@ -22,7 +22,7 @@ export const peersFolder = (): string => process.env.EFFECT_RL_PEERS ?? join(pro
 const source = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
 
 /** The last line that a measuring program prints: `{"value": 1.5}`. */
-const printedValue = /^\{"value": ?([\d.e+]+)/m
+export const printedValue = /^\{"value": ?([\d.e+]+)/m
 
 /** Compiles a program of this folder, until this process ends; returns its path, or the compiler's last words. */
 export const compiled = (
@@ -35,8 +35,24 @@ export const compiled = (
   return failure === undefined ? { path } : failure
 }
 
-const rltools = (bench: string, file: string): Peer => ({
-  name: "RLtools",
+/**
+ * Makes the two peers of RLtools: one with the widest vectors of the processor, and one whose vectors have at most 256 bits, as
+ * those of WebAssembly have.
+ */
+const rltools = (bench: string, file: string): ReadonlyArray<Peer> => [
+  rltoolsWith(bench, file, "RLtools", [], undefined),
+  rltoolsWith(bench, file, "RLtools with vectors of 256 bits", ["-mno-avx512f"], "Haswell"),
+]
+
+/** `core` names the processor for which OpenBLAS chooses its kernels; the one that it finds when undefined. */
+const rltoolsWith = (
+  bench: string,
+  file: string,
+  name: string,
+  options: ReadonlyArray<string>,
+  core: string | undefined,
+): Peer => ({
+  name,
   bench,
   find: (folder) => {
     const root = join(folder, "rl-tools")
@@ -44,11 +60,12 @@ const rltools = (bench: string, file: string): Peer => ({
     const includes = ["include", "src/rl/environments/pendulum"].map((path) => `-I${join(root, path)}`)
     const features = ["BENCHMARK", "RL_TOOLS_DISABLE_TENSORBOARD", "RL_TOOLS_DISABLE_HDF5"]
     const blas = ["RL_TOOLS_BACKEND_ENABLE_BLAS", "RL_TOOLS_BACKEND_ENABLE_OPENBLAS"]
-    const definitions = [...features, ...blas].map((name) => `-D${name}`)
-    const flags = ["-std=c++17", "-Ofast", "-march=native", "-w", ...includes, ...definitions]
+    const definitions = [...features, ...blas].map((feature) => `-D${feature}`)
+    const flags = ["-std=c++17", "-Ofast", "-march=native", ...options, "-w", ...includes, ...definitions]
     const program = compiled(file, "c++", [...flags, "-lopenblas", "-lpthread"])
     if (typeof program === "string") return program
-    return { program: program.path, args: [], variables: { OPENBLAS_NUM_THREADS: "1" }, value: printedValue }
+    const variables = { OPENBLAS_NUM_THREADS: "1", OPENBLAS_CORETYPE: core, OPENBLAS_L2_SIZE: undefined }
+    return { program: program.path, args: [], variables, value: printedValue }
   },
 })
 
@@ -109,6 +126,6 @@ export const peers: ReadonlyArray<Peer> = [
     },
     () => [source("sb3.py"), "50000"],
   ),
-  rltools("ppo-pendulum-rltools", "rltools-ppo.cpp"),
-  rltools("sac-pendulum-rltools", "rltools-sac.cpp"),
+  ...rltools("ppo-pendulum-rltools", "rltools-ppo.cpp"),
+  ...rltools("sac-pendulum-rltools", "rltools-sac.cpp"),
 ]

@@ -190,9 +190,12 @@ const longestDiff = 1 << 20
 
 /** Reads the commit of the working directory and its uncommitted changes; undefined outside git. */
 export const gitProvenance: Effect.Effect<Code | undefined> = Effect.gen(function* () {
-  const commit = (yield* git("rev-parse", "HEAD"))?.trim()
+  const [head, diff = ""] = yield* Effect.all(
+    [git("rev-parse", "HEAD"), git("diff", "--no-color", "--no-ext-diff", "HEAD")],
+    { concurrency: "unbounded" },
+  )
+  const commit = head?.trim()
   if (commit === undefined) return undefined
-  const diff = (yield* git("diff", "--no-color", "--no-ext-diff", "HEAD")) ?? ""
   const dirty = diff !== ""
   const digest = dirty ? createHash("sha256").update(diff).digest("hex") : null
   return { commit, dirty, diff_sha256: digest, diff: dirty && diff.length <= longestDiff ? diff : undefined }

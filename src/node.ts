@@ -10,8 +10,6 @@
  * const result = await Effect.runPromise(training.pipe(Effect.provide(layers)))
  * ```
  */
-import { execFile } from "node:child_process"
-import { createHash } from "node:crypto"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { Clock, Context, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
@@ -29,7 +27,8 @@ import { layer as foreignEnvs } from "./env/foreign/layer-node.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
 import { layer as textPrograms } from "./task/foreign/programs-node.ts"
 import { owner } from "./run/store/owner-node.ts"
-import { type Code, type FileSystemOptions, RunStore } from "./run/store/RunStore.ts"
+import { gitCommit, gitProvenance } from "./run/store/git-node.ts"
+import { type FileSystemOptions, RunStore } from "./run/store/RunStore.ts"
 import { progress } from "./run/record/progress.ts"
 import { Recorder, type Sink } from "./run/record/Recorder.ts"
 import { runLog } from "./run/record/runLog.ts"
@@ -149,10 +148,10 @@ export const runStore = (
   options: Pick<FileSystemOptions, "resultsDir"> & Partial<FileSystemOptions>,
 ): Layer.Layer<RunStore> =>
   Layer.unwrap(
-    Effect.map(Effect.zip(gitProvenance, Clock.currentTimeMillis), ([provenance, now]) =>
+    Effect.map(Effect.all([gitProvenance, gitCommit, Clock.currentTimeMillis]), ([provenance, commit, now]) =>
       RunStore.layerFileSystem({
         time: new Date(now),
-        commit: provenance?.commit.slice(0, 7) ?? "no-hash",
+        commit,
         provenance,
         owner,
         indexed: true,
@@ -181,37 +180,3 @@ export const terminalProgress: Sink = progress({
   // Some pseudo-terminals report a width of 0, so a default with `??` would not do.
   columns: process.stderr.columns || 100,
 })
-
-/**
- * The longest diff, in characters, that a run saves. A longer one probably contains generated files: only its hash is
- * saved.
- */
-const longestDiff = 1 << 20
-
-/** Reads the commit of the working directory and its uncommitted changes; undefined outside git. */
-export const gitProvenance: Effect.Effect<Code | undefined> = Effect.gen(function* () {
-  const [head, diff = ""] = yield* Effect.all(
-    [git("rev-parse", "HEAD"), git("diff", "--no-color", "--no-ext-diff", "HEAD")],
-    { concurrency: "unbounded" },
-  )
-  const commit = head?.trim()
-  if (commit === undefined) return undefined
-  const dirty = diff !== ""
-  const digest = dirty ? createHash("sha256").update(diff).digest("hex") : null
-  return { commit, dirty, diff_sha256: digest, diff: dirty && diff.length <= longestDiff ? diff : undefined }
-})
-
-/** Returns the first seven digits of the commit; `no-hash` outside git. */
-export const gitCommit: Effect.Effect<string> = Effect.map(
-  git("rev-parse", "HEAD"),
-  (commit) => commit?.trim().slice(0, 7) ?? "no-hash",
-)
-
-/** Runs git in the working directory. Returns its output; undefined if it fails. */
-function git(...args: ReadonlyArray<string>): Effect.Effect<string | undefined> {
-  return Effect.callback((resume) => {
-    execFile("git", args, { maxBuffer: 1 << 28 }, (error, stdout) =>
-      resume(Effect.succeed(error === null ? stdout : undefined)),
-    )
-  })
-}

@@ -51,29 +51,34 @@ const isExports = (value: unknown): value is Exports => typeof value === "object
 /** Compiles modules with the default settings of the JavaScript engine. */
 export const plainModules: ModuleCompiler = {
   module: (bytes) => {
-    if (typeof WebAssembly === "undefined" || !WebAssembly.validate(bytes)) {
-      throw new BackendUnavailable({
-        backend: "wasm",
-        missing:
-          typeof WebAssembly === "undefined" ? "this engine has no WebAssembly" : "this engine has no WebAssembly SIMD",
-        remedy: "Every current browser and Node since 16.4 has both; or choose another backend.",
-      })
-    }
     try {
       return new WebAssembly.Module(bytes)
     } catch (error) {
-      // Edge workers, and pages with a strict content security policy, only run modules that were deployed with the program.
-      throw new BackendUnavailable({
-        backend: "wasm",
-        missing: `this engine compiles no WebAssembly at run time (${messageOf(error)})`,
-        remedy:
-          "In an edge worker, provide Reference.layer, which needs none and is slower; " +
-          "in a page, allow 'wasm-unsafe-eval' in its Content-Security-Policy.",
-      })
+      throw unavailable(bytes, error)
     }
   },
   wide: () => false,
   warnings: () => [],
+}
+
+/** Says why the engine has compiled no module. */
+const unavailable = (bytes: Uint8Array<ArrayBuffer>, error: unknown): BackendUnavailable => {
+  if (typeof WebAssembly === "undefined" || !WebAssembly.validate(bytes)) {
+    return new BackendUnavailable({
+      backend: "wasm",
+      missing:
+        typeof WebAssembly === "undefined" ? "this engine has no WebAssembly" : "this engine has no WebAssembly SIMD",
+      remedy: "Every current browser and Node since 16.4 has both; or choose another backend.",
+    })
+  }
+  // Edge workers, and pages with a strict content security policy, only run modules that were deployed with the program.
+  return new BackendUnavailable({
+    backend: "wasm",
+    missing: `this engine compiles no WebAssembly at run time (${messageOf(error)})`,
+    remedy:
+      "In an edge worker, provide Reference.layer, which needs none and is slower; " +
+      "in a page, allow 'wasm-unsafe-eval' in its Content-Security-Policy.",
+  })
 }
 
 /** Instantiates a module that `graph/wasm/compile.ts` made; returns its memory and the functions of its programs. */

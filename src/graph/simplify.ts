@@ -7,7 +7,7 @@ import * as Arithmetic from "./simplify/arithmetic.ts"
 import * as Movement from "./simplify/movement.ts"
 import * as Reductions from "./simplify/reductions.ts"
 import type { Rule, GraphInfo } from "./simplify/rule.ts"
-import { arrayTypes, type Op, sizeOf, type Tensor, topologicalOrder, type UnaryFn } from "./Tensor.ts"
+import { arrayTypes, type Op, sizeOf, type Tensor, type TensorData, topologicalOrder, type UnaryFn } from "./Tensor.ts"
 import { rootsOf } from "./validate.ts"
 
 /**
@@ -73,8 +73,19 @@ const folding: Rule = (tensor) => {
   if (inputs.length === 0 || !inputs.every(({ op }) => op.kind === "constant") || !isExact(tensor)) return undefined
   const inputSize = inputs.reduce((total, input) => total + sizeOf(input.shape), 0)
   if (sizeOf(shape) > Math.max(16, inputSize)) return undefined
+  const part = partOfConstant(tensor)
+  if (part !== undefined) return constant(part, shape, dtype)
   const [values] = evaluate([tensor])
   return constant(arrayTypes[dtype].from(values), shape, dtype)
+}
+
+/** Returns the numbers of a reshaped constant, or of a slice of a vector, such as the weights of a layer. */
+const partOfConstant = ({ op, inputs: [source], shape }: Tensor): TensorData | undefined => {
+  if (source.op.kind !== "constant") return undefined
+  const { data } = source.op
+  if (op.kind === "reshape") return data
+  if (op.kind !== "slice" || source.shape.length !== 1) return undefined
+  return data.subarray(op.starts[0], op.starts[0] + sizeOf(shape))
 }
 
 const rules: ReadonlyArray<Rule> = [

@@ -16,15 +16,24 @@ export const constant = (
   shape?: Shape,
   dtype: DType = value instanceof Int32Array ? "i32" : value instanceof Uint8Array ? "bool" : "f32",
 ): Tensor => {
-  const values = typeof value === "number" ? new Array<number>(sizeOf(shape ?? [])).fill(value) : Array.from(value)
-  const data = arrayTypes[dtype].from(values)
-  const dimensions = shape ?? (typeof value === "number" ? [] : [values.length])
-  const wrong =
-    dtype === "f32" ? undefined : values.find((one, index) => data[index] !== one || (dtype === "bool" && one > 1))
+  const dimensions = shape ?? (typeof value === "number" ? [] : [value.length])
+  const data = new arrayTypes[dtype](typeof value === "number" ? sizeOf(dimensions) : value.length)
+  if (typeof value === "number") data.fill(value)
+  else data.set(value)
+  const wrong = dtype === "f32" ? undefined : changedBy(value, data, dtype === "bool" ? 1 : Infinity)
   if (wrong !== undefined) fail("constant", `expected ${dtype}, found ${wrong}`)
   if (sizeOf(dimensions) !== data.length)
     fail("constant", `expected numbers for shape [${dimensions.join(", ")}], found ${data.length}`)
   return make({ kind: "constant", data }, [], dimensions, dtype)
+}
+
+/** Returns the first number that `data` holds otherwise, or that is above `most`. */
+const changedBy = (value: number | ArrayLike<number>, data: TensorData, most: number): number | undefined => {
+  for (let i = 0; i < data.length; i++) {
+    const one = typeof value === "number" ? value : value[i]
+    if (data[i] !== one || one > most) return one
+  }
+  return undefined
 }
 
 const unary =

@@ -1,5 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
 import { gzipSync } from "node:zlib"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { jsonSchema } from "../../../src/config/jsonSchema.ts"
@@ -145,7 +146,9 @@ describe.skipIf(workerd === undefined)("an exported worker in workerd", () => {
       const chunk = new Uint8Array(1 << 20).fill(0x20)
       let sent = 0
       const endless = new ReadableStream({
-        pull: (controller) => {
+        pull: async (controller) => {
+          // The answer comes while we still send, and is lost if we go on when the connection is closed.
+          await setTimeout(5)
           if (sent++ < 100) controller.enqueue(chunk)
           else controller.close()
         },

@@ -1,0 +1,61 @@
+/** Asks git which code makes a run. `node.ts` and the commands that start several runs use it. */
+import { execFile } from "node:child_process"
+import { createHash } from "node:crypto"
+import { existsSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { Effect } from "effect"
+import type { Code } from "./RunStore.ts"
+
+/**
+ * The longest diff, in characters, that a run saves. A longer one probably contains generated files: only its hash is
+ * saved.
+ */
+const longestDiff = 1 << 20
+
+/** What git has said about each repository. */
+const answers = new Map<string, Code | undefined>()
+
+/**
+ * Reads the commit of the working directory and its uncommitted changes; undefined outside git. It asks git once in a
+ * process, as a process goes on with the code that it has loaded.
+ */
+export const gitProvenance: Effect.Effect<Code | undefined> = Effect.gen(function* () {
+  const repository = process.env.GIT_DIR ?? repositoryOf(process.cwd())
+  if (repository === undefined) return undefined
+  if (!answers.has(repository)) answers.set(repository, yield* asked)
+  return answers.get(repository)
+})
+
+/** Returns the first seven digits of the commit; `no-hash` outside git. */
+export const gitCommit: Effect.Effect<string> = Effect.map(
+  gitProvenance,
+  (provenance) => provenance?.commit.slice(0, 7) ?? "no-hash",
+)
+
+/** Returns the closest folder with a `.git`, as git finds it, without starting git. */
+const repositoryOf = (folder: string): string | undefined => {
+  if (existsSync(join(folder, ".git"))) return folder
+  const outer = dirname(folder)
+  return outer === folder ? undefined : repositoryOf(outer)
+}
+
+const asked = Effect.gen(function* () {
+  const [head, diff = ""] = yield* Effect.all(
+    [git("rev-parse", "HEAD"), git("diff", "--no-color", "--no-ext-diff", "HEAD")],
+    { concurrency: "unbounded" },
+  )
+  const commit = head?.trim()
+  if (commit === undefined) return undefined
+  const dirty = diff !== ""
+  const digest = dirty ? createHash("sha256").update(diff).digest("hex") : null
+  return { commit, dirty, diff_sha256: digest, diff: dirty && diff.length <= longestDiff ? diff : undefined }
+})
+
+/** Runs git in the working directory. Returns its output; undefined if it fails. */
+function git(...args: ReadonlyArray<string>): Effect.Effect<string | undefined> {
+  return Effect.callback((resume) => {
+    execFile("git", args, { maxBuffer: 1 << 28 }, (error, stdout) =>
+      resume(Effect.succeed(error === null ? stdout : undefined)),
+    )
+  })
+}

@@ -69,41 +69,51 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm]>> = {
 
 describe("the ONNX model of a policy, in a program that imports nothing of ours, acts as the policy does", () => {
   for (const [name, [env, algorithm]] of Object.entries(cases)) {
-    it.effect(name, () =>
-      Effect.gen(function* () {
-        const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
-        const { observationSpace, actionSpace } = env
-        const learner = yield* configured.setup({ observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 5 })
-        const size = sizeOf(observationSpace)
-        const random = stream(8)
-        const observations = Array.from({ length: 40 }, () =>
-          Array.from({ length: size }, () => Math.fround(random.normal())),
-        )
-        const policy = yield* learner.policy?.(1) ?? Effect.die("no policy")
-        yield* policy.refresh
-        const expected = observations.map((observation) => {
-          policy.observations.set(observation)
-          policy.program.runSync?.()
-          return Array.from(policy.actions)
-        })
-        const model = yield* learner.exportPolicy?.() ?? Effect.die("no export")
-        const outputs = yield* Effect.promise(() => runBare(model, observations))
-        for (const [index, actions] of outputs.entries()) {
-          for (const [at, action] of actions.entries()) assert.closeTo(action, expected[index][at], 1e-4)
-        }
-        assert.isAbove(new Set(outputs.map(String)).size, 1)
-        if (learner.dense === undefined) return assert.isTrue(/memory|images/.test(name))
-        // And as plain numbers, for the files that need no runtime at all.
-        const actor = {
-          ...denseActor(learner.dense, yield* learner.weights, size),
-          bounds: boundsOf(actionSpace, learner.dense),
-        }
-        for (const [index, observation] of observations.entries()) {
-          const outputs = Array.from(evaluate(actor, Float32Array.from(observation)))
-          const action = actionSpace._tag === "Discrete" ? [outputs.indexOf(Math.max(...outputs))] : outputs
-          for (const [at, value] of action.entries()) assert.closeTo(value, expected[index][at], 1e-4)
-        }
-      }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+    it.effect(
+      name,
+      () =>
+        Effect.gen(function* () {
+          const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
+          const { observationSpace, actionSpace } = env
+          const learner = yield* configured.setup({
+            observationSpace,
+            actionSpace,
+            numEnvs: 2,
+            totalSteps: 100,
+            seed: 5,
+          })
+          const size = sizeOf(observationSpace)
+          const random = stream(8)
+          const observations = Array.from({ length: 40 }, () =>
+            Array.from({ length: size }, () => Math.fround(random.normal())),
+          )
+          const policy = yield* learner.policy?.(1) ?? Effect.die("no policy")
+          yield* policy.refresh
+          const expected = observations.map((observation) => {
+            policy.observations.set(observation)
+            policy.program.runSync?.()
+            return Array.from(policy.actions)
+          })
+          const model = yield* learner.exportPolicy?.() ?? Effect.die("no export")
+          const outputs = yield* Effect.promise(() => runBare(model, observations))
+          for (const [index, actions] of outputs.entries()) {
+            for (const [at, action] of actions.entries()) assert.closeTo(action, expected[index][at], 1e-4)
+          }
+          assert.isAbove(new Set(outputs.map(String)).size, 1)
+          if (learner.dense === undefined) return assert.isTrue(/memory|images/.test(name))
+          // And as plain numbers, for the files that need no runtime at all.
+          const actor = {
+            ...denseActor(learner.dense, yield* learner.weights, size),
+            bounds: boundsOf(actionSpace, learner.dense),
+          }
+          for (const [index, observation] of observations.entries()) {
+            const outputs = Array.from(evaluate(actor, Float32Array.from(observation)))
+            const action = actionSpace._tag === "Discrete" ? [outputs.indexOf(Math.max(...outputs))] : outputs
+            for (const [at, value] of action.entries()) assert.closeTo(value, expected[index][at], 1e-4)
+          }
+        }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+      // Each starts a process.
+      { tags: ["of PPO", "of SAC", "of DQN with a memory"].includes(name) ? [] : "slow" },
     )
   }
 

@@ -118,15 +118,30 @@ const cases: Readonly<Record<string, readonly [Env.Env, Algorithm, number]>> = {
   "evolution strategies with several choices": [lock, Es.make({ hidden }), 400],
 }
 
+/** One case of each kind of algorithm and of space, which stand for the others where there is little time. */
+const examples = new Set([
+  "PPO",
+  "PPO with switches",
+  "PPO with real actions",
+  "DQN",
+  "SAC",
+  "curiosity",
+  "VIN",
+  "GAIL",
+])
+
 describe("observations with parts, several choices and action masks: a resumed run ends with the digest of a whole one", () => {
   for (const [name, [env, algorithm, totalSteps]] of Object.entries(cases)) {
-    it.effect(name, () =>
-      Effect.gen(function* () {
-        const validation = { everySteps: totalSteps / 2, episodes: 3, maxSteps: 50 }
-        const input = { env, algorithm, numEnvs: 4, totalSteps, validation }
-        const { whole, resumed } = yield* resumable(input, totalSteps / 2)
-        assert.strictEqual(resumed.digest, whole.digest)
-      }),
+    it.effect(
+      name,
+      () =>
+        Effect.gen(function* () {
+          const validation = { everySteps: totalSteps / 2, episodes: 3, maxSteps: 50 }
+          const input = { env, algorithm, numEnvs: 4, totalSteps, validation }
+          const { whole, resumed } = yield* resumable(input, totalSteps / 2)
+          assert.strictEqual(resumed.digest, whole.digest)
+        }),
+      { tags: examples.has(name) ? [] : "slow" },
     )
   }
 })

@@ -53,7 +53,7 @@ describe("what only says something about itself", () => {
     ["runs", "--help"],
     ["init", "--help"],
     ["ui", "--help"],
-  ])("effect %s … loads neither graphs, backends and envs nor the Layers of Node", (...args) =>
+  ])("effect %s … loads neither graphs, backends and envs nor the Layers of Node", { tags: "slow" }, (...args) =>
     withFolder(async (folder) => {
       const loaded = ofOurs(loadedBy(folder, ...args))
       const heavy =
@@ -69,7 +69,7 @@ describe("what only says something about itself", () => {
   it.each([
     ["run", "--help"],
     ["eval", "--help"],
-  ])("effect %s … loads neither algorithms nor models, agents or episodes", (...args) =>
+  ])("effect %s … loads neither algorithms nor models, agents or episodes", { tags: "slow" }, (...args) =>
     withFolder(async (folder) => {
       const loaded = loadedBy(folder, ...args)
       assert.isTrue(loaded.some((url) => url.endsWith("/src/cli/main.ts")))

@@ -112,7 +112,7 @@ describe("a policy as RLtools' checkpoint.h5", () => {
     )
   })
 
-  it("is read by HDF5's own tools, where they are installed", ({ skip }) => {
+  it("is read by HDF5's own tools, where they are installed", { tags: "slow" }, ({ skip }) => {
     if (!isInstalled("h5dump")) skip("h5dump is not installed (Debian's hdf5-tools has it)")
     for (const actor of [squashed, uneven]) {
       inFolder((folder) => {

@@ -21,32 +21,36 @@ const anchorsOf = (text: string): ReadonlySet<string> =>
 
 describe("documents", () => {
   // One process checks these algorithms, too, because most of its time goes to the types of the library.
-  it("have examples that are right about the types, and algorithms copied into a project are, too", () =>
-    withFolder(async (folder) => {
-      const examples = examplesIn(root)
-      assert.isAbove(examples.length, 90)
-      for (const { name, program } of examples) write(folder, name, program)
-      for (const { file, text } of copiedAlgorithms) write(folder, file, text)
-      const compilerOptions = { noUnusedLocals: false, noUnusedParameters: false }
-      write(
-        folder,
-        "tsconfig.json",
-        JSON.stringify({ extends: "../tsconfig.json", compilerOptions, include: ["*.ts"] }),
-      )
-      const { stdout, stderr, status } = spawnSync(
-        join(root, "node_modules/.bin/tsc"),
-        ["--singleThreaded", "-p", folder],
-        {
-          cwd: folder,
-          encoding: "utf8",
-        },
-      )
-      const wrong = examples.flatMap(({ at, name }) =>
-        stdout.split("\n").flatMap((line) => (line.startsWith(`${name}(`) ? [`${at}: ${line}`] : [])),
-      )
-      assert.deepStrictEqual(wrong, [])
-      assert.deepStrictEqual({ stdout, stderr, status }, { stdout: "", stderr: "", status: 0 })
-    }))
+  it(
+    "have examples that are right about the types, and algorithms copied into a project are, too",
+    { tags: "slow" },
+    () =>
+      withFolder(async (folder) => {
+        const examples = examplesIn(root)
+        assert.isAbove(examples.length, 90)
+        for (const { name, program } of examples) write(folder, name, program)
+        for (const { file, text } of copiedAlgorithms) write(folder, file, text)
+        const compilerOptions = { noUnusedLocals: false, noUnusedParameters: false }
+        write(
+          folder,
+          "tsconfig.json",
+          JSON.stringify({ extends: "../tsconfig.json", compilerOptions, include: ["*.ts"] }),
+        )
+        const { stdout, stderr, status } = spawnSync(
+          join(root, "node_modules/.bin/tsc"),
+          ["--singleThreaded", "-p", folder],
+          {
+            cwd: folder,
+            encoding: "utf8",
+          },
+        )
+        const wrong = examples.flatMap(({ at, name }) =>
+          stdout.split("\n").flatMap((line) => (line.startsWith(`${name}(`) ? [`${at}: ${line}`] : [])),
+        )
+        assert.deepStrictEqual(wrong, [])
+        assert.deepStrictEqual({ stdout, stderr, status }, { stdout: "", stderr: "", status: 0 })
+      }),
+  )
 
   it("link to files and titles that there are", () => {
     const documents = execFileSync("git", ["ls-files", "*.md"], { cwd: root, encoding: "utf8" }).trim().split("\n")

@@ -309,7 +309,7 @@ describe("schemas/", () => {
     for (const [path, schema] of wanted) assert.deepEqual(schemaAt(path), schema, `${path}: npm run schemas writes it`)
   })
 
-  it("holds schemas that an independent validator takes", () => {
+  it("holds schemas that an independent validator takes", { tags: "slow" }, () => {
     for (const path of schemas().keys()) assert.isFunction(validator(path))
   })
 

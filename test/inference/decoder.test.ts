@@ -132,6 +132,7 @@ describe("Engine.layer", () => {
         assert.deepStrictEqual(together, alone)
       })
     },
+    { tags: "slow" },
   )
 
   for (const [backend, layer] of Object.entries({ wasm: backends.wasm, cpu: backends.cpu })) {

@@ -139,7 +139,7 @@ describe("a run that breaks", () => {
     { when: "in its last step", config: { ...absurd(2), max_steps: 2 }, reason: /run_b.*expected finite numbers/ },
     { when: "when it samples", config: absurd(1), reason: /its orchestrator failed: .*step-1-0/ },
   ])
-    it(`changes no other if its numbers are not finite ${when}`, () =>
+    it(`changes no other if its numbers are not finite ${when}`, { tags: when === "in the middle" ? [] : "slow" }, () =>
       Effect.runPromise(
         Effect.gen(function* () {
           const { failure, files, warnings } = yield* besides({ config: runConfig(2, config) })
@@ -150,7 +150,8 @@ describe("a run that breaks", () => {
             1,
           )
         }).pipe(Effect.scoped),
-      ))
+      ),
+    )
 
   it("changes no other if its folder is deleted", () =>
     Effect.runPromise(

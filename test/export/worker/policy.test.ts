@@ -125,34 +125,38 @@ describe("a policy exported for workers", () => {
       assert.notDeepEqual(act(observation, before.memory), before)
     }))
 
-  it("accepts the observations that the Schema and the JSON Schema of the card accept, and no others", () =>
-    withFolder(async (folder) => {
-      // CartPole's observations have the shape [4], Breakout's [4, 10, 10].
-      for (const kind of ["ppo", "dqn"] as const) {
-        const { folder: worker } = await exported(folder, kind)
-        const { card, observation } = await import(pathToFileURL(join(worker, "policy.js")).href)
-        const { shape, schema } = card.observation
-        const isObservation = Schema.is(observationSchema(shape))
-        const isValid = new Ajv2020({ strict: false }).compile(schema)
-        const drawn = { accepted: 0, refused: 0 }
-        fc.assert(
-          fc.property(observationsLike(shape), (value) => {
-            const checked = observation["~standard"].validate(value)
-            const isAccepted = checked.issues === undefined
-            drawn[isAccepted ? "accepted" : "refused"]++
-            assert.strictEqual(isAccepted, isObservation(value))
-            // JSON has no NaN and no infinity.
-            if (isAccepted) assert.isTrue(isValid(value))
-            else assert.isFalse(isValid(JSON.parse(JSON.stringify(value) ?? "null")))
-            if (isAccepted) return assert.deepStrictEqual(checked.value, [value].flat(Infinity))
-            const [{ message, path }] = checked.issues
-            assert.isTrue(message.startsWith(`observation${path.map((index: number) => `[${index}]`).join("")}: `))
-          }),
-          { numRuns: kind === "ppo" ? tries(4000) : 300 },
-        )
-        assert.isAbove(Math.min(drawn.accepted, drawn.refused), 50)
-      }
-    }))
+  it(
+    "accepts the observations that the Schema and the JSON Schema of the card accept, and no others",
+    { tags: "slow" },
+    () =>
+      withFolder(async (folder) => {
+        // CartPole's observations have the shape [4], Breakout's [4, 10, 10].
+        for (const kind of ["ppo", "dqn"] as const) {
+          const { folder: worker } = await exported(folder, kind)
+          const { card, observation } = await import(pathToFileURL(join(worker, "policy.js")).href)
+          const { shape, schema } = card.observation
+          const isObservation = Schema.is(observationSchema(shape))
+          const isValid = new Ajv2020({ strict: false }).compile(schema)
+          const drawn = { accepted: 0, refused: 0 }
+          fc.assert(
+            fc.property(observationsLike(shape), (value) => {
+              const checked = observation["~standard"].validate(value)
+              const isAccepted = checked.issues === undefined
+              drawn[isAccepted ? "accepted" : "refused"]++
+              assert.strictEqual(isAccepted, isObservation(value))
+              // JSON has no NaN and no infinity.
+              if (isAccepted) assert.isTrue(isValid(value))
+              else assert.isFalse(isValid(JSON.parse(JSON.stringify(value) ?? "null")))
+              if (isAccepted) return assert.deepStrictEqual(checked.value, [value].flat(Infinity))
+              const [{ message, path }] = checked.issues
+              assert.isTrue(message.startsWith(`observation${path.map((index: number) => `[${index}]`).join("")}: `))
+            }),
+            { numRuns: kind === "ppo" ? tries(4000) : 300 },
+          )
+          assert.isAbove(Math.min(drawn.accepted, drawn.refused), 50)
+        }
+      }),
+  )
 
   it("is written to a new folder only, with the name of its run", () =>
     withFolder(async (folder) => {

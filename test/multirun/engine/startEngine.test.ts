@@ -45,21 +45,25 @@ const threads = (at = Infinity) => {
 }
 
 describe("the engine of a trainer", () => {
-  it("works in a thread if there are several runs, with the same digest, also if the thread is lost", () =>
-    Effect.runPromise(
-      Effect.gen(function* () {
-        const alone = yield* trained(configOf(two), { resultsDir: yield* resultsFolder })
-        for (const at of [Infinity, 1, 20]) {
-          const { service, starts } = threads(at)
-          const there = yield* trained(configOf(two), { resultsDir: yield* resultsFolder }).pipe(
-            Effect.provideService(EngineThreads, service),
-          )
-          assert.strictEqual(there.digest, alone.digest)
-          assert.strictEqual(starts(), at === Infinity ? 1 : 2)
-          for (const run of ["a", "b"]) assert.isFalse(existsSync(join(there.runDir, `run_${run}`, Layout.evicted)))
-        }
-      }).pipe(Effect.scoped),
-    ))
+  it(
+    "works in a thread if there are several runs, with the same digest, also if the thread is lost",
+    { tags: "slow" },
+    () =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const alone = yield* trained(configOf(two), { resultsDir: yield* resultsFolder })
+          for (const at of [Infinity, 1, 20]) {
+            const { service, starts } = threads(at)
+            const there = yield* trained(configOf(two), { resultsDir: yield* resultsFolder }).pipe(
+              Effect.provideService(EngineThreads, service),
+            )
+            assert.strictEqual(there.digest, alone.digest)
+            assert.strictEqual(starts(), at === Infinity ? 1 : 2)
+            for (const run of ["a", "b"]) assert.isFalse(existsSync(join(there.runDir, `run_${run}`, Layout.evicted)))
+          }
+        }).pipe(Effect.scoped),
+      ),
+  )
 
   it("works in the trainer's thread if there is one run, unless the config asks for another", () =>
     Effect.runPromise(

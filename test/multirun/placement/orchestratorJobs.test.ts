@@ -26,7 +26,7 @@ const placed = orchestratorJobs({ server }).pipe(Layer.provideMerge(platform))
 const outside = { ...configOf({ a: runConfig(1) }), orchestrators: "outside", broadcast: { keep: 2 } }
 
 describe("a trainer whose runs are played by jobs of a cluster", () => {
-  it("has each run played by one worker at a time, until it ends the job", () =>
+  it("has each run played by one worker at a time, until it ends the job", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const folder = yield* resultsFolder
@@ -76,7 +76,8 @@ describe("a trainer whose runs are played by jobs of a cluster", () => {
         yield* Fiber.join(last.fiber)
         assert.strictEqual(holder(), "")
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("ends with a clear reason if a worker does not see its folder", () =>
     Effect.runPromise(

@@ -78,36 +78,33 @@ describe("1,000 episodes over a server that fails one time in twenty", () => {
     ["fetch, answers at once", FetchHttpClient.layer, false],
     ["Node.httpClient, answers in pieces", Node.httpClient, true],
   ] as const) {
-    it.live(
-      `finish with nothing lost and nothing doubled, and every try counted (${name})`,
-      () =>
-        Effect.gen(function* () {
-          const { rollouts, asked } = yield* played(3, streaming)
-          assert.deepStrictEqual(
-            rollouts.map(({ id, length, totalReward, ending }) => [id, length, totalReward, ending.terminated]),
-            Array.from({ length: episodes }, (_, index) => [`e${index}`, 2, 2, true]),
-          )
-          // Every answer was given once, and every failed request was repeated.
-          const right = asked.filter(({ fault }) => fault.kind === "none" || fault.kind === "slow")
-          assert.strictEqual(right.length, 2 * episodes)
-          assert.strictEqual(new Set(right.map(({ text }) => text)).size, 2 * episodes)
-          const wrong = asked.length - right.length
-          assert.isAbove(wrong, 2 * episodes * 0.03)
-          assert.strictEqual(new Set(asked.map(({ fault }) => JSON.stringify(fault))).size, kinds.length + 1)
-          // Count the tries of each question.
-          const tries = new Map<string, number>()
-          for (const { body } of asked) {
-            const content = String(body.messages.at(-1)?.content)
-            tries.set(content, (tries.get(content) ?? 0) + 1)
-          }
-          const counted = (episode: number, step: number): number =>
-            tries.get(`Q: Episode ${episode}, step ${step}: what is ${episode} + ${episode}?`) ?? 0
-          assert.deepStrictEqual(
-            rollouts.map(triesOf),
-            rollouts.map((_, index) => [counted(index, 1), counted(index, 2)]),
-          )
-        }).pipe(Effect.provide(client)),
-      { tags: streaming ? [] : "slow" },
+    it.live(`finish with nothing lost and nothing doubled, and every try counted (${name})`, () =>
+      Effect.gen(function* () {
+        const { rollouts, asked } = yield* played(3, streaming)
+        assert.deepStrictEqual(
+          rollouts.map(({ id, length, totalReward, ending }) => [id, length, totalReward, ending.terminated]),
+          Array.from({ length: episodes }, (_, index) => [`e${index}`, 2, 2, true]),
+        )
+        // Every answer was given once, and every failed request was repeated.
+        const right = asked.filter(({ fault }) => fault.kind === "none" || fault.kind === "slow")
+        assert.strictEqual(right.length, 2 * episodes)
+        assert.strictEqual(new Set(right.map(({ text }) => text)).size, 2 * episodes)
+        const wrong = asked.length - right.length
+        assert.isAbove(wrong, 2 * episodes * 0.03)
+        assert.strictEqual(new Set(asked.map(({ fault }) => JSON.stringify(fault))).size, kinds.length + 1)
+        // Count the tries of each question.
+        const tries = new Map<string, number>()
+        for (const { body } of asked) {
+          const content = String(body.messages.at(-1)?.content)
+          tries.set(content, (tries.get(content) ?? 0) + 1)
+        }
+        const counted = (episode: number, step: number): number =>
+          tries.get(`Q: Episode ${episode}, step ${step}: what is ${episode} + ${episode}?`) ?? 0
+        assert.deepStrictEqual(
+          rollouts.map(triesOf),
+          rollouts.map((_, index) => [counted(index, 1), counted(index, 2)]),
+        )
+      }).pipe(Effect.provide(client)),
     )
   }
 })

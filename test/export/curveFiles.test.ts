@@ -29,7 +29,7 @@ describe("a learning curve as SVG", () => {
   })
 })
 
-describe.skipIf(chromium === undefined)("a learning curve as SVG in a browser", () => {
+describe.skipIf(chromium === undefined)("a learning curve as SVG in a browser", { tags: "slow" }, () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await launch(chromium ?? "")

@@ -240,7 +240,8 @@ describe("a folder that vanishes before any of the trainer's operations on it", 
   for (const [name, life] of Object.entries(lives)) {
     for (const isMadeAgain of [false, true]) {
       const after = isMadeAgain ? "the folder made again is a new run" : "is not made again"
-      it(`while its run ${name}: ${after}, and the other run goes on`, async () => {
+      const tags = isMadeAgain ? [] : "slow"
+      it(`while its run ${name}: ${after}, and the other run goes on`, { tags }, async () => {
         let moments = 0
         for (let moment = 1; moment === moments + 1; moment++) {
           await onDisk(

@@ -134,7 +134,7 @@ describe("a run of a trainer", () => {
 })
 
 describe("a trainer that is resumed", () => {
-  it("trains a finished run further if its config has more steps, and only that one", () =>
+  it("trains a finished run further if its config has more steps, and only that one", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -148,7 +148,8 @@ describe("a trainer that is resumed", () => {
         const whole = yield* trained(longer, { resultsDir })
         assert.strictEqual(resumed.digest, whole.digest)
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("leaves out a run whose folder was deleted, and says so", () =>
     Effect.runPromise(

@@ -10,7 +10,8 @@ const flagsOf = { 256: ["-mavx2", "-mfma"], 512: ["-mavx512f", "-mfma"] }
 
 /**
  * Returns the speed of a loop of fused multiply-adds in GFLOP/s: what one core does at most with vectors of so many bits.
- * WebAssembly has vectors of 256 bits at most. Undefined if there is no C compiler, or the processor has no such vectors.
+ * V8 makes vectors of at most 256 bits of those of WebAssembly. Undefined if there is no C compiler, or the processor has no such
+ * vectors, or is none of x86.
  */
 export const limitOf = async (bits: 256 | 512, pin: string | undefined): Promise<number | undefined> => {
   if (process.arch !== "x64") return undefined

@@ -160,6 +160,7 @@ export const runStore = (
     ),
   ).pipe(Layer.provide(files))
 
+export { gitCommit, gitProvenance }
 export { redisStore } from "./multirun/store/redisStores-node.ts"
 
 /** Provides the recorder: it passes a run's events to the sinks that write the run's files, and to those in `more`. */

@@ -37,14 +37,14 @@ export const compiled = (
 
 /**
  * Makes the two peers of RLtools: one with the widest vectors of the processor, and one whose vectors have at most 256 bits, as
- * those of WebAssembly have.
+ * V8's have, for processors with AVX-512.
  */
 const rltools = (bench: string, file: string): ReadonlyArray<Peer> => [
   rltoolsWith(bench, file, "RLtools", [], undefined),
   rltoolsWith(bench, file, "RLtools with vectors of 256 bits", ["-mno-avx512f"], "Haswell"),
 ]
 
-/** `core` names the processor for which OpenBLAS chooses its kernels; the one that it finds when undefined. */
+/** `core` names the processor for which OpenBLAS chooses its kernels; if it is undefined, OpenBLAS finds it. */
 const rltoolsWith = (
   bench: string,
   file: string,
@@ -64,6 +64,7 @@ const rltoolsWith = (
     const flags = ["-std=c++17", "-Ofast", "-march=native", ...options, "-w", ...includes, ...definitions]
     const program = compiled(file, "c++", [...flags, "-lopenblas", "-lpthread"])
     if (typeof program === "string") return program
+    // The settings of this machine must not change the peer.
     const variables = { OPENBLAS_NUM_THREADS: "1", OPENBLAS_CORETYPE: core, OPENBLAS_L2_SIZE: undefined }
     return { program: program.path, args: [], variables, value: printedValue }
   },

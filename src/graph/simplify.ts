@@ -79,7 +79,7 @@ const folding: Rule = (tensor) => {
   return constant(arrayTypes[dtype].from(values), shape, dtype)
 }
 
-/** Returns the numbers of a reshaped constant, or of a slice of a vector, such as the weights of a layer. */
+/** Returns the numbers of a reshaped constant, or of a slice of a vector, such as the weights of a layer; undefined for other ops. */
 const partOfConstant = ({ op, inputs: [source], shape }: Tensor): TensorData | undefined => {
   if (source.op.kind !== "constant") return undefined
   const { data } = source.op

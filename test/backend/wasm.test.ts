@@ -107,6 +107,29 @@ const assertOp = (
   })
 }
 
+const engine: object = Reflect.get(globalThis, "WebAssembly")
+
+type Around = <A, E, R>(body: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/** Puts something else in the place of a part of an engine, while `body` runs. */
+const replacing =
+  (whole: object, part: string, other: unknown): Around =>
+  (body) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        const before: unknown = Reflect.get(whole, part)
+        Reflect.set(whole, part, other)
+        return before
+      }),
+      () => body,
+      (before) => Effect.sync(() => Reflect.set(whole, part, before)),
+    )
+
+/** What an edge worker's engine does when it is asked to compile a module. */
+const refuse = function (): never {
+  throw new Error("disallowed by embedder")
+}
+
 describe("wasm", () => {
   const shapes: ReadonlyArray<Shape> = [[], [1], [3], [16], [37], [5, 2], [7, 1], [4, 4, 3]]
 
@@ -509,20 +532,24 @@ describe("wasm", () => {
       assert.strictEqual(refused._tag, "BackendUnavailable")
       assert.include(refused.message, "compiles no WebAssembly at run time (disallowed by embedder)")
       assert.include(refused.message, "provide Reference.layer")
-    }).pipe(Effect.scoped, withoutCompiling),
+    }).pipe(Effect.scoped, replacing(engine, "Module", refuse)),
   )
-})
 
-/** Replaces what compiles modules by what an edge worker's engine does when it is asked to. */
-const withoutCompiling = <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
-  const engine: object = Reflect.get(globalThis, "WebAssembly")
-  const compile: unknown = Reflect.get(engine, "Module")
-  const refuse = function (): never {
-    throw new Error("disallowed by embedder")
+  const engines: Readonly<Record<string, Around>> = {
+    "no WebAssembly": replacing(globalThis, "WebAssembly", undefined),
+    "no WebAssembly SIMD": (body) =>
+      body.pipe(
+        replacing(engine, "Module", refuse),
+        replacing(engine, "validate", () => false),
+      ),
   }
-  return Effect.acquireUseRelease(
-    Effect.sync(() => Reflect.set(engine, "Module", refuse)),
-    () => body,
-    () => Effect.sync(() => Reflect.set(engine, "Module", compile)),
-  )
-}
+  for (const [missing, without] of Object.entries(engines))
+    it.effect(`tells what to do if an engine has ${missing}`, () =>
+      Effect.gen(function* () {
+        const x = G.input("x", [2])
+        const spec = { name: "act", inputs: { x }, state: {}, outputs: { y: G.exp(x) } }
+        const refused = yield* Effect.flip(compileWith(Wasm.layer, spec))
+        assert.include(refused.message, `this engine has ${missing}. `)
+      }).pipe(Effect.scoped, without),
+    )
+})

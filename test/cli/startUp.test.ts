@@ -48,23 +48,27 @@ describe("what only says something about itself", () => {
       assert.isBelow(loaded.length, 30)
     }))
 
-  it.each([
+  for (const args of [
     ["runs", "--results-dir", "bin"],
     ["runs", "--help"],
     ["init", "--help"],
     ["ui", "--help"],
-  ])("effect %s … loads neither graphs, backends and envs nor the Layers of Node", { tags: "slow" }, (...args) =>
-    withFolder(async (folder) => {
-      const loaded = ofOurs(loadedBy(folder, ...args))
-      const heavy =
-        /^src\/(node\.ts|(graph|backend(?!\/names\.ts$)|env(?!\/internal\/stepsTaken\.ts$)|model|learner|algorithms|train)\/)/
-      assert.deepStrictEqual(
-        loaded.filter((path) => heavy.test(path)),
-        [],
-      )
-      assert.isBelow(loaded.length, 80)
-    }),
-  )
+  ]) {
+    const said = `effect ${args.join(" ")}`
+    const tags = said === "effect runs --help" ? [] : "slow"
+    it(`${said} loads neither graphs, backends and envs nor the Layers of Node`, { tags }, () =>
+      withFolder(async (folder) => {
+        const loaded = ofOurs(loadedBy(folder, ...args))
+        const heavy =
+          /^src\/(node\.ts|(graph|backend(?!\/names\.ts$)|env(?!\/internal\/stepsTaken\.ts$)|model|learner|algorithms|train)\/)/
+        assert.deepStrictEqual(
+          loaded.filter((path) => heavy.test(path)),
+          [],
+        )
+        assert.isBelow(loaded.length, 80)
+      }),
+    )
+  }
 
   it.each([
     ["run", "--help"],

@@ -232,3 +232,25 @@ describe("errors", () => {
     assert.match(errorOf(() => G.layerNorm(f32(2, 3), { scale: f32(2) })).where, /ops\.test\.ts:\d+$/)
   })
 })
+
+describe("a constant", () => {
+  it("refuses a number that its dtype cannot hold, alone or in an array", () => {
+    const messageOf = (value: number | ReadonlyArray<number>, dtype: "bool" | "i32") =>
+      errorOf(() => G.constant(value, undefined, dtype)).message
+    for (const [value, dtype] of [
+      [2, "bool"],
+      [0.5, "i32"],
+      [2 ** 40, "i32"],
+    ] as const) {
+      assert.include(messageOf(value, dtype), `expected ${dtype}, found ${value}`)
+      assert.include(messageOf([0, value], dtype), `expected ${dtype}, found ${value}`)
+    }
+  })
+
+  it("is a copy of its numbers", () => {
+    const numbers = Float32Array.of(1, 2)
+    const { op } = G.constant(numbers)
+    numbers[0] = 5
+    assert.deepStrictEqual(op.kind === "constant" ? [...op.data] : [], [1, 2])
+  })
+})

@@ -125,6 +125,8 @@ describe("simplify reduces graphs to these ops", () => {
     "a mean of means, the axes between them counted anew": [G.mean(G.mean(cube, 0), 1), ["mean"]],
     "a mean of means": [G.mean(G.mean(x, 0, { keepDims: true }), 1, { keepDims: true }), ["mean"]],
     "a sum of a mean": [G.sum(G.mean(x, 0)), ["mean", "sum"]],
+    "a part of a constant vector": [G.slice(G.constant([1, 2, 3, 4]), [1], [2]), []],
+    "columns of a constant matrix": [G.slice(G.constant([1, 2, 3, 4, 5, 6, 7, 8], [2, 4]), [0, 1], [2, 2]), []],
     "the sum of a stretched row, down": [G.sum(stretch(row, [2, 3]), 0), ["mul"]],
     "the mean of a stretched row, down": [G.mean(stretch(row, [2, 3]), 0), []],
     "the maximum of a stretched row, along": [G.max(stretch(row, [2, 3]), 1), ["max", "broadcastTo"]],

@@ -193,10 +193,10 @@ const killGroup = (child: ChildProcess): void => {
 }
 
 /**
- * The parts in which a time limit is counted. While this process is stopped, as by Ctrl-Z or by a computer that sleeps, no more
- * than one of them passes, so a reply that came in the meantime is still read.
+ * The parts in which a time limit is counted. A part that lasts much longer than it should does not count: this process was
+ * stopped in it, as by Ctrl-Z or by a computer that sleeps, and a reply that came in the meantime is read first.
  */
-const parts = 10
+const partsOfLimit = 10
 
 const start = (id: string, options: Command, replies: Assembly, described: string): Started => {
   const { timeoutSeconds = 60 } = options
@@ -216,9 +216,15 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
   let lost: EnvError | undefined
   let timer: NodeJS.Timeout | undefined
 
-  /** Calls `late` when as many parts of the time limit have passed without a reply. */
+  /** Calls `late` when `left` parts of the time limit have passed without a reply. */
   const wait = (left: number, late: () => void): void => {
-    timer = setTimeout(() => (left > 1 ? wait(left - 1, late) : late()), (timeoutSeconds * 1000) / parts)
+    const [began, part] = [performance.now(), (timeoutSeconds * 1000) / partsOfLimit]
+    timer = setTimeout(() => {
+      const wasStopped = performance.now() - began > 2 * part + 10
+      if (wasStopped) wait(left, late)
+      else if (left > 1) wait(left - 1, late)
+      else late()
+    }, part)
   }
   const settle = (reply: Reply | EnvError): void => {
     clearTimeout(timer)
@@ -274,7 +280,7 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
         if (lost !== undefined) return done(lost)
         most = mostBytes
         waiting = done
-        wait(parts, () => {
+        wait(partsOfLimit, () => {
           killGroup(child)
           lose(invalid(id, `${process_} did not answer within ${timeoutSeconds} seconds, so it was ended`))
         })

@@ -20,15 +20,15 @@ export const constant = (
   const data = new arrayTypes[dtype](typeof value === "number" ? sizeOf(dimensions) : value.length)
   if (typeof value === "number") data.fill(value)
   else data.set(value)
-  const wrong = dtype === "f32" ? undefined : changedBy(value, data, dtype === "bool" ? 1 : Infinity)
+  const wrong = dtype === "f32" ? undefined : firstUnlike(value, data, dtype === "bool" ? 1 : Infinity)
   if (wrong !== undefined) fail("constant", `expected ${dtype}, found ${wrong}`)
   if (sizeOf(dimensions) !== data.length)
     fail("constant", `expected numbers for shape [${dimensions.join(", ")}], found ${data.length}`)
   return make({ kind: "constant", data }, [], dimensions, dtype)
 }
 
-/** Returns the first number that `data` holds otherwise, or that is above `most`. */
-const changedBy = (value: number | ArrayLike<number>, data: TensorData, most: number): number | undefined => {
+/** Returns the first number that `data` does not hold unchanged, or that is above `most`; undefined if there is none. */
+const firstUnlike = (value: number | ArrayLike<number>, data: TensorData, most: number): number | undefined => {
   for (let i = 0; i < data.length; i++) {
     const one = typeof value === "number" ? value : value[i]
     if (data[i] !== one || one > most) return one

@@ -13,17 +13,20 @@ import type { Code } from "./RunStore.ts"
 const longestDiff = 1 << 20
 
 /** What git has said about each repository. */
-const answers = new Map<string, Code | undefined>()
+const answers = new Map<string, Code>()
 
 /**
- * Reads the commit of the working directory and its uncommitted changes; undefined outside git. It asks git once in a
- * process, as a process goes on with the code that it has loaded.
+ * Reads the commit of the working directory and its uncommitted changes; undefined outside git. It asks git when the first
+ * run of a repository starts in this process, and keeps the answer: the modules of the process are those of that time.
  */
 export const gitProvenance: Effect.Effect<Code | undefined> = Effect.gen(function* () {
-  const repository = process.env.GIT_DIR ?? repositoryOf(process.cwd())
+  // With these variables, git does not look for the repository in the folders above.
+  if (process.env.GIT_DIR !== undefined || process.env.GIT_WORK_TREE !== undefined) return yield* askGit
+  const repository = repositoryOf(workingDirectory())
   if (repository === undefined) return undefined
-  if (!answers.has(repository)) answers.set(repository, yield* asked)
-  return answers.get(repository)
+  const answer = answers.get(repository) ?? (yield* askGit)
+  if (answer !== undefined) answers.set(repository, answer)
+  return answer
 })
 
 /** Returns the first seven digits of the commit; `no-hash` outside git. */
@@ -32,6 +35,15 @@ export const gitCommit: Effect.Effect<string> = Effect.map(
   (provenance) => provenance?.commit.slice(0, 7) ?? "no-hash",
 )
 
+/** Returns the working directory; the root if it has been deleted. */
+const workingDirectory = (): string => {
+  try {
+    return process.cwd()
+  } catch {
+    return "/"
+  }
+}
+
 /** Returns the closest folder with a `.git`, as git finds it, without starting git. */
 const repositoryOf = (folder: string): string | undefined => {
   if (existsSync(join(folder, ".git"))) return folder
@@ -39,13 +51,15 @@ const repositoryOf = (folder: string): string | undefined => {
   return outer === folder ? undefined : repositoryOf(outer)
 }
 
-const asked = Effect.gen(function* () {
-  const [head, diff = ""] = yield* Effect.all(
+/** Asks git about the working directory. A diff that git cannot give, such as one of more than 256 MiB, is no clean tree. */
+const askGit = Effect.gen(function* () {
+  const [head, diff] = yield* Effect.all(
     [git("rev-parse", "HEAD"), git("diff", "--no-color", "--no-ext-diff", "HEAD")],
     { concurrency: "unbounded" },
   )
   const commit = head?.trim()
   if (commit === undefined) return undefined
+  if (diff === undefined) return { commit, dirty: true, diff_sha256: null }
   const dirty = diff !== ""
   const digest = dirty ? createHash("sha256").update(diff).digest("hex") : null
   return { commit, dirty, diff_sha256: digest, diff: dirty && diff.length <= longestDiff ? diff : undefined }

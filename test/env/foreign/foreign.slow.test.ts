@@ -234,7 +234,7 @@ describe("an env that a program steps", () => {
     ),
   )
 
-  it.effect("reads a reply that came while the run itself was stopped, whatever the time", () =>
+  it.effect("reads a reply that came while the run itself was stopped for longer than the time limit", () =>
     Effect.gen(function* () {
       const batch = yield* opened(corridor({ timeoutSeconds: 20 }), 1)
       yield* batch.reset(1)

@@ -1,6 +1,6 @@
 // Serves the policy of a run over HTTP, without its env and its training.
 //   npx effect run examples/cartpole.ts
-//   npx node examples/serve-policy.ts results/…/0001
+//   node_modules/.bin/node examples/serve-policy.ts results/…/0001
 //   curl http://localhost:8080/act -d '{"observation":[0.01,0.2,-0.03,0.1]}'      {"action":1}
 import { createServer } from "node:http"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"

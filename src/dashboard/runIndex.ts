@@ -70,26 +70,32 @@ export const makeIndex = (files: Confined) => {
    */
   const look = Effect.fnUntraced(function* (path: string, trainer: string | null = null) {
     const before = indexed.get(path)
-    if (before !== undefined && before.signature === (yield* signatureOf(before))) return before
+    if (before !== undefined && before.signature === (yield* signatureOf(before, isAlive(path)))) return before
     const entries = yield* files.entries(path)
     if (!isRunFolder(entries)) {
       return { folders: entries.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
     }
     const run = read(path, { names: [...entries.files, ...entries.folders] })
+    // Asked before the run is read: if its process ends in the meantime, the next look sees another signature.
+    const wasAlive = yield* isAlive(path)
     const hasOnlyRollouts =
       ![Layout.config, Layout.returns, Layout.log].some((name) => entries.files.includes(name)) &&
       !entries.folders.includes(Layout.scores)
     const summary: RunSummary = yield* summaryOf(run, { hasOnlyRollouts, trainer })
     const places = summary.state === "finished" ? {} : yield* run.places
-    const signature = yield* signatureOf({ summary, places })
+    const signature = yield* signatureOf({ summary, places }, Effect.succeed(wasAlive))
     return { summary, places, signature, folders: entries.folders } satisfies IndexedRun
   })
 
+  /** Tells whether the process that writes a run lives. */
+  const isAlive = (path: string) =>
+    Effect.flatMap(files.text(`${path}/${Layout.lock}`), (owner) => files.isAlive(owner ?? ""))
+
   /** Makes the signature of a run from the times and sizes of its files; of a finished run, only from its folder. */
-  const signatureOf = Effect.fnUntraced(function* ({
-    summary: { path, state },
-    places,
-  }: Pick<IndexedRun, "summary" | "places">): Effect.fn.Return<string> {
+  const signatureOf = Effect.fnUntraced(function* (
+    { summary: { path, state }, places }: Pick<IndexedRun, "summary" | "places">,
+    alive: Effect.Effect<boolean>,
+  ): Effect.fn.Return<string> {
     const names = state === "finished" ? [] : growing.map((name) => Layout.locate(places, name))
     const stamps = yield* Effect.forEach(
       [path, ...names.map((name) => `${path}/${name}`)],
@@ -97,8 +103,7 @@ export const makeIndex = (files: Confined) => {
       { concurrency: "unbounded" },
     )
     // When the process that writes the run dies, no file changes, so the process is checked too.
-    const isAlive = state === "running" ? yield* files.isAlive((yield* files.text(`${path}/${Layout.lock}`)) ?? "") : ""
-    return `${stamps.join(" ")} ${isAlive}`
+    return `${stamps.join(" ")} ${state === "running" ? yield* alive : ""}`
   })
 
   /** Adds the runs of a trainer to an index, and the states of its runs to its summary. */

@@ -27,7 +27,7 @@ import { layer as foreignEnvs } from "./env/foreign/layer-node.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
 import { layer as textPrograms } from "./task/foreign/programs-node.ts"
 import { owner } from "./run/store/owner-node.ts"
-import { gitCommit, gitProvenance } from "./run/store/git-node.ts"
+import { gitCommit, gitProvenance, shortCommit } from "./run/store/git-node.ts"
 import { type FileSystemOptions, RunStore } from "./run/store/RunStore.ts"
 import { progress } from "./run/record/progress.ts"
 import { Recorder, type Sink } from "./run/record/Recorder.ts"
@@ -148,10 +148,10 @@ export const runStore = (
   options: Pick<FileSystemOptions, "resultsDir"> & Partial<FileSystemOptions>,
 ): Layer.Layer<RunStore> =>
   Layer.unwrap(
-    Effect.map(Effect.all([gitProvenance, gitCommit, Clock.currentTimeMillis]), ([provenance, commit, now]) =>
+    Effect.map(Effect.zip(gitProvenance, Clock.currentTimeMillis), ([provenance, now]) =>
       RunStore.layerFileSystem({
         time: new Date(now),
-        commit,
+        commit: shortCommit(provenance),
         provenance,
         owner,
         indexed: true,

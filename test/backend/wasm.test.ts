@@ -125,7 +125,7 @@ const replacing =
       (before) => Effect.sync(() => Reflect.set(whole, part, before)),
     )
 
-/** What an edge worker's engine does when it is asked to compile a module. */
+/** Fails as the engine of an edge worker does when it is asked to compile a module. */
 const refuse = function (): never {
   throw new Error("disallowed by embedder")
 }

@@ -216,9 +216,10 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
   let lost: EnvError | undefined
   let timer: NodeJS.Timeout | undefined
 
+  const part = (timeoutSeconds * 1000) / partsOfLimit
   /** Calls `late` when `left` parts of the time limit have passed without a reply. */
   const wait = (left: number, late: () => void): void => {
-    const [began, part] = [performance.now(), (timeoutSeconds * 1000) / partsOfLimit]
+    const began = performance.now()
     timer = setTimeout(() => {
       const wasStopped = performance.now() - began > 2 * part + 10
       if (wasStopped) wait(left, late)
@@ -237,6 +238,10 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
     settle(lost)
   }
   const process_ = `the process of ${described}`
+  const giveUp = (): void => {
+    killGroup(child)
+    lose(invalid(id, `${process_} did not answer within ${timeoutSeconds} seconds, so it was ended`))
+  }
 
   child.stdout.on("data", (piece: Buffer) => {
     if (lost !== undefined) return
@@ -280,10 +285,7 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
         if (lost !== undefined) return done(lost)
         most = mostBytes
         waiting = done
-        wait(partsOfLimit, () => {
-          killGroup(child)
-          lose(invalid(id, `${process_} did not answer within ${timeoutSeconds} seconds, so it was ended`))
-        })
+        wait(partsOfLimit, giveUp)
         child.stdin.write(request)
       },
     },

@@ -12,7 +12,7 @@ import type { Code } from "./RunStore.ts"
  */
 const longestDiff = 1 << 20
 
-/** What git has said about each repository. */
+/** Holds the answers of git by the folders of the repositories. */
 const answers = new Map<string, Code>()
 
 /**
@@ -30,10 +30,10 @@ export const gitProvenance: Effect.Effect<Code | undefined> = Effect.gen(functio
 })
 
 /** Returns the first seven digits of the commit; `no-hash` outside git. */
-export const gitCommit: Effect.Effect<string> = Effect.map(
-  gitProvenance,
-  (provenance) => provenance?.commit.slice(0, 7) ?? "no-hash",
-)
+export const shortCommit = (provenance: Code | undefined): string => provenance?.commit.slice(0, 7) ?? "no-hash"
+
+/** Returns the first seven digits of the working directory's commit; `no-hash` outside git. */
+export const gitCommit: Effect.Effect<string> = Effect.map(gitProvenance, shortCommit)
 
 /** Returns the working directory; the root if it has been deleted. */
 const workingDirectory = (): string => {

@@ -43,13 +43,22 @@ export interface Moved {
 }
 
 // The key is the env object, not its id: a copy such as `{ ...env, step }` may behave differently, so it has no graph.
-const graphs = new WeakMap<Env, EnvGraph>()
+const graphs = new WeakMap<Env, EnvGraph | (() => EnvGraph)>()
 
-/** Records the graph form of an env, and returns the env. The form must compute what the env's own functions compute. */
-export const withGraph = <E extends Env>(env: E, graph: EnvGraph | undefined): E => {
+/**
+ * Records the graph form of an env, and returns the env. The form must compute what the env's own functions compute. A
+ * function makes the form when it is first asked for: most programs play an env without it.
+ */
+export const withGraph = <E extends Env>(env: E, graph: EnvGraph | (() => EnvGraph) | undefined): E => {
   if (graph !== undefined) graphs.set(env, graph)
   return env
 }
 
-/** Returns the graph form of this env; undefined if it has none. */
-export const graphOf = (env: Env): EnvGraph | undefined => graphs.get(env)
+/** Returns the graph form of this env, the same one each time; undefined if it has none. */
+export const graphOf = (env: Env): EnvGraph | undefined => {
+  const graph = graphs.get(env)
+  if (typeof graph !== "function") return graph
+  const made = graph()
+  graphs.set(env, made)
+  return made
+}

@@ -137,7 +137,7 @@ export const box = (
   }
   const size = dimensions.reduce((product, dimension) => product * dimension, 1)
   const spread = (name: string, bound: number | ReadonlyArray<number>): ReadonlyArray<number> => {
-    const bounds = typeof bound === "number" ? Array.from({ length: size }, () => bound) : [...bound]
+    const bounds = typeof bound === "number" ? new Array<number>(size).fill(bound) : [...bound]
     if (bounds.length !== size) {
       throw invalid(`box: ${name} has ${bounds.length} elements, shape [${dimensions.join(", ")}] has ${size}`)
     }

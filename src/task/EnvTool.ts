@@ -40,8 +40,16 @@ export const make = <State, Parameters extends Schema.Codec<unknown, unknown>>(t
   readonly run: (state: State, parameters: Parameters["Type"]) => Done<State>
 }): EnvTool<State> => {
   const { name, description, parameters, run } = tool
+  let schema: ToolSpec["parameters"] | undefined
   return {
-    spec: { name, description, parameters: jsonSchema(parameters) },
+    spec: {
+      name,
+      description,
+      // Made when it is first read: the tools of all games are made where the library is loaded.
+      get parameters() {
+        return (schema ??= jsonSchema(parameters))
+      },
+    },
     call: (state, call) =>
       Effect.gen(function* () {
         const decoded = yield* toolArguments(parameters, call)

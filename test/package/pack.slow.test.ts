@@ -152,10 +152,11 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
     assert.notInclude(logOf(result), "warning")
   })
 
-  it("loads the library as a bundle, and each of its modules once", async () => {
-    train("small.ts", "nsteps: 64")
+  /** The addresses of the modules that a training loads, in the main thread. */
+  const loadedBy = async (file: string): Promise<ReadonlyArray<string>> => {
     const list = join(project, "loaded.txt")
     const hook = join(project, "hook.mjs")
+    rmSync(list, { force: true })
     writeFileSync(
       hook,
       `import { appendFileSync } from "node:fs"
@@ -163,28 +164,58 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
        import { isMainThread } from "node:worker_threads"
        if (isMainThread) registerHooks({ load: (url, context, next) => { appendFileSync(${JSON.stringify(list)}, url + "\\n"); return next(url, context) } })`,
     )
-    const words = [
-      "--import",
-      hook,
-      join(installed, "bin/effect.js"),
-      "run",
-      "small.ts",
-      "--backend",
-      "wasm",
-      "--quiet",
-    ]
+    const words = ["--import", hook, join(installed, "bin/effect.js"), "run", file, "--backend", "wasm", "--quiet"]
     await succeeds(process.execPath, words, project)
-    const own = readFileSync(list, "utf8")
-      .split("\n")
-      .flatMap((url) => /node_modules\/effect-rl\/dist\/(.*)/.exec(url)?.[1] ?? [])
-    assert.include(own, "bundle/cli.main.js")
-    assert.include(own, "bundle/index.js")
-    assert.isBelow(own.length, 250)
+    return readFileSync(list, "utf8").split("\n")
+  }
+  const inPackages = (urls: ReadonlyArray<string>): ReadonlyArray<string> =>
+    urls.flatMap((url) => /node_modules\/(.*)/.exec(url)?.[1] ?? [])
+
+  it("loads the library and Effect as bundles of a few files, and each module once", async () => {
+    train("small.ts", "nsteps: 64")
+    const loaded = inPackages(await loadedBy("small.ts"))
+    assert.include(loaded, "effect-rl/dist/bundle/cli.main.js")
+    assert.include(loaded, "effect-rl/dist/bundle/index.js")
+    assert.include(loaded, "effect-rl/dist/bundle/effect/all.js")
+    assert.isBelow(loaded.length, 60)
     assert.deepStrictEqual(
-      own.filter((file) => !file.startsWith("bundle/")),
+      loaded.filter((file) => !/^effect-rl\/(bin|dist\/bundle)\//.test(file)),
       [],
     )
-    assert.strictEqual(new Set(own).size, own.length)
+    assert.strictEqual(new Set(loaded).size, loaded.length)
+  })
+
+  it("shares the bundle's Effect with the user's program, and with modules of Effect that are not in it", async () => {
+    writeFileSync(
+      join(project, "shared.ts"),
+      `import { equal } from "node:assert/strict"
+import { CartPole, Ppo, Train } from "effect-rl"
+import { Effect, Schema } from "effect"
+import * as Same from "effect/Effect"
+import * as Workflow from "effect/workflow/Workflow"
+equal(Effect.succeed, Same.succeed)
+equal(Schema.isSchema(Workflow.make("own", { payload: { id: Schema.String }, idempotencyKey: ({ id }) => id }).payloadSchema), true)
+export default Effect.tap(
+  Train.run({ env: CartPole.env, algorithm: Ppo.make({ nsteps: 64 }), numEnvs: 8, totalSteps: 512 }), () => Effect.void)\n`,
+    )
+    const loaded = inPackages(await loadedBy("shared.ts"))
+    assert.include(loaded, "effect/dist/workflow/Workflow.js")
+    assert.notInclude(loaded, "effect/dist/Effect.js")
+    assert.notInclude(loaded, "effect/dist/Schema.js")
+  })
+
+  it("loads Effect from its own package if that has another version than the bundle", async () => {
+    train("small.ts", "nsteps: 64")
+    const manifest = join(project, "node_modules/effect/package.json")
+    const text = readFileSync(manifest, "utf8")
+    writeFileSync(manifest, text.replace('"version": "4.1.0"', '"version": "4.1.1"'))
+    try {
+      const loaded = inPackages(await loadedBy("small.ts"))
+      assert.include(loaded, "effect/dist/Effect.js")
+      assert.notInclude(loaded, "effect-rl/dist/bundle/effect/all.js")
+    } finally {
+      writeFileSync(manifest, text)
+    }
   })
 
   it("steps envs in threads, which load the same bundle", async () => {

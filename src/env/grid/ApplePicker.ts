@@ -154,7 +154,7 @@ export const make = (options: Options = {}): BoardEnv => {
     ui: board(id, size, applePicker),
     maxSteps: 5000,
     rules: rulesFor(size, count, layoutSeed),
-    graph: graphFor(size, count),
+    graph: () => graphFor(size, count),
   })
 }
 

@@ -184,7 +184,7 @@ export const make = (options: Options = {}): BoardEnv => {
     ui: board(id, size, gridWorld),
     maxSteps,
     rules: rulesFor(size, density),
-    graph: graphFor(size),
+    graph: () => graphFor(size),
   })
 }
 

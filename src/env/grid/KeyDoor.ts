@@ -255,7 +255,7 @@ export const make = (options: Options = {}): BoardEnv => {
     ui: board(id, size, keyDoor),
     maxSteps,
     rules: rulesFor(size, rooms, layoutSeed),
-    graph: graphFor(size, rooms),
+    graph: () => graphFor(size, rooms),
   })
 }
 

@@ -37,7 +37,7 @@ export interface BoardGame extends Pick<Definition<Int32Array, Discrete>, "id" |
   readonly actions: number
   readonly rules: Rules
   /** The same rules as expressions of tensors; a state has the same numbers in the same order. */
-  readonly graph?: Omit<EnvGraph, "start" | "stateSize">
+  readonly graph?: () => Omit<EnvGraph, "start" | "stateSize">
 }
 
 /** The name of a plane, and the letter and colour that render it. Later planes cover earlier ones. */
@@ -117,7 +117,7 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
     rules.reset(started, 0, random)
     into.set(started, at)
   }
-  withGraph(env, graph && { ...graph, start, stateSize })
+  withGraph(env, graph && (() => ({ ...graph(), start, stateSize })))
   return recipe === undefined ? env : withRecipe(env, recipe.name, recipe.options)
 }
 

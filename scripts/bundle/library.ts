@@ -1,0 +1,146 @@
+// Bundles the library and the command for Node into dist/bundle/, where `effect run` loads a few files instead of hundreds,
+// and so starts faster. Bundlers and browsers get the single modules in dist/ instead, to leave out what they don't need; see
+// scripts/swapExports.ts. Effect is not in the bundle: a user's program must load the same copy of it; see effect.ts.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { isBuiltin } from "node:module"
+import { dirname, join, posix, relative, sep } from "node:path"
+import { fileURLToPath } from "node:url"
+import { type InputOptions, type OutputOptions, type Plugin, rolldown } from "rolldown"
+import manifest from "../../package.json" with { type: "json" }
+import { isOfEffect } from "./effect.ts"
+import { copyLicences } from "./licences.ts"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const source = join(root, "src")
+const dist = join(root, "dist")
+
+const nameOf = (module: string): string => module.replaceAll("/", ".")
+
+const inputs = (modules: ReadonlyArray<string>) =>
+  Object.fromEntries(modules.map((module) => [nameOf(module), join(source, `${module}.ts`)]))
+
+/** The entries of the package and the command. */
+const entries = ["index", "node", "web", "cli/main"]
+
+/** The programs of threads that import a user's module, and with it the library: each module must exist once in them. */
+const hosts = ["env/pool/worker-node"]
+
+/** The other programs that the library starts as threads and processes: `"./rank-node.ts" : "./rank-node.js"` names one. */
+const programs = readdirSync(source, { recursive: true, encoding: "utf8" })
+  .map((file) => file.replaceAll(sep, "/"))
+  .filter((file) => file.endsWith(".ts"))
+  .flatMap((file) =>
+    Array.from(
+      readFileSync(join(source, file), "utf8").matchAll(/"\.\/([\w-]+)\.ts"\s*:\s*"\.\/\1\.js"/g),
+      ([, name]) => posix.join(posix.dirname(file), name),
+    ),
+  )
+  .filter((program) => !hosts.includes(program))
+
+/** The files of the bundle, each with what its modules import at once: `command` is loaded for every subcommand. */
+const files = [
+  { name: "command", from: ["cli/main", "cli/runs", "cli/init/init"] },
+  { name: "library", from: ["index", "node", "cli/run/run"] },
+]
+
+const bundled = Object.keys(manifest.dependencies).filter((name) => !isOfEffect(name))
+
+/**
+ * Tells whether an import stays in the bundle as it is: of Node, of Effect, and of a package that a user may install, such as
+ * ONNX Runtime, which has binary files. Our other dependencies are bundled with all that they depend on.
+ */
+const isExternal = (specifier: string, importer?: string): boolean => {
+  if (/^[./\0]/.test(specifier) || importer === undefined) return false
+  if (isBuiltin(specifier)) return true
+  return importer.startsWith(source) && !bundled.some((name) => specifier === name || specifier.startsWith(`${name}/`))
+}
+
+/**
+ * Lets `import.meta.url` be the address of the module's own file in dist/, from which it finds other files of the package:
+ * `define` replaces it by a constant, which this puts into each module that needs it.
+ */
+const ownAddress: Plugin = {
+  name: "own-address",
+  transform: (text, path) => {
+    if (!path.startsWith(source) || !text.includes("import.meta.url")) return undefined
+    const own = relative(source, path).replaceAll(sep, "/").replace(/\.ts$/, ".js")
+    return { code: `const ownAddress = new URL("../${own}", addressOfBundle).href; ${text}`, map: null }
+  },
+}
+
+/** What each module imports at once, by its path. */
+type Graph = ReadonlyMap<string, ReadonlyArray<string>>
+
+/** Calls `use` with all modules when they are read, before anything is written. */
+const withGraph = (use: (graph: Graph) => void): Plugin => ({
+  name: "graph",
+  buildEnd() {
+    use(new Map(Array.from(this.getModuleIds(), (id) => [id, this.getModuleInfo(id)?.importedIds ?? []])))
+  },
+})
+
+const reachable = (graph: Graph, modules: ReadonlyArray<string>): ReadonlySet<string> => {
+  const found = new Set<string>()
+  const follow = (path: string): void => {
+    if (found.has(path)) return
+    found.add(path)
+    graph.get(path)?.forEach(follow)
+  }
+  for (const module of modules) follow(join(source, `${module}.ts`))
+  return found
+}
+
+const options = (modules: ReadonlyArray<string>, use: (graph: Graph) => void): InputOptions => ({
+  input: inputs(modules),
+  platform: "node",
+  external: isExternal,
+  transform: { define: { "import.meta.url": "ownAddress" } },
+  plugins: [ownAddress, withGraph(use)],
+  // A browser's bundle may divide what Node's keeps in one file.
+  checks: { ineffectiveDynamicImport: false },
+})
+
+const output: OutputOptions = {
+  dir: join(dist, "bundle"),
+  format: "esm",
+  comments: { legal: true, annotation: false, jsdoc: false },
+  sourcemap: true,
+  sourcemapExcludeSources: true,
+  // Where the package is installed, the others lie beside it.
+  sourcemapPathTransform: (path) => path.replace(/^.*\/node_modules\//, "../../../"),
+  banner: "const addressOfBundle = import.meta.url;",
+}
+
+/** Bundles the library and the command. Returns what they import of Effect before they train. */
+export const bundleLibrary = async (): Promise<ReadonlyArray<string>> => {
+  let graph: Graph = new Map()
+  const bundle = await rolldown(options([...entries, ...hosts], (read) => (graph = read)))
+  const groups = files.map(({ from, name }) => {
+    let modules: ReadonlySet<string> | undefined
+    return { name, test: (path: string) => (modules ??= reachable(graph, from)).has(path) }
+  })
+  await bundle.write({ ...output, codeSplitting: { groups } })
+  await bundle.close()
+  copyLicences(graph.keys(), join(dist, "bundle/licences"))
+  const atOnce = reachable(
+    graph,
+    files.flatMap(({ from }) => from),
+  )
+  return [...atOnce].filter(isOfEffect).sort()
+}
+
+/** Bundles the programs of threads and processes. They share no chunk with the library, of which they need a small part. */
+export const bundlePrograms = async (): Promise<void> => {
+  let graph: Graph = new Map()
+  const bundle = await rolldown(options(programs, (read) => (graph = read)))
+  await bundle.write({ ...output, chunkFileNames: "program-[hash].js" })
+  await bundle.close()
+  copyLicences(graph.keys(), join(dist, "bundle/licences"))
+  // A program is started by the address of its own file.
+  for (const program of [...programs, ...hosts]) {
+    const file = join(dist, `${program}.js`)
+    mkdirSync(dirname(file), { recursive: true })
+    const path = posix.relative(posix.dirname(program), `bundle/${nameOf(program)}.js`)
+    writeFileSync(file, `import ${JSON.stringify(path)}\n`)
+  }
+}

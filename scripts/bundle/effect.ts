@@ -1,11 +1,11 @@
 // Bundles what `effect run` loads of Effect into one file, dist/bundle/effect/all.js: it loads three times as fast as the 350
 // modules of Effect's own packages. For each of these modules a file below dist/bundle/effect/ exports the same from the
 // bundle, and bin/bundledEffect.js lets all imports of such a module lead there, a user's too. So each module exists once.
-import { readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join, posix, relative, sep } from "node:path"
-import { fileURLToPath } from "node:url"
-import { type InputOptions, rolldown } from "rolldown"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { type InputOptions, type Plugin, rolldown } from "rolldown"
 import { copyLicences } from "./licences.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -32,58 +32,104 @@ const installed = (): ReadonlyArray<Package> => {
   })
 }
 
-const options = (input: Record<string, string>): InputOptions => ({
+const options = (input: Record<string, string>, plugin: Plugin): InputOptions => ({
   input,
   cwd: root,
   platform: "node",
-  external: (specifier) => /^[^./\0]/.test(specifier) && !isOfEffect(specifier),
-  preserveEntrySignatures: "strict",
+  external: (specifier) => /^[^./\0]/.test(specifier) && specifier !== entry && !isOfEffect(specifier),
+  plugins: [plugin],
 })
 
 /** The files of all modules that some modules import at once, themselves among them. */
-const filesOf = async (specifiers: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
-  let files: ReadonlyArray<string> = []
-  const bundle = await rolldown({
-    ...options(Object.fromEntries(specifiers.map((specifier, index) => [`m${index}`, specifier]))),
-    plugins: [
-      {
-        name: "files",
-        buildEnd() {
-          files = [...this.getModuleIds()].sort()
-        },
+const filesOf = async (specifiers: ReadonlyArray<string>): Promise<ReadonlySet<string>> => {
+  const files = new Set<string>()
+  const input = Object.fromEntries(specifiers.map((specifier, index) => [`m${index}`, specifier]))
+  const bundle = await rolldown(
+    options(input, {
+      name: "files",
+      buildEnd() {
+        for (const id of this.getModuleIds()) if (id.includes("node_modules")) files.add(id)
       },
-    ],
-  })
+    }),
+  )
   await bundle.generate()
   await bundle.close()
   return files
 }
 
-/** Writes the bundle of these modules of Effect and of all that they import. */
+/** The bundled files that a module outside of the bundle can import: public ones, and those that its package's others import. */
+const importable = (bundled: ReadonlySet<string>, found: ReadonlyArray<Package>): ReadonlyArray<string> => {
+  const imported = new Set<string>()
+  for (const { folder } of found) {
+    for (const name of readdirSync(join(folder, "dist"), { recursive: true, encoding: "utf8" })) {
+      const file = join(folder, "dist", name)
+      if (!file.endsWith(".js") || bundled.has(file)) continue
+      for (const [, path] of readFileSync(file, "utf8").matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g)) {
+        imported.add(join(dirname(file), path))
+      }
+    }
+  }
+  return [...bundled].filter((file) => !file.includes(`${sep}internal${sep}`) || imported.has(file)).sort()
+}
+
+/** The exports of a module that its code assigns to after it was loaded. */
+const assignedLater = (file: string): ReadonlySet<string> =>
+  new Set(Array.from(readFileSync(file, "utf8").matchAll(/^export (?:let|var) (\w+)/gm), ([, name]) => name))
+
+const entry = "all modules"
+
+/**
+ * Writes the bundle of these modules of Effect and of all that they import. It exports one object for each module: V8 looks a
+ * variable of a module up among all that the module exports, one by one, so thousands of exports would cost a tenth of a second.
+ */
 export const bundleEffect = async (specifiers: ReadonlyArray<string>): Promise<void> => {
   rmSync(folder, { recursive: true, force: true })
   const found = installed()
-  const modules = (await filesOf(specifiers)).flatMap((file) => {
+  const bundled = await filesOf(specifiers)
+  const modules = importable(bundled, found).map((file) => {
     const owner = found.find(({ folder }) => file.startsWith(folder + sep))
-    return owner === undefined
-      ? []
-      : [{ file, name: posix.join(owner.name, relative(owner.folder, file).replaceAll(sep, "/")) }]
+    if (owner === undefined) throw new Error(`${file} is in none of the packages`)
+    return { file, name: posix.join(owner.name, relative(owner.folder, file).replaceAll(sep, "/")) }
   })
+  const exports: Array<string> = []
+  for (const [index, { file, name }] of modules.entries()) {
+    const later = assignedLater(file)
+    const names = Object.keys(await import(pathToFileURL(file).href))
+    const fixed = names.filter((key) => !later.has(key))
+    const live = names.filter((key) => later.has(key))
+    exports.push(`export * as m${index} from ${JSON.stringify(file)}`)
+    if (live.length > 0) {
+      exports.push(
+        `export { ${live.map((key) => `${key} as m${index}_${key}`).join(", ")} } from ${JSON.stringify(file)}`,
+      )
+    }
+    const path = join(folder, name)
+    const all = JSON.stringify(posix.relative(posix.dirname(name), "all.js"))
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(
+      path,
+      [
+        `import { m${index} as m } from ${all}`,
+        ...fixed.map((key, at) => `const e${at} = m.${key}`),
+        `export { ${fixed.map((key, at) => `e${at} as ${key}`).join(", ")} }`,
+        ...live.map((key) => `export { m${index}_${key} as ${key} } from ${all}`),
+        "",
+      ].join("\n"),
+    )
+  }
   const bundle = await rolldown(
-    options(Object.fromEntries(modules.map(({ file, name }) => [name.replace(/\.js$/, ""), file]))),
+    options(
+      { all: entry },
+      {
+        name: "entry",
+        resolveId: (id) => (id === entry ? id : undefined),
+        load: (id) => (id === entry ? exports.join("\n") : undefined),
+      },
+    ),
   )
-  await bundle.write({
-    dir: folder,
-    format: "esm",
-    comments: false,
-    chunkFileNames: "[name].js",
-    codeSplitting: { groups: [{ name: "all", test: /./ }] },
-  })
+  await bundle.write({ dir: folder, format: "esm", comments: false, codeSplitting: false })
   await bundle.close()
-  copyLicences(
-    modules.map(({ file }) => file),
-    join(folder, "../licences"),
-  )
+  copyLicences(bundled, join(folder, "../licences"))
   const versions = Object.fromEntries(found.map(({ name, version }) => [name, version]))
   writeFileSync(
     join(folder, "bundled.json"),

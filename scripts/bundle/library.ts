@@ -37,7 +37,10 @@ const programs = readdirSync(source, { recursive: true, encoding: "utf8" })
   )
   .filter((program) => !hosts.includes(program))
 
-/** The files of the bundle, each with what its modules import at once: `command` is loaded for every subcommand. */
+/**
+ * The files of the bundle, each with what its modules import at once: `command` is loaded for every subcommand. The entries
+ * themselves have files of their own: to load what the command shares with the library must not run the command.
+ */
 const files = [
   { name: "command", from: ["cli/main", "cli/runs", "cli/init/init"] },
   { name: "library", from: ["index", "node", "cli/run/run"] },
@@ -115,9 +118,10 @@ const output: OutputOptions = {
 export const bundleLibrary = async (): Promise<ReadonlyArray<string>> => {
   let graph: Graph = new Map()
   const bundle = await rolldown(options([...entries, ...hosts], (read) => (graph = read)))
+  const own = new Set(Object.values(inputs(entries)))
   const groups = files.map(({ from, name }) => {
     let modules: ReadonlySet<string> | undefined
-    return { name, test: (path: string) => (modules ??= reachable(graph, from)).has(path) }
+    return { name, test: (path: string) => !own.has(path) && (modules ??= reachable(graph, from)).has(path) }
   })
   await bundle.write({ ...output, codeSplitting: { groups } })
   await bundle.close()

@@ -218,6 +218,16 @@ export default Effect.tap(
     }
   })
 
+  it("can import the library without the command", async () => {
+    writeFileSync(
+      join(project, "plain.ts"),
+      `import { CartPole } from "effect-rl"
+import { Gymnasium } from "effect-rl/node"
+console.log(CartPole.env.id, typeof Gymnasium.env)\n`,
+    )
+    assert.strictEqual(await succeeds(process.execPath, ["plain.ts"], project), "CartPole-v1 function\n")
+  })
+
   it("steps envs in threads, which load the same bundle", async () => {
     writeFileSync(
       join(project, "threads.ts"),

@@ -9,6 +9,7 @@ import { BackendUnavailable } from "./Backend.ts"
 import { differenceBetween } from "./widthCheck.ts"
 import { type ModuleCompiler, plainModules } from "./wasmModules.ts"
 import { utf8 } from "../config/utf8.ts"
+import { besideCompiled, none, type Widened } from "./widened-node.ts"
 
 /**
  * Provides the compiler that widens modules: V8 combines pairs of neighbouring 128-bit operations to one of 256 bits
@@ -21,7 +22,8 @@ import { utf8 } from "../config/utf8.ts"
  * then uses 128-bit operations, with the same results.
  *
  * Before the first module, a check program is compiled both ways. If any bit of its results differs, `warnings` says so
- * and no module is widened.
+ * and no module is widened. A process whose Node keeps compiled JavaScript, as the command's does, makes the check only
+ * for modules that no process widened before (see `widened-node.ts`).
  */
 export const wideModules: Effect.Effect<ModuleCompiler, BackendUnavailable> = Effect.suspend(() =>
   Config.Boolean(variable).pipe(
@@ -43,8 +45,11 @@ const variable = "EFFECT_RL_WIDE"
 /** Compiles bytes to a module that uses 256-bit vectors. */
 type Widen = (bytes: Uint8Array<ArrayBuffer>) => object
 
-/** Makes a compiler that widens modules. Before the first module, it checks that widening does not change results. */
-export const checked = (widen: Widen): ModuleCompiler => {
+/**
+ * Makes a compiler that widens modules. Before the first module that is not in `passed`, it checks that widening does not
+ * change results, and adds this and later modules.
+ */
+export const checked = (widen: Widen, passed: () => Widened = () => none): ModuleCompiler => {
   let difference: string | undefined
   let compile: Widen | undefined
   const chosen = (): Widen => {
@@ -55,8 +60,13 @@ export const checked = (widen: Widen): ModuleCompiler => {
     return compile
   }
   return {
-    module: (bytes) => chosen()(bytes),
-    wide: () => chosen() === widen,
+    module: (bytes) => {
+      if (compile === undefined && passed().has(bytes)) return widen(bytes)
+      const module = chosen()(bytes)
+      if (compile === widen) passed().add(bytes)
+      return module
+    },
+    wide: () => compile !== plainModules.module,
     warnings: () =>
       difference === undefined
         ? []
@@ -113,5 +123,7 @@ export const widened: Widen = (bytes) => {
   }
 }
 
+let remembered: Widened | undefined
+
 /** The one compiler of this process, so that the check runs only once. */
-const widenedModules = checked(widened)
+const widenedModules = checked(widened, () => (remembered ??= besideCompiled()))

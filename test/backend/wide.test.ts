@@ -12,6 +12,9 @@ import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as G from "../../src/graph/ops.ts"
 import { simplify } from "../../src/graph/simplify.ts"
 import { compile } from "../../src/graph/wasm/compile.ts"
+import { join } from "node:path"
+import { withFolder } from "../cli/effect.ts"
+import { inFolder } from "../../src/backend/widened-node.ts"
 import { keep } from "../train/inMemory.ts"
 
 type Bytes = Uint8Array<ArrayBuffer>
@@ -70,6 +73,59 @@ describe("the check of widened kernels", () => {
     // Some only touch lanes that nobody reads.
     assert.isBelow(missed.length / tried.length, 0.1)
   })
+})
+
+describe("modules for which the check found no difference", () => {
+  const bytes = compile(simplify(spec), { wide: true }).bytes
+  const other = compile(simplify({ ...spec, outputs: { y: G.add(x, G.constant(1)) } }), { wide: true }).bytes
+  /** Makes a compiler in a new process, as it were, and counts what it widens. */
+  const started = (folder: string, widen = plain, processor = "one") => {
+    const widenings: Array<Bytes> = []
+    const passed = inFolder(folder, processor)
+    const counting = (bytes: Bytes): object => {
+      widenings.push(bytes)
+      return widen(bytes)
+    }
+    return { widenings, modules: checked(counting, () => passed) }
+  }
+
+  it("are widened without it by the next process, and others are not", () =>
+    withFolder(async (folder) => {
+      const first = started(folder)
+      first.modules.module(bytes)
+      assert.lengthOf(first.widenings, 2, "the check and the module")
+      const second = started(folder)
+      second.modules.module(bytes)
+      assert.deepStrictEqual(second.widenings, [bytes])
+      second.modules.module(other)
+      assert.lengthOf(second.widenings, 3, "the check and the other module")
+      const third = started(folder)
+      third.modules.module(bytes)
+      third.modules.module(other)
+      assert.deepStrictEqual(third.widenings, [bytes, other])
+    }))
+
+  it("are checked again on another processor, and where nothing can be written", () =>
+    withFolder(async (folder) => {
+      started(folder).modules.module(bytes)
+      const moved = started(folder, miscompiled, "two")
+      moved.modules.module(bytes)
+      assert.lengthOf(moved.modules.warnings(), 1)
+      assert.isFalse(moved.modules.wide())
+      for (let time = 0; time < 2; time++) {
+        const { modules, widenings } = started(join(folder, "absent"))
+        modules.module(bytes)
+        assert.lengthOf(widenings, 2)
+      }
+    }))
+
+  it("are none of those that differed", () =>
+    withFolder(async (folder) => {
+      started(folder, miscompiled).modules.module(bytes)
+      const next = started(folder, miscompiled)
+      next.modules.module(bytes)
+      assert.lengthOf(next.modules.warnings(), 1)
+    }))
 })
 
 describe("kernels that widening would change", () => {

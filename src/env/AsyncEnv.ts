@@ -42,6 +42,7 @@ import { type AsyncColumns, type AsyncKernel, asyncBatchOf, command } from "./in
 import { elsewhere } from "./internal/elsewhere.ts"
 import { errorAt } from "./internal/episodes.ts"
 import { givenMaskWriter } from "./internal/rows.ts"
+import { within } from "./internal/timeLimit.ts"
 import { writerOf } from "./internal/values.ts"
 import { type ActionSpace, type Box, choicesOf, sizeOf, type Space, type ValueOf } from "./Space.ts"
 
@@ -188,9 +189,12 @@ const kernelOf = (
   const rendersAll = sessions.every(({ renderSvg }) => renderSvg !== undefined)
   return {
     exchange: (actions) =>
-      Effect.forEach(indices, (index) => one(index, actions), { concurrency: "unbounded", discard: true }).pipe(
-        Effect.interruptible,
-        Effect.timeoutOrElse({ duration: timeoutSeconds * 1000, orElse: () => late }),
+      within(
+        Effect.interruptible(
+          Effect.forEach(indices, (index) => one(index, actions), { concurrency: "unbounded", discard: true }),
+        ),
+        timeoutSeconds,
+        late,
       ),
     ...(rendersAll && {
       renderSvg: (index: number) =>

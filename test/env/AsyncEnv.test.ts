@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Clock, Deferred, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
@@ -268,6 +268,38 @@ describe("an env that steps by Effects", () => {
       yield* TestClock.adjust("1 second")
       yield* Fiber.join(stopping)
       assert.strictEqual(steps, 1)
+    }),
+  )
+
+  it.effect("reads an answer that came while the process was stopped for longer than the time limit", () =>
+    Effect.gen(function* () {
+      const clock = yield* Clock.Clock
+      const answer = yield* Deferred.make<AsyncEnv.Outcome>()
+      let [sleeps, stopped] = [0, 0n]
+      const monotonicTimeNanosUnsafe = () => clock.monotonicTimeNanosUnsafe() + stopped
+      const stoppedOnce: Clock.Clock = {
+        ...clock,
+        monotonicTimeNanosUnsafe,
+        monotonicTimeNanos: Effect.sync(monotonicTimeNanosUnsafe),
+        // Wakes an hour later the first time. The answer, which came long ago, is read after that.
+        sleep: () => {
+          if (sleeps++ > 0) {
+            return Effect.andThen(
+              Deferred.succeed(answer, { observation: [1], reward: 1, terminated: false }),
+              Effect.never,
+            )
+          }
+          stopped = 3_600_000_000_000n
+          return Effect.void
+        },
+      }
+      const batch = yield* opened(
+        failing(() => Deferred.await(answer), 5),
+        1,
+      )
+      yield* batch.reset(1)
+      yield* Effect.provideService(batch.step(Int32Array.of(0)), Clock.Clock, stoppedOnce)
+      assert.strictEqual(batch.observations[0], 1)
     }),
   )
 })

@@ -7,6 +7,7 @@ import { Effect, Option, Schema } from "effect"
 import { oneLine } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { type EnvError, invalid } from "../EnvError.ts"
+import { partsOfLimit, wasStopped } from "../internal/timeLimit.ts"
 import type { Connect, Connection, Reply } from "./Connection.ts"
 import { headerSize, isStatus, status } from "./protocol.ts"
 
@@ -192,12 +193,6 @@ const killGroup = (child: ChildProcess): void => {
   }
 }
 
-/**
- * The parts in which a time limit is counted. A part that lasts much longer than it should does not count: this process was
- * stopped in it, as by Ctrl-Z or by a computer that sleeps, and a reply that came in the meantime is read first.
- */
-const partsOfLimit = 10
-
 const start = (id: string, options: Command, replies: Assembly, described: string): Started => {
   const { timeoutSeconds = 60 } = options
   const [program, ...args] = options.command
@@ -221,8 +216,7 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
   const wait = (left: number, late: () => void): void => {
     const began = performance.now()
     timer = setTimeout(() => {
-      const wasStopped = performance.now() - began > 2 * part + 10
-      if (wasStopped) wait(left, late)
+      if (wasStopped(part, performance.now() - began)) wait(left, late)
       else if (left > 1) wait(left - 1, late)
       else late()
     }, part)

@@ -5,6 +5,8 @@ import { assert, describe, it } from "vitest"
 import { allGroups, groupKey, variablesOf } from "../../src/dashboard/grouping.ts"
 import { mostAtOnce as mostBytes } from "../../src/run/read/FileSource.ts"
 import { openResults, type Results } from "../../src/dashboard/results-node.ts"
+import { makeIndex } from "../../src/dashboard/runIndex.ts"
+import { confinedTo } from "../../src/run/read/confined-node.ts"
 import { owner } from "../../src/run/store/owner-node.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
 
@@ -98,6 +100,24 @@ describe("the index of runs", () => {
         "2026-01-31T12:00:01Z failed at step 3 after 0 episodes: no\n    at f (a.ts:1:2)\n",
       )
       assert.deepStrictEqual(await states(), [["failed", 100]])
+    }))
+
+  it("sees that a run ends between two questions about its process", () =>
+    withFolder(async (folder) => {
+      const path = makeRun(folder, {}, { finished: false })
+      write(folder, `${path}/run.lock`, owner.name)
+      // The process ends after it was asked for the first, the second, … time.
+      for (const lives of [1, 2, 3]) {
+        let asked = 0
+        const files = await done(confinedTo(folder))
+        const index = makeIndex({ ...files, isAlive: () => Effect.sync(() => asked++ < lives) })
+        for (let look = 0; look < 4; look++) await done(index.refresh)
+        assert.deepStrictEqual(
+          index.runs().map(({ state }) => state),
+          ["stopped"],
+          `${lives}`,
+        )
+      }
     }))
 
   it("tells trainings, evaluations and rollouts by themselves apart; an evaluation's score is its first agent's", () =>

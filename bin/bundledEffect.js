@@ -1,31 +1,37 @@
 // Lets the modules of Effect be loaded from one file, which scripts/bundle/effect.ts writes.
-import { existsSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { createRequire, registerHooks } from "node:module"
+import { pathToFileURL } from "node:url"
 
 const bundle = new URL("../dist/bundle/effect/", import.meta.url)
 
 /** Returns the bundle's address of each module by the address in its package, if the installed packages are those bundled. */
-const addressesOf = ({ versions, modules }) => {
-  const addresses = new Map()
-  let from = import.meta.url
-  for (const [name, version] of Object.entries(versions)) {
-    const manifest = new URL(`file://${createRequire(from).resolve(`${name}/package.json`)}`)
+const bundledModules = () => {
+  const { packages, modules } = JSON.parse(readFileSync(new URL("bundled.json", bundle), "utf8"))
+  const manifests = new Map()
+  for (const { name, version, of } of packages) {
+    const from = manifests.get(of) ?? import.meta.url
+    const manifest = pathToFileURL(createRequire(from).resolve(`${name}/package.json`))
     if (JSON.parse(readFileSync(manifest, "utf8")).version !== version) return new Map()
-    for (const module of modules) {
-      if (module.startsWith(`${name}/`)) {
-        addresses.set(new URL(module.slice(name.length + 1), manifest).href, new URL(module, bundle).href)
-      }
-    }
-    from = manifest
+    manifests.set(name, manifest)
   }
-  return addresses
+  return new Map(
+    modules.map(({ of, file }) => [new URL(file, manifests.get(of)).href, new URL(`${of}/${file}`, bundle).href]),
+  )
 }
 
-/** Makes all later imports of a bundled module lead to the bundle, those of a user's program too. */
+/**
+ * Makes all later imports of a bundled module lead to the bundle, those of a user's program too. Where the bundle doesn't fit
+ * what is installed, the command loads the modules of the packages, only slower. `EFFECT_RL_BUNDLE=0` does so anywhere.
+ */
 export const useBundledEffect = () => {
-  const list = new URL("bundled.json", bundle)
-  if (!existsSync(list)) return
-  const addresses = addressesOf(JSON.parse(readFileSync(list, "utf8")))
+  if (process.env.EFFECT_RL_BUNDLE === "0") return
+  let addresses
+  try {
+    addresses = bundledModules()
+  } catch {
+    return
+  }
   if (addresses.size === 0) return
   registerHooks({
     resolve: (specifier, context, nextResolve) => {

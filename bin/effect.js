@@ -26,8 +26,10 @@ if (words.length === 1 && words[0] === "--version") {
   // In its own checkout it runs the sources. An installed package has them too, but Node strips no types there.
   const isInstalled = /[\\/]node_modules[\\/]/.test(here)
   const main = join(here, isInstalled ? "../dist/bundle/cli.main.js" : "../src/cli/main.ts")
-  const { useBundledEffect } = await import("./bundledEffect.js")
-  useBundledEffect()
+  if (isInstalled) {
+    const { useBundledEffect } = await import("./bundledEffect.js")
+    useBundledEffect()
+  }
   await import(pathToFileURL(main).href)
 } else {
   const newer = pinnedNode()

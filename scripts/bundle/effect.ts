@@ -1,8 +1,9 @@
-// Bundles what `effect run` loads of Effect into one file, dist/bundle/effect/all.js: it loads three times as fast as the 350
-// modules of Effect's own packages. For each of these modules a file below dist/bundle/effect/ exports the same from the
-// bundle, and bin/bundledEffect.js lets all imports of such a module lead there, a user's too. So each module exists once.
+// Bundles what `effect run` loads of Effect into one file, dist/bundle/effect/all.js, which loads in about half of the time that
+// the hundreds of modules of Effect's own packages take. For each of these modules a file below dist/bundle/effect/ exports the
+// same from the bundle, and bin/bundledEffect.js lets all imports of such a module lead there, a user's too. So what the command
+// loads of Effect exists once.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createRequire } from "node:module"
+import { createRequire, isBuiltin } from "node:module"
 import { dirname, join, posix, relative, sep } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { type InputOptions, type Plugin, rolldown } from "rolldown"
@@ -11,32 +12,30 @@ import { copyLicences } from "./licences.ts"
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const folder = join(root, "dist/bundle/effect")
 
-/** The packages of Effect that are bundled. Each is found from the one before it. */
-const packages = ["effect", "@effect/platform-node", "@effect/platform-node-shared"]
+/** The packages of Effect that are bundled, each with the package that depends on it, if that is not effect-rl. */
+const packages: ReadonlyArray<{ readonly name: string; readonly of?: string }> = [
+  { name: "effect" },
+  { name: "@effect/platform-node" },
+  { name: "@effect/platform-node-shared", of: "@effect/platform-node" },
+]
 
 /** Tells whether a specifier, or the name of a package, is of these packages. */
 export const isOfEffect = (specifier: string): boolean =>
-  packages.some((name) => specifier === name || specifier.startsWith(`${name}/`))
+  packages.some(({ name }) => specifier === name || specifier.startsWith(`${name}/`))
 
-interface Package {
-  readonly name: string
-  readonly version: string
-  readonly folder: string
-}
+const require = createRequire(join(root, "package.json"))
 
-const installed = (): ReadonlyArray<Package> => {
-  let from = join(root, "package.json")
-  return packages.map((name) => {
-    from = createRequire(from).resolve(`${name}/package.json`)
-    return { name, folder: dirname(from), version: JSON.parse(readFileSync(from, "utf8")).version }
-  })
-}
+const installed = packages.map(({ name, of }) => {
+  const from = of === undefined ? require : createRequire(require.resolve(`${of}/package.json`))
+  const manifest = from.resolve(`${name}/package.json`)
+  return { name, of, folder: dirname(manifest), version: JSON.parse(readFileSync(manifest, "utf8")).version }
+})
 
 const options = (input: Record<string, string>, plugin: Plugin): InputOptions => ({
   input,
   cwd: root,
   platform: "node",
-  external: (specifier) => /^[^./\0]/.test(specifier) && specifier !== entry && !isOfEffect(specifier),
+  external: isBuiltin,
   plugins: [plugin],
 })
 
@@ -58,9 +57,9 @@ const filesOf = async (specifiers: ReadonlyArray<string>): Promise<ReadonlySet<s
 }
 
 /** The bundled files that a module outside of the bundle can import: public ones, and those that its package's others import. */
-const importable = (bundled: ReadonlySet<string>, found: ReadonlyArray<Package>): ReadonlyArray<string> => {
+const importable = (bundled: ReadonlySet<string>): ReadonlyArray<string> => {
   const imported = new Set<string>()
-  for (const { folder } of found) {
+  for (const { folder } of installed) {
     for (const name of readdirSync(join(folder, "dist"), { recursive: true, encoding: "utf8" })) {
       const file = join(folder, "dist", name)
       if (!file.endsWith(".js") || bundled.has(file)) continue
@@ -80,34 +79,32 @@ const entry = "all modules"
 
 /**
  * Writes the bundle of these modules of Effect and of all that they import. It exports one object for each module: V8 looks a
- * variable of a module up among all that the module exports, one by one, so thousands of exports would cost a tenth of a second.
+ * variable of a module up among all that the module exports, one by one, so thousands of exports would slow every first call.
  */
 export const bundleEffect = async (specifiers: ReadonlyArray<string>): Promise<void> => {
   rmSync(folder, { recursive: true, force: true })
-  const found = installed()
   const bundled = await filesOf(specifiers)
-  const modules = importable(bundled, found).map((file) => {
-    const owner = found.find(({ folder }) => file.startsWith(folder + sep))
-    if (owner === undefined) throw new Error(`${file} is in none of the packages`)
-    return { file, name: posix.join(owner.name, relative(owner.folder, file).replaceAll(sep, "/")) }
+  const modules = importable(bundled).map((path) => {
+    const owner = installed.find(({ folder }) => path.startsWith(folder + sep))
+    if (owner === undefined) throw new Error(`${path} is in none of the packages of Effect, but in the bundle`)
+    return { path, of: owner.name, file: relative(owner.folder, path).replaceAll(sep, "/") }
   })
   const exports: Array<string> = []
-  for (const [index, { file, name }] of modules.entries()) {
-    const later = assignedLater(file)
-    const names = Object.keys(await import(pathToFileURL(file).href))
+  for (const [index, { file, of, path }] of modules.entries()) {
+    const later = assignedLater(path)
+    const names = Object.keys(await import(pathToFileURL(path).href))
     const fixed = names.filter((key) => !later.has(key))
     const live = names.filter((key) => later.has(key))
-    exports.push(`export * as m${index} from ${JSON.stringify(file)}`)
+    exports.push(`export * as m${index} from ${JSON.stringify(path)}`)
     if (live.length > 0) {
-      exports.push(
-        `export { ${live.map((key) => `${key} as m${index}_${key}`).join(", ")} } from ${JSON.stringify(file)}`,
-      )
+      const renamed = live.map((key) => `${key} as m${index}_${key}`).join(", ")
+      exports.push(`export { ${renamed} } from ${JSON.stringify(path)}`)
     }
-    const path = join(folder, name)
-    const all = JSON.stringify(posix.relative(posix.dirname(name), "all.js"))
-    mkdirSync(dirname(path), { recursive: true })
+    const facade = join(folder, of, file)
+    const all = JSON.stringify(posix.relative(posix.dirname(posix.join(of, file)), "all.js"))
+    mkdirSync(dirname(facade), { recursive: true })
     writeFileSync(
-      path,
+      facade,
       [
         `import { m${index} as m } from ${all}`,
         ...fixed.map((key, at) => `const e${at} = m.${key}`),
@@ -130,9 +127,9 @@ export const bundleEffect = async (specifiers: ReadonlyArray<string>): Promise<v
   await bundle.write({ dir: folder, format: "esm", comments: false, codeSplitting: false })
   await bundle.close()
   copyLicences(bundled, join(folder, "../licences"))
-  const versions = Object.fromEntries(found.map(({ name, version }) => [name, version]))
-  writeFileSync(
-    join(folder, "bundled.json"),
-    `${JSON.stringify({ versions, modules: modules.map(({ name }) => name) })}\n`,
-  )
+  const list = {
+    packages: installed.map(({ name, of, version }) => ({ name, of, version })),
+    modules: modules.map(({ file, of }) => ({ of, file })),
+  }
+  writeFileSync(join(folder, "bundled.json"), `${JSON.stringify(list)}\n`)
 }

@@ -3,7 +3,7 @@
 // scripts/swapExports.ts. Effect is not in the bundle: a user's program must load the same copy of it; see effect.ts.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { isBuiltin } from "node:module"
-import { dirname, join, posix, relative, sep } from "node:path"
+import { dirname, isAbsolute, join, posix, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type InputOptions, type OutputOptions, type Plugin, rolldown } from "rolldown"
 import manifest from "../../package.json" with { type: "json" }
@@ -53,7 +53,7 @@ const bundled = Object.keys(manifest.dependencies).filter((name) => !isOfEffect(
  * ONNX Runtime, which has binary files. Our other dependencies are bundled with all that they depend on.
  */
 const isExternal = (specifier: string, importer?: string): boolean => {
-  if (/^[./\0]/.test(specifier) || importer === undefined) return false
+  if (/^[.\0]/.test(specifier) || isAbsolute(specifier) || importer === undefined) return false
   if (isBuiltin(specifier)) return true
   return importer.startsWith(source) && !bundled.some((name) => specifier === name || specifier.startsWith(`${name}/`))
 }

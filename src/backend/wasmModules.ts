@@ -9,7 +9,7 @@ import { BackendUnavailable } from "./Backend.ts"
 /** Compiles the bytes of a WebAssembly module to a `WebAssembly.Module`. */
 export interface ModuleCompiler {
   readonly module: (bytes: Uint8Array<ArrayBuffer>) => object
-  /** Whether it compiles pairs of vectors to one of 256 bits, or expects to. */
+  /** Whether it compiles pairs of vectors to one of 256 bits. */
   readonly wide: () => boolean
   /** Returns warnings about the modules compiled so far. */
   readonly warnings: () => ReadonlyArray<string>

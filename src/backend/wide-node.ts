@@ -9,7 +9,7 @@ import { BackendUnavailable } from "./Backend.ts"
 import { differenceBetween } from "./widthCheck.ts"
 import { type ModuleCompiler, plainModules } from "./wasmModules.ts"
 import { utf8 } from "../config/utf8.ts"
-import { besideCompiled, none, type Widened } from "./widened-node.ts"
+import { besideCompiled, never, type PassedCheck } from "./passed-check-node.ts"
 
 /**
  * Provides the compiler that widens modules: V8 combines pairs of neighbouring 128-bit operations to one of 256 bits
@@ -22,8 +22,8 @@ import { besideCompiled, none, type Widened } from "./widened-node.ts"
  * then uses 128-bit operations, with the same results.
  *
  * Before the first module, a check program is compiled both ways. If any bit of its results differs, `warnings` says so
- * and no module is widened. A process whose Node keeps compiled JavaScript, as the command's does, makes the check only
- * for modules that no process widened before (see `widened-node.ts`).
+ * and no module is widened. A process whose Node keeps compiled JavaScript, as the command's does, keeps beside it that the
+ * check has passed (see `passed-check-node.ts`).
  */
 export const wideModules: Effect.Effect<ModuleCompiler, BackendUnavailable> = Effect.suspend(() =>
   Config.Boolean(variable).pipe(
@@ -46,27 +46,25 @@ const variable = "EFFECT_RL_WIDE"
 type Widen = (bytes: Uint8Array<ArrayBuffer>) => object
 
 /**
- * Makes a compiler that widens modules. Before the first module that is not in `passed`, it checks that widening does not
- * change results, and adds this and later modules.
+ * Makes a compiler that widens modules. Before the first module, it checks that widening does not change results, unless the
+ * check has passed before.
  */
-export const checked = (widen: Widen, passed: () => Widened = () => none): ModuleCompiler => {
+export const checked = (widen: Widen, passed: () => PassedCheck = () => never): ModuleCompiler => {
   let difference: string | undefined
   let compile: Widen | undefined
   const chosen = (): Widen => {
-    if (compile === undefined) {
+    if (compile !== undefined) return compile
+    const { add, has } = passed()
+    if (!has()) {
       difference = differenceBetween(plainModules.module, widen)
-      compile = difference === undefined ? widen : plainModules.module
+      if (difference === undefined) add()
     }
+    compile = difference === undefined ? widen : plainModules.module
     return compile
   }
   return {
-    module: (bytes) => {
-      if (compile === undefined && passed().has(bytes)) return widen(bytes)
-      const module = chosen()(bytes)
-      if (compile === widen) passed().add(bytes)
-      return module
-    },
-    wide: () => compile !== plainModules.module,
+    module: (bytes) => chosen()(bytes),
+    wide: () => chosen() === widen,
     warnings: () =>
       difference === undefined
         ? []
@@ -123,7 +121,5 @@ export const widened: Widen = (bytes) => {
   }
 }
 
-let remembered: Widened | undefined
-
 /** The one compiler of this process, so that the check runs only once. */
-const widenedModules = checked(widened, () => (remembered ??= besideCompiled()))
+const widenedModules = checked(widened, besideCompiled)

@@ -47,7 +47,7 @@ const graphs = new WeakMap<Env, EnvGraph | (() => EnvGraph)>()
 
 /**
  * Records the graph form of an env, and returns the env. The form must compute what the env's own functions compute. A
- * function makes the form when it is first asked for: most programs play an env without it.
+ * function makes the form when it is first asked for: the library makes the envs of all games when it is loaded.
  */
 export const withGraph = <E extends Env>(env: E, graph: EnvGraph | (() => EnvGraph) | undefined): E => {
   if (graph !== undefined) graphs.set(env, graph)

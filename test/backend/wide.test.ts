@@ -14,7 +14,7 @@ import { simplify } from "../../src/graph/simplify.ts"
 import { compile } from "../../src/graph/wasm/compile.ts"
 import { join } from "node:path"
 import { withFolder } from "../cli/effect.ts"
-import { inFolder } from "../../src/backend/widened-node.ts"
+import { inFolder } from "../../src/backend/passed-check-node.ts"
 import { keep } from "../train/inMemory.ts"
 
 type Bytes = Uint8Array<ArrayBuffer>
@@ -75,56 +75,39 @@ describe("the check of widened kernels", () => {
   })
 })
 
-describe("modules for which the check found no difference", () => {
-  const bytes = compile(simplify(spec), { wide: true }).bytes
-  const other = compile(simplify({ ...spec, outputs: { y: G.add(x, G.constant(1)) } }), { wide: true }).bytes
-  /** Makes a compiler in a new process, as it were, and counts what it widens. */
-  const started = (folder: string, widen = plain, processor = "one") => {
-    const widenings: Array<Bytes> = []
-    const passed = inFolder(folder, processor)
-    const counting = (bytes: Bytes): object => {
-      widenings.push(bytes)
-      return widen(bytes)
-    }
-    return { widenings, modules: checked(counting, () => passed) }
+describe("a check that passed", () => {
+  const { bytes } = compile(simplify(spec), { wide: true })
+  /** Compiles a module as a new process does, and returns how often it widened one, and its warnings. */
+  const compiled = (folder: string, widen = plain, { processor = "one", version = "1.0.0" } = {}) => {
+    let widenings = 0
+    const modules = checked(
+      (given) => {
+        widenings++
+        return widen(given)
+      },
+      () => inFolder(folder, { processor, version }),
+    )
+    modules.module(bytes)
+    return [widenings, modules.warnings().length]
   }
 
-  it("are widened without it by the next process, and others are not", () =>
+  it("is not made again by the next process", () =>
     withFolder(async (folder) => {
-      const first = started(folder)
-      first.modules.module(bytes)
-      assert.lengthOf(first.widenings, 2, "the check and the module")
-      const second = started(folder)
-      second.modules.module(bytes)
-      assert.deepStrictEqual(second.widenings, [bytes])
-      second.modules.module(other)
-      assert.lengthOf(second.widenings, 3, "the check and the other module")
-      const third = started(folder)
-      third.modules.module(bytes)
-      third.modules.module(other)
-      assert.deepStrictEqual(third.widenings, [bytes, other])
+      assert.deepStrictEqual(compiled(folder), [2, 0], "the check and the module")
+      assert.deepStrictEqual(compiled(folder), [1, 0])
     }))
 
-  it("are checked again on another processor, and where nothing can be written", () =>
+  it("is made again by another version, on another processor, and where nothing can be written", () =>
     withFolder(async (folder) => {
-      started(folder).modules.module(bytes)
-      const moved = started(folder, miscompiled, "two")
-      moved.modules.module(bytes)
-      assert.lengthOf(moved.modules.warnings(), 1)
-      assert.isFalse(moved.modules.wide())
-      for (let time = 0; time < 2; time++) {
-        const { modules, widenings } = started(join(folder, "absent"))
-        modules.module(bytes)
-        assert.lengthOf(widenings, 2)
-      }
+      compiled(folder)
+      assert.deepStrictEqual(compiled(folder, plain, { version: "1.0.1" }), [2, 0])
+      assert.deepStrictEqual(compiled(folder, miscompiled, { processor: "two" }), [1, 1])
+      for (let time = 0; time < 2; time++) assert.deepStrictEqual(compiled(join(folder, "absent")), [2, 0])
     }))
 
-  it("are none of those that differed", () =>
+  it("is not one that found a difference", () =>
     withFolder(async (folder) => {
-      started(folder, miscompiled).modules.module(bytes)
-      const next = started(folder, miscompiled)
-      next.modules.module(bytes)
-      assert.lengthOf(next.modules.warnings(), 1)
+      for (let time = 0; time < 2; time++) assert.deepStrictEqual(compiled(folder, miscompiled), [1, 1])
     }))
 })
 

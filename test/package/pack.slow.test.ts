@@ -22,7 +22,11 @@ const folder = mkdtempSync(join(tmpdir(), "effect-pack-"))
 const [checkout, project] = [join(folder, "checkout"), join(folder, "project")]
 const installed = join(project, "node_modules/effect-rl")
 const bin = join(root, "node_modules/.bin")
-const environment = { ...process.env, PATH: `${bin}:${process.env.PATH ?? ""}`, npm_config_loglevel: "warn" }
+const environment: NodeJS.ProcessEnv = {
+  ...process.env,
+  PATH: `${bin}:${process.env.PATH ?? ""}`,
+  npm_config_loglevel: "warn",
+}
 let tarball = ""
 
 interface Outcome {
@@ -153,9 +157,9 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
   })
 
   /** The addresses of the modules that a training loads, in the main thread. */
-  const loadedBy = async (file: string): Promise<ReadonlyArray<string>> => {
-    const list = join(project, "loaded.txt")
-    const hook = join(project, "hook.mjs")
+  const loadedBy = async (file: string, cwd = project): Promise<ReadonlyArray<string>> => {
+    const list = join(folder, "loaded.txt")
+    const hook = join(folder, "hook.mjs")
     rmSync(list, { force: true })
     writeFileSync(
       hook,
@@ -164,8 +168,8 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
        import { isMainThread } from "node:worker_threads"
        if (isMainThread) registerHooks({ load: (url, context, next) => { appendFileSync(${JSON.stringify(list)}, url + "\\n"); return next(url, context) } })`,
     )
-    const words = ["--import", hook, join(installed, "bin/effect.js"), "run", file, "--backend", "wasm", "--quiet"]
-    await succeeds(process.execPath, words, project)
+    const bin = join(cwd, "node_modules/effect-rl/bin/effect.js")
+    await succeeds(process.execPath, ["--import", hook, bin, "run", file, "--backend", "wasm", "--quiet"], cwd)
     return readFileSync(list, "utf8").split("\n")
   }
   const inPackages = (urls: ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -216,6 +220,41 @@ export default Effect.tap(
     } finally {
       writeFileSync(manifest, text)
     }
+  })
+
+  it("loads Effect as a bundle also where each package sees only what it depends on, in a folder of any name", async () => {
+    const strict = join(folder, "own #1, 100% ?")
+    mkdirSync(strict)
+    writeFileSync(join(strict, "package.json"), JSON.stringify({ private: true, type: "module" }))
+    const words = ["install", "--no-audit", "--no-fund", "--install-strategy=linked", tarball]
+    await succeeds("npm", words, strict)
+    writeFileSync(
+      join(strict, "small.ts"),
+      `import { CartPole, Ppo, Train } from "effect-rl"
+export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ nsteps: 64 }), numEnvs: 8, totalSteps: 512 })\n`,
+    )
+    const loaded = inPackages(await loadedBy("small.ts", strict))
+    assert.isTrue(loaded.some((file) => file.endsWith("effect-rl/dist/bundle/effect/all.js")))
+  })
+
+  it("loads Effect from its own package if the bundle is broken, or isn't wanted", async () => {
+    train("small.ts", "nsteps: 64")
+    const list = join(installed, "dist/bundle/effect/bundled.json")
+    const text = readFileSync(list, "utf8")
+    const isBundled = async (): Promise<boolean> =>
+      inPackages(await loadedBy("small.ts")).includes("effect-rl/dist/bundle/effect/all.js")
+    try {
+      for (const broken of ["", "{}", '{"packages":[{"name":"absent"}],"modules":[]}']) {
+        writeFileSync(list, broken)
+        assert.isFalse(await isBundled(), broken)
+      }
+    } finally {
+      writeFileSync(list, text)
+    }
+    environment.EFFECT_RL_BUNDLE = "0"
+    assert.isFalse(await isBundled())
+    delete environment.EFFECT_RL_BUNDLE
+    assert.isTrue(await isBundled())
   })
 
   it("can import the library without the command", async () => {

@@ -1,13 +1,13 @@
 /**
- * Counts a time limit in parts. A part that lasts much longer than it should does not count: this process was stopped in it, as
- * by Ctrl-Z or by a computer that sleeps, and an answer that came in the meantime is read first.
+ * Counts a time limit in parts. A part that lasts more than a second too long does not count: this process was stopped in it,
+ * as by Ctrl-Z or by a computer that sleeps, and an answer that came in the meantime is read first.
  */
 import { Clock, Effect } from "effect"
 
 export const partsOfLimit = 10
 
 /** Tells whether the process was stopped in a part of a limit, from how long both should have lasted and did, in milliseconds. */
-export const wasStopped = (part: number, lasted: number): boolean => lasted > 2 * part + 10
+export const wasStopped = (part: number, lasted: number): boolean => lasted > 2 * part + 1000
 
 /** Interrupts an effect that has not ended within a limit, and continues with `late`. */
 export const within = <A, E, R, E2>(

@@ -1,0 +1,50 @@
+/**
+ * Remembers, across processes, that the check of widened kernels found no difference, so that later processes start without
+ * it. `wide-node.ts` uses it.
+ */
+import { createHash } from "node:crypto"
+import { existsSync, writeFileSync } from "node:fs"
+import { getCompileCacheDir } from "node:module"
+import { cpus } from "node:os"
+import { join } from "node:path"
+import { isMainThread } from "node:worker_threads"
+import manifest from "../../package.json" with { type: "json" }
+
+/** Remembers that the check passed. */
+export interface PassedCheck {
+  readonly has: () => boolean
+  readonly add: () => void
+}
+
+/** Remembers nothing, so that each process makes the check. */
+export const never: PassedCheck = { has: () => false, add: () => {} }
+
+/** Remembers it by an empty file in this folder, for this library and this processor alone: V8 compiles for the one that it runs on. */
+export const inFolder = (
+  folder: string,
+  { version, processor }: { readonly version: string; readonly processor: string },
+): PassedCheck => {
+  const digest = createHash("sha256").update(`${version}\n${processor}`).digest("hex").slice(0, 16)
+  const file = join(folder, `effect-rl-widens-${digest}`)
+  return {
+    has: () => existsSync(file),
+    add: () => {
+      try {
+        writeFileSync(file, "")
+      } catch {
+        // Where nothing can be written, the next process makes the check again.
+      }
+    },
+  }
+}
+
+/**
+ * Remembers it where Node keeps compiled JavaScript of this version and these flags of V8, as under the command. It remembers
+ * nothing without such a folder (see `module.enableCompileCache`); from sources, which change without a new version; and in
+ * threads, since the flags of V8 that the check sets could be reset by another thread meanwhile.
+ */
+export const besideCompiled = (): PassedCheck => {
+  const folder = getCompileCacheDir()
+  if (folder === undefined || !isMainThread || import.meta.url.endsWith(".ts")) return never
+  return inFolder(folder, { version: manifest.version, processor: cpus()[0]?.model ?? "" })
+}

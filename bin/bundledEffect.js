@@ -3,21 +3,18 @@ import { readFileSync } from "node:fs"
 import { createRequire, registerHooks } from "node:module"
 import { pathToFileURL } from "node:url"
 
-const bundle = new URL("../dist/bundle/effect/", import.meta.url)
+const bundle = new URL("../dist/bundle/effect/", import.meta.url).href
 
 /** Returns the bundle's address of each module by the address in its package, if the installed packages are those bundled. */
 const bundledModules = () => {
-  const { packages, modules } = JSON.parse(readFileSync(new URL("bundled.json", bundle), "utf8"))
-  const manifests = new Map()
+  const { packages, modules } = JSON.parse(readFileSync(new URL(`${bundle}bundled.json`), "utf8"))
+  const folders = new Map()
   for (const { name, version, of } of packages) {
-    const from = manifests.get(of) ?? import.meta.url
-    const manifest = pathToFileURL(createRequire(from).resolve(`${name}/package.json`))
+    const manifest = createRequire(folders.get(of) ?? import.meta.url).resolve(`${name}/package.json`)
     if (JSON.parse(readFileSync(manifest, "utf8")).version !== version) return new Map()
-    manifests.set(name, manifest)
+    folders.set(name, new URL(".", pathToFileURL(manifest)).href)
   }
-  return new Map(
-    modules.map(({ of, file }) => [new URL(file, manifests.get(of)).href, new URL(`${of}/${file}`, bundle).href]),
-  )
+  return new Map(modules.map(({ of, file }) => [folders.get(of) + file, `${bundle}${of}/${file}`]))
 }
 
 /**

@@ -4,11 +4,10 @@
  */
 import { createHash } from "node:crypto"
 import { existsSync, writeFileSync } from "node:fs"
-import { getCompileCacheDir } from "node:module"
+import { createRequire, getCompileCacheDir } from "node:module"
 import { cpus } from "node:os"
 import { join } from "node:path"
 import { isMainThread } from "node:worker_threads"
-import manifest from "../../package.json" with { type: "json" }
 
 /** Remembers that the check passed. */
 export interface PassedCheck {
@@ -46,5 +45,6 @@ export const inFolder = (
 export const besideCompiled = (): PassedCheck => {
   const folder = getCompileCacheDir()
   if (folder === undefined || !isMainThread || import.meta.url.endsWith(".ts")) return never
-  return inFolder(folder, { version: manifest.version, processor: cpus()[0]?.model ?? "" })
+  const { version }: { readonly version: string } = createRequire(import.meta.url)("../../package.json")
+  return inFolder(folder, { version, processor: cpus()[0]?.model ?? "" })
 }

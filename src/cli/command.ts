@@ -48,11 +48,11 @@ export const root = (words?: ReadonlyArray<string>) =>
       Command.withSubcommands(loaded),
       Command.withExamples([
         { command: "effect init", description: "Write a commented file to start from" },
-        { command: "effect run examples/cartpole.ts", description: "Train an agent to balance a pole" },
+        { command: "effect run train.ts", description: "Train what a file describes" },
         { command: "effect runs --sort validation:desc", description: "List the runs, the best first" },
         { command: "effect run --help", description: "List the flags of a training" },
         {
-          command: "effect tune examples/ppo-acrobot.ts --space space.yaml",
+          command: "effect tune train.ts --space space.yaml",
           description: "Search for better settings",
         },
         {

@@ -48,7 +48,7 @@ export const startProject = Effect.fnUntraced(function* (
     ? []
     : [
         `npm pack --silent ${isCheckout ? "" : "--ignore-scripts "}${quoted([options.packageFolder])}`,
-        `npm install ./${name}-${version}.tgz effect@${dependencies.effect}`,
+        `npm install --save-exact ./${name}-${version}.tgz effect@${dependencies.effect}`,
       ]
   const written: Array<string> = []
   for (const [name, text] of [

@@ -19,14 +19,12 @@ export const run = subcommand(
       "prints the command that resumes the run. kill -USR1 writes an evaluation, the policy and episodes of the current " +
       "step to steps/, and the run continues.",
     examples: {
-      "effect run examples/cartpole.ts --seed 1": "Train with seed 1 and show the progress",
-      "effect run examples/cartpole.ts --set algorithm.learning_rate=1e-3 --total-steps 50000": "Change settings",
-      "effect run examples/cartpole.ts --seeds 1..10":
-        "Train with ten seeds and report their score with a confidence interval",
-      "effect run examples/cartpole.ts --population algorithm=ppo,a2c num_envs=8,16 --seeds 1..5 --dry-run":
+      "effect run train.ts --seed 1": "Train with seed 1 and show the progress",
+      "effect run train.ts --set algorithm.learning_rate=1e-3 --total-steps 50000": "Change settings",
+      "effect run train.ts --seeds 1..10": "Train with ten seeds and report their score with a confidence interval",
+      "effect run train.ts --population algorithm=ppo,a2c num_envs=8,16 --seeds 1..5 --dry-run":
         "List the runs of a sweep without starting them",
-      "effect run examples/cartpole.ts --resume latest":
-        "Resume the newest unfinished run of this name, after Ctrl-C or a crash",
+      "effect run train.ts --resume latest": "Resume the newest unfinished run of this name, after Ctrl-C or a crash",
       "effect run results/…/config.yaml --json | jq .validation": "Repeat a run from its saved config",
     },
   },

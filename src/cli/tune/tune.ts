@@ -43,12 +43,10 @@ export const tune = subcommand(
       "drawn at random, stop those that fall behind, and report the best. All trials are ordinary runs in one folder, the " +
       "study. Ctrl-C saves it and prints the command that resumes it, with the same result.",
     examples: {
-      "effect tune examples/ppo-acrobot.ts --space space.yaml --trials 60":
-        "Run 60 trials with the settings in space.yaml",
-      "effect tune examples/ppo-acrobot.ts --resume latest": "Resume the newest unfinished study of this name",
-      "effect tune examples/ppo-acrobot.ts --resume latest --trials 100": "Add trials to a study",
-      "effect tune examples/ppo-acrobot.ts --space space.yaml --dry-run":
-        "Check the settings and show the first trials",
+      "effect tune train.ts --space space.yaml --trials 60": "Run 60 trials with the settings in space.yaml",
+      "effect tune train.ts --resume latest": "Resume the newest unfinished study of this name",
+      "effect tune train.ts --resume latest --trials 100": "Add trials to a study",
+      "effect tune train.ts --space space.yaml --dry-run": "Check the settings and show the first trials",
     },
   },
   flags,

@@ -6,7 +6,7 @@ import manifest from "../../../package.json" with { type: "json" }
 import { root } from "../effect.ts"
 import { inProcess } from "../inProcess.ts"
 
-const install = `npm pack --silent ${root.replace(/\/$/, "")}\n  npm install ./effect-rl-${manifest.version}.tgz effect@${manifest.dependencies.effect}`
+const install = `npm pack --silent ${root.replace(/\/$/, "")}\n  npm install --save-exact ./effect-rl-${manifest.version}.tgz effect@${manifest.dependencies.effect}`
 
 /** A folder outside of the checkout, with no package.json above it. */
 const inEmptyFolder = async (body: (folder: string) => Promise<void>): Promise<void> => {

@@ -71,7 +71,7 @@ const ownAddress: Plugin = {
   },
 }
 
-/** What each module imports at once, by its path. */
+/** Maps the path of each module to the paths of the modules that it imports statically. */
 type Graph = ReadonlyMap<string, ReadonlyArray<string>>
 
 /** Calls `use` with all modules when they are read, before anything is written. */

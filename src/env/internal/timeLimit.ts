@@ -1,6 +1,6 @@
 /**
- * Counts a time limit in parts. A part that lasts more than a second too long does not count: this process was stopped in it,
- * as by Ctrl-Z or by a computer that sleeps, and an answer that came in the meantime is read first.
+ * Counts a time limit in parts. A part that lasts over a second more than twice its time does not count: this process was
+ * stopped in it, as by Ctrl-Z or by a computer that sleeps, and an answer that came in the meantime is read first.
  */
 import { Clock, Effect } from "effect"
 
@@ -14,7 +14,7 @@ export const within = <A, E, R, E2>(
   effect: Effect.Effect<A, E, R>,
   seconds: number,
   late: Effect.Effect<never, E2>,
-): Effect.Effect<A, E | E2, R> => Effect.raceFirst(effect, Effect.andThen(passes(seconds), late))
+): Effect.Effect<A, E | E2, R> => Effect.raceFirst(effect, Effect.andThen(Effect.interruptible(passes(seconds)), late))
 
 /** Waits until all parts of a limit have passed. */
 const passes = (seconds: number): Effect.Effect<void> =>

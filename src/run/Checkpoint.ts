@@ -135,9 +135,11 @@ export const settle = Effect.fnUntraced(function* (
   run: FileTree,
   { name, strategy }: Pick<NewCheckpoint, "name" | "strategy">,
 ): Effect.fn.Return<void, RunStoreError> {
-  yield* run.link(`${folder}/${Layout.latest}`, name)
-  yield* run.write(`${folder}/${Layout.latestPointer}`, prettyJson({ path: name }))
-  yield* prune(run, strategy, name)
+  const link = run.link(`${folder}/${Layout.latest}`, name)
+  const pointer = run.write(`${folder}/${Layout.latestPointer}`, prettyJson({ path: name }))
+  const [retired] = yield* Effect.all([retiredIn(run, strategy), link, pointer], { concurrency: "unbounded" })
+  // Not before `latest` points to another checkpoint, for it must always point to one that exists.
+  for (const one of retired) if (one !== name) yield* run.remove(`${folder}/${one}`)
 })
 
 /** Yields the parts unchanged, and calls `done` with the size and digest of the whole file after the last part. */
@@ -176,11 +178,12 @@ const manifestsIn = (run: FileTree): Effect.Effect<ReadonlyArray<Described>, Run
     }),
   )
 
-const prune = Effect.fnUntraced(function* (run: FileTree, strategy: RetentionStrategy, latest: string) {
-  if (strategy._tag === "LastN" && strategy.keep === 0) return
+/** The names of the checkpoints that the strategy does not keep. */
+const retiredIn = Effect.fnUntraced(function* (run: FileTree, strategy: RetentionStrategy) {
+  if (strategy._tag === "LastN" && strategy.keep === 0) return []
   const described = yield* manifestsIn(run)
   const ranked = described.flatMap(({ name, manifest }) => (manifest === undefined ? [] : [{ name, manifest }]))
-  for (const { name } of retire(ranked, strategy)) if (name !== latest) yield* run.remove(`${folder}/${name}`)
+  return retire(ranked, strategy).map(({ name }) => name)
 })
 
 /** Returns the checkpoints that a strategy does not keep, so that they can be deleted. */

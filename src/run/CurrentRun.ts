@@ -29,7 +29,13 @@ export class CurrentRun extends Context.Service<
     readonly secondsOfWork: Effect.Effect<number>
     /** The seconds that all processes have spent on the run. */
     readonly seconds: Effect.Effect<number>
-    /** Writes all events recorded so far, then saves a checkpoint of the run's state with these parts. */
+    /**
+     * Takes a checkpoint of the run's state with these parts, after all events so far. It is written while the loop goes on,
+     * except if a file comes in parts, which may be parts of the state. First waits for the checkpoint before, and fails if
+     * that could not be written.
+     */
     readonly save: (parts: Parts) => Effect.Effect<void, CheckpointError | RunStoreError>
+    /** Waits until the last checkpoint is written, and fails if it could not be. */
+    readonly saved: Effect.Effect<void, CheckpointError | RunStoreError>
   }
 >()("effect-rl/run/CurrentRun") {}

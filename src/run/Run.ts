@@ -18,7 +18,7 @@
  * })
  * ```
  */
-import { Cause, Clock, Effect, Exit, Option, Schema, type Scope } from "effect"
+import { Cause, Clock, Effect, Exit, Fiber, Option, Schema, type Scope } from "effect"
 import { stringify } from "yaml"
 import { display, type Plain, toSnakeCase } from "../config/Config.ts"
 import { type Difference, differences, refusalOf } from "../config/difference.ts"
@@ -173,8 +173,10 @@ export const execute = Effect.fn("effect-rl.run")(function* <
     // Without a checkpoint, the run starts over: remove the scores and logs that the earlier process recorded.
     yield* opened.logsUntil === undefined ? files.cutBack({ sizes: {} }) : keepLogsUntil(files, opened.logsUntil)
   }
-  for (const stale of [...Layout.results, ...(program.results ?? [])]) yield* files.remove(stale)
-  if (files.resumed) yield* writeSpec(files, spec)
+  if (files.resumed) {
+    for (const stale of [...Layout.results, ...(program.results ?? [])]) yield* files.remove(stale)
+    yield* writeSpec(files, spec)
+  }
 
   const started = startedOf(spec, resumedFromStep)
   const recording = yield* (yield* Recorder).start(files, started)
@@ -200,9 +202,16 @@ export const execute = Effect.fn("effect-rl.run")(function* <
 
 /** Writes the files that say what the run is. */
 const writeSpec = Effect.fnUntraced(function* (files: RunFiles, { config, description }: RunSpec) {
-  yield* files.write(Layout.config, stringify(toSnakeCase(config)))
-  yield* files.write(Layout.configJson, prettyJson(toSnakeCase(config)))
-  yield* files.write(Layout.description, `${description}\n`)
+  const contents = {
+    [Layout.config]: stringify(toSnakeCase(config)),
+    [Layout.configJson]: prettyJson(toSnakeCase(config)),
+    [Layout.description]: `${description}\n`,
+  }
+  // Flushing several files at once takes hardly longer than one.
+  yield* Effect.forEach(Object.entries(contents), ([file, content]) => files.write(file, content), {
+    concurrency: "unbounded",
+    discard: true,
+  })
 })
 
 /** Records why a new run could not be opened, so that it counts as failed. An interrupted one can begin again. */
@@ -290,24 +299,30 @@ const currentRun = <S, A, E, R>(
 ): CurrentRun["Service"] => {
   const secondsOfWork = Effect.map(Clock.currentTimeNanos, (now) => Number(now - workBeganAt) / 1e9)
   const seconds = Effect.map(Clock.currentTimeMillis, (now) => secondsBefore + (now - startedAtMillis) / 1000)
+  let writing: Effect.Effect<void, RunError> = Effect.void
+  const saved = Effect.suspend(() => writing)
   const save = Effect.fnUntraced(function* ({ path, runtime, ...parts }: Parts) {
     if (saving === undefined) return
+    yield* saved
     yield* recording.flush
-    const saved = {
-      progress: yield* Effect.orDie(Schema.encodeEffect(saving.schema)(state)),
-      seconds: yield* seconds,
-      appended: yield* files.appended,
-      settings: saving.settings,
-    }
+    const sizes = yield* files.sizes
+    // The loop changes the state while the checkpoint is written.
+    const progress = structuredClone(yield* Effect.orDie(Schema.encodeEffect(saving.schema)(state)))
+    const now = { progress, seconds: yield* seconds }
     const checkpoints = (yield* Checkpoints)(files)
-    yield* checkpoints.save({
-      ...parts,
-      strategy: saving.strategy,
-      files: { ...parts.files, [Layout.inCheckpoint.runtime]: utf8.encode(prettyJson({ ...runtime, ...saved })) },
+    const write = Effect.gen(function* () {
+      const all = { ...runtime, ...now, appended: yield* files.appendedAt(sizes), settings: saving.settings }
+      yield* checkpoints.save({
+        ...parts,
+        strategy: saving.strategy,
+        files: { ...parts.files, [Layout.inCheckpoint.runtime]: utf8.encode(prettyJson(all)) },
+      })
+      yield* recording.emit([{ _tag: "CheckpointSaved", step: parts.step, path }])
     })
-    yield* recording.emit([{ _tag: "CheckpointSaved", step: parts.step, path }])
+    if (Object.values(parts.files).some((content) => !(content instanceof Uint8Array))) return yield* write
+    writing = Fiber.join(yield* Effect.forkChild(write, { startImmediately: true, uninterruptible: true }))
   })
-  return { files, recording, secondsOfWork, seconds, save }
+  return { files, recording, secondsOfWork, seconds, save, saved }
 }
 
 /**
@@ -319,11 +334,15 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   loop: Effect.Effect<void, E, CurrentRun | R>,
 ) {
   const { saving, position } = program
-  const { recording } = yield* CurrentRun
+  const { recording, saved } = yield* CurrentRun
   const ended = (reason: RunEnded["reason"], message: string | null) =>
     recording.emit([{ _tag: "RunEnded", ...position(state), reason, message }])
 
-  const exit = yield* Effect.exit(loop)
+  const looped = yield* Effect.exit(loop)
+  const written = yield* Effect.exit(saved)
+  const isCut = Exit.isSuccess(looped) || Cause.hasInterruptsOnly(looped.cause)
+  // An error of the loop is reported before one of the last checkpoint.
+  const exit: Exit.Exit<void, E | RunError> = isCut && Exit.isFailure(written) ? written : looped
   const isInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
   // Ignore an interruption that comes after the last checkpoint: all work is done and saved.
   if (Exit.isSuccess(exit) || (isInterrupted && saving?.isSaved(state) === true))
@@ -331,13 +350,14 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   if (isInterrupted) {
     // The event `interrupted` tells the user that the run can be resumed, so save the state before it is emitted.
     const save = saving === undefined ? Effect.void : saving.save(state)
-    yield* Effect.tapError(save, (error) => Effect.ignore(ended("failed", error.message)))
+    yield* Effect.tapError(Effect.andThen(save, saved), (error) => Effect.ignore(ended("failed", error.message)))
     yield* ended("interrupted", null)
     return yield* exit
   }
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   // If a file could not be read or written, a new checkpoint may be damaged, too, so keep the previous one.
-  if (saving?.savesOnFailure === true && !(error instanceof RunStoreError)) yield* Effect.ignore(saving.save(state))
+  if (saving?.savesOnFailure === true && !(error instanceof RunStoreError))
+    yield* Effect.ignore(Effect.andThen(saving.save(state), saved))
   // A used-up budget only stops the run. If recording the end fails too (the disk is full), report the first error.
   const isBudget = error instanceof LmError && error.reason === "budget"
   yield* Effect.ignore(isBudget ? ended("stopped", error.message) : ended("failed", Cause.pretty(exit.cause)))

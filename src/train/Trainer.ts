@@ -156,9 +156,11 @@ const owesCheckpoint = (settings: Decided, state: TrainingState): boolean =>
   crossed(state.lastCheckpointStep, state.step, settings.checkpoint.everySteps) ||
   crossed(state.lastCheckpointEpisode, state.episodes, settings.checkpoint.everyEpisodes)
 
-/** Saves a checkpoint, then runs the callbacks that follow it. */
+/** Saves a checkpoint. If callbacks follow it, waits until it is written, and runs them. */
 const save = Effect.fnUntraced(function* (training: Training, state: TrainingState, callbacks: Callbacks) {
   yield* saveCheckpoint(training, state)
+  if (!callbacks.watchesCheckpoints) return
+  yield* (yield* CurrentRun).saved
   const { dir } = training.plan.settings.checkpoint
   yield* callbacks.afterCheckpoint(`${dir}/${Layout.checkpointName("step", state.step)}`)
 })

@@ -14,6 +14,8 @@ export interface Callbacks {
   readonly watchesRollouts: boolean
   /** Whether a callback runs after every update, so that the loop must take the metrics of each one. */
   readonly watchesUpdates: boolean
+  /** Whether a callback sees the checkpoints after they are written. */
+  readonly watchesCheckpoints: boolean
   /** Returns the learning rate to use in place of the scheduled one. */
   readonly steer: (scheduled: number) => number
   readonly afterRollout: (stepsOfRollout: number) => Effect.Effect<void, CallbackError>
@@ -104,6 +106,7 @@ export const startCallbacks = ({ callbacks, settings }: Plan, state: TrainingSta
   return {
     watchesRollouts: started.some(({ afterRollout }) => afterRollout !== undefined),
     watchesUpdates: started.some(({ afterUpdate }) => afterUpdate !== undefined),
+    watchesCheckpoints: started.some(({ afterCheckpoint }) => afterCheckpoint !== undefined),
     steer: (scheduled) => (state.learningRate ?? scheduled) * state.learningRateFactor,
     afterRollout: (stepsOfRollout) =>
       runAll("afterRollout", ({ name, afterRollout }) =>

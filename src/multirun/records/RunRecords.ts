@@ -202,7 +202,7 @@ export const makeRunRecords = Effect.fnUntraced(function* ({
         yield* record.recording.flush
         const { validated, files, secondsBefore } = record
         const seconds = secondsBefore + (yield* secondsHere(record))
-        const appended = yield* files.appended
+        const appended = yield* files.appendedAt(yield* files.sizes)
         const recorded = { appended, validated, seconds, trainerSeconds: yield* trainerSeconds }
         return utf8.encode(yield* encodeRecorded(recorded))
       }),

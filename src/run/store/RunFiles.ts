@@ -1,5 +1,5 @@
 /** The files of one run: a `FileTree` that hashes the growing files (scores, logs …), so that a resume checks them. */
-import { Effect, Record } from "effect"
+import { Effect } from "effect"
 import { type Appended, hashPrefix, type Prefix } from "./appended.ts"
 import type { FileTree } from "./FileTree.ts"
 import { growingFolders, growingLogs, locate, type Places } from "../Layout.ts"
@@ -13,8 +13,13 @@ export interface RunFiles extends FileTree {
   readonly identity: RunIdentity
   /** Whether the folder holds an earlier part of this run, which is resumed. */
   readonly resumed: boolean
-  /** Flushes the growing files to disk, and returns their sizes and digests. Reads only what is new since the last call. */
-  readonly appended: Effect.Effect<Appended, RunStoreError>
+  /** The sizes of the growing files now. */
+  readonly sizes: Effect.Effect<Appended["sizes"], RunStoreError>
+  /**
+   * Flushes the growing files to disk, and returns these sizes with the digests of the content up to them. The files may
+   * grow meanwhile. Reads only what is new since the last call, and must not run twice at the same time.
+   */
+  readonly appendedAt: (sizes: Appended["sizes"]) => Effect.Effect<Appended, RunStoreError>
   /** Lists the growing files that, up to their sizes in `moment`, no longer have the content that they had then. */
   readonly changedSince: (moment: Appended) => Effect.Effect<ReadonlyArray<Changed>, RunStoreError>
   /**
@@ -87,15 +92,18 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
     directory: tree.root,
     identity,
     resumed,
-    appended: Effect.gen(function* () {
-      const flush = Effect.fnUntraced(function* (file: string) {
-        const size = yield* tree.size(file)
+    sizes: Effect.gen(function* () {
+      const sizeOf = (file: string) => Effect.map(tree.size(file), (size) => [file, size] as const)
+      return Object.fromEntries(yield* Effect.forEach(yield* growingFiles, sizeOf, { concurrency }))
+    }),
+    appendedAt: Effect.fnUntraced(function* (sizes) {
+      const flush = Effect.fnUntraced(function* ([file, size]: readonly [string, number]) {
         // Flush the file, except if it was flushed and hashed at this size before.
         if (hashed.get(file)?.size !== size) yield* tree.sync(file)
-        return [file, yield* hash(file, size)] as const
+        return [file, (yield* hash(file, size)).digest] as const
       })
-      const files = Object.fromEntries(yield* Effect.forEach(yield* growingFiles, flush, { concurrency }))
-      return { sizes: Record.map(files, ({ size }) => size), digests: Record.map(files, ({ digest }) => digest) }
+      const digests = yield* Effect.forEach(Object.entries(sizes), flush, { concurrency })
+      return { sizes, digests: Object.fromEntries(digests) }
     }),
     changedSince: Effect.fnUntraced(function* ({ sizes, digests }) {
       const changed: Array<Changed> = []

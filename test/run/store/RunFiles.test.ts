@@ -12,14 +12,14 @@ for (const [where, open] of Object.entries(runs)) {
         const run = yield* open
         assert.deepEqual(run.identity, identity)
         assert.isFalse(run.resumed)
-        assert.deepEqual(yield* run.appended, { sizes: {}, digests: {} })
+        assert.deepEqual(yield* run.appendedAt(yield* run.sizes), { sizes: {}, digests: {} })
         yield* run.append("scores/train/scores.jsonl", "12345\n")
         yield* run.append("scores/val/3_seen_episodes_scores.jsonl", "1\n")
         yield* run.append("logs.tfevents", "123")
         yield* run.append("rollouts/train/samples.jsonl", "{}\n")
         yield* run.append("run.log", "anything")
         yield* run.write("config.yaml", "anything")
-        assert.deepEqual((yield* run.appended).sizes, {
+        assert.deepEqual(yield* run.sizes, {
           "scores/train/scores.jsonl": 6,
           "scores/val/3_seen_episodes_scores.jsonl": 2,
           "logs.tfevents": 3,
@@ -32,7 +32,7 @@ for (const [where, open] of Object.entries(runs)) {
         const run = yield* open
         yield* run.append("scores/train/scores.jsonl", "12345\n")
         yield* run.append("run.log", "then\n")
-        const moment = yield* run.appended
+        const moment = yield* run.appendedAt(yield* run.sizes)
         yield* run.append("scores/train/scores.jsonl", "67890\ntorn")
         yield* run.append("scores/val/3_seen_episodes_scores.jsonl", "1\n")
         yield* run.append("logs.tfevents", "123")
@@ -54,7 +54,7 @@ for (const [where, open] of Object.entries(runs)) {
         yield* run.append(validation, "1\n2\n")
         yield* run.write("memories/memory_3.jsonl", "{}\n")
         yield* run.append("logs.tfevents", "123")
-        const moment = yield* run.appended
+        const moment = yield* run.appendedAt(yield* run.sizes)
         yield* run.append(scores, "67890\n")
         assert.deepEqual(yield* run.changedSince(moment), [])
 

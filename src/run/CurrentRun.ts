@@ -35,6 +35,11 @@ export class CurrentRun extends Context.Service<
      * that could not be written.
      */
     readonly save: (parts: Parts) => Effect.Effect<void, CheckpointError | RunStoreError>
+    /**
+     * Tells whether a checkpoint is being written. Its many small steps on disk go on only when the loop lets other fibers run,
+     * so a loop that seldom does should do it more often then.
+     */
+    readonly isSaving: () => boolean
     /** Waits until the last checkpoint is written, and fails if it could not be. */
     readonly saved: Effect.Effect<void, CheckpointError | RunStoreError>
   }

@@ -299,6 +299,7 @@ const currentRun = <S, A, E, R>(
 ): CurrentRun["Service"] => {
   const secondsOfWork = Effect.map(Clock.currentTimeNanos, (now) => Number(now - workBeganAt) / 1e9)
   const seconds = Effect.map(Clock.currentTimeMillis, (now) => secondsBefore + (now - startedAtMillis) / 1000)
+  let isSaving = false
   let writing: Effect.Effect<void, RunError> = Effect.void
   const saved = Effect.suspend(() => writing)
   const save = Effect.fnUntraced(function* ({ path, runtime, ...parts }: Parts) {
@@ -320,9 +321,14 @@ const currentRun = <S, A, E, R>(
       yield* recording.emit([{ _tag: "CheckpointSaved", step: parts.step, path }])
     })
     if (Object.values(parts.files).some((content) => !(content instanceof Uint8Array))) return yield* write
-    writing = Fiber.join(yield* Effect.forkChild(write, { startImmediately: true, uninterruptible: true }))
+    isSaving = true
+    const done = Effect.ensuring(
+      write,
+      Effect.sync(() => void (isSaving = false)),
+    )
+    writing = Fiber.join(yield* Effect.forkChild(done, { startImmediately: true, uninterruptible: true }))
   })
-  return { files, recording, secondsOfWork, seconds, save, saved }
+  return { files, recording, secondsOfWork, seconds, save, isSaving: () => isSaving, saved }
 }
 
 /**

@@ -114,7 +114,9 @@ const iterate = Effect.fnUntraced(function* (training: Training, state: Training
   /** The metrics of the updates so far, if callbacks see those of each update. */
   const averages = new Averages()
   const agentReturns = new Averages()
+  const { recording, secondsOfWork, isSaving } = yield* CurrentRun
   do {
+    if (isSaving()) yield* Effect.yieldNow
     const position = { iteration: state.iteration, step: state.step, steer }
     const steps = yield* rollout(envs, position)
     endedEpisodes(training, state, events, agentReturns)
@@ -130,7 +132,6 @@ const iterate = Effect.fnUntraced(function* (training: Training, state: Training
     callbacks.see(metrics)
     yield* afterUpdate
   } while (state.step - firstStep < settings.recordEvery && !isDue(settings, state))
-  const { recording, secondsOfWork } = yield* CurrentRun
   const seconds = yield* secondsOfWork
   const metrics = watchesUpdates ? averages.take() : learner.metrics()
   callbacks.see(metrics)

@@ -7,6 +7,7 @@ import { createRequire, isBuiltin } from "node:module"
 import { dirname, join, posix, relative, sep } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { type InputOptions, type Plugin, rolldown } from "rolldown"
+import { ascii } from "./ascii.ts"
 import { copyLicences } from "./licences.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -36,7 +37,7 @@ const options = (input: Record<string, string>, plugin: Plugin): InputOptions =>
   cwd: root,
   platform: "node",
   external: isBuiltin,
-  plugins: [plugin],
+  plugins: [plugin, ascii],
 })
 
 /** The files of all modules that some modules import at once, themselves among them. */

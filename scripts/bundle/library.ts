@@ -7,6 +7,7 @@ import { dirname, isAbsolute, join, posix, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type InputOptions, type OutputOptions, type Plugin, rolldown } from "rolldown"
 import manifest from "../../package.json" with { type: "json" }
+import { ascii } from "./ascii.ts"
 import { isOfEffect } from "./effect.ts"
 import { copyLicences } from "./licences.ts"
 
@@ -98,7 +99,7 @@ const options = (modules: ReadonlyArray<string>, use: (graph: Graph) => void): I
   platform: "node",
   external: isExternal,
   transform: { define: { "import.meta.url": "ownAddress" } },
-  plugins: [ownAddress, withGraph(use)],
+  plugins: [ownAddress, withGraph(use), ascii],
   // A browser's bundle may divide what Node's keeps in one file.
   checks: { ineffectiveDynamicImport: false },
 })

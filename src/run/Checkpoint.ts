@@ -96,10 +96,17 @@ const emptyFile: Description = { sha256: new Sha256().hex(), bytes: 0 }
 
 const folder = Layout.checkpoints
 const manifestFile = Layout.inCheckpoint.manifest
-/** Saves a checkpoint, makes `latest` point to it, and deletes the checkpoints that the strategy does not keep. */
+/** The manifests of checkpoints that this process has written or read, by their names. */
+export type Known = Map<string, Manifest>
+
+/**
+ * Saves a checkpoint, makes `latest` point to it, and deletes the checkpoints that the strategy does not keep. Who saves
+ * several passes one `known` to all, so that each does not read all manifests again.
+ */
 export const save = Effect.fnUntraced(function* (
   run: FileTree,
   checkpoint: NewCheckpoint,
+  known: Known = new Map(),
 ): Effect.fn.Return<void, RunStoreError> {
   const { name, step, files, marker } = checkpoint
   const described = new Map<string, Description>()
@@ -117,6 +124,7 @@ export const save = Effect.fnUntraced(function* (
     // The marker is in the manifest, so a checkpoint without it counts as damaged.
     const listed = marker === undefined ? inOrder : [...inOrder, [marker, emptyFile] as const]
     const value: Manifest = { step, score, files: Object.fromEntries(listed) }
+    known.set(name, value)
     const manifest = { [manifestFile]: utf8.encode(prettyJson(value)) }
     return marker === undefined ? manifest : { ...manifest, [marker]: new Uint8Array(0) }
   }
@@ -124,7 +132,7 @@ export const save = Effect.fnUntraced(function* (
   yield* marker === undefined && described.size === Object.keys(files).length
     ? run.writeDirectory(`${folder}/${name}`, { ...contents, ...manifest() })
     : run.writeDirectory(`${folder}/${name}`, contents, manifest)
-  yield* settle(run, checkpoint)
+  yield* settle(run, checkpoint, known)
 })
 
 /**
@@ -134,12 +142,17 @@ export const save = Effect.fnUntraced(function* (
 export const settle = Effect.fnUntraced(function* (
   run: FileTree,
   { name, strategy }: Pick<NewCheckpoint, "name" | "strategy">,
+  known: Known = new Map(),
 ): Effect.fn.Return<void, RunStoreError> {
   const link = run.link(`${folder}/${Layout.latest}`, name)
   const pointer = run.write(`${folder}/${Layout.latestPointer}`, prettyJson({ path: name }))
-  const [retired] = yield* Effect.all([retiredIn(run, strategy), link, pointer], { concurrency: "unbounded" })
+  const [retired] = yield* Effect.all([retiredIn(run, strategy, known), link, pointer], { concurrency: "unbounded" })
   // Not before `latest` points to another checkpoint, for it must always point to one that exists.
-  for (const one of retired) if (one !== name) yield* run.remove(`${folder}/${one}`)
+  for (const one of retired) {
+    if (one === name) continue
+    known.delete(one)
+    yield* run.remove(`${folder}/${one}`)
+  }
 })
 
 /** Yields the parts unchanged, and calls `done` with the size and digest of the whole file after the last part. */
@@ -170,18 +183,23 @@ interface Described {
   readonly manifest: Manifest | undefined
 }
 
-/** Reads the manifests of all checkpoints, several at the same time. */
-const manifestsIn = (run: FileTree): Effect.Effect<ReadonlyArray<Described>, RunStoreError> =>
-  Effect.flatMap(namesIn(run), (names) =>
-    Effect.forEach(names, (name) => Effect.map(manifestOf(run, name), (manifest) => ({ name, manifest })), {
-      concurrency: 8,
-    }),
-  )
+/** Reads the manifests of all checkpoints, several at the same time; those that are not known. */
+const manifestsIn = (
+  run: FileTree,
+  known: Known = new Map(),
+): Effect.Effect<ReadonlyArray<Described>, RunStoreError> => {
+  const described = Effect.fnUntraced(function* (name: string) {
+    const manifest = known.get(name) ?? (yield* manifestOf(run, name))
+    if (manifest !== undefined) known.set(name, manifest)
+    return { name, manifest }
+  })
+  return Effect.flatMap(namesIn(run), (names) => Effect.forEach(names, described, { concurrency: 8 }))
+}
 
 /** The names of the checkpoints that the strategy does not keep. */
-const retiredIn = Effect.fnUntraced(function* (run: FileTree, strategy: RetentionStrategy) {
+const retiredIn = Effect.fnUntraced(function* (run: FileTree, strategy: RetentionStrategy, known: Known) {
   if (strategy._tag === "LastN" && strategy.keep === 0) return []
-  const described = yield* manifestsIn(run)
+  const described = yield* manifestsIn(run, known)
   const ranked = described.flatMap(({ name, manifest }) => (manifest === undefined ? [] : [{ name, manifest }]))
   return retire(ranked, strategy).map(({ name }) => name)
 })

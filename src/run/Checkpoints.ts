@@ -28,12 +28,15 @@ export interface RunCheckpoints {
   readonly at: (name: string) => Effect.Effect<Checkpoint.Loaded, Failure>
 }
 
-const within = (tree: FileTree): RunCheckpoints => ({
-  save: (checkpoint) => Checkpoint.save(tree, checkpoint),
-  list: Checkpoint.names(tree),
-  latest: Checkpoint.load(tree, "latest"),
-  at: (name) => Checkpoint.load(tree, name),
-})
+const within = (tree: FileTree): RunCheckpoints => {
+  const known: Checkpoint.Known = new Map()
+  return {
+    save: (checkpoint) => Checkpoint.save(tree, checkpoint, known),
+    list: Checkpoint.names(tree),
+    latest: Checkpoint.load(tree, "latest"),
+    at: (name) => Checkpoint.load(tree, name),
+  }
+}
 
 /** The function that opens the checkpoints of a run. To keep them elsewhere, provide another one by a Layer below. */
 export const Checkpoints = Context.Reference<(run: RunFiles) => RunCheckpoints>("effect-rl/run/Checkpoints", {

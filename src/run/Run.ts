@@ -26,7 +26,7 @@ import { oneLine, prettyJson } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 import { LmError } from "../lm/LmError.ts"
 import { CheckpointError, type Loaded, type RetentionStrategy } from "./Checkpoint.ts"
-import { Checkpoints } from "./Checkpoints.ts"
+import { Checkpoints, type RunCheckpoints } from "./Checkpoints.ts"
 import { CurrentRun, type Parts } from "./CurrentRun.ts"
 import { cutBack, keepLogsUntil, refuseChanged, type Target } from "./cutBack.ts"
 import { encodeReturnFile, type Evaluation } from "./evaluation.ts"
@@ -299,6 +299,7 @@ const currentRun = <S, A, E, R>(
 ): CurrentRun["Service"] => {
   const secondsOfWork = Effect.map(Clock.currentTimeNanos, (now) => Number(now - workBeganAt) / 1e9)
   const seconds = Effect.map(Clock.currentTimeMillis, (now) => secondsBefore + (now - startedAtMillis) / 1000)
+  let checkpoints: RunCheckpoints | undefined
   let isSaving = false
   let writing: Effect.Effect<void, RunError> = Effect.void
   const saved = Effect.suspend(() => writing)
@@ -310,10 +311,11 @@ const currentRun = <S, A, E, R>(
     // The loop changes the state while the checkpoint is written.
     const progress = structuredClone(yield* Effect.orDie(Schema.encodeEffect(saving.schema)(state)))
     const now = { progress, seconds: yield* seconds }
-    const checkpoints = (yield* Checkpoints)(files)
+    checkpoints ??= (yield* Checkpoints)(files)
+    const { save } = checkpoints
     const write = Effect.gen(function* () {
       const all = { ...runtime, ...now, appended: yield* files.appendedAt(sizes), settings: saving.settings }
-      yield* checkpoints.save({
+      yield* save({
         ...parts,
         strategy: saving.strategy,
         files: { ...parts.files, [Layout.inCheckpoint.runtime]: utf8.encode(prettyJson(all)) },

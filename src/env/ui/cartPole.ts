@@ -59,7 +59,7 @@ function draw(stage, [x, , angle], [action]) {
   disc(middle, hinge, 10, colours.ink)
   disc(middle, hinge, 6, colours.joint)
 
-  caption("x " + short(x) + " m   angle " + short((angle * 360) / turn, 1) + "°")
+  caption("x " + short(x) + " m   angle " + short((angle * 360) / turn, 1) + "\u00b0")
   keys(width / 2, (floor + bottom) / 2 + 12, [[-0.55, 0], [0.55, 0]], action, 38)
 }
 `

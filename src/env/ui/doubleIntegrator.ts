@@ -39,7 +39,7 @@ function draw(stage, [position, velocity], [action]) {
   }
   words("speed", middle + 8, plane - 130, { size: 12 })
   words("position", middle + half, plane + 14, { size: 12, align: "right" })
-  words("±" + span, middle - half, plane + 14, { size: 12 })
+  words("\u00b1" + span, middle - half, plane + 14, { size: 12 })
   ring(...at([0, 0]), 14, colours.goal, 3)
   ring(...at([0, 0]), 7, colours.goal, 2)
   fading(path.map(at), colours.pole, 3.5, 0.9)

@@ -83,7 +83,7 @@ function draw(stage, [x, y, vx, vy, angle], action) {
     words(text, left + 18, top + 24 + 20 * index, { colour: fine ? colours.goal : colours.pole, size: 13 })
   reading(0, "down " + short(-vy), -vy <= slowDown)
   reading(1, "across " + short(vx), Math.abs(vx) <= slowAcross)
-  reading(2, "tilt " + short((angle * 360) / turn, 0) + "°", Math.abs(angle) <= upright)
+  reading(2, "tilt " + short((angle * 360) / turn, 0) + "\u00b0", Math.abs(angle) <= upright)
   if (action.length === 0) return
   const burns = [["left", Math.max(side, 0)], ["main", main], ["right", Math.max(-side, 0)]]
   burns.forEach(([name, power], index) => {

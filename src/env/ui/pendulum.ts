@@ -42,7 +42,7 @@ function draw(stage, [angle, velocity], [action]) {
   disc(x, y, 8, colours.joint)
 
   const turned = angle - turn * Math.floor(angle / turn + 0.5)
-  caption("angle " + short((turned * 360) / turn, 1) + "°   speed " + short(velocity))
+  caption("angle " + short((turned * 360) / turn, 1) + "\u00b0   speed " + short(velocity))
   if (action !== undefined) dial(width / 2, bottom - 32, 220, -torque)
 }
 `

@@ -68,7 +68,7 @@ function isDark(theme) {
 
 function short(value, digits = 2) {
   const text = value.toFixed(digits)
-  return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "−")
+  return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "\u2212")
 }
 
 function clip(value, low, high) {
@@ -190,7 +190,7 @@ function stage({ canvas, context, options, trail }) {
   }
   /** Writes text in the top left corner. */
   const caption = (text) => words(text, left + 18, top + 24)
-  /** Draws a bar that shows a force as a share of the largest, from −1 to 1. */
+  /** Draws a bar that shows a force as a share of the largest, from -1 to 1. */
   const dial = (x, y, wide, share) => {
     const part = clip(share, -1, 1)
     slab(x - wide / 2, y - 5, wide, 10, 5, colours.faint)

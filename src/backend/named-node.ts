@@ -2,6 +2,7 @@
 import { Effect, Layer, Scope } from "effect"
 import { auto } from "./auto.ts"
 import { Backend, type BackendUnavailable } from "./Backend.ts"
+import { keptBesideCompiled } from "./kept-programs-node.ts"
 import type { BackendName } from "./names.ts"
 import type { Options as SessionOptions } from "./onnx-node.ts"
 import * as reference from "./reference.ts"
@@ -24,7 +25,9 @@ const session = (
  * `EFFECT_RL_WIDE=0` in the environment turns these vectors off.
  */
 const wideWasm = ({ threads = 1 }: SessionOptions) =>
-  Effect.map(wideModules, (modules) => wasm.make(modules, threads > 1 ? nodeThreads(threads) : undefined))
+  Effect.map(wideModules, (modules) =>
+    wasm.make({ ...modules, kept: keptBesideCompiled() }, threads > 1 ? nodeThreads(threads) : undefined),
+  )
 
 /**
  * Provides a backend by its name. `auto` chooses `wasm` or ONNX Runtime on the CPU for each graph. With `threads`, `wasm`

@@ -4,10 +4,10 @@
  */
 import { createHash } from "node:crypto"
 import { existsSync, writeFileSync } from "node:fs"
-import { createRequire, getCompileCacheDir } from "node:module"
 import { cpus } from "node:os"
 import { join } from "node:path"
 import { isMainThread } from "node:worker_threads"
+import { compileCache } from "./compile-cache-node.ts"
 
 /** Remembers that the check passed. */
 export interface PassedCheck {
@@ -38,13 +38,11 @@ export const inFolder = (
 }
 
 /**
- * Remembers it where Node keeps compiled JavaScript of this version and these flags of V8, as under the command. It remembers
- * nothing without such a folder (see `module.enableCompileCache`); from sources, which change without a new version; and in
- * threads, since the flags of V8 that the check sets could be reset by another thread meanwhile.
+ * Remembers it where Node keeps compiled JavaScript. It remembers nothing if that is nowhere, and in threads, since the flags of
+ * V8 that the check sets could be reset by another thread meanwhile.
  */
 export const besideCompiled = (): PassedCheck => {
-  const folder = getCompileCacheDir()
-  if (folder === undefined || !isMainThread || import.meta.url.endsWith(".ts")) return never
-  const { version }: { readonly version: string } = createRequire(import.meta.url)("../../package.json")
-  return inFolder(folder, { version, processor: cpus()[0]?.model ?? "" })
+  const cache = isMainThread ? compileCache() : undefined
+  if (cache === undefined) return never
+  return inFolder(cache.folder, { version: cache.version, processor: cpus()[0]?.model ?? "" })
 }

@@ -3,9 +3,10 @@ import { Deferred, Effect, Layer, Record } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { changing, type ProgramSpec } from "../graph/Program.ts"
+import { describe } from "../graph/describe.ts"
 import { simplify } from "../graph/simplify.ts"
 import { validateAll } from "../graph/validate.ts"
-import { compileAll, type Place } from "../graph/wasm/compile.ts"
+import { compileAll, type CompiledModule, type CompileOptions, type Place } from "../graph/wasm/compile.ts"
 import type { Worth } from "../graph/wasm/slices.ts"
 import {
   Backend,
@@ -16,7 +17,14 @@ import {
   programOf,
   type TensorData,
 } from "./Backend.ts"
-import { instantiate, type ModuleCompiler, plainModules, type Shared, viewOf } from "./wasmModules.ts"
+import {
+  instantiate,
+  type KeptPrograms,
+  type ModuleCompiler,
+  plainModules,
+  type Shared,
+  viewOf,
+} from "./wasmModules.ts"
 
 /**
  * Provides the backend: it compiles a graph, or a group of graphs, to one WebAssembly module, for Node, browsers and edge workers. The
@@ -84,6 +92,22 @@ const warnOfFailure = Effect.gen(function* () {
   return (reason: string): void => void Deferred.doneUnsafe(first, Effect.succeed(reason))
 })
 
+/** Compiles programs to a module, or takes it from where it was kept. */
+const moduleOf = <Name extends string>(
+  specs: Readonly<Record<Name, ProgramSpec>>,
+  options: CompileOptions,
+  kept: KeptPrograms | undefined,
+): CompiledModule<Name> => {
+  const made = (): CompiledModule<Name> => compileAll(Record.map(specs, simplify), options)
+  if (kept === undefined) return made()
+  const description = `${JSON.stringify(options)}\n${describe(specs)}`
+  const found = kept.get(description)
+  if (found !== undefined) return { ...found, programs: Record.map(specs, (_, name) => found.programs[name]) }
+  const compiled = made()
+  kept.set(description, compiled)
+  return compiled
+}
+
 /** Loads programs as one module with one memory, which holds their states once. */
 const load = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
@@ -93,7 +117,7 @@ const load = <Name extends string>(
 ): { readonly programs: Readonly<Record<Name, Program>>; readonly end: Effect.Effect<void> } => {
   validateAll(specs, sharedFeeds)
   const { count = 1, worth } = threads ?? {}
-  const compiled = compileAll(Record.map(specs, simplify), { sharedFeeds, wide: modules.wide(), threads: count, worth })
+  const compiled = moduleOf(specs, { sharedFeeds, wide: modules.wide(), threads: count, worth }, modules.kept)
   const module = modules.module(compiled.bytes)
   const { functions, memory, release } = instantiate(module, compiled)
   /** Waits until the threads that help have ended; undefined before they have been started. */

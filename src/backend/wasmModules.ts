@@ -13,6 +13,14 @@ export interface ModuleCompiler {
   readonly wide: () => boolean
   /** Returns warnings about the modules compiled so far. */
   readonly warnings: () => ReadonlyArray<string>
+  /** Where the bytes of modules are kept between processes; if left out, they are made in each. */
+  readonly kept?: KeptPrograms | undefined
+}
+
+/** Keeps groups of programs in the form of a module, by a text that says all that decides about this form. */
+export interface KeptPrograms {
+  readonly get: (description: string) => CompiledModule | undefined
+  readonly set: (description: string, compiled: CompiledModule) => void
 }
 
 /** Declares the part of `WebAssembly` that this file uses. TypeScript declares it only in the types for browsers. */

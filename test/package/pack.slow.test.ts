@@ -34,15 +34,29 @@ interface Outcome {
   readonly output: string
 }
 
-const sh = (command: string, args: ReadonlyArray<string>, cwd: string): Promise<Outcome> =>
+const sh = (
+  command: string,
+  args: ReadonlyArray<string>,
+  cwd: string,
+  more: NodeJS.ProcessEnv = {},
+): Promise<Outcome> =>
   new Promise((resolve) => {
-    execFile(command, [...args], { cwd, env: environment, maxBuffer: 1 << 26 }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code ?? 1), output: `${stdout}${stderr}` }),
+    execFile(
+      command,
+      [...args],
+      { cwd, env: { ...environment, ...more }, maxBuffer: 1 << 26 },
+      (error, stdout, stderr) =>
+        resolve({ code: error === null ? 0 : Number(error.code ?? 1), output: `${stdout}${stderr}` }),
     )
   })
 
-const succeeds = async (command: string, args: ReadonlyArray<string>, cwd: string): Promise<string> => {
-  const { code, output } = await sh(command, args, cwd)
+const succeeds = async (
+  command: string,
+  args: ReadonlyArray<string>,
+  cwd: string,
+  more?: NodeJS.ProcessEnv,
+): Promise<string> => {
+  const { code, output } = await sh(command, args, cwd, more)
   assert.strictEqual(code, 0, `${command} ${args.join(" ")}: ${output}`)
   return output
 }
@@ -143,6 +157,28 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
     for (const name of ["onnxruntime-node", "node"])
       assert.isFalse(existsSync(join(project, "node_modules", name)), name)
     assert.isBelow(megabytesOf(join(project, "node_modules")), 130)
+  })
+
+  it("keeps compiled programs, from which the next run begins with the same result", async () => {
+    train("small.ts", "nsteps: 64")
+    const kept = join(folder, "kept")
+    const run = async () => {
+      const bin = join(project, "node_modules/effect-rl/bin/effect.js")
+      const words = [bin, "run", "small.ts", "--backend", "wasm", "--quiet", "--json"]
+      const output = await succeeds(process.execPath, words, project, { NODE_COMPILE_CACHE: kept })
+      const digest = /"digest":"(\w+)"/.exec(output)?.[1]
+      assert.isDefined(digest, output)
+      return digest
+    }
+    const programs = () => {
+      const files = readdirSync(kept, { recursive: true, encoding: "utf8" }).sort()
+      return files.filter((file) => file.includes("effect-rl-program-"))
+    }
+    const digest = await run()
+    const first = programs()
+    assert.isAbove(first.length, 0)
+    assert.strictEqual(await run(), digest)
+    assert.deepEqual(programs(), first)
   })
 
   it("trains on wasm", async () => {

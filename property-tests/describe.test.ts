@@ -1,0 +1,39 @@
+import { assert, describe as suite, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import { Record } from "effect"
+import { describe } from "../src/graph/describe.ts"
+import { simplify } from "../src/graph/simplify.ts"
+import type { ProgramSpec } from "../src/graph/Program.ts"
+import { compileAll, type CompiledModule } from "../src/graph/wasm/compile.ts"
+import { choices, grow } from "./support/randomGraph.ts"
+
+const groups = fc.dictionary(fc.constantFrom("act", "update"), choices, { minKeys: 1 })
+
+const grown = (picked: Readonly<Record<string, Parameters<typeof grow>[0]>>): Record<string, ProgramSpec> =>
+  Record.map(picked, grow)
+
+const compiled = (specs: Readonly<Record<string, ProgramSpec>>): CompiledModule =>
+  compileAll(Record.map(specs, simplify))
+
+suite("the description of programs", () => {
+  it("is the same for the same programs made again, and so is their module", () => {
+    fc.assert(
+      fc.property(groups, (picked) => {
+        const [one, other] = [grown(picked), grown(picked)]
+        assert.strictEqual(describe(one), describe(other))
+        assert.deepEqual(compiled(one), compiled(other))
+      }),
+      { numRuns: 40 },
+    )
+  })
+
+  it("differs where the modules differ", () => {
+    fc.assert(
+      fc.property(groups, groups, (left, right) => {
+        const [one, other] = [grown(left), grown(right)]
+        if (describe(one) === describe(other)) assert.deepEqual(compiled(one), compiled(other))
+      }),
+      { numRuns: 40 },
+    )
+  })
+})

@@ -1,25 +1,44 @@
 /** Writes the characters of a bundle that are not ASCII as escapes. V8 keeps a text with other characters in two bytes each, and reads it more slowly. */
 import type { Plugin } from "rolldown"
-
-/** Matches a template whose escapes would be taken literally. */
-const raw = /String\.raw`[^`]*[^\0-\x7f][^`]*`/
+import { parseAst } from "rolldown/parseAst"
 
 const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
 
-/**
- * The plugin that does so. In code, escapes mean the same in names, strings, templates and regular expressions; in comments
- * they mean nothing.
- */
+const isAscii = (text: string): boolean => !/[^\0-\x7f]/.test(text)
+
+/** Lists the ranges of the tagged templates in a syntax tree. Their tags may read the text with its escapes. */
+const taggedIn = (node: unknown): ReadonlyArray<readonly [number, number]> => {
+  if (typeof node !== "object" || node === null) return []
+  if ("type" in node && node.type === "TaggedTemplateExpression" && "start" in node && "end" in node)
+    return [[Number(node.start), Number(node.end)]]
+  return Object.values(node).flatMap(taggedIn)
+}
+
+/** Escapes the characters of a program, or fails where that would change what it does. */
+const toAscii = (code: string, fileName: string): string => {
+  if (isAscii(code)) return code
+  const refuse = (what: string, found: string): never => {
+    throw new Error(`${fileName}: ${what} must be ASCII: ${found.slice(0, 200)}`)
+  }
+  const afterBackslash = /.*\\[^\0-\x7f].*/.exec(code)
+  if (afterBackslash !== null) refuse("what follows a backslash", afterBackslash[0])
+  for (const [start, end] of taggedIn(parseAst(code))) {
+    const template = code.slice(start, end)
+    if (!isAscii(template)) refuse("a tagged template", template)
+  }
+  const ascii = code.replace(/[^\0-\x7f]/g, escaped)
+  // This fails if an escape stands where only the character itself may.
+  parseAst(ascii)
+  return ascii
+}
+
+/** The plugin that escapes the characters of all files. The maps of sources then count some columns of these lines wrongly. */
 export const ascii: Plugin = {
   name: "ascii",
-  // Not `renderChunk`: what it returns is parsed and printed again, without escapes.
+  // What `renderChunk` returns would be parsed and printed again, without escapes.
   generateBundle(_, bundle) {
     for (const chunk of Object.values(bundle)) {
-      if (chunk.type !== "chunk") continue
-      const found = raw.exec(chunk.code)
-      if (found !== null) throw new Error(`${chunk.fileName}: a raw template must be of ASCII alone: ${found[0]}`)
-      // The map of sources stays as it is: it only counts some columns of these lines wrongly.
-      chunk.code = chunk.code.replace(/[^\0-\x7f]/g, escaped)
+      if (chunk.type === "chunk") chunk.code = toAscii(chunk.code, chunk.fileName)
     }
   },
 }

@@ -98,7 +98,8 @@ const options = (modules: ReadonlyArray<string>, use: (graph: Graph) => void): I
   input: inputs(modules),
   platform: "node",
   external: isExternal,
-  transform: { define: { "import.meta.url": "ownAddress" } },
+  // A module finds others by its own address, and the bundle that it is in by its file.
+  transform: { define: { "import.meta.url": "ownAddress", "import.meta.filename": "addressOfBundle" } },
   plugins: [ownAddress, withGraph(use), ascii],
   // A browser's bundle may divide what Node's keeps in one file.
   checks: { ineffectiveDynamicImport: false },

@@ -7,7 +7,7 @@ import { existsSync, writeFileSync } from "node:fs"
 import { cpus } from "node:os"
 import { join } from "node:path"
 import { isMainThread } from "node:worker_threads"
-import { compileCache } from "./compile-cache-node.ts"
+import { compileCache } from "../config/compile-cache-node.ts"
 
 /** Remembers that the check passed. */
 export interface PassedCheck {
@@ -18,12 +18,12 @@ export interface PassedCheck {
 /** Remembers nothing, so that each process makes the check. */
 export const never: PassedCheck = { has: () => false, add: () => {} }
 
-/** Remembers it by an empty file in this folder, for this library and this processor alone: V8 compiles for the one that it runs on. */
+/** Remembers it by an empty file in this folder, for this build of the library and this processor alone: V8 compiles for the one that it runs on. */
 export const inFolder = (
   folder: string,
-  { version, processor }: { readonly version: string; readonly processor: string },
+  { build, processor }: { readonly build: string; readonly processor: string },
 ): PassedCheck => {
-  const digest = createHash("sha256").update(`${version}\n${processor}`).digest("hex").slice(0, 16)
+  const digest = createHash("sha256").update(`${build}\n${processor}`).digest("hex").slice(0, 16)
   const file = join(folder, `effect-rl-widens-${digest}`)
   return {
     has: () => existsSync(file),
@@ -38,11 +38,11 @@ export const inFolder = (
 }
 
 /**
- * Remembers it where Node keeps compiled JavaScript. It remembers nothing if that is nowhere, and in threads, since the flags of
- * V8 that the check sets could be reset by another thread meanwhile.
+ * Remembers it where Node keeps compiled JavaScript. It remembers nothing if Node keeps none, and nothing in threads, because
+ * another thread could reset the flags of V8 that the check sets.
  */
 export const besideCompiled = (): PassedCheck => {
   const cache = isMainThread ? compileCache() : undefined
   if (cache === undefined) return never
-  return inFolder(cache.folder, { version: cache.version, processor: cpus()[0]?.model ?? "" })
+  return inFolder(cache.folder, { build: cache.build, processor: cpus()[0]?.model ?? "" })
 }

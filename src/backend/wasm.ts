@@ -3,7 +3,7 @@ import { Deferred, Effect, Layer, Record } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { changing, type ProgramSpec } from "../graph/Program.ts"
-import { describe } from "../graph/describe.ts"
+import { descriptionOf, textOf } from "../graph/descriptionOf.ts"
 import { simplify } from "../graph/simplify.ts"
 import { validateAll } from "../graph/validate.ts"
 import { compileAll, type CompiledModule, type CompileOptions, type Place } from "../graph/wasm/compile.ts"
@@ -98,12 +98,12 @@ const moduleOf = <Name extends string>(
   options: CompileOptions,
   kept: KeptPrograms | undefined,
 ): CompiledModule<Name> => {
-  const made = (): CompiledModule<Name> => compileAll(Record.map(specs, simplify), options)
-  if (kept === undefined) return made()
-  const description = `${JSON.stringify(options)}\n${describe(specs)}`
-  const found = kept.get(description)
-  if (found !== undefined) return { ...found, programs: Record.map(specs, (_, name) => found.programs[name]) }
-  const compiled = made()
+  const compileNow = (): CompiledModule<Name> => compileAll(Record.map(specs, simplify), options)
+  if (kept === undefined) return compileNow()
+  const description = `${textOf(options)}\n${descriptionOf(specs)}`
+  const existing = kept.get(description)
+  if (existing !== undefined) return { ...existing, programs: Record.map(specs, (_, name) => existing.programs[name]) }
+  const compiled = compileNow()
   kept.set(description, compiled)
   return compiled
 }

@@ -13,11 +13,11 @@ export interface ModuleCompiler {
   readonly wide: () => boolean
   /** Returns warnings about the modules compiled so far. */
   readonly warnings: () => ReadonlyArray<string>
-  /** Where the bytes of modules are kept between processes; if left out, they are made in each. */
+  /** Keeps the bytes of modules between processes. If left out, each process makes them. */
   readonly kept?: KeptPrograms | undefined
 }
 
-/** Keeps groups of programs in the form of a module, by a text that says all that decides about this form. */
+/** Keeps the modules of groups of programs, by a description of all that decides about the module. */
 export interface KeptPrograms {
   readonly get: (description: string) => CompiledModule | undefined
   readonly set: (description: string, compiled: CompiledModule) => void

@@ -1,6 +1,6 @@
-/** Lets threads and processes that this process starts load their modules from its compile cache. */
+/** Finds the folder where Node keeps compiled JavaScript, for what this library keeps there and for processes that it starts. */
 import { getCompileCacheDir } from "node:module"
-import { dirname } from "node:path"
+import { basename, dirname } from "node:path"
 
 /**
  * Returns the environment variable that names the folder of this process's compile cache, if it has one. A thread that loads
@@ -15,4 +15,20 @@ export const compileCacheVariable = (): { readonly NODE_COMPILE_CACHE?: string }
   const folder = getCompileCacheDir()
   // Node adds the name of its version, with which the folder ends, to the folder that the variable names.
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) }
+}
+
+/** The folder for files that depend on the code of this library, and a name that differs between any two builds of it. */
+export interface CompileCache {
+  readonly folder: string
+  readonly build: string
+}
+
+/**
+ * Returns the folder where Node keeps compiled JavaScript of this version and these flags of V8, as under the command. Returns
+ * undefined if Node keeps none, and outside of an installed package: only the names of its bundles say what is in them.
+ */
+export const compileCache = (): CompileCache | undefined => {
+  const folder = getCompileCacheDir()
+  const build = basename(import.meta.filename)
+  return folder !== undefined && /-[\w-]{8}\.js$/.test(build) ? { folder, build } : undefined
 }

@@ -96,17 +96,18 @@ const emptyFile: Description = { sha256: new Sha256().hex(), bytes: 0 }
 
 const folder = Layout.checkpoints
 const manifestFile = Layout.inCheckpoint.manifest
-/** The manifests of checkpoints that this process has written or read, by their names. */
-export type Known = Map<string, Manifest>
+
+/** The manifests of checkpoints that this process has written or read, by the names of the checkpoints. */
+export type Manifests = Map<string, Manifest>
 
 /**
- * Saves a checkpoint, makes `latest` point to it, and deletes the checkpoints that the strategy does not keep. Who saves
- * several passes one `known` to all, so that each does not read all manifests again.
+ * Saves a checkpoint, makes `latest` point to it, and deletes the checkpoints that the strategy does not keep. A
+ * program that saves several passes the same `manifests` each time, so that they are not read again from the files.
  */
 export const save = Effect.fnUntraced(function* (
   run: FileTree,
   checkpoint: NewCheckpoint,
-  known: Known = new Map(),
+  manifests: Manifests = new Map(),
 ): Effect.fn.Return<void, RunStoreError> {
   const { name, step, files, marker } = checkpoint
   const described = new Map<string, Description>()
@@ -124,7 +125,7 @@ export const save = Effect.fnUntraced(function* (
     // The marker is in the manifest, so a checkpoint without it counts as damaged.
     const listed = marker === undefined ? inOrder : [...inOrder, [marker, emptyFile] as const]
     const value: Manifest = { step, score, files: Object.fromEntries(listed) }
-    known.set(name, value)
+    manifests.set(name, value)
     const manifest = { [manifestFile]: utf8.encode(prettyJson(value)) }
     return marker === undefined ? manifest : { ...manifest, [marker]: new Uint8Array(0) }
   }
@@ -132,7 +133,7 @@ export const save = Effect.fnUntraced(function* (
   yield* marker === undefined && described.size === Object.keys(files).length
     ? run.writeDirectory(`${folder}/${name}`, { ...contents, ...manifest() })
     : run.writeDirectory(`${folder}/${name}`, contents, manifest)
-  yield* settle(run, checkpoint, known)
+  yield* settle(run, checkpoint, manifests)
 })
 
 /**
@@ -142,15 +143,17 @@ export const save = Effect.fnUntraced(function* (
 export const settle = Effect.fnUntraced(function* (
   run: FileTree,
   { name, strategy }: Pick<NewCheckpoint, "name" | "strategy">,
-  known: Known = new Map(),
+  manifests: Manifests = new Map(),
 ): Effect.fn.Return<void, RunStoreError> {
   const link = run.link(`${folder}/${Layout.latest}`, name)
   const pointer = run.write(`${folder}/${Layout.latestPointer}`, prettyJson({ path: name }))
-  const [retired] = yield* Effect.all([retiredIn(run, strategy, known), link, pointer], { concurrency: "unbounded" })
-  // Not before `latest` points to another checkpoint, for it must always point to one that exists.
+  const [retired] = yield* Effect.all([retiredIn(run, strategy, manifests), link, pointer], {
+    concurrency: "unbounded",
+  })
+  // Remove checkpoints only now: `latest` must always point to one that exists.
   for (const one of retired) {
     if (one === name) continue
-    known.delete(one)
+    manifests.delete(one)
     yield* run.remove(`${folder}/${one}`)
   }
 })
@@ -183,23 +186,23 @@ interface Described {
   readonly manifest: Manifest | undefined
 }
 
-/** Reads the manifests of all checkpoints, several at the same time; those that are not known. */
+/** Reads the manifests of all checkpoints that are not in `manifests`, several at the same time. */
 const manifestsIn = (
   run: FileTree,
-  known: Known = new Map(),
+  manifests: Manifests = new Map(),
 ): Effect.Effect<ReadonlyArray<Described>, RunStoreError> => {
   const described = Effect.fnUntraced(function* (name: string) {
-    const manifest = known.get(name) ?? (yield* manifestOf(run, name))
-    if (manifest !== undefined) known.set(name, manifest)
+    const manifest = manifests.get(name) ?? (yield* manifestOf(run, name))
+    if (manifest !== undefined) manifests.set(name, manifest)
     return { name, manifest }
   })
   return Effect.flatMap(namesIn(run), (names) => Effect.forEach(names, described, { concurrency: 8 }))
 }
 
 /** The names of the checkpoints that the strategy does not keep. */
-const retiredIn = Effect.fnUntraced(function* (run: FileTree, strategy: RetentionStrategy, known: Known) {
+const retiredIn = Effect.fnUntraced(function* (run: FileTree, strategy: RetentionStrategy, manifests: Manifests) {
   if (strategy._tag === "LastN" && strategy.keep === 0) return []
-  const described = yield* manifestsIn(run, known)
+  const described = yield* manifestsIn(run, manifests)
   const ranked = described.flatMap(({ name, manifest }) => (manifest === undefined ? [] : [{ name, manifest }]))
   return retire(ranked, strategy).map(({ name }) => name)
 })

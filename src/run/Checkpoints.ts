@@ -29,9 +29,9 @@ export interface RunCheckpoints {
 }
 
 const within = (tree: FileTree): RunCheckpoints => {
-  const known: Checkpoint.Known = new Map()
+  const manifests: Checkpoint.Manifests = new Map()
   return {
-    save: (checkpoint) => Checkpoint.save(tree, checkpoint, known),
+    save: (checkpoint) => Checkpoint.save(tree, checkpoint, manifests),
     list: Checkpoint.names(tree),
     latest: Checkpoint.load(tree, "latest"),
     at: (name) => Checkpoint.load(tree, name),

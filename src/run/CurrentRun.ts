@@ -30,16 +30,15 @@ export class CurrentRun extends Context.Service<
     /** The seconds that all processes have spent on the run. */
     readonly seconds: Effect.Effect<number>
     /**
-     * Takes a checkpoint of the run's state with these parts, after all events so far. It is written while the loop goes on,
-     * except if a file comes in parts, which may be parts of the state. First waits for the checkpoint before, and fails if
-     * that could not be written.
+     * Takes a checkpoint of the run's state with these parts, after all events so far, and writes it while the loop goes on. A
+     * checkpoint with a file in parts is written at once, because the parts may be of the state itself. First waits for the
+     * checkpoint before, and fails if that could not be written. The loop must not change the bytes of the other files.
      */
     readonly save: (parts: Parts) => Effect.Effect<void, CheckpointError | RunStoreError>
-    /**
-     * Tells whether a checkpoint is being written. Its many small steps on disk go on only when the loop lets other fibers run,
-     * so a loop that seldom does should do it more often then.
-     */
+    /** Tells whether the last checkpoint is not yet written. The loop then runs `letSave` from time to time. */
     readonly isSaving: () => boolean
+    /** Lets the writing of the last checkpoint go on, which takes many small steps. Fails if it could not be written. */
+    readonly letSave: Effect.Effect<void, CheckpointError | RunStoreError>
     /** Waits until the last checkpoint is written, and fails if it could not be. */
     readonly saved: Effect.Effect<void, CheckpointError | RunStoreError>
   }

@@ -300,9 +300,10 @@ const currentRun = <S, A, E, R>(
   const secondsOfWork = Effect.map(Clock.currentTimeNanos, (now) => Number(now - workBeganAt) / 1e9)
   const seconds = Effect.map(Clock.currentTimeMillis, (now) => secondsBefore + (now - startedAtMillis) / 1000)
   let checkpoints: RunCheckpoints | undefined
-  let isSaving = false
-  let writing: Effect.Effect<void, RunError> = Effect.void
-  const saved = Effect.suspend(() => writing)
+  /** The fiber that writes the last checkpoint; undefined after it has succeeded. */
+  let writing: Fiber.Fiber<void, RunError> | undefined
+  const saved = Effect.suspend(() => (writing === undefined ? Effect.void : Fiber.join(writing)))
+  const letSave = Effect.suspend(() => (writing?.pollUnsafe() === undefined ? Effect.yieldNow : saved))
   const save = Effect.fnUntraced(function* ({ path, runtime, ...parts }: Parts) {
     if (saving === undefined) return
     yield* saved
@@ -310,27 +311,23 @@ const currentRun = <S, A, E, R>(
     const sizes = yield* files.sizes
     // The loop changes the state while the checkpoint is written.
     const progress = structuredClone(yield* Effect.orDie(Schema.encodeEffect(saving.schema)(state)))
-    const now = { progress, seconds: yield* seconds }
+    const moment = { progress, seconds: yield* seconds }
     checkpoints ??= (yield* Checkpoints)(files)
     const { save } = checkpoints
     const write = Effect.gen(function* () {
-      const all = { ...runtime, ...now, appended: yield* files.appendedAt(sizes), settings: saving.settings }
+      const all = { ...runtime, ...moment, appended: yield* files.appendedAt(sizes), settings: saving.settings }
       yield* save({
         ...parts,
         strategy: saving.strategy,
         files: { ...parts.files, [Layout.inCheckpoint.runtime]: utf8.encode(prettyJson(all)) },
       })
       yield* recording.emit([{ _tag: "CheckpointSaved", step: parts.step, path }])
+      writing = undefined
     })
     if (Object.values(parts.files).some((content) => !(content instanceof Uint8Array))) return yield* write
-    isSaving = true
-    const done = Effect.ensuring(
-      write,
-      Effect.sync(() => void (isSaving = false)),
-    )
-    writing = Fiber.join(yield* Effect.forkChild(done, { startImmediately: true, uninterruptible: true }))
-  })
-  return { files, recording, secondsOfWork, seconds, save, isSaving: () => isSaving, saved }
+    writing = yield* Effect.forkChild(write, { uninterruptible: true })
+  }, Effect.uninterruptible)
+  return { files, recording, secondsOfWork, seconds, save, isSaving: () => writing !== undefined, letSave, saved }
 }
 
 /**

@@ -83,7 +83,8 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (
   next: Effect.Effect<TrainingEpisode, DispatchError> | undefined,
 ) {
   const { settings, agent, train } = training
-  const { files, recording } = yield* CurrentRun
+  const { files, recording, isSaving, letSave } = yield* CurrentRun
+  if (isSaving()) yield* letSave
   const { unfinished } = state
   if (train === null) return
   const { seen } = state

@@ -114,9 +114,9 @@ const iterate = Effect.fnUntraced(function* (training: Training, state: Training
   /** The metrics of the updates so far, if callbacks see those of each update. */
   const averages = new Averages()
   const agentReturns = new Averages()
-  const { recording, secondsOfWork, isSaving } = yield* CurrentRun
+  const { recording, secondsOfWork, isSaving, letSave } = yield* CurrentRun
   do {
-    if (isSaving()) yield* Effect.yieldNow
+    if (isSaving()) yield* letSave
     const position = { iteration: state.iteration, step: state.step, steer }
     const steps = yield* rollout(envs, position)
     endedEpisodes(training, state, events, agentReturns)

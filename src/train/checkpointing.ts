@@ -27,6 +27,8 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   state.lastCheckpointEpisode = state.episodes
   const name = Layout.checkpointName("step", state.step)
   const run = yield* CurrentRun
+  // Otherwise there would be the files of two checkpoints in memory.
+  yield* run.saved
   yield* run.save({
     name,
     path: `${plan.settings.checkpoint.dir}/${name}`,

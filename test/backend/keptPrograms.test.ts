@@ -9,7 +9,7 @@ import * as G from "../../src/graph/ops.ts"
 import type { ProgramSpec } from "../../src/graph/Program.ts"
 import { withFolder } from "../cli/effect.ts"
 
-const version = "1.0.0"
+const build = "library-aaaaaaaa.js"
 
 /** Adds `added` to an input, and to a state that both programs share. */
 const spec = (added: number): ProgramSpec => {
@@ -56,8 +56,8 @@ const run = (kept: KeptPrograms, added = 2) => {
 describe("programs that are kept", () => {
   it("are not compiled again by the next process, and compute the same", () =>
     withFolder(async (folder) => {
-      const first = run(keptIn({ folder, version }))
-      const second = run(keptIn({ folder, version }))
+      const first = run(keptIn({ folder, build }))
+      const second = run(keptIn({ folder, build }))
       assert.deepEqual([first.found, first.made], [0, 1])
       assert.deepEqual([second.found, second.made], [1, 0])
       assert.deepEqual(second.results, first.results)
@@ -67,16 +67,16 @@ describe("programs that are kept", () => {
       )
     }))
 
-  it("are compiled again if they differ, or by another version", () =>
+  it("are compiled again if they differ, or by another build", () =>
     withFolder(async (folder) => {
-      run(keptIn({ folder, version }))
-      assert.deepEqual(run(keptIn({ folder, version }), 3).found, 0)
-      assert.deepEqual(run(keptIn({ folder, version: "1.0.1" })).found, 0)
+      run(keptIn({ folder, build }))
+      assert.deepEqual(run(keptIn({ folder, build }), 3).found, 0)
+      assert.deepEqual(run(keptIn({ folder, build: "library-bbbbbbbb.js" })).found, 0)
     }))
 
   it("are compiled again if the file is damaged, at any place", () =>
     withFolder(async (folder) => {
-      const { results } = run(keptIn({ folder, version }))
+      const { results } = run(keptIn({ folder, build }))
       const [name] = readdirSync(folder)
       const whole = readFileSync(join(folder, name))
       const damages = [0, 31, 32, 40, whole.length >> 1, whole.length - 1].map((at) => {
@@ -86,7 +86,7 @@ describe("programs that are kept", () => {
       })
       for (const content of [...damages, whole.subarray(0, 20), whole.subarray(0, -1), Buffer.alloc(0)]) {
         writeFileSync(join(folder, name), content)
-        const again = run(keptIn({ folder, version }))
+        const again = run(keptIn({ folder, build }))
         assert.deepEqual([again.found, again.made], [0, 1])
         assert.deepEqual(again.results, results)
       }
@@ -95,7 +95,7 @@ describe("programs that are kept", () => {
   it("are compiled each time where nothing can be written", () =>
     withFolder(async (folder) => {
       writeFileSync(join(folder, "file"), "")
-      const kept = keptIn({ folder: join(folder, "file"), version })
+      const kept = keptIn({ folder: join(folder, "file"), build })
       for (let time = 0; time < 2; time++) assert.deepEqual([run(kept).found, run(kept).made], [0, 1])
     }))
 
@@ -107,7 +107,7 @@ describe("programs that are kept", () => {
         utimesSync(file, i, i)
       }
       writeFileSync(join(folder, "of-others"), "")
-      run(keptIn({ folder, version }))
+      run(keptIn({ folder, build }))
       const left = readdirSync(folder)
       assert.lengthOf(left, 103)
       for (const name of ["of-others", "effect-rl-program-100", "effect-rl-program-200"]) assert.include(left, name)

@@ -78,14 +78,14 @@ describe("the check of widened kernels", () => {
 describe("a check that passed", () => {
   const { bytes } = compile(simplify(spec), { wide: true })
   /** Compiles a module as a new process does, and returns how often it widened one, and its warnings. */
-  const compiled = (folder: string, widen = plain, { processor = "one", version = "1.0.0" } = {}) => {
+  const compiled = (folder: string, widen = plain, { processor = "one", build = "library-aaaaaaaa.js" } = {}) => {
     let widenings = 0
     const modules = checked(
       (given) => {
         widenings++
         return widen(given)
       },
-      () => inFolder(folder, { processor, version }),
+      () => inFolder(folder, { build, processor }),
     )
     modules.module(bytes)
     return [widenings, modules.warnings().length]
@@ -97,10 +97,10 @@ describe("a check that passed", () => {
       assert.deepStrictEqual(compiled(folder), [1, 0])
     }))
 
-  it("is made again by another version, on another processor, and where nothing can be written", () =>
+  it("is made again by another build, on another processor, and where nothing can be written", () =>
     withFolder(async (folder) => {
       compiled(folder)
-      assert.deepStrictEqual(compiled(folder, plain, { version: "1.0.1" }), [2, 0])
+      assert.deepStrictEqual(compiled(folder, plain, { build: "library-bbbbbbbb.js" }), [2, 0])
       assert.deepStrictEqual(compiled(folder, miscompiled, { processor: "two" }), [1, 1])
       for (let time = 0; time < 2; time++) assert.deepStrictEqual(compiled(join(folder, "absent")), [2, 0])
     }))

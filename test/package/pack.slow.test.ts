@@ -159,6 +159,19 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
     assert.isBelow(megabytesOf(join(project, "node_modules")), 130)
   })
 
+  it("keeps compiled programs for the very bundle that compiles them", () => {
+    const bundle = join(installed, "dist/bundle")
+    const keeping = filesBelow(bundle).filter(
+      (name) => name.endsWith(".js") && readFileSync(join(bundle, name), "utf8").includes("effect-rl-program-"),
+    )
+    assert.isAbove(keeping.length, 0)
+    for (const name of keeping) {
+      assert.match(name, /-[\w-]{8}\.js$/)
+      // Its name has a digest of its content, which has the compiler.
+      assert.include(readFileSync(join(bundle, name), "utf8"), "simplify: a rule turned")
+    }
+  })
+
   it("keeps compiled programs, from which the next run begins with the same result", async () => {
     train("small.ts", "nsteps: 64")
     const kept = join(folder, "kept")

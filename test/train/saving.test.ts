@@ -25,7 +25,15 @@ const input = {
 /** Trains in memory. Each checkpoint is written after `before` it, and `events` get what is recorded. */
 const training = (
   before: (checkpoint: NewCheckpoint) => Effect.Effect<void, RunStoreError>,
-  { callbacks = [], events = [] }: { callbacks?: ReadonlyArray<Callback.Callback>; events?: Array<RunEvent> } = {},
+  {
+    callbacks = [],
+    events = [],
+    more = {},
+  }: {
+    readonly callbacks?: ReadonlyArray<Callback.Callback>
+    readonly events?: Array<RunEvent>
+    readonly more?: Partial<Parameters<typeof Train.run>[0]>
+  } = {},
 ) => {
   const store = RunStore.memory()
   const slow = Layer.succeed(Checkpoints, (run) => {
@@ -36,7 +44,7 @@ const training = (
   const recorder = Recorder.layer(() =>
     Effect.succeed({ emit: (batch) => Effect.sync(() => void events.push(...batch)), flush: Effect.void }),
   )
-  const run = Train.run({ ...input, callbacks }).pipe(
+  const run = Train.run({ ...input, callbacks, ...more }).pipe(
     Effect.provide(Layer.mergeAll(Wasm.layer, store.layer, recorder, slow)),
   )
   const saved = () => [
@@ -145,4 +153,16 @@ describe("a checkpoint that cannot be written", () => {
       }),
     )
   }
+
+  it.effect("fails the training long before the next checkpoint", () =>
+    Effect.gen(function* () {
+      const events: Array<RunEvent> = []
+      const full = new RunStoreError({ path: "checkpoints", operation: "write", message: "the disk is full" })
+      const more = { totalSteps: 3200, checkpoint: { everySteps: 1600 } }
+      yield* Effect.flip(training(() => Effect.fail(full), { events, more }).run)
+      const steps = events.flatMap((event) => (event._tag === "UpdateApplied" ? [event.step] : []))
+      assert.isAtMost(Math.max(...steps), 1800)
+      assert.deepStrictEqual(ends(events), ["failed"])
+    }),
+  )
 })

@@ -71,7 +71,8 @@ export const system = (figuresNow: () => SystemFigures): Sink =>
       last = { at: now, step, cpuSeconds }
     }
     return (events, now) => {
-      const newest = events.findLast((event) => "step" in event)
+      // A checkpoint is written while the run goes on, so its event may come after those of later steps.
+      const newest = events.findLast((event) => "step" in event && event._tag !== "CheckpointSaved")
       if (newest !== undefined) step = newest.step
       const ended = events.at(-1)?._tag === "RunEnded"
       const due = Math.max(leastMillis, (now - startedAtMillis) * shareOfTime)

@@ -55,7 +55,7 @@ export interface Part {
 
 /**
  * A folder of files. Its implementations are `onDisk` here and `treeOf` in `Folder.ts`, for custom stores. Several files may be
- * read or flushed at the same time.
+ * read, written or flushed at the same time.
  */
 export interface FileTree {
   /** The path of the folder, for messages. */

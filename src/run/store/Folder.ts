@@ -19,7 +19,10 @@ import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 /** Any error that has a message for people. */
 type Failure = { readonly message: string }
 
-/** The functions that a custom store implements for one folder. Several files may be read at the same time. */
+/**
+ * The functions that a custom store implements for one folder. Several files may be read, written or removed at the same time; one
+ * file is not.
+ */
 export interface Folder {
   /** Reads a file; undefined if it is missing. */
   readonly read: (path: string) => Effect.Effect<Uint8Array | undefined, Failure>

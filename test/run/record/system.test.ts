@@ -22,7 +22,8 @@ describe("the sink for system figures", () => {
       yield* emit([episode({ step: 400 }), update(500), { _tag: "Note", message: "nothing to do with steps" }])
       yield* TestClock.adjust("2 seconds")
       now = { ...now, cpuSeconds: 7.5 }
-      yield* emit([update(1500)])
+      // A checkpoint of an earlier step is written while the run goes on.
+      yield* emit([update(1500), { _tag: "CheckpointSaved", step: 500, path: "step_500" }])
       yield* flush
       assert.deepEqual(linesOf(yield* run.readText("system.jsonl")), [
         {

@@ -1,7 +1,7 @@
-import { assert, describe as suite, it } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { Record } from "effect"
-import { describe } from "../src/graph/describe.ts"
+import { descriptionOf } from "../src/graph/descriptionOf.ts"
 import { simplify } from "../src/graph/simplify.ts"
 import type { ProgramSpec } from "../src/graph/Program.ts"
 import { compileAll, type CompiledModule } from "../src/graph/wasm/compile.ts"
@@ -15,12 +15,12 @@ const grown = (picked: Readonly<Record<string, Parameters<typeof grow>[0]>>): Re
 const compiled = (specs: Readonly<Record<string, ProgramSpec>>): CompiledModule =>
   compileAll(Record.map(specs, simplify))
 
-suite("the description of programs", () => {
+describe("the description of programs", () => {
   it("is the same for the same programs made again, and so is their module", () => {
     fc.assert(
       fc.property(groups, (picked) => {
         const [one, other] = [grown(picked), grown(picked)]
-        assert.strictEqual(describe(one), describe(other))
+        assert.strictEqual(descriptionOf(one), descriptionOf(other))
         assert.deepEqual(compiled(one), compiled(other))
       }),
       { numRuns: 40 },
@@ -31,7 +31,7 @@ suite("the description of programs", () => {
     fc.assert(
       fc.property(groups, groups, (left, right) => {
         const [one, other] = [grown(left), grown(right)]
-        if (describe(one) === describe(other)) assert.deepEqual(compiled(one), compiled(other))
+        if (descriptionOf(one) === descriptionOf(other)) assert.deepEqual(compiled(one), compiled(other))
       }),
       { numRuns: 40 },
     )

@@ -1,5 +1,5 @@
-import { assert, describe as suite, it } from "@effect/vitest"
-import { describe } from "../../src/graph/describe.ts"
+import { assert, describe, it } from "@effect/vitest"
+import { descriptionOf } from "../../src/graph/descriptionOf.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { ProgramSpec } from "../../src/graph/Program.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
@@ -79,10 +79,10 @@ const different: Readonly<Record<string, ReadonlyArray<Readonly<Record<string, P
   ],
 }
 
-suite("the description of programs differs by", () => {
+describe("the description of programs differs by", () => {
   for (const [what, groups] of Object.entries(different))
     it(what, () => {
-      const texts = groups.map(describe)
+      const texts = groups.map(descriptionOf)
       assert.lengthOf([...new Set(texts)], groups.length, texts.join("\n\n"))
     })
 })

@@ -11,10 +11,10 @@ import { rootsOf } from "./validate.ts"
  *
  * @example
  * ```ts
- * describe({ act, update }) // "input "x" f32 [4,3] ()\nunary tanh …"
+ * descriptionOf({ act, update }) // "input "x" f32 [4,3] ()\nunary tanh …"
  * ```
  */
-export const describe = (specs: Readonly<Record<string, ProgramSpec>>): string => {
+export const descriptionOf = (specs: Readonly<Record<string, ProgramSpec>>): string => {
   const all = Object.values(specs)
   const tensors = topologicalOrder(all.flatMap((spec) => [...declared(spec), ...rootsOf(spec)]))
   const numbers = new Map(tensors.map((tensor, index) => [tensor, index]))
@@ -61,8 +61,8 @@ const bytesIn = (data: TensorData): ReadonlyArray<number> | string => {
   return `${bytes.length} ${hash.hex()}`
 }
 
-/** Like JSON, but with undefined, infinities, NaN and negative zero. */
-const textOf = (value: unknown): string => {
+/** Returns a text like JSON, but with undefined, infinities, NaN and negative zero. */
+export const textOf = (value: unknown): string => {
   if (typeof value === "string") return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(textOf).join()}]`
   if (typeof value === "object" && value !== null)

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, FileSystem, Path } from "effect"
 import * as MemorylessAgent from "../../src/agent/MemorylessAgent.ts"
+import { checkpointName } from "../../src/run/Layout.ts"
 import type { RunFiles } from "../../src/run/store/RunStore.ts"
 import { RunStoreError } from "../../src/run/store/RunStoreError.ts"
 import { tensorBoard } from "../../src/run/record/tensorBoard.ts"
@@ -206,6 +207,43 @@ describe("a disk that fails once", () => {
       assert.include(error.message, "no space left")
       const resumed = yield* keep(input, { files: first.files, resume: folderOf(first.files) })
       assert.deepEqual(lasting(resumed.files), lasting(whole.files))
+    }),
+  )
+})
+
+describe("a checkpoint that takes long to write", () => {
+  it.effect("does not keep the next one from being saved if the run is interrupted meanwhile", () =>
+    Effect.gen(function* () {
+      const isFree = yield* Deferred.make<void>()
+      const name = (episode: number) => `checkpoints/${checkpointName("ep", episode)}`
+      const slow = (run: RunFiles): RunFiles => ({
+        ...run,
+        placed: (places) => slow(run.placed(places)),
+        writeDirectory: (path, files, last) =>
+          Effect.andThen(
+            path === name(1) ? Deferred.await(isFree) : Effect.void,
+            run.writeDirectory(path, files, last),
+          ),
+      })
+      const run = runIn(
+        { broken: slow },
+        {
+          agent: MemorylessAgent.make({ model: "scripted:reader" }),
+          train: tasks(2),
+          seed: 3,
+          runtime: { checkpointEveryEpisodes: 1 },
+        },
+      )
+      const fiber = yield* Effect.forkChild(Effect.exit(run.effect))
+      const ended = () => run.events.filter(({ _tag }) => _tag === "EpisodeEnded").length
+      for (let turn = 0; turn < 10_000 && ended() < 2; turn++) yield* Effect.yieldNow
+      for (let turn = 0; turn < 100; turn++) yield* Effect.yieldNow
+      const stopping = yield* Effect.forkChild(Fiber.interrupt(fiber))
+      for (let turn = 0; turn < 100; turn++) yield* Effect.yieldNow
+      yield* Deferred.succeed(isFree, undefined)
+      yield* Fiber.await(stopping)
+      const own = below(run.files, `${folderOf(run.files)}/`)
+      for (const episode of [1, 2]) assert.isTrue(own.has(`${name(episode)}/manifest.json`), name(episode))
     }),
   )
 })

@@ -7,8 +7,9 @@
  * const result = yield* training.pipe(Effect.provide(Checkpoints.layerMemory))
  * ```
  */
-import { Context, type Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import * as Checkpoint from "./Checkpoint.ts"
+import * as Layout from "./Layout.ts"
 import type { FileTree } from "./store/FileTree.ts"
 import { type Folder, inMemory, treeOf } from "./store/Folder.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
@@ -32,7 +33,8 @@ const within = (tree: FileTree): RunCheckpoints => {
   const manifests: Checkpoint.Manifests = new Map()
   return {
     save: (checkpoint) => Checkpoint.save(tree, checkpoint, manifests),
-    list: Checkpoint.names(tree),
+    // A process that was killed while it replaced its only checkpoint has left it under another name.
+    list: Effect.andThen(tree.repair(Layout.checkpoints), Checkpoint.names(tree)),
     latest: Checkpoint.load(tree, "latest"),
     at: (name) => Checkpoint.load(tree, name),
   }

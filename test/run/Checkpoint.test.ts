@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, type FileSystem, Stream } from "effect"
+import { Effect, Exit, FileSystem, Stream } from "effect"
 import * as Checkpoint from "../../src/run/Checkpoint.ts"
+import { Checkpoints } from "../../src/run/Checkpoints.ts"
 import * as Safetensors from "../../src/formats/safetensors.ts"
 import type { RunFiles } from "../../src/run/store/RunStore.ts"
 import { disk, memoryRun, temporaryRun } from "./store/disk.ts"
@@ -243,3 +244,16 @@ for (const [where, open] of Object.entries({ "on disk": temporaryRun, "in memory
       }))
   })
 }
+
+describe("a process that is killed while it replaces its only checkpoint", () => {
+  it.effect("finds that again", () =>
+    Effect.gen(function* () {
+      const run = yield* temporaryRun
+      yield* save(run, 10)
+      const fs = yield* FileSystem.FileSystem
+      const folder = `${run.directory}/checkpoints`
+      yield* fs.rename(`${folder}/ep_000010`, `${folder}/.ep_000010.old`)
+      assert.deepEqual(yield* Checkpoints.defaultValue()(run).list, ["ep_000010"])
+    }).pipe(Effect.provide(disk)),
+  )
+})

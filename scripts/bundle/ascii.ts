@@ -1,4 +1,7 @@
-/** Writes the characters of a bundle that are not ASCII as escapes. V8 keeps a text with other characters in two bytes each, and reads it more slowly. */
+/**
+ * Escapes the characters of bundles that are not ASCII. A single one of them makes V8 keep the whole text in two bytes a
+ * character, and read it more slowly.
+ */
 import type { Plugin } from "rolldown"
 import { parseAst } from "rolldown/parseAst"
 
@@ -35,7 +38,7 @@ const toAscii = (code: string, fileName: string): string => {
 /** The plugin that escapes the characters of all files. The maps of sources then count some columns of these lines wrongly. */
 export const ascii: Plugin = {
   name: "ascii",
-  // What `renderChunk` returns would be parsed and printed again, without escapes.
+  // The hook `renderChunk` comes too early: the bundler prints its result once more, without the escapes.
   generateBundle(_, bundle) {
     for (const chunk of Object.values(bundle)) {
       if (chunk.type === "chunk") chunk.code = toAscii(chunk.code, chunk.fileName)

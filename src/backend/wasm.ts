@@ -1,9 +1,10 @@
 /** Implements the backend `wasm`. `node.ts`, `web.ts` and users provide it; `auto.ts` chooses it for small graphs. */
 import { Deferred, Effect, Layer, Record } from "effect"
 import { attempt } from "../config/attempt.ts"
+import { exactText } from "../config/text.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { changing, type ProgramSpec } from "../graph/Program.ts"
-import { descriptionOf, textOf } from "../graph/descriptionOf.ts"
+import { descriptionOf } from "../graph/descriptionOf.ts"
 import { simplify } from "../graph/simplify.ts"
 import { validateAll } from "../graph/validate.ts"
 import { compileAll, type CompiledModule, type CompileOptions, type Place } from "../graph/wasm/compile.ts"
@@ -100,7 +101,7 @@ const moduleOf = <Name extends string>(
 ): CompiledModule<Name> => {
   const compileNow = (): CompiledModule<Name> => compileAll(Record.map(specs, simplify), options)
   if (kept === undefined) return compileNow()
-  const description = `${textOf(options)}\n${descriptionOf(specs)}`
+  const description = `${exactText(options)}\n${descriptionOf(specs)}`
   const existing = kept.get(description)
   if (existing !== undefined) return { ...existing, programs: Record.map(specs, (_, name) => existing.programs[name]) }
   const compiled = compileNow()

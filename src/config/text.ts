@@ -59,3 +59,14 @@ export const fenced = (text: string, language: string): string => {
   const fence = "`".repeat(Math.max(3, ...Array.from(text.matchAll(/`+/g), ([ticks]) => ticks.length + 1)))
   return `${fence}${language}\n${text.trimEnd()}\n${fence}\n`
 }
+
+/** Returns a text like JSON, but with undefined, infinities, NaN and negative zero. */
+export const exactText = (value: unknown): string => {
+  if (typeof value === "string") return JSON.stringify(value)
+  if (Array.isArray(value)) return `[${value.map(exactText).join()}]`
+  if (typeof value === "object" && value !== null)
+    return `{${Object.entries(value)
+      .map(([key, inner]) => `${JSON.stringify(key)}:${exactText(inner)}`)
+      .join()}}`
+  return Object.is(value, -0) ? "-0" : String(value)
+}

@@ -1,5 +1,6 @@
 /** Describes programs by a text, so that the compiled form of the same programs can be found again. `backend/wasm.ts` uses it. */
 import { Sha256 } from "../config/sha256.ts"
+import { exactText } from "../config/text.ts"
 import type { ProgramSpec } from "./Program.ts"
 import { type Tensor, type TensorData, topologicalOrder } from "./Tensor.ts"
 import { rootsOf } from "./validate.ts"
@@ -27,7 +28,7 @@ export const descriptionOf = (specs: Readonly<Record<string, ProgramSpec>>): str
     return bytesIn(data)
   }
   const lines = tensors.map(({ op, dtype, shape, inputs }) =>
-    textOf([op.kind === "constant" ? ["constant", contentOf(op.data)] : op, dtype, shape, inputs.map(numberOf)]),
+    exactText([op.kind === "constant" ? ["constant", contentOf(op.data)] : op, dtype, shape, inputs.map(numberOf)]),
   )
   for (const [key, { name, inputs, state, outputs, minibatches }] of Object.entries(specs)) {
     const ofState = Object.entries(state).map(([name, { tensor, next, ...flags }]) => [
@@ -37,7 +38,7 @@ export const descriptionOf = (specs: Readonly<Record<string, ProgramSpec>>): str
       flags,
     ])
     const minibatch = minibatches && { ...minibatches, continueWhile: numberOf(minibatches.continueWhile) }
-    lines.push(textOf([key, name, entries(inputs, numberOf), ofState, entries(outputs, numberOf), minibatch]))
+    lines.push(exactText([key, name, entries(inputs, numberOf), ofState, entries(outputs, numberOf), minibatch]))
   }
   return lines.join("\n")
 }
@@ -59,15 +60,4 @@ const bytesIn = (data: TensorData): ReadonlyArray<number> | string => {
   const hash = new Sha256()
   hash.update(bytes)
   return `${bytes.length} ${hash.hex()}`
-}
-
-/** Returns a text like JSON, but with undefined, infinities, NaN and negative zero. */
-export const textOf = (value: unknown): string => {
-  if (typeof value === "string") return JSON.stringify(value)
-  if (Array.isArray(value)) return `[${value.map(textOf).join()}]`
-  if (typeof value === "object" && value !== null)
-    return `{${Object.entries(value)
-      .map(([key, inner]) => `${JSON.stringify(key)}:${textOf(inner)}`)
-      .join()}}`
-  return Object.is(value, -0) ? "-0" : String(value)
 }

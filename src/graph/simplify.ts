@@ -1,4 +1,5 @@
 import { Record } from "effect"
+import { exactText } from "../config/text.ts"
 import { evaluate } from "./evaluate.ts"
 import { constant } from "./ops.ts"
 import { make, sameShape } from "./ops/core.ts"
@@ -184,18 +185,15 @@ const keyMaker = (): ((tensor: Tensor) => string) => {
     const like = `${dtype} [${shape.join()}]`
     if (op.kind === "constant") {
       // Large arrays are only compared by identity, which is faster.
-      const data = op.data.length <= 64 ? Array.from(op.data, textOf).join() : `@${nameOf(op.data)}`
+      const data = op.data.length <= 64 ? exactText([...op.data]) : `@${nameOf(op.data)}`
       return `constant ${like} ${data}`
     }
     const ids = inputs.map((input) => input.id)
     const [canonical, order] = ordered(op, ids)
-    const settings = Object.entries(canonical).map(([name, value]) => `${name}:${textOf(value)}`)
+    const settings = Object.entries(canonical).map(([name, value]) => `${name}:${exactText(value)}`)
     return `${settings.join(" ")} ${like} (${order.join()})`
   }
 }
-
-const textOf = (value: unknown): string =>
-  Array.isArray(value) ? value.map(textOf).join() : Object.is(value, -0) ? "-0" : String(value)
 
 /** Sorts the inputs of an op if their order does not matter; a `greater` becomes a `less` with exchanged inputs. */
 const ordered = (op: Op, ids: ReadonlyArray<number>): readonly [Op, ReadonlyArray<number>] => {

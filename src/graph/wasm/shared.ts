@@ -3,6 +3,7 @@
  * and constants, such as a transposed copy of a weight, is computed by `prepare` and stays in memory. Programs that compute
  * the same one keep it in the same place: each `prepare` writes the same numbers there.
  */
+import { exactText } from "../../config/text.ts"
 import type { TensorData } from "../Tensor.ts"
 import type { Group } from "./fuse.ts"
 import type { Node } from "./ir.ts"
@@ -29,14 +30,7 @@ export class SharedValues {
     const inputs = node.inputs.map((ref) => [this.keyOf(ref.node), ref.shape, ref.strides, ref.offset])
     const { work } = node
     const own = work.kind === "constant" ? this.constantKey(work.data) : work
-    const text = JSON.stringify([own, node.dtype, node.shape, inputs], (_, value: unknown) =>
-      // JSON has no infinities and no negative zero, which a clip or a fill may have.
-      typeof value === "number" && (!Number.isFinite(value) || Object.is(value, -0))
-        ? Object.is(value, -0)
-          ? "-0"
-          : String(value)
-        : value,
-    )
+    const text = exactText([own, node.dtype, node.shape, inputs])
     const id = this.ids.get(text) ?? this.ids.size
     this.ids.set(text, id)
     const key = `value ${id}`

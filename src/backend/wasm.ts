@@ -8,6 +8,7 @@ import { descriptionOf } from "../graph/descriptionOf.ts"
 import { simplify } from "../graph/simplify.ts"
 import { validateAll } from "../graph/validate.ts"
 import { compileAll, type CompiledModule, type CompileOptions, type Place } from "../graph/wasm/compile.ts"
+import type { BandBytes } from "../graph/wasm/bands.ts"
 import type { Worth } from "../graph/wasm/slices.ts"
 import {
   Backend,
@@ -61,14 +62,19 @@ export interface Threads {
 
 /**
  * Makes the backend from a compiler of modules; `node.ts` passes that of `wide-node.ts`, which uses wider vectors. With
- * `threads`, several threads compute large programs. The results have the same bits with any number of them.
+ * `threads`, several threads compute large programs. The results have the same bits with any number of them, and with any
+ * `bandBytes`.
  */
-export const make = (modules: ModuleCompiler = plainModules, threads?: Threads): Backend["Service"] => {
+export const make = (
+  modules: ModuleCompiler = plainModules,
+  threads?: Threads,
+  bandBytes?: BandBytes,
+): Backend["Service"] => {
   const compileAll: Backend["Service"]["compileAll"] = (specs, options) =>
     Effect.gen(function* () {
       const helpers = threads && { ...threads, failed: yield* warnOfFailure }
       const { programs } = yield* Effect.acquireRelease(
-        attempt(() => load(specs, options, modules, helpers), GraphError, BackendUnavailable),
+        attempt(() => load(specs, options, modules, helpers, bandBytes), GraphError, BackendUnavailable),
         ({ end }) => end,
       )
       return programs
@@ -115,10 +121,12 @@ const load = <Name extends string>(
   { sharedFeeds = [] }: GroupOptions = {},
   modules: ModuleCompiler,
   threads: Helpers | undefined,
+  bandBytes: BandBytes | undefined,
 ): { readonly programs: Readonly<Record<Name, Program>>; readonly end: Effect.Effect<void> } => {
   validateAll(specs, sharedFeeds)
   const { count = 1, worth } = threads ?? {}
-  const compiled = moduleOf(specs, { sharedFeeds, wide: modules.wide(), threads: count, worth }, modules.kept)
+  const options = { sharedFeeds, wide: modules.wide(), threads: count, worth, bandBytes }
+  const compiled = moduleOf(specs, options, modules.kept)
   const module = modules.module(compiled.bytes)
   const { functions, memory, release } = instantiate(module, compiled)
   /** Waits until the threads that help have ended; undefined before they have been started. */

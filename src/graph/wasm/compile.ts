@@ -12,7 +12,9 @@ import { programError } from "../GraphError.ts"
 import { indicesFeed, type ProgramSpec } from "../Program.ts"
 import { type DType, sizeOf } from "../Tensor.ts"
 import { feedShapes, type Outline, resultShapes } from "../validate.ts"
-import { emitGroup, gatherCall } from "./emit.ts"
+import { type BandBytes, type Stage, stagesOf, usualBandBytes } from "./bands.ts"
+import { gatherCall } from "./emit.ts"
+import { emitStage, type GatherBand, turnBytes } from "./emitBands.ts"
 import { ModuleBuilder, type Segment } from "../../formats/wasm/encode.ts"
 import { ConstantPool, FunctionBuilder, type Target } from "./function.ts"
 import { fuse, type Group } from "./fuse.ts"
@@ -70,6 +72,8 @@ export interface CompileOptions {
   readonly threads?: number
   /** What is worth dividing among threads; by default, as measurements say. */
   readonly worth?: Worth | undefined
+  /** Which programs compute a large batch in bands of rows; by default, as measurements say. It changes no result. */
+  readonly bandBytes?: BandBytes | undefined
 }
 
 /** Compiles one program, which is named `program` in the module. */
@@ -82,8 +86,10 @@ export const compile = (spec: ProgramSpec, options?: CompileOptions): CompiledMo
  */
 export const compileAll = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
-  { sharedFeeds = [], initialStates = {}, wide = false, threads = 1, worth = usualWorth }: CompileOptions = {},
+  options: CompileOptions = {},
 ): CompiledModule<Name> => {
+  const { sharedFeeds = [], initialStates = {}, wide = false, threads = 1, worth = usualWorth } = options
+  const { bandBytes = usualBandBytes } = options
   const all: ReadonlyArray<ProgramSpec> = Object.values(specs)
   for (const { inputs, name, outputs } of all)
     for (const { op, shape } of [...Object.values(inputs), ...Object.values(outputs)])
@@ -96,7 +102,7 @@ export const compileAll = <Name extends string>(
     top += aligned(bytes)
     return address
   }
-  const lowered = Record.map(specs, loweredOf)
+  const lowered = Record.map(specs, (spec) => loweredOf(spec, bandBytes))
   const every: ReadonlyArray<Grouped> = Object.values(lowered)
   const state: Record<string, Place> = {}
   for (const { nodes } of every)
@@ -125,11 +131,13 @@ export const compileAll = <Name extends string>(
   const dividesAny = every.some(divides)
   const scratchBytes = aligned(Math.max(0, ...every.map(scratchOf)))
   const scratch = { address: reserve((dividesAny ? threads : 1) * scratchBytes), bytes: scratchBytes }
+  const turns = dividesAny ? reserve(turnBytes * Math.max(0, ...every.map(sumsIn))) : 0
   const control = dividesAny ? reserve(controlBytes) : 0
   const plans = Record.map(lowered, (grouped, name) => planOf(grouped, state, feedsAt, prepared[name]))
-  const sizes: ReadonlyArray<{ readonly own: number; readonly temporary: number }> = Object.values(plans)
+  const sizes: ReadonlyArray<Readonly<Record<"own" | "temporary" | "local", number>>> = Object.values(plans)
   const memories = Record.map(plans, (plan) => ({ plan, own: reserve(plan.own) }))
   const temporary = reserve(Math.max(0, ...sizes.map((plan) => plan.temporary)))
+  const local = reserve((dividesAny ? threads : 1) * Math.max(0, ...sizes.map((plan) => plan.local)))
 
   // A vector load can read a few bytes after the end of the last array, so reserve 64 more.
   const pages = Math.ceil((top + 64) / pageBytes)
@@ -145,6 +153,7 @@ export const compileAll = <Name extends string>(
     module: new ModuleBuilder(),
     pool: new ConstantPool(poolAddress, poolBytes),
     scratch,
+    turns,
     wide,
     slices: undefined,
     shared: new Map(),
@@ -152,7 +161,7 @@ export const compileAll = <Name extends string>(
   const slices = dividesAny ? new Slices(target.module, control, threads, worth) : undefined
   const programs = Record.map(lowered, (grouped, name): CompiledProgram => {
     const { own, plan } = memories[name]
-    return emitProgram(target, divides(grouped) ? slices : undefined, name, grouped, plan.at({ own, temporary }))
+    return emitProgram(target, divides(grouped) ? slices : undefined, name, grouped, plan.at({ own, temporary, local }))
   })
   slices?.finish(target)
   target.module.data(poolAddress, target.pool.bytes())
@@ -167,32 +176,43 @@ export const compileAll = <Name extends string>(
   return { bytes: target.module.encode(pages, pages, dividesAny), state, programs, shared }
 }
 
-/** A program as nodes, and as groups of nodes in the order in which they run. */
+/** A program as nodes, as groups of nodes, and as stages in the order in which they run. */
 interface Grouped {
   readonly spec: ProgramSpec
   readonly nodes: Lowered
   readonly groups: ReadonlyArray<Group>
+  /** The groups of the phases 0, 1 and 2. */
+  readonly stages: readonly [ReadonlyArray<Stage>, ReadonlyArray<Stage>, ReadonlyArray<Stage>]
 }
 
-const loweredOf = (spec: ProgramSpec): Grouped => {
+const loweredOf = (spec: ProgramSpec, bandBytes: BandBytes): Grouped => {
   const nodes = lower(spec)
-  return { spec, nodes, groups: fuse(nodes).toSorted((a, b) => a.phase - b.phase) }
+  const groups = fuse(nodes)
+  const of = (phase: Phase): ReadonlyArray<Group> => groups.filter((group) => group.phase === phase)
+  const plain = (phase: Phase): ReadonlyArray<Stage> => [{ groups: of(phase), bands: undefined }]
+  const gathered = new Set((spec.minibatches?.gathered ?? []).flatMap((name) => nodes.inputs.get(name) ?? []))
+  return { spec, nodes, groups, stages: [plain(0), plain(1), stagesOf(nodes, of(2), gathered, bandBytes)] }
 }
 
 /** Returns the bytes of scratch memory that the products of a program need. */
-const scratchOf = ({ nodes }: Grouped): number =>
-  Math.max(
+const scratchOf = ({ nodes, stages }: Grouped): number => {
+  const sizes = stages.flat().flatMap(({ bands }) => (bands === undefined ? [] : [bands.size]))
+  return Math.max(
     0,
     ...nodes.nodes.flatMap(({ inputs, shape, work }) => {
       if (work.kind !== "matmul") return []
       const [m, n] = shape.slice(-2)
-      return [scratchFor(m, inputs[0].shape[inputs[0].shape.length - 1], n)]
+      return [inputs[0].shape[inputs[0].shape.length - 1], ...sizes].map((k) => scratchFor(m, k, n))
     }),
   )
+}
+
+/** Returns the largest number of sums over all rows in one stage. */
+const sumsIn = ({ stages }: Grouped): number => Math.max(0, ...stages.flat().map(({ bands }) => bands?.sums.size ?? 0))
 
 /** Plans the memory of a program whose states, prepared values and some of whose feeds have addresses already. */
 const planOf = (
-  { groups, nodes, spec }: Grouped,
+  { nodes, spec, stages }: Grouped,
   state: Readonly<Record<string, Place>>,
   feedsAt: ReadonlyMap<string, number>,
   prepared: ReadonlyMap<Node, number>,
@@ -206,7 +226,7 @@ const planOf = (
     if (wholeInputs.has(name)) areas.set(wholeInput(name), address)
     else if (node !== undefined) fixed.set(node, address)
   }
-  return planMemory(nodes, groups, areaSizes(spec, areas), { nodes: fixed, areas })
+  return planMemory(nodes, stages.flat(), areaSizes(spec, areas), { nodes: fixed, areas })
 }
 
 /** Adds a program to the module: its functions, its constants and its exports. */
@@ -214,17 +234,17 @@ const emitProgram = (
   target: Target,
   slices: Slices | undefined,
   name: string,
-  { groups, nodes, spec }: Grouped,
+  { groups, nodes, spec, stages }: Grouped,
   memory: MemoryPlan,
 ): CompiledProgram => {
-  const calls = (phase: Phase): ReadonlyArray<Statement> => {
+  const calls = (phase: Phase, gather: GatherBand = notGathered): ReadonlyArray<Statement> => {
     const divided = { ...target, slices: phase === 0 ? undefined : slices }
-    return groups.filter((group) => group.phase === phase).flatMap((group) => emitGroup(divided, memory, group))
+    return stages[phase].flatMap((stage) => emitStage(divided, memory, stage, gather))
   }
   // Phase 0 is the work of `prepare`; in `run`, phase 1 is done once and phase 2 for each minibatch.
   const preparation = calls(0)
   emitPrepare(target, name, preparation)
-  emitRun(target, name, spec, nodes, memory, calls(1), calls(2))
+  emitRun(target, name, spec, nodes, memory, calls(1), (gather) => calls(2, gather))
   for (const node of constantsIn(groups)) {
     const { data } = node.work
     target.module.data(memory.addressOf(node), new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
@@ -241,6 +261,10 @@ const emitProgram = (
   }
 }
 
+const notGathered: GatherBand = ({ id }) => {
+  throw new Error(`compile: the rows of node ${id} are not gathered`)
+}
+
 type ConstantNode = Node & { readonly work: { readonly kind: "constant" } }
 
 const constantsIn = (groups: ReadonlyArray<Group>): ReadonlySet<ConstantNode> => {
@@ -254,6 +278,7 @@ const placeAt = (address: number, { dtype, shape }: Outline): Place => ({ dtype,
 // The names of memory areas that belong to no node: all rows of a feed, and stacked outputs.
 const wholeInput = (name: string): string => `input ${name}`
 const stackedOutput = (name: string): string => `output ${name}`
+const currentIndices = "address of the minibatch's indices"
 
 /** Lists the feeds whose array is not that of an input's node: the indices, and inputs of which rows are gathered. */
 const wholeInputsOf = ({ minibatches }: ProgramSpec): ReadonlySet<string> =>
@@ -264,6 +289,7 @@ const areaSizes = (spec: ProgramSpec, placed: ReadonlyMap<string, number>): Read
   const sizes = new Map<string, number>()
   if (spec.minibatches === undefined) return sizes
   const feeds = feedShapes(spec)
+  sizes.set(currentIndices, 4)
   for (const name of wholeInputsOf(spec))
     if (!placed.has(wholeInput(name))) sizes.set(wholeInput(name), bytesOf(feeds[name]))
   for (const [name, result] of Object.entries(resultShapes(spec))) sizes.set(stackedOutput(name), bytesOf(result))
@@ -295,24 +321,35 @@ const emitRun = (
   lowered: Lowered,
   memory: MemoryPlan,
   once: ReadonlyArray<Statement>,
-  each: ReadonlyArray<Statement>,
+  each: (gather?: GatherBand) => ReadonlyArray<Statement>,
 ): void => {
   const f = new FunctionBuilder(target, { params: [], results: ["i32"] }, exportOf("run", name))
   const minibatches = spec.minibatches
   if (minibatches === undefined) {
-    f.emit([once, each, copyState(memory)])
+    f.emit([once, each(), copyState(memory)])
     target.module.export(exportOf("run", name), f.finish(i32.const(1)))
     return
   }
   const { batch, count, gathered, rows } = minibatches
   const done = f.local("i32")
   const indices = i32.add(i32.const(addressIn(memory, wholeInput(indicesFeed))), i32.mul(done, i32.const(4 * batch)))
-  const gathers = gathered.flatMap((key) => {
-    const node = lowered.inputs.get(key)
-    if (node === undefined) return []
-    const args = [i32.const(addressIn(memory, wholeInput(key))), indices, i32.const(memory.addressOf(node))]
-    return [gatherCall(target, args, rows, bytesOf(node) / batch, batch)]
-  })
+  const wholeOf = new Map(
+    gathered.flatMap((key) => {
+      const node = lowered.inputs.get(key)
+      return node === undefined ? [] : [[node, addressIn(memory, wholeInput(key))] as const]
+    }),
+  )
+  const gather = (node: Node, from: I32, to: I32, count: number): Statement =>
+    gatherCall(target, [i32.const(wholeOf.get(node) ?? 0), from, to], rows, bytesOf(node) / batch, count)
+  const gathers = [...wholeOf.keys()]
+    .filter((node) => !memory.local.has(node))
+    .map((node) => gather(node, indices, i32.const(memory.addressOf(node)), batch))
+  // Bands are functions of their own, so they find the indices of the minibatch through memory.
+  const current = addressIn(memory, currentIndices)
+  const gatherBand: GatherBand = (node, { own, row, size }) => {
+    const from = i32.add(i32.load(i32.const(current)), i32.mul(row, i32.const(4)))
+    return gather(node, from, i32.add(i32.const(memory.addressOf(node)), own), size)
+  }
   const stackedAt = [
     ...[...lowered.outputs].map(([key, node]) => [addressIn(memory, stackedOutput(key)), node] as const),
     ...[...lowered.stacked].map(([key, node]) => [addressIn(memory, key, lowered.states.get(key)), node] as const),
@@ -327,7 +364,7 @@ const emitRun = (
     lowered.continueWhile === undefined
       ? i32.const(1)
       : i32.ne(i32.load8(i32.const(memory.addressOf(lowered.continueWhile))), i32.const(0))
-  const body = [gathers, each, stacks, copyState(memory), done.set(i32.add(done, i32.const(1)))]
+  const body = [i32.store(i32.const(current), indices), gathers, each(gatherBand), stacks, copyState(memory), done.set(i32.add(done, i32.const(1)))]
   f.emit([once, loopWhile(body, i32.and(continues, i32.ltU(done, i32.const(count))))])
   target.module.export(exportOf("run", name), f.finish(done))
 }

@@ -11,22 +11,47 @@ import { writeProduct } from "./matmul.ts"
 import type { MemoryPlan } from "./memory.ts"
 import { type Access, divisible, type Nest, type NestShape, writeNest } from "./nest.ts"
 
-export const emitGroup = (target: Target, memory: MemoryPlan, group: Group): ReadonlyArray<Statement> => {
+/** Where a group is computed: the addresses of arrays and, if it runs in bands, which rows. */
+export interface Room {
+  readonly memory: MemoryPlan
+  readonly band?: PlacedBand
+}
+
+/**
+ * A band of `size` rows from the row `row` on. What a thread has of its own begins later: arrays that have the rows of one
+ * band by `own` bytes, and scratch memory by `scratch` bytes.
+ */
+export interface PlacedBand {
+  readonly size: number
+  readonly row: I32
+  readonly own: I32
+  readonly scratch: I32
+}
+
+/** Emits groups that run once, one after another. */
+export const emitGroups = (
+  target: Target,
+  room: Room,
+  groups: ReadonlyArray<Group>,
+): ReadonlyArray<Statement> => groups.flatMap((group) => emitGroup(target, room, group))
+
+const emitGroup = (target: Target, room: Room, group: Group): ReadonlyArray<Statement> => {
   const { core } = group
+  const { memory } = room
   switch (core?.work.kind) {
     case undefined:
     case "reduce":
-      return [emitNest(target, memory, group)]
+      return [emitNest(target, room, group)]
     case "matmul":
-      return [emitProduct(target, memory, group, core, core.work)]
+      return [emitProduct(target, room, group, core, core.work)]
     case "scan":
-      return [emitScan(target, memory, group, core, core.work)]
+      return [emitScan(target, room, group, core, core.work)]
     case "gather":
       return [emitGather(target, memory, core, core.work)]
     case "scatterAdd":
       return [emitScatterAdd(target, memory, core, core.work)]
     case "assemble":
-      return emitAssemble(target, memory, group, core, core.work)
+      return emitAssemble(target, room, group, core, core.work)
     case "leaf":
     case "constant":
     case "map":
@@ -47,7 +72,7 @@ const emitCall = (
 }
 
 /** Names a group's function after its shapes and maps, such as `product 128x4x64: add tanh` for m, k and n. */
-const nameOf = ({ core, dims, members }: Group): string => {
+const nameOf = ({ core, dims, members }: Group, band?: PlacedBand): string => {
   const maps = [...members]
     .sort((a, b) => a.id - b.id)
     .flatMap(({ work }) => (work.kind === "map" ? [typeof work.fn === "object" ? "clip" : work.fn] : []))
@@ -58,7 +83,8 @@ const nameOf = ({ core, dims, members }: Group): string => {
       : core?.work.kind === "reduce"
         ? `${core.work.fn} ${shape} to ${core.shape.join("x") || 1}`
         : `maps ${shape}`
-  return maps.length === 0 ? what : `${what}: ${maps.join(" ")}`
+  const whole = maps.length === 0 ? what : `${what}: ${maps.join(" ")}`
+  return band === undefined ? whole : `${band.size} rows of ${whole}`
 }
 
 /**
@@ -67,15 +93,17 @@ const nameOf = ({ core, dims, members }: Group): string => {
  */
 const emitLoops = (
   target: Target,
+  room: Room,
   name: string,
   group: Group,
   nest: NestShape,
   compute: (f: FunctionBuilder) => Nest["compute"],
 ): Statement => {
-  const division = target.slices && divisible(nest)
+  const division = target.slices && room.band === undefined ? divisible(nest) : undefined
   const slices = division && target.slices?.of(division, group)
   const write = (args: ReadonlyArray<I32>, part?: number): Statement =>
     emitCall(target, name, args, (f) => writeNest(f, { ...nest, compute: compute(f) }, part))
+  if (room.band !== undefined) return write([room.band.row, room.band.own])
   if (slices === undefined || target.slices === undefined) return write([])
   return target.slices.run(slices.map(({ from, size }) => write([i32.const(from)], size)))
 }
@@ -86,63 +114,77 @@ const inBytes = (strides: ReadonlyArray<number>, node: Node): ReadonlyArray<numb
 const baseOf = (memory: MemoryPlan, { node, offset }: Ref): number =>
   memory.addressOf(node) + offset * bytesPer(node.dtype)
 
-const accessOf = (memory: MemoryPlan, ref: Ref, dims: Shape): Access => {
-  const strides = restride(ref.shape, ref.strides, dims)
-  if (strides === undefined) throw new Error("emit: an array does not fit the loop that reads it")
-  return { dtype: ref.node.dtype, base: baseOf(memory, ref), strides: inBytes(strides, ref.node) }
+/** Describes how a loop over `dims` reads or writes an array; without a room, at the address 0. */
+const accessOf = (room: Room | undefined, ref: Ref, dims: Shape): Access => {
+  const elements = restride(ref.shape, ref.strides, dims)
+  if (elements === undefined) throw new Error("emit: an array does not fit the loop that reads it")
+  const strides = inBytes(elements, ref.node)
+  const { dtype } = ref.node
+  if (room === undefined) return { dtype, base: 0, strides }
+  return { dtype, base: baseOf(room.memory, ref), strides, inBand: room.memory.local.has(ref.node) }
 }
 
 /** Returns the array of a reduction's result, with a stride for each dimension of the loop: 0 for a reduced one. */
-const reducedAccess = (memory: MemoryPlan, node: Node, { dims, reduced }: Group): Access => {
-  const strides = [...inBytes(stridesOf(dims.filter((_, d) => !reduced[d])), node)]
+const reducedAccess = (room: Room | undefined, node: Node, { dims, reduced }: Group): Access => {
+  const kept = [...inBytes(stridesOf(dims.filter((_, d) => !reduced[d])), node)]
+  const strides = reduced.map((isReduced) => (isReduced ? 0 : (kept.shift() ?? 0)))
+  const { dtype } = node
+  if (room === undefined) return { dtype, base: 0, strides }
+  return { dtype, base: room.memory.addressOf(node), strides, inBand: room.memory.local.has(node) }
+}
+
+/** Describes the loops of a group of maps, or of maps and a reduction; without a room, with arrays at the address 0. */
+export const nestOf = (group: Group, room?: Room): NestShape => {
+  const { core, dims, reduced } = group
+  const stored = [...group.stored].filter((node) => node !== core)
+  const write = core && reducedAccess(room, core, group)
+  const continues = room?.band !== undefined && reduced[0]
+  const waiting = core && continues ? room.memory.sumsAt(core) : undefined
   return {
-    dtype: node.dtype,
-    base: memory.addressOf(node),
-    strides: reduced.map((isReduced) => (isReduced ? 0 : (strides.shift() ?? 0))),
+    dims,
+    reads: expressionsOf(group).operands.map((ref) => accessOf(room, ref, dims)),
+    writes: stored.map((node) => accessOf(room, wholeOf(node), dims)),
+    weight: weightOf(group),
+    carry:
+      core?.work.kind === "reduce" && write !== undefined
+        ? { fn: core.work.fn, over: reduced, write, continues, waiting }
+        : undefined,
+    band: room?.band?.size,
   }
 }
 
-const emitNest = (target: Target, memory: MemoryPlan, group: Group): Statement => {
-  const { core, dims } = group
+const emitNest = (target: Target, room: Room, group: Group): Statement => {
+  const { core } = group
   const expressions = expressionsOf(group)
   const stored = [...group.stored].filter((node) => node !== core)
-  const nest: NestShape = {
-    dims,
-    reads: expressions.operands.map((ref) => accessOf(memory, ref, dims)),
-    writes: stored.map((node) => accessOf(memory, wholeOf(node), dims)),
-    weight: weightOf(group),
-    carry:
-      core?.work.kind === "reduce"
-        ? { fn: core.work.fn, over: group.reduced, write: reducedAccess(memory, core, group) }
-        : undefined,
-  }
-  return emitLoops(target, nameOf(group), group, nest, (f) => (read, width) => {
+  return emitLoops(target, room, nameOf(group, room.band), group, nestOf(group, room), (f) => (read, width) => {
     const value = evaluate(f, expressions, width, read)
     const written = stored.map(value)
     return core === undefined ? written : [...written, value(core)]
   })
 }
 
-const emitScan = (target: Target, memory: MemoryPlan, group: Group, node: Node, work: WorkOf<"scan">): Statement => {
+const emitScan = (target: Target, room: Room, group: Group, node: Node, work: WorkOf<"scan">): Statement => {
   const { axis, exclusive, reverse } = work
   const { shape } = node
   const over = shape.map((_, d) => d === axis)
   const nest: NestShape = {
     dims: shape,
-    reads: [accessOf(memory, node.inputs[0], shape)],
+    reads: [accessOf(room, node.inputs[0], shape)],
     writes: [],
-    carry: { fn: "sum", over, write: accessOf(memory, wholeOf(node), shape), scan: { exclusive, reverse } },
+    carry: { fn: "sum", over, write: accessOf(room, wholeOf(node), shape), scan: { exclusive, reverse } },
   }
-  return emitLoops(target, `running sums ${shape.join("x")}`, group, nest, () => (read) => [read(0)])
+  return emitLoops(target, room, `running sums ${shape.join("x")}`, group, nest, () => (read) => [read(0)])
 }
 
 const emitAssemble = (
   target: Target,
-  memory: MemoryPlan,
+  room: Room,
   group: Group,
   node: Node,
   { pieces, fill, accumulate }: WorkOf<"assemble">,
 ): ReadonlyArray<Statement> => {
+  const { memory } = room
   const { dtype, shape } = node
   const base = memory.addressOf(node)
   const bytes = bytesPer(dtype)
@@ -159,10 +201,10 @@ const emitAssemble = (
   const added = node.inputs.flatMap((ref, i) => {
     const to: Access = { dtype, base: base + pieces[i].offset * bytes, strides: inBytes(pieces[i].strides, node) }
     if (memory.inPlace.has(ref.node) && memory.addressOf(ref.node) === to.base) return []
-    const from = accessOf(memory, ref, ref.shape)
+    const from = accessOf(room, ref, ref.shape)
     const nest = { dims: ref.shape, reads: accumulate ? [from, to] : [from], writes: [to] }
     const name = `${accumulate ? "add" : "copy"} piece ${ref.shape.join("x")}`
-    return emitLoops(target, name, group, nest, (f) => (read) => [
+    return emitLoops(target, room, name, group, nest, (f) => (read) => [
       accumulate ? apply2(f, f32x4.add, read(1), read(0)) : read(0),
     ])
   })
@@ -182,42 +224,61 @@ const productDivision = (
   return axes.reduce((best, next) => (next.size / next.unit > best.size / best.unit ? next : best))
 }
 
+/**
+ * Emits a product. A band has some rows of its result; if the product is a sum over all rows, a band adds its steps to sums
+ * that wait in memory, and without a band, at the end, these become the result.
+ */
 const emitProduct = (
   target: Target,
-  memory: MemoryPlan,
+  room: Room,
   group: Group,
   core: Node,
   { along }: WorkOf<"matmul">,
 ): Statement => {
+  const { band, memory } = room
   const [a, b] = core.inputs
+  const sums = memory.sumsAt(core)
+  const adds = sums !== undefined && band !== undefined
   const expressions = expressionsOf(group)
   const written = [...group.stored]
-  const reads = expressions.operands.map((ref) => accessOf(memory, ref, core.shape))
-  const writes = written.map((node) => accessOf(memory, wholeOf(node), core.shape))
-  const bases = [baseOf(memory, a), baseOf(memory, b), ...[...reads, ...writes].map(({ base }) => base)]
+  const reads = adds ? [] : expressions.operands.map((ref) => accessOf(room, ref, core.shape))
+  const writes = adds ? [] : written.map((node) => accessOf(room, wholeOf(node), core.shape))
   const [left, right] = [inBytes(a.strides, a.node), inBytes(b.strides, b.node)]
-  /** Writes the product of the given shape. Its scratch memory is at an address that is fixed or, in a slice, a parameter. */
+  const inner = a.shape[a.shape.length - 1]
+  const k = sums === undefined ? inner : (band?.size ?? 0)
+  const whole = band === undefined || adds ? core.shape : core.shape.with(0, band.size)
+  /** Writes the product of the given shape. Scratch memory is at an address that is fixed or, after `bases`, a parameter. */
   const write = (shape: Shape, args: ReadonlyArray<I32>): Statement =>
-    emitCall(target, nameOf(group), args, (f) =>
+    emitCall(target, nameOf(group, band), args, (f) =>
       writeProduct(f, {
         along,
         batch: shape.slice(0, -2),
         m: shape[shape.length - 2],
-        k: a.shape[a.shape.length - 1],
+        k,
         n: shape[shape.length - 1],
         a: left,
         b: right,
         reads,
         writes,
         scratch: args.length > bases.length ? f.param("i32", bases.length) : i32.const(target.scratch.address),
+        sums: sums === undefined ? undefined : { address: i32.const(sums), adds },
         finish: (product, read) => {
           const value = evaluate(f, expressions, product.length, read, new Map([[core, product]]))
           return written.map(value)
         },
       }),
     )
+  const bases = [baseOf(memory, a), baseOf(memory, b), ...[...reads, ...writes].map(({ base }) => base)]
+  if (band !== undefined) {
+    const sides = [
+      bandAt(band, baseOf(memory, a), left[adds ? 1 : 0], memory.local.has(a.node)),
+      bandAt(band, baseOf(memory, b), adds ? right[0] : 0, memory.local.has(b.node)),
+    ]
+    const others = [...reads, ...writes].map(({ base, inBand, strides }) => bandAt(band, base, strides[0], inBand))
+    return write(whole, [...sides, ...others, i32.add(i32.const(target.scratch.address), band.scratch)])
+  }
   const division = productDivision(core.shape, along)
-  const slices = target.slices?.of(division, group)
+  const slices = sums === undefined ? target.slices?.of(division, group) : undefined
   if (slices === undefined || target.slices === undefined) return write(core.shape, bases.map(i32.const))
   const { axis } = division
   const rows = core.shape.length - 2
@@ -233,6 +294,12 @@ const emitProduct = (
     return write(core.shape.with(axis, size), [...moved, scratch].map(i32.const))
   })
   return target.slices.run(calls)
+}
+
+/** Returns the address of a band in an array, of which all rows or those of the band are in memory. */
+const bandAt = ({ own, row }: PlacedBand, base: number, stride: number, inBand = false): I32 => {
+  if (inBand) return i32.add(i32.const(base), own)
+  return stride === 0 ? i32.const(base) : i32.add(i32.const(base), i32.mul(row, i32.const(stride)))
 }
 
 const emitGather = (target: Target, memory: MemoryPlan, node: Node, { width }: WorkOf<"gather">): Statement => {

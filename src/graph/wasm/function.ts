@@ -59,6 +59,8 @@ export interface Target {
    * each slice of a group.
    */
   readonly scratch: { readonly address: number; readonly bytes: number }
+  /** The address of the numbers that say which band may add to the sums over all rows (see `emitBands.ts`). */
+  readonly turns: number
   /** Whether the engine combines pairs of vectors to wider ones, so that its registers hold twice as many. */
   readonly wide: boolean
   /** Divides large groups among threads; undefined if one thread computes everything. */

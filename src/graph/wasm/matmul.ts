@@ -120,22 +120,23 @@ class ProductWriter {
     const { m, k, n } = this.p
     // If a is not transposed, each of its rows is contiguous, and parts gain nothing.
     const depth = this.a.down === 4 ? depthFor(m, k, n) : k
-    if (depth === k) return this.columnTiles({ k })
-    const pointer = f.let(i32.add(this.p.scratch, i32.const(packedBytes(depth))))
+    const { scratch, sums: given } = this.p
+    if (depth === k && given === undefined) return this.columnTiles({ k })
+    const pointer = f.let(given?.address ?? i32.add(scratch, i32.const(packedBytes(depth))))
     const sums: Walker = { pointer, dtype: "f32", batch: [], down: sumsBytes(1, n), across: 4 }
-    f.emit(memoryFill(pointer, i32.const(0), i32.const(sumsBytes(m, n))))
     const outside = this.results
     this.results = [...outside, sums]
+    if (given === undefined) f.emit(memoryFill(pointer, i32.const(0), i32.const(sumsBytes(m, n))))
     const rest = k % depth || depth
     const move = (steps: number): void => {
       this.advance(this.a, steps * this.a.across)
       this.advance(this.b, steps * this.b.down)
     }
-    f.repeat((k - rest) / depth, () => {
+    f.repeat(k === 0 ? 0 : (k - rest) / depth, () => {
       this.columnTiles({ k: depth, sums, continued: true })
       move(depth)
     })
-    this.columnTiles({ k: rest, sums })
+    this.columnTiles({ k: rest, sums, continued: given?.adds === true })
     move(rest - k)
     this.results = outside
   }

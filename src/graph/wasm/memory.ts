@@ -7,9 +7,12 @@
  */
 import { sizeOf } from "../Tensor.ts"
 import type { Outline } from "../validate.ts"
+import type { Stage } from "./bands.ts"
 import { type Group, nodesOf } from "./fuse.ts"
 import { bytesPer, isContiguous, isWhole, type Node } from "./ir.ts"
 import type { Lowered } from "./lower.ts"
+import { laneSumBytes } from "./nest.ts"
+import { waitingBytes } from "./tileSizes.ts"
 
 const alignment = 64
 
@@ -33,6 +36,11 @@ export interface MemoryPlan {
   readonly inPlace: ReadonlySet<Node>
   /** The states whose next value must be copied at the end of a run. */
   readonly copied: ReadonlyMap<Node, Node>
+  /** The arrays that have the rows of one band only (see `bands.ts`), and the bytes of all, of which each thread has its own. */
+  readonly local: ReadonlySet<Node>
+  readonly localBytes: number
+  /** Returns the address of the sums of a product that wait between bands; undefined if it has none. */
+  readonly sumsAt: (node: Node) => number | undefined
 }
 
 /** Allocates memory for intervals of time. Each array gets the first gap that is free during its whole interval. */
@@ -94,34 +102,60 @@ const readsOnlyInStep = (group: Group, state: Node, next: Node): boolean =>
     ),
   )
 
+/** Returns the bytes of sums over all rows that wait between bands; 0 if they wait in the array of the result. */
+export const waitingBytesOf = ({ shape, work }: Node): number => {
+  if (work.kind === "matmul") return waitingBytes(shape[0], shape[1])
+  return sizeOf(shape) === 1 ? laneSumBytes : 0
+}
+
 /**
  * Plans the memory of one program. `sizes` has the bytes of its memory areas that belong to no node, and `common` the
- * addresses that are fixed already. The caller decides where the program's two blocks of memory begin: `own` bytes of its
- * own, and `temporary` bytes that other programs may overwrite between two runs.
+ * addresses that are fixed already. The caller decides where the program's blocks of memory begin: `own` bytes of its own,
+ * and what other programs may overwrite between two runs: `temporary` bytes and, for each thread, `local` bytes.
  */
 export const planMemory = (
   lowered: Lowered,
-  groups: ReadonlyArray<Group>,
+  stages: ReadonlyArray<Stage>,
   sizes: ReadonlyMap<string, number>,
   common: Common = { nodes: new Map(), areas: new Map() },
 ) => {
+  const groups = stages.flatMap((stage) => stage.groups)
   const placed = placements(lowered, groups)
   const rootOf = (node: Node): Node => {
     const place = placed.get(node)
     return place === undefined ? node : rootOf(place.parent)
   }
 
-  // Find the groups that first write and last read each array.
+  // Find the groups that first write and last read each array. An array that outlives a band is needed in all bands.
   const first = new Map<Node, number>()
   const last = new Map<Node, number>()
-  groups.forEach((group, position) => {
-    for (const node of group.stored) {
-      const root = rootOf(node)
-      if (!first.has(root)) first.set(root, position)
-      last.set(root, position)
+  /** The bytes of the arrays that have the rows of one band only. */
+  const local = new Map<Node, number>()
+  /** The products whose sums wait between bands, and the groups of these bands. */
+  const waiting: Array<{ readonly node: Node; readonly from: number; readonly to: number }> = []
+  let position = 0
+  for (const { bands, groups: own } of stages) {
+    const [begin, end] = [position, position + own.length - 1]
+    const isLocal = (node: Node): boolean => bands?.local.has(node) === true
+    for (const node of bands?.local ?? []) {
+      local.set(node, (bytesOf(node) / (bands?.rows ?? 1)) * (bands?.size ?? 1))
+      if (node.work.kind === "leaf") first.set(node, begin)
     }
-    for (const node of nodesOf(group)) for (const ref of node.inputs) last.set(rootOf(ref.node), position)
-  })
+    for (const node of bands?.sums ?? [])
+      if (waitingBytesOf(node) > 0) waiting.push({ node, from: begin, to: end })
+    for (const group of own) {
+      const [from, to] = bands === undefined ? [position, position] : [begin, end]
+      for (const node of group.stored) {
+        const root = rootOf(node)
+        if (!first.has(root)) first.set(root, isLocal(root) ? position : from)
+        last.set(root, isLocal(root) ? position : to)
+      }
+      for (const { inputs } of nodesOf(group))
+        for (const { node } of inputs) last.set(rootOf(node), isLocal(rootOf(node)) ? position : to)
+      position++
+    }
+  }
+  const banded = new Set(stages.flatMap((stage) => (stage.bands === undefined ? [] : stage.groups)))
 
   const addresses = new Map<Node, Address>()
   const areas = new Map<string, number>()
@@ -133,7 +167,7 @@ export const planMemory = (
   }
   for (const [node, offset] of common.nodes) addresses.set(node, { block: "common", offset })
   for (const node of [...lowered.states.values(), ...lowered.inputs.values()])
-    if (!addresses.has(node)) addresses.set(node, reserve(bytesOf(node)))
+    if (!addresses.has(node) && !local.has(node)) addresses.set(node, reserve(bytesOf(node)))
   for (const [name, bytes] of sizes) areas.set(name, reserve(bytes).offset)
 
   const concatenations = new Set([...placed.values()].map(({ parent }) => parent))
@@ -143,7 +177,10 @@ export const planMemory = (
     const writer = groups.findIndex((group) => group.stored.has(next))
     if (state === undefined || writer < 0) continue
     const canOverwrite =
-      !concatenations.has(next) && (last.get(state) ?? -1) <= writer && readsOnlyInStep(groups[writer], state, next)
+      !banded.has(groups[writer]) &&
+      !concatenations.has(next) &&
+      (last.get(state) ?? -1) <= writer &&
+      readsOnlyInStep(groups[writer], state, next)
     const address = addresses.get(state)
     if (canOverwrite && address !== undefined) addresses.set(next, address)
     else {
@@ -160,13 +197,25 @@ export const planMemory = (
   if (lowered.continueWhile !== undefined) last.set(rootOf(lowered.continueWhile), groups.length)
 
   const shared = new Shared()
+  const inBands = new Shared()
   for (const [node, from] of [...first].sort((a, b) => bytesOf(b[0]) - bytesOf(a[0]))) {
     if (addresses.has(node)) continue
-    addresses.set(node, { block: "temporary", offset: shared.place(from, last.get(node) ?? from, bytesOf(node)) })
+    const bytes = local.get(node)
+    const to = last.get(node) ?? from
+    addresses.set(
+      node,
+      bytes === undefined
+        ? { block: "temporary", offset: shared.place(from, to, bytesOf(node)) }
+        : { block: "local", offset: inBands.place(from, to, bytes) },
+    )
   }
 
+  const sums = new Map(
+    waiting.map(({ from, node, to }) => [node, shared.place(from, to, waitingBytesOf(node))]),
+  )
+
   /** Returns the plan for blocks of memory that begin at these addresses. */
-  const at = (starts: { readonly own: number; readonly temporary: number }): MemoryPlan => {
+  const at = (starts: Readonly<Record<"own" | "temporary" | "local", number>>): MemoryPlan => {
     const addressOf = (node: Node): number => {
       const place = placed.get(node)
       if (place !== undefined) return addressOf(place.parent) + place.offset
@@ -175,13 +224,19 @@ export const planMemory = (
       return address.offset + (address.block === "common" ? 0 : starts[address.block])
     }
     const moved = [...areas].map(([name, offset]) => [name, starts.own + offset] as const)
-    return { addressOf, areas: new Map([...common.areas, ...moved]), inPlace: new Set(placed.keys()), copied }
+    const sumsAt = (node: Node): number | undefined => {
+      const offset = sums.get(node)
+      return offset === undefined ? undefined : starts.temporary + offset
+    }
+    const all = new Map([...common.areas, ...moved])
+    const inPlace = new Set(placed.keys())
+    return { addressOf, areas: all, inPlace, copied, local: new Set(local.keys()), localBytes: inBands.size, sumsAt }
   }
-  return { own, temporary: shared.size, at }
+  return { own, temporary: shared.size, local: inBands.size, at }
 }
 
-/** Says where an array is: in one of the program's two blocks of memory, or at an address that other programs use too. */
+/** Says where an array is: in one of the program's blocks of memory, or at an address that other programs use too. */
 interface Address {
-  readonly block: "own" | "temporary" | "common"
+  readonly block: "own" | "temporary" | "local" | "common"
   readonly offset: number
 }

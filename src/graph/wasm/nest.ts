@@ -13,7 +13,7 @@
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
-import { f32x4, i32, i32x4, type Local, loopWhile, v128, type V128 } from "../../formats/wasm/instructions.ts"
+import { f32x4, i32, type I32, i32x4, type Local, loopWhile, v128, type V128 } from "../../formats/wasm/instructions.ts"
 import { loadLanes, loadSplat, storeLanes } from "./lanes.ts"
 import type { Block } from "./math.ts"
 
@@ -23,6 +23,8 @@ export interface Access {
   readonly base: number
   /** The stride of each dimension, in bytes. */
   readonly strides: ReadonlyArray<number>
+  /** Whether only the rows of a band are in memory. */
+  readonly inBand?: boolean
 }
 
 /** A value that each element passes on to the next along some dimensions: for a reduction, or for running sums. */
@@ -33,6 +35,10 @@ interface Carry {
   /** The array for the results: with `scan` the value at each element, otherwise the last value. */
   readonly write: Access
   readonly scan?: { readonly exclusive: boolean; readonly reverse: boolean }
+  /** Whether the array holds the value of earlier bands, which goes on. */
+  readonly continues?: boolean
+  /** If lanes are added up, the address of the sums of lanes of earlier bands. */
+  readonly waiting?: number | undefined
 }
 
 export interface Nest {
@@ -44,6 +50,8 @@ export interface Nest {
   /** Computes a block (a few vectors) for each of `writes`, and last the block that `carry` adds up or compares. */
   readonly compute: (read: (index: number) => Block, width: number) => ReadonlyArray<Block>
   readonly carry?: Carry | undefined
+  /** The size of a band, if the loops are over the rows of one only. */
+  readonly band?: number | undefined
 }
 
 const isCarried = ({ carry }: NestShape, d: number): boolean => carry?.over[d] === true
@@ -146,11 +154,34 @@ const divisionOf = (nest: NestShape, along: number): Division | undefined => {
   )
 }
 
+/**
+ * Plans a nest: returns it with fewer dimensions, the dimension whose neighbours share a SIMD register (−1 if there is
+ * none), and the size that this dimension has without bands. It follows from the whole nest, so a band computes the bits of
+ * the whole.
+ */
+const planned = <N extends NestShape>(wholeNest: N) => {
+  const whole = collapse(wholeNest)
+  const along = chooseLanes(whole)
+  const { band, dims } = wholeNest
+  // The first dimension is that of the rows, perhaps merged with others.
+  const sizes = band === undefined ? whole.dims : whole.dims.with(0, (whole.dims[0] / dims[0]) * band)
+  return { nest: { ...whole, dims: sizes }, along, lanesOfWhole: whole.dims[along] }
+}
+
 /** Tells how a nest can be divided among threads: the number of elements of a dimension, and how many stay together. */
 export const divisible = (wholeNest: NestShape): { readonly size: number; readonly unit: number } | undefined => {
-  const nest = collapse(wholeNest)
-  return divisionOf(nest, chooseLanes(nest))
+  const { along, nest } = planned(wholeNest)
+  return divisionOf(nest, along)
 }
+
+/** Tells whether a sum over all rows can be computed band by band, with all additions in the same order. */
+export const addsInOrder = (wholeNest: NestShape): boolean => {
+  const { along, nest } = planned(wholeNest)
+  return along >= 0 && (!isCarried(nest, along) || nest.dims.length === 1)
+}
+
+/** The bytes of the sums of lanes that wait between bands. */
+export const laneSumBytes = 64
 
 /** An array with its offset, a local variable that loops change. The address of an element is base + offset. */
 interface Placed extends Access {
@@ -159,12 +190,11 @@ interface Placed extends Access {
 
 /**
  * Writes the loops over `wholeNest` into the function `f`. With `elements`, the loops are over that many of the
- * dimension that `divisible` found, from the index on that is the function's first parameter.
+ * dimension that `divisible` found, from the index on that is the function's first parameter. The parameters of a band are its
+ * first row, and the offset of arrays that have the rows of one band only.
  */
 export const writeNest = (f: FunctionBuilder, wholeNest: Nest, elements?: number): void => {
-  const nest = collapse(wholeNest)
-  /** The dimension whose neighbours share a SIMD register; −1 if there is none. */
-  const along = chooseLanes(nest)
+  const { along, lanesOfWhole, nest } = planned(wholeNest)
   const divided = elements === undefined ? undefined : divisionOf(nest, along)
   const dims = elements === undefined || divided === undefined ? nest.dims : nest.dims.with(divided.d, elements)
   const carriesLanes = along >= 0 && isCarried(nest, along)
@@ -187,15 +217,21 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest, elements?: number
 
   const isReversed = nest.carry?.scan?.reverse === true
   const offsets = new Map<string, Local<"i32">>()
+  /** Returns the offset of a band, whose nest has no scan and is not divided. */
+  const bandStart = ({ inBand, strides }: Access): I32 => {
+    const [row, own] = [f.param("i32", 0), f.param("i32", 1)]
+    if (inBand === true) return own
+    return strides[0] === 0 ? i32.const(0) : i32.mul(row, i32.const((strides[0] * dims[0]) / (nest.band ?? 1)))
+  }
   /** Arrays with the same strides share an offset. A reverse scan starts at the end. */
   const place = (access: Access): Placed => {
-    const key = access.strides.join()
+    const key = `${access.strides.join()} ${access.inBand === true}`
     const atEnd = (sum: number, stride: number, d: number): number =>
       isCarried(nest, d) ? sum + stride * (dims[d] - 1) : sum
     const first = i32.const(isReversed ? access.strides.reduce(atEnd, 0) : 0)
     const stride = divided === undefined ? 0 : access.strides[divided.d]
     const start = stride === 0 ? first : i32.add(first, i32.mul(f.param("i32", 0), i32.const(stride)))
-    const offset = offsets.get(key) ?? f.let(start)
+    const offset = offsets.get(key) ?? f.let(nest.band === undefined ? start : bandStart(access))
     offsets.set(key, offset)
     return { ...access, offset }
   }
@@ -279,6 +315,10 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest, elements?: number
   const storeReduced = (reduction: Carry, to: Placed, width: number, lanes: number): void => {
     if (!carriesLanes) return store(to, 0, sums.slice(0, width), lanes)
     const add = combine(reduction)
+    const { waiting } = reduction
+    // From last to first (see `lanes.ts`).
+    if (waiting !== undefined)
+      for (let v = sums.length - 1; v >= 0; v--) f.emit(v128.store(i32.const(waiting), sums[v], 16 * v))
     let parts: ReadonlyArray<V128> = sums
     while (parts.length > 1) {
       const half = Math.ceil(parts.length / 2)
@@ -290,11 +330,21 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest, elements?: number
     f.emit(v128.store32Lane(to.offset, total, 0, to.base))
   }
 
+  /** Returns the value that a sum begins with: that of earlier bands, if there are any. */
+  const firstSum = (carried: Carry & { readonly write: Placed }, v: number, lanes: number): V128 => {
+    const { base, dtype, offset } = carried.write
+    if (carried.waiting !== undefined) return v128.load(i32.const(carried.waiting), 16 * v)
+    const stride = strideOf(carried.write)
+    return carried.continues === true
+      ? loadLanes(f, dtype, offset, base + 4 * v * stride, stride, Math.min(4, lanes - 4 * v))
+      : f.word(identity(carried))
+  }
+
   /** Writes the loops from level `at` on. Inside the lanes' loop, each step computes `lanes` elements (see `body`). */
   const loops = (at: number, width: number, lanes: number): void => {
     if (carry !== undefined && at === firstCarried) {
-      const count = carriesLanes ? Math.min(widest, Math.ceil(dims[along] / 4)) : width
-      sums = Array.from({ length: count }, () => f.let(f.word(identity(carry))))
+      const count = carriesLanes ? Math.min(widest, Math.ceil(lanesOfWhole / 4)) : width
+      sums = Array.from({ length: count }, (_, v) => f.let(firstSum(carry, v, lanes)))
     }
     if (at === levels.length) body(width, lanes)
     else if (levels[at] === along) lanesLoop(at)
@@ -326,7 +376,8 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest, elements?: number
     const counter = placed.find(({ strides }) => strides[along] > 0)
     if (at === 0 && blocks > 1 && counter !== undefined && !isReversed) {
       const bytes = i32.const(blocks * step * counter.strides[along])
-      const end = divided === undefined ? bytes : f.let(i32.add(counter.offset, bytes))
+      const startsAtZero = divided === undefined && nest.band === undefined
+      const end = startsAtZero ? bytes : f.let(i32.add(counter.offset, bytes))
       f.emit(loopWhile(f.capture(wholeBlock), i32.ltU(counter.offset, end)))
     } else f.repeat(blocks, wholeBlock)
     if (rest > 0) f.scoped(() => block(rest))

@@ -19,6 +19,7 @@ import {
   type I32,
   i64,
   type I64,
+  local,
   loopWhile,
   type Statement,
   when,
@@ -28,7 +29,7 @@ import { FunctionBuilder, type Target } from "./function.ts"
 import type { Group } from "./fuse.ts"
 
 /** The bytes of memory by which threads work together. Each number has a cache line of its own. */
-export const controlBytes = 384
+export const controlBytes = 512
 
 /** How often a thread looks for a change before it sleeps: about 20 microseconds. */
 const spins = 15_000
@@ -51,6 +52,10 @@ export class Slices {
   private readonly worth: Worth
   private readonly cases: Array<Statement> = []
   private readonly fork: number
+  private readonly awaitTurn: number
+  private readonly endTurn: number
+  /** The number of the thread, from 0 on, for the statements of slices. */
+  readonly thread: I32 = local("i32", 1)
 
   /** `control` is the address of `controlBytes` bytes that are zeros at first. */
   constructor(module: ModuleBuilder, control: number, threads: number, worth: Worth) {
@@ -58,6 +63,8 @@ export class Slices {
     this.control = control
     this.worth = worth
     this.fork = module.declare({ params: ["i32"], results: [] })
+    this.awaitTurn = module.declare({ params: ["i32", "i32"], results: [] })
+    this.endTurn = module.declare({ params: ["i32", "i32"], results: [] })
   }
 
   /** Divides a dimension of a group into slices of whole units; undefined if the group is too small to be divided. */
@@ -70,32 +77,47 @@ export class Slices {
     return Array.from({ length: count }, (_, i) => ({ from: i * each, size: Math.min(each, size - i * each) }))
   }
 
-  /** Returns a statement that computes all slices of a group, each by one of these statements, on any thread. */
+  /** Returns a statement that computes slices, each by one of these statements, on any thread. They begin in this order. */
   run(slices: ReadonlyArray<Statement>): Statement {
-    const first = this.cases.length
-    this.cases.push(...slices)
-    return call(this.fork, [i32.const((first << countBits) | slices.length)])
+    const starts = Array.from({ length: Math.ceil(slices.length / mostCount) }, (_, i) => i * mostCount)
+    return starts.map((start) => {
+      const own = slices.slice(start, start + mostCount)
+      const first = this.cases.length
+      // The last number is taken first.
+      this.cases.push(...own.toReversed())
+      return call(this.fork, [i32.const((first << countBits) | own.length)])
+    })
+  }
+
+  /**
+   * Returns statements that run `statements` when it is the turn of `turn`, a number that is at this address, and then let it
+   * be the turn of `next`. Slices are begun in their order, so a slice may wait for an earlier one.
+   */
+  inTurn(address: number, turn: I32, next: I32, statements: ReadonlyArray<Statement>): ReadonlyArray<Statement> {
+    const at = i32.const(address)
+    return [call(this.awaitTurn, [at, turn]), ...statements, call(this.endTurn, [at, next])]
   }
 
   /** Adds the functions that hand out the slices, after all groups have been emitted. */
   finish(target: Target): void {
     const word = (line: number): I32 => i32.const(this.control + 64 * line)
-    const [ticket, finished, waiting, sleepers, ended, helped] = [0, 1, 2, 3, 4, 5].map(word)
+    const [ticket, finished, waiting, sleepers, ended, helped, joined, queued] = [0, 1, 2, 3, 4, 5, 6, 7].map(word)
     const remaining = (value: I64): I32 => i32.and(i32.wrap(value), i32.const((1 << countBits) - 1))
 
-    const slice = new FunctionBuilder(target, { params: ["i32"], results: [] }, "slice")
+    const slice = new FunctionBuilder(target, { params: ["i32", "i32"], results: [] }, "slice")
     slice.emit(dispatch(slice.param("i32", 0), this.cases))
     const sliceIndex = slice.finish()
 
     // A ticket has the number of the group in this process, its first slice, and how many slices nobody has taken yet.
-    const take = new FunctionBuilder(target, { params: [], results: ["i32"] }, "take slices")
+    const take = new FunctionBuilder(target, { params: ["i32"], results: ["i32"] }, "take slices")
+    const thread = take.param("i32", 0)
     const seen = take.local("i64")
     const own = take.local("i32")
     const left = remaining(seen)
     const index = i32.sub(i32.add(i32.shrU(i32.wrap(seen), i32.const(countBits)), left), i32.const(1))
     const taken = i64.eq(atomic64.compareExchange(ticket, seen, i64.sub(seen, i64.const(1n))), seen)
     const compute = [
-      call(sliceIndex, [index]),
+      call(sliceIndex, [index, thread]),
       own.set(i32.add(own, i32.const(1))),
       discard(atomic32.add(finished, i32.const(1))),
       when(atomic32.load(waiting), [notify(finished)]),
@@ -110,10 +132,10 @@ export class Slices {
     f.emit(atomic32.store(finished, i32.const(0)))
     f.emit(atomic64.store(ticket, i64.add(i64.shl(next, i64.const(32n)), i64.extendU(group))))
     f.emit(when(atomic32.load(sleepers), [notify(ticket)]))
-    f.emit(discard(callFor("i32", takeIndex, [])))
+    f.emit(discard(callFor("i32", takeIndex, [i32.const(0)])))
     const tries = f.let(i32.const(spins))
     const isPending = i32.ne(atomic32.load(finished), count)
-    f.emit(loopWhile([], i32.and(isPending, tries.tee(i32.sub(tries, i32.const(1))))))
+    f.emit(loopWhile([], i32.and(isPending, i32.ne(tries.tee(i32.sub(tries, i32.const(1))), i32.const(0)))))
     const done = f.local("i32")
     const sleep = [done.set(atomic32.load(finished)), when(i32.ne(done, count), [wait32(finished, done)])]
     const asleep = [
@@ -125,6 +147,7 @@ export class Slices {
     f.finishAs(this.fork)
 
     const h = new FunctionBuilder(target, { params: [], results: [] }, helpExport)
+    const number = h.let(i32.add(atomic32.add(joined, i32.const(1)), i32.const(1)))
     const latest = h.local("i64")
     const spinsLeft = h.local("i32")
     const isIdle = i32.eqz(remaining(latest))
@@ -136,13 +159,33 @@ export class Slices {
       discard(atomic32.add(sleepers, i32.const(-1))),
     ]
     const body = [
-      discard(atomic32.add(helped, callFor("i32", takeIndex, []))),
+      discard(atomic32.add(helped, callFor("i32", takeIndex, [number]))),
       spinsLeft.set(i32.const(spins)),
       loopWhile(look, i32.and(isIdle, i32.ne(spinsLeft, i32.const(0)))),
       when(isIdle, rest),
     ]
     h.emit(loopWhile(body, i32.eqz(atomic32.load(ended))))
     target.module.export(helpExport, h.finish())
+
+    const t = new FunctionBuilder(target, { params: ["i32", "i32"], results: [] }, "await turn")
+    const [turnAt, turn] = [t.param("i32", 0), t.param("i32", 1)]
+    const turnTries = t.let(i32.const(spins))
+    const seenTurn = t.local("i32")
+    const isEarly = i32.ne(seenTurn.tee(atomic32.load(turnAt)), turn)
+    const triesTurn = i32.ne(turnTries.tee(i32.sub(turnTries, i32.const(1))), i32.const(0))
+    t.emit(loopWhile([], i32.and(isEarly, triesTurn)))
+    const queue = [
+      discard(atomic32.add(queued, i32.const(1))),
+      loopWhile([when(isEarly, [wait32(turnAt, seenTurn)])], isEarly),
+      discard(atomic32.add(queued, i32.const(-1))),
+    ]
+    t.emit(when(isEarly, queue))
+    t.finishAs(this.awaitTurn)
+
+    const e = new FunctionBuilder(target, { params: ["i32", "i32"], results: [] }, "end turn")
+    e.emit(atomic32.store(e.param("i32", 0), e.param("i32", 1)))
+    e.emit(when(atomic32.load(queued), [notify(e.param("i32", 0))]))
+    e.finishAs(this.endTurn)
 
     const r = new FunctionBuilder(target, { params: [], results: [] }, releaseExport)
     const another = i64.add(i64.shrU(atomic64.load(ticket), i64.const(32n)), i64.const(1n))
@@ -157,7 +200,7 @@ export class Slices {
 }
 
 /** The bits of a ticket that hold the number of slices, and the largest number that they hold. */
-const countBits = 8
+const countBits = 10
 const mostCount = (1 << countBits) - 1
 
 /** The shortest slice that is worth handing out, and the shortest run that is worth dividing, in microseconds. */

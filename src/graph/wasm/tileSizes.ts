@@ -12,9 +12,12 @@ export const packedBytes = (k: number): number => 4 * (panelWidth + mostBlockRow
 /** The bytes of an array of m × n sums, whose rows are whole vectors. */
 export const sumsBytes = (m: number, n: number): number => 16 * m * Math.ceil(n / 4)
 
+/** The bytes for the sums of a product, or of the transposed product. */
+export const waitingBytes = (m: number, n: number): number => Math.max(sumsBytes(m, n), sumsBytes(n, m))
+
 /** The bytes of scratch memory that a product needs at most. */
 export const scratchFor = (m: number, k: number, n: number): number =>
-  Math.max(packedBytes(k), packedBytes(depthFor(m, k, n)) + Math.max(sumsBytes(m, n), sumsBytes(n, m)))
+  Math.max(packedBytes(k), packedBytes(depthFor(m, k, n)) + waitingBytes(m, n))
 
 /** The largest number of sums that are kept in memory between the parts of a long inner dimension. */
 const mostSums = 1 << 18
@@ -32,11 +35,14 @@ const blockBytes = 1 << 18
 const mostBlockRows = (k: number): number =>
   panelWidth * Math.max(1, Math.min(8, Math.floor(blockBytes / (4 * panelWidth * k))))
 
-/** Returns the number of rows of a block; it divides `m` if such a number is not much smaller than the largest one. */
-export const blockRowsFor = (m: number, k: number): number => {
-  const most = mostBlockRows(k)
-  for (let rows = most; rows >= most / 2; rows -= panelWidth) if (m % rows === 0) return rows
-  return most
+/** Returns the number of rows of a block. */
+export const blockRowsFor = (m: number, k: number): number => evenSize(m, mostBlockRows(k), panelWidth)
+
+/** Returns a multiple of `unit`, at most `most` or one unit; it divides `count` if such a number is not much smaller. */
+export const evenSize = (count: number, most: number, unit: number): number => {
+  const largest = Math.max(unit, most - (most % unit))
+  for (let size = largest; size >= largest / 2; size -= unit) if (count % size === 0) return size
+  return largest
 }
 
 /** Divides a count into pieces of one size, and a smaller piece for the remainder. */

@@ -27,6 +27,11 @@ export interface Product {
   readonly writes: ReadonlyArray<Operand>
   /** The address of memory for temporary values. */
   readonly scratch: I32
+  /**
+   * The address of sums of earlier steps of the inner dimension (see `sumsBytes`). With `adds` the sums of the steps from k
+   * are added there; without it, the maps are applied to the sums there, and k is 0.
+   */
+  readonly sums?: { readonly address: I32; readonly adds: boolean } | undefined
   /** Applies the maps: computes the values for each of `writes` from sums; `read` loads from one of `reads`. */
   readonly finish: (product: Block, read: (index: number) => Block) => ReadonlyArray<Block>
 }

@@ -18,6 +18,7 @@ const newTarget = (): Target => ({
   pool: new ConstantPool(64, 1024),
   scratch: { address: 0, bytes: 0 },
   slices: undefined,
+  turns: 0,
   wide: false,
   shared: new Map(),
 })

@@ -20,7 +20,9 @@ const specOf = (outputs: Record<string, Tensor>, state: ProgramSpec["state"] = {
 
 const groupsOf = (spec: ProgramSpec): ReadonlyArray<Group> => fuse(lower(spec))
 
-const planOf = (lowered: Lowered) => planMemory(lowered, fuse(lowered), new Map()).at({ own: 0, temporary: 0 })
+const memoryOf = (lowered: Lowered) => planMemory(lowered, [{ groups: fuse(lowered), bands: undefined }], new Map())
+
+const planOf = (lowered: Lowered) => memoryOf(lowered).at({ own: 0, temporary: 0, local: 0 })
 
 const kinds = (spec: ProgramSpec): ReadonlyArray<string> =>
   groupsOf(spec).map(({ core, members }) => `${core?.work.kind ?? "map"} ${members.size}`)
@@ -67,7 +69,7 @@ describe("fuse", () => {
     const lowered = lower(spec)
     const groups = fuse(lowered)
     assert.strictEqual(groups.length, 1)
-    const plan = planMemory(lowered, groups, new Map()).at({ own: 0, temporary: 0 })
+    const plan = planOf(lowered)
     assert.strictEqual(plan.copied.size, 0)
     for (const [name, next] of lowered.nexts) {
       const state = lowered.states.get(name)
@@ -99,7 +101,7 @@ describe("fuse", () => {
     for (let i = 0; i < 10; i++) x = G.matmul(x, x)
     const lowered = lower(specOf({ x }))
     // The input, the output, and two that take turns.
-    const { own, temporary } = planMemory(lowered, fuse(lowered), new Map())
+    const { own, temporary } = memoryOf(lowered)
     assert.isAtMost(own + temporary, 4 * 64 * 64 * 4)
   })
 })

@@ -1,0 +1,92 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
+import { Effect, Layer } from "effect"
+import { Backend } from "../src/backend/Backend.ts"
+import * as Wasm from "../src/backend/wasm.ts"
+import { plainModules } from "../src/backend/wasmModules.ts"
+import { canWiden, widened } from "../src/backend/wide-node.ts"
+import { gradients } from "../src/graph/gradients.ts"
+import * as G from "../src/graph/ops.ts"
+import type { ProgramSpec } from "../src/graph/Program.ts"
+import type { Tensor } from "../src/graph/Tensor.ts"
+import { tries } from "../test/house/tries.ts"
+import { compileWith, firstDifference, identical } from "./support/agreement.ts"
+import { opCases } from "./support/opCases.ts"
+import { choices, grow } from "./support/randomGraph.ts"
+
+const wide = { module: widened, wide: () => true, warnings: () => [] }
+
+/** A backend that computes all that can be computed in bands of 16 rows so, and all else as usual. */
+const banded = (count: number, modules = plainModules) => {
+  const threads = { count, start: () => Effect.void, worth: { slice: 1e-6, run: 0 } }
+  return Layer.succeed(Backend, Wasm.make(modules, count > 1 ? threads : undefined, { worth: 0, band: 1 }))
+}
+
+const backends = [banded(1), banded(3), ...(canWiden() ? [banded(1, wide), banded(2, wide)] : [])]
+
+const assertSameBits = (spec: ProgramSpec): void => {
+  const whole = compileWith(Wasm.layer, spec)
+  for (const bands of backends) assert.isUndefined(firstDifference(compileWith(bands, spec), whole, spec, identical))
+}
+
+describe("a program that runs in bands of rows computes the bits of one that does not", () => {
+  it("for any graph, its results, gradients and states, in every run", () => {
+    fc.assert(
+      fc.property(choices, (picked) => assertSameBits(grow(picked))),
+      { numRuns: tries(30) },
+    )
+  })
+
+  it("for every op and its gradients, in any size", () => {
+    for (const [name, { build, noSlope, shapes }] of Object.entries(opCases)) {
+      fc.assert(
+        fc.property(fc.integer({ min: 1, max: 120 }), fc.integer({ min: 1, max: 40 }), (m, n) => {
+          const inputs = Object.fromEntries(shapes(m, n).map((shape, i) => [`x${i}`, G.input(`x${i}`, shape)]))
+          const y = build(...Object.values(inputs))
+          const slopes = noSlope === true ? [] : gradients(G.mean(G.square(y)), Object.values(inputs))
+          const outputs = Object.fromEntries([y, ...slopes].map((tensor, i) => [`y${i}`, tensor]))
+          assertSameBits({ name, inputs, state: {}, outputs })
+        }),
+        { numRuns: 2 },
+      )
+    }
+  })
+
+  const activations: Readonly<Record<string, (x: Tensor) => Tensor>> = { relu: G.relu, tanh: G.tanh, silu: G.silu }
+  const size = fc.integer({ min: 1, max: 70 })
+
+  it("for updates of two networks by minibatches of any size, with and without a limit of the gradients", () => {
+    const property = fc.property(
+      fc.integer({ min: 32, max: 333 }),
+      size,
+      size,
+      fc.constantFrom("relu", "tanh", "silu"),
+      fc.boolean(),
+      (batch, from, hidden, activation, limited) => {
+        const x = G.input("x", [batch, from])
+        const label = G.input("label", [batch])
+        const weight = G.input("weight", [batch])
+        const sizes = { w1: [from, hidden], b1: [hidden], w2: [hidden, 5], v1: [from, hidden], v2: [hidden, 1] }
+        const states = Object.entries(sizes).map(([name, shape]) => [name, G.state(name, shape)] as const)
+        const [w1, b1, w2, v1, v2] = states.map(([, tensor]) => tensor)
+        const act = activations[activation]
+        const logits = G.logSoftmax(G.matmul(act(G.add(G.matmul(x, w1), b1)), w2))
+        const chosen = G.sum(G.mul(logits, G.oneHot(G.cast(label, "i32"), 5)), 1)
+        // Depends on all rows before the networks run in bands.
+        const relative = G.sub(weight, G.mean(weight))
+        const value = G.reshape(G.matmul(act(G.matmul(x, v1)), v2), [batch])
+        const loss = G.add(G.neg(G.mean(G.mul(chosen, relative))), G.mean(G.square(G.sub(value, weight))))
+        const slopes = gradients(loss, states.map(([, tensor]) => tensor))
+        const norm = G.sqrt(slopes.map((slope) => G.sum(G.square(slope))).reduce((a, b) => G.add(a, b)))
+        const scale = limited ? G.div(0.01, G.add(norm, 1)) : G.constant(0.01)
+        const state = Object.fromEntries(
+          states.map(([name, tensor], i) => [name, { tensor, next: G.sub(tensor, G.mul(slopes[i], scale)) }]),
+        )
+        const gathered = ["x", "label", "weight"]
+        const minibatches = { rows: 2 * batch, batch, count: 3, gathered }
+        assertSameBits({ name: "updates", inputs: { x, label, weight }, state, outputs: { loss, norm }, minibatches })
+      },
+    )
+    fc.assert(property, { numRuns: tries(15) })
+  })
+})

@@ -1,0 +1,175 @@
+/**
+ * Decides which groups of a program run in bands: all of them for some rows of a large batch, then for the next rows. A
+ * layer then finds in a cache what the layer before it computed, while the whole arrays of a large batch would leave all
+ * caches. An array that is read only in the band that computes it has no more rows than a band.
+ *
+ * A row of an array is what belongs to one index of its first axis. A group can run in bands if it computes rows from the
+ * same rows of what the bands compute, or adds up all rows, as gradients of weights do. Rows are added in their order, as
+ * they are without bands, so the results have the same bits.
+ */
+import { sizeOf } from "../Tensor.ts"
+import { nestOf } from "./emit.ts"
+import { expressionsOf } from "./expression.ts"
+import { type Group, nodesOf } from "./fuse.ts"
+import { type Node, type Ref, restride } from "./ir.ts"
+import type { Lowered } from "./lower.ts"
+import { bytesOf } from "./memory.ts"
+import { addsInOrder } from "./nest.ts"
+import { evenSize } from "./tileSizes.ts"
+
+/** Groups that run one after another: once or, with `bands`, for each band of rows. */
+export interface Stage {
+  readonly groups: ReadonlyArray<Group>
+  readonly bands: Bands | undefined
+}
+
+export interface Bands {
+  /** The number of rows of the batch, and of a band. The last band can have fewer. */
+  readonly rows: number
+  readonly size: number
+  /** The arrays that hold the rows of one band only. */
+  readonly local: ReadonlySet<Node>
+  /** The nodes that are sums over all rows. */
+  readonly sums: ReadonlySet<Node>
+}
+
+/** Says when bands are worth it, and how large they are. */
+export interface BandBytes {
+  /** Groups run in bands if they write so many bytes of rows. */
+  readonly worth: number
+  /** The bytes of a band's rows, at most. */
+  readonly band: number
+}
+
+export const usualBandBytes: BandBytes = { worth: 1 << 21, band: 393216 }
+
+/** The fewest rows of a band, of which it has a multiple. */
+const unit = 16
+
+/** Divides groups, which are in an order in which they can run, into stages. `gathered` are the inputs whose rows the program gathers. */
+export const stagesOf = (
+  { results }: Lowered,
+  groups: ReadonlyArray<Group>,
+  gathered: ReadonlySet<Node>,
+  bytes: BandBytes,
+): ReadonlyArray<Stage> => {
+  const plain = [{ groups, bands: undefined }]
+  const rows = commonRows(groups)
+  if (rows < 2 * unit) return plain
+  const roles = new Map(groups.flatMap((group) => {
+    const role = roleOf(group, rows)
+    return role === undefined ? [] : [[group, role] as const]
+  }))
+  const levels = levelsOf(groups, roles)
+  const uses = Map.groupBy(
+    groups.flatMap((group) => readsOf(group, roles.get(group)).map((read) => ({ ...read, group }))),
+    ({ node }) => node,
+  )
+  const last = Math.max(...levels.values())
+  const stages = Array.from({ length: last + 2 }, (_, i) => i - 1).flatMap((level): ReadonlyArray<Stage> => {
+    const own = groups.filter((group) => levels.get(group) === level)
+    const banded = own.filter((group) => roles.has(group))
+    const rest = { groups: own.filter((group) => !roles.has(group)), bands: undefined }
+    const inside = new Set(banded)
+    const sums = new Set(banded.flatMap((group) => sumOf(group, roles.get(group)) ?? []))
+    const written = banded.flatMap(({ stored }) => [...stored].filter((node) => !sums.has(node)))
+    const isLocal = (node: Node): boolean =>
+      !results.has(node) && uses.get(node)?.every(({ aligned, group }) => aligned && inside.has(group)) === true
+    const local = new Set([...written, ...gathered].filter(isLocal))
+    const bytesWritten = written.reduce((sum, node) => sum + bytesOf(node), 0)
+    const size = evenSize(rows, Math.min(rows, Math.floor((rows * bytes.band) / Math.max(1, bytesWritten))), unit)
+    const pays = local.size > 0 && bytesWritten >= bytes.worth && size < rows
+    return [{ groups: banded, bands: pays ? { rows, size, local, sums } : undefined }, rest]
+  })
+  return stages.some(({ bands }) => bands !== undefined) ? stages.filter((stage) => stage.groups.length > 0) : plain
+}
+
+/** Returns the number of rows that the most bytes of the stored arrays have: usually the size of the batch. */
+const commonRows = (groups: ReadonlyArray<Group>): number => {
+  const bytes = new Map<number, number>()
+  for (const { stored } of groups)
+    for (const node of stored) {
+      const [rows = 1] = node.shape
+      bytes.set(rows, (bytes.get(rows) ?? 0) + bytesOf(node))
+    }
+  return [...bytes].reduce((best, next) => (next[1] > best[1] ? next : best), [1, 0])[0]
+}
+
+/** An array that a group reads. It is `aligned` if the group reads one row of it for each row that it computes. */
+interface Read {
+  readonly node: Node
+  readonly aligned: boolean
+}
+
+/** How a group would run in bands. */
+interface Role {
+  readonly reads: ReadonlyArray<Read>
+  /** Whether its core is a sum over all rows. */
+  readonly addsRows: boolean
+}
+
+const readsOf = (group: Group, role: Role | undefined): ReadonlyArray<Read> => {
+  if (role !== undefined) return role.reads
+  return nodesOf(group).flatMap(({ inputs }) => inputs.map(({ node }) => ({ node, aligned: false })))
+}
+
+const sumOf = (group: Group, role: Role | undefined): Node | undefined =>
+  role?.addsRows === true ? group.core : undefined
+
+/** Tells how a group would compute a batch of so many rows in bands; undefined if it cannot. */
+const roleOf = (group: Group, rows: number): Role | undefined => {
+  const { core, dims } = group
+  const kind = core?.work.kind
+  const operands = expressionsOf(group).operands.map((ref) => readAlong(ref, dims, 0, rows))
+  if (kind === "matmul" && core !== undefined) {
+    const [a, b] = core.inputs
+    const [m, k] = a.shape
+    if (dims.length !== 2) return undefined
+    if (m === rows) {
+      const reads = [readAlong(a, a.shape, 0, rows), { node: b.node, aligned: false }, ...operands]
+      return { reads, addsRows: false }
+    }
+    if (k !== rows || core.work.kind !== "matmul" || core.work.along === "inner") return undefined
+    // The maps are applied at the end, when all rows have been added.
+    const others = operands.map(({ node }) => ({ node, aligned: false }))
+    return { reads: [readAlong(a, a.shape, 1, rows), readAlong(b, b.shape, 0, rows), ...others], addsRows: true }
+  }
+  if ((kind !== undefined && kind !== "reduce") || dims[0] !== rows) return undefined
+  if (group.reduced[0] !== true) return { reads: operands, addsRows: false }
+  const adds = core?.work.kind === "reduce" && core.work.fn === "sum" && addsInOrder(nestOf(group))
+  return adds ? { reads: operands, addsRows: true } : undefined
+}
+
+/** Describes how a loop over `dims`, whose rows are along an axis, reads an array. */
+const readAlong = (ref: Ref, dims: ReadonlyArray<number>, axis: number, rows: number): Read => {
+  const strides = restride(ref.shape, ref.strides, dims) ?? []
+  const rowSize = sizeOf(ref.node.shape) / rows
+  const lastInRow = dims.reduce((at, size, d) => (d === axis ? at : at + (size - 1) * strides[d]), ref.offset)
+  return { node: ref.node, aligned: strides[axis] === rowSize && lastInRow < rowSize }
+}
+
+/**
+ * Finds the level of each group. First run the groups of level −1, which do not run in bands; then the bands of level 0 and
+ * the other groups of level 0; and so on. A sum of rows that need no bands gets no role: what depends on it, such as a
+ * batch relative to its mean, can then run in the first bands.
+ */
+const levelsOf = (groups: ReadonlyArray<Group>, roles: Map<Group, Role>): ReadonlyMap<Group, number> => {
+  const levels = new Map<Group, number>()
+  const producers = new Map(groups.flatMap((group) => [...group.stored].map((node) => [node, group] as const)))
+  for (const group of groups) {
+    const producersOf = readsOf(group, roles.get(group)).flatMap(({ node }) => producers.get(node) ?? [])
+    const isEarly = producersOf.every((producer) => producer === group || levels.get(producer) === -1)
+    if (isEarly && group.core?.work.kind === "reduce" && roles.get(group)?.addsRows === true) roles.delete(group)
+    const role = roles.get(group)
+    const earliest = readsOf(group, role).map(({ aligned, node }) => {
+      const producer = producers.get(node)
+      const level = producer === undefined || producer === group ? undefined : levels.get(producer)
+      if (producer === undefined || level === undefined) return -1
+      const others = roles.get(producer)
+      const together = role !== undefined && others !== undefined && aligned && sumOf(producer, others) !== node
+      return together || role === undefined ? level : level + 1
+    })
+    levels.set(group, Math.max(role === undefined ? -1 : 0, ...earliest))
+  }
+  return levels
+}

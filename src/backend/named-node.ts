@@ -1,47 +1,73 @@
 /** Provides the backends of Node by their names, as `effect run --backend NAME` and `Node.backend(NAME)` choose them. */
+import { availableParallelism } from "node:os"
 import { Effect, Layer, Scope } from "effect"
 import { auto } from "./auto.ts"
 import { Backend, type BackendUnavailable } from "./Backend.ts"
 import { keptBesideCompiled } from "./kept-programs-node.ts"
 import type { BackendName } from "./names.ts"
-import type { Options as SessionOptions } from "./onnx-node.ts"
 import * as reference from "./reference.ts"
 import { nodeThreads } from "./threads-node.ts"
 import * as wasm from "./wasm.ts"
 import { wideModules } from "./wide-node.ts"
 
+export interface Options {
+  /** The number of threads that compute; 1 by default. `auto` takes more only where this cannot change a result. */
+  readonly threads?: number | "auto"
+}
+
+/** More threads than these rarely help, and a training that takes all of a large machine would slow its other programs. */
+const mostAutomatic = 8
+
+/**
+ * Returns the number of threads on `wasm`, and in a session of ONNX Runtime. `auto` gives `wasm` one for each processor, at
+ * most 8, because its results have the same bits with any number; a session gets one, because more may change its rounding.
+ *
+ * @example
+ * ```ts
+ * const { wasm, session } = threadsOf("auto", 4) // 4 and 1
+ * ```
+ */
+export const threadsOf = (
+  threads: number | "auto",
+  processors: number,
+): { readonly wasm: number; readonly session: number } =>
+  threads === "auto" ? { wasm: Math.min(processors, mostAutomatic), session: 1 } : { wasm: threads, session: threads }
+
 /** Makes a backend that computes on a device by ONNX Runtime, which is loaded only when this Effect runs. */
 const session = (
   device: "cpu" | "cuda" | "webgpu",
-  options: SessionOptions,
+  threads: number,
 ): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
   Effect.flatMap(
     Effect.promise(() => import("./onnx-node.ts")),
-    (onnx) => onnx.make(device, options),
+    (onnx) => onnx.make(device, { threads }),
   )
 
 /**
  * Makes the wasm backend, with 256-bit vectors if the machine has them; the results are the same without.
  * `EFFECT_RL_WIDE=0` in the environment turns these vectors off.
  */
-const wideWasm = ({ threads = 1 }: SessionOptions) =>
+const wideWasm = (threads: number) =>
   Effect.map(wideModules, (modules) =>
     wasm.make({ ...modules, kept: keptBesideCompiled() }, threads > 1 ? nodeThreads(threads) : undefined),
   )
 
 /**
  * Provides a backend by its name. `auto` chooses `wasm` or ONNX Runtime on the CPU for each graph. With `threads`, `wasm`
- * divides large programs among threads, whose results have the same bits with any number; ONNX Runtime divides ops.
+ * divides large programs among threads, whose results have the same bits with any number; ONNX Runtime divides ops. With
+ * `threads: "auto"`, `wasm` uses all processors, at most 8, and ONNX Runtime one, so the results are those of one thread.
  *
  * @example
  * ```ts
  * const onTwoCores = Node.backend("auto", { threads: 2 })
+ * const onAllCores = Node.backend("auto", { threads: "auto" })
  * ```
  */
-export const backend = (name: BackendName, options: SessionOptions = {}): Layer.Layer<Backend, BackendUnavailable> => {
+export const backend = (name: BackendName, { threads = 1 }: Options = {}): Layer.Layer<Backend, BackendUnavailable> => {
+  const count = threadsOf(threads, availableParallelism())
   switch (name) {
     case "wasm":
-      return Layer.effect(Backend, wideWasm(options))
+      return Layer.effect(Backend, wideWasm(count.wasm))
     case "reference":
       return reference.layer
     case "auto":
@@ -49,11 +75,13 @@ export const backend = (name: BackendName, options: SessionOptions = {}): Layer.
         Backend,
         Effect.gen(function* () {
           const scope = yield* Effect.scope
-          const cpu = yield* Effect.cached(session("cpu", options).pipe(Effect.provideService(Scope.Scope, scope)))
-          return auto({ wasm: yield* wideWasm(options), session: cpu })
+          const cpu = yield* Effect.cached(
+            session("cpu", count.session).pipe(Effect.provideService(Scope.Scope, scope)),
+          )
+          return auto({ wasm: yield* wideWasm(count.wasm), session: cpu })
         }),
       )
     default:
-      return Layer.effect(Backend, session(name, options))
+      return Layer.effect(Backend, session(name, count.session))
   }
 }

@@ -75,23 +75,34 @@ export const texts = (name: string, placeholder: string, description: string) =>
 export const backendFlag = (description: string) =>
   Flag.Literals("backend", backendNames).pipe(Flag.withDefault("auto" as const), Flag.withDescription(description))
 
-export const threadsFlag = number(
-  "threads",
-  "How many threads compute (default: 1); more only help with large models and minibatches",
+export const threadsFlag = Flag.String("threads").pipe(
+  Flag.withMetavar("n|auto"),
+  Flag.filterMap(
+    (typed): Option.Option<number | "auto"> =>
+      typed === "auto" ? Option.some(typed) : Option.filter(wholeNumber(typed), (count) => count >= 1),
+    () => "a whole number of at least 1, or auto",
+  ),
+  Flag.optional,
+  Flag.withDescription(
+    "How many threads compute (default: 1); more only help with large models and minibatches. auto uses all cores, at most 8, where this cannot change a result",
+  ),
 )
 
 /** Returns the options of the backend; the backend `reference` has no threads. */
 export const sessionOptions = Effect.fnUntraced(function* (input: {
   readonly backend: BackendName
-  readonly threads: Option.Option<number>
+  readonly threads: Option.Option<number | "auto">
 }) {
-  const threads = Option.getOrUndefined(input.threads)
-  if (threads === undefined) return {}
-  if (threads < 1) return yield* usageError(`--threads: expected a number of at least 1, found ${threads}`)
-  if (input.backend === "reference")
+  if (Option.isSome(input.threads) && input.backend === "reference")
     return yield* usageError("--threads does not work with --backend reference, which uses one thread")
-  return { threads }
+  return { threads: Option.getOrElse(input.threads, () => 1) }
 })
+
+/**
+ * Returns how many threads each of several processes, engines or runs gets that compute at the same time. With `auto`, each
+ * gets one, because together they already use the processors.
+ */
+export const threadsOfEach = (threads: number | "auto"): number => (threads === "auto" ? 1 : threads)
 
 export const resultsDirFlag = (description: string) =>
   textOr(defaultResultsDir, "results-dir", "dir", description).pipe(

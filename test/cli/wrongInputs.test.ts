@@ -135,13 +135,12 @@ describe.concurrent("settings", () => {
     says(await effect(["run", "examples/cartpole.ts", "--backend", "tpu"]), 2, "backend", "tpu", "wasm"))
 
   it("a number of threads that the backend cannot use", async () => {
-    says(await effect(["run", "examples/cartpole.ts", "--threads", "0"]), 2, "--threads", "at least 1, found 0")
-    const onReference = ["examples/cartpole.ts", "--threads", "2", "--backend", "reference"]
-    says(
-      await effect(["run", ...onReference]),
-      2,
-      "--threads does not work with --backend reference, which uses one thread",
-    )
+    const run = (threads: string, ...more: ReadonlyArray<string>) =>
+      effect(["run", "examples/cartpole.ts", "--threads", threads, ...more])
+    for (const threads of ["0", "two", "1.5", "Auto"])
+      says(await run(threads), 2, "--threads", `"${threads}"`, "a whole number of at least 1, or auto")
+    const onReference = "--threads does not work with --backend reference, which uses one thread"
+    for (const threads of ["2", "auto"]) says(await run(threads, "--backend", "reference"), 2, onReference)
   })
 
   it("an unknown key", () =>

@@ -36,6 +36,7 @@ import {
   subcommand,
   text,
   threadsFlag,
+  threadsOfEach,
   toggle,
 } from "../flags.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
@@ -211,6 +212,7 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
   ).pipe(Layer.provide(store.layer))
   const recorder = Recorder.layer(scores, watch, ...(input.quiet ? [] : [progress]))
   const options = yield* sessionOptions(input)
+  const threads = threadsOfEach(options.threads)
   const result = yield* training.pipe(
     Effect.provideService(RunOptions, { overrides: yield* yamlOverrides(config), source: config, name: "replay" }),
     Effect.provide(
@@ -218,9 +220,9 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
         backend(input.backend, options),
         envPool,
         platform,
-        rankProcesses({ backend: input.backend, ...options }),
-        trainingRanks(options),
-        trainerThreads({ backend: input.backend, ...options }),
+        rankProcesses({ backend: input.backend, threads }),
+        trainingRanks({ threads }),
+        trainerThreads({ backend: input.backend, threads }),
         recorder,
         storeReadingDisk,
       ),

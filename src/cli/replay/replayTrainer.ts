@@ -9,7 +9,7 @@ import * as Layout from "../../run/Layout.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import { scores } from "../../run/record/scores.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
-import { sessionOptions } from "../flags.ts"
+import { sessionOptions, threadsOfEach } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { digestIn } from "../run/finished.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
@@ -44,6 +44,7 @@ const overrides = [{ path: "orchestrators", value: "inside", source: "effect rep
 export const trainedAgain = Effect.fnUntraced(function* (input: ReplayFlags, runs: ReadonlyMap<string, string>) {
   const { run, file, quiet, backend: device } = input
   const options = yield* sessionOptions(input)
+  const threads = threadsOfEach(options.threads)
   const resultsDir = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "effect-replay-" })
   const training = yield* loadTrainingOf(run, file)
   const recorder = Recorder.layer(scores, ...(quiet ? [] : [terminalProgress]))
@@ -53,8 +54,8 @@ export const trainedAgain = Effect.fnUntraced(function* (input: ReplayFlags, run
       Layer.mergeAll(
         backend(device, options),
         platform,
-        rankProcesses({ backend: device, ...options }),
-        trainerThreads({ backend: device, ...options }),
+        rankProcesses({ backend: device, threads }),
+        trainerThreads({ backend: device, threads }),
         recorder,
         runStore({ resultsDir }),
       ),

@@ -16,7 +16,7 @@ import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
 import { ofKind, printRun, runFolder } from "../findRun.ts"
-import { defaultResultsDir, flagWords, isBucket, nameOf, quoted, sessionOptions } from "../flags.ts"
+import { defaultResultsDir, flagWords, isBucket, nameOf, quoted, sessionOptions, threadsOfEach } from "../flags.ts"
 import { writeJson, writeOut } from "../output/output.ts"
 import { PartOfSweep, sweepProgress } from "../sweep/part.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
@@ -59,6 +59,7 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
   const digestBefore = resume === undefined ? undefined : yield* digestIn(resume)
 
   const options = yield* sessionOptions(input)
+  const threads = threadsOfEach(options.threads)
 
   const fs = yield* FileSystem.FileSystem
   // OpenTelemetry prescribes the name of this variable.
@@ -69,8 +70,8 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
       backend(input.backend, options),
       envPool,
       platform,
-      placementLayer({ backend: input.backend, cluster: input.cluster, server: input.server, ...options }),
-      trainerThreads({ backend: input.backend, ...options }),
+      placementLayer({ backend: input.backend, cluster: input.cluster, server: input.server, threads }),
+      trainerThreads({ backend: input.backend, threads }),
       recorder(
         ...(input.csv ? [csv] : []),
         ...(otlp === undefined ? [] : [telemetry]),

@@ -99,7 +99,10 @@ const inFolder = Effect.fnUntraced(function* (
     rows: process.stderr.rows || 24,
   })
 
-  const trainRun = yield* makeTrainRun({ input, resultsDir, time, commit, command })
+  const isSpread = Option.isSome(input.cluster)
+  const most = isSpread ? runs.length : Math.max(1, availableParallelism())
+  const concurrency = Option.getOrElse(input.jobs, () => most)
+  const trainRun = yield* makeTrainRun({ input, resultsDir, time, commit, command, concurrency })
   const train = (run: PlannedRun, index: number) => {
     board.update(index, { _tag: "Running" })
     return trainRun(run, folder.runs[index], (progress) => board.update(index, { _tag: "Running", ...progress }))
@@ -126,9 +129,6 @@ const inFolder = Effect.fnUntraced(function* (
     })
   }
 
-  const isSpread = Option.isSome(input.cluster)
-  const most = isSpread ? runs.length : Math.max(1, availableParallelism())
-  const concurrency = Option.getOrElse(input.jobs, () => most)
   const ended = yield* Effect.forEach(runs, runOne, { concurrency }).pipe(
     Effect.ensuring(board.close),
     Effect.onExit((exit) =>

@@ -2,6 +2,7 @@
 import { Effect, FileSystem, Option } from "effect"
 import { messageOf } from "../../config/text.ts"
 import { toPath } from "../../run/identifier.ts"
+import { threadsOfEach } from "../flags.ts"
 import { RunCommand, RunFailed, trainInChild } from "./child.ts"
 import { argumentsOf, type TrainFlags } from "./command.ts"
 import type { StartedRun } from "./folder.ts"
@@ -18,10 +19,16 @@ interface OfSweep {
   readonly commit: string
   /** The command that resumes the sweep. */
   readonly command: string
+  /** How many runs are trained at a time. */
+  readonly concurrency: number
 }
 
 /** Makes the function that trains a run of a sweep, or resumes it in the folder where it was started earlier. */
-export const makeTrainRun = Effect.fnUntraced(function* ({ input, resultsDir, time, commit, command }: OfSweep) {
+export const makeTrainRun = Effect.fnUntraced(function* (ofSweep: OfSweep) {
+  const { resultsDir, time, commit, command, concurrency } = ofSweep
+  const isAlone = concurrency === 1 && Option.isNone(ofSweep.input.cluster)
+  const threads = isAlone ? ofSweep.input.threads : Option.map(ofSweep.input.threads, threadsOfEach)
+  const input = { ...ofSweep.input, threads }
   const place = yield* SweepPlace
   const fs = yield* FileSystem.FileSystem
   const spread = Option.isSome(input.cluster) ? yield* spreadCommand : undefined

@@ -37,7 +37,9 @@ export const runTrials = Effect.fnUntraced(function* (
   const { trials: count, parallel } = study.settings
   const { input } = tuned
   const directory = pathOf(folder)
-  const trainRun = yield* makeTrainRun({ input, resultsDir, time, commit: file.commit, command: how.command })
+  const { command } = how
+  const concurrency = Math.min(how.workers, parallel)
+  const trainRun = yield* makeTrainRun({ input, resultsDir, time, commit: file.commit, command, concurrency })
   const records: Array<Trial | undefined> = Array.from({ length: count }, (_, at) => folder.trials[at])
   const ends = yield* Effect.all(records.map(() => Deferred.make<Trial>()))
   const suggestions: Array<Params | undefined> = folder.trials.map(({ params }) => params)
@@ -130,7 +132,7 @@ export const runTrials = Effect.fnUntraced(function* (
   yield* Effect.forEach(
     records.map((_, number) => number),
     runTrial,
-    { concurrency: Math.min(how.workers, parallel), discard: true },
+    { concurrency, discard: true },
   )
   return records.flatMap((record) => record ?? [])
 })

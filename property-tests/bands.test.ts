@@ -19,7 +19,7 @@ const wide = { module: widened, wide: () => true, warnings: () => [] }
 /** A backend that computes all that can be computed in bands of 16 rows so, and all else as usual. */
 const banded = (count: number, modules = plainModules) => {
   const threads = { count, start: () => Effect.void, worth: { slice: 1e-6, run: 0 } }
-  return Layer.succeed(Backend, Wasm.make(modules, count > 1 ? threads : undefined, { worth: 0, band: 1 }))
+  return Layer.succeed(Backend, Wasm.make(modules, count > 1 ? threads : undefined, { worth: 0, band: 1, rows: 16 }))
 }
 
 const backends = [banded(1), banded(3), ...(canWiden() ? [banded(1, wide), banded(2, wide)] : [])]
@@ -57,7 +57,8 @@ describe("a program that runs in bands of rows computes the bits of one that doe
 
   it("for updates of two networks by minibatches of any size, with and without a limit of the gradients", () => {
     const property = fc.property(
-      fc.integer({ min: 32, max: 333 }),
+      // Some batches leave a band of one row.
+      fc.oneof(fc.integer({ min: 32, max: 333 }), fc.constantFrom(33, 49, 129)),
       size,
       size,
       fc.constantFrom("relu", "tanh", "silu"),
@@ -76,7 +77,10 @@ describe("a program that runs in bands of rows computes the bits of one that doe
         const relative = G.sub(weight, G.mean(weight))
         const value = G.reshape(G.matmul(act(G.matmul(x, v1)), v2), [batch])
         const loss = G.add(G.neg(G.mean(G.mul(chosen, relative))), G.mean(G.square(G.sub(value, weight))))
-        const slopes = gradients(loss, states.map(([, tensor]) => tensor))
+        const slopes = gradients(
+          loss,
+          states.map(([, tensor]) => tensor),
+        )
         const norm = G.sqrt(slopes.map((slope) => G.sum(G.square(slope))).reduce((a, b) => G.add(a, b)))
         const scale = limited ? G.div(0.01, G.add(norm, 1)) : G.constant(0.01)
         const state = Object.fromEntries(

@@ -8,7 +8,7 @@ import { descriptionOf } from "../graph/descriptionOf.ts"
 import { simplify } from "../graph/simplify.ts"
 import { validateAll } from "../graph/validate.ts"
 import { compileAll, type CompiledModule, type CompileOptions, type Place } from "../graph/wasm/compile.ts"
-import type { BandBytes } from "../graph/wasm/bands.ts"
+import type { BandSizes } from "../graph/wasm/bands.ts"
 import type { Worth } from "../graph/wasm/slices.ts"
 import {
   Backend,
@@ -63,18 +63,18 @@ export interface Threads {
 /**
  * Makes the backend from a compiler of modules; `node.ts` passes that of `wide-node.ts`, which uses wider vectors. With
  * `threads`, several threads compute large programs. The results have the same bits with any number of them, and with any
- * `bandBytes`.
+ * `bandSizes`.
  */
 export const make = (
   modules: ModuleCompiler = plainModules,
   threads?: Threads,
-  bandBytes?: BandBytes,
+  bandSizes?: BandSizes,
 ): Backend["Service"] => {
   const compileAll: Backend["Service"]["compileAll"] = (specs, options) =>
     Effect.gen(function* () {
       const helpers = threads && { ...threads, failed: yield* warnOfFailure }
       const { programs } = yield* Effect.acquireRelease(
-        attempt(() => load(specs, options, modules, helpers, bandBytes), GraphError, BackendUnavailable),
+        attempt(() => load(specs, options, modules, helpers, bandSizes), GraphError, BackendUnavailable),
         ({ end }) => end,
       )
       return programs
@@ -121,11 +121,11 @@ const load = <Name extends string>(
   { sharedFeeds = [] }: GroupOptions = {},
   modules: ModuleCompiler,
   threads: Helpers | undefined,
-  bandBytes: BandBytes | undefined,
+  bandSizes: BandSizes | undefined,
 ): { readonly programs: Readonly<Record<Name, Program>>; readonly end: Effect.Effect<void> } => {
   validateAll(specs, sharedFeeds)
   const { count = 1, worth } = threads ?? {}
-  const options = { sharedFeeds, wide: modules.wide(), threads: count, worth, bandBytes }
+  const options = { sharedFeeds, wide: modules.wide(), threads: count, worth, bandSizes }
   const compiled = moduleOf(specs, options, modules.kept)
   const module = modules.module(compiled.bytes)
   const { functions, memory, release } = instantiate(module, compiled)

@@ -94,6 +94,14 @@ const choices = {
   },
   "PPO with 1,024 envs of 128 steps": {
     input: cartPole(1024),
+    devices: { "ppo.act": "session", "ppo.update": "wasm" },
+  },
+  "PPO with 128 envs of 128 steps": {
+    input: cartPole(128),
+    devices: { "ppo.act": "wasm", "ppo.update": "session" },
+  },
+  "PPO with 1,024 envs of 128 steps and 256-256 units": {
+    input: cartPole(1024, { hidden: [256, 256] }),
     devices: { "ppo.act": "session", "ppo.update": "session" },
   },
   "PPO with 256-256 units": {

@@ -8,6 +8,7 @@ import { plainModules, type Shared } from "../../src/backend/wasmModules.ts"
 import { gradients } from "../../src/graph/gradients.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { ProgramSpec } from "../../src/graph/Program.ts"
+import type { BandSizes } from "../../src/graph/wasm/bands.ts"
 import { helpedExport } from "../../src/graph/wasm/slices.ts"
 import { functionOf, numbers } from "../graph/wasm/support.ts"
 
@@ -47,8 +48,8 @@ const counted = (count: number) => {
   return { threads, helped: () => helped() }
 }
 
-const opened = Effect.fnUntraced(function* (threads?: Wasm.Threads) {
-  const program = yield* Wasm.make(plainModules, threads).compile(layerProgram())
+const opened = Effect.fnUntraced(function* (threads?: Wasm.Threads, sizes?: BandSizes) {
+  const program = yield* Wasm.make(plainModules, threads, sizes).compile(layerProgram())
   program.feeds["x"].set(numbers(200 * 40))
   program.feeds["indices"].forEach((_, i, indices) => (indices[i] = (i * 37) % 200))
   yield* program.write("w", numbers(40 * 48, 2))
@@ -59,11 +60,18 @@ const opened = Effect.fnUntraced(function* (threads?: Wasm.Threads) {
 const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 describe("several threads", () => {
-  for (const count of [2, 4])
-    it.effect(`compute the bits of one thread, of ${count} in all`, () =>
+  /** Bands of 16 rows, of which each thread computes its own; without them, threads divide each group. */
+  const bands: BandSizes = { worth: 0, band: 1, rows: 16 }
+  for (const [what, sizes, count] of [
+    ["groups", undefined, 2],
+    ["groups", undefined, 4],
+    ["bands", bands, 2],
+    ["bands", bands, 4],
+  ] as const)
+    it.effect(`compute the bits of one thread, of ${count} in all, in ${what}`, () =>
       Effect.gen(function* () {
         const { helped, threads } = counted(count)
-        const several = yield* opened(threads)
+        const several = yield* opened(threads, sizes)
         const one = yield* opened()
         // Until other threads have computed some slices, and then some more.
         for (let runs = 0; runs < 20 || helped() < 20; runs++) {
@@ -78,11 +86,11 @@ describe("several threads", () => {
 
   it.effect("compute groups that could have more slices than a ticket can count", () =>
     Effect.gen(function* () {
-      const x = G.input("x", [300 * 64])
+      const x = G.input("x", [1100 * 64])
       const spec: ProgramSpec = { name: "square", inputs: { x }, state: {}, outputs: { y: G.square(x) } }
-      const threads: Wasm.Threads = { count: 300, worth: { slice: 1e-6, run: 0 }, start: () => Effect.void }
+      const threads: Wasm.Threads = { count: 1100, worth: { slice: 1e-6, run: 0 }, start: () => Effect.void }
       const { feeds, results, runSync } = yield* Wasm.make(plainModules, threads).compile(spec)
-      feeds["x"].set(numbers(300 * 64))
+      feeds["x"].set(numbers(1100 * 64))
       runSync?.()
       assert.deepStrictEqual(
         results["y"],

@@ -34,54 +34,64 @@ export interface Bands {
 }
 
 /** Says when bands are worth it, and how large they are. */
-export interface BandBytes {
+export interface BandSizes {
   /** Groups run in bands if they write so many bytes of rows. */
   readonly worth: number
-  /** The bytes of a band's rows, at most. */
+  /** The bytes that a band writes, at most, if it has more than `rows` rows. */
   readonly band: number
+  /** The fewest rows of a band, a multiple of 16. Each band reads all weights, and adds to the sums of all their gradients. */
+  readonly rows: number
 }
 
-export const usualBandBytes: BandBytes = { worth: 1 << 21, band: 393216 }
+/** Measured with networks of 32 to 512 units and 128 to 32,768 rows: larger bands leave the second-level cache. */
+export const usualBandSizes: BandSizes = { worth: 1 << 20, band: 3 << 17, rows: 64 }
 
-/** The fewest rows of a band, of which it has a multiple. */
+/** Bands have a multiple of so many rows, so that the sums of lanes go on with the same lane. */
 const unit = 16
 
-/** Divides groups, which are in an order in which they can run, into stages. `gathered` are the inputs whose rows the program gathers. */
+/**
+ * Divides groups, which are in an order in which they can run, into stages. `gathered` are the inputs of which the program
+ * gathers rows.
+ */
 export const stagesOf = (
   { results }: Lowered,
   groups: ReadonlyArray<Group>,
   gathered: ReadonlySet<Node>,
-  bytes: BandBytes,
+  sizes: BandSizes,
 ): ReadonlyArray<Stage> => {
   const plain = [{ groups, bands: undefined }]
   const rows = commonRows(groups)
-  if (rows < 2 * unit) return plain
-  const roles = new Map(groups.flatMap((group) => {
-    const role = roleOf(group, rows)
-    return role === undefined ? [] : [[group, role] as const]
-  }))
+  if (rows < 2 * sizes.rows) return plain
+  const roles = rolesOf(groups, rows)
   const levels = levelsOf(groups, roles)
-  const uses = Map.groupBy(
-    groups.flatMap((group) => readsOf(group, roles.get(group)).map((read) => ({ ...read, group }))),
-    ({ node }) => node,
-  )
-  const last = Math.max(...levels.values())
-  const stages = Array.from({ length: last + 2 }, (_, i) => i - 1).flatMap((level): ReadonlyArray<Stage> => {
-    const own = groups.filter((group) => levels.get(group) === level)
-    const banded = own.filter((group) => roles.has(group))
-    const rest = { groups: own.filter((group) => !roles.has(group)), bands: undefined }
+  const reads = groups.flatMap((group) => readsOf(group, roles.get(group)).map((read) => ({ ...read, group })))
+  const uses = Map.groupBy(reads, ({ node }) => node)
+
+  const bandsOf = (banded: ReadonlyArray<Group>): Bands | undefined => {
     const inside = new Set(banded)
-    const sums = new Set(banded.flatMap((group) => sumOf(group, roles.get(group)) ?? []))
-    const written = banded.flatMap(({ stored }) => [...stored].filter((node) => !sums.has(node)))
+    const sums = new Set(banded.flatMap((group) => (roles.get(group)?.addsRows === true ? (group.core ?? []) : [])))
+    const totals = new Set(banded.flatMap((group) => totalsOf(group, roles.get(group))))
+    const written = banded.flatMap(({ stored }) => [...stored].filter((node) => !totals.has(node)))
     const isLocal = (node: Node): boolean =>
       !results.has(node) && uses.get(node)?.every(({ aligned, group }) => aligned && inside.has(group)) === true
     const local = new Set([...written, ...gathered].filter(isLocal))
-    const bytesWritten = written.reduce((sum, node) => sum + bytesOf(node), 0)
-    const size = evenSize(rows, Math.min(rows, Math.floor((rows * bytes.band) / Math.max(1, bytesWritten))), unit)
-    const pays = local.size > 0 && bytesWritten >= bytes.worth && size < rows
-    return [{ groups: banded, bands: pays ? { rows, size, local, sums } : undefined }, rest]
-  })
-  return stages.some(({ bands }) => bands !== undefined) ? stages.filter((stage) => stage.groups.length > 0) : plain
+    const bytes = written.reduce((sum, node) => sum + bytesOf(node), 0)
+    if (local.size === 0 || bytes < sizes.worth) return undefined
+    const most = Math.max(sizes.rows, Math.floor((rows * sizes.band) / bytes))
+    const size = evenSize(rows, Math.min(rows, most), unit)
+    return size < rows ? { rows, size, local, sums } : undefined
+  }
+
+  const stages = Array.from({ length: Math.max(...levels.values()) + 2 }, (_, i): ReadonlyArray<Stage> => {
+    const own = groups.filter((group) => levels.get(group) === i - 1)
+    const banded = own.filter((group) => roles.has(group))
+    const rest = own.filter((group) => !roles.has(group))
+    return [
+      { groups: banded, bands: bandsOf(banded) },
+      { groups: rest, bands: undefined },
+    ]
+  }).flat()
+  return stages.some(({ bands }) => bands !== undefined) ? stages : plain
 }
 
 /** Returns the number of rows that the most bytes of the stored arrays have: usually the size of the batch. */
@@ -113,10 +123,22 @@ const readsOf = (group: Group, role: Role | undefined): ReadonlyArray<Read> => {
   return nodesOf(group).flatMap(({ inputs }) => inputs.map(({ node }) => ({ node, aligned: false })))
 }
 
-const sumOf = (group: Group, role: Role | undefined): Node | undefined =>
-  role?.addsRows === true ? group.core : undefined
+/** Lists what a group stores that is known only after all rows: a sum, and what the maps of a product make of it. */
+const totalsOf = ({ core, stored }: Group, role: Role | undefined): ReadonlyArray<Node> => {
+  if (role?.addsRows !== true || core === undefined) return []
+  return core.work.kind === "matmul" ? [...stored] : [core]
+}
 
-/** Tells how a group would compute a batch of so many rows in bands; undefined if it cannot. */
+/** Finds the groups that can compute a batch of so many rows in bands, and how. */
+const rolesOf = (groups: ReadonlyArray<Group>, rows: number): Map<Group, Role> =>
+  new Map(
+    groups.flatMap((group) => {
+      const role = roleOf(group, rows)
+      return role === undefined ? [] : [[group, role] as const]
+    }),
+  )
+
+/** Tells how a group would compute so many rows in bands; undefined if it cannot. */
 const roleOf = (group: Group, rows: number): Role | undefined => {
   const { core, dims } = group
   const kind = core?.work.kind
@@ -166,7 +188,8 @@ const levelsOf = (groups: ReadonlyArray<Group>, roles: Map<Group, Role>): Readon
       const level = producer === undefined || producer === group ? undefined : levels.get(producer)
       if (producer === undefined || level === undefined) return -1
       const others = roles.get(producer)
-      const together = role !== undefined && others !== undefined && aligned && sumOf(producer, others) !== node
+      const isTotal = totalsOf(producer, others).includes(node)
+      const together = role !== undefined && others !== undefined && aligned && !isTotal
       return together || role === undefined ? level : level + 1
     })
     levels.set(group, Math.max(role === undefined ? -1 : 0, ...earliest))

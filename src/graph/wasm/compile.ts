@@ -12,7 +12,7 @@ import { programError } from "../GraphError.ts"
 import { indicesFeed, type ProgramSpec } from "../Program.ts"
 import { type DType, sizeOf } from "../Tensor.ts"
 import { feedShapes, type Outline, resultShapes } from "../validate.ts"
-import { type BandBytes, type Stage, stagesOf, usualBandBytes } from "./bands.ts"
+import { type BandSizes, type Stage, stagesOf, usualBandSizes } from "./bands.ts"
 import { gatherCall } from "./emit.ts"
 import { emitStage, type GatherBand, turnBytes } from "./emitBands.ts"
 import { ModuleBuilder, type Segment } from "../../formats/wasm/encode.ts"
@@ -73,7 +73,7 @@ export interface CompileOptions {
   /** What is worth dividing among threads; by default, as measurements say. */
   readonly worth?: Worth | undefined
   /** Which programs compute a large batch in bands of rows; by default, as measurements say. It changes no result. */
-  readonly bandBytes?: BandBytes | undefined
+  readonly bandSizes?: BandSizes | undefined
 }
 
 /** Compiles one program, which is named `program` in the module. */
@@ -89,7 +89,7 @@ export const compileAll = <Name extends string>(
   options: CompileOptions = {},
 ): CompiledModule<Name> => {
   const { sharedFeeds = [], initialStates = {}, wide = false, threads = 1, worth = usualWorth } = options
-  const { bandBytes = usualBandBytes } = options
+  const { bandSizes = usualBandSizes } = options
   const all: ReadonlyArray<ProgramSpec> = Object.values(specs)
   for (const { inputs, name, outputs } of all)
     for (const { op, shape } of [...Object.values(inputs), ...Object.values(outputs)])
@@ -102,7 +102,7 @@ export const compileAll = <Name extends string>(
     top += aligned(bytes)
     return address
   }
-  const lowered = Record.map(specs, (spec) => loweredOf(spec, bandBytes))
+  const lowered = Record.map(specs, (spec) => loweredOf(spec, bandSizes))
   const every: ReadonlyArray<Grouped> = Object.values(lowered)
   const state: Record<string, Place> = {}
   for (const { nodes } of every)
@@ -185,13 +185,13 @@ interface Grouped {
   readonly stages: readonly [ReadonlyArray<Stage>, ReadonlyArray<Stage>, ReadonlyArray<Stage>]
 }
 
-const loweredOf = (spec: ProgramSpec, bandBytes: BandBytes): Grouped => {
+const loweredOf = (spec: ProgramSpec, bandSizes: BandSizes): Grouped => {
   const nodes = lower(spec)
   const groups = fuse(nodes)
   const of = (phase: Phase): ReadonlyArray<Group> => groups.filter((group) => group.phase === phase)
   const plain = (phase: Phase): ReadonlyArray<Stage> => [{ groups: of(phase), bands: undefined }]
   const gathered = new Set((spec.minibatches?.gathered ?? []).flatMap((name) => nodes.inputs.get(name) ?? []))
-  return { spec, nodes, groups, stages: [plain(0), plain(1), stagesOf(nodes, of(2), gathered, bandBytes)] }
+  return { spec, nodes, groups, stages: [plain(0), plain(1), stagesOf(nodes, of(2), gathered, bandSizes)] }
 }
 
 /** Returns the bytes of scratch memory that the products of a program need. */
@@ -364,7 +364,14 @@ const emitRun = (
     lowered.continueWhile === undefined
       ? i32.const(1)
       : i32.ne(i32.load8(i32.const(memory.addressOf(lowered.continueWhile))), i32.const(0))
-  const body = [i32.store(i32.const(current), indices), gathers, each(gatherBand), stacks, copyState(memory), done.set(i32.add(done, i32.const(1)))]
+  const body = [
+    i32.store(i32.const(current), indices),
+    gathers,
+    each(gatherBand),
+    stacks,
+    copyState(memory),
+    done.set(i32.add(done, i32.const(1))),
+  ]
   f.emit([once, loopWhile(body, i32.and(continues, i32.ltU(done, i32.const(count))))])
   target.module.export(exportOf("run", name), f.finish(done))
 }

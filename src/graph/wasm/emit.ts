@@ -29,11 +29,8 @@ export interface PlacedBand {
 }
 
 /** Emits groups that run once, one after another. */
-export const emitGroups = (
-  target: Target,
-  room: Room,
-  groups: ReadonlyArray<Group>,
-): ReadonlyArray<Statement> => groups.flatMap((group) => emitGroup(target, room, group))
+export const emitGroups = (target: Target, room: Room, groups: ReadonlyArray<Group>): ReadonlyArray<Statement> =>
+  groups.flatMap((group) => emitGroup(target, room, group))
 
 const emitGroup = (target: Target, room: Room, group: Group): ReadonlyArray<Statement> => {
   const { core } = group
@@ -99,7 +96,7 @@ const emitLoops = (
   nest: NestShape,
   compute: (f: FunctionBuilder) => Nest["compute"],
 ): Statement => {
-  const division = target.slices && room.band === undefined ? divisible(nest) : undefined
+  const division = target.slices && divisible(nest)
   const slices = division && target.slices?.of(division, group)
   const write = (args: ReadonlyArray<I32>, part?: number): Statement =>
     emitCall(target, name, args, (f) => writeNest(f, { ...nest, compute: compute(f) }, part))
@@ -228,13 +225,7 @@ const productDivision = (
  * Emits a product. A band has some rows of its result; if the product is a sum over all rows, a band adds its steps to sums
  * that wait in memory, and without a band, at the end, these become the result.
  */
-const emitProduct = (
-  target: Target,
-  room: Room,
-  group: Group,
-  core: Node,
-  { along }: WorkOf<"matmul">,
-): Statement => {
+const emitProduct = (target: Target, room: Room, group: Group, core: Node, { along }: WorkOf<"matmul">): Statement => {
   const { band, memory } = room
   const [a, b] = core.inputs
   const sums = memory.sumsAt(core)

@@ -73,7 +73,11 @@ export const emitStage = (
     [...sums].map((node) => emptySums(memory, node)),
     slices === undefined ? onOneThread() : [clearTurns, onThreads(slices)],
     // The sums of products become results.
-    emitGroups(undivided, { memory }, adding.filter(({ core }) => core?.work.kind === "matmul")),
+    emitGroups(
+      undivided,
+      { memory },
+      adding.filter(({ core }) => core?.work.kind === "matmul"),
+    ),
   ]
 }
 

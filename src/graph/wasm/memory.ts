@@ -141,8 +141,7 @@ export const planMemory = (
       local.set(node, (bytesOf(node) / (bands?.rows ?? 1)) * (bands?.size ?? 1))
       if (node.work.kind === "leaf") first.set(node, begin)
     }
-    for (const node of bands?.sums ?? [])
-      if (waitingBytesOf(node) > 0) waiting.push({ node, from: begin, to: end })
+    for (const node of bands?.sums ?? []) if (waitingBytesOf(node) > 0) waiting.push({ node, from: begin, to: end })
     for (const group of own) {
       const [from, to] = bands === undefined ? [position, position] : [begin, end]
       for (const node of group.stored) {
@@ -210,9 +209,7 @@ export const planMemory = (
     )
   }
 
-  const sums = new Map(
-    waiting.map(({ from, node, to }) => [node, shared.place(from, to, waitingBytesOf(node))]),
-  )
+  const sums = new Map(waiting.map(({ from, node, to }) => [node, shared.place(from, to, waitingBytesOf(node))]))
 
   /** Returns the plan for blocks of memory that begin at these addresses. */
   const at = (starts: Readonly<Record<"own" | "temporary" | "local", number>>): MemoryPlan => {

@@ -19,7 +19,10 @@ const wide = { module: widened, wide: () => true, warnings: () => [] }
 /** A backend that computes all that can be computed in bands of 16 rows so, and all else as usual. */
 const banded = (count: number, modules = plainModules) => {
   const threads = { count, start: () => Effect.void, worth: { slice: 1e-6, run: 0 } }
-  return Layer.succeed(Backend, Wasm.make(modules, count > 1 ? threads : undefined, { worth: 0, band: 1, rows: 16 }))
+  return Layer.succeed(
+    Backend,
+    Wasm.make(modules, count > 1 ? threads : undefined, { worth: 0, band: 1, rows: 16, weights: Infinity }),
+  )
 }
 
 const backends = [banded(1), banded(3), ...(canWiden() ? [banded(1, wide), banded(2, wide)] : [])]

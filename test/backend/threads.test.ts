@@ -61,7 +61,7 @@ const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Ef
 
 describe("several threads", () => {
   /** Bands of 16 rows, of which each thread computes its own; without them, threads divide each group. */
-  const bands: BandSizes = { worth: 0, band: 1, rows: 16 }
+  const bands: BandSizes = { worth: 0, band: 1, rows: 16, weights: Infinity }
   for (const [what, sizes, count] of [
     ["groups", undefined, 2],
     ["groups", undefined, 4],

@@ -16,6 +16,11 @@ const divided = Layer.succeed(
   Backend,
   Wasm.make(plainModules, { count: 4, start: () => Effect.void, worth: { slice: 1e-6, run: 0 } }),
 )
+/** Computes the same programs in bands of 16 rows, where they have as many. */
+const inBands = Layer.succeed(
+  Backend,
+  Wasm.make(plainModules, undefined, { worth: 0, band: 1, rows: 16, weights: Infinity }),
+)
 const wide = Layer.succeed(Backend, Wasm.make({ module: widened, wide: () => true, warnings: () => [] }))
 
 /**
@@ -52,6 +57,9 @@ describe("the digest of a run wholly on wasm is what it was on every machine", (
     it.effect(name, () => Effect.map(keep(input), ({ result }) => assert.strictEqual(result.digest, digest)))
     it.effect(`${name}, with kernels divided among threads`, () =>
       Effect.map(keep(input, divided), ({ result }) => assert.strictEqual(result.digest, digest)),
+    )
+    it.effect(`${name}, in bands of rows`, () =>
+      Effect.map(keep(input, inBands), ({ result }) => assert.strictEqual(result.digest, digest)),
     )
     it.effect.skipIf(!canWiden())(`${name}, with kernels widened to 256 bits`, () =>
       Effect.map(keep(input, wide), ({ result }) => assert.strictEqual(result.digest, digest)),

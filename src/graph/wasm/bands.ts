@@ -39,12 +39,14 @@ export interface BandSizes {
   readonly worth: number
   /** The bytes that a band writes, at most, if it has more than `rows` rows. */
   readonly band: number
-  /** The fewest rows of a band, a multiple of 16. Each band reads all weights, and adds to the sums of all their gradients. */
+  /** The fewest rows of a band, a multiple of 16. */
   readonly rows: number
+  /** Groups do not run in bands if each would read more bytes of weights, and of sums of their gradients. */
+  readonly weights: number
 }
 
 /** Measured with networks of 32 to 512 units and 128 to 32,768 rows: larger bands leave the second-level cache. */
-export const usualBandSizes: BandSizes = { worth: 1 << 20, band: 3 << 17, rows: 64 }
+export const usualBandSizes: BandSizes = { worth: 1 << 20, band: 3 << 17, rows: 64, weights: 3 << 20 }
 
 /** Bands have a multiple of so many rows, so that the sums of lanes go on with the same lane. */
 const unit = 16
@@ -76,7 +78,7 @@ export const stagesOf = (
       !results.has(node) && uses.get(node)?.every(({ aligned, group }) => aligned && inside.has(group)) === true
     const local = new Set([...written, ...gathered].filter(isLocal))
     const bytes = written.reduce((sum, node) => sum + bytesOf(node), 0)
-    if (local.size === 0 || bytes < sizes.worth) return undefined
+    if (local.size === 0 || bytes < sizes.worth || bytesOfWeights(banded, roles) > sizes.weights) return undefined
     const most = Math.max(sizes.rows, Math.floor((rows * sizes.band) / bytes))
     const size = evenSize(rows, Math.min(rows, most), unit)
     return size < rows ? { rows, size, local, sums } : undefined
@@ -93,6 +95,14 @@ export const stagesOf = (
   }).flat()
   return stages.some(({ bands }) => bands !== undefined) ? stages : plain
 }
+
+/** Returns the bytes that each band reads whatever its size: the second factors of products, or the sums of products. */
+const bytesOfWeights = (groups: ReadonlyArray<Group>, roles: ReadonlyMap<Group, Role>): number =>
+  groups.reduce((sum, group) => {
+    const { core } = group
+    if (core?.work.kind !== "matmul") return sum
+    return sum + 4 * sizeOf(roles.get(group)?.addsRows === true ? core.shape : core.inputs[1].shape)
+  }, 0)
 
 /** Returns the number of rows that the most bytes of the stored arrays have: usually the size of the batch. */
 const commonRows = (groups: ReadonlyArray<Group>): number => {

@@ -9,6 +9,7 @@ import { sizeOf } from "../Tensor.ts"
 import type { Outline } from "../validate.ts"
 import type { Stage } from "./bands.ts"
 import { type Group, nodesOf } from "./fuse.ts"
+import { lifetimesOf } from "./lifetimes.ts"
 import { bytesPer, isContiguous, isWhole, type Node } from "./ir.ts"
 import type { Lowered } from "./lower.ts"
 import { laneSumBytes } from "./nest.ts"
@@ -126,35 +127,7 @@ export const planMemory = (
     return place === undefined ? node : rootOf(place.parent)
   }
 
-  // Find the groups that first write and last read each array. An array that outlives a band is needed in all bands.
-  const first = new Map<Node, number>()
-  const last = new Map<Node, number>()
-  /** The bytes of the arrays that have the rows of one band only. */
-  const local = new Map<Node, number>()
-  /** The products whose sums wait between bands, and the groups of these bands. */
-  const waiting: Array<{ readonly node: Node; readonly from: number; readonly to: number }> = []
-  let position = 0
-  for (const { bands, groups: own } of stages) {
-    const [begin, end] = [position, position + own.length - 1]
-    const isLocal = (node: Node): boolean => bands?.local.has(node) === true
-    for (const node of bands?.local ?? []) {
-      local.set(node, (bytesOf(node) / (bands?.rows ?? 1)) * (bands?.size ?? 1))
-      if (node.work.kind === "leaf") first.set(node, begin)
-    }
-    for (const node of bands?.sums ?? []) if (waitingBytesOf(node) > 0) waiting.push({ node, from: begin, to: end })
-    for (const group of own) {
-      const [from, to] = bands === undefined ? [position, position] : [begin, end]
-      for (const node of group.stored) {
-        const root = rootOf(node)
-        if (!first.has(root)) first.set(root, isLocal(root) ? position : from)
-        last.set(root, isLocal(root) ? position : to)
-      }
-      for (const { inputs } of nodesOf(group))
-        for (const { node } of inputs) last.set(rootOf(node), isLocal(rootOf(node)) ? position : to)
-      position++
-    }
-  }
-  const banded = new Set(stages.flatMap((stage) => (stage.bands === undefined ? [] : stage.groups)))
+  const { first, last, local, steps, waiting, writing } = lifetimesOf(stages, rootOf)
 
   const addresses = new Map<Node, Address>()
   const areas = new Map<string, number>()
@@ -173,18 +146,17 @@ export const planMemory = (
   const copied = new Map<Node, Node>()
   for (const [name, next] of lowered.nexts) {
     const state = lowered.states.get(name)
-    const writer = groups.findIndex((group) => group.stored.has(next))
-    if (state === undefined || writer < 0) continue
+    const writer = groups.find((group) => group.stored.has(next))
+    if (state === undefined || writer === undefined) continue
     const canOverwrite =
-      !banded.has(groups[writer]) &&
       !concatenations.has(next) &&
-      (last.get(state) ?? -1) <= writer &&
-      readsOnlyInStep(groups[writer], state, next)
+      (last.get(state) ?? -1) <= (writing.get(writer) ?? -2) &&
+      readsOnlyInStep(writer, state, next)
     const address = addresses.get(state)
     if (canOverwrite && address !== undefined) addresses.set(next, address)
     else {
       copied.set(state, next)
-      last.set(next, groups.length)
+      last.set(next, steps)
     }
   }
   for (const node of [...lowered.outputs.values(), ...lowered.stacked.values()])
@@ -193,23 +165,28 @@ export const planMemory = (
     const hasOwnMemory = node.work.kind === "constant" || (node.phase < 2 && node.work.kind !== "leaf")
     if (hasOwnMemory && rootOf(node) === node && !addresses.has(node)) addresses.set(node, reserve(bytesOf(node)))
   }
-  if (lowered.continueWhile !== undefined) last.set(rootOf(lowered.continueWhile), groups.length)
+  if (lowered.continueWhile !== undefined) last.set(rootOf(lowered.continueWhile), steps)
 
   const shared = new Shared()
   const inBands = new Shared()
   for (const [node, from] of [...first].sort((a, b) => bytesOf(b[0]) - bytesOf(a[0]))) {
     if (addresses.has(node)) continue
-    const bytes = local.get(node)
+    const share = local.get(node)
     const to = last.get(node) ?? from
     addresses.set(
       node,
-      bytes === undefined
+      share === undefined
         ? { block: "temporary", offset: shared.place(from, to, bytesOf(node)) }
-        : { block: "local", offset: inBands.place(from, to, bytes) },
+        : { block: "local", offset: inBands.place(from, to, bytesOf(node) * share) },
     )
   }
 
-  const sums = new Map(waiting.map(({ from, node, to }) => [node, shared.place(from, to, waitingBytesOf(node))]))
+  const sums = new Map(
+    waiting.flatMap(({ from, node, to }) => {
+      const bytes = waitingBytesOf(node)
+      return bytes === 0 ? [] : [[node, shared.place(from, to, bytes)] as const]
+    }),
+  )
 
   /** Returns the plan for blocks of memory that begin at these addresses. */
   const at = (starts: Readonly<Record<"own" | "temporary" | "local", number>>): MemoryPlan => {

@@ -1,7 +1,7 @@
 /**
- * Lets several threads compute a program: `emit.ts` divides large groups into slices, which write different elements, and
- * the functions of this file hand them out. Sums are never divided, so the results have the same bits whoever computes a
- * slice, and however many there are.
+ * Lets several threads compute a program. `emit.ts` divides large groups into slices, which write different elements, and
+ * the bands of `emitBands.ts` are slices too; the functions of this file hand them out. Sums are never divided, and bands
+ * add to them in their order, so the results have the same bits whoever computes a slice, and however many there are.
  *
  * One thread runs the program, and the others help. For each divided group, the first publishes a ticket with the number of
  * its slices. Every thread takes slices by decreasing this number, until none is left; then the first waits for slices that
@@ -20,6 +20,7 @@ import {
   i64,
   type I64,
   local,
+  type Local,
   loopWhile,
   type Statement,
   when,
@@ -135,7 +136,7 @@ export class Slices {
     f.emit(discard(callFor("i32", takeIndex, [i32.const(0)])))
     const tries = f.let(i32.const(spins))
     const isPending = i32.ne(atomic32.load(finished), count)
-    f.emit(loopWhile([], i32.and(isPending, i32.ne(tries.tee(i32.sub(tries, i32.const(1))), i32.const(0)))))
+    f.emit(loopWhile([], i32.and(isPending, isPositive(tries))))
     const done = f.local("i32")
     const sleep = [done.set(atomic32.load(finished)), when(i32.ne(done, count), [wait32(finished, done)])]
     const asleep = [
@@ -167,25 +168,7 @@ export class Slices {
     h.emit(loopWhile(body, i32.eqz(atomic32.load(ended))))
     target.module.export(helpExport, h.finish())
 
-    const t = new FunctionBuilder(target, { params: ["i32", "i32"], results: [] }, "await turn")
-    const [turnAt, turn] = [t.param("i32", 0), t.param("i32", 1)]
-    const turnTries = t.let(i32.const(spins))
-    const seenTurn = t.local("i32")
-    const isEarly = i32.ne(seenTurn.tee(atomic32.load(turnAt)), turn)
-    const triesTurn = i32.ne(turnTries.tee(i32.sub(turnTries, i32.const(1))), i32.const(0))
-    t.emit(loopWhile([], i32.and(isEarly, triesTurn)))
-    const queue = [
-      discard(atomic32.add(queued, i32.const(1))),
-      loopWhile([when(isEarly, [wait32(turnAt, seenTurn)])], isEarly),
-      discard(atomic32.add(queued, i32.const(-1))),
-    ]
-    t.emit(when(isEarly, queue))
-    t.finishAs(this.awaitTurn)
-
-    const e = new FunctionBuilder(target, { params: ["i32", "i32"], results: [] }, "end turn")
-    e.emit(atomic32.store(e.param("i32", 0), e.param("i32", 1)))
-    e.emit(when(atomic32.load(queued), [notify(e.param("i32", 0))]))
-    e.finishAs(this.endTurn)
+    this.finishTurns(target, queued)
 
     const r = new FunctionBuilder(target, { params: [], results: [] }, releaseExport)
     const another = i64.add(i64.shrU(atomic64.load(ticket), i64.const(32n)), i64.const(1n))
@@ -197,7 +180,32 @@ export class Slices {
     const counter = new FunctionBuilder(target, { params: [], results: ["i32"] }, helpedExport)
     target.module.export(helpedExport, counter.finish(atomic32.load(helped)))
   }
+  /** Adds the functions of `inTurn`. A thread whose turn has not come spins and then sleeps; `queued` counts those. */
+  private finishTurns(target: Target, queued: I32): void {
+    const f = new FunctionBuilder(target, { params: ["i32", "i32"], results: [] }, "await turn")
+    const [at, turn] = [f.param("i32", 0), f.param("i32", 1)]
+    const seen = f.local("i32")
+    const tries = f.let(i32.const(spins))
+    const isEarly = i32.ne(seen.tee(atomic32.load(at)), turn)
+    f.emit(loopWhile([], i32.and(isEarly, isPositive(tries))))
+    const queue = [
+      discard(atomic32.add(queued, i32.const(1))),
+      loopWhile([when(isEarly, [wait32(at, seen)])], isEarly),
+      discard(atomic32.add(queued, i32.const(-1))),
+    ]
+    f.emit(when(isEarly, queue))
+    f.finishAs(this.awaitTurn)
+
+    const end = new FunctionBuilder(target, { params: ["i32", "i32"], results: [] }, "end turn")
+    const [ended, next] = [end.param("i32", 0), end.param("i32", 1)]
+    end.emit(atomic32.store(ended, next))
+    end.emit(when(atomic32.load(queued), [notify(ended)]))
+    end.finishAs(this.endTurn)
+  }
 }
+
+/** Decreases a counter; whether it is not 0 then. */
+const isPositive = (counter: Local<"i32">): I32 => i32.ne(counter.tee(i32.sub(counter, i32.const(1))), i32.const(0))
 
 /** The bits of a ticket that hold the number of slices, and the largest number that they hold. */
 const countBits = 10

@@ -7,7 +7,7 @@ import { fuse } from "../../../src/graph/wasm/fuse.ts"
 import { lower } from "../../../src/graph/wasm/lower.ts"
 import { load, numbers } from "./support.ts"
 
-const small: BandSizes = { worth: 0, band: 1, rows: 16 }
+const small: BandSizes = { worth: 0, band: 1, rows: 16, weights: Infinity }
 
 const stages = (spec: ProgramSpec, sizes = small): ReadonlyArray<Stage> => {
   const nodes = lower(spec)
@@ -49,7 +49,7 @@ describe("bands", () => {
   it("are not used for a small batch, nor where they gain nothing", () => {
     const none = (spec: ProgramSpec, sizes?: BandSizes): void =>
       assert.isTrue(stages(spec, sizes).every(({ bands }) => bands === undefined))
-    none(update(512), { worth: 1 << 20, band: 1 << 18, rows: 64 })
+    none(update(512), { worth: 1 << 20, band: 1 << 18, rows: 64, weights: Infinity })
     none(update(24))
     const x = G.input("x", [512, 64])
     none({ name: "one group", inputs: { x }, state: {}, outputs: { y: G.tanh(x) } })

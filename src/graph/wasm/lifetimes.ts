@@ -1,0 +1,84 @@
+/**
+ * Finds when each array of a program is first written and last read, for `memory.ts`. Time is counted in steps: a group is one
+ * step. What outlives a band is needed in all bands of its stage. Products that add up all rows have one more step after the
+ * bands, in which their sums become results.
+ */
+import type { Bands, Stage } from "./bands.ts"
+import { type Group, nodesOf } from "./fuse.ts"
+import type { Node } from "./ir.ts"
+
+/** An array that is needed from one step to another. */
+interface Interval {
+  readonly node: Node
+  readonly from: number
+  readonly to: number
+}
+
+export interface Lifetimes {
+  /** The steps that first write and last read or write each array. */
+  readonly first: ReadonlyMap<Node, number>
+  readonly last: Map<Node, number>
+  /** The steps that write what a group stores. A group whose rows are written in bands has none. */
+  readonly writing: ReadonlyMap<Group, number>
+  /** The nodes whose sums wait between bands, and for how long. */
+  readonly waiting: ReadonlyArray<Interval>
+  /** The arrays that have the rows of one band only, with the share of all rows that this is. */
+  readonly local: ReadonlyMap<Node, number>
+  /** The number of steps. */
+  readonly steps: number
+}
+
+/** Finds the lifetimes of arrays. `rootOf` returns the array in whose memory a node is computed. */
+export const lifetimesOf = (stages: ReadonlyArray<Stage>, rootOf: (node: Node) => Node): Lifetimes => {
+  const first = new Map<Node, number>()
+  const last = new Map<Node, number>()
+  const writing = new Map<Group, number>()
+  const waiting: Array<Interval> = []
+  const local = new Map<Node, number>()
+  let step = 0
+  const write = (node: Node, from: number, to: number): void => {
+    const root = rootOf(node)
+    if (!first.has(root)) first.set(root, from)
+    last.set(root, to)
+  }
+  const read = (node: Node, to: number): void => void last.set(rootOf(node), to)
+  const inputsOf = (nodes: ReadonlyArray<Node>): ReadonlyArray<Node> =>
+    nodes.flatMap(({ inputs }) => inputs.map(({ node }) => node))
+
+  const runOnce = (group: Group): void => {
+    for (const node of group.stored) write(node, step, step)
+    for (const node of inputsOf(nodesOf(group))) read(node, step)
+    writing.set(group, step)
+    step++
+  }
+
+  const runInBands = (groups: ReadonlyArray<Group>, bands: Bands): void => {
+    const [begin, end] = [step, step + groups.length - 1]
+    for (const node of bands.local) {
+      local.set(node, bands.size / bands.rows)
+      if (node.work.kind === "leaf") write(node, begin, begin)
+    }
+    const isLate = ({ core }: Group): boolean => core?.work.kind === "matmul" && bands.sums.has(core)
+    for (const group of groups) {
+      const within = (node: Node): readonly [number, number] => (bands.local.has(node) ? [step, step] : [begin, end])
+      if (!isLate(group)) for (const node of group.stored) write(node, ...within(node))
+      const now = isLate(group) ? (group.core?.inputs ?? []).map(({ node }) => node) : inputsOf(nodesOf(group))
+      for (const node of now) read(node, within(node)[1])
+      step++
+    }
+    for (const group of groups.filter(isLate)) {
+      if (group.core !== undefined) waiting.push({ node: group.core, from: begin, to: step })
+      for (const node of group.stored) write(node, step, step)
+      for (const node of inputsOf([...group.members])) read(node, step)
+      writing.set(group, step)
+      step++
+    }
+    for (const node of bands.sums) if (node.work.kind !== "matmul") waiting.push({ node, from: begin, to: end })
+  }
+
+  for (const { bands, groups } of stages) {
+    if (bands === undefined) groups.forEach(runOnce)
+    else runInBands(groups, bands)
+  }
+  return { first, last, writing, waiting, local, steps: step }
+}

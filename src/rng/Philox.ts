@@ -59,3 +59,50 @@ export const philox = (
   out[at + 2] = c2
   out[at + 3] = c3
 }
+
+/**
+ * Writes to `out` the two blocks for the counter c0 to c3 and for the counter after it; c0 must be even. It is faster than
+ * two calls of `philox`, because a processor computes the two blocks, which do not need each other, at the same time.
+ */
+export const philoxPair = (
+  c0: number,
+  c1: number,
+  c2: number,
+  c3: number,
+  k0: number,
+  k1: number,
+  out: Uint32Array,
+): void => {
+  let d0 = c0 + 1
+  let d1 = c1
+  let d2 = c2
+  let d3 = c3
+  for (let round = 0; round < 10; round++) {
+    const cHigh0 = multiplyHigh(multiplier0, c0)
+    const cLow0 = Math.imul(multiplier0, c0)
+    const cHigh1 = multiplyHigh(multiplier1, c2)
+    const cLow1 = Math.imul(multiplier1, c2)
+    const dHigh0 = multiplyHigh(multiplier0, d0)
+    const dLow0 = Math.imul(multiplier0, d0)
+    const dHigh1 = multiplyHigh(multiplier1, d2)
+    const dLow1 = Math.imul(multiplier1, d2)
+    c0 = cHigh1 ^ c1 ^ k0
+    c1 = cLow1
+    c2 = cHigh0 ^ c3 ^ k1
+    c3 = cLow0
+    d0 = dHigh1 ^ d1 ^ k0
+    d1 = dLow1
+    d2 = dHigh0 ^ d3 ^ k1
+    d3 = dLow0
+    k0 = (k0 + weyl0) | 0
+    k1 = (k1 + weyl1) | 0
+  }
+  out[0] = c0
+  out[1] = c1
+  out[2] = c2
+  out[3] = c3
+  out[4] = d0
+  out[5] = d1
+  out[6] = d2
+  out[7] = d3
+}

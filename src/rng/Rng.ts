@@ -14,7 +14,7 @@
  * ```
  */
 import { cosOfTurns, log } from "./Elementary.ts"
-import { multiplyHigh, philox } from "./Philox.ts"
+import { multiplyHigh, philox, philoxPair } from "./Philox.ts"
 
 /** A part of a path: a string, or an integer within ±(2⁵³ − 1). `"1"` and `1` are different parts. */
 export type PathPart = string | number
@@ -95,10 +95,10 @@ export class Stream {
   private readonly key1: number
   private readonly counter2: number
   private readonly counter3: number
-  /** The block at the cursor, and the number of its words that are already drawn. */
-  private readonly block = new Uint32Array(4)
-  private blockIndex = -1
-  private taken = 4
+  /** The pair of blocks at the cursor, eight words, and the number of these that are already drawn. */
+  private readonly pair = new Uint32Array(8)
+  private pairIndex = -1
+  private taken = 8
 
   constructor(key0: number, key1: number, counter2: number, counter3: number) {
     this.key0 = key0
@@ -109,12 +109,12 @@ export class Stream {
 
   /** The index of the next word. Set it to jump to another position. */
   get position(): number {
-    return 4 * this.blockIndex + this.taken
+    return 8 * this.pairIndex + this.taken
   }
   set position(index: number) {
-    const blockIndex = Math.floor(checkedIndex(index) / 4)
-    this.taken = index - 4 * blockIndex
-    if (blockIndex !== this.blockIndex) this.draw(blockIndex)
+    const pairIndex = Math.floor(checkedIndex(index) / 8)
+    if (pairIndex !== this.pairIndex) this.draw(pairIndex)
+    this.taken = index - 8 * pairIndex
   }
 
   /** Returns the stream at a path below this one's, at its start. It does not depend on the draws from this stream. */
@@ -140,10 +140,10 @@ export class Stream {
 
   /** Returns the word at an index, without moving the cursor. */
   uint32At(index: number): number {
-    const blockIndex = Math.floor(checkedIndex(index) / 4)
-    if (blockIndex === this.blockIndex) return this.block[index - 4 * blockIndex]
-    this.drawTo(peeked, blockIndex)
-    return peeked[index - 4 * blockIndex]
+    const block = Math.floor(checkedIndex(index) / 4)
+    const { counter2, counter3, key0, key1 } = this
+    philox(block | 0, Math.floor(block / twoTo32), counter2, counter3, key0, key1, peeked, 0)
+    return peeked[index - 4 * block]
   }
 
   /** Returns the number that `uniform` would draw at the position `index`, without moving the cursor. */
@@ -153,11 +153,8 @@ export class Stream {
 
   /** Draws a 32-bit word. It takes one word. */
   uint32(): number {
-    if (this.taken === 4) {
-      this.draw(this.blockIndex + 1)
-      this.taken = 0
-    }
-    return this.block[this.taken++]
+    if (this.taken === 8) this.draw(this.pairIndex + 1)
+    return this.pair[this.taken++]
   }
 
   /** Draws from [0, 1), in multiples of 2⁻²⁴: these are exact in float32, so none rounds up to 1. It takes one word. */
@@ -220,8 +217,15 @@ export class Stream {
 
   /** Fills `out`, of length n, with 0 … n − 1 in a random order (inside-out Fisher-Yates shuffle), and returns it. */
   permutation(out: Int32Array): Int32Array {
+    const { pair } = this
     for (let index = 0; index < out.length; index++) {
-      const other = this.below(index + 1)
+      const n = index + 1
+      if (this.taken === 8) this.draw(this.pairIndex + 1)
+      const word = pair[this.taken]
+      // `below` would draw the same, but slower: it is called only for the few words that could cause a bias.
+      const isFair = Math.imul(word, n) >>> 0 >= n
+      const other = isFair ? multiplyHigh(word, n) >>> 0 : this.below(n)
+      if (isFair) this.taken++
       out[index] = out[other]
       out[other] = index
     }
@@ -231,15 +235,13 @@ export class Stream {
   /** Fills `out` from index `start` to `end` − 1 with the numbers that `uniform` would draw, only faster. */
   fillUniform(out: Float32Array | Float64Array, start = 0, end = out.length): void {
     checkRange(out, start, end)
-    const { block } = this
+    const { pair } = this
     let at = start
-    for (; at < end && this.taken < 4; at++) out[at] = this.uniform()
-    for (; at + 4 <= end; at += 4) {
-      this.draw(this.blockIndex + 1)
-      out[at] = (block[0] >>> 8) * uniformScale
-      out[at + 1] = (block[1] >>> 8) * uniformScale
-      out[at + 2] = (block[2] >>> 8) * uniformScale
-      out[at + 3] = (block[3] >>> 8) * uniformScale
+    for (; at < end && this.taken < 8; at++) out[at] = this.uniform()
+    for (; at + 8 <= end; at += 8) {
+      this.draw(this.pairIndex + 1)
+      for (let word = 0; word < 8; word++) out[at + word] = (pair[word] >>> 8) * uniformScale
+      this.taken = 8
     }
     for (; at < end; at++) out[at] = this.uniform()
   }
@@ -247,14 +249,14 @@ export class Stream {
   /** Fills `out` from index `start` to `end` − 1 with the numbers that `normal` would draw, only faster. */
   fillNormal(out: Float32Array | Float64Array, start = 0, end = out.length): void {
     checkRange(out, start, end)
-    const { block } = this
+    const { pair } = this
     let at = start
-    for (; at < end && this.taken < 4 && this.taken % 2 === 0; at++) out[at] = this.normal()
-    // At an odd position, a number's two words can lie in two blocks: the last loop then draws one number at a time.
-    for (; at + 2 <= end && this.taken === 4; at += 2) {
-      this.draw(this.blockIndex + 1)
-      out[at] = gaussian(block[0], block[1])
-      out[at + 1] = gaussian(block[2], block[3])
+    for (; at < end && this.taken < 8 && this.taken % 2 === 0; at++) out[at] = this.normal()
+    // At an odd position, a number's two words can lie in two pairs: the last loop then draws one number at a time.
+    for (; at + 4 <= end && this.taken === 8; at += 4) {
+      this.draw(this.pairIndex + 1)
+      for (let word = 0; word < 4; word++) out[at + word] = gaussian(pair[2 * word], pair[2 * word + 1])
+      this.taken = 8
     }
     for (; at < end; at++) out[at] = this.normal()
   }
@@ -269,17 +271,17 @@ export class Stream {
     return multiplyHigh(word, n) >>> 0
   }
 
-  private draw(blockIndex: number): void {
-    this.drawTo(this.block, blockIndex)
-    this.blockIndex = blockIndex
-  }
-
-  private drawTo(block: Uint32Array, index: number): void {
-    philox(index | 0, Math.floor(index / twoTo32), this.counter2, this.counter3, this.key0, this.key1, block, 0)
+  /** Computes a pair of blocks, and moves the cursor to its first word. */
+  private draw(pairIndex: number): void {
+    const block = 2 * pairIndex
+    const { counter2, counter3, key0, key1 } = this
+    philoxPair(block | 0, Math.floor(block / twoTo32), counter2, counter3, key0, key1, this.pair)
+    this.pairIndex = pairIndex
+    this.taken = 0
   }
 }
 
-/** Holds the block that `uint32At` reads, so that the stream's own block does not change. */
+/** Holds the block that `uint32At` and `childUniformDouble` read, so that a stream's own blocks do not change. */
 const peeked = new Uint32Array(4)
 
 const checkedIndex = (index: number): number => {

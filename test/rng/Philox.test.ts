@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { multiplyHigh, philox } from "../../src/rng/Philox.ts"
+import { multiplyHigh, philox, philoxPair } from "../../src/rng/Philox.ts"
 
 const words = (text: string): ReadonlyArray<number> => text.split(" ").map((word) => Number.parseInt(word, 16))
 
@@ -23,6 +23,17 @@ describe("philox", () => {
     philox(0xdeadbeef, 0xffffffff, 0x80000000, 1, 0xcafebabe, 0x90000000, unsigned, 0)
     philox(0xdeadbeef | 0, -1, 0x80000000 | 0, 1, 0xcafebabe | 0, 0x90000000 | 0, signed, 0)
     assert.deepEqual(signed, unsigned)
+  })
+})
+
+describe("philoxPair", () => {
+  it.each([[0], [6], [0x7ffffffe], [0xfffffffe], [-2]])("gives the blocks of the counter %i and of the next", (c0) => {
+    const blocks = new Uint32Array(8)
+    philox(c0, 2, 3, -4, 5, -6, blocks, 0)
+    philox(c0 + 1, 2, 3, -4, 5, -6, blocks, 4)
+    const pair = new Uint32Array(8)
+    philoxPair(c0, 2, 3, -4, 5, -6, pair)
+    assert.deepEqual(pair, blocks)
   })
 })
 

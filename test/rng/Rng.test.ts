@@ -317,6 +317,21 @@ describe("Stream", () => {
     assert.isBelow(Math.abs(surprise(counts)), 4)
   })
 
+  it("shuffles by draws of `integer`, and draws a word anew that would cause a bias", () => {
+    const count = 200_000
+    const drawer = stream(4, "large")
+    const expected = new Int32Array(count)
+    for (let index = 0; index < count; index++) {
+      const other = drawer.integer(index + 1)
+      expected[index] = expected[other]
+      expected[other] = index
+    }
+    const random = stream(4, "large")
+    assert.deepEqual(random.permutation(new Int32Array(count)), expected)
+    assert.strictEqual(random.position, drawer.position)
+    assert.isAbove(random.position, count)
+  })
+
   it("rejects a range outside of the array", () => {
     const random = stream(4)
     for (const [start, end] of [

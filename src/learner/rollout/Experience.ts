@@ -107,20 +107,20 @@ export function experience(options: ExperienceOptions<string>): object {
  */
 export const generalisedAdvantages =
   ({ gamma, lambda }: { readonly gamma: number; readonly lambda: number }) =>
-  ({ columns, last, atTruncation, ...rollout }: Rollout<BaseColumns>): void => {
-    const { rewards, terminated, truncated } = rollout
-    const truncation = rollout.truncations() > 0 ? { truncated, truncatedValues: atTruncation.values } : {}
-    const { values, advantages, targets } = columns
+  (rollout: Rollout<BaseColumns>): void => {
+    const { columns, rewards, terminated, last } = rollout
+    const hasTruncations = rollout.truncations() > 0
     gae({
       rewards,
-      values,
+      values: columns.values,
       lastValues: last.values,
       terminated,
-      ...truncation,
+      truncated: hasTruncations ? rollout.truncated : undefined,
+      truncatedValues: hasTruncations ? rollout.atTruncation.values : undefined,
       gamma,
       lambda,
-      out: advantages,
-      targets,
+      out: columns.advantages,
+      targets: columns.targets,
     })
   }
 

@@ -74,8 +74,9 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   // Every program has its own copy of the weights. After an update, the update's last program has the newest.
   const programs = [act, ...learning.programs, ...features.flatMap(({ program = [] }) => program)]
   const weights = learning.last.read("theta")
-  const setWeights = (theta: Float32Array, except?: Program) =>
-    Effect.forEach(programs, (program) => (program === except ? Effect.void : program.write("theta", theta)))
+  const setWeights = Effect.fnUntraced(function* (theta: Float32Array, except?: Program) {
+    for (const program of programs) if (program !== except) yield* program.write("theta", theta)
+  })
   const begin = Effect.fnUntraced(function* (theta: Float32Array) {
     yield* setWeights(theta)
     for (const { initialise } of features) if (initialise !== undefined) yield* initialise(theta)

@@ -1,4 +1,4 @@
-/** Reads which backend a benchmark measures, for benchmarks that are worth measuring on a GPU. */
+/** Reads which backend a benchmark measures, for benchmarks that are worth measuring on several. */
 import { backendNames, type BackendName } from "effect-rl/node"
 
 /** Returns the backend that the environment variable `EFFECT_RL_BENCH_BACKEND` names; without it, `otherwise`. */

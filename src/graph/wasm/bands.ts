@@ -15,7 +15,7 @@ import { type Node, type Ref, restride } from "./ir.ts"
 import type { Lowered } from "./lower.ts"
 import { bytesOf } from "./memory.ts"
 import { addsInOrder } from "./nest.ts"
-import { evenSize } from "./tileSizes.ts"
+import { evenSize } from "./products/tileSizes.ts"
 
 /** Groups that run one after another: once or, with `bands`, for each band of rows. */
 export interface Stage {

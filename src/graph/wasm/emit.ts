@@ -7,7 +7,7 @@ import type { Group } from "./fuse.ts"
 import { writeGather, writeScatterAdd } from "./indexed.ts"
 import { bytesPer, type Node, type Ref, restride, wholeOf, type WorkOf } from "./ir.ts"
 import { apply2 } from "./math.ts"
-import { writeProduct } from "./matmul.ts"
+import { writeProduct } from "./products/matmul.ts"
 import type { MemoryPlan } from "./memory.ts"
 import { type Access, divisible, type Nest, type NestShape, writeNest } from "./nest.ts"
 

@@ -13,7 +13,7 @@ import { lifetimesOf } from "./lifetimes.ts"
 import { bytesPer, isContiguous, isWhole, type Node } from "./ir.ts"
 import type { Lowered } from "./lower.ts"
 import { laneSumBytes } from "./nest.ts"
-import { waitingBytes } from "./tileSizes.ts"
+import { waitingBytes } from "./products/tileSizes.ts"
 
 const alignment = 64
 

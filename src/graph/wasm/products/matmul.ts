@@ -13,9 +13,9 @@
  *
  * The functions take the addresses of their arrays as parameters, so that products of one shape share one function.
  */
-import type { DType } from "../Tensor.ts"
-import type { FunctionBuilder } from "./function.ts"
-import { i32, type Local, memoryFill, v128 } from "../../formats/wasm/instructions.ts"
+import type { DType } from "../../Tensor.ts"
+import type { FunctionBuilder } from "../function.ts"
+import { i32, type Local, memoryFill, v128 } from "../../../formats/wasm/instructions.ts"
 import { type Product, type Steps, TileWriter, type Walker } from "./tiles.ts"
 import {
   blockRowsFor,

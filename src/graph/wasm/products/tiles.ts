@@ -2,11 +2,11 @@
  * Emits the code of one tile of a matrix product: a few rows and columns of the result, whose sums stay in registers
  * along the inner dimension k. `matmul.ts` writes the loops over tiles, and says in which order sums are added up.
  */
-import type { DType } from "../Tensor.ts"
-import type { FunctionBuilder } from "./function.ts"
-import { f32x4, i32, type I32, type Local, loopWhile, v128, type V128 } from "../../formats/wasm/instructions.ts"
-import { loadLanes, loadSplat, storeLanes } from "./lanes.ts"
-import type { Block } from "./math.ts"
+import type { DType } from "../../Tensor.ts"
+import type { FunctionBuilder } from "../function.ts"
+import { f32x4, i32, type I32, type Local, loopWhile, v128, type V128 } from "../../../formats/wasm/instructions.ts"
+import { loadLanes, loadSplat, storeLanes } from "../lanes.ts"
+import type { Block } from "../math.ts"
 
 /** An array that is read or written along the result's [...batch, m, n]; strides are in bytes. */
 export interface Operand {

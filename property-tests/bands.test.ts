@@ -96,4 +96,21 @@ describe("a program that runs in bands of rows computes the bits of one that doe
     )
     fc.assert(property, { numRuns: tries(15) })
   })
+
+  it("if a minibatch is read as more or fewer rows than it has", () => {
+    for (const [batch, width, rows] of [
+      [64, 6, 128],
+      [128, 3, 64],
+      [64, 8, 256],
+    ]) {
+      const x = G.input("x", [batch, width])
+      const inner = (batch * width) / rows
+      const w = G.state("w", [inner, 50])
+      const y = G.tanh(G.matmul(G.reshape(x, [rows, inner]), w))
+      const outputs = { z: G.sum(G.exp(G.sum(y, 1))) }
+      const minibatches = { rows: 2 * batch, batch, count: 2, gathered: ["x"] }
+      const state = { w: { tensor: w, next: G.mul(w, 0.5) } }
+      assertSameBits({ name: "reshaped", inputs: { x }, state, outputs, minibatches })
+    }
+  })
 })

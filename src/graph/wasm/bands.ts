@@ -76,7 +76,9 @@ export const stagesOf = (
     const written = banded.flatMap(({ stored }) => [...stored].filter((node) => !totals.has(node)))
     const isLocal = (node: Node): boolean =>
       !results.has(node) && uses.get(node)?.every(({ aligned, group }) => aligned && inside.has(group)) === true
-    const local = new Set([...written, ...gathered].filter(isLocal))
+    // An input with other rows can be read along an axis that happens to have as many elements.
+    const inputs = [...gathered].filter(({ shape }) => shape[0] === rows)
+    const local = new Set([...written, ...inputs].filter(isLocal))
     const bytes = written.reduce((sum, node) => sum + bytesOf(node), 0)
     if (local.size === 0 || bytes < sizes.worth || bytesOfWeights(banded, roles) > sizes.weights) return undefined
     const most = Math.max(sizes.rows, Math.floor((rows * sizes.band) / bytes))

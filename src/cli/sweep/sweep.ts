@@ -101,7 +101,10 @@ const inFolder = Effect.fnUntraced(function* (
 
   const isSpread = Option.isSome(input.cluster)
   const most = isSpread ? runs.length : Math.max(1, availableParallelism())
-  const concurrency = Option.getOrElse(input.jobs, () => most)
+  const concurrency = Math.min(
+    runs.length,
+    Option.getOrElse(input.jobs, () => most),
+  )
   const trainRun = yield* makeTrainRun({ input, resultsDir, time, commit, command, concurrency })
   const train = (run: PlannedRun, index: number) => {
     board.update(index, { _tag: "Running" })

@@ -41,25 +41,26 @@ export interface BandSizes {
   readonly band: number
   /** The fewest rows of a band, a multiple of 16. */
   readonly rows: number
-  /** Groups do not run in bands if each would read more bytes of weights, and of sums of their gradients. */
+  /** Groups do not run in bands if each band would read more bytes of weights and of sums of their gradients. */
   readonly weights: number
 }
 
 /** Measured with networks of 32 to 512 units and 128 to 32,768 rows: larger bands leave the second-level cache. */
 export const usualBandSizes: BandSizes = { worth: 1 << 20, band: 3 << 17, rows: 64, weights: 3 << 20 }
 
-/** Bands have a multiple of so many rows, so that the sums of lanes go on with the same lane. */
+/** A band has a multiple of so many rows, so that each element of a sum goes to the same lane as without bands. */
 const unit = 16
 
 /**
  * Divides groups, which are in an order in which they can run, into stages. `gathered` are the inputs of which the program
- * gathers rows.
+ * gathers rows, and `threads` is how many threads share the bands.
  */
 export const stagesOf = (
   { results }: Lowered,
   groups: ReadonlyArray<Group>,
   gathered: ReadonlySet<Node>,
   sizes: BandSizes,
+  threads = 1,
 ): ReadonlyArray<Stage> => {
   const plain = [{ groups, bands: undefined }]
   const rows = commonRows(groups)
@@ -76,12 +77,14 @@ export const stagesOf = (
     const written = banded.flatMap(({ stored }) => [...stored].filter((node) => !totals.has(node)))
     const isLocal = (node: Node): boolean =>
       !results.has(node) && uses.get(node)?.every(({ aligned, group }) => aligned && inside.has(group)) === true
-    // An input with other rows can be read along an axis that happens to have as many elements.
+    // The rows of a gathered input are those of the minibatch. A graph can reshape it to other rows, which bands cannot gather.
     const inputs = [...gathered].filter(({ shape }) => shape[0] === rows)
     const local = new Set([...written, ...inputs].filter(isLocal))
     const bytes = written.reduce((sum, node) => sum + bytesOf(node), 0)
     if (local.size === 0 || bytes < sizes.worth || bytesOfWeights(banded, roles) > sizes.weights) return undefined
-    const most = Math.max(sizes.rows, Math.floor((rows * sizes.band) / bytes))
+    // Several bands for each thread, so that all end at nearly the same time.
+    const shared = threads === 1 ? rows : Math.ceil(rows / (4 * threads))
+    const most = Math.max(sizes.rows, Math.min(shared, Math.floor((rows * sizes.band) / bytes)))
     const size = evenSize(rows, Math.min(rows, most), unit)
     return size < rows ? { rows, size, local, sums } : undefined
   }
@@ -153,9 +156,8 @@ const rolesOf = (groups: ReadonlyArray<Group>, rows: number): Map<Group, Role> =
 /** Tells how a group would compute so many rows in bands; undefined if it cannot. */
 const roleOf = (group: Group, rows: number): Role | undefined => {
   const { core, dims } = group
-  const kind = core?.work.kind
   const operands = expressionsOf(group).operands.map((ref) => readAlong(ref, dims, 0, rows))
-  if (kind === "matmul" && core !== undefined) {
+  if (core?.work.kind === "matmul") {
     const [a, b] = core.inputs
     const [m, k] = a.shape
     if (dims.length !== 2) return undefined
@@ -163,12 +165,12 @@ const roleOf = (group: Group, rows: number): Role | undefined => {
       const reads = [readAlong(a, a.shape, 0, rows), { node: b.node, aligned: false }, ...operands]
       return { reads, addsRows: false }
     }
-    if (k !== rows || core.work.kind !== "matmul" || core.work.along === "inner") return undefined
+    if (k !== rows || core.work.along === "inner") return undefined
     // The maps are applied at the end, when all rows have been added.
     const others = operands.map(({ node }) => ({ node, aligned: false }))
     return { reads: [readAlong(a, a.shape, 1, rows), readAlong(b, b.shape, 0, rows), ...others], addsRows: true }
   }
-  if ((kind !== undefined && kind !== "reduce") || dims[0] !== rows) return undefined
+  if ((core !== undefined && core.work.kind !== "reduce") || dims[0] !== rows) return undefined
   if (group.reduced[0] !== true) return { reads: operands, addsRows: false }
   const adds = core?.work.kind === "reduce" && core.work.fn === "sum" && addsInOrder(nestOf(group))
   return adds ? { reads: operands, addsRows: true } : undefined
@@ -177,9 +179,7 @@ const roleOf = (group: Group, rows: number): Role | undefined => {
 /** Describes how a loop over `dims`, whose rows are along an axis, reads an array. */
 const readAlong = (ref: Ref, dims: ReadonlyArray<number>, axis: number, rows: number): Read => {
   const strides = restride(ref.shape, ref.strides, dims) ?? []
-  const rowSize = sizeOf(ref.node.shape) / rows
-  const lastInRow = dims.reduce((at, size, d) => (d === axis ? at : at + (size - 1) * strides[d]), ref.offset)
-  return { node: ref.node, aligned: strides[axis] === rowSize && lastInRow < rowSize }
+  return { node: ref.node, aligned: strides[axis] === sizeOf(ref.node.shape) / rows }
 }
 
 /**

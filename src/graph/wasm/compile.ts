@@ -102,7 +102,7 @@ export const compileAll = <Name extends string>(
     top += aligned(bytes)
     return address
   }
-  const lowered = Record.map(specs, (spec) => loweredOf(spec, bandSizes))
+  const lowered = Record.map(specs, (spec) => loweredOf(spec, bandSizes, threads))
   const every: ReadonlyArray<Grouped> = Object.values(lowered)
   const state: Record<string, Place> = {}
   for (const { nodes } of every)
@@ -185,18 +185,18 @@ interface Grouped {
   readonly stages: readonly [ReadonlyArray<Stage>, ReadonlyArray<Stage>, ReadonlyArray<Stage>]
 }
 
-const loweredOf = (spec: ProgramSpec, bandSizes: BandSizes): Grouped => {
+const loweredOf = (spec: ProgramSpec, bandSizes: BandSizes, threads: number): Grouped => {
   const nodes = lower(spec)
   const groups = fuse(nodes)
   const of = (phase: Phase): ReadonlyArray<Group> => groups.filter((group) => group.phase === phase)
   const plain = (phase: Phase): ReadonlyArray<Stage> => [{ groups: of(phase), bands: undefined }]
   const gathered = new Set((spec.minibatches?.gathered ?? []).flatMap((name) => nodes.inputs.get(name) ?? []))
-  return { spec, nodes, groups, stages: [plain(0), plain(1), stagesOf(nodes, of(2), gathered, bandSizes)] }
+  return { spec, nodes, groups, stages: [plain(0), plain(1), stagesOf(nodes, of(2), gathered, bandSizes, threads)] }
 }
 
 /** Returns the bytes of scratch memory that the products of a program need. */
 const scratchOf = ({ nodes, stages }: Grouped): number => {
-  const sizes = stages.flat().flatMap(({ bands }) => (bands === undefined ? [] : [bands.size]))
+  const sizes = stages.flat().flatMap(({ bands }) => (bands === undefined ? [] : [bands.size, bands.rows % bands.size]))
   return Math.max(
     0,
     ...nodes.nodes.flatMap(({ inputs, shape, work }) => {

@@ -18,8 +18,8 @@ export interface Room {
 }
 
 /**
- * A band of `size` rows from the row `row` on. What a thread has of its own begins later: arrays that have the rows of one
- * band by `own` bytes, and scratch memory by `scratch` bytes.
+ * A band of `size` rows from the row `row` on. Each thread has its own copy of the arrays that have the rows of one band, and
+ * of scratch memory: `own` and `scratch` are the offsets of this thread's copies, in bytes.
  */
 export interface PlacedBand {
   readonly size: number

@@ -56,7 +56,7 @@ export interface Target {
   readonly pool: ConstantPool
   /**
    * The memory that a function may use for temporary values while it runs: its address, and its size. There is as much for
-   * each slice of a group.
+   * each slice of a group, and for each thread.
    */
   readonly scratch: { readonly address: number; readonly bytes: number }
   /** The address of the numbers that say which band may add to the sums over all rows (see `emitBands.ts`). */

@@ -2,8 +2,7 @@
  * Plans where a compiled program keeps its arrays in memory, for `compile.ts`. Feeds, results, states and constants
  * have memory of their own; arrays that are needed only for a part of a run (temporaries) share memory if they are needed
  * at different times. All programs of a module use the same memory for temporaries, because one runs at a time. The pieces of a concatenation are computed directly in its memory, and the next value of a state in
- * the state's memory if nothing reads the old value later. Time is counted in groups (`fuse.ts`): the nodes of a group
- * are computed in one loop, one group after another.
+ * the state's memory if nothing reads the old value later. Time is counted in steps (`lifetimes.ts`).
  */
 import { sizeOf } from "../Tensor.ts"
 import type { Outline } from "../validate.ts"
@@ -31,7 +30,7 @@ export interface Common {
 /** The addresses of a program's arrays, in bytes. */
 export interface MemoryPlan {
   readonly addressOf: (node: Node) => number
-  /** The addresses of memory areas that belong to no node: for whole inputs, stacked outputs, indices and scratch. */
+  /** The addresses of memory areas that belong to no node: for whole inputs, stacked outputs and indices. */
   readonly areas: ReadonlyMap<string, number>
   /** The pieces of concatenations that are computed in place. */
   readonly inPlace: ReadonlySet<Node>
@@ -40,7 +39,7 @@ export interface MemoryPlan {
   /** The arrays that have the rows of one band only (see `bands.ts`), and the bytes of all, of which each thread has its own. */
   readonly local: ReadonlySet<Node>
   readonly localBytes: number
-  /** Returns the address of the sums of a product that wait between bands; undefined if it has none. */
+  /** Returns the address of sums over all rows that wait between bands; undefined if those of the node do not. */
   readonly sumsAt: (node: Node) => number | undefined
 }
 

@@ -221,6 +221,7 @@ export const writeNest = (f: FunctionBuilder, wholeNest: Nest, elements?: number
   const bandStart = ({ inBand, strides }: Access): I32 => {
     const [row, own] = [f.param("i32", 0), f.param("i32", 1)]
     if (inBand === true) return own
+    // The first dimension may be merged with others: one row has several of its elements then.
     return strides[0] === 0 ? i32.const(0) : i32.mul(row, i32.const((strides[0] * dims[0]) / (nest.band ?? 1)))
   }
   /** Arrays with the same strides share an offset. A reverse scan starts at the end. */

@@ -180,6 +180,7 @@ export class Slices {
     const counter = new FunctionBuilder(target, { params: [], results: ["i32"] }, helpedExport)
     target.module.export(helpedExport, counter.finish(atomic32.load(helped)))
   }
+
   /** Adds the functions of `inTurn`. A thread whose turn has not come spins and then sleeps; `queued` counts those. */
   private finishTurns(target: Target, queued: I32): void {
     const f = new FunctionBuilder(target, { params: ["i32", "i32"], results: [] }, "await turn")
@@ -204,7 +205,7 @@ export class Slices {
   }
 }
 
-/** Decreases a counter; whether it is not 0 then. */
+/** Decreases a counter, and tells whether it is still above 0. */
 const isPositive = (counter: Local<"i32">): I32 => i32.ne(counter.tee(i32.sub(counter, i32.const(1))), i32.const(0))
 
 /** The bits of a ticket that hold the number of slices, and the largest number that they hold. */

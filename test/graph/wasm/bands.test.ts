@@ -62,20 +62,20 @@ describe("bands", () => {
     const w = G.input("w", [64, 64])
     const h = G.exp(G.matmul(x, w))
     const y = G.matmul(G.sub(h, G.mean(h, 0)), w)
-    const found = stages({ name: "norm", inputs: { x, w }, state: {}, outputs: { s: G.sum(G.square(y), 1) } })
+    const inStages = stages({ name: "norm", inputs: { x, w }, state: {}, outputs: { s: G.sum(G.square(y), 1) } })
     assert.deepStrictEqual(
-      found.map(({ bands }) => bands !== undefined),
+      inStages.map(({ bands }) => bands !== undefined),
       [true, false, true],
     )
   })
 
   it("need less memory than the whole arrays", () => {
-    const pagesWith = (bandSizes?: BandSizes): number => {
+    const bytesWith = (bandSizes?: BandSizes): number => {
       const program = load(update(8192), { bandSizes })
       program.feed("x").set(numbers(2 * 8192 * 8))
       program.run()
       return program.feed("x").buffer.byteLength
     }
-    assert.isBelow(pagesWith(small), pagesWith({ ...small, worth: Infinity }) - 8192 * 4 * 32)
+    assert.isBelow(bytesWith(small), bytesWith({ ...small, worth: Infinity }) - 8192 * 4 * 32)
   })
 })

@@ -50,6 +50,24 @@ const runs = {
     digest: "1f4d0be6e9f04383fb45a286f38b6d0472f399400b07a1d4d9d2f16e1cc29ae3",
     input: { env: Acrobot.env, algorithm: A2c.make({ activation: "relu" }), totalSteps: 4000 },
   },
+  "PPO with a memory on CartPole": {
+    digest: "bfe7e6048f8f2b0add415b59f0cca0ec2771665f1c200649933c9ee2c0ee1875",
+    input: {
+      env: CartPole.env,
+      numEnvs: 64,
+      algorithm: Ppo.make({ lstm: 16, nsteps: 16, minibatches: 1 }),
+      totalSteps: 4096,
+    },
+  },
+  "PPO on Pendulum, with rollouts in the graph": {
+    digest: "aaf661466f8c871eaef3c02097b759147640a3854271c4084fac55963ec30c18",
+    input: {
+      env: Pendulum.env,
+      numEnvs: 64,
+      algorithm: Ppo.make({ nsteps: 16, rollouts: "graph" }),
+      totalSteps: 4096,
+    },
+  },
 } as const
 
 describe("the digest of a run wholly on wasm is what it was on every machine", () => {

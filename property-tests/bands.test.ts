@@ -15,7 +15,7 @@ import { fuse } from "../src/graph/wasm/fuse.ts"
 import { lower } from "../src/graph/wasm/lower.ts"
 import { tries } from "../test/house/tries.ts"
 import { compileWith, firstDifference, identical } from "./support/agreement.ts"
-import { opCases } from "./support/opCases.ts"
+import { checkEveryOp } from "./support/everyOp.ts"
 import { growRows } from "./support/rowGraph.ts"
 
 const wide = { module: widened, wide: () => true, warnings: () => [] }
@@ -67,18 +67,7 @@ describe("a program that runs in bands of rows computes the bits of one that doe
   })
 
   it("for every op and its gradients, in any size", () => {
-    for (const [name, { build, noSlope, shapes }] of Object.entries(opCases)) {
-      fc.assert(
-        fc.property(fc.integer({ min: 1, max: 120 }), fc.integer({ min: 1, max: 40 }), (m, n) => {
-          const inputs = Object.fromEntries(shapes(m, n).map((shape, i) => [`x${i}`, G.input(`x${i}`, shape)]))
-          const y = build(...Object.values(inputs))
-          const slopes = noSlope === true ? [] : gradients(G.mean(G.square(y)), Object.values(inputs))
-          const outputs = Object.fromEntries([y, ...slopes].map((tensor, i) => [`y${i}`, tensor]))
-          assertSameBits({ name, inputs, state: {}, outputs })
-        }),
-        { numRuns: 2 },
-      )
-    }
+    checkEveryOp([120, 40], 2, assertSameBits)
   })
 
   const activations: Readonly<Record<string, (x: Tensor) => Tensor>> = { relu: G.relu, tanh: G.tanh, silu: G.silu }

@@ -5,11 +5,10 @@ import { Backend } from "../src/backend/Backend.ts"
 import * as Wasm from "../src/backend/wasm.ts"
 import { plainModules } from "../src/backend/wasmModules.ts"
 import { canWiden, widened } from "../src/backend/wide-node.ts"
-import { gradients } from "../src/graph/gradients.ts"
 import * as G from "../src/graph/ops.ts"
 import type { ProgramSpec } from "../src/graph/Program.ts"
 import { compileWith, firstDifference, identical } from "./support/agreement.ts"
-import { opCases } from "./support/opCases.ts"
+import { checkEveryOp } from "./support/everyOp.ts"
 import { choices, grow } from "./support/randomGraph.ts"
 
 const wide = { module: widened, wide: () => true, warnings: () => [] }
@@ -37,18 +36,7 @@ describe("a program whose groups are divided computes the bits of one that is no
   })
 
   it("for every op and its gradients, in any size", () => {
-    for (const [name, { build, noSlope, shapes }] of Object.entries(opCases)) {
-      fc.assert(
-        fc.property(fc.integer({ min: 1, max: 70 }), fc.integer({ min: 1, max: 70 }), (m, n) => {
-          const inputs = Object.fromEntries(shapes(m, n).map((shape, i) => [`x${i}`, G.input(`x${i}`, shape)]))
-          const y = build(...Object.values(inputs))
-          const slopes = noSlope === true ? [] : gradients(G.mean(G.square(y)), Object.values(inputs))
-          const outputs = Object.fromEntries([y, ...slopes].map((tensor, i) => [`y${i}`, tensor]))
-          assertSameBits({ name, inputs, state: {}, outputs })
-        }),
-        { numRuns: 2 },
-      )
-    }
+    checkEveryOp([70, 70], 2, assertSameBits)
   })
 
   it("for products of any shape, along any axis, with long sums in parts and in blocks", () => {

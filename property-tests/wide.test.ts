@@ -9,7 +9,7 @@ import * as G from "../src/graph/ops.ts"
 import type { ProgramSpec } from "../src/graph/Program.ts"
 import type { Tensor } from "../src/graph/Tensor.ts"
 import { compileWith, firstDifference, identical } from "./support/agreement.ts"
-import { opCases } from "./support/opCases.ts"
+import { checkEveryOp } from "./support/everyOp.ts"
 import { choices, grow } from "./support/randomGraph.ts"
 import { tries } from "../test/house/tries.ts"
 
@@ -29,18 +29,7 @@ describe.skipIf(!canWiden())("kernels widened to 256 bits compute the same bits"
   })
 
   it("of every op and its gradients, in any size", () => {
-    for (const [name, { build, noSlope, shapes }] of Object.entries(opCases)) {
-      fc.assert(
-        fc.property(fc.integer({ min: 1, max: 35 }), fc.integer({ min: 1, max: 35 }), (m, n) => {
-          const inputs = Object.fromEntries(shapes(m, n).map((shape, i) => [`x${i}`, G.input(`x${i}`, shape)]))
-          const y = build(...Object.values(inputs))
-          const slopes = noSlope === true ? [] : gradients(G.mean(G.square(y)), Object.values(inputs))
-          const outputs = Object.fromEntries([y, ...slopes].map((tensor, i) => [`y${i}`, tensor]))
-          assertSameBits({ name, inputs, state: {}, outputs })
-        }),
-        { numRuns: 3 },
-      )
-    }
+    checkEveryOp([35, 35], 3, assertSameBits)
   })
 
   it("of a layer forward and backward, of any widths and batch", () => {

@@ -3,32 +3,17 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Backend } from "../../src/backend/Backend.ts"
 import { backend, type Options, threadsOf } from "../../src/backend/named-node.ts"
-import { gradients } from "../../src/graph/gradients.ts"
-import * as G from "../../src/graph/ops.ts"
-import type { ProgramSpec } from "../../src/graph/Program.ts"
 import { numbers } from "../graph/wasm/support.ts"
+import { layerProgram } from "./layerProgram.ts"
 
+/** Enough that several threads compute a layer. */
 const rows = 1024
-
-/** A layer with its gradients, large enough that several threads compute it. */
-const layerProgram = (): ProgramSpec => {
-  const x = G.input("x", [rows, 128])
-  const w = G.state("w", [128, 256])
-  const y = G.tanh(G.matmul(x, w))
-  const [slope] = gradients(G.mean(G.square(G.sub(y, G.sin(y)))), [w])
-  return {
-    name: "layer",
-    inputs: { x },
-    state: { w: { tensor: w, next: G.sub(w, G.mul(slope, 30)) } },
-    outputs: { sum: G.sum(y, 0) },
-  }
-}
 
 /** Runs the program five times. Returns its results, its last weights, and whether threads share its memory. */
 const computedOn = (name: "auto" | "wasm" | "cpu", options: Options) =>
   Effect.gen(function* () {
     const { compile } = yield* Backend
-    const { feeds, read, results, run, write } = yield* compile(layerProgram())
+    const { feeds, read, results, run, write } = yield* compile(layerProgram(rows, 128, 256))
     feeds["x"].set(numbers(rows * 128))
     yield* write("w", numbers(128 * 256, 2))
     for (let runs = 0; runs < 5; runs++) yield* run

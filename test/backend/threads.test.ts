@@ -5,31 +5,22 @@ import { Backend } from "../../src/backend/Backend.ts"
 import { nodeThreads } from "../../src/backend/threads-node.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import { plainModules, type Shared } from "../../src/backend/wasmModules.ts"
-import { gradients } from "../../src/graph/gradients.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { ProgramSpec } from "../../src/graph/Program.ts"
 import type { BandSizes } from "../../src/graph/wasm/bands.ts"
 import { helpedExport } from "../../src/graph/wasm/slices.ts"
 import { functionOf, numbers } from "../graph/wasm/support.ts"
+import { layerProgram } from "./layerProgram.ts"
 
 /** The engine, as far as this test uses it. */
 declare const WebAssembly: {
   readonly Instance: new (module: object, imports: object) => { readonly exports: Readonly<Record<string, unknown>> }
 }
 
-/** A layer with its gradients, whose weights change in each of two minibatches. */
-const layerProgram = (): ProgramSpec => {
-  const x = G.input("x", [160, 40])
-  const w = G.state("w", [40, 48])
-  const y = G.tanh(G.matmul(x, w))
-  const [slope] = gradients(G.mean(G.square(G.sub(y, G.sin(y)))), [w])
-  return {
-    name: "layer",
-    inputs: { x },
-    state: { w: { tensor: w, next: G.sub(w, G.mul(slope, 30)) } },
-    outputs: { sum: G.sum(y, 0) },
-    minibatches: { rows: 200, batch: 160, count: 2, gathered: ["x"] },
-  }
+/** Two minibatches of a layer. */
+const twoMinibatches: ProgramSpec = {
+  ...layerProgram(160, 40, 48),
+  minibatches: { rows: 200, batch: 160, count: 2, gathered: ["x"] },
 }
 
 /** Threads of Node that divide all that can be divided, and a function that tells how many slices the others computed. */
@@ -49,7 +40,7 @@ const counted = (count: number) => {
 }
 
 const opened = Effect.fnUntraced(function* (threads?: Wasm.Threads, sizes?: BandSizes) {
-  const program = yield* Wasm.make(plainModules, threads, sizes).compile(layerProgram())
+  const program = yield* Wasm.make(plainModules, threads, sizes).compile(twoMinibatches)
   program.feeds["x"].set(numbers(200 * 40))
   program.feeds["indices"].forEach((_, i, indices) => (indices[i] = (i * 37) % 200))
   yield* program.write("w", numbers(40 * 48, 2))

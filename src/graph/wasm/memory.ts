@@ -1,8 +1,9 @@
 /**
  * Plans where a compiled program keeps its arrays in memory, for `compile.ts`. Feeds, results, states and constants
  * have memory of their own; arrays that are needed only for a part of a run (temporaries) share memory if they are needed
- * at different times. All programs of a module use the same memory for temporaries, because one runs at a time. The pieces of a concatenation are computed directly in its memory, and the next value of a state in
- * the state's memory if nothing reads the old value later. Time is counted in steps (`lifetimes.ts`).
+ * at different times. All programs of a module use the same memory for temporaries, because one runs at a time. The pieces
+ * of a concatenation are computed directly in its memory, and the next value of a state in the state's memory if nothing
+ * reads the old value later. Time is counted in steps (`lifetimes.ts`).
  */
 import { sizeOf } from "../Tensor.ts"
 import type { Outline } from "../validate.ts"
@@ -45,7 +46,7 @@ export interface MemoryPlan {
 
 /** Allocates memory for intervals of time. Each array gets the first gap that is free during its whole interval. */
 class Shared {
-  /** For each array, the interval of groups that need it, and its range of bytes. */
+  /** For each array, the interval of steps that need it, and its range of bytes. */
   private readonly taken: Array<{
     readonly from: number
     readonly to: number
@@ -54,7 +55,7 @@ class Shared {
   }> = []
   size = 0
 
-  /** Returns the offset of an array of `bytes` bytes that the groups `from` to `to` need. */
+  /** Returns the offset of an array of `bytes` bytes that the steps `from` to `to` need. */
   place(from: number, to: number, bytes: number): number {
     const overlapping = this.taken
       .filter((other) => other.from <= to && from <= other.to)

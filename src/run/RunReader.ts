@@ -184,13 +184,13 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return (yield* lastScored).at(-1)?.agents ?? []
   })
 
-  const checkpointSteps = once(function* () {
+  const checkpointNames = once(function* () {
     const names = yield* source.list(at(yield* located(Layout.checkpoints)))
-    return names.flatMap((name) => {
-      const checkpoint = Layout.checkpointOf(name)
-      return checkpoint?.unit === "step" ? checkpoint.count : []
-    })
+    return names.flatMap((name) => Layout.checkpointOf(name) ?? [])
   })
+  const checkpointSteps = Effect.map(checkpointNames, (all) =>
+    all.flatMap(({ unit, count }) => (unit === "step" ? count : [])),
+  )
 
   /** The last whole line of the training scores, and the number of steps up to it; undefined if there is none. */
   const newestScore = once(function* () {
@@ -299,6 +299,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     places,
     /** Returns the actual path of a file or folder, given its usual path in the run. */
     locate: (path: string) => Effect.map(located(path), at),
+    hasCheckpoint: Effect.map(checkpointNames, (all) => all.length > 0),
     log,
   }
 }

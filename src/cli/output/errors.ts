@@ -1,5 +1,5 @@
 /** Determines the exit code of the command, and reports its failure on stderr. main.ts and command.ts call it. */
-import { Cause, Effect, Exit, Option } from "effect"
+import { Cause, Context, Effect, Exit, Option } from "effect"
 import * as CliError from "effect/cli/CliError"
 import { messageOf, oneLine } from "../../config/text.ts"
 import { placeIn } from "../userCode/userCode.ts"
@@ -18,10 +18,21 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
 const hasTag = (error: unknown, tag: string): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
 
-/** Writes why the command failed to stderr, as one line for people. */
+/** What to do after a failure: an annotation of its cause. */
+class Advice extends Context.Service<Advice, string>()("effect-rl/cli/Advice") {}
+
+/** Adds to a failure what the user can do now, which `report` writes after the error. */
+export const advised = <E>(cause: Cause.Cause<E>, advice: string): Cause.Cause<E> =>
+  Cause.annotate(cause, Context.make(Advice, advice))
+
+/** Writes why the command failed to stderr, and the advice if there is one, as one line for people. */
 export const report = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
-  const line = Exit.isSuccess(exit) ? "" : lineOf(exit.cause)
-  return line === "" ? Effect.void : writeError(`${colored("red", "effect:", process.stderr)} ${line}\n`)
+  if (Exit.isSuccess(exit)) return Effect.void
+  const line = lineOf(exit.cause)
+  if (line === "") return Effect.void
+  const advice = Context.getOrUndefined(Cause.annotations(exit.cause), Advice)
+  const after = advice === undefined ? "" : `${line.includes("\n") ? "\n" : "; "}${advice}`
+  return writeError(`${colored("red", "effect:", process.stderr)} ${line}${after}\n`)
 }
 
 /** Returns the message for the user; empty after Ctrl-C. A defect is a bug of this library, so it has its stack. */

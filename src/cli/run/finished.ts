@@ -2,12 +2,13 @@
 import { join } from "node:path"
 import { Cause, Effect, FileSystem, Option, Predicate, type Schema } from "effect"
 import { exists, mostBytes, readRunText, statOf } from "../../config/files.ts"
-import { LmError } from "../../lm/LmError.ts"
+import type { LmError } from "../../lm/LmError.ts"
 import { parseMetrics } from "../../run/finishedResult.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { AnyResult, toRunResult } from "../../run/RuntimeResult.ts"
 import { readRunIn } from "../findRun.ts"
+import { advised } from "../output/errors.ts"
 import { writeError } from "../output/output.ts"
 
 /** The result of a finished run, and its learning curve. */
@@ -52,8 +53,11 @@ interface Ending<A, R> {
   readonly finished: (result: A) => Effect.Effect<void, never, R>
   /** Reads the result of a finished run from its folder. */
   readonly read: (directory: string) => Effect.Effect<A, unknown, R>
-  /** Returns the command that resumes the run, with a setting that removes the cause of its failure. */
-  readonly resumeCommand: (directory: string, remedy?: string) => string
+  /**
+   * Returns the command that resumes the run, with a setting that removes the cause of its failure. Undefined for a run of a
+   * sweep, since the sweep prints how to resume all of them.
+   */
+  readonly resumeCommand: ((directory: string, remedy?: string) => string) | undefined
   /** The run's folder, if it is known before the run is opened. */
   readonly directory?: string | undefined
 }
@@ -74,31 +78,39 @@ export const runToEnd = Effect.fnUntraced(function* <A, E, R, R2>(
       Effect.provideService(finishedAt(directory), FileSystem.FileSystem, fs),
       (time) => void (opened = { directory, finishedAt: time }),
     )
-  // Adds to an error of a language model how to resume, because everything so far is saved.
-  const withHint = (error: E): E | LmError => {
+  /** Returns the command that resumes the run after an error; undefined if a resume would only start it over. */
+  const remedyFor = Effect.fnUntraced(function* (cause: Cause.Cause<E>) {
     const folder = opened?.directory ?? directory
-    if (!isLmError(error) || folder === undefined) return error
-    return new LmError({ ...error, message: `${error.message}; resume with: ${resumeCommand(folder, error.remedy)}` })
-  }
-  /** After an interruption, returns the result if the run had finished; otherwise prints how to resume, and fails. */
-  const afterSignal = Effect.fnUntraced(function* (cause: Cause.Cause<E | LmError>) {
-    if (!Cause.hasInterruptsOnly(cause) || opened === undefined) return yield* Effect.failCause(cause)
+    if (folder === undefined || resumeCommand === undefined) return undefined
+    const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+    // Everything that a language model has answered is saved at once.
+    if (isLmError(error)) return resumeCommand(folder, error.remedy)
+    const { hasCheckpoint, isFinished, kind } = readRunIn(folder)
+    // A training that has diverged would diverge again.
+    if ((yield* isFinished) || Predicate.isTagged(error, "LearningError")) return undefined
+    return (yield* hasCheckpoint) || (yield* kind) === "evaluation" ? resumeCommand(folder) : undefined
+  })
+  /** Says how to resume the run after a failure. If it was interrupted after it had finished, returns its result. */
+  const ended = Effect.fnUntraced(function* (cause: Cause.Cause<E>) {
+    if (!Cause.hasInterruptsOnly(cause)) {
+      const command = yield* remedyFor(cause)
+      return yield* Effect.failCause(command === undefined ? cause : advised(cause, `resume with: ${command}`))
+    }
+    if (opened === undefined) return yield* Effect.failCause(cause)
     // A resumed run may have been finished before. Only a new time shows that it was finished by this process.
     const time = yield* finishedAt(opened.directory)
     const wasFinished = time !== undefined && time !== opened.finishedAt
     const result = wasFinished ? yield* Effect.option(read(opened.directory)) : Option.none()
     if (Option.isNone(result)) {
       const hasConfig = yield* exists(join(opened.directory, Layout.config))
-      const remedy = hasConfig
-        ? `resume with: ${resumeCommand(opened.directory)}`
-        : "the run had not begun; start it again"
-      yield* writeError(`\ninterrupted; ${remedy}\n`)
+      const ofRun = resumeCommand === undefined ? "" : `; resume with: ${resumeCommand(opened.directory)}`
+      yield* writeError(`\ninterrupted${hasConfig ? ofRun : "; the run had not begun; start it again"}\n`)
       return yield* Effect.failCause(cause)
     }
     process.exitCode = 0
     return result.value
   })
   yield* Effect.uninterruptibleMask((restore) =>
-    restore(Effect.mapError(run(onOpen), withHint)).pipe(Effect.catchCause(afterSignal), Effect.flatMap(finished)),
+    restore(run(onOpen)).pipe(Effect.catchCause(ended), Effect.flatMap(finished)),
   )
 })

@@ -16,6 +16,7 @@ import { indexRun } from "../../run/store/indexFile.ts"
 import { holdLock } from "../../run/store/lock.ts"
 import { owner } from "../../run/store/owner-node.ts"
 import { coloredState } from "../output/colors.ts"
+import { advised } from "../output/errors.ts"
 import { Output, usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import type { RunFlags } from "../run/flags.ts"
 import { makeBoard } from "./board.ts"
@@ -141,7 +142,9 @@ const inFolder = Effect.fnUntraced(function* (
     ),
   )
   if (isSpread) yield* removeAttempts(resultsDir, time)
-  yield* conclude(input, runs, ended)
+  yield* Effect.catchCause(conclude(input, runs, ended), (cause) =>
+    Effect.failCause(advised(cause, `resume with: ${command}`)),
+  )
 })
 
 /** Saves and prints the metrics of each configuration (a combination of swept settings). Fails if any run failed. */

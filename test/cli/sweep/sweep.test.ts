@@ -10,60 +10,64 @@ import { digestsOf, finished, left, logOf } from "./sweeps.ts"
 const tiny = program("totalSteps: 512, checkpoint: { everySteps: 128 }")
 
 describe("effect run --population", () => {
-  it("runs every value with every other and every seed, and says what each configuration reached", () =>
-    withFolder(async (folder) => {
-      const file = write(folder, "train.ts", tiny)
-      const results = join(folder, "results")
-      const words = ["--population", "algorithm=a2c,ppo", "algorithm.learning_rate=1e-3,1e-4", "--seeds", "1..2"]
-      const outcome = await effect(["run", file, ...words, "--jobs", "2", "--results-dir", results, "--json"])
-      assert.strictEqual(outcome.code, 0, outcome.stderr)
-      const runs = [...left(results).values()]
-      const expected = ["a2c", "ppo"].flatMap((algorithm) =>
-        ["0.001", "0.0001"].flatMap((learning_rate) =>
-          [1, 2].map((seed) => ({ population: { environment: "CartPole-v1", algorithm, learning_rate }, seed })),
-        ),
-      )
-      assert.sameDeepMembers(
-        runs.map((run) => ({ population: fromPath(run)?.population, seed: fromPath(run)?.seed })),
-        expected,
-      )
-      for (const run of runs) {
-        const { algorithm, seed } = parse(readFileSync(join(run, "config.yaml"), "utf8"))
-        const { population, seed: inPath } = fromPath(run) ?? {}
-        assert.deepEqual(
-          [algorithm.name, String(algorithm.learning_rate), seed],
-          [population?.algorithm, population?.learning_rate, inPath],
+  it(
+    "runs every value with every other and every seed, and says what each configuration reached",
+    { tags: "slow" },
+    () =>
+      withFolder(async (folder) => {
+        const file = write(folder, "train.ts", tiny)
+        const results = join(folder, "results")
+        const words = ["--population", "algorithm=a2c,ppo", "algorithm.learning_rate=1e-3,1e-4", "--seeds", "1..2"]
+        const outcome = await effect(["run", file, ...words, "--jobs", "2", "--results-dir", results, "--json"])
+        assert.strictEqual(outcome.code, 0, outcome.stderr)
+        const runs = [...left(results).values()]
+        const expected = ["a2c", "ppo"].flatMap((algorithm) =>
+          ["0.001", "0.0001"].flatMap((learning_rate) =>
+            [1, 2].map((seed) => ({ population: { environment: "CartPole-v1", algorithm, learning_rate }, seed })),
+          ),
         )
-      }
+        assert.sameDeepMembers(
+          runs.map((run) => ({ population: fromPath(run)?.population, seed: fromPath(run)?.seed })),
+          expected,
+        )
+        for (const run of runs) {
+          const { algorithm, seed } = parse(readFileSync(join(run, "config.yaml"), "utf8"))
+          const { population, seed: inPath } = fromPath(run) ?? {}
+          assert.deepEqual(
+            [algorithm.name, String(algorithm.learning_rate), seed],
+            [population?.algorithm, population?.learning_rate, inPath],
+          )
+        }
 
-      const { configurations } = JSON.parse(outcome.stdout)
-      assert.deepEqual(
-        configurations.map(({ population }: { readonly population: unknown }) => population).slice(0, 2),
-        [
-          { algorithm: "a2c", "algorithm.learning_rate": 0.001 },
-          { algorithm: "a2c", "algorithm.learning_rate": 0.0001 },
-        ],
-      )
-      const folders = [...new Set(runs.map((run) => dirname(run)))]
-      const beside = folders.map((one) => JSON.parse(readFileSync(join(one, "metrics.json"), "utf8")))
-      const populations = folders.map((one) => {
-        const { algorithm, learning_rate } = fromPath(`${one}/0001`)?.population ?? {}
-        return { algorithm, "algorithm.learning_rate": Number(learning_rate) }
-      })
-      assert.sameDeepMembers(
-        configurations,
-        beside.map((metrics, index) => ({ population: populations[index], ...inCamelCase(metrics) })),
-      )
-      for (const { score } of beside) assert.strictEqual(score.runs, 2)
+        const { configurations } = JSON.parse(outcome.stdout)
+        assert.deepEqual(
+          configurations.map(({ population }: { readonly population: unknown }) => population).slice(0, 2),
+          [
+            { algorithm: "a2c", "algorithm.learning_rate": 0.001 },
+            { algorithm: "a2c", "algorithm.learning_rate": 0.0001 },
+          ],
+        )
+        const folders = [...new Set(runs.map((run) => dirname(run)))]
+        const beside = folders.map((one) => JSON.parse(readFileSync(join(one, "metrics.json"), "utf8")))
+        const populations = folders.map((one) => {
+          const { algorithm, learning_rate } = fromPath(`${one}/0001`)?.population ?? {}
+          return { algorithm, "algorithm.learning_rate": Number(learning_rate) }
+        })
+        assert.sameDeepMembers(
+          configurations,
+          beside.map((metrics, index) => ({ population: populations[index], ...inCamelCase(metrics) })),
+        )
+        for (const { score } of beside) assert.strictEqual(score.runs, 2)
 
-      // One among others is the run that it is alone, whose path has nothing of a sweep.
-      const settings = ["--set", "algorithm=a2c", "--set", "algorithm.learning_rate=1e-4", "--seed", "2"]
-      const alone = resultOf(
-        await effect(["run", file, ...settings, "--results-dir", join(folder, "alone"), "--json", "--quiet"]),
-      )
-      assert.strictEqual(alone.digest, configurations[1].seeds[1].digest)
-      assert.deepEqual(fromPath(alone.runDir)?.population, { environment: "CartPole-v1", algorithm: "a2c" })
-    }))
+        // One among others is the run that it is alone, whose path has nothing of a sweep.
+        const settings = ["--set", "algorithm=a2c", "--set", "algorithm.learning_rate=1e-4", "--seed", "2"]
+        const alone = resultOf(
+          await effect(["run", file, ...settings, "--results-dir", join(folder, "alone"), "--json", "--quiet"]),
+        )
+        assert.strictEqual(alone.digest, configurations[1].seeds[1].digest)
+        assert.deepEqual(fromPath(alone.runDir)?.population, { environment: "CartPole-v1", algorithm: "a2c" })
+      }),
+  )
 
   it("ends with a table of the configurations, and with what failed: that stops no other", () =>
     withFolder(async (folder) => {
@@ -79,7 +83,10 @@ describe("effect run --population", () => {
       assert.strictEqual(fromPath(run)?.population.algorithm, "ppo")
       const problem = "algorithm=sac seed 1: --set: algorithm: sac needs actions that are real numbers"
       assert.include(outcome.stderr, `failed: ${problem}`)
-      assert.match(outcome.stderr, /CartPole-v1_sac\/0001\neffect: 1 of 2 runs failed\n$/)
+      assert.match(
+        outcome.stderr,
+        /CartPole-v1_sac\/0001\neffect: 1 of 2 runs failed; resume with: npx effect run \S+ .*\n$/,
+      )
       assert.match(
         outcome.stderr,
         /^algorithm=ppo seed 1: \d+\.\d after 512 steps in .* s {2}.*CartPole-v1_ppo\/0001$/m,

@@ -39,7 +39,7 @@ describe("a program whose groups are divided computes the bits of one that is no
     checkEveryOp([70, 70], 2, assertSameBits)
   })
 
-  it("for products of any shape, along any axis, with long sums in parts and in blocks", () => {
+  it("for products of any shape, along any axis, with long sums in parts and in blocks", { tags: "slow" }, () => {
     const size = fc.oneof(fc.integer({ min: 1, max: 90 }), fc.constantFrom(128, 144, 288))
     const inner = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 120, max: 400 }))
     fc.assert(

@@ -2,6 +2,7 @@ import * as fc from "fast-check"
 import { gradients } from "../../src/graph/gradients.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { ProgramSpec } from "../../src/graph/Program.ts"
+import { tries } from "../../test/house/tries.ts"
 import { opCases } from "./opCases.ts"
 
 /** Checks a program of each op and its gradients, each in `numRuns` random sizes of at most `most`. */
@@ -18,6 +19,6 @@ export const checkEveryOp = (
       const outputs = Object.fromEntries([y, ...slopes].map((tensor, i) => [`y${i}`, tensor]))
       check({ name, inputs, state: {}, outputs })
     })
-    fc.assert(property, { numRuns })
+    fc.assert(property, { numRuns: tries(numRuns) })
   }
 }

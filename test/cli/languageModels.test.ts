@@ -298,7 +298,7 @@ describe("effect replay of a trainer", () => {
     }
   })
 
-  it("names the first score that differs", async () => {
+  it("names the first score that differs", { tags: "slow" }, async () => {
     const file = join(run, "scores/val/3_seen_episodes_scores.jsonl")
     const text = readFileSync(file, "utf8")
     writeFileSync(file, text.replace(/"score":[\d.]+/, '"score":7'))

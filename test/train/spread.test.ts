@@ -111,16 +111,19 @@ describe("validations over a bad network", () => {
   )
 
   for (const [name, config] of Object.entries(others)) {
-    it.live(`have the returns of one machine with ${name}`, () =>
-      Effect.gen(function* () {
-        const here = yield* trained(config)
-        assert.isAbove(here.validations.length, 0)
-        const { handler, done } = yield* worker
-        const spread = yield* Effect.provide(trained(config), layerUnreliable({ seed: 12, handlers: [handler] }))
-        assert.deepStrictEqual(spread, here)
-        // The first validation is spread; the next ones are too short for that.
-        assert.isAtLeast(done.length, 7)
-      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
+    it.live(
+      `have the returns of one machine with ${name}`,
+      () =>
+        Effect.gen(function* () {
+          const here = yield* trained(config)
+          assert.isAbove(here.validations.length, 0)
+          const { handler, done } = yield* worker
+          const spread = yield* Effect.provide(trained(config), layerUnreliable({ seed: 12, handlers: [handler] }))
+          assert.deepStrictEqual(spread, here)
+          // The first validation is spread; the next ones are too short for that.
+          assert.isAtLeast(done.length, 7)
+        }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)),
+      { tags: name === "lstm" ? "slow" : [] },
     )
   }
 

@@ -233,28 +233,31 @@ describe("the file of a batch", () => {
     }).pipe(Effect.scoped, Effect.provide(files)),
   )
 
-  it.effect("has whole lines after an interruption while it was written", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const path = yield* newPath
-      const halfway = yield* Deferred.make<void>()
-      const slow = writing(fs, (file, bytes) =>
-        Effect.gen(function* () {
-          yield* file.writeAll(bytes.subarray(0, 5000))
-          yield* Deferred.succeed(halfway, undefined)
-          yield* yields(100)
-          yield* file.writeAll(bytes.subarray(5000))
-        }),
-      )
-      // Enough to be written before the end.
-      const long = counting(1, { begin: () => ({ state: 0, observation: "long ".repeat(40_000) }) })
-      const batch = batchOf(3, { tasks: { size: 3, digest: "long", at: () => Effect.succeed(long) } })
-      const run = RolloutEngine.write(batch, path)
-      yield* Effect.raceFirst(Effect.provideService(run, FileSystem.FileSystem, slow), Deferred.await(halfway))
-      const text = yield* textOf(path)
-      assert.isTrue(text.endsWith("\n"))
-      assert.isTrue((yield* written(batch)).startsWith(text))
-    }).pipe(Effect.scoped, Effect.provide(files)),
+  it.effect(
+    "has whole lines after an interruption while it was written",
+    () =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const path = yield* newPath
+        const halfway = yield* Deferred.make<void>()
+        const slow = writing(fs, (file, bytes) =>
+          Effect.gen(function* () {
+            yield* file.writeAll(bytes.subarray(0, 5000))
+            yield* Deferred.succeed(halfway, undefined)
+            yield* yields(100)
+            yield* file.writeAll(bytes.subarray(5000))
+          }),
+        )
+        // Enough to be written before the end.
+        const long = counting(1, { begin: () => ({ state: 0, observation: "long ".repeat(40_000) }) })
+        const batch = batchOf(3, { tasks: { size: 3, digest: "long", at: () => Effect.succeed(long) } })
+        const run = RolloutEngine.write(batch, path)
+        yield* Effect.raceFirst(Effect.provideService(run, FileSystem.FileSystem, slow), Deferred.await(halfway))
+        const text = yield* textOf(path)
+        assert.isTrue(text.endsWith("\n"))
+        assert.isTrue((yield* written(batch)).startsWith(text))
+      }).pipe(Effect.scoped, Effect.provide(files)),
+    { tags: "slow" },
   )
 
   it.effect("has all rollouts of a request in its line, so that a cut leaves none of them alone", () =>

@@ -178,7 +178,7 @@ describe("the config of a multi-run trainer", () => {
       }
     }))
 
-  it("keeps the names of its runs as they are written, in folders and in the saved config", () =>
+  it("keeps the names of its runs as they are written, in folders and in the saved config", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "many.yaml", right)
       const results = join(folder, "results")
@@ -207,5 +207,6 @@ describe("the config of a multi-run trainer", () => {
       )
       const resumed = await effect(["run", file, "--results-dir", results, "--resume", run, ...set])
       assert.include(resumed.stdout, "train it further with a larger --set runs.my_letters.max_steps=N", resumed.stderr)
-    }))
+    }),
+  )
 })

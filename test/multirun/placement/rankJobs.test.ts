@@ -33,7 +33,7 @@ const warningsIn = (events: ReadonlyArray<RunEvent>) =>
   events.flatMap((event) => (event._tag === "Warning" ? [event.message] : []))
 
 describe("a trainer whose ranks are jobs of a cluster", () => {
-  it("ends with the bits of one rank, also if workers are lost and jobs are delivered twice", () =>
+  it("ends with the bits of one rank, also if workers are lost and jobs are delivered twice", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -73,7 +73,8 @@ describe("a trainer whose ranks are jobs of a cluster", () => {
         assert.strictEqual(tasks.length, 6)
         assert.isFalse(existsSync(join(together.runDir, "ranks")))
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("ends with the bits of one rank over an unreliable network", { tags: "slow" }, () =>
     Effect.runPromise(

@@ -67,39 +67,42 @@ describe("telemetry", () => {
     }),
   )
 
-  it.live("goes to a collector of OpenTelemetry's where one is named", () =>
-    Effect.promise(() =>
-      withFolder(async (folder) => {
-        const bodies = new Map<string, string>()
-        const { port, close } = await startHttp((request, response) => {
-          let text = ""
-          request.on("data", (chunk) => (text += String(chunk)))
-          request.on("end", () => {
-            bodies.set(request.url ?? "", `${bodies.get(request.url ?? "") ?? ""}${text}`)
-            response.writeHead(200, { "content-type": "application/json" }).end("{}")
+  it.live(
+    "goes to a collector of OpenTelemetry's where one is named",
+    () =>
+      Effect.promise(() =>
+        withFolder(async (folder) => {
+          const bodies = new Map<string, string>()
+          const { port, close } = await startHttp((request, response) => {
+            let text = ""
+            request.on("data", (chunk) => (text += String(chunk)))
+            request.on("end", () => {
+              bodies.set(request.url ?? "", `${bodies.get(request.url ?? "") ?? ""}${text}`)
+              response.writeHead(200, { "content-type": "application/json" }).end("{}")
+            })
           })
-        })
-        try {
-          const file = write(folder, "train.ts", program("validation: { everySteps: 1024, episodes: 2 }"))
-          const results = join(folder, "results")
-          const child = spawn(
-            process.execPath,
-            [join(root, "bin/effect.js"), "run", file, "--results-dir", results, "--quiet", "--csv"],
-            {
-              cwd: root,
-              env: { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` },
-              stdio: "inherit",
-            },
-          )
-          assert.strictEqual(await new Promise((resolve) => child.on("close", resolve)), 0)
-          assert.include(bodies.get("/v1/metrics"), "effect_rl.validation.score")
-          assert.include(bodies.get("/v1/traces"), "effect-rl.checkpoint")
-          const [run] = runsIn(results)
-          assert.match(readFileSync(join(run, "progress.csv"), "utf8"), /^2048,validation\/score,[\d.]+$/m)
-        } finally {
-          await close()
-        }
-      }),
-    ),
+          try {
+            const file = write(folder, "train.ts", program("validation: { everySteps: 1024, episodes: 2 }"))
+            const results = join(folder, "results")
+            const child = spawn(
+              process.execPath,
+              [join(root, "bin/effect.js"), "run", file, "--results-dir", results, "--quiet", "--csv"],
+              {
+                cwd: root,
+                env: { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` },
+                stdio: "inherit",
+              },
+            )
+            assert.strictEqual(await new Promise((resolve) => child.on("close", resolve)), 0)
+            assert.include(bodies.get("/v1/metrics"), "effect_rl.validation.score")
+            assert.include(bodies.get("/v1/traces"), "effect-rl.checkpoint")
+            const [run] = runsIn(results)
+            assert.match(readFileSync(join(run, "progress.csv"), "utf8"), /^2048,validation\/score,[\d.]+$/m)
+          } finally {
+            await close()
+          }
+        }),
+      ),
+    { tags: "slow" },
   )
 })

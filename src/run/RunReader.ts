@@ -184,11 +184,11 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     return (yield* lastScored).at(-1)?.agents ?? []
   })
 
-  const checkpointNames = once(function* () {
+  const checkpoints = once(function* () {
     const names = yield* source.list(at(yield* located(Layout.checkpoints)))
     return names.flatMap((name) => Layout.checkpointOf(name) ?? [])
   })
-  const checkpointSteps = Effect.map(checkpointNames, (all) =>
+  const checkpointSteps = Effect.map(checkpoints, (all) =>
     all.flatMap(({ unit, count }) => (unit === "step" ? count : [])),
   )
 
@@ -299,7 +299,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     places,
     /** Returns the actual path of a file or folder, given its usual path in the run. */
     locate: (path: string) => Effect.map(located(path), at),
-    hasCheckpoint: Effect.map(checkpointNames, (all) => all.length > 0),
+    hasCheckpoint: Effect.map(checkpoints, (all) => all.length > 0),
     log,
   }
 }

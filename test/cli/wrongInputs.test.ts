@@ -249,9 +249,11 @@ export default Train.run({ env, numEnvs: 4, algorithm: Ppo.make({ nsteps: 32 }),
     }))
 
   it("one that returns NaN as an observation", () =>
-    runs(env("return { state: { at: NaN }, reward: 1, terminated: false }"))((outcome) =>
-      says(outcome, 1, "mine", "NaN", "observation"),
-    ))
+    runs(env("return { state: { at: NaN }, reward: 1, terminated: false }"))((outcome) => {
+      says(outcome, 1, "mine", "NaN", "observation")
+      // Without a checkpoint, a resumed run would only begin again.
+      assert.notInclude(outcome.stderr, "resume")
+    }))
 
   it("one that returns NaN as a reward", () =>
     runs(env("return { state: { at }, reward: NaN, terminated: false }"))((outcome) =>

@@ -97,6 +97,7 @@ export const playEvaluation = Effect.fnUntraced(function* (
         return quiet ? Effect.void : Effect.flatMap(summary(result), writeOut)
       },
       resumeCommand,
+      advises: resume === undefined,
       directory: resume,
     },
   )

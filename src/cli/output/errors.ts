@@ -18,14 +18,14 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
 const hasTag = (error: unknown, tag: string): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
 
-/** What to do after a failure: an annotation of its cause. */
+/** Holds what the user can do after a failure, as an annotation of its cause. */
 class Advice extends Context.Service<Advice, string>()("effect-rl/cli/Advice") {}
 
 /** Adds to a failure what the user can do now, which `report` writes after the error. */
 export const advised = <E>(cause: Cause.Cause<E>, advice: string): Cause.Cause<E> =>
   Cause.annotate(cause, Context.make(Advice, advice))
 
-/** Writes why the command failed to stderr, and the advice if there is one, as one line for people. */
+/** Writes why the command failed to stderr, then the advice if there is one: one line, except after a defect. */
 export const report = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
   if (Exit.isSuccess(exit)) return Effect.void
   const line = lineOf(exit.cause)

@@ -53,11 +53,10 @@ interface Ending<A, R> {
   readonly finished: (result: A) => Effect.Effect<void, never, R>
   /** Reads the result of a finished run from its folder. */
   readonly read: (directory: string) => Effect.Effect<A, unknown, R>
-  /**
-   * Returns the command that resumes the run, with a setting that removes the cause of its failure. Undefined for a run of a
-   * sweep, since the sweep prints how to resume all of them.
-   */
-  readonly resumeCommand: ((directory: string, remedy?: string) => string) | undefined
+  /** Returns the command that resumes the run, with a setting that removes the cause of its failure. */
+  readonly resumeCommand: (directory: string, remedy?: string) => string
+  /** Whether to advise that command after any error. A run that is resumed has it already, and a sweep resumes its runs. */
+  readonly advises: boolean
   /** The run's folder, if it is known before the run is opened. */
   readonly directory?: string | undefined
 }
@@ -69,7 +68,7 @@ interface Ending<A, R> {
  */
 export const runToEnd = Effect.fnUntraced(function* <A, E, R, R2>(
   run: (onOpen: (directory: string) => Effect.Effect<void>) => Effect.Effect<A, E, R>,
-  { finished, read, resumeCommand, directory }: Ending<A, R2>,
+  { finished, read, resumeCommand, advises, directory }: Ending<A, R2>,
 ) {
   const fs = yield* FileSystem.FileSystem
   let opened: { readonly directory: string; readonly finishedAt: number | undefined } | undefined
@@ -78,22 +77,24 @@ export const runToEnd = Effect.fnUntraced(function* <A, E, R, R2>(
       Effect.provideService(finishedAt(directory), FileSystem.FileSystem, fs),
       (time) => void (opened = { directory, finishedAt: time }),
     )
-  /** Returns the command that resumes the run after an error; undefined if a resume would only start it over. */
-  const remedyFor = Effect.fnUntraced(function* (cause: Cause.Cause<E>) {
+  /** Returns the command that resumes the run after an error; undefined if it would come to nothing else. */
+  const commandAfter = Effect.fnUntraced(function* (cause: Cause.Cause<E>) {
     const folder = opened?.directory ?? directory
-    if (folder === undefined || resumeCommand === undefined) return undefined
+    if (folder === undefined) return undefined
     const error = Option.getOrUndefined(Cause.findErrorOption(cause))
     // Everything that a language model has answered is saved at once.
     if (isLmError(error)) return resumeCommand(folder, error.remedy)
+    // A learner's error comes again: the most usual one is that the training has diverged.
+    if (!advises || Predicate.isTagged(error, "LearningError")) return undefined
     const { hasCheckpoint, isFinished, kind } = readRunIn(folder)
-    // A training that has diverged would diverge again.
-    if ((yield* isFinished) || Predicate.isTagged(error, "LearningError")) return undefined
-    return (yield* hasCheckpoint) || (yield* kind) === "evaluation" ? resumeCommand(folder) : undefined
+    if (yield* isFinished) return undefined
+    const savesAll = ["evaluation", "multirun"].includes((yield* kind) ?? "")
+    return savesAll || (yield* hasCheckpoint) ? resumeCommand(folder) : undefined
   })
   /** Says how to resume the run after a failure. If it was interrupted after it had finished, returns its result. */
   const ended = Effect.fnUntraced(function* (cause: Cause.Cause<E>) {
     if (!Cause.hasInterruptsOnly(cause)) {
-      const command = yield* remedyFor(cause)
+      const command = yield* commandAfter(cause)
       return yield* Effect.failCause(command === undefined ? cause : advised(cause, `resume with: ${command}`))
     }
     if (opened === undefined) return yield* Effect.failCause(cause)
@@ -103,8 +104,10 @@ export const runToEnd = Effect.fnUntraced(function* <A, E, R, R2>(
     const result = wasFinished ? yield* Effect.option(read(opened.directory)) : Option.none()
     if (Option.isNone(result)) {
       const hasConfig = yield* exists(join(opened.directory, Layout.config))
-      const ofRun = resumeCommand === undefined ? "" : `; resume with: ${resumeCommand(opened.directory)}`
-      yield* writeError(`\ninterrupted${hasConfig ? ofRun : "; the run had not begun; start it again"}\n`)
+      const remedy = hasConfig
+        ? `resume with: ${resumeCommand(opened.directory)}`
+        : "the run had not begun; start it again"
+      yield* writeError(`\ninterrupted; ${remedy}\n`)
       return yield* Effect.failCause(cause)
     }
     process.exitCode = 0

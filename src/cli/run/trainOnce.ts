@@ -118,8 +118,8 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
         const imitated = yield* imitatedSteps(result.runDir)
         yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }, imitated))
       }),
-      resumeCommand:
-        part === undefined ? (directory, remedy) => resumeCommand(typed, shown(directory), remedy) : undefined,
+      resumeCommand: (directory, remedy) => resumeCommand(typed, shown(directory), remedy),
+      advises: part === undefined && resume === undefined,
     },
   )
 })

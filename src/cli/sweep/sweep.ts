@@ -16,7 +16,6 @@ import { indexRun } from "../../run/store/indexFile.ts"
 import { holdLock } from "../../run/store/lock.ts"
 import { owner } from "../../run/store/owner-node.ts"
 import { coloredState } from "../output/colors.ts"
-import { advised } from "../output/errors.ts"
 import { Output, usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import type { RunFlags } from "../run/flags.ts"
 import { makeBoard } from "./board.ts"
@@ -142,9 +141,7 @@ const inFolder = Effect.fnUntraced(function* (
     ),
   )
   if (isSpread) yield* removeAttempts(resultsDir, time)
-  yield* Effect.catchCause(conclude(input, runs, ended), (cause) =>
-    Effect.failCause(advised(cause, `resume with: ${command}`)),
-  )
+  yield* conclude(input, runs, ended)
 })
 
 /** Saves and prints the metrics of each configuration (a combination of swept settings). Fails if any run failed. */

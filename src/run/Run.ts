@@ -22,6 +22,7 @@ import { Cause, Clock, Effect, Exit, Fiber, Option, Schema, type Scope } from "e
 import { stringify } from "yaml"
 import { display, type Plain, toSnakeCase } from "../config/Config.ts"
 import { type Difference, differences, refusalOf } from "../config/difference.ts"
+import { shownPath } from "../config/files.ts"
 import { oneLine, prettyJson } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 import { LmError } from "../lm/LmError.ts"
@@ -302,11 +303,15 @@ const currentRun = <S, A, E, R>(
   let checkpoints: RunCheckpoints | undefined
   /** The fiber that writes the last checkpoint; undefined after it has succeeded. */
   let writing: Fiber.Fiber<void, RunError> | undefined
-  const saved = Effect.suspend(() => (writing === undefined ? Effect.void : Fiber.join(writing)))
+  const saved = Effect.suspend(() => (writing === undefined ? Effect.void : Fiber.join(writing))).pipe(
+    // Without the folder, a file of it cannot be written: the error should say why.
+    Effect.tapErrorTag("RunStoreError", () => refuseIfMoved(files)),
+  )
   const letSave = Effect.suspend(() => (writing?.pollUnsafe() === undefined ? Effect.yieldNow : saved))
   const save = Effect.fnUntraced(function* ({ path, runtime, ...parts }: Parts) {
     if (saving === undefined) return
     yield* saved
+    yield* refuseIfMoved(files)
     yield* recording.flush
     const sizes = yield* files.sizes
     // The loop changes the state while the checkpoint is written.
@@ -329,6 +334,16 @@ const currentRun = <S, A, E, R>(
   }, Effect.uninterruptible)
   return { files, recording, secondsOfWork, seconds, save, isSaving: () => writing !== undefined, letSave, saved }
 }
+
+/**
+ * Fails if the run's folder was moved or deleted. The files of scores and logs stay open, and would grow at their new place,
+ * while checkpoints would begin a second folder at the old one.
+ */
+const refuseIfMoved = Effect.fnUntraced(function* ({ directory, exists }: RunFiles) {
+  if (yield* exists(Layout.config)) return
+  const message = `cannot write ${shownPath(directory)}: the folder was moved or deleted during the run; resume the run where its folder is now`
+  return yield* new RunStoreError({ path: directory, operation: "write", message })
+})
 
 /**
  * Runs the loop and records how it ended. If it was interrupted, saves a checkpoint. Only the loop is interruptible.

@@ -159,6 +159,7 @@ const resumeCommand = (input: RunFlags, directory: string, remedy?: string): str
     set: [...nameSettings, ...(remedy === undefined ? [] : [`agent.lm_config.${remedy}`])],
     backend: backend === "auto" ? undefined : backend,
     threads,
+    csv: input.csv,
     server: input.server,
     "results-dir": resultsDir === defaultResultsDir ? undefined : resultsDir,
     cluster: resumedCluster(cluster),

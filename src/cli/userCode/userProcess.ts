@@ -3,6 +3,7 @@
  * turns of its event loop, so Ctrl-C would do nothing while code doesn't return: `importing` and `watch` prevent that.
  * An error that nothing catches would end the process without saving the run: `strayErrors` prevents that.
  */
+import { setImmediate } from "node:timers/promises"
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
 import { compileCacheVariable } from "../../config/compile-cache-node.ts"
@@ -29,8 +30,14 @@ const restoreListeners = (removed: RemovedListeners): void => {
   for (const [signal, listeners] of removed) for (const listener of listeners) process.on(signal, listener)
 }
 
-/** Imports a module by `load`. There is nothing to save yet, so meanwhile a signal ends the process at once. */
-export const importing = <A>(load: () => Promise<A>): Promise<A> => {
+/**
+ * Imports a module by `load`. There is nothing to save yet, so meanwhile a signal ends the process at once. Node tells the
+ * listeners of a signal that came before when the event loop has turned; without the turns, that signal would be lost.
+ */
+export const importing = async <A>(load: () => Promise<A>): Promise<A> => {
+  // The first turn may be the rest of the current one.
+  await setImmediate()
+  await setImmediate()
   const removed = removeListeners()
   return load().finally(() => restoreListeners(removed))
 }

@@ -83,9 +83,9 @@ describe("a run that a model's error ends", () => {
       const error =
         'Object.assign(new Error("m: no key"), { _tag: "LmError", model: "m", reason: "unauthorised", attempts: 1 })'
       write(folder, "pole.ts", program(a2c, `.pipe(Effect.tap(() => Effect.fail(${error})))`))
-      const { code, stderr } = await effect(["run", "pole.ts", "--quiet"], folder)
+      const { code, stderr } = await effect(["run", "pole.ts", "--quiet", "--csv"], folder)
       assert.strictEqual(code, 1)
-      assert.match(stderr, /m: no key; resume with: npx effect run pole\.ts --resume results\/\S+\n$/)
+      assert.match(stderr, /m: no key; resume with: npx effect run pole\.ts --resume results\/\S+ --csv\n$/)
     }))
 })
 

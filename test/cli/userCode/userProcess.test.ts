@@ -15,6 +15,22 @@ describe("while a module is imported", () => {
     }
   })
 
+  it("no signal is lost that came before, even if the event loop has not turned since", async () => {
+    let heard = 0
+    const own = (): void => void heard++
+    process.on("SIGTERM", own)
+    try {
+      for (const turn of [Promise.resolve(), new Promise((resolve) => setImmediate(resolve))]) {
+        heard = 0
+        await turn
+        process.kill(process.pid, "SIGTERM")
+        assert.strictEqual(await importing(async () => heard), 1)
+      }
+    } finally {
+      process.removeListener("SIGTERM", own)
+    }
+  })
+
   it("an error gives the listeners back, too", async () => {
     const own = (): void => {}
     process.on("SIGTERM", own)

@@ -22,7 +22,6 @@ import { Cause, Clock, Effect, Exit, Fiber, Option, Schema, type Scope } from "e
 import { stringify } from "yaml"
 import { display, type Plain, toSnakeCase } from "../config/Config.ts"
 import { type Difference, differences, refusalOf } from "../config/difference.ts"
-import { shownPath } from "../config/files.ts"
 import { oneLine, prettyJson } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 import { LmError } from "../lm/LmError.ts"
@@ -38,7 +37,7 @@ import { Recorder, type Recording, silent } from "./record/Recorder.ts"
 import type { RunEnded, RunEvent } from "./record/RunEvent.ts"
 import { type RunSpec, startedOf } from "./RunSpec.ts"
 import { Appended } from "./store/appended.ts"
-import type { RunFiles } from "./store/RunFiles.ts"
+import { refuseIfMoved, type RunFiles } from "./store/RunFiles.ts"
 import { type OwnPlace, RunStore } from "./store/RunStore.ts"
 import { RunStoreError } from "./store/RunStoreError.ts"
 
@@ -334,16 +333,6 @@ const currentRun = <S, A, E, R>(
   }, Effect.uninterruptible)
   return { files, recording, secondsOfWork, seconds, save, isSaving: () => writing !== undefined, letSave, saved }
 }
-
-/**
- * Fails if the run's folder was moved or deleted. The files of scores and logs stay open, and would grow at their new place,
- * while checkpoints would begin a second folder at the old one.
- */
-const refuseIfMoved = Effect.fnUntraced(function* ({ directory, exists }: RunFiles) {
-  if (yield* exists(Layout.config)) return
-  const message = `cannot write ${shownPath(directory)}: the folder was moved or deleted during the run; resume the run where its folder is now`
-  return yield* new RunStoreError({ path: directory, operation: "write", message })
-})
 
 /**
  * Runs the loop and records how it ended. If it was interrupted, saves a checkpoint. Only the loop is interruptible.

@@ -1,10 +1,11 @@
 /** The files of one run: a `FileTree` that hashes the growing files (scores, logs …), so that a resume checks them. */
 import { Effect } from "effect"
+import { shownPath } from "../../config/files.ts"
 import { type Appended, hashPrefix, type Prefix } from "./appended.ts"
 import type { FileTree } from "./FileTree.ts"
-import { growingFolders, growingLogs, locate, type Places } from "../Layout.ts"
+import { config, growingFolders, growingLogs, locate, type Places } from "../Layout.ts"
 import type { RunIdentity } from "../identifier.ts"
-import type { RunStoreError } from "./RunStoreError.ts"
+import { RunStoreError } from "./RunStoreError.ts"
 
 /** The folder of one run. A growing file is one that the run appends to, such as a file of scores. */
 export interface RunFiles extends FileTree {
@@ -146,3 +147,13 @@ export const relocated = (tree: FileTree, places: Places): FileTree => {
     repair: (path) => tree.repair(at(path)),
   }
 }
+
+/**
+ * Fails if the run's folder was moved or deleted. The files of scores and logs stay open, and would grow at their new place,
+ * while checkpoints would begin a second folder at the old one.
+ */
+export const refuseIfMoved = Effect.fnUntraced(function* ({ directory, exists }: RunFiles) {
+  if (yield* exists(config)) return
+  const message = `cannot write ${shownPath(directory)}: the folder was moved or deleted during the run; resume the run where its folder is now`
+  return yield* new RunStoreError({ path: directory, operation: "write", message })
+})

@@ -11,6 +11,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
+import { attackProofs } from "./attacks/attacks.ts"
 import { cluster } from "./cluster.ts"
 import { learning } from "./learning.ts"
 import { multirun } from "./multirun.ts"
@@ -105,6 +106,7 @@ const proofs: ReadonlyArray<Proof> = [
   ...talking,
   ...multirun,
   ...cluster,
+  ...attackProofs,
 ]
 
 const { values } = parseArgs({

@@ -24,7 +24,10 @@ export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOp
   readonly bufferSize?: number
   /** The number of transitions that each gradient step learns from; with `lstm`, the number of sequences. @default 64 */
   readonly batchSize?: number
-  /** The number of env steps between two updates, over all envs. @default 4 */
+  /**
+   * The number of env steps between two updates, over all envs. If a step of all envs is more than that, several updates follow
+   * it: 8 envs and 4 give 2 updates. @default 4
+   */
   readonly trainEvery?: number
   /** The sizes of the hidden layers. @default [128,128] */
   readonly hidden?: ReadonlyArray<number>

@@ -50,7 +50,7 @@ export const quantileCritics =
       // The actor's loss takes the mean of all quantiles, and leaves none out.
       values: (weights, observations, actions) => [mean(concat(critics.apply(weights, observations, actions), 1), 1)],
       // Target: yᵢ = r + γ (zᵢ(s′, a′) − α log π(a′ | s′)), with the lowest quantiles zᵢ of all target critics. Critics: the
-      // quantile regression of each one to all yᵢ.
+      // quantile regression of each one to all yᵢ, in the mean over critics and quantiles.
       loss: ({ batch, actions, next, weights, targetWeights, alpha }) => {
         const all = concat(critics.apply(targetWeights, batch.nextObservations, next.action), 1)
         const kept = (config.quantiles - config.dropped) * config.critics
@@ -62,7 +62,7 @@ export const quantileCritics =
         const estimates = critics.apply(weights, batch.observations, actions)
         const losses = estimates.map((quantiles_tm1) => Losses.quantileLoss({ quantiles_tm1, target }))
         return {
-          loss: mul(mean(losses.reduce((sum, loss) => add(sum, loss))), 1 / config.quantiles),
+          loss: mul(mean(losses.reduce((sum, loss) => add(sum, loss))), 1 / (config.critics * config.quantiles)),
           values: estimates,
           target,
         }

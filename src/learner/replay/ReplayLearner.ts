@@ -26,12 +26,14 @@ import { hindsight } from "./Hindsight.ts"
 import { prioritisedDraws } from "./Priorities.ts"
 import { drawableIn, makeReplay, type Replay, replayBytes, type ReplayOptions } from "./Replay.ts"
 import { replayColumns, type ReplayExperience, sequenceColumns } from "./ReplayExperience.ts"
+import type { ReplayConfig } from "./fields.ts"
 import { compileUpdate, errorsOutput, type UpdateOptions } from "./networks.ts"
 import { tooLarge } from "./storage.ts"
 
 /**
  * Makes a learner that stores env steps in a replay buffer and learns from batches that it draws from there: DQN, SAC and
- * TD3. In each iteration it acts for `trainEvery` env steps, then updates its networks with `gradientSteps` batches.
+ * TD3. In each iteration it acts for `trainEvery` env steps, then updates its networks with `gradientSteps` batches. Where a
+ * step of all envs is more than that, as many updates follow it, so that their number depends on the env steps alone.
  */
 export const replayLearner = Effect.fnUntraced(function* <
   N extends string,
@@ -44,12 +46,13 @@ export const replayLearner = Effect.fnUntraced(function* <
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   const { name, task, config, actor, exploration, copyTargetsEvery, priorities } = experience
   const { numEnvs, seed, totalSteps } = task
-  const { batchSize, gradientSteps, learningStarts, noiseRepeat = 1 } = config
+  const { batchSize, learningStarts, trainEvery, noiseRepeat = 1 } = config
+  const gradientSteps = gradientStepsOf(config)
   const replayOptions = yield* checkedReplayOptions(experience)
 
   // The programs: one acts, and one updates the networks.
   const backend = yield* Backend
-  const compiled = yield* compileUpdate(experience, options)
+  const compiled = yield* compileUpdate({ ...experience, config: { batchSize, gradientSteps } }, options)
   const { update, layouts, copyTargets } = compiled
   const acting = { name, task, actor, layout: layouts.actor, exploration }
   const act = yield* backend.compile(yield* build(() => actSpec(acting)))
@@ -64,8 +67,8 @@ export const replayLearner = Effect.fnUntraced(function* <
       ? undefined
       : prioritisedDraws(priorities, replay, experience, floatsOf(update.feeds, "importance"))
   const envActions = numbersOf(act.results, "envActions")
-  /** The number of steps that each env takes between two updates. */
-  const steps = Math.ceil(config.trainEvery / numEnvs)
+  /** The number of steps that each env takes in an iteration. */
+  const steps = Math.ceil(trainEvery / numEnvs)
   const actNoise = new Float32Array(actor.noiseSize * numEnvs)
   const readNoise = readParts(actNoise, actor)
   const actRandom = stream(seed, "act")
@@ -121,19 +124,23 @@ export const replayLearner = Effect.fnUntraced(function* <
   const averages = new Averages()
   const rates = Object.entries<number>(options.learningRates)
   const course = courseOf(config.schedule ?? "constant")
+  /** Returns the number of updates that are due before an iteration: one every `trainEvery` env steps. */
+  const updatesBefore = (iteration: number): number => Math.floor((iteration * steps * numEnvs) / trainEvery)
   const learn = Effect.fnUntraced(function* (position: Position) {
     const { iteration, step } = position
     if (step + steps * numEnvs <= learningStarts || replay.size() < batchSize) return
     for (const [key, rate] of rates) update.feeds[key][0] = steered(position, rate * course(step / totalSteps))
-    const random = updateRandom.child(iteration)
-    if (prioritised === undefined) replay.draw(random, places)
-    else prioritised.draw(random, Math.min(1, step / totalSteps), places)
-    yield* fill(random, places)
-    if (noise !== undefined) random.fillUniform(noise)
-    yield* update.run
-    averages.addResults(update, errorsOutput)
-    yield* averages.checkFinite(`step ${step}`)
-    prioritised?.learned(places, update.results[errorsOutput])
+    for (let updated = updatesBefore(iteration); updated < updatesBefore(iteration + 1); updated++) {
+      const random = updateRandom.child(updated)
+      if (prioritised === undefined) replay.draw(random, places)
+      else prioritised.draw(random, Math.min(1, step / totalSteps), places)
+      yield* fill(random, places)
+      if (noise !== undefined) random.fillUniform(noise)
+      yield* update.run
+      averages.addResults(update, errorsOutput)
+      yield* averages.checkFinite(`step ${step}`)
+      prioritised?.learned(places, update.results[errorsOutput])
+    }
     yield* copyToActing
   })
 
@@ -162,6 +169,10 @@ export const replayLearner = Effect.fnUntraced(function* <
     }),
   }
 })
+
+/** Returns the number of gradient steps of an update; −1 is as many as the env steps before it. */
+const gradientStepsOf = ({ gradientSteps, trainEvery }: Pick<ReplayConfig, "gradientSteps" | "trainEvery">): number =>
+  gradientSteps === -1 ? trainEvery : gradientSteps
 
 /** Returns the function that fills the feeds of an update with the drawn transitions or sequences. */
 const filling = Effect.fnUntraced(function* <N extends string, T extends N | "actor", C extends Columns>(

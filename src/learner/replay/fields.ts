@@ -14,9 +14,12 @@ export interface ReplayOptions extends NetworksOption, OptimiserOption {
   readonly batchSize?: number
   /** The number of env steps before the first update, over all envs; their actions are random. @default 1000 */
   readonly learningStarts?: number
-  /** The number of env steps between two updates, over all envs; it is rounded up to whole steps of all envs. @default 1 */
+  /**
+   * The number of env steps between two updates, over all envs. If a step of all envs is more than that, several updates follow
+   * it: 8 envs and 1 give 8 updates. @default 1
+   */
   readonly trainEvery?: number
-  /** The number of gradient steps in each update. @default 1 */
+  /** The number of gradient steps in each update; -1 is as many as `trainEvery`, so one for each env step. @default 1 */
   readonly gradientSteps?: number
   /** The number of rewards in a value target, before it continues with the next observation's value. @default 1 */
   readonly nsteps?: number
@@ -59,7 +62,7 @@ export const replayFields = {
   batchSize: withDefault(positiveInt, 256),
   learningStarts: withDefault(naturalInt, 1000),
   trainEvery: withDefault(positiveInt, 1),
-  gradientSteps: withDefault(positiveInt, 1),
+  gradientSteps: withDefault(Schema.Union([positiveInt, Schema.Literal(-1)]), 1),
   nsteps: withDefault(positiveInt, 1),
   her: withDefault(Schema.NullOr(Her), null),
   maxGradNorm: withDefault(nonNegative, 0),

@@ -1,6 +1,6 @@
 // Lets the modules of Effect be loaded from one file, which scripts/bundle/effect.ts writes.
 import { readFileSync } from "node:fs"
-import { createRequire, registerHooks } from "node:module"
+import * as nodeModule from "node:module"
 import { pathToFileURL } from "node:url"
 
 const bundle = new URL("../dist/bundle/effect/", import.meta.url).href
@@ -10,7 +10,7 @@ const bundledModules = () => {
   const { packages, modules } = JSON.parse(readFileSync(new URL(`${bundle}bundled.json`), "utf8"))
   const folders = new Map()
   for (const { name, version, of } of packages) {
-    const manifest = createRequire(folders.get(of) ?? import.meta.url).resolve(`${name}/package.json`)
+    const manifest = nodeModule.createRequire(folders.get(of) ?? import.meta.url).resolve(`${name}/package.json`)
     if (JSON.parse(readFileSync(manifest, "utf8")).version !== version) return new Map()
     folders.set(name, new URL(".", pathToFileURL(manifest)).href)
   }
@@ -22,7 +22,8 @@ const bundledModules = () => {
  * what is installed, the command loads the modules of the packages, only slower. `EFFECT_RL_BUNDLE=0` does so anywhere.
  */
 export const useBundledEffect = () => {
-  if (process.env.EFFECT_RL_BUNDLE === "0") return
+  // Bun has no hooks; it loads Effect from its package.
+  if (process.env.EFFECT_RL_BUNDLE === "0" || nodeModule.registerHooks === undefined) return
   let addresses
   try {
     addresses = bundledModules()
@@ -30,7 +31,7 @@ export const useBundledEffect = () => {
     return
   }
   if (addresses.size === 0) return
-  registerHooks({
+  nodeModule.registerHooks({
     resolve: (specifier, context, nextResolve) => {
       const resolved = nextResolve(specifier, context)
       const url = addresses.get(resolved.url)

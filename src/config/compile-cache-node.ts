@@ -1,5 +1,6 @@
 /** Finds the folder where Node keeps compiled JavaScript, for what this library keeps there and for processes that it starts. */
-import { getCompileCacheDir } from "node:module"
+// Bun and Deno lack some names of this module, which an import by name would demand when it is loaded.
+import * as nodeModule from "node:module"
 import { basename, dirname } from "node:path"
 
 /**
@@ -12,7 +13,7 @@ import { basename, dirname } from "node:path"
  * ```
  */
 export const compileCacheVariable = (): { readonly NODE_COMPILE_CACHE?: string } => {
-  const folder = getCompileCacheDir()
+  const folder = nodeModule.getCompileCacheDir?.()
   // Node adds the name of its version, with which the folder ends, to the folder that the variable names.
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) }
 }
@@ -28,7 +29,7 @@ export interface CompileCache {
  * undefined if Node keeps none, and outside of an installed package: only the names of its bundles say what is in them.
  */
 export const compileCache = (): CompileCache | undefined => {
-  const folder = getCompileCacheDir()
+  const folder = nodeModule.getCompileCacheDir?.()
   const build = basename(import.meta.filename)
   return folder !== undefined && /-[\w-]{8}\.js$/.test(build) ? { folder, build } : undefined
 }

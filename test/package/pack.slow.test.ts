@@ -379,3 +379,49 @@ export default Train.run({ env, algorithm: Ppo.make({ nsteps: 64 }), numEnvs: 8,
     await succeeds("tsc", ["-p", "."], project)
   })
 })
+
+describe("the package in Bun and Deno", () => {
+  const runtime = (name: string): string => join(project, "node_modules/.bin", name)
+  /** How each runtime starts a program: Deno wants to be told that it may read files and start threads. */
+  const runtimes: ReadonlyArray<readonly [name: string, command: string, args: ReadonlyArray<string>]> = [
+    ["node", process.execPath, []],
+    ["bun", runtime("bun"), ["--bun"]],
+    ["deno", runtime("deno"), ["run", "--allow-all"]],
+  ]
+  const settings = "env: CartPole.env, algorithm: Ppo.make({ nsteps: 64 }), numEnvs: 8, totalSteps: 2_048, seed: 1"
+
+  beforeAll(async () => {
+    await succeeds("npm", ["install", "--no-audit", "--no-fund", "bun@1.4", "deno@2.9"], project)
+    writeFileSync(
+      join(project, "in-code.ts"),
+      `import { Effect, Layer } from "effect"
+import { CartPole, Ppo, Recorder, RunStore, Train, Wasm } from "effect-rl"
+import { ForeignEnv } from "effect-rl/node"
+const layers = Layer.mergeAll(Wasm.layer, RunStore.layerMemory, Recorder.layer())
+const result = await Effect.runPromise(Train.run({ ${settings} }).pipe(Effect.provide(layers)))
+console.log(typeof ForeignEnv.command, result.digest)\n`,
+    )
+    writeFileSync(
+      join(project, "by-command.ts"),
+      `import { CartPole, Ppo, Train } from "effect-rl"\nexport default Train.run({ ${settings} })\n`,
+    )
+  })
+
+  it("gives the digest of Node, in code and by the command, and continues what another runtime began", async () => {
+    const digests: Array<string | undefined> = []
+    for (const [name, command, args] of runtimes) {
+      const inCode = await succeeds(command, [...args, "in-code.ts"], project)
+      digests.push(/^function (\w{64})$/m.exec(inCode)?.[1])
+      const words = ["run", "by-command.ts", "--backend", "wasm", "--results-dir", name, "--quiet", "--json"]
+      const byCommand = await succeeds(command, [...args, join(installed, "bin/effect.js"), ...words], project)
+      digests.push(/"digest":"(\w{64})"/.exec(byCommand)?.[1])
+    }
+    assert.isDefined(digests[0])
+    assert.deepStrictEqual(
+      digests,
+      digests.map(() => digests[0]),
+    )
+    const replay = ["replay", "latest", "--results-dir", "bun"]
+    assert.include((await effect(...replay)).output, "the same: ")
+  })
+})

@@ -11,7 +11,7 @@
  */
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
-import { registerHooks } from "node:module"
+import * as nodeModule from "node:module"
 import { resolve, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -26,7 +26,7 @@ const library = fileURLToPath(new URL("../../", import.meta.url))
 export const watchModules = (): void => {
   if (isWatching) return
   isWatching = true
-  registerHooks({
+  nodeModule.registerHooks({
     load: (url, context, next) => {
       const path = url.startsWith("file:") ? fileURLToPath(url.replace(/[?#].*$/, "")) : undefined
       if (path !== undefined && !path.startsWith(library) && !path.includes(`${sep}node_modules${sep}`)) {

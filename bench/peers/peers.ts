@@ -2,7 +2,7 @@
  * The programs of other projects that `npm run bench -- --against peers` measures against ours, with the same settings.
  * `PEERS.md` says how to get them.
  */
-import { existsSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type Command, failureOf, temporaryFolder } from "../measuring.ts"
@@ -39,25 +39,46 @@ export const compiled = (
  * Makes the two peers of RLtools: one with the widest vectors of the processor, and one whose vectors have at most 256 bits, as
  * V8's have, for processors with AVX-512.
  */
-const rltools = (bench: string, file: string): ReadonlyArray<Peer> => [
-  rltoolsWith(bench, file, "RLtools", [], undefined),
-  rltoolsWith(bench, file, "RLtools with vectors of 256 bits", ["-mno-avx512f"], "Haswell"),
+const rltools = (bench: string, file: string, prepare?: (root: string) => string): ReadonlyArray<Peer> => [
+  rltoolsWith(bench, file, "RLtools", { prepare }),
+  rltoolsWith(bench, file, "RLtools with vectors of 256 bits", {
+    prepare,
+    options: ["-mno-avx512f"],
+    core: "Haswell",
+  }),
 ]
 
-/** `core` names the processor for which OpenBLAS chooses its kernels; if it is undefined, OpenBLAS finds it. */
-const rltoolsWith = (
-  bench: string,
-  file: string,
-  name: string,
-  options: ReadonlyArray<string>,
-  core: string | undefined,
-): Peer => ({
+/**
+ * Writes RLtools' PPO for Pendulum with the line that it lacks, and returns the folder to include it from. As shipped, the
+ * program enables BLAS but does not include what dispatches to it, so its products run in plain loops.
+ */
+const withBlasInUse = (root: string): string => {
+  const { folder } = temporaryFolder()
+  const before = "#include <rl_tools/nn/optimizers/adam/instance/operations_generic.h>\n"
+  const shipped = readFileSync(join(root, "src/rl/environments/pendulum/ppo/cpu/training.cpp"), "utf8")
+  const mended = shipped.replace(before, `${before}#include <rl_tools/nn/operations_cpu_mux.h>\n`)
+  mkdirSync(join(folder, "ppo/cpu"), { recursive: true })
+  writeFileSync(join(folder, "ppo/cpu/training.cpp"), mended)
+  return folder
+}
+
+interface Build {
+  /** Writes sources that replace those of the clone, and returns the folder to include them from. */
+  readonly prepare?: ((root: string) => string) | undefined
+  readonly options?: ReadonlyArray<string>
+  /** The processor for which OpenBLAS chooses its kernels; if it is undefined, OpenBLAS finds it. */
+  readonly core?: string
+}
+
+const rltoolsWith = (bench: string, file: string, name: string, { core, options = [], prepare }: Build): Peer => ({
   name,
   bench,
   find: (folder) => {
     const root = join(folder, "rl-tools")
     if (!existsSync(root)) return `no folder ${root}`
-    const includes = ["include", "src/rl/environments/pendulum"].map((path) => `-I${join(root, path)}`)
+    const own = prepare === undefined ? [] : [prepare(root)]
+    const cloned = ["include", "src/rl/environments/pendulum", "src/rl/environments/pendulum/ppo/cpu"]
+    const includes = [...own, ...cloned.map((path) => join(root, path))].map((path) => `-I${path}`)
     const features = ["BENCHMARK", "RL_TOOLS_DISABLE_TENSORBOARD", "RL_TOOLS_DISABLE_HDF5"]
     const blas = ["RL_TOOLS_BACKEND_ENABLE_BLAS", "RL_TOOLS_BACKEND_ENABLE_OPENBLAS"]
     const definitions = [...features, ...blas].map((feature) => `-D${feature}`)
@@ -112,7 +133,7 @@ export const peers: ReadonlyArray<Peer> = [
     {
       name: "CleanRL",
       bench: "ppo-cartpole-cleanrl",
-      modules: ["torch", "gymnasium", "tensorboard"],
+      modules: ["torch", "gymnasium", "tensorboard", "docstring_parser"],
       paths: ["cleanrl", "tyro/src"],
     },
     (folder) => [join(folder, "cleanrl/cleanrl/ppo.py"), "--no-cuda", "--total-timesteps", "50000"],
@@ -127,6 +148,7 @@ export const peers: ReadonlyArray<Peer> = [
     },
     () => [source("sb3.py"), "50000"],
   ),
-  ...rltools("ppo-pendulum-rltools", "rltools-ppo.cpp"),
+  ...rltools("ppo-pendulum-rltools", "rltools-ppo.cpp", withBlasInUse),
+  rltoolsWith("ppo-pendulum-rltools", "rltools-ppo.cpp", "RLtools as shipped, without BLAS", {}),
   ...rltools("sac-pendulum-rltools", "rltools-sac.cpp"),
 ]

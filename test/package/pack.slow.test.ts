@@ -407,7 +407,7 @@ console.log(typeof ForeignEnv.command, result.digest)\n`,
     )
   })
 
-  it("gives the digest of Node, in code and by the command, and continues what another runtime began", async () => {
+  it("gives the digest of Node, in code and by the command, and Node can replay its runs", async () => {
     const digests: Array<string | undefined> = []
     for (const [name, command, args] of runtimes) {
       const inCode = await succeeds(command, [...args, "in-code.ts"], project)
@@ -421,7 +421,7 @@ console.log(typeof ForeignEnv.command, result.digest)\n`,
       digests,
       digests.map(() => digests[0]),
     )
-    const replay = ["replay", "latest", "--results-dir", "bun"]
-    assert.include((await effect(...replay)).output, "the same: ")
+    const replay = [join(installed, "bin/effect.js"), "replay", "latest", "--results-dir", "bun"]
+    assert.include(await succeeds(process.execPath, replay, project), "the same: ")
   })
 })

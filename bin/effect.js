@@ -16,7 +16,7 @@ if (words.length === 1 && words[0] === "--version") {
   // Loading the command would take several times as long as this answer.
   console.log(`effect v${createRequire(import.meta.url)("../package.json").version}`)
 } else if (major > 22 || (major === 22 && minor >= 19)) {
-  module.enableCompileCache?.()
+  await keepCompiled()
   // While the modules load, V8 would enlarge its space for young objects several times and then keep it. Without that, runs
   // take a fifth to a third less memory, and listing many runs takes less CPU time.
   setFlagsFromString("--semi-space-growth-factor=1")
@@ -44,6 +44,17 @@ if (words.length === 1 && words[0] === "--version") {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP", ...(process.platform === "win32" ? [] : ["SIGUSR1"])]
   for (const signal of signals) process.on(signal, () => child.kill(signal))
   child.on("exit", (code, signal) => process.exit(code ?? (signal === null ? 1 : 128 + constants.signals[signal])))
+}
+
+/**
+ * Lets Node keep compiled JavaScript in the user's own folder. Its default is a folder for temporary files, which any user of the
+ * machine can make first, and fill with code that Node then executes. A NODE_COMPILE_CACHE of the user has been in effect already.
+ */
+async function keepCompiled() {
+  if (process.env.NODE_COMPILE_CACHE || process.env.NODE_DISABLE_COMPILE_CACHE) return
+  const { userCache } = await import("./userCache.js")
+  const folder = userCache("compiled")
+  if (folder !== undefined) module.enableCompileCache?.(folder)
 }
 
 /** The binary of the `node` package, if the project or its user has it. */

@@ -25,6 +25,7 @@ import type { ReferenceThreads } from "./multirun/reference/ReferenceThreads.ts"
 import * as referenceThreads from "./multirun/reference/thread-node.ts"
 import { layer as foreignEnvs } from "./env/foreign/layer-node.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
+import { layer as hubCache } from "./task/hub/cache-node.ts"
 import { layer as textPrograms } from "./task/foreign/programs-node.ts"
 import { owner } from "./run/store/owner-node.ts"
 import { gitCommit, gitProvenance, shortCommit } from "./run/store/git-node.ts"
@@ -140,6 +141,7 @@ export const platform = Layer.mergeAll(
   codeRunner(),
   foreignEnvs,
   textPrograms,
+  hubCache,
   Layer.provide(mcpServers, Layer.merge(files, httpClient)),
 )
 

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto"
 import { readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { deserialize, serialize } from "node:v8"
+import { isOwnFile } from "../../bin/userCache.js"
 import type { CompiledModule } from "../graph/wasm/compile.ts"
 import { compileCache, type CompileCache } from "../config/compile-cache-node.ts"
 import type { KeptPrograms } from "./wasmModules.ts"
@@ -19,7 +20,8 @@ const isCompiled = (value: unknown): value is CompiledModule =>
 
 /**
  * Keeps each group of programs as a file in this folder: a digest of the rest, then the module and the places of its arrays.
- * A damaged file is ignored, and a file that cannot be written is left out: the programs are then compiled again.
+ * A damaged file, and one of another user, is ignored; a file that cannot be written is left out. The programs are then compiled
+ * again.
  */
 export const keptIn = ({ folder, build }: CompileCache): KeptPrograms => {
   const fileOf = (description: string): string =>
@@ -28,6 +30,7 @@ export const keptIn = ({ folder, build }: CompileCache): KeptPrograms => {
     get: (description) => {
       try {
         const file = fileOf(description)
+        if (!isOwnFile(file)) return undefined
         const content = readFileSync(file)
         const rest = content.subarray(32)
         if (!digestOf(rest).equals(content.subarray(0, 32))) return undefined
@@ -45,7 +48,7 @@ export const keptIn = ({ folder, build }: CompileCache): KeptPrograms => {
         const file = fileOf(description)
         const rest = serialize(compiled)
         const temporary = `${file}.${process.pid}.tmp`
-        writeFileSync(temporary, Buffer.concat([digestOf(rest), rest]))
+        writeFileSync(temporary, Buffer.concat([digestOf(rest), rest]), { mode: 0o600 })
         renameSync(temporary, file)
       } catch {
         // Where nothing can be written, the next process compiles again.

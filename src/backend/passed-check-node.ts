@@ -3,10 +3,11 @@
  * it. `wide-node.ts` uses it.
  */
 import { createHash } from "node:crypto"
-import { existsSync, writeFileSync } from "node:fs"
+import { writeFileSync } from "node:fs"
 import { cpus } from "node:os"
 import { join } from "node:path"
 import { isMainThread } from "node:worker_threads"
+import { isOwnFile } from "../../bin/userCache.js"
 import { compileCache } from "../config/compile-cache-node.ts"
 
 /** Remembers that the check passed. */
@@ -26,10 +27,10 @@ export const inFolder = (
   const digest = createHash("sha256").update(`${build}\n${processor}`).digest("hex").slice(0, 16)
   const file = join(folder, `effect-rl-widens-${digest}`)
   return {
-    has: () => existsSync(file),
+    has: () => isOwnFile(file),
     add: () => {
       try {
-        writeFileSync(file, "")
+        writeFileSync(file, "", { mode: 0o600 })
       } catch {
         // Where nothing can be written, the next process makes the check again.
       }

@@ -2,6 +2,7 @@
 // Bun and Deno lack some names of this module, which an import by name would demand when it is loaded.
 import * as nodeModule from "node:module"
 import { basename, dirname } from "node:path"
+import { privateFolder } from "../../bin/userCache.js"
 
 /**
  * Returns the environment variable that names the folder of this process's compile cache, if it has one. A thread that loads
@@ -26,10 +27,17 @@ export interface CompileCache {
 
 /**
  * Returns the folder where Node keeps compiled JavaScript of this version and these flags of V8, as under the command. Returns
- * undefined if Node keeps none, and outside of an installed package: only the names of its bundles say what is in them.
+ * undefined if Node keeps none, if others can write to its folder, and outside of an installed package: only the names of its
+ * bundles say what is in them.
  */
 export const compileCache = (): CompileCache | undefined => {
   const folder = nodeModule.getCompileCacheDir?.()
   const build = basename(import.meta.filename)
-  return folder !== undefined && /-[\w-]{8}\.js$/.test(build) ? { folder, build } : undefined
+  if (folder === undefined || !/-[\w-]{8}\.js$/.test(build)) return undefined
+  try {
+    return { folder: privateFolder(folder), build }
+  } catch {
+    // NODE_COMPILE_CACHE names this folder: the command's own folder is private.
+    return undefined
+  }
 }

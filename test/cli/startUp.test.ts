@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs"
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
@@ -84,6 +84,31 @@ describe("what only says something about itself", () => {
         loaded.filter((url) => heavy.test(url)),
         [],
       )
+    }),
+  )
+})
+
+describe("compiled JavaScript", () => {
+  it("is kept in the user's own folder, and nowhere if that leads elsewhere", { tags: "slow" }, () =>
+    withFolder(async (folder) => {
+      const [own, planted, temporary] = ["own", "planted", "temporary"].map((name) => join(folder, name))
+      for (const one of [own, planted, temporary]) mkdirSync(one)
+      mkdirSync(join(folder, "elsewhere"))
+      symlinkSync(join(folder, "elsewhere"), join(planted, "effect-rl"))
+      const helpWith = (variables: Readonly<Record<string, string>>) => {
+        const { NODE_COMPILE_CACHE: _, ...others } = process.env
+        const env = { ...others, TMPDIR: temporary, ...variables }
+        const { status } = spawnSync(process.execPath, [join(root, "bin/effect.js"), "--help"], { env })
+        assert.strictEqual(status, 0)
+      }
+      const filesIn = (path: string): number => readdirSync(path, { recursive: true }).length
+      helpWith({ XDG_CACHE_HOME: own })
+      assert.isAbove(filesIn(join(own, "effect-rl/compiled")), 10)
+      helpWith({ XDG_CACHE_HOME: planted })
+      assert.strictEqual(filesIn(join(folder, "elsewhere")), 0)
+      helpWith({ XDG_CACHE_HOME: planted, NODE_COMPILE_CACHE: join(folder, "named") })
+      assert.isAbove(filesIn(join(folder, "named")), 10)
+      assert.strictEqual(filesIn(temporary), 0)
     }),
   )
 })

@@ -4,10 +4,9 @@
  */
 import { createHash, randomUUID } from "node:crypto"
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { homedir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { makeFolder } from "../../config/files.ts"
+import { isOwnFile, userCache } from "../../../bin/userCache.js"
 import { utf8 } from "../../config/utf8.ts"
 import type { Part } from "../../run/store/FileTree.ts"
 import type { ObjectInfo } from "../../run/store/objects/ObjectStore.ts"
@@ -16,13 +15,8 @@ import type { Connected } from "./connect.ts"
 /** Larger objects are not kept. */
 const mostBytes = 1024 * 1024
 
-/** Returns the folder of the copies, by the conventions for caches of users. */
-const cacheFolder = (): string => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "effect-rl", "buckets")
-
-/** Opens the cache of a bucket. If the folder can't be written, nothing is kept. */
-const openCache = Effect.fnUntraced(function* (bucket: string) {
-  const folder = cacheFolder()
-  yield* Effect.ignore(makeFolder(folder))
+/** Opens the cache of a bucket in `folder`. */
+const openCache = (folder: string, bucket: string) => {
   const fileOf = ({ key }: ObjectInfo): string =>
     join(folder, createHash("sha256").update(`${bucket}\n${key}`).digest("hex"))
   const isKept = ({ bytes, version }: ObjectInfo): boolean => bytes <= mostBytes && version !== ""
@@ -35,6 +29,7 @@ const openCache = Effect.fnUntraced(function* (bucket: string) {
       Effect.sync(() => {
         if (!isKept(object)) return undefined
         try {
+          if (!isOwnFile(fileOf(object))) return undefined
           const file = readFileSync(fileOf(object))
           const head = heading(object)
           const isSame = file.length === head.length + object.bytes && head.every((byte, at) => file[at] === byte)
@@ -57,18 +52,22 @@ const openCache = Effect.fnUntraced(function* (bucket: string) {
         }
       }),
   }
-})
+}
 
-/** Returns the function that reads an object of a listing, or a part of it: from its copy, or else from the bucket. */
-export const cachedGet = Effect.fnUntraced(function* ({ store, id }: Connected) {
-  const cache = yield* openCache(id)
+/**
+ * Returns the function that reads an object of a listing, or a part of it: from its copy, or else from the bucket. If there is no
+ * folder that only the user can write to, nothing is kept.
+ */
+export const cachedGet = ({ store, id }: Connected) => {
+  const folder = userCache("buckets")
+  const cache = folder === undefined ? undefined : openCache(folder, id)
   return Effect.fnUntraced(function* (object: ObjectInfo, part?: Part) {
     if (part !== undefined) return (yield* store.versions.get(object.key, part))?.bytes
-    const kept = yield* cache.read(object)
+    const kept = cache && (yield* cache.read(object))
     if (kept !== undefined) return kept
     const read = yield* store.versions.get(object.key)
     // The object may have been replaced since it was listed.
-    if (read?.version === object.version) yield* cache.write(object, read.bytes)
+    if (cache !== undefined && read?.version === object.version) yield* cache.write(object, read.bytes)
     return read?.bytes
   })
-})
+}

@@ -35,7 +35,7 @@ export const openBucketSource = Effect.fnUntraced(function* (
   const connected = yield* connect(address)
   const { store, root } = connected
   const requests = Semaphore.makeUnsafe(concurrency)
-  const fetched = yield* cachedGet(connected)
+  const fetched = cachedGet(connected)
   const get: typeof fetched = (object, part) => requests.withPermit(fetched(object, part))
   const source = objectSource({
     root,

@@ -81,7 +81,7 @@ export const openBucket = Effect.fnUntraced(function* (typed: RunFlags) {
   const fs = yield* FileSystem.FileSystem
   const scope = yield* Effect.scope
   const folder = yield* Effect.orDie(fs.makeTempDirectoryScoped({ prefix: "effect-s3-" }))
-  const get = yield* cachedGet(connected)
+  const get = cachedGet(connected)
   /** The versions of the objects that are in the folder. */
   const copied = new Map<string, string>()
   let lease: { readonly key: string; readonly held: Lease } | undefined

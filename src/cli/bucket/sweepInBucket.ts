@@ -32,7 +32,7 @@ export const sweepInBucket = Effect.fnUntraced(function* (typed: RunFlags) {
   const failing = failingAt(root)
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "effect-s3-" })
-  const get = yield* cachedGet(connected)
+  const get = cachedGet(connected)
   const addressed = (text: string): string => text.replaceAll(folder, root)
   const localOf = (address: string): string => join(folder, address.slice(root.length + 1))
 

@@ -2,8 +2,8 @@
  * Downloads data sets from the Hugging Face hub into a cache on disk, where each split of a commit is one file of JSON
  * Lines. A commit never changes, so what is in the cache is read without a request.
  *
- * The cache is the folder `effect-rl` in `HF_HOME`, which is `~/.cache/huggingface` by default. Files appear there only
- * when they are complete, so several processes can share it. With `HF_HUB_OFFLINE=1`, only the cache is read.
+ * `HubCache` says where the cache is: in the folder `effect-rl` of the user's folder for caches, or of `HF_HOME`. Files appear
+ * there only when they are complete, so several processes can share it. With `HF_HUB_OFFLINE=1`, only the cache is read.
  */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { ConfigError, type DecodeOptions } from "../../config/Config.ts"
@@ -13,6 +13,7 @@ import { utf8 } from "../../config/utf8.ts"
 import { variable } from "../../config/variables.ts"
 import { DatasetError } from "../TaskSet.ts"
 import { fileOf, type Hub, type HubInfo, infoOf, openHub } from "./client.ts"
+import { HubCache } from "./HubCache.ts"
 import { linesOf } from "./rows.ts"
 import { partsOf, type Problem, rangeOf, type SplitPart, splitsOf } from "./splits.ts"
 
@@ -40,10 +41,9 @@ const fileName = Effect.fnUntraced(function* (...parts: ReadonlyArray<string | n
 /** Returns the folder of a data set in the cache. */
 const folderOf = Effect.fnUntraced(function* (id: string) {
   const paths = yield* Path.Path
-  const own = yield* variable("HF_HOME")
-  const home = (yield* variable("HOME")) || (yield* variable("USERPROFILE"))
-  const root = own === "" ? paths.join(home, ".cache", "huggingface") : own
-  return paths.resolve(root, "effect-rl", "datasets", yield* fileName(id))
+  const cache = yield* HubCache
+  const folder = yield* cache.open(yield* variable("HF_HOME"))
+  return paths.join(folder, yield* fileName(id))
 })
 
 const unwritable = (path: string) => (error: { readonly message: string }) =>

@@ -1,11 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { zstdCompressSync } from "node:zlib"
-import { ConfigProvider, Effect, FileSystem, Logger, type Path } from "effect"
+import { ConfigProvider, Effect, FileSystem, Layer, Logger, type Path } from "effect"
 import { parquetWriteBuffer } from "hyparquet-writer"
 import { gzip } from "../../../src/formats/gzip.ts"
 import type { Opening } from "../../../src/task/DatasetKind.ts"
 import * as Datasets from "../../../src/task/Datasets.ts"
 import { ServerRetries } from "../../../src/lm/exchange.ts"
+import { layer as hubCache } from "../../../src/task/hub/cache-node.ts"
 import { recordsFile } from "../../../src/task/hub/dataset.ts"
 import { disk } from "../../run/store/disk.ts"
 import { answered, lines } from "../opening.ts"
@@ -89,7 +90,7 @@ const withHub = <A, E>(
       jitter: 0,
     }),
     Effect.scoped,
-    Effect.provide(disk),
+    Effect.provide(Layer.merge(disk, hubCache)),
   )
 
 const questions = ({ tasks }: Datasets.Dataset) =>

@@ -5,6 +5,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { type BackendName, backendNames } from "../backend/names.ts"
+import { isHostName } from "../config/hostGuard.ts"
 import { derivedName } from "../run/identifier.ts"
 import { usageError } from "./output/output.ts"
 import { isName, short as shortOf } from "./subcommands.ts"
@@ -71,6 +72,19 @@ export const textOr = (otherwise: string, name: string, placeholder: string, des
 /** Makes a flag with a text that can be repeated. */
 export const texts = (name: string, placeholder: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(placeholder), Flag.atLeast(0), Flag.withDescription(description))
+
+/** The flag of commands that listen. */
+export const allowHostFlag = texts(
+  "allow-host",
+  "name",
+  "Also answer requests that address this machine by this name, such as that of a proxy or a container; can be repeated",
+)
+
+export const checkAllowHost = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
+  const wrong = names.find((name) => !isHostName(name))
+  if (wrong === undefined) return
+  return yield* usageError(`--allow-host: expected a name such as gpu.example.org, without a port, found "${wrong}"`)
+})
 
 export const backendFlag = (description: string) =>
   Flag.Literals("backend", backendNames).pipe(Flag.withDefault("auto" as const), Flag.withDescription(description))

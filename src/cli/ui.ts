@@ -4,10 +4,20 @@ import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import { exists } from "../config/files.ts"
-import { isLoopback } from "../dashboard/guard.ts"
+import { isLoopback } from "../config/hostGuard.ts"
 import { runFolder } from "./findRun.ts"
 import { clusterModule } from "./worker/cluster.ts"
-import { argument, defaultResultsDir, isBucket, subcommand, text, textOr, toggle } from "./flags.ts"
+import {
+  allowHostFlag,
+  argument,
+  checkAllowHost,
+  defaultResultsDir,
+  isBucket,
+  subcommand,
+  text,
+  textOr,
+  toggle,
+} from "./flags.ts"
 import { warningLabel } from "./output/colors.ts"
 import { usageError, writeError, writeOut } from "./output/output.ts"
 
@@ -45,6 +55,7 @@ export const ui = subcommand(
       "token",
       "The token that visitors need (default: if --host needs one, a new one is made and printed)",
     ),
+    allowHost: allowHostFlag,
     cluster: text(
       "cluster",
       "postgres://…",
@@ -60,7 +71,8 @@ export const ui = subcommand(
       "With --export: copy all checkpoints (default: the newest of each run, if it is small)",
     ),
   },
-  Effect.fnUntraced(function* ({ host, port, checkpoints, ...input }) {
+  Effect.fnUntraced(function* ({ host, port, checkpoints, allowHost, ...input }) {
+    yield* checkAllowHost(allowHost)
     if (port < 0 || port > 65_535) {
       return yield* usageError(`--port: expected a number between 0 and 65535, found ${port}`)
     }
@@ -86,6 +98,7 @@ export const ui = subcommand(
           ...(files === undefined ? {} : { files }),
           host,
           port,
+          allowedHosts: allowHost,
           ...(token === undefined ? {} : { token }),
           ...(cluster === undefined ? {} : { cluster }),
         })

@@ -1,39 +1,4 @@
-/** Checks the `Host` header and token of requests, and defines the headers of answers. Pure functions of the server. */
-
-export interface Guard {
-  /** The address to which the server is bound. */
-  readonly host: string
-  /** The name of this machine. */
-  readonly machine: string
-  /** The token that requests for data must carry; undefined if the server is bound to a loopback address. */
-  readonly token: string | undefined
-}
-
-const loopbackNames = ["localhost", "127.0.0.1", "[::1]", "::1"]
-
-export const isLoopback = (host: string): boolean => loopbackNames.includes(host) || /^127(\.\d{1,3}){3}$/.test(host)
-
-/**
- * Tells whether a `Host` header names this server. Another site can make its own name point to this server's address,
- * so that its page can send requests here (DNS rebinding), but these requests carry that site's name. A request that
- * names an IP address is safe from this; it is allowed if the server isn't on loopback, and then needs the token.
- */
-export const hostAllowed = (header: string | undefined, { host, machine }: Guard): boolean => {
-  const name = (header ?? "").toLowerCase().replace(/:\d+$/, "")
-  if (loopbackNames.includes(name) || isLoopback(name)) return true
-  if (isLoopback(host)) return false
-  const isAddress = /^\d{1,3}(\.\d{1,3}){3}$/.test(name) || /^\[[0-9a-f:.]+\]$/.test(name)
-  return isAddress || name === host.toLowerCase() || name === machine.toLowerCase()
-}
-
-/** Compares two texts in a time that doesn't depend on where they differ: the time must not reveal the token. */
-export const sameToken = (received: string | undefined, expected: string): boolean => {
-  if (received === undefined || received.length !== expected.length) return false
-  let difference = 0
-  for (let index = 0; index < expected.length; index++)
-    difference |= received.charCodeAt(index) ^ expected.charCodeAt(index)
-  return difference === 0
-}
+/** Defines the headers of the page's answers, and the types of files. Pure functions of the server. */
 
 /** The Content-Security-Policy of the page: its own scripts and styles, no other servers, and no framing. */
 export const pagePolicy =

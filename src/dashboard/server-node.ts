@@ -9,9 +9,10 @@ import * as HttpServer from "effect/http/HttpServer"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { Observed } from "../cluster/overview.ts"
+import { type HostGuard, refusedBy, sameKey } from "../config/hostGuard.ts"
 import { axes, measures } from "./curves/Curve.ts"
 import { detailOf } from "./detail.ts"
-import { contentType, filePolicy, type Guard, hostAllowed, sameToken } from "./guard.ts"
+import { contentType, filePolicy } from "./guard.ts"
 import { pageFiles, workerFile, workerName } from "./page-node.ts"
 import { readStudyIn } from "./studies.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
@@ -27,6 +28,8 @@ export interface ServerOptions {
   readonly port: number
   /** The token that requests for data must carry. */
   readonly token?: string
+  /** More names by which visitors may address the server. */
+  readonly allowedHosts?: ReadonlyArray<string>
   /** The time between two checks for changes, in milliseconds. Default: a second. */
   readonly pollEvery?: number
   /** Reads what a cluster is doing. Without it, the page shows no cluster. */
@@ -62,18 +65,20 @@ export const serve = Effect.fnUntraced(function* (
   const results = options.files === undefined ? yield* openResults(options.directory) : resultsOf(options.files)
   const live = yield* makeLive(results, options.pollEvery ?? 1000)
   const page = new Map((yield* pageFiles).map((file) => [file.name, file]))
-  const guard: Guard = { host: options.host, machine: hostname(), token: options.token }
+  const guard: HostGuard = { host: options.host, machine: hostname(), allowed: options.allowedHosts ?? [] }
+  const { token } = options
 
   const answer = Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
-    if (!hostAllowed(request.headers.host, guard)) return refusal(421, "this server doesn't go by that name")
+    const refused = refusedBy(guard, request.headers)
+    if (refused !== undefined) return refusal(refused.status, refused.message)
     const place = placeOf(request.url)
     if (place === undefined) return refusal(400, "no such address")
     const { path, query } = place
     const queryToken = query.get("token")
-    if (path === "" && queryToken !== null && guard.token !== undefined && sameToken(queryToken, guard.token)) {
+    if (path === "" && queryToken !== null && token !== undefined && sameKey(queryToken, token)) {
       // After this answer the cookie carries the token, so the token is in no history and no log.
-      const cookie = `${cookieName}=${guard.token}; Path=/; HttpOnly; SameSite=Strict`
+      const cookie = `${cookieName}=${token}; Path=/; HttpOnly; SameSite=Strict`
       return HttpServerResponse.redirect("./", { status: 303, headers: { "set-cookie": cookie } })
     }
     const reads = request.method === "GET" || request.method === "HEAD"
@@ -85,10 +90,10 @@ export const serve = Effect.fnUntraced(function* (
         headers: { "content-security-policy": file.policy, "cache-control": "no-cache" },
       })
     }
-    if (guard.token !== undefined) {
+    if (token !== undefined) {
       const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
       const sentToken = request.cookies[cookieName] ?? bearer
-      if (!sameToken(sentToken, guard.token)) return refusal(401, "open the address that the command printed")
+      if (!sameKey(sentToken, token)) return refusal(401, "open the address that the command printed")
     }
     if (request.method === "POST" && path === "data/bands") return yield* bands(results, request)
     if (!reads) return refusal(405, "only GET")

@@ -15,6 +15,7 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerError from "effect/http/HttpServerError"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import { type HostGuard, refusedBy, sameKey } from "../config/hostGuard.ts"
 import { parsedJson } from "../config/text.ts"
 import { type Adapter, Engine, type EngineError, type ModelInfo } from "../inference/Engine.ts"
 import type { ChatModel } from "../lm/engine/ChatModel.ts"
@@ -41,10 +42,14 @@ export interface ServeOptions {
   readonly chat: ChatModel
   /** Reads an adapter from a path that a client sends. Without it, clients cannot load or unload adapters. */
   readonly readAdapter?: (path: string) => Effect.Effect<Adapter, { readonly message: string }>
+  /** Whether clients may also replace and unload adapters that no client has loaded. Default: false. */
+  readonly replaceAdapters?: boolean
   /** The most answers to generate at the same time, with those that wait; further requests get status 429. Default: 1024. */
   readonly maxRequests?: number | undefined
   /** The key that clients must send as a bearer token; `/health` needs none. */
   readonly apiKey?: Redacted.Redacted | undefined
+  /** The names by which clients address the server. Without it, any name will do: then something else must keep pages of other sites out. */
+  readonly guard?: HostGuard | undefined
   /** The largest body of a request in bytes. Default: 32 MiB. */
   readonly maxBodyBytes?: number
 }
@@ -71,13 +76,6 @@ const failure = (error: ApiError): HttpServerResponse.HttpServerResponse => {
   return error.status === 429 || error.status === 503
     ? HttpServerResponse.setHeader(response, "retry-after", "1")
     : response
-}
-
-/** Compares a key with the right one, in a time that does not depend on where they differ. */
-const sameKey = (key: string, right: string): boolean => {
-  let difference = key.length ^ right.length
-  for (let at = 0; at < right.length; at++) difference |= key.charCodeAt(at % (key.length || 1)) ^ right.charCodeAt(at)
-  return difference === 0
 }
 
 const event = (data: string): string => `data: ${data}\n\n`
@@ -272,6 +270,16 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
     return json({ prompt: chat.tokens.decode(tokens, { keepSpecial: true }) })
   })
 
+  /** The names of the adapters that clients have loaded. */
+  const ofClients = new Set<string>()
+  /** Fails if an adapter is the server's own. */
+  const checkOwner = Effect.fnUntraced(function* (name: string) {
+    const models = yield* engine.models
+    if (options.replaceAdapters === true || ofClients.has(name) || models.every((model) => model.name !== name)) return
+    const message = `lora_name: "${name}" belongs to the server; its flag --replace-adapters lets clients replace and unload it`
+    return yield* new ApiError({ status: 403, code: null, param: "lora_name", message })
+  })
+
   const decodeLoad = decoder(LoadAdapterBody)
   const loadAdapter = Effect.gen(function* () {
     const request = yield* Effect.flatMap(body, decodeLoad)
@@ -281,9 +289,11 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
     if (models.some((model) => model.base === null && model.name === name)) {
       return yield* badRequest(`lora_name: "${name}" is the base model`, "lora_name")
     }
+    yield* checkOwner(name)
     const adapter = yield* Effect.mapError(readAdapter(path), ({ message }) => badRequest(message, "lora_path"))
     const step = request.step ?? stepIn(path) ?? 0
     yield* engine.loadAdapter({ name, step, adapter })
+    ofClients.add(name)
     return json({ object: "adapter", id: name, step })
   })
 
@@ -291,7 +301,9 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
   const unloadAdapter = Effect.gen(function* () {
     const { lora_name: name } = yield* Effect.flatMap(body, decodeUnload)
     if (readAdapter === undefined) return yield* adaptersRefused
+    yield* checkOwner(name)
     yield* engine.unloadAdapter(name)
+    ofClients.delete(name)
     return json({ object: "adapter", id: name, deleted: true })
   })
 
@@ -304,7 +316,7 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
 
   const isAuthorised = (request: HttpServerRequest.HttpServerRequest): boolean => {
     if (apiKey === undefined) return true
-    const sent = /^Bearer (.+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? ""
+    const sent = /^Bearer (.+)$/i.exec(request.headers.authorization ?? "")?.[1]
     return sameKey(sent, Redacted.value(apiKey))
   }
 
@@ -333,7 +345,13 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
     HttpRouter.route("POST", "/detokenize", guarded(detokenize)),
     HttpRouter.route("GET", "/health", guarded(health, true)),
   ])
-  const app = router.asHttpEffect().pipe(
+  const route = router.asHttpEffect()
+  const app = Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const refused = options.guard === undefined ? undefined : refusedBy(options.guard, request.headers)
+    if (refused !== undefined) return failure(new ApiError({ ...refused, code: "wrong_host", param: null }))
+    return yield* route
+  }).pipe(
     Effect.catch((error) => {
       if (HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound") {
         return Effect.succeed(failure(noRoute))

@@ -1,5 +1,6 @@
 /** Listens for the server's requests with Node's HTTP server. `effect serve` and tests use it. */
 import { createServer } from "node:http"
+import { hostname } from "node:os"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer, Schema, type Scope } from "effect"
 import * as HttpServer from "effect/http/HttpServer"
@@ -9,10 +10,12 @@ import { make, type ServeOptions } from "./Serve.ts"
 /** Reports that the server cannot listen at its address. */
 export class ServeError extends Schema.TaggedError<ServeError>()("ServeError", { message: Schema.String }) {}
 
-export interface ListenOptions extends ServeOptions {
+export interface ListenOptions extends Omit<ServeOptions, "guard"> {
   readonly host: string
   /** The port; 0 chooses a free port. */
   readonly port: number
+  /** More names by which clients may address the server. */
+  readonly allowedHosts?: ReadonlyArray<string>
 }
 
 /**
@@ -22,7 +25,8 @@ export interface ListenOptions extends ServeOptions {
 export const serve = Effect.fnUntraced(function* (
   options: ListenOptions,
 ): Effect.fn.Return<{ readonly port: number }, ServeError, Engine | Scope.Scope> {
-  const { app, drain } = yield* make(options)
+  const guard = { host: options.host, machine: hostname(), allowed: options.allowedHosts ?? [] }
+  const { app, drain } = yield* make({ ...options, guard })
   const server = createServer()
   const listening = NodeHttpServer.layer(() => server, {
     host: options.host,

@@ -204,7 +204,14 @@ describe("the server", () => {
       assert.strictEqual((await ask("/", { host: "localhost:1" })).status, 200)
       for (const path of ["/", "/data/runs.json", "/main.js"]) {
         assert.strictEqual((await ask(path, { host: "evil.example" })).status, 421, path)
+        assert.strictEqual((await ask(path, { origin: "http://evil.example" })).status, 403, path)
       }
+    }))
+
+  it("answers to a name that its user allows", () =>
+    served({ allowedHosts: ["runs.example.org"] }, async (ask) => {
+      assert.strictEqual((await ask("/data/runs.json", { host: "runs.example.org" })).status, 200)
+      assert.strictEqual((await ask("/data/runs.json", { host: "evil.example" })).status, 421)
     }))
 
   it("lets nothing run but its own scripts, and nothing at all of a run's files", () =>

@@ -1,3 +1,4 @@
+import { request } from "node:http"
 import type { ChatCompletion } from "openai/resources/chat/completions"
 import { APIError, APIUserAbortError, AuthenticationError, NotFoundError } from "openai"
 import { Effect, Latch, Redacted } from "effect"
@@ -307,9 +308,58 @@ describe("models and adapters", () => {
       },
     ))
 
+  it("that the server loaded itself are neither replaced nor unloaded, unless it allows that", async () => {
+    const readAdapter = () => Effect.succeed({ rank: 1, alpha: 1, tensors: {} })
+    for (const replaceAdapters of [false, true]) {
+      await serving({ readAdapter, replaceAdapters }, async ({ engine, post }) => {
+        await Effect.runPromise(
+          engine.loadAdapter({ name: "poet", step: 3, adapter: await Effect.runPromise(readAdapter()) }),
+        )
+        const load = (lora_name: string) => post("/v1/load_lora_adapter", { lora_name, lora_path: "/a" })
+        const statuses = [await load("poet"), await post("/v1/unload_lora_adapter", { lora_name: "poet" })]
+        assert.deepStrictEqual(
+          statuses.map(({ status }) => status),
+          replaceAdapters ? [200, 200] : [403, 403],
+        )
+        if (!replaceAdapters) assert.match(statuses[0].body.error.message, /^lora_name: "poet" belongs to the server/)
+        for (const _ of [1, 2]) assert.strictEqual((await load("own")).status, 200)
+        assert.strictEqual((await post("/v1/unload_lora_adapter", { lora_name: "own" })).status, 200)
+      })
+    }
+  })
+
   it("are not loaded for clients unless the server allows it", () =>
     serving({}, async ({ post }) => {
       assert.strictEqual((await post("/v1/load_lora_adapter", { lora_name: "a", lora_path: "/a" })).status, 403)
       assert.strictEqual((await post("/v1/unload_lora_adapter", { lora_name: "a" })).status, 403)
     }))
+})
+
+describe("requests from elsewhere", () => {
+  const send = (url: string, headers: Record<string, string>) =>
+    new Promise<{ readonly status: number; readonly text: string }>((resolve, reject) => {
+      const asked = request(`${url}/v1/models`, { headers, agent: false }, (response) => {
+        let text = ""
+        response.on("data", (chunk) => (text += String(chunk)))
+        response.on("end", () => resolve({ status: response.statusCode ?? 0, text }))
+      })
+      asked.on("error", reject)
+      asked.end()
+    })
+
+  it("by another name or from another site's page are refused, with or without a key", async () => {
+    for (const apiKey of [undefined, Redacted.make("secret")]) {
+      await serving({ apiKey }, async ({ url }) => {
+        const authorization = "Bearer secret"
+        assert.strictEqual((await send(url, { authorization })).status, 200)
+        const other = await send(url, { authorization, host: "evil.example" })
+        assert.strictEqual(other.status, 421)
+        assert.match(JSON.parse(other.text).error.message, /--allow-host NAME/)
+        assert.strictEqual((await send(url, { authorization, origin: "http://evil.example" })).status, 403)
+      })
+    }
+    await serving({ allowedHosts: ["model.example.org"] }, async ({ url }) => {
+      assert.strictEqual((await send(url, { host: "model.example.org" })).status, 200)
+    })
+  })
 })

@@ -2,8 +2,7 @@
 import { Effect, Exit, Logger, Scope } from "effect"
 import OpenAI from "openai"
 import { Engine, type EngineService } from "../../src/inference/Engine.ts"
-import type { ServeOptions } from "../../src/serve/Serve.ts"
-import { serve } from "../../src/serve/server-node.ts"
+import { type ListenOptions, serve } from "../../src/serve/server-node.ts"
 import { chat, type FakeEngine, fakeEngine } from "./fakeEngine.ts"
 
 export interface Serving<E> {
@@ -28,7 +27,7 @@ export interface Answer {
 
 export const servingEngine = async <E extends EngineService>(
   engine: E,
-  options: Partial<ServeOptions>,
+  options: Partial<ListenOptions>,
   test: (serving: Serving<E>) => Promise<void>,
 ): Promise<void> => {
   const scope = Effect.runSync(Scope.make())
@@ -65,6 +64,6 @@ export const servingEngine = async <E extends EngineService>(
 }
 
 export const serving = (
-  options: Partial<ServeOptions> & Parameters<typeof fakeEngine>[0],
+  options: Partial<ListenOptions> & Parameters<typeof fakeEngine>[0],
   test: (serving: Serving<FakeEngine>) => Promise<void>,
 ): Promise<void> => servingEngine(fakeEngine(options), options, test)

@@ -2,12 +2,14 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Option } from "effect"
 import * as Flag from "effect/cli/Flag"
-import { isLoopback } from "../../dashboard/guard.ts"
+import { isLoopback } from "../../config/hostGuard.ts"
 import { formatNames } from "../../lm/toolFormats/ToolFormat.ts"
 import { backend } from "../../node.ts"
 import {
+  allowHostFlag,
   argument,
   backendFlag,
+  checkAllowHost,
   type Input,
   number,
   subcommand,
@@ -40,6 +42,7 @@ const flags = {
     "key",
     "The key that clients must send (default: if --host needs one, a new one is made and printed)",
   ),
+  allowHost: allowHostFlag,
   name: text(
     "name",
     "name",
@@ -52,6 +55,15 @@ const flags = {
     "watch",
     "dir",
     "Load each new broadcast of a run, or of all runs in a trainer's folder, under the run's name; can be repeated",
+  ),
+  adapters: texts(
+    "adapters",
+    "dir",
+    "Let clients load adapters from this folder, besides those of the model, --adapter and --watch; can be repeated",
+  ),
+  replaceAdapters: toggle(
+    "replace-adapters",
+    "Let clients also replace and unload adapters of --adapter and --watch (default: only those that clients have loaded)",
   ),
   maxAdapters: number(
     "max-adapters",
@@ -105,6 +117,7 @@ export const serve = subcommand(
         return yield* usageError(`--${flag}: expected a number of at least 1, found ${value.value}`)
       }
     }
+    yield* checkAllowHost(input.allowHost)
     const options = yield* sessionOptions(input)
     const typed = Option.getOrUndefined(input.apiKey)
     if (typed === "") return yield* usageError("--api-key: expected a text, found an empty one")

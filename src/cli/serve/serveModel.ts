@@ -9,6 +9,7 @@ import { openDecoder, type OpenedDecoder } from "../../lm/engine/openDecoder.ts"
 import { type TrainerFolder, trainerAt } from "../../multirun/trainerFolder.ts"
 import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
 import { type BroadcastWeights, type Followed, follow } from "../../serve/followBroadcasts.ts"
+import { adaptersIn } from "../../serve/allowed-adapters-node.ts"
 import { serve } from "../../serve/server-node.ts"
 import { ofKind, runFolder } from "../findRun.ts"
 import { defaultResultsDir, quoted } from "../flags.ts"
@@ -21,8 +22,13 @@ import { openTrained, trainedModel } from "./trainedModel.ts"
 
 export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey: string | undefined) {
   const adapters = yield* Effect.forEach(input.adapter, adapterFlag)
-  for (const one of input.watch) {
-    if (!(yield* exists(one))) return yield* usageError(`--watch: there is no folder ${one}`)
+  for (const [flag, folders] of [
+    ["watch", input.watch],
+    ["adapters", input.adapters],
+  ] as const) {
+    for (const one of folders) {
+      if (!(yield* exists(one))) return yield* usageError(`--${flag}: there is no folder ${one}`)
+    }
   }
   const files = yield* onDisk(".")
   const { model, watch, maxAdapters, trainer } = yield* openModel(input, files)
@@ -41,17 +47,23 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
     )
     yield* Effect.forkScoped(following)
   }
+  const allowed = [...input.adapters, ...watched, ...adapters.map(({ path }) => path), ...(yield* servedFolder(input))]
   const { port } = yield* serve({
     chat: model.chat,
     host: input.host,
     port: input.port,
+    allowedHosts: input.allowHost,
     maxRequests: Option.getOrUndefined(input.maxRequests),
     apiKey: apiKey === undefined ? undefined : Redacted.make(apiKey),
-    ...(maxAdapters === 0 ? {} : { readAdapter: (path: string) => model.readAdapter(files, path) }),
+    replaceAdapters: input.replaceAdapters,
+    ...(maxAdapters === 0 ? {} : { readAdapter: adaptersIn(allowed, (path) => model.readAdapter(files, path)) }),
   }).pipe(Effect.provideService(Engine, model.engine))
   yield* announce(input, model, { port, apiKey, trainer })
   return yield* Effect.onInterrupt(Effect.never, () => writeError("finishing the answers that have begun\n"))
 })
+
+/** Returns the folder that the user named, whose adapters clients may load; none if it was named otherwise. */
+const servedFolder = ({ model }: ServeFlags) => Effect.map(exists(model), (isFolder) => (isFolder ? [model] : []))
 
 /** Opens the model that the user named. Also returns which folders have newer weights of it, and its places for adapters. */
 const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTree) {
@@ -59,7 +71,7 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
   const trainer = yield* trainerAt(named)
   if (trainer !== undefined) return { ...(yield* openTrained(yield* trainedModel(trainer, named), input)), trainer }
   const { folder, name, watch } = yield* modelToServe(named)
-  const hasAdapters = input.adapter.length + input.watch.length + watch.length > 0
+  const hasAdapters = input.adapter.length + input.adapters.length + input.watch.length + watch.length > 0
   const maxAdapters = Math.max(
     Option.getOrElse(input.maxAdapters, () => (hasAdapters ? 8 : 0)),
     input.adapter.length,

@@ -1,0 +1,54 @@
+/** Limits the adapters that clients of a server can load to those in some folders. `effect serve` uses it. */
+import { readdirSync, realpathSync } from "node:fs"
+import { isAbsolute, join, relative, resolve, sep } from "node:path"
+import { Effect } from "effect"
+
+const isIn = (folder: string, path: string): boolean => {
+  const inside = relative(folder, path)
+  return inside !== ".." && !inside.startsWith(`..${sep}`) && !isAbsolute(inside)
+}
+
+const realOf = (path: string): string | undefined => {
+  try {
+    return realpathSync.native(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the real path of the folder of an adapter; undefined if it, or a file in it, is not in one of these folders. */
+const locate = (folders: ReadonlyArray<string>, path: string): string | undefined => {
+  if (path.includes("\0")) return undefined
+  const typed = resolve(path)
+  const roots = folders.flatMap((folder) => realOf(folder) ?? [])
+  // A path that leads elsewhere as a text is not looked up, so that no difference shows whether it exists.
+  if (![...folders, ...roots].some((folder) => isIn(resolve(folder), typed))) return undefined
+  const real = realOf(typed)
+  const isAllowed = (found: string | undefined): boolean =>
+    found !== undefined && roots.some((folder) => isIn(folder, found))
+  if (real === undefined || !isAllowed(real)) return undefined
+  try {
+    return readdirSync(real).every((name) => isAllowed(realOf(join(real, name)))) ? real : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** What a client learns of every path that it may not name, so that it cannot find out what is on the server's disk. */
+export const refusedPath =
+  "lora_path: there is no adapter at that path that clients may load; the flag --adapters DIR allows a folder"
+
+/**
+ * Makes the function that reads the adapter at a path that a client names. Neither `..` nor symbolic links lead out of the
+ * folders, and all refusals are the same.
+ */
+export const adaptersIn =
+  <A>(
+    folders: ReadonlyArray<string>,
+    read: (path: string) => Effect.Effect<A, { readonly message: string }>,
+  ): ((path: string) => Effect.Effect<A, { readonly message: string }>) =>
+  (path) =>
+    Effect.suspend(() => {
+      const found = locate(folders, path)
+      return found === undefined ? Effect.fail({ message: refusedPath }) : read(found)
+    })

@@ -12,6 +12,7 @@ import { Averages } from "../src/learner/Averages.ts"
 import { arraysOf } from "../src/learner/Batch.ts"
 import { experience, generalisedAdvantages } from "../src/learner/rollout/Experience.ts"
 import { withMemory } from "../src/learner/rollout/features.ts"
+import { resolved } from "../src/learner/rollout/fields.ts"
 import { compileUpdate, type Phase } from "../src/learner/rollout/update.ts"
 import { actorCritic } from "../src/model/ActorCritic.ts"
 import { stream } from "../src/rng/Rng.ts"
@@ -48,7 +49,7 @@ const stepped = (
       optimiser: sgd,
       loss: ({ batch, weights, recall }) =>
         ppoLoss(
-          { ...config, normalizeAdvantages: count === undefined },
+          { ...resolved(config), normalizeAdvantages: count === undefined },
           batch,
           network.evaluate(weights, batch.observations, recall),
         ),
@@ -68,7 +69,7 @@ const stepped = (
       }
     for (const program of learning.programs)
       yield* program.write("theta", parameters.initialise(stream(seed, "weights")))
-    learning.prepare(0, 1, columns)
+    learning.prepare(0, { rate: 1, progress: 0 }, columns)
     const averages = new Averages()
     yield* learning.run(averages)
     return { theta: yield* learning.last.read("theta"), metrics: averages.take() }

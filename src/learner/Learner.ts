@@ -48,6 +48,14 @@ export { epsilonGreedy, epsilonSchedule, explorationFields, type ExplorationOpti
 export { type AlgorithmsLoss, chosenLoss, type LossResult } from "./ownLoss.ts"
 export * from "./parts.ts"
 export { needsBoundedBox, needsChoices, needsImagesAndChoices } from "./requirements.ts"
+export {
+  type CourseOfNumber,
+  type Scheduled,
+  scheduled,
+  type ScheduledInputs,
+  scheduleOf,
+  withInputs,
+} from "./scheduled.ts"
 export * from "./replay/fields.ts"
 export type { ReplayColumns, ReplayExperience, SequenceColumns, SequenceLengths } from "./replay/ReplayExperience.ts"
 export { replayExperience, withPriorities, withSequences, withTargets } from "./replay/ReplayExperience.ts"

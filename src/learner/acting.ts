@@ -44,12 +44,15 @@ export const actSpec = ({ name, task, actor, layout, hasTarget = false, explorat
   const explorationInput = input("exploration", [])
   const remembers = actor.memorySize > 0
   const recall = { state: input("memory", [numEnvs, actor.memorySize]), fresh: input("fresh", [numEnvs]) }
+  const { processSize = 0 } = actor
+  const process = processSize > 0 ? input("process", [numEnvs, processSize]) : undefined
   const { actions, kept, memory } = actor.act({
     weights: online.weights,
     target: target.weights,
     observations,
     noise,
     exploration: explorationInput,
+    process,
     recall: remembers ? recall : undefined,
   })
   return {
@@ -58,6 +61,7 @@ export const actSpec = ({ name, task, actor, layout, hasTarget = false, explorat
       observations,
       ...(actor.noiseSize > 0 ? { noise } : {}),
       ...(exploration === undefined ? {} : { exploration: explorationInput }),
+      ...(process === undefined ? {} : { process }),
       ...(remembers ? { memory: recall.state, fresh: recall.fresh } : {}),
     },
     state: { theta: { tensor: online.theta }, ...(hasTarget ? { target: { tensor: target.theta } } : {}) },

@@ -1,4 +1,5 @@
 /** Exploration: ε-greedy actions (random with the probability ε, else the best), and random ones without a policy. */
+import { Schema } from "effect"
 import { fraction, withDefault } from "../config/fields.ts"
 import { drawAllowed } from "../env/internal/rows.ts"
 import { optionsOf } from "../env/Space.ts"
@@ -22,6 +23,7 @@ import { linear, type Schedule, within } from "../graph/schedules.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { Task } from "./Algorithm.ts"
+import { type Scheduled, scheduled, scheduleOf } from "./scheduled.ts"
 
 /** The settings of ε-greedy exploration. */
 export interface ExplorationOptions {
@@ -31,12 +33,18 @@ export interface ExplorationOptions {
   readonly epsilonEnd?: number
   /** The share of the run, from its start, in which the probability falls linearly to `epsilonEnd`. @default 0.2 */
   readonly explorationFraction?: number
+  /**
+   * The probability of a random action over the run, in place of the three settings above, such as
+   * `{ schedule: "linear", from: 1, to: 0.05, until: 0.2 }`; null takes those. @default null
+   */
+  readonly epsilon?: Scheduled | null
 }
 
 export const explorationFields = {
   epsilonStart: withDefault(fraction, 1),
   epsilonEnd: withDefault(fraction, 0.05),
   explorationFraction: withDefault(fraction, 0.2),
+  epsilon: withDefault(Schema.NullOr(scheduled(fraction, fraction)), null),
 }
 
 /**
@@ -49,8 +57,13 @@ export const explorationFields = {
  * epsilon(0.8) // 0.1
  * ```
  */
-export const epsilonSchedule = (settings: Required<ExplorationOptions>): Schedule =>
-  within(settings.explorationFraction, linear(settings.epsilonStart, settings.epsilonEnd))
+export const epsilonSchedule = ({
+  epsilonStart,
+  epsilonEnd,
+  explorationFraction,
+  epsilon = null,
+}: Omit<Required<ExplorationOptions>, "epsilon"> & Pick<ExplorationOptions, "epsilon">): Schedule =>
+  epsilon === null ? within(explorationFraction, linear(epsilonStart, epsilonEnd)) : scheduleOf(epsilon)
 
 /**
  * Chooses an action for each row: the one with the greatest value, or with probability ε a random one. It takes action values

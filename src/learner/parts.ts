@@ -1,9 +1,10 @@
 /** Declares the settings of parts that a user can replace: the network, the optimiser, and the course of the learning rate. */
 import { Schema } from "effect"
-import { code, withDefault } from "../config/fields.ts"
+import { code, positive, withDefault } from "../config/fields.ts"
 import { type OptimiserOf, optimiserOf, OptimiserSetting } from "../graph/optimiserSettings.ts"
 import { Course, course, type Schedule } from "../graph/schedules.ts"
 import { type Networks, NetworksSetting } from "../model/network/layers.ts"
+import { type Scheduled, scheduled, scheduleOf } from "./scheduled.ts"
 
 export type { OptimiserOf } from "../graph/optimiserSettings.ts"
 
@@ -34,8 +35,12 @@ export const optimiserField = {
 /** The Schema of the course of a learning rate, which is the setting `schedule`. */
 export const CourseSetting = Schema.Union([...Course.members, code<Schedule>()])
 
+/** The Schema of a learning rate: a number, whose course is the setting `schedule`, or its own course. */
+export const learningRateSetting = scheduled(positive)
+
 /**
- * Returns the learning rate as a function of the run's progress, by the config's `schedule`.
+ * Returns the learning rate as a function of the run's progress: by the config's `schedule`, or if the rate has a course of its
+ * own, by that alone.
  *
  * @example
  * ```ts
@@ -44,15 +49,24 @@ export const CourseSetting = Schema.Union([...Course.members, code<Schedule>()])
  * ```
  */
 export const learningRateOf = (config: {
-  readonly learningRate: number
+  readonly learningRate: Scheduled
   readonly schedule: Course | Schedule
 }): Schedule => {
+  const { learningRate } = config
+  if (typeof learningRate !== "number") return scheduleOf(learningRate)
   const factor = courseOf(config.schedule)
-  return (progress) => config.learningRate * factor(progress)
+  return (progress) => learningRate * factor(progress)
 }
 
+/** Returns learning rates as functions of the run's progress, by their names: see `learningRateOf`. */
+export const ratesOf = (
+  learningRates: Readonly<Record<string, Scheduled>>,
+  schedule: Course | Schedule,
+): ReadonlyArray<readonly [string, Schedule]> =>
+  Object.entries(learningRates).map(([key, learningRate]) => [key, learningRateOf({ learningRate, schedule })])
+
 /** Returns the course of learning rates as a function whose values are their factors. */
-export const courseOf = (schedule: Course | Schedule): Schedule =>
+const courseOf = (schedule: Course | Schedule): Schedule =>
   typeof schedule === "function" ? schedule : course(schedule)
 
 /** Returns the function that makes the optimiser of a config, or `otherwise` if the config leaves the choice. */

@@ -1,9 +1,9 @@
 import * as Graph from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import { clippedObjective } from "./clippedObjective.ts"
+import { clippedObjective, clipWithin } from "./clippedObjective.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
-const { abs, add, cast, clip, div, exp, maximum, mean, mul, neg, sqrt, square, stopGradient, sub } = Graph
+const { abs, add, cast, div, exp, maximum, mean, mul, neg, sqrt, square, stopGradient, sub } = Graph
 
 /**
  * Losses of algorithms that learn a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
@@ -74,7 +74,7 @@ export const clippedSurrogate = ({
   ratio_t,
   advantage_t,
   epsilon,
-}: Tensors<"ratio_t" | "advantage_t"> & { readonly epsilon: number }): Tensor => {
+}: Tensors<"ratio_t" | "advantage_t"> & { readonly epsilon: number | Tensor }): Tensor => {
   expectShape("clippedSurrogate", ratio_t.shape, { advantage_t })
   return neg(mean(clippedObjective(ratio_t, advantage_t, epsilon, epsilon)))
 }
@@ -87,8 +87,13 @@ export const clippedSurrogate = ({
  * Losses.clipFraction({ ratio_t: Graph.constant([0.5, 1, 2, 1.1]), epsilon: 0.2 }) // 0.5
  * ```
  */
-export const clipFraction = ({ ratio_t, epsilon }: { readonly ratio_t: Tensor; readonly epsilon: number }): Tensor =>
-  mean(cast(Graph.greater(abs(sub(ratio_t, 1)), epsilon), "f32"))
+export const clipFraction = ({
+  ratio_t,
+  epsilon,
+}: {
+  readonly ratio_t: Tensor
+  readonly epsilon: number | Tensor
+}): Tensor => mean(cast(Graph.greater(abs(sub(ratio_t, 1)), epsilon), "f32"))
 
 /**
  * Estimates KL(π_old ‖ π) from samples of π_old: E[(r_t − 1) − log r_t], which is never negative and has a low variance
@@ -131,10 +136,10 @@ export const clippedValueLoss = ({
   vOld_t,
   target_t,
   epsilon,
-}: Tensors<"v_t" | "vOld_t" | "target_t"> & { readonly epsilon: number }): Tensor => {
+}: Tensors<"v_t" | "vOld_t" | "target_t"> & { readonly epsilon: number | Tensor }): Tensor => {
   expectShape("clippedValueLoss", v_t.shape, { vOld_t, target_t })
   const error = square(sub(v_t, target_t))
-  const clipped = add(vOld_t, clip(sub(v_t, vOld_t), -epsilon, epsilon))
+  const clipped = add(vOld_t, clipWithin(sub(v_t, vOld_t), epsilon))
   return mean(maximum(error, square(sub(clipped, target_t))))
 }
 

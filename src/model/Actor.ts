@@ -22,6 +22,11 @@ export interface Actor<Kept extends string = never> {
    * @default 0
    */
   readonly sharedNoiseSize?: number
+  /**
+   * The number of elements of a process of noise of each env, which the learner steps; `act` reads its values. 0, the default, has
+   * none, as have validations that draw actions. @default 0
+   */
+  readonly processSize?: number
   /** The number of elements of each env's memory, the state of a recurrent network; 0 if the actor has no memory. */
   readonly memorySize: number
   /** The names of the numbers that `act` returns in `kept`. A rollout stores them for the update. */
@@ -44,6 +49,8 @@ interface Acting extends Observing {
   readonly noise: Tensor
   /** A scalar that the learner's exploration schedule sets, such as the ε of an ε-greedy actor. */
   readonly exploration: Tensor
+  /** The values of the processes of noise, of shape [rows, processSize]; undefined if the actor has none. */
+  readonly process?: Tensor | undefined
   /** The weights of the target network; the online weights if the learner has no target network. */
   readonly target: Weights
 }

@@ -68,7 +68,16 @@ const ofUpdates = [
   ],
   ["pixelControlCoefficient", "pixelControlGamma", "rewardPredictionCoefficient", "valueReplayCoefficient"],
   ["tau", "updateTargetFreq", "targetNoise", "targetNoiseClip", "explorationNoise", "targetEntropy", "deviation"],
-  ["epsilonStart", "epsilonEnd", "explorationFraction", "maxEpisodeSteps", "betaStart", "betaEnd", "betaFraction"],
+  [
+    "epsilonStart",
+    "epsilonEnd",
+    "explorationFraction",
+    "epsilon",
+    "maxEpisodeSteps",
+    "betaStart",
+    "betaEnd",
+    "betaFraction",
+  ],
   ["discriminatorEpochs", "discriminatorMinibatches", "discriminatorLearningRateShare", "gradientPenalty"],
 ].flat()
 const allowed: ReadonlySet<string> = new Set(["num_envs", ...ofUpdates.map((key) => `algorithm.${snakeCase(key)}`)])

@@ -7,6 +7,7 @@ import { decode } from "../../src/config/Config.ts"
 import { categorical } from "../../src/graph/distributions.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
+import { resolved } from "../../src/learner/rollout/fields.ts"
 import { compileWith } from "../../property-tests/support/agreement.ts"
 
 /** Three rows, two actions, numbers chosen so that every clip bites somewhere. */
@@ -69,7 +70,7 @@ describe("the loss of PPO", () => {
   it.effect("equals the formulas of the paper, written out row by row", () =>
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, {}, { source: "test" })
-      const { loss, metrics } = ppoLoss(config, batch, evaluation)
+      const { loss, metrics } = ppoLoss(resolved(config), batch, evaluation)
       const results = evaluated({ loss, ...metrics })
       assert.closeTo(results["losses/policy_loss"], expected.policy, 1e-6)
       assert.closeTo(results["losses/value_loss"], expected.value, 1e-6)
@@ -85,7 +86,7 @@ describe("the loss of PPO", () => {
   it.effect("has neither normalised advantages nor clipped values if the config turns them off", () =>
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, { normalizeAdvantages: false, clipValue: false }, { source: "test" })
-      const results = evaluated(ppoLoss(config, batch, evaluation).metrics)
+      const results = evaluated(ppoLoss(resolved(config), batch, evaluation).metrics)
       const policy = -mean(
         ratios.map((ratio, row) =>
           Math.min(ratio * rows.advantages[row], clip(ratio, 0.8, 1.2) * rows.advantages[row]),
@@ -105,7 +106,7 @@ describe("the loss of A2C", () => {
   it.effect("is −E[A log π] + c_v E[(V − target)²] − c_e H", () =>
     Effect.gen(function* () {
       const config = yield* decode(A2cConfig, {}, { source: "test" })
-      const { loss, metrics } = a2cLoss(config, batch, evaluation)
+      const { loss, metrics } = a2cLoss(resolved(config), batch, evaluation)
       const results = evaluated({ loss, ...metrics })
       const policy = -mean(logProbabilities.map((log, row) => log * rows.advantages[row]))
       const value = mean(rows.value.map((v, row) => (v - rows.targets[row]) ** 2))

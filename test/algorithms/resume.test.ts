@@ -144,6 +144,16 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
   ],
   TD3: [pendulum, Td3.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
   DDPG: [pendulum, Ddpg.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150 }), 300],
+  "DDPG with noise of a process that falls": [
+    pendulum,
+    Ddpg.make({ ...small, noiseType: "ornstein-uhlenbeck", explorationNoise: "lin_0.5" }),
+    300,
+  ],
+  "PPO with a clip range and an entropy coefficient that fall": [
+    CartPole.env,
+    Ppo.make({ hidden, nsteps: 16, clip: "lin_0.2", entropyCoefficient: { schedule: "cosine", from: 0.1 } }),
+    512,
+  ],
   TRPO: [CartPole.env, Trpo.make({ hidden, nsteps: 16, valueMinibatches: 4 }), 512],
   TQC: [pendulum, Tqc.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150, critics: 3 }), 300],
   "DQN with hindsight": [BitFlip.make({ bits: 6 }), Dqn.make({ ...small, her: {} }), 400],

@@ -1,6 +1,6 @@
 import { Effect, Schema, type Scope } from "effect"
 import { Backend } from "../../backend/Backend.ts"
-import { nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
+import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { mean, mul, sub } from "../../graph/ops.ts"
 import { adam } from "../../graph/optimisers.ts"
@@ -26,10 +26,12 @@ import { build, descend, netOf } from "../../learner/graphs.ts"
 import { checkFit, dataOf, type Demonstrations } from "../../learner/Demonstrations.ts"
 import { savedState, statesOf, weightsIn } from "../../learner/learnerState.ts"
 import { onlyPlaying } from "../../learner/onlyPlaying.ts"
+import type { Scheduled } from "../../learner/scheduled.ts"
 import {
   chosenOptimiser,
   CourseSetting,
   learningRateOf,
+  learningRateSetting,
   networkField,
   type NetworksOption,
   optimiserField,
@@ -50,7 +52,7 @@ import { stream } from "../../rng/Rng.ts"
 
 export interface BcOptions extends NetworkOptions, PlanningOptions, NetworksOption, OptimiserOption {
   /** The learning rate of Adam. @default 0.001 */
-  readonly learningRate?: number
+  readonly learningRate?: Scheduled
   /** The course of the learning rate over the run, as in PPO. @default "constant" */
   readonly schedule?: Course | Schedule
   /** The number of demonstrated steps that an update learns from. @default 64 */
@@ -69,7 +71,7 @@ export const bcFields = {
   ...planningFields,
   ...networkField,
   ...optimiserField,
-  learningRate: withDefault(positive, 1e-3),
+  learningRate: withDefault(learningRateSetting, 1e-3),
   schedule: withDefault(CourseSetting, "constant"),
   batchSize: withDefault(positiveInt, 64),
   entropyCoefficient: withDefault(nonNegative, 0),

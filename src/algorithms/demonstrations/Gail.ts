@@ -53,6 +53,7 @@ export const GailConfig = Schema.Struct({
   gradientPenalty: Fields.withDefault(Fields.nonNegative, 0),
 })
 export type GailConfig = typeof GailConfig.Type
+type Resolved = Learner.Resolved<GailConfig>
 
 // --- Policy ---
 
@@ -68,7 +69,7 @@ const prefix = "discriminator."
 
 /** Makes the discriminator of observation and action; `logits` has a number per row, which is positive for the expert's steps. */
 const discriminator = (
-  config: GailConfig,
+  config: Resolved,
   { observationSpace, actionSpace }: Algorithm.Task,
   demonstrations: Demonstrations.Demonstrations,
 ) => {
@@ -122,7 +123,7 @@ const learnFrom = (demonstrations: Demonstrations.Demonstrations) =>
   })
 
 /** Describes the phase in which the discriminator learns from the rollout, and from a demonstrated step for each of its rows. */
-const discriminatorPhase = (config: GailConfig, judge: Judge): Learner.Phase<Columns> => ({
+const discriminatorPhase = (config: Resolved, judge: Judge): Learner.Phase<Columns> => ({
   name: "discriminator",
   epochs: config.discriminatorEpochs,
   minibatches: config.discriminatorMinibatches,
@@ -148,7 +149,7 @@ const discriminatorPhase = (config: GailConfig, judge: Judge): Learner.Phase<Col
 
 /** Describes the phase in which PPO learns from the discriminator's rewards. */
 const policyPhase = (
-  config: GailConfig,
+  config: Resolved,
   network: Model.ActorCritic,
   own: ReturnType<typeof Learner.applied>,
 ): Learner.Phase<Columns> => ({

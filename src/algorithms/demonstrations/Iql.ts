@@ -26,7 +26,7 @@ export interface IqlOptions extends Model.NetworkOptions, Learner.NetworksOption
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
   /** The learning rate of all networks. @default 0.0003 */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /** The course of the learning rate over the run, as in PPO. @default "constant" */
   readonly schedule?: Course | Schedule
   /** The number of transitions that an update learns from. @default 256 */
@@ -55,7 +55,7 @@ export const IqlConfig = Schema.Struct({
   ...Learner.networkField,
   ...Learner.optimiserField,
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  learningRate: Fields.withDefault(Fields.positive, 3e-4),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 3e-4),
   schedule: Fields.withDefault(Learner.CourseSetting, "constant"),
   batchSize: Fields.withDefault(Fields.positiveInt, 256),
   gamma: Fields.withDefault(Fields.fraction, 0.99),
@@ -136,7 +136,7 @@ const learnFrom = (transitions: Transitions) =>
       targets: ["critic"],
       transitions,
       rewardScale: config.rewardScale ?? scaleOf(transitions.returns),
-      course: Learner.courseOf(config.schedule),
+      schedule: config.schedule,
     } as const
     return yield* Learner.offlineLearner(experience, {
       learningRates: { learningRate: config.learningRate },

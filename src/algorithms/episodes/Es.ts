@@ -12,6 +12,8 @@ import { define, type Learner, type Make, type SetupError, steered, type Task } 
 import { Averages } from "../../learner/Averages.ts"
 import { build } from "../../learner/graphs.ts"
 import { drive, waitFor } from "../../learner/drive.ts"
+import { learningRateSetting } from "../../learner/parts.ts"
+import { type Scheduled, scheduleOf } from "../../learner/scheduled.ts"
 import { numbersOf, savedState, vectorsOf, weightsIn } from "../../learner/learnerState.ts"
 import { outputsFor, policyOver, toEnvAction } from "../../model/actions.ts"
 import type { Actor } from "../../model/Actor.ts"
@@ -30,7 +32,7 @@ import { meanOf } from "../../statistics/resampling.ts"
 
 export interface EsOptions {
   /** The learning rate of Adam. @default 0.03 */
-  readonly learningRate?: number
+  readonly learningRate?: Scheduled
   /** The standard deviation of the variations of the weights. @default 0.1 */
   readonly deviation?: number
   /** The weight decay: each update subtracts this share of the weights from the estimated gradient. @default 0.005 */
@@ -44,7 +46,7 @@ export interface EsOptions {
 }
 
 export const EsConfig = Schema.Struct({
-  learningRate: withDefault(positive, 0.03),
+  learningRate: withDefault(learningRateSetting, 0.03),
   deviation: withDefault(positive, 0.1),
   weightDecay: withDefault(nonNegative, 0.005),
   hidden: withDefault(layers, [32]),
@@ -160,6 +162,7 @@ const setup = Effect.fnUntraced(function* (
     }
   }
 
+  const learningRateAt = scheduleOf(config.learningRate)
   /** Takes a step of Adam (β₁ = 0.9, β₂ = 0.999) by the estimated gradient 1 / (nσ) Σ rank · ε, with weight decay. */
   const learn = (learningRate: number): void => {
     const ranks = centredRanks(returns)
@@ -235,7 +238,7 @@ const setup = Effect.fnUntraced(function* (
     }),
     update: (position) =>
       Effect.sync(() => {
-        learn(steered(position, config.learningRate))
+        learn(steered(position, learningRateAt(position.step / task.totalSteps)))
         averages.add("losses/fitness", meanOf(returns))
       }),
     metrics: () => averages.take(),

@@ -21,7 +21,7 @@ const { add, mean, mul } = Graph
 
 export interface AlphaZeroOptions extends Learner.SearchingOptions {
   /** The learning rate of Adam. @default 0.001 */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /** The course of the learning rate over the run, as in PPO. @default "constant" */
   readonly schedule?: Course | Schedule
   /**
@@ -54,7 +54,7 @@ export const AlphaZeroConfig = Schema.Struct({
   ...Model.networkFields,
   ...Learner.networkField,
   ...Learner.optimiserField,
-  learningRate: Fields.withDefault(Fields.positive, 1e-3),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 1e-3),
   schedule: Fields.withDefault(Learner.CourseSetting, "constant"),
   gamma: Fields.withDefault(Schema.Finite.check(Schema.isBetween({ minimum: -1, maximum: 1 })), 0.99),
   lambda: Fields.withDefault(Fields.fraction, 1),

@@ -29,7 +29,7 @@ export interface DiscreteSacOptions extends Learner.ReplayOptions, Model.Network
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
   /** The learning rate of the actor, of the critics and of the temperature. @default 0.0005 */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /** The share by which the target critics move towards the critics in each update. @default 0.01 */
   readonly tau?: number
   /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
@@ -78,7 +78,7 @@ export const DiscreteSacConfig = Schema.Struct({
   ...Model.networkFields,
   hidden: Fields.withDefault(Fields.layers, [128, 128]),
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  learningRate: Fields.withDefault(Fields.positive, 5e-4),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 5e-4),
   bufferSize: Fields.withDefault(Fields.positiveInt, 100_000),
   batchSize: Fields.withDefault(Fields.positiveInt, 64),
   tau: Fields.withDefault(Fields.fraction, 0.01),

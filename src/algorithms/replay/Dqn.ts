@@ -34,7 +34,7 @@ export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOp
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
   /** The learning rate. @default 0.0005 */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /**
    * The number of env steps between two copies of the online network into the target network; 0 never copies it. @default 1000
    */
@@ -100,7 +100,7 @@ export const DqnConfig = Schema.Struct({
   ...Model.networkFields,
   hidden: Fields.withDefault(Fields.layers, [128, 128]),
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  learningRate: Fields.withDefault(Fields.positive, 5e-4),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 5e-4),
   bufferSize: Fields.withDefault(Fields.positiveInt, 100_000),
   batchSize: Fields.withDefault(Fields.positiveInt, 64),
   trainEvery: Fields.withDefault(Fields.positiveInt, 4),

@@ -28,9 +28,9 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
    * The learning rate of the actor and of the temperature, and of the critics unless `criticLearningRate` is set.
    * @default 0.0003
    */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /** The learning rate of the critics; null takes the actor's learning rate. @default null */
-  readonly criticLearningRate?: number | null
+  readonly criticLearningRate?: Learner.Scheduled | null
   /** The share by which the target critics move towards the critics in each update. @default 0.005 */
   readonly tau?: number
   /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
@@ -67,8 +67,8 @@ export const sacFields = {
   ...Model.networkFields,
   noiseRepeat: Fields.withDefault(Fields.positiveInt, 1),
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  learningRate: Fields.withDefault(Fields.positive, 3e-4),
-  criticLearningRate: Fields.withDefault(Schema.NullOr(Fields.positive), null),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 3e-4),
+  criticLearningRate: Fields.withDefault(Schema.NullOr(Learner.learningRateSetting), null),
   tau: Fields.withDefault(Fields.fraction, 0.005),
   alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
   targetEntropy: Fields.withDefault(Schema.NullOr(Schema.Finite), null),

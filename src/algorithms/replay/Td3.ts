@@ -26,11 +26,19 @@ export interface DeterministicOptions extends Learner.ReplayOptions, Model.Netwo
   /** The number of consecutive steps whose actions are drawn with the same random numbers. @default 1 */
   readonly noiseRepeat?: number
   /** The learning rate of the actor and of the critics. @default 0.001 */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /** The share by which the target networks move towards the online networks, each time the actor learns. @default 0.005 */
   readonly tau?: number
-  /** The standard deviation of the noise on actions in rollouts, as a share of half an action's range. @default 0.1 */
-  readonly explorationNoise?: number
+  /**
+   * The noise on actions in rollouts: `normal` is drawn anew for each step, and the noise of an `ornstein-uhlenbeck` process moves
+   * slowly from 0 in each episode. @default "normal"
+   */
+  readonly noiseType?: "normal" | "ornstein-uhlenbeck"
+  /**
+   * The standard deviation of the noise on actions in rollouts, as a share of half an action's range; for a process, the one
+   * of its steps in a unit of time. It can change over the run. @default 0.1
+   */
+  readonly explorationNoise?: Learner.Scheduled
   /**
    * A loss of your own for the critics: a function of a batch and of the critics' outputs, which have the algorithm's loss.
    * Only code can make one; null is the algorithm's. @default null
@@ -59,9 +67,10 @@ export const deterministicFields = {
   ...Model.networkFields,
   noiseRepeat: Fields.withDefault(Fields.positiveInt, 1),
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  learningRate: Fields.withDefault(Fields.positive, 1e-3),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 1e-3),
   tau: Fields.withDefault(Fields.fraction, 0.005),
-  explorationNoise: Fields.withDefault(Fields.nonNegative, 0.1),
+  noiseType: Fields.withDefault(Schema.Literals(["normal", "ornstein-uhlenbeck"]), "normal"),
+  explorationNoise: Fields.withDefault(Learner.scheduled(Fields.nonNegative), 0.1),
   criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<Learner.CriticOutputs>>()), null),
   actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<Learner.ActorOutputs>>()), null),
 }
@@ -106,16 +115,20 @@ export const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algor
   const actionSpace = yield* Learner.needsBoundedBox(name, task)
   const nets = yield* Learner.build(() => networks(config, task, actionSpace))
   const { actionSize, policy, scale } = nets
+  const isProcess = config.noiseType === "ornstein-uhlenbeck"
+  const changes = typeof config.explorationNoise !== "number"
   const actor: Model.Actor = {
     parameters: nets.parameters,
     dense: denseActor(config, task.observationSpace),
     // Two uniform numbers make one normal number.
-    noiseSize: 2 * actionSize,
+    noiseSize: isProcess ? 0 : 2 * actionSize,
+    processSize: isProcess ? actionSize : 0,
     memorySize: 0,
     keeps: [],
-    act: ({ weights, observations, noise }) => {
-      const exploration = mul(Distributions.normalFromUniform(noise), config.explorationNoise)
-      return { actions: scale.toEnv(clip(add(policy(weights, observations), exploration), -1, 1)), kept: {} }
+    act: ({ weights, observations, noise, exploration, process }) => {
+      const deviation = changes ? exploration : config.explorationNoise
+      const added = mul(process ?? Distributions.normalFromUniform(noise), deviation)
+      return { actions: scale.toEnv(clip(add(policy(weights, observations), added), -1, 1)), kept: {} }
     },
     greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations)) }),
   }
@@ -125,10 +138,11 @@ export const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algor
     config,
     actor,
     networks: { critic: nets.critics.parameters },
+    ...(changes ? { exploration: Learner.scheduleOf(config.explorationNoise) } : {}),
   })
   return yield* Learner.replayLearner(Learner.withTargets(experience, ["actor", "critic"]), {
     learningRates: { learningRate: config.learningRate },
-    noiseSize: config.targetNoise === 0 ? 0 : actor.noiseSize,
+    noiseSize: config.targetNoise === 0 ? 0 : 2 * actionSize,
     update: (learning) => update(config, nets, learning),
   })
 })

@@ -20,7 +20,7 @@ const { add, mean, mul, sub } = Graph
 /** The settings that A2C shares with the algorithms that extend it. */
 export interface A2cBaseOptions extends Learner.ActorCriticOptions {
   /** The learning rate. @default 0.0007 */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /** The number of env steps that each env takes between two updates. @default 5 */
   readonly nsteps?: number
   /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. @default 1 */
@@ -46,7 +46,7 @@ export interface A2cOptions extends A2cBaseOptions {
 
 export const a2cFields = {
   ...Learner.actorCriticFields,
-  learningRate: Fields.withDefault(Fields.positive, 7e-4),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 7e-4),
   nsteps: Fields.withDefault(Fields.positiveInt, 5),
   lambda: Fields.withDefault(Fields.fraction, 1),
   rmspropDecay: Fields.withDefault(Fields.fraction, 0.99),
@@ -88,7 +88,7 @@ const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.
 
 /** Computes L = −E[A log π] + c_v E[(V − target)²] − c_e H: advantage A, entropy H, weights c_v and c_e of `config`. */
 export const a2cLoss = (
-  config: BaseConfig,
+  config: Learner.Resolved<BaseConfig>,
   { actions, advantages, targets }: Learner.Batch<Learner.BaseColumns>,
   { distribution, value }: Pick<Model.Evaluation, "distribution" | "value">,
 ): Learner.Loss => {
@@ -106,7 +106,7 @@ export const a2cLoss = (
 
 /** Describes the only phase of the update: one gradient step on the whole rollout, with RMSProp or the config's optimiser. */
 export const a2cPhase = <C>(
-  config: BaseConfig,
+  config: Learner.Resolved<BaseConfig>,
   loss: (minibatch: Learner.Minibatch<C>) => Learner.Loss,
 ): Learner.Phase<C> => ({
   name: "update",
@@ -114,6 +114,7 @@ export const a2cPhase = <C>(
   minibatches: 1,
   maxGradNorm: config.maxGradNorm,
   loss,
+  scheduledInputs: config.scheduledInputs,
   optimiser: Learner.chosenOptimiser(config, ({ size, learningRate }) =>
     Optimisers.rmsprop({ size, learningRate, decay: config.rmspropDecay, epsilon: config.rmspropEpsilon }),
   ),

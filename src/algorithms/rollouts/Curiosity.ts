@@ -44,7 +44,10 @@ export type CuriosityConfig = typeof CuriosityConfig.Type
 type Rows = Learner.BonusRows<Learner.BaseColumns & Learner.BonusColumns>
 
 /** Makes the encoder and the two models: their parameters, the forward model's error, and the loss. */
-const curiosityModels = (config: CuriosityConfig, { observationSpace, actionSpace }: Algorithm.Task) => {
+const curiosityModels = (
+  config: Learner.Resolved<CuriosityConfig>,
+  { observationSpace, actionSpace }: Algorithm.Task,
+) => {
   const { featureSize, hidden } = config
   const firstLayer = hidden.slice(0, 1)
   const actionSize = Model.outputsFor(actionSpace)

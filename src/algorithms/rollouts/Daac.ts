@@ -27,7 +27,7 @@ export interface DaacOptions extends ClippingOptions, Learner.LearningOptions {
    */
   readonly network?: Networks | null
   /** The learning rate of Adam. @default 0.0005 */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /** The number of passes over each rollout in which the policy learns. @default 1 */
   readonly epochs?: number
   /** The number of minibatches that a rollout is shuffled into, in each pass. @default 8 */
@@ -46,7 +46,7 @@ export const DaacConfig = Schema.Struct({
   minibatches: Fields.withDefault(Fields.positiveInt, 8),
   valueEpochs: Fields.withDefault(Fields.positiveInt, 9),
   advantageCoefficient: Fields.withDefault(Fields.nonNegative, 0.25),
-  learningRate: Fields.withDefault(Fields.positive, 5e-4),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 5e-4),
 })
 export type DaacConfig = typeof DaacConfig.Type
 

@@ -21,7 +21,7 @@ export interface DdqnOptions extends Learner.LearningOptions, Learner.Exploratio
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
   /** The learning rate of Adam. @default 0.001 */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /** The number of env steps that each env takes between two updates. @default 5 */
   readonly nsteps?: number
   /** The λ of the targets: 1 gives the n-step return; a smaller λ mixes it with returns of fewer steps. @default 1 */
@@ -61,7 +61,7 @@ export const DdqnConfig = Schema.Struct({
   ...Learner.explorationFields,
   ...Learner.networkField,
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  learningRate: Fields.withDefault(Fields.positive, 1e-3),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 1e-3),
   nsteps: Fields.withDefault(Fields.positiveInt, 5),
   lambda: Fields.withDefault(Fields.fraction, 1),
   updateTargetFreq: Fields.withDefault(Fields.naturalInt, 1000),

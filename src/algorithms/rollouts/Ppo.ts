@@ -37,7 +37,7 @@ const { add, lessEqual, mean, mul, sub } = Graph
 /** The settings that PPO shares with algorithms that differ in the network or in the critic's loss. */
 export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOptions, Model.MemoryOptions {
   /** The learning rate. @default 0.00025 */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /** The number of env steps that each env takes between two updates. @default 128 */
   readonly nsteps?: number
   /** The number of passes over each rollout. @default 4 */
@@ -46,8 +46,8 @@ export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOp
   readonly minibatches?: number
   /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. @default 0.95 */
   readonly lambda?: number
-  /** The clip range: the probability ratio is clipped to 1 ± this. @default 0.2 */
-  readonly clip?: number
+  /** The clip range: the probability ratio is clipped to 1 ± this. It can change over the run. @default 0.2 */
+  readonly clip?: Learner.Scheduled
   /** Normalises the advantages of each minibatch to mean 0 and standard deviation 1. @default true */
   readonly normalizeAdvantages?: boolean
   /**
@@ -84,12 +84,12 @@ export interface PpoOptions extends ClippedValueOptions {
 
 export const ppoFields = {
   ...Learner.actorCriticFields,
-  learningRate: Fields.withDefault(Fields.positive, 2.5e-4),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 2.5e-4),
   nsteps: Fields.withDefault(Fields.positiveInt, 128),
   epochs: Fields.withDefault(Fields.positiveInt, 4),
   minibatches: Fields.withDefault(Fields.positiveInt, 4),
   lambda: Fields.withDefault(Fields.fraction, 0.95),
-  clip: Fields.withDefault(Fields.positive, 0.2),
+  clip: Fields.withDefault(Learner.scheduled(Fields.positive), 0.2),
   clipValue: Fields.withDefault(Schema.Boolean, true),
   normalizeAdvantages: Fields.withDefault(Schema.Boolean, true),
   targetKl: Fields.withDefault(Schema.NullOr(Fields.positive), null),
@@ -143,7 +143,10 @@ export const ppoLearner = Effect.fnUntraced(function* (
   return own.learner(learner)
 })
 
-const slicesOf = ({ normalizeAdvantages, targetKl }: ClippedConfig, count: number): Learner.Slices => ({
+const slicesOf = (
+  { normalizeAdvantages, targetKl }: Pick<ClippedConfig, "normalizeAdvantages" | "targetKl">,
+  count: number,
+): Learner.Slices => ({
   count,
   standardised: normalizeAdvantages ? ["advantages"] : [],
   limit: targetKl === null ? undefined : { metric: "losses/approx_kl", atMost: 1.5 * targetKl },
@@ -157,7 +160,7 @@ type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
  * entropy H, the critic's squared error L_value, and their weights c_e and c_v in `config`.
  */
 export const ppoLoss = (
-  config: ClippedConfig,
+  config: Learner.Resolved<ClippedConfig>,
   batch: PpoBatch,
   evaluation: Pick<Model.Evaluation, "distribution" | "value">,
 ): Learner.Loss => {
@@ -176,7 +179,7 @@ export const ppoLoss = (
 
 /** Computes the part of the loss that the policy learns from: L_clip − c_e H, as in `ppoLoss`. */
 export const ppoPolicyLoss = (
-  config: Pick<PpoConfig, "clip" | "normalizeAdvantages" | "entropyCoefficient" | "targetKl">,
+  config: Pick<Learner.Resolved<PpoConfig>, "clip" | "normalizeAdvantages" | "entropyCoefficient" | "targetKl">,
   batch: PpoBatch,
   { distribution }: Pick<Model.Evaluation, "distribution">,
 ): Learner.Loss => {
@@ -204,7 +207,10 @@ export const ppoPolicyLoss = (
 
 /** Describes the only phase of the update: several epochs of shuffled minibatches, with Adam or the config's optimiser. */
 export const ppoPhase = <C>(
-  config: Pick<PpoConfig, "epochs" | "minibatches" | "maxGradNorm" | "adamEpsilon" | "optimiser">,
+  config: Pick<
+    Learner.Resolved<PpoConfig>,
+    "epochs" | "minibatches" | "maxGradNorm" | "adamEpsilon" | "optimiser" | "scheduledInputs"
+  >,
   loss: (minibatch: Learner.Minibatch<C>) => Learner.Loss,
 ): Learner.Phase<C> => ({
   name: "update",
@@ -212,6 +218,7 @@ export const ppoPhase = <C>(
   minibatches: config.minibatches,
   maxGradNorm: config.maxGradNorm,
   loss,
+  scheduledInputs: config.scheduledInputs,
   optimiser: Learner.chosenOptimiser(config, ({ size, learningRate }) =>
     Optimisers.adam({ size, learningRate, epsilon: config.adamEpsilon }),
   ),

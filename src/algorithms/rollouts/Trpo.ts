@@ -27,7 +27,7 @@ export interface TrpoOptions extends Learner.LearningOptions {
    */
   readonly network?: Networks | null
   /** The learning rate of the critic. @default 0.001 */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /** The number of env steps that each env takes between two updates. @default 1024 */
   readonly nsteps?: number
   /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. @default 0.95 */
@@ -53,7 +53,7 @@ export interface TrpoOptions extends Learner.LearningOptions {
 export const TrpoConfig = Schema.Struct({
   ...Learner.learningFields,
   ...Learner.networkField,
-  learningRate: Fields.withDefault(Fields.positive, 1e-3),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 1e-3),
   nsteps: Fields.withDefault(Fields.positiveInt, 1024),
   lambda: Fields.withDefault(Fields.fraction, 0.95),
   maxKl: Fields.withDefault(Fields.positive, 0.01),

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import * as Fields from "../../config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import type * as Learner from "../../learner/Learner.ts"
+import * as Learner from "../../learner/Learner.ts"
 import * as Model from "../../model/Model.ts"
 import { type ClippingOptions, ppoFields, ppoLearner } from "./Ppo.ts"
 
@@ -17,7 +17,7 @@ export interface VinOptions extends ClippingOptions {
   /** The weight of the critic's error in the loss. The error is half the squared error. @default 0.5 */
   readonly valueCoefficient?: number
   /** The learning rate of Adam. @default 0.001 */
-  readonly learningRate?: number
+  readonly learningRate?: Learner.Scheduled
   /** Clips how far the critic's value may move from its value in the rollout, to ± `clip`. @default true */
   readonly clipValue?: boolean
   /**
@@ -39,7 +39,7 @@ const {
 export const VinConfig = Schema.Struct({
   ...fields,
   planning: Fields.withDefault(Model.Planning, {}),
-  learningRate: Fields.withDefault(Fields.positive, 1e-3),
+  learningRate: Fields.withDefault(Learner.learningRateSetting, 1e-3),
 })
 export type VinConfig = typeof VinConfig.Type
 

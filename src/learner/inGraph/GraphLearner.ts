@@ -19,6 +19,7 @@ import type { Experience } from "../rollout/Experience.ts"
 import type { BaseColumns } from "../rollout/Rollout.ts"
 import { checkDivisors } from "../rollout/RolloutLearner.ts"
 import type { Phase } from "../rollout/update.ts"
+import { fillScheduled } from "../scheduled.ts"
 import { columnState, envStates, rolloutSpec, stepColumns } from "./rolloutSpec.ts"
 import { Starts } from "./Starts.ts"
 import { storedColumns, updateSpec } from "./updateSpec.ts"
@@ -155,8 +156,10 @@ export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns &
     }),
     update: Effect.fnUntraced(function* (position): Effect.fn.Return<void, LearnerError> {
       const { iteration } = position
-      const rate = steered(position, learningRate(iteration / iterations))
+      const progress = iteration / iterations
+      const rate = steered(position, learningRate(progress))
       shuffle(iteration)
+      fillScheduled(phase.scheduledInputs, update.feeds, progress)
       update.feeds.learningRate[0] = rate
       averages.add("charts/learning_rate", rate)
       yield* update.run

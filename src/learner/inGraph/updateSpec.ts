@@ -7,6 +7,7 @@ import type { Task } from "../Algorithm.ts"
 import type { Batch, Column, Columns } from "../Batch.ts"
 import { netOf } from "../graphs.ts"
 import { gradientStep, type Phase } from "../rollout/update.ts"
+import { tensorsOf } from "../scheduled.ts"
 import { advantagesOf } from "./advantages.ts"
 import { columnState, followingColumns, stepColumns } from "./rolloutSpec.ts"
 
@@ -62,7 +63,7 @@ export const updateSpec = <C extends Columns>(program: UpdateProgram<C>): Progra
   )
   return {
     name: `${name}.${phase.name}`,
-    inputs: { row, learningRate },
+    inputs: { row, learningRate, ...tensorsOf(phase.scheduledInputs) },
     state: { ...learned, ...states },
     outputs: { ...step.outputs, "losses/explained_variance": explainedVariance(values, targets) },
     minibatches: {

@@ -1,7 +1,7 @@
 /** Makes learners of algorithms that learn from a data set of transitions, and play no env. */
 import { Effect, Record, type Scope, Struct } from "effect"
 import { Backend } from "../../backend/Backend.ts"
-import type { Schedule } from "../../graph/schedules.ts"
+import type { Course, Schedule } from "../../graph/schedules.ts"
 import { type Stream, stream } from "../../rng/Rng.ts"
 import { policies } from "../acting.ts"
 import { display } from "../../config/Config.ts"
@@ -11,6 +11,7 @@ import { type Arrays, feedsOf } from "../Batch.ts"
 import { checkFit } from "../Demonstrations.ts"
 import { namedVector, savedState } from "../learnerState.ts"
 import { notFiniteIn } from "../transitions/player.ts"
+import { ratesOf } from "../parts.ts"
 import type { Transitions } from "../transitions/Transitions.ts"
 import { compileUpdate, type UpdateOptions, type Updating } from "./networks.ts"
 import { type ReplayColumns, replayColumns } from "./ReplayExperience.ts"
@@ -23,8 +24,8 @@ interface OfflineExperience<N extends string, T extends N | "actor"> extends Omi
   readonly config: { readonly batchSize: number; readonly gamma: number }
   /** The factor of rewards. */
   readonly rewardScale: number
-  /** The course of the learning rates, as a function of the run's progress whose values are their factors. */
-  readonly course: Schedule
+  /** The course of the learning rates that have none of their own. */
+  readonly schedule: Course | Schedule
 }
 
 /**
@@ -35,7 +36,7 @@ export const offlineLearner = Effect.fnUntraced(function* <N extends string, T e
   experience: OfflineExperience<N, T>,
   options: UpdateOptions<N, T, S>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
-  const { name, task, actor, transitions, config, course } = experience
+  const { name, task, actor, transitions, config } = experience
   yield* checkFit(name, transitions, task)
   yield* checkEpisodes(name, transitions)
   const backend = yield* Backend
@@ -52,7 +53,7 @@ export const offlineLearner = Effect.fnUntraced(function* <N extends string, T e
   const noise = options.noiseSize === 0 ? undefined : feedsOf({ noise: noiseColumn }, update.feeds).noise
   const random = stream(task.seed, "update")
   const averages = new Averages()
-  const rates = Object.entries<number>(options.learningRates)
+  const rates = ratesOf(options.learningRates, experience.schedule)
   const { observations, actions, rewards, lengths, terminated, finalObservations } = transitions
   const data = { observations, actions, rewards, lengths, terminated, finalObservations }
   return {
@@ -68,7 +69,7 @@ export const offlineLearner = Effect.fnUntraced(function* <N extends string, T e
       }),
     update: Effect.fnUntraced(function* (position) {
       const { iteration, step } = position
-      for (const [key, rate] of rates) update.feeds[key][0] = steered(position, rate * course(step / task.totalSteps))
+      for (const [key, rate] of rates) update.feeds[key][0] = steered(position, rate(step / task.totalSteps))
       yield* update.run
       averages.addResults(update)
       yield* averages.checkFinite(`update ${iteration + 1}`)

@@ -19,14 +19,16 @@ import { Averages } from "../Averages.ts"
 import { type Columns, f32, feedsOf } from "../Batch.ts"
 import { build } from "../graphs.ts"
 import { drive, type Steps, waitFor } from "../drive.ts"
-import { floatsOf, numbersOf, savedState } from "../learnerState.ts"
+import { floatsOf, numbersOf, savedState, vectorsOf } from "../learnerState.ts"
 import { randomActions } from "../exploration.ts"
-import { courseOf } from "../parts.ts"
+import { ratesOf } from "../parts.ts"
+import { fillScheduled } from "../scheduled.ts"
 import { hindsight } from "./Hindsight.ts"
 import { prioritisedDraws } from "./Priorities.ts"
 import { drawableIn, makeReplay, type Replay, replayBytes, type ReplayOptions } from "./Replay.ts"
 import { replayColumns, type ReplayExperience, sequenceColumns } from "./ReplayExperience.ts"
 import type { ReplayConfig } from "./fields.ts"
+import { ornsteinUhlenbeck } from "./ornsteinUhlenbeck.ts"
 import { compileUpdate, errorsOutput, type UpdateOptions } from "./networks.ts"
 import { tooLarge } from "./storage.ts"
 
@@ -74,6 +76,9 @@ export const replayLearner = Effect.fnUntraced(function* <
   const actRandom = stream(seed, "act")
   /** The number of the last draw of noise; `noiseRepeat` consecutive steps use the same draw. */
   let drawn = -1
+  const { processSize = 0 } = actor
+  const process = processSize === 0 ? undefined : ornsteinUhlenbeck(numEnvs, processSize)
+  const noiseState = vectorsOf(process === undefined ? {} : { noise: process.values })
   const remembers = actor.memorySize > 0
   /** Keeps the memories after a step; those of envs whose episode ended with it become empty. */
   const remember = ({ terminated, truncated }: AnyBatchEnv): void => {
@@ -96,9 +101,11 @@ export const replayLearner = Effect.fnUntraced(function* <
         if (draw !== drawn) {
           const random = actRandom.child(draw)
           for (const part of readNoise) random.fillUniform(part)
+          process?.step(random)
         }
         drawn = draw
-        act.feeds.noise.set(actNoise)
+        if (actor.noiseSize > 0) act.feeds.noise.set(actNoise)
+        if (process !== undefined) act.feeds.process.set(process.values)
         // An actor with a memory acts from the start, so that its memory is that of its steps; its first actions are random.
         if (exploration !== undefined)
           act.feeds.exploration[0] = now < learningStarts ? 1 : exploration(now / totalSteps)
@@ -108,6 +115,7 @@ export const replayLearner = Effect.fnUntraced(function* <
       const wait = envs.step(envActions)
       if (wait !== undefined) yield waitFor(wait)
       if (remembers) remember(envs)
+      process?.afterStep(envs)
       replay.add(envActions, envs)
       prioritised?.added()
     }
@@ -122,14 +130,14 @@ export const replayLearner = Effect.fnUntraced(function* <
   if (gradientSteps > 1) for (let row = 0; row < places.length; row++) update.feeds[indicesFeed][row] = row
   const updateRandom = stream(seed, "update")
   const averages = new Averages()
-  const rates = Object.entries<number>(options.learningRates)
-  const course = courseOf(config.schedule ?? "constant")
+  const rates = ratesOf(options.learningRates, config.schedule ?? "constant")
   /** Returns the number of updates that are due before an iteration: one every `trainEvery` env steps. */
   const updatesBefore = (iteration: number): number => Math.floor((iteration * steps * numEnvs) / trainEvery)
   const learn = Effect.fnUntraced(function* (position: Position) {
     const { iteration, step } = position
     if (step + steps * numEnvs <= learningStarts || replay.size() < batchSize) return
-    for (const [key, rate] of rates) update.feeds[key][0] = steered(position, rate * course(step / totalSteps))
+    for (const [key, rate] of rates) update.feeds[key][0] = steered(position, rate(step / totalSteps))
+    fillScheduled(options.scheduledInputs, update.feeds, step / totalSteps)
     for (let updated = updatesBefore(iteration); updated < updatesBefore(iteration + 1); updated++) {
       const random = updateRandom.child(updated)
       if (prioritised === undefined) replay.draw(random, places)
@@ -155,7 +163,7 @@ export const replayLearner = Effect.fnUntraced(function* <
     weights: compiled.weights,
     state: Effect.map(compiled.optimizer, (optimizer) => ({
       optimizer,
-      replay: { ...replay.state(), ...prioritised?.state() },
+      replay: { ...replay.state(), ...prioritised?.state(), ...noiseState.state() },
     })),
     start: (weights) => Effect.andThen(compiled.start(weights), copyToActing),
     restore: Effect.fnUntraced(function* (weights, saved) {
@@ -164,6 +172,7 @@ export const replayLearner = Effect.fnUntraced(function* <
       yield* checkpoint.use("replay", (arrays) => {
         replay.restore(arrays)
         prioritised?.restore(arrays)
+        noiseState.restore(arrays)
       })
       yield* copyToActing
     }),

@@ -11,6 +11,7 @@ import type { Batch, Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
 import { build, netOf } from "../graphs.ts"
 import { floatsOf, type SavedState, statesOf, weightsIn } from "../learnerState.ts"
+import { type Scheduled, type ScheduledInputs, tensorsOf } from "../scheduled.ts"
 import type { ReplayColumns, ReplayExperience } from "./ReplayExperience.ts"
 import type { NamedNet, NextStates } from "./steps.ts"
 
@@ -55,7 +56,9 @@ export interface UpdateOptions<
   C extends Columns = ReplayColumns,
 > {
   /** The learning rates, by the names that the update reads them by. */
-  readonly learningRates: Readonly<Record<Rate, number>>
+  readonly learningRates: Readonly<Record<Rate, Scheduled>>
+  /** The other inputs that the update reads and that change over the run. */
+  readonly scheduledInputs?: ScheduledInputs | undefined
   /** The number of uniform random numbers that an update needs for each transition or sequence. */
   readonly noiseSize: number
   readonly update: (at: Learning<Name, Target, Rate, C>) => Update
@@ -137,11 +140,11 @@ export const errorsOutput = "errors"
 /** Describes the update's program. Its graph, from a batch to the next weights, runs once for each gradient step. */
 const updateSpec = <N extends string, T extends N | "actor", S extends string, C extends Columns>(
   { name, columns, config: { batchSize, gradientSteps }, targets, priorities }: Updating<N, T, C>,
-  { learningRates, noiseSize, update }: UpdateOptions<N, T, S, C>,
+  { learningRates, noiseSize, update, scheduledInputs }: UpdateOptions<N, T, S, C>,
   layouts: PerNetwork<N, Layout>,
 ): ProgramSpec => {
   const namedNet = (layout: Layout, key: string): NamedNet => ({ name: key, ...netOf(layout, key) })
-  return batchSpec({
+  const spec = batchSpec({
     name: `${name}.update`,
     columns: columns(noiseSize),
     sequences: batchSize,
@@ -163,4 +166,5 @@ const updateSpec = <N extends string, T extends N | "actor", S extends string, C
       }
     },
   })
+  return { ...spec, inputs: { ...spec.inputs, ...tensorsOf(scheduledInputs) } }
 }

@@ -88,18 +88,19 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   const iterations = Math.ceil(task.totalSteps / rows)
 
   /** Turns rewards into advantages and targets, and fills the inputs of the update's programs. */
-  const prepare = function* (iteration: number, rate: number): Steps<void> {
+  const prepare = function* (iteration: number, at: { readonly rate: number; readonly progress: number }): Steps<void> {
     for (const { beforeReturns } of features) if (beforeReturns !== undefined) yield* beforeReturns(iteration)
     experience.returns(rollout)
     for (const feature of features) feature.afterReturns?.()
     for (const feature of features) feature.beforeUpdate?.(iteration, feeds)
-    learning.prepare(iteration, rate, Object.assign({}, rollout.columns, ...features.map(({ columns }) => columns)))
+    learning.prepare(iteration, at, Object.assign({}, rollout.columns, ...features.map(({ columns }) => columns)))
   }
 
   const update = Effect.fnUntraced(function* (position: Position): Effect.fn.Return<void, LearnerError> {
     const { iteration } = position
-    const rate = steered(position, learningRate(iteration / iterations))
-    yield* drive(() => prepare(iteration, rate))
+    const progress = iteration / iterations
+    const rate = steered(position, learningRate(progress))
+    yield* drive(() => prepare(iteration, { rate, progress }))
     averages.add("charts/learning_rate", rate)
     yield* learning.run(averages)
     yield* averages.checkFinite(`update ${iteration + 1}`)

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
 import type { Course, Schedule } from "../../graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
+import { type Scheduled, scheduled, type WithInputs, withInputs } from "../scheduled.ts"
 import { memoryFields, type MemoryOptions, networkFields, type NetworkOptions } from "../../model/trunk.ts"
 
 /** The settings of every algorithm that learns from rollouts, except those of its network. */
@@ -41,8 +42,11 @@ export const learningFields = {
 
 /** The settings of how an on-policy algorithm explores. */
 export interface ActorOptions {
-  /** The weight of the policy's entropy in the loss; more keeps the policy from becoming certain too soon. @default 0.01 */
-  readonly entropyCoefficient?: number
+  /**
+   * The weight of the policy's entropy in the loss; more keeps the policy from becoming certain too soon. It can change over the
+   * run. @default 0.01
+   */
+  readonly entropyCoefficient?: Scheduled
   /** The number of consecutive steps whose actions are drawn with the same random numbers. @default 1 */
   readonly noiseRepeat?: number
 }
@@ -60,7 +64,7 @@ export const actorCriticFields = {
   ...learningFields,
   ...networkField,
   ...memoryFields,
-  entropyCoefficient: withDefault(nonNegative, 0.01),
+  entropyCoefficient: withDefault(scheduled(nonNegative), 0.01),
   valueCoefficient: withDefault(nonNegative, 0.5),
   noiseRepeat: withDefault(positiveInt, 1),
 }
@@ -71,15 +75,20 @@ interface ReturnSettings extends Required<Pick<RolloutOptions, "returns" | "trai
 }
 
 /**
- * Returns a config with `returns` and `trainMode` applied: `NSTEP` sets `lambda` to 1, `onestep` sets `nsteps` to 1.
+ * Returns a config with `returns` and `trainMode` applied: `NSTEP` sets `lambda` to 1, `onestep` sets `nsteps` to 1. Those of its
+ * numbers that change over the run become inputs of the graph: see `scheduledInputs` of a phase.
  *
  * @example
  * ```ts
  * resolved({ nsteps: 5, lambda: 0.95, returns: "NSTEP", trainMode: "nstep" }).lambda // 1
  * ```
  */
-export const resolved = <C extends ReturnSettings>(config: C): C => ({
-  ...config,
+export const resolved = <C extends ReturnSettings>(config: C): Resolved<C> => ({
+  ...withInputs(config, changing),
   lambda: config.returns === "NSTEP" ? 1 : config.lambda,
   nsteps: config.trainMode === "onestep" ? 1 : config.nsteps,
 })
+
+/** The settings of losses that can change over the run. */
+const changing = ["clip", "entropyCoefficient"] as const
+export type Resolved<C> = WithInputs<C, (typeof changing)[number]>

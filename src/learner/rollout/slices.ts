@@ -15,6 +15,7 @@ import type { Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
 import { build, follow, gradientOf, netOf, restricted, slowed } from "../graphs.ts"
 import { floatsOf, numbersOf, statesOf } from "../learnerState.ts"
+import { tensorsOf } from "../scheduled.ts"
 import type { Experience } from "./Experience.ts"
 import type { CompiledPhase, Phase } from "./update.ts"
 
@@ -64,7 +65,8 @@ export const gradientSpec = <C extends Columns>(
       }
     },
   })
-  return { ...spec, minibatches: { ...sizes, batch, gathered: minibatches?.gathered ?? [] } }
+  const inputs = { ...spec.inputs, ...tensorsOf(phase.scheduledInputs) }
+  return { ...spec, inputs, minibatches: { ...sizes, batch, gathered: minibatches?.gathered ?? [] } }
 }
 
 /** Describes the program that takes a step along the gradient of a minibatch. */

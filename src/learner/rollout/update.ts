@@ -15,6 +15,7 @@ import type { Batch, Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
 import { build, descend, type Loss, type Net, netOf, restricted, slowed } from "../graphs.ts"
 import { type SavedState, statesOf } from "../learnerState.ts"
+import { fillScheduled, type ScheduledInputs, tensorsOf } from "../scheduled.ts"
 import type { Experience } from "./Experience.ts"
 import { compileSliced, type Slices } from "./slices.ts"
 
@@ -47,6 +48,8 @@ export interface Phase<C> extends Passes {
   /** The limit of the global norm of gradients; larger ones are scaled down to it. 0 sets no limit. */
   readonly maxGradNorm: number
   readonly loss: (minibatch: Minibatch<C>) => Loss
+  /** The inputs that the loss reads and that change over the run, such as a clip range with a schedule. */
+  readonly scheduledInputs?: ScheduledInputs | undefined
   /** Divides the minibatches into slices, whose gradients several processes can compute; by default they are whole. */
   readonly slices?: Slices | undefined
   readonly optimiser: OptimiserOf
@@ -57,6 +60,7 @@ export interface Phase<C> extends Passes {
 /** A phase that computes its step itself, from more than the gradient of a loss. */
 export interface SteppingPhase<C> extends Passes {
   readonly slices?: undefined
+  readonly scheduledInputs?: undefined
   /** Returns the weights after a minibatch, as a flat vector, and the metrics to report. `net` has the weights before it. */
   readonly step: (
     minibatch: Minibatch<C>,
@@ -64,12 +68,18 @@ export interface SteppingPhase<C> extends Passes {
   ) => { readonly next: Tensor; readonly metrics: Readonly<Record<string, Tensor>> }
 }
 
+/** The learning rate of an update, and the run's progress at it. */
+interface UpdateAt {
+  readonly rate: number
+  readonly progress: number
+}
+
 /** A phase of either kind. */
 export type AnyPhase<C> = Phase<C> | SteppingPhase<C>
 
 /** A phase whose programs are compiled. */
 export interface CompiledPhase {
-  readonly phase: Passes
+  readonly phase: Passes & Pick<AnyPhase<never>, "scheduledInputs">
   /** All programs of the phase. */
   readonly programs: ReadonlyArray<Program>
   /** The program that reads the rows. */
@@ -108,7 +118,7 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
 
   type RolloutArrays = Readonly<Record<string, Float32Array | Int32Array>>
   /** Copies the rollout's rows into the programs' inputs, and draws a new order of rows or sequences for each epoch. */
-  const prepare = (iteration: number, rate: number, columns: RolloutArrays): void => {
+  const prepare = (iteration: number, { rate, progress }: UpdateAt, columns: RolloutArrays): void => {
     const shuffle = stream(task.seed, "minibatches", iteration)
     for (const { reader, phase, gathered, indices, learningRate } of compiled) {
       for (const key of gathered) {
@@ -121,6 +131,7 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
         indices.set(order, epoch * order.length)
       }
       if (learningRate !== undefined) learningRate[0] = rate
+      fillScheduled(phase.scheduledInputs, reader.feeds, progress)
     }
   }
 
@@ -193,7 +204,7 @@ const updateSpec = <C extends Columns>(
   const sequences = (steps * task.numEnvs) / sequence
   const net = netOf(parameters, "theta")
   const fixed = netOf(fixedWeights, "fixed")
-  return batchSpec({
+  const spec = batchSpec({
     name: `${name}.${phase.name}`,
     columns,
     sequences: sequences / phase.minibatches,
@@ -210,6 +221,7 @@ const updateSpec = <C extends Columns>(
       return { ...step, states: { ...step.states, ...states } }
     },
   })
+  return { ...spec, inputs: { ...spec.inputs, ...tensorsOf(phase.scheduledInputs) } }
 }
 
 /** Builds the gradient step of a phase on one minibatch: the weights and the optimiser's states, and the metrics. */

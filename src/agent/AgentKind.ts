@@ -22,7 +22,7 @@
  */
 import { Effect, type FileSystem, type Path, Schema } from "effect"
 import { type ConfigError, decode, isPlain, type Plain } from "../config/Config.ts"
-import { withDefault } from "../config/fields.ts"
+import { bounded, withDefault } from "../config/fields.ts"
 import type { Lm } from "../lm/Lm.ts"
 import { LmConfig } from "../lm/LmConfig.ts"
 import type { Agent } from "./Agent.ts"
@@ -72,7 +72,7 @@ export const memoryFields = {
    * The number of memory entries in a prompt: the last ones, or those most similar to the observation. null stands for
    * all entries, 0 for none.
    */
-  historyK: withDefault(Schema.NullOr(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))), null),
+  historyK: withDefault(Schema.NullOr(bounded("countOrNone")), null),
 }
 
 const Common = Schema.Struct(fields(""))

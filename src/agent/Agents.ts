@@ -12,7 +12,7 @@
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
 import { choiceHint } from "../config/closest.ts"
 import { ConfigError, display, isPlain, toCamelCase } from "../config/Config.ts"
-import { naturalInt, positiveInt, withDefault } from "../config/fields.ts"
+import { bounded, real, withDefault } from "../config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
 import * as HistoryAgent from "./HistoryAgent.ts"
 import { ToolSource, toolsOf } from "./Mcp.ts"
@@ -34,9 +34,9 @@ const reflexion = Schema.Struct({
   /** Reflects only on episodes whose scores add up to less than `failure_threshold`. */
   reflectOnFailureOnly: withDefault(Schema.Boolean, false),
   /** An episode counts as a success if its scores add up to at least this number. */
-  failureThreshold: withDefault(Schema.Finite, 1),
+  failureThreshold: withDefault(real, 1),
   /** The number of reflections, the newest ones, that a prompt holds before the history; null stands for all. */
-  maxReflectionsInPrompt: withDefault(Schema.NullOr(naturalInt), 10),
+  maxReflectionsInPrompt: withDefault(Schema.NullOr(bounded("countOrNone")), 10),
   /** The system prompt for acting; null uses `system_prompt`. */
   agentSystemPrompt: prompt,
   /** The system prompt for reflecting; null uses the built-in prompt. */
@@ -49,7 +49,7 @@ const reflexion = Schema.Struct({
 const loopFields = {
   ...memoryFields,
   /** The largest number of calls of the model for one action. */
-  maxCalls: withDefault(positiveInt, 8),
+  maxCalls: withDefault(bounded("count"), 8),
   /** The servers whose tools the agent may call, besides those of the task. */
   tools: withDefault(Schema.Array(ToolSource), []),
 }

@@ -10,7 +10,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { positive, withDefault } from "../config/fields.ts"
+import { positiveBelow, withDefault } from "../config/fields.ts"
 import { AgentError } from "./AgentError.ts"
 import type { Tool } from "./Tool.ts"
 
@@ -40,7 +40,7 @@ export const McpConfig = Schema.Struct({
   /** The beginning of the names by which the model calls the tools, for several servers with the same names. */
   prefix: withDefault(Schema.String, ""),
   /** The time limit in seconds of each call. The start of a server may take a minute, or as long as a call. */
-  timeoutS: withDefault(positive, 30),
+  timeoutS: withDefault(positiveBelow("seconds"), 30),
 })
 export type McpConfig = typeof McpConfig.Type
 

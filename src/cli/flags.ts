@@ -5,6 +5,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { type BackendName, backendNames } from "../backend/names.ts"
+import { allowed, type BoundName, boundProblem, bounds } from "../config/bounds.ts"
 import { isHostName } from "../config/hostGuard.ts"
 import { derivedName } from "../run/identifier.ts"
 import { usageError } from "./output/output.ts"
@@ -52,13 +53,26 @@ const wholeNumber = (text: string): Option.Option<number> => {
   return Number.isSafeInteger(value) ? Option.some(value) : Option.none()
 }
 
-/** Makes an optional flag with a whole number. As in `--set`, there may be underscores between the digits. */
-export const number = (name: string, description: string) =>
+/** Makes a flag with a whole number within the bounds of a row. As in `--set`, there may be underscores between the digits. */
+const whole = (name: string, bound: BoundName) =>
   Flag.String(name).pipe(
     Flag.withMetavar("integer"),
     Flag.filterMap(wholeNumber, () => "a whole number, such as 2000000 or 2_000_000"),
-    Flag.optional,
-    Flag.withDescription(description),
+    Flag.filter(
+      (value) => boundProblem(bound, value) === undefined,
+      () => allowed(bounds[bound]),
+    ),
+  )
+
+/** Makes an optional flag with a whole number within the bounds of a row. */
+export const number = (name: string, bound: BoundName, description: string) =>
+  whole(name, bound).pipe(Flag.optional, Flag.withDescription(description))
+
+/** Makes the flag `--port` of a server. */
+export const portFlag = (otherwise: number) =>
+  whole("port", "port").pipe(
+    Flag.withDefault(otherwise),
+    Flag.withDescription(`The port to listen on; 0 picks a free one (default: ${otherwise})`),
   )
 
 /** Makes an optional flag with a text. The help shows the placeholder as its value: `--out <file>`. */
@@ -93,8 +107,10 @@ export const threadsFlag = Flag.String("threads").pipe(
   Flag.withMetavar("n|auto"),
   Flag.filterMap(
     (typed): Option.Option<number | "auto"> =>
-      typed === "auto" ? Option.some(typed) : Option.filter(wholeNumber(typed), (count) => count >= 1),
-    () => "a whole number of at least 1, or auto",
+      typed === "auto"
+        ? Option.some(typed)
+        : Option.filter(wholeNumber(typed), (count) => count >= 1 && count <= bounds.threads.most),
+    () => `a whole number between 1 and ${bounds.threads.most} (${bounds.threads.because}), or auto`,
   ),
   Flag.optional,
   Flag.withDescription(

@@ -44,7 +44,7 @@ const selection = {
   unfinished: Flags.toggle("unfinished", "Only runs that are running or were stopped"),
 }
 
-const limit = Flags.number("limit", "At most this many")
+const limit = Flags.number("limit", "listed", "At most this many")
 
 const show = Flags.subcommand(
   "show",
@@ -198,7 +198,7 @@ const printBest = Effect.fnUntraced(function* (
   if (ranking.length === 0) {
     return yield* new Query.RunsError({ message: `no run in ${dir} has a number for ${input.by}` })
   }
-  const count = yield* limitOf(input.limit)
+  const count = Option.getOrUndefined(input.limit)
   const lines = yield* Query.eachRun(ranking.slice(0, count), (one) =>
     Effect.map(Query.runLine(one.run), (line) => ({ ...one, line })),
   )
@@ -254,7 +254,7 @@ const selecting = Effect.fnUntraced(function* <A, E, R>(
     return yield* usageError("--finished and --unfinished exclude each other; use one of them")
   }
   const sort = Option.isNone(input.sort) ? undefined : yield* usage(Query.parseSort(input.sort.value), "--sort ")
-  const count = yield* limitOf(input.limit)
+  const count = Option.getOrUndefined(input.limit)
   const asked: Query.Query = {
     where: yield* usage(Effect.forEach(input.where, Query.readFilter), "--where "),
     ...(input.finished || input.unfinished ? { finished: input.finished } : {}),
@@ -294,11 +294,6 @@ const waitsForTrainer = (source: FileSource) =>
     if (!((yield* has(yaml)) || (yield* has(toml)))) return false
     return !((yield* has(Multirun.configProblem)) || (yield* has(Multirun.evicted)))
   })
-
-const limitOf = (limit: Option.Option<number>) =>
-  Option.isSome(limit) && limit.value < 1
-    ? Effect.fail(usageError(`--limit ${limit.value}: expected at least 1`))
-    : Effect.succeed(Option.getOrUndefined(limit))
 
 /** Finds the run that the user named, and runs `body` with it and with the source of its files. */
 const reading = <A, E, R>(

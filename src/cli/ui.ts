@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
-import * as Flag from "effect/cli/Flag"
 import { exists } from "../config/files.ts"
 import { isLoopback } from "../config/hostGuard.ts"
 import { runFolder } from "./findRun.ts"
@@ -13,6 +12,7 @@ import {
   checkAllowHost,
   defaultResultsDir,
   isBucket,
+  portFlag,
   subcommand,
   text,
   textOr,
@@ -40,10 +40,7 @@ export const ui = subcommand(
       "dir",
       "A results folder (default: results), the address of a bucket, or one run: its folder, latest, or a part of its path in ./results",
     ).pipe(Argument.withDefault("results")),
-    port: Flag.Int("port").pipe(
-      Flag.withDefault(4400),
-      Flag.withDescription("The port to listen on; 0 picks a free one (default: 4400)"),
-    ),
+    port: portFlag(4400),
     host: textOr(
       "127.0.0.1",
       "host",
@@ -73,9 +70,6 @@ export const ui = subcommand(
   },
   Effect.fnUntraced(function* ({ host, port, checkpoints, allowHost, ...input }) {
     yield* checkAllowHost(allowHost)
-    if (port < 0 || port > 65_535) {
-      return yield* usageError(`--port: expected a number between 0 and 65535, found ${port}`)
-    }
     const directory = yield* folderOf(input.directory)
     if (Option.isSome(input.export) && Option.isSome(input.cluster)) {
       return yield* usageError("--cluster only works without --export, which writes a page that does not change")

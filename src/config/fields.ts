@@ -1,23 +1,76 @@
 /** Defines Schemas of numbers and of optional keys with defaults, of which the Schemas of all configs are made. */
 import { Effect, Schema, SchemaGetter } from "effect"
+import {
+  allowed,
+  type Bound,
+  boundKey,
+  type BoundName,
+  bounds,
+  ownBound,
+  realBounds,
+  type RealBoundName,
+} from "./bounds.ts"
 
-export const positive = Schema.Finite.check(Schema.isGreaterThan(0))
-export const nonNegative = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
-export const fraction = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
+/** Makes the annotation with which a Schema names the row of its number, which the tests of all configs look for. */
+const of = (name: BoundName | RealBoundName) => ({ [boundKey]: name })
+
+/**
+ * Makes the Schema of a whole number with the bounds of a row. Numbers that only take time have no limit but that of exact
+ * whole numbers, which every `Schema.Int` has.
+ */
+export const bounded = (name: BoundName) => {
+  const bound: Bound = bounds[name]
+  const { least, most } = bound
+  if (most < Number.MAX_SAFE_INTEGER)
+    return Schema.Int.check(
+      Schema.isBetween({ minimum: least, maximum: most }, { expected: allowed(bound), ...of(name) }),
+    )
+  if (least === 1) return Schema.Int.check(Schema.isGreaterThan(0, of(name)))
+  if (least === -most) return Schema.Int.annotate(of(name))
+  return Schema.Int.check(Schema.isGreaterThanOrEqualTo(least, of(name)))
+}
+
+/** Makes the Schema of a number above 0 with the largest value of a row. */
+export const positiveBelow = (name: Exclude<RealBoundName, "number">) =>
+  positive.check(Schema.isLessThanOrEqualTo(realBounds[name].most, upTo(name)))
+
+/** Makes the Schema of a number of at least 0 with the largest value of a row. */
+export const nonNegativeBelow = (name: Exclude<RealBoundName, "number">) =>
+  nonNegative.check(Schema.isLessThanOrEqualTo(realBounds[name].most, upTo(name)))
+
+const upTo = (name: RealBoundName) => {
+  const { most, because } = realBounds[name]
+  return { expected: `at most ${most} (${because})`, ...of(name) }
+}
+
+/** The Schemas of numbers that are only computed with. */
+export const real = Schema.Finite.annotate(of("number"))
+/** The Schema of a limit on a number, which can be infinite. */
+export const limit = Schema.Number.check(
+  Schema.makeFilter((value) => !Number.isNaN(value), { expected: "a number", ...of("number") }),
+)
+export const positive = Schema.Finite.check(Schema.isGreaterThan(0, of("number")))
+export const nonNegative = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0, of("number")))
+/** The Schema of a discount factor; it is negative if the next observation is the opponent's. */
+export const discount = Schema.Finite.check(Schema.isBetween({ minimum: -1, maximum: 1 }, of("number")))
+export const fraction = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }, of("number")))
+
+/** The Schemas of whole numbers in messages between programs and in files. A config needs `bounded`. */
 export const positiveInt = Schema.Int.check(Schema.isGreaterThan(0))
 export const naturalInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** Makes the Schema of a whole number. A number above the maximum would only exhaust memory or threads. */
-export const intBetween = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+/** Makes the Schema of a whole number that a task or a message bounds by itself, such as an hour of a day. */
+export const intBetween = (minimum: number, maximum: number) =>
+  Schema.Int.check(Schema.isBetween({ minimum, maximum }, { [boundKey]: ownBound }))
 
 /** The Schema of the number of rows or columns of a weight matrix. */
-export const units = intBetween(1, 65_536)
+export const units = bounded("units")
 /** The Schema of the numbers of units in the layers of a network, from the input to the output. */
 export const layers = Schema.Array(units).check(Schema.isMaxLength(100))
 /** The Schema of the number of threads of a process. */
-export const threads = intBetween(0, 1024)
+export const threads = bounded("threads")
 /** The Schema of the number of simultaneous requests. It can exceed `threads`, because requests mostly wait. */
-export const atOnce = intBetween(1, 10_000)
+export const atOnce = bounded("atOnce")
 /** The Schema of a run's name, which is a part of the run's path. */
 export const runName = Schema.NonEmptyString.check(Schema.isMaxLength(200))
 

@@ -7,7 +7,7 @@ import { Effect, Schema } from "effect"
 import { messageOf, shortened } from "../config/text.ts"
 import { choiceHint } from "../config/closest.ts"
 import { ConfigError, decode, isPlain, type DecodeOptions, display } from "../config/Config.ts"
-import { fraction, intBetween, positiveInt } from "../config/fields.ts"
+import { bounded, fraction, limit, real } from "../config/fields.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 import { builtIn, byId } from "./Envs.ts"
@@ -30,34 +30,45 @@ import { recipeOf } from "./recipe.ts"
 import { type ActionSpace, type Box, display as displayedSpace } from "./Space.ts"
 import * as Wrapper from "./Wrapper.ts"
 
-/** Makes an env from its options. `from` names the config and the key in it, for error messages. */
-type Maker = (options: unknown, from: DecodeOptions) => Effect.Effect<Env, ConfigError>
+/** Makes the envs of a name that configs can have. */
+interface Maker {
+  /** The Schema of the options. */
+  readonly schema: Schema.Codec<unknown, unknown>
+  /** Makes an env from its options. `from` names the config and the key in it, for error messages. */
+  readonly make: (options: unknown, from: DecodeOptions) => Effect.Effect<Env, ConfigError>
+}
 
 /** Returns a maker that decodes the options by a Schema and passes them to `make`. */
-const maker =
-  <S extends Schema.Codec<unknown, unknown>>(schema: S, make: (options: S["Type"]) => Env): Maker =>
-  (options, from) =>
-    Effect.flatMap(decode(schema, options, from), (decoded) => trying(() => make(decoded), from))
+const maker = <S extends Schema.Codec<unknown, unknown>>(schema: S, make: (options: S["Type"]) => Env): Maker => ({
+  schema,
+  make: (options, from) =>
+    Effect.flatMap(decode(schema, options, from), (decoded) => trying(() => make(decoded), from)),
+})
 
 /** Returns a maker of wrapped envs: it makes the inner env from the key `env`, and decodes the other options. */
-const wrapper =
-  <S extends Schema.Codec<unknown, unknown>>(schema: S, make: (env: Env, options: S["Type"]) => Env): Maker =>
-  (options, from) => {
+const wrapper = <S extends Schema.Codec<unknown, unknown>>(
+  schema: S,
+  make: (env: Env, options: S["Type"]) => Env,
+): Maker => ({
+  schema,
+  make: (options, from) => {
     const { env: inner, ...own } = isPlain(options) ? options : {}
     const innerFrom = { ...from, prefix: [...(from.prefix ?? []), "env"] }
     return Effect.flatMap(fromConfig(inner, innerFrom), (env) =>
       Effect.flatMap(decode(schema, own, from), (decoded) => trying(() => make(env, decoded), from)),
     )
-  }
+  },
+})
 
 /** Returns a maker of envs that other programs step. */
-const foreign =
-  <S extends Schema.Codec<unknown, unknown>>(
-    schema: S,
-    make: (service: ForeignEnvsService, options: S["Type"]) => Env,
-  ): Maker =>
-  (options, from) =>
-    Effect.flatMap(ForeignEnvs, (service) => maker(schema, (decoded) => make(service, decoded))(options, from))
+const foreign = <S extends Schema.Codec<unknown, unknown>>(
+  schema: S,
+  make: (service: ForeignEnvsService, options: S["Type"]) => Env,
+): Maker => ({
+  schema,
+  make: (options, from) =>
+    Effect.flatMap(ForeignEnvs, (service) => maker(schema, (decoded) => make(service, decoded)).make(options, from)),
+})
 
 const trying = (
   make: () => Env,
@@ -101,36 +112,43 @@ const makers: Readonly<Record<string, Maker>> = {
   Gymnasium: foreign(GymnasiumOptions, ({ gymnasium }, options) => gymnasium(options)),
   PettingZoo: foreign(PettingZooOptions, ({ pettingZoo }, options) => pettingZoo(options)),
   ForeignEnv: foreign(ForeignOptions, ({ command }, options) => command(options)),
-  TimeLimit: wrapper(Schema.Struct({ steps: positiveInt }), (env, { steps }) => Wrapper.timeLimit(env, steps)),
+  TimeLimit: wrapper(Schema.Struct({ steps: bounded("count") }), (env, { steps }) => Wrapper.timeLimit(env, steps)),
   ClipAction: wrapper(Schema.Struct({}), (env) => Wrapper.clipAction(continuous(env))),
-  RescaleAction: wrapper(Schema.Struct({ low: Schema.Finite, high: Schema.Finite }), (env, { low, high }) =>
+  RescaleAction: wrapper(Schema.Struct({ low: real, high: real }), (env, { low, high }) =>
     Wrapper.rescaleAction(continuous(env), low, high),
   ),
-  ClipReward: wrapper(Schema.Struct({ low: Schema.Number, high: Schema.Number }), (env, { low, high }) =>
+  ClipReward: wrapper(Schema.Struct({ low: limit, high: limit }), (env, { low, high }) =>
     Wrapper.clipReward(env, low, high),
   ),
-  ScaleReward: wrapper(Schema.Struct({ factor: Schema.Finite }), (env, { factor }) => Wrapper.scaleReward(env, factor)),
-  KeepObservations: wrapper(Schema.Struct({ elements: Schema.Array(Schema.Int) }), (env, { elements }) =>
+  ScaleReward: wrapper(Schema.Struct({ factor: real }), (env, { factor }) => Wrapper.scaleReward(env, factor)),
+  KeepObservations: wrapper(Schema.Struct({ elements: Schema.Array(bounded("index")) }), (env, { elements }) =>
     Wrapper.keepObservations(withBox(env), elements),
   ),
-  FrameStack: wrapper(Schema.Struct({ size: intBetween(1, 1024) }), (env, { size }) => Wrapper.frameStack(env, size)),
-  MaxAndSkip: wrapper(Schema.Struct({ skip: positiveInt }), (env, { skip }) => Wrapper.maxAndSkip(withBox(env), skip)),
+  FrameStack: wrapper(Schema.Struct({ size: bounded("frames") }), (env, { size }) => Wrapper.frameStack(env, size)),
+  MaxAndSkip: wrapper(Schema.Struct({ skip: bounded("count") }), (env, { skip }) =>
+    Wrapper.maxAndSkip(withBox(env), skip),
+  ),
   Grey: wrapper(Schema.Struct({}), (env) => Wrapper.grey(withBox(env))),
-  Resize: wrapper(Schema.Struct({ rows: positiveInt, columns: positiveInt }), (env, { rows, columns }) =>
+  Resize: wrapper(Schema.Struct({ rows: bounded("pixels"), columns: bounded("pixels") }), (env, { rows, columns }) =>
     Wrapper.resize(withBox(env), rows, columns),
   ),
   FireStarts: wrapper(
-    Schema.Struct({ actions: Schema.Array(Schema.Union([Schema.Int, Schema.Array(Schema.Finite)])) }),
+    Schema.Struct({ actions: Schema.Array(Schema.Union([bounded("index"), Schema.Array(real)])) }),
     (env, { actions }) => Wrapper.fireStarts(env, ...actions),
   ),
   StickyActions: wrapper(Schema.Struct({ probability: fraction }), (env, { probability }) =>
     Wrapper.stickyActions(env, probability),
   ),
   NoopStarts: wrapper(
-    Schema.Struct({ noop: Schema.Union([Schema.Int, Schema.Array(Schema.Finite)]), most: positiveInt }),
+    Schema.Struct({ noop: Schema.Union([bounded("index"), Schema.Array(real)]), most: bounded("count") }),
     (env, { noop, most }) => Wrapper.noopStarts(env, noop, most),
   ),
 }
+
+/** The Schemas of the options of all envs and wrappers that configs can name. */
+export const optionSchemas: Readonly<Record<string, Schema.Codec<unknown, unknown>>> = Object.fromEntries(
+  Object.entries(makers).map(([name, { schema }]) => [name, schema]),
+)
 
 /** Makes the env that a config describes. An unknown name or a wrong option fails with an error that names its key. */
 export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<Env, ConfigError> => {
@@ -140,8 +158,8 @@ export const fromConfig = (config: unknown, from: DecodeOptions): Effect.Effect<
   if (typeof name !== "string") {
     return Effect.fail(ConfigError.at(from, "name", `expected an env's name, found ${display(name)}`))
   }
-  const make = Object.hasOwn(makers, name) ? makers[name] : undefined
-  if (make !== undefined) return make(options, from)
+  const maker = Object.hasOwn(makers, name) ? makers[name] : undefined
+  if (maker !== undefined) return maker.make(options, from)
   const hint = choiceHint(name, Object.keys(makers))
   return Effect.fail(ConfigError.at(from, "name", `unknown env "${shortened(name)}"; ${hint}`, { unknown: "env" }))
 }

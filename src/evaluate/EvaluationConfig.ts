@@ -16,7 +16,7 @@ import {
   overridden,
   type Override,
 } from "../config/Config.ts"
-import { atOnce, fraction, intBetween, positiveInt, runName, withDefault } from "../config/fields.ts"
+import { atOnce, bounded, fraction, real, runName, withDefault } from "../config/fields.ts"
 import { DatasetConfig } from "../task/Datasets.ts"
 import { shownKey } from "../lm/LmConfig.ts"
 import { LogLevel } from "../run/record/logLevel.ts"
@@ -45,19 +45,19 @@ export const EvaluationSettings = Schema.Struct({
   /**
    * The seed of all randomness: of the envs, of the model's sampling, and of the resampling for intervals and tests.
    */
-  seed: withDefault(Schema.Int, 0),
+  seed: withDefault(bounded("seed"), 0),
   /** The number of episodes of each task. */
-  repeats: withDefault(intBetween(1, 10_000), 1),
+  repeats: withDefault(bounded("repeats"), 1),
   /** The number of episodes that are played at the same time; null is the number of CPU cores. */
   workers: optional(atOnce),
   /** The number of steps after which an episode is cut off; null leaves that to the envs. */
-  maxStepsPerEpisode: optional(positiveInt),
+  maxStepsPerEpisode: optional(bounded("count")),
   /** The scorers of each episode, by name or with settings. The first one is also used for pass@k and for `by`. */
   scorers: withDefault(Schema.Array(Schema.Unknown).check(Schema.isMinLength(1)), ["score"]),
   /** The values of k for pass@k, the chance that at least one of k episodes passes; null uses `repeats` as k. */
-  passAt: optional(Schema.Array(positiveInt)),
+  passAt: optional(Schema.Array(bounded("passes"))),
   /** An episode passes if the first scorer gives it at least this score. */
-  passThreshold: withDefault(Schema.Finite, 1),
+  passThreshold: withDefault(real, 1),
   /** Keys of the tasks' metadata. The report has the first scorer's mean for each value of such a key. */
   by: withDefault(Schema.Array(Schema.String), []),
   /** The confidence level of all intervals. */

@@ -22,7 +22,7 @@ import {
   isPlain,
   type Plain,
 } from "../config/Config.ts"
-import { withDefault } from "../config/fields.ts"
+import { real, withDefault } from "../config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { LmConfig } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
@@ -103,7 +103,7 @@ const judge: ScorerKind = {
 const SolvedConfig = Schema.Struct({
   ...fields("solved"),
   /** The sum of the env's scores at or above which an episode is solved. */
-  threshold: withDefault(Schema.Finite, 1),
+  threshold: withDefault(real, 1),
 })
 
 const solved = make({ type: "solved", schema: SolvedConfig, make: Scorer.solved })

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { fraction, naturalInt, nonNegative, positiveInt, withDefault } from "../config/fields.ts"
+import { bounded, fraction, nonNegative, withDefault } from "../config/fields.ts"
 import { fail } from "./ops/core.ts"
 
 /**
@@ -98,12 +98,12 @@ export const ScheduleConfig = Schema.Struct({
   /** Whether the learning rate stays the same after the warm-up, or falls in a line or along a cosine. */
   type: withDefault(Schema.Literals(["constant", "linear", "cosine"]), "constant"),
   /** The number of steps over which the learning rate rises from near 0. */
-  warmupSteps: withDefault(naturalInt, 0),
+  warmupSteps: withDefault(bounded("countOrNone"), 0),
   /**
    * The number of steps, up to the last one, over which a linear or cosine schedule falls; null: all steps after the
    * warm-up. In a run without a last step, they begin after the warm-up.
    */
-  decaySteps: withDefault(Schema.NullOr(positiveInt), null),
+  decaySteps: withDefault(Schema.NullOr(bounded("count")), null),
   /** The learning rate at the end of a linear or cosine schedule. */
   minLr: withDefault(nonNegative, 0),
 })

@@ -13,7 +13,16 @@
  */
 import { Redacted, Schema, SchemaGetter } from "effect"
 import { shownSecret, variableIn } from "../config/Config.ts"
-import { fraction, naturalInt, nonNegative, orDefault, positive, positiveInt, withDefault } from "../config/fields.ts"
+import {
+  bounded,
+  fraction,
+  nonNegative,
+  nonNegativeBelow,
+  orDefault,
+  positive,
+  positiveBelow,
+  withDefault,
+} from "../config/fields.ts"
 import { type ChatMessage, LmRequest } from "./Chat.ts"
 
 /** The text that the files of a run contain instead of an API key. As the value of `api_key`, it counts as no key. */
@@ -59,9 +68,9 @@ export interface LimitsOptions {
 }
 
 export const Limits = Schema.Struct({
-  concurrency: withDefault(Schema.NullOr(positiveInt), null),
-  requestsPerMinute: withDefault(Schema.NullOr(positiveInt), null),
-  tokensPerMinute: withDefault(Schema.NullOr(positiveInt), null),
+  concurrency: withDefault(Schema.NullOr(bounded("atOnce")), null),
+  requestsPerMinute: withDefault(Schema.NullOr(bounded("count")), null),
+  tokensPerMinute: withDefault(Schema.NullOr(bounded("count")), null),
 })
 export type Limits = typeof Limits.Type
 
@@ -78,8 +87,8 @@ export interface BudgetOptions {
 }
 
 export const Budget = Schema.Struct({
-  tokens: withDefault(Schema.NullOr(naturalInt), null),
-  calls: withDefault(Schema.NullOr(naturalInt), null),
+  tokens: withDefault(Schema.NullOr(bounded("countOrNone")), null),
+  calls: withDefault(Schema.NullOr(bounded("countOrNone")), null),
   money: withDefault(Schema.NullOr(nonNegative), null),
 })
 export type Budget = typeof Budget.Type
@@ -166,19 +175,19 @@ export interface LmOptions {
 export const LmConfig = Schema.Struct({
   model: Schema.String.check(Schema.isNonEmpty()),
   temperature: withDefault(nonNegative, 0.2),
-  maxOutputTokens: withDefault(positiveInt, 2048),
+  maxOutputTokens: withDefault(bounded("count"), 2048),
   logCalls: withDefault(Schema.Boolean, false),
-  maxRetries: withDefault(naturalInt, 5),
-  startingDelay: withDefault(nonNegative, 1),
+  maxRetries: withDefault(bounded("countOrNone"), 5),
+  startingDelay: withDefault(nonNegativeBelow("seconds"), 1),
   backoffFactor: withDefault(positive, 2),
-  maxDelay: withDefault(nonNegative, 10),
+  maxDelay: withDefault(nonNegativeBelow("seconds"), 10),
   baseUrl: withDefault(Schema.NullOr(Address), null),
   protocol: withDefault(Schema.NullOr(Schema.Literals(["openai", "anthropic"])), null),
   apiKey: withDefault(Schema.NullOr(Secret), null),
-  timeoutS: withDefault(positive, 900),
-  maxAnswerMb: withDefault(positive, 64),
+  timeoutS: withDefault(positiveBelow("seconds"), 900),
+  maxAnswerMb: withDefault(positiveBelow("megabytes"), 64),
   stopSequences: orDefault(Schema.Array(Schema.String), []),
-  thinkingBudget: withDefault(Schema.NullOr(positiveInt), null),
+  thinkingBudget: withDefault(Schema.NullOr(bounded("count")), null),
   useServer: withDefault(Schema.NullOr(Schema.Boolean), null),
   cache: withDefault(Schema.Literals(["record", "replay", "off"]), "off"),
   cacheDir: withDefault(Schema.String, "lm_cache"),

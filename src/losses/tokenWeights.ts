@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { positiveInt } from "../config/fields.ts"
+import { bounded } from "../config/fields.ts"
 
 /**
  * Weights of tokens, computed before a program runs. A loss over tokens is Σ w_t L_t; the weights hold the mask and the
@@ -29,7 +29,7 @@ export const Normalisation = Schema.Union([
   Schema.Struct({ type: Schema.Literal("token_mean") }),
   Schema.Struct({ type: Schema.Literal("sequence_mean") }),
   Schema.Struct({ type: Schema.Literal("sequence_sum") }),
-  Schema.Struct({ type: Schema.Literal("constant"), tokens: positiveInt }),
+  Schema.Struct({ type: Schema.Literal("constant"), tokens: bounded("count") }),
 ]).annotate({ expected: "a normalisation whose type is token_mean, sequence_mean, sequence_sum or constant" })
 export type Normalisation = typeof Normalisation.Type
 

@@ -1,6 +1,6 @@
 /** Defines the settings of networks, and makes trunks: the layers from observations to the features that heads read. */
 import { Schema } from "effect"
-import { intBetween, layers, naturalInt, units, withDefault } from "../config/fields.ts"
+import { bounded, layers, units, withDefault } from "../config/fields.ts"
 import { type Box, partsOf, type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { type Activation, activations, conv, linear } from "../graph/layers.ts"
@@ -43,8 +43,8 @@ export interface MemoryOptions {
 }
 
 export const memoryFields = {
-  lstm: withDefault(intBetween(0, 65_536), 0),
-  sequence: withDefault(naturalInt, 0),
+  lstm: withDefault(bounded("optionalUnits"), 0),
+  sequence: withDefault(bounded("unrolled"), 0),
 }
 
 export interface NetworkConfig extends Required<Omit<NetworkOptions, "activation">> {

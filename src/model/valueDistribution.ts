@@ -1,6 +1,7 @@
 /** Declares the setting of networks that compute the distribution of an action's return, and makes such networks. */
 import { Schema } from "effect"
-import { intBetween, withDefault } from "../config/fields.ts"
+import { bounds } from "../config/bounds.ts"
+import { bounded, intBetween, real, withDefault } from "../config/fields.ts"
 import { withoutForbidden } from "../graph/distributions.ts"
 import { constant, exp, logSoftmax, mean, mul, reshape, sum } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
@@ -27,15 +28,15 @@ export interface CategoriesOptions {
   readonly max: number
 }
 
-const most = 10_000
+const most: number = bounds.atoms.most
 
-const Quantiles = Schema.Struct({ type: Schema.Literal("quantiles"), count: withDefault(intBetween(1, most), 200) })
+const Quantiles = Schema.Struct({ type: Schema.Literal("quantiles"), count: withDefault(bounded("atoms"), 200) })
 
 const CategoriesSetting = Schema.Struct({
   type: Schema.Literal("categories"),
   count: withDefault(intBetween(2, most), 51),
-  min: Schema.Finite,
-  max: Schema.Finite,
+  min: real,
+  max: real,
 }).check(
   Schema.makeFilter(({ count, min, max }) => {
     if (min >= max) return [{ path: ["max"], issue: `Expected more than min, ${min}` }]

@@ -1,6 +1,6 @@
 /** Makes the planner of a value-iteration network (VIN): a trunk that plans paths on a map, for `ActorCritic.ts`. */
 import { Schema } from "effect"
-import { intBetween, naturalInt, units, withDefault } from "../config/fields.ts"
+import { bounded, intBetween, units, withDefault } from "../config/fields.ts"
 import { display, type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { conv } from "../graph/layers.ts"
@@ -26,7 +26,7 @@ export const Planning = Schema.Struct({
   iterations: withDefault(intBetween(1, 1000), 12),
   filters: withDefault(units, 32),
   actions: withDefault(units, 10),
-  agentPlane: withDefault(naturalInt, 2),
+  agentPlane: withDefault(bounded("index"), 2),
 })
 export type Planning = typeof Planning.Type
 

@@ -25,7 +25,7 @@
  */
 import { Effect, Option, Schema, Stream } from "effect"
 import { oneLine, prettyJson } from "../config/text.ts"
-import { naturalInt, positiveInt } from "../config/fields.ts"
+import { bounded } from "../config/fields.ts"
 import type { Contents, FileTree } from "./store/FileTree.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 import { sha256, Sha256 } from "../config/sha256.ts"
@@ -41,9 +41,9 @@ export class CheckpointError extends Schema.TaggedError<CheckpointError>()("Chec
 /** The Schema of the rule by which checkpoints are kept. The checkpoint that `latest` points to is never deleted. */
 export const RetentionStrategy = Schema.Union([
   /** Keeps the newest `keep` checkpoints; 0 keeps all. */
-  Schema.TaggedStruct("LastN", { keep: naturalInt }),
+  Schema.TaggedStruct("LastN", { keep: bounded("keptOrNone") }),
   /** Keeps the `keep` best by validation score. Of equal scores the later one is kept; no score counts as the worst. */
-  Schema.TaggedStruct("TopKValidation", { keep: positiveInt }),
+  Schema.TaggedStruct("TopKValidation", { keep: bounded("kept") }),
 ])
 export type RetentionStrategy = typeof RetentionStrategy.Type
 

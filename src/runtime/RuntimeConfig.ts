@@ -1,7 +1,7 @@
 /** Defines the settings of a training of agents. `settings.ts` checks what a Schema can't express. */
 import { Schema } from "effect"
 import type { RetentionStrategy } from "../run/Checkpoint.ts"
-import { atOnce, naturalInt, orDefault, positiveInt, runName, withDefault } from "../config/fields.ts"
+import { atOnce, bounded, orDefault, runName, withDefault } from "../config/fields.ts"
 import { LogLevel } from "../run/record/logLevel.ts"
 import { kindField } from "../run/RunSpec.ts"
 
@@ -59,22 +59,22 @@ export interface RuntimeOptions {
 }
 
 export const RuntimeSettings = Schema.Struct({
-  maxEnvsToVisit: optional(naturalInt),
-  maxStepsPerEpisode: optional(positiveInt),
+  maxEnvsToVisit: optional(bounded("countOrNone")),
+  maxStepsPerEpisode: optional(bounded("count")),
   verbose: withDefault(Schema.Boolean, true),
   scoresPath: optional(Schema.NonEmptyString),
   verboseScoreLogging: withDefault(Schema.Boolean, true),
   numParallelEpisodes: optional(atOnce),
-  validationFreq: optional(naturalInt),
+  validationFreq: optional(bounded("countOrNone")),
   validationNumWorkers: optional(atOnce),
   runValidationAtStart: withDefault(Schema.Boolean, false),
   checkpointDir: optional(Schema.NonEmptyString),
-  checkpointEveryEpisodes: optional(naturalInt),
+  checkpointEveryEpisodes: optional(bounded("countOrNone")),
   checkpointStrategy: withDefault(Schema.Literals(["last_n", "top_k_val"]), "last_n"),
-  checkpointKeepLast: withDefault(naturalInt, 0),
+  checkpointKeepLast: withDefault(bounded("keptOrNone"), 0),
   checkpointOnStart: withDefault(Schema.Boolean, false),
   resumeFrom: optional(Schema.NonEmptyString),
-  startEpisodeIndex: withDefault(naturalInt, 0),
+  startEpisodeIndex: withDefault(bounded("countOrNone"), 0),
 })
 export type RuntimeSettings = typeof RuntimeSettings.Type
 
@@ -102,7 +102,7 @@ export interface OutputOptions {
 export const OutputSettings = Schema.Struct({
   resultsDir: optional(Schema.NonEmptyString),
   logLevel: withDefault(LogLevel, "INFO"),
-  saveMemoryEvery: withDefault(naturalInt, 0),
+  saveMemoryEvery: withDefault(bounded("countOrNone"), 0),
   saveRollouts: withDefault(Schema.Boolean, false),
 })
 export type OutputSettings = typeof OutputSettings.Type
@@ -113,7 +113,7 @@ export const RunSettings = Schema.Struct({
   kind: kindField("agents"),
   name: withDefault(runName, "run"),
   description: optional(Schema.String),
-  seed: orDefault(Schema.Int, 0),
+  seed: orDefault(bounded("seed"), 0),
   runtime: withDefault(RuntimeSettings, {}),
   output: orDefault(OutputSettings, {}),
 })

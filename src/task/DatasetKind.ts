@@ -25,7 +25,7 @@ import {
   snakeCase,
   sourceOf,
 } from "../config/Config.ts"
-import { naturalInt, withDefault } from "../config/fields.ts"
+import { bounded, withDefault } from "../config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import type { LmConfig } from "../lm/LmConfig.ts"
 import type { DatasetError, Order, TaskSet } from "./TaskSet.ts"
@@ -77,11 +77,11 @@ export const placeOf = (from: DecodeOptions, key: string): string => {
 /** The keys of every kind of data set. */
 export const orderFields = {
   /** The number of tasks that are used, beginning with the first in their order, shuffled or not; null uses all. */
-  maxSamples: withDefault(Schema.NullOr(naturalInt), null),
+  maxSamples: withDefault(Schema.NullOr(bounded("countOrNone")), null),
   /** Shuffles the tasks, in an order drawn by `seed`. */
   shuffle: withDefault(Schema.Boolean, false),
   /** The seed of the shuffled order; for games, also the seed of the tasks themselves. */
-  seed: withDefault(Schema.Int, 42),
+  seed: withDefault(bounded("seed"), 42),
   /** Has no effect: a data set prints nothing. The key is accepted so that files that have it stay valid. */
   verbose: withDefault(Schema.Boolean, true),
 }

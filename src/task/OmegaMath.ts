@@ -12,7 +12,7 @@
 import { Effect, Schema } from "effect"
 import { isPlain, type Plain, ConfigError } from "../config/Config.ts"
 import { parsedJson } from "../config/text.ts"
-import { naturalInt, nonNegative, withDefault } from "../config/fields.ts"
+import { bounded, nonNegative, withDefault } from "../config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { LmConfig, request } from "../lm/LmConfig.ts"
 import { math, modes } from "./answers/math.ts"
@@ -50,9 +50,9 @@ export const Config = Schema.Struct({
   /** Lets the model write the feedback; false shows the solution itself instead. */
   enableLlmFeedback: withDefault(Schema.Boolean, true),
   /** The number of subsets that are used, in the order of the records; null uses all. */
-  numSubsets: withDefault(Schema.NullOr(naturalInt), null),
+  numSubsets: withDefault(Schema.NullOr(bounded("countOrNone")), null),
   /** The number of records that are used of each subset, beginning with its first record; null uses all. */
-  samplesPerSubset: withDefault(Schema.NullOr(naturalInt), null),
+  samplesPerSubset: withDefault(Schema.NullOr(bounded("countOrNone")), null),
 })
 export type Config = typeof Config.Type
 

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import { RetentionStrategy } from "../run/Checkpoint.ts"
-import { intBetween, naturalInt, positiveInt, runName, threads, withDefault } from "../config/fields.ts"
+import { bounded, real, runName, threads, withDefault } from "../config/fields.ts"
 import type { Env } from "../env/Env.ts"
 import type { Callback } from "./Callback.ts"
 import { LogLevel } from "../run/record/logLevel.ts"
@@ -38,9 +38,9 @@ export interface ValidationOptions {
 }
 
 export const ValidationSettings = Schema.Struct({
-  everySteps: withDefault(naturalInt, 0),
-  episodes: withDefault(intBetween(1, 100_000), 20),
-  maxSteps: withDefault(positiveInt, 10_000),
+  everySteps: withDefault(bounded("countOrNone"), 0),
+  episodes: withDefault(bounded("episodes"), 20),
+  maxSteps: withDefault(bounded("count"), 10_000),
   workers: withDefault(threads, 0),
   sampled: withDefault(Schema.Boolean, false),
   envs: withDefault(Schema.Array(EnvSetting), []),
@@ -77,8 +77,8 @@ export interface CheckpointOptions {
 
 export const CheckpointSettings = Schema.Struct({
   dir: withDefault(folderInRun, Layout.checkpoints),
-  everySteps: withDefault(Schema.NullOr(naturalInt), null),
-  everyEpisodes: withDefault(naturalInt, 0),
+  everySteps: withDefault(Schema.NullOr(bounded("countOrNone")), null),
+  everyEpisodes: withDefault(bounded("countOrNone"), 0),
   onStart: withDefault(Schema.Boolean, false),
   strategy: withDefault(RetentionStrategy, { _tag: "LastN" as const, keep: 3 }),
 })
@@ -96,9 +96,9 @@ export interface RenderOptions {
 }
 
 export const RenderSettings = Schema.Struct({
-  everySteps: withDefault(naturalInt, 0),
-  episodes: withDefault(positiveInt, 1),
-  speed: withDefault(positiveInt, 30),
+  everySteps: withDefault(bounded("countOrNone"), 0),
+  episodes: withDefault(bounded("episodes"), 1),
+  speed: withDefault(bounded("rounds"), 30),
 })
 
 export interface NormalizeOptions {
@@ -116,9 +116,9 @@ export const NormalizeSettings = Schema.Struct({
 /** A limit at which a training gives up. */
 export const ReturnLimit = Schema.Struct({
   /** The first validation at this env step or later is compared with the limit. */
-  step: positiveInt,
+  step: bounded("count"),
   /** The least mean return of that validation with which the training goes on. */
-  return: Schema.Finite,
+  return: real,
 })
 export type ReturnLimit = typeof ReturnLimit.Type
 
@@ -149,12 +149,12 @@ export const Settings = Schema.Struct({
   kind: kindField("training"),
   /** The id of an env, or its name with options. */
   env: EnvSetting,
-  numEnvs: withDefault(intBetween(1, 65_536), 8),
+  numEnvs: withDefault(bounded("envs"), 8),
   workers: withDefault(threads, 0),
-  ranks: withDefault(intBetween(1, 256), 1),
+  ranks: withDefault(bounded("ranks"), 1),
   /** The number of env steps of the training, over all envs. */
-  totalSteps: positiveInt,
-  seed: withDefault(Schema.Int, 1),
+  totalSteps: bounded("count"),
+  seed: withDefault(bounded("seed"), 1),
   name: withDefault(runName, "run"),
   description: withDefault(Schema.NullOr(Schema.String), null),
   /** The name of the algorithm, with its own settings. */
@@ -167,8 +167,8 @@ export const Settings = Schema.Struct({
   logScalars: withDefault(Schema.Boolean, true),
   logDir: withDefault(folderInRun, "."),
   logLevel: withDefault(LogLevel, "INFO"),
-  recordEvery: withDefault(positiveInt, 256),
-  stopAtReturn: withDefault(Schema.NullOr(Schema.Finite), null),
+  recordEvery: withDefault(bounded("count"), 256),
+  stopAtReturn: withDefault(Schema.NullOr(real), null),
   stopBelow: withDefault(Schema.Array(ReturnLimit), []),
   /** The names of the callbacks, which only code can make. A resumed run may leave some out. */
   callbacks: withDefault(Schema.Array(Schema.String), []),

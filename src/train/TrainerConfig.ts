@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import { ConfigError, decode, isPlain, keysOf, type Plain } from "../config/Config.ts"
-import { fraction, intBetween, naturalInt, positiveInt, withDefault } from "../config/fields.ts"
+import { bounded, fraction, withDefault } from "../config/fields.ts"
 import * as Layout from "../run/Layout.ts"
 
 /**
@@ -72,19 +72,19 @@ export interface TrainerOptions {
 export const TrainerConfig = Schema.Struct({
   trainMode: withDefault(Schema.Literals(["nstep", "onestep"]), "nstep"),
   returns: withDefault(Schema.Literals(["NSTEP", "GAE", "LAMBDA"]), "NSTEP"),
-  totalSteps: withDefault(positiveInt, 50_000_000),
-  nsteps: withDefault(positiveInt, 5),
+  totalSteps: withDefault(bounded("count"), 50_000_000),
+  nsteps: withDefault(bounded("rolloutSteps"), 5),
   gamma: withDefault(fraction, 0.99),
   lambda: withDefault(fraction, 0.95),
-  validateFreq: withDefault(naturalInt, 1_000_000),
-  numValEpisodes: withDefault(intBetween(1, 100_000), 50),
-  maxValSteps: withDefault(positiveInt, 10_000),
-  saveFreq: withDefault(naturalInt, 0),
+  validateFreq: withDefault(bounded("countOrNone"), 1_000_000),
+  numValEpisodes: withDefault(bounded("episodes"), 50),
+  maxValSteps: withDefault(bounded("count"), 10_000),
+  saveFreq: withDefault(bounded("countOrNone"), 0),
   logScalars: withDefault(Schema.Boolean, true),
   logDir: withDefault(Schema.NonEmptyString, "."),
   modelDir: withDefault(Schema.NonEmptyString, Layout.checkpoints),
-  updateTargetFreq: withDefault(naturalInt, 0),
-  renderFreq: withDefault(naturalInt, 0),
+  updateTargetFreq: withDefault(bounded("countOrNone"), 0),
+  renderFreq: withDefault(bounded("countOrNone"), 0),
 })
 export type TrainerConfig = typeof TrainerConfig.Type
 

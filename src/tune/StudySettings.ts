@@ -24,7 +24,7 @@ import {
   snakeCase,
   toCamelCase,
 } from "../config/Config.ts"
-import { fraction, intBetween, nonNegative, positive, positiveInt, withDefault } from "../config/fields.ts"
+import { bounded, fraction, intBetween, nonNegative, positive, real, withDefault } from "../config/fields.ts"
 import { type Condition, isSame, type Parameter, type Space } from "./Space.ts"
 import { Direction } from "./Trial.ts"
 
@@ -32,9 +32,9 @@ export const SamplerSettings = Schema.Struct({
   /** `tpe` suggests what resembles the good trials; `random` draws every trial on its own. */
   name: withDefault(Schema.Literals(["tpe", "random"]), "tpe"),
   /** The number of trials that must be known before `tpe` suggests; until then, suggestions are random. */
-  startup: withDefault(intBetween(1, 10_000), 10),
+  startup: withDefault(bounded("trials"), 10),
   /** The number of candidates among which `tpe` suggests the best. */
-  candidates: withDefault(intBetween(1, 10_000), 24),
+  candidates: withDefault(bounded("candidates"), 24),
   /** The share of the known trials that count as good, of which there are at most 25. */
   gamma: withDefault(fraction, 0.1),
   /** The weight of the prior, which spreads suggestions over the whole range; a trial has the weight 1. */
@@ -47,23 +47,23 @@ export const PrunerSettings = Schema.Struct({
   /** `asha` stops trials early by asynchronous successive halving; `none` trains all trials to their end. */
   name: withDefault(Schema.Literals(["none", "asha"]), "none"),
   /** The number of env steps after which a trial can be stopped for the first time; null is the training divided twice by `reduction`. */
-  minSteps: withDefault(Schema.NullOr(positiveInt), null),
+  minSteps: withDefault(Schema.NullOr(bounded("count")), null),
   /** Only one of so many trials goes on, and the next decision is after so many times as many steps. */
   reduction: withDefault(intBetween(2, 100), 3),
   /** The number of earlier trials that must have come so far before a trial can be stopped. */
-  warmup: withDefault(intBetween(1, 10_000), 5),
+  warmup: withDefault(bounded("trials"), 5),
 })
 
 /** The settings of one parameter. It has exactly one of the ranges. */
 export const ParameterSettings = Schema.Struct({
   /** The smallest and the largest value of a number. */
-  uniform: Schema.optionalKey(Schema.Array(Schema.Finite)),
+  uniform: Schema.optionalKey(Schema.Array(real)),
   /** The same, with evenly spread logarithms: for settings whose order of magnitude is unknown, such as learning rates. */
-  logUniform: Schema.optionalKey(Schema.Array(Schema.Finite)),
+  logUniform: Schema.optionalKey(Schema.Array(real)),
   /** The smallest and the largest value of a whole number. */
-  int: Schema.optionalKey(Schema.Array(Schema.Finite)),
+  int: Schema.optionalKey(Schema.Array(real)),
   /** The same, with evenly spread logarithms. */
-  logInt: Schema.optionalKey(Schema.Array(Schema.Finite)),
+  logInt: Schema.optionalKey(Schema.Array(real)),
   /** The values among which one is chosen, which have no order. */
   choice: Schema.optionalKey(Schema.Array(Schema.Unknown)),
   /** For `uniform` and `int`: the distance between two values, counted from the smallest one. */
@@ -84,16 +84,16 @@ export const StudySettings = Schema.Struct({
   /** Whether a larger or a smaller metric is better. */
   direction: withDefault(Direction, "maximize"),
   /** The number of trials. */
-  trials: withDefault(intBetween(1, 100_000), 20),
+  trials: withDefault(bounded("trials"), 20),
   /** The seed of the suggestions. The runs have the training's own seed. */
-  seed: withDefault(Schema.Int, 1),
+  seed: withDefault(bounded("seed"), 1),
   /** The number of runs of each trial, with the training's own seed and the next ones. The metric is their mean. */
-  seeds: withDefault(intBetween(1, 1000), 1),
+  seeds: withDefault(bounded("runs"), 1),
   /**
    * How many trials may run at a time: a trial is suggested by the results of all trials but the `parallel` − 1 before it.
    * So the result of a study depends on this number, but not on how many of them really run at a time.
    */
-  parallel: withDefault(intBetween(1, 1000), 4),
+  parallel: withDefault(bounded("jobs"), 4),
   /** How trials are suggested. */
   sampler: withDefault(SamplerSettings, {}),
   /** How trials that are worse than others are stopped early. It compares the mean returns of validations. */

@@ -146,7 +146,7 @@ describe("effect export", () => {
       for (const [args, message] of [
         [[run, "--to", "h"], "--to h only works with policies that have only dense layers, and the policy of "],
         [[run, run, "--to", "h5"], "--to h5: expected one run, found 2"],
-        [[run, "--to", "gif", "--episodes", "0"], "--episodes: expected a number of at least 1, found 0"],
+        [[run, "--to", "gif", "--episodes", "0"], '--episodes: "0". Expected: a value between 1 and 100000'],
         [[run, "--to", "csv", "--speed", "9"], "--speed only works with --to gif and mp4"],
         [[folder, "--to", "csv"], "expected a finished run, found no return.json"],
         [[run, "--to", "csv"], "the runs have no validation at the same step"],

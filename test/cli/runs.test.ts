@@ -338,7 +338,7 @@ describe.concurrent("used wrongly", () => {
       2,
       "--sort algorithm.lamda: no run has the key algorithm.lamda; did you mean algorithm.lambda?",
     ],
-    [() => ["runs", results, "--limit", "0"], 2, "--limit 0: expected at least 1"],
+    [() => ["runs", results, "--limit", "0"], 2, '--limit: "0". Expected: a value between 1 and'],
     [() => ["runs", results, "--limit", "few"], 2, "few"],
     [() => ["runs", results, "--finished", "--unfinished"], 2, "--finished and --unfinished exclude each other"],
     [() => ["runs", results, "--newest"], 2, "--newest"],
@@ -359,7 +359,7 @@ describe.concurrent("used wrongly", () => {
     ],
     [() => ["runs", "best", results, "--group", "tenv"], 2, "--group tenv: no run has the key tenv; did you mean env?"],
     [() => ["runs", "best", results, "--by", "digest"], 1, "has a number for digest"],
-    [() => ["runs", "best", results, "--limit", "-1"], 2, "--limit -1: expected at least 1"],
+    [() => ["runs", "best", results, "--limit", "-1"], 2, '--limit: "-1". Expected: a value between 1 and'],
   ]
   for (const [args, code, message] of cases) {
     it(message, async () => {

@@ -162,8 +162,12 @@ describe("effect serve", () => {
         await wrong(poet),
         `expected a model, found an adapter; serve its base model: effect serve MODEL --adapter`,
       )
-      assert.include(await wrong(model, "--port", "70000"), "--port: expected a number between 0 and 65535")
-      assert.include(await wrong(model, "--slots", "0"), "--slots: expected a number of at least 1")
+      assert.include(await wrong(model, "--port", "70000"), '--port: "70000". Expected: a value between 0 and 65535')
+      for (const flag of ["--slots", "--page-size", "--max-lora-rank", "--max-model-len", "--max-requests"])
+        for (const value of ["0", "1000000000"])
+          assert.include(await wrong(model, flag, value), `${flag}: "${value}". Expected: a value between 1 and `)
+      assert.include(await wrong(model, "--max-adapters", "1000000000"), "Expected: a value between 0 and 4096")
+      assert.include(await wrong(model, "--threads", "1000000"), "between 1 and 1024 (each is a thread), or auto")
       assert.include(await wrong(model, "--adapter", "poet"), '--adapter: expected name=path, found "poet"')
       assert.include(await wrong(model, ...small, "--adapter", "poet=none"), "none/adapter_config.json")
       assert.include(await wrong(model, "--watch", "none"), "--watch: there is no folder none")

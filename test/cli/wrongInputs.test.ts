@@ -137,8 +137,14 @@ describe.concurrent("settings", () => {
   it("a number of threads that the backend cannot use", async () => {
     const run = (threads: string, ...more: ReadonlyArray<string>) =>
       effect(["run", "examples/cartpole.ts", "--threads", threads, ...more])
-    for (const threads of ["0", "two", "1.5", "Auto"])
-      says(await run(threads), 2, "--threads", `"${threads}"`, "a whole number of at least 1, or auto")
+    for (const threads of ["0", "two", "1.5", "Auto", "1000000"])
+      says(
+        await run(threads),
+        2,
+        "--threads",
+        `"${threads}"`,
+        "a whole number between 1 and 1024 (each is a thread), or auto",
+      )
     const onReference = "--threads does not work with --backend reference, which uses one thread"
     for (const threads of ["2", "auto"]) says(await run(threads, "--backend", "reference"), 2, onReference)
   })
@@ -182,7 +188,9 @@ describe.concurrent("settings", () => {
     runs(program(""), ["--set", "num_envs=lots"])((outcome) => says(outcome, 2, "--set", "num_envs", "lots")))
 
   it("negative steps", () =>
-    runs(program(""), ["--total-steps", "-5"])((outcome) => says(outcome, 2, "--total-steps", "total_steps", "-5")))
+    runs(program(""), ["--total-steps", "-5"])((outcome) =>
+      says(outcome, 2, "--total-steps", "-5", "a value of at least 1"),
+    ))
 
   it("steps that are no whole number", () =>
     runs(program(""), ["--total-steps", "2.5"])((outcome) =>

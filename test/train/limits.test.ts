@@ -17,22 +17,30 @@ const fits = { env: "CartPole-v1", algorithm: "ppo", totalSteps: 64 }
 
 describe("a config that asks for too much is refused before anything is made", () => {
   const cases: ReadonlyArray<readonly [title: string, config: object, expected: string]> = [
-    ["envs", { ...fits, numEnvs: 1e9 }, "numEnvs: expected a value between 1 and 65536, found 1000000000"],
-    ["threads", { ...fits, workers: 100_000 }, "workers: expected a value between 0 and 1024, found 100000"],
+    [
+      "envs",
+      { ...fits, numEnvs: 1e9 },
+      "numEnvs: expected a value between 1 and 65536 (each takes memory), found 1000000000",
+    ],
+    [
+      "threads",
+      { ...fits, workers: 100_000 },
+      "workers: expected a value between 0 and 1024 (each is a thread), found 100000",
+    ],
     [
       "threads of validations",
       { ...fits, validation: { workers: 100_000 } },
-      "validation.workers: expected a value between 0 and 1024, found 100000",
+      "validation.workers: expected a value between 0 and 1024 (each is a thread), found 100000",
     ],
     [
       "episodes at once",
       { ...fits, validation: { episodes: 1e9 } },
-      "validation.episodes: expected a value between 1 and 100000, found 1000000000",
+      "validation.episodes: expected a value between 1 and 100000 (they are played at the same time), found 1000000000",
     ],
     [
       "units",
       { ...fits, algorithm: { name: "ppo", hidden: [100_000_000] } },
-      "algorithm.hidden.0: expected a value between 1 and 65536, found 100000000",
+      "algorithm.hidden.0: expected a value between 1 and 65536 (the weights are a matrix), found 100000000",
     ],
     [
       "letters in a name",
@@ -46,8 +54,8 @@ describe("a config that asks for too much is refused before anything is made", (
     ],
     [
       "memory of transitions",
-      { ...fits, algorithm: { name: "dqn", bufferSize: 1e15 } },
-      "algorithm.buffer_size: 1000000000000000 transitions need 26077033 GiB of memory; make it smaller, so that at most 16 GiB are needed",
+      { ...fits, algorithm: { name: "dqn", bufferSize: 1e9 } },
+      "algorithm.buffer_size: 1000000000 transitions need 27 GiB of memory; make it smaller, so that at most 16 GiB are needed",
     ],
     [
       "rows of a rollout",
@@ -57,7 +65,7 @@ describe("a config that asks for too much is refused before anything is made", (
     [
       "cells",
       { ...fits, env: { name: "GridWorld", size: 1_000_000 } },
-      "env.size: expected a value between 1 and 1000, found 1000000",
+      "env.size: expected a value between 1 and 1000 (a board has so many squared), found 1000000",
     ],
   ]
   for (const [title, config, expected] of cases) {

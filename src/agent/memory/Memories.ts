@@ -10,7 +10,7 @@
 import { Context, Effect, Schema } from "effect"
 import { choiceHint } from "../../config/closest.ts"
 import { ConfigError, type DecodeOptions, display, type Plain } from "../../config/Config.ts"
-import { positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, withDefault } from "../../config/fields.ts"
 import * as Bm25Memory from "./Bm25Memory.ts"
 import * as EmbeddingMemory from "./EmbeddingMemory.ts"
 import { Embeddings } from "./Embeddings.ts"
@@ -21,7 +21,7 @@ import { type DecodedMemory, make as makeKind, type MemoryKind } from "./MemoryK
 import * as Reflections from "./Reflections.ts"
 
 /** Makes a setting that limits a number of entries, with a default; null sets no limit. */
-const bound = (value: number) => withDefault(Schema.NullOr(positiveInt), value)
+const bound = (value: number) => withDefault(Schema.NullOr(bounded("entries")), value)
 
 /** Recalls the last entries. */
 export const HistoryListConfig = Schema.Struct({

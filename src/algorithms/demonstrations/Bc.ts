@@ -1,6 +1,6 @@
 import { Effect, Schema, type Scope } from "effect"
 import { Backend } from "../../backend/Backend.ts"
-import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, nonNegative, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { mean, mul, sub } from "../../graph/ops.ts"
 import { adam } from "../../graph/optimisers.ts"
@@ -73,7 +73,7 @@ export const bcFields = {
   ...optimiserField,
   learningRate: withDefault(learningRateSetting, 1e-3),
   schedule: withDefault(CourseSetting, "constant"),
-  batchSize: withDefault(positiveInt, 64),
+  batchSize: withDefault(bounded("batchRows"), 64),
   entropyCoefficient: withDefault(nonNegative, 0),
   maxGradNorm: withDefault(nonNegative, 0),
 }

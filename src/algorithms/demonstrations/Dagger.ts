@@ -1,7 +1,7 @@
 import { Effect, Schema, type Scope } from "effect"
 import type { Backend } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
-import { fraction, positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, fraction, withDefault } from "../../config/fields.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { linear, within } from "../../graph/schedules.ts"
@@ -48,8 +48,8 @@ export interface DaggerOptions extends BcOptions {
 
 export const DaggerConfig = Schema.Struct({
   ...bcFields,
-  nsteps: withDefault(positiveInt, 50),
-  epochs: withDefault(positiveInt, 4),
+  nsteps: withDefault(bounded("rolloutSteps"), 50),
+  epochs: withDefault(bounded("rounds"), 4),
   betaStart: withDefault(fraction, 1),
   betaEnd: withDefault(fraction, 0),
   betaFraction: withDefault(fraction, 0.5),

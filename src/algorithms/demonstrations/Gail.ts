@@ -47,8 +47,8 @@ export const GailConfig = Schema.Struct({
   ...ppoFields,
   reward: Fields.withDefault(Schema.Literals(["positive", "negative", "logit"]), "positive"),
   discriminatorHidden: Fields.withDefault(Fields.layers, [32, 32]),
-  discriminatorEpochs: Fields.withDefault(Fields.positiveInt, 1),
-  discriminatorMinibatches: Fields.withDefault(Fields.positiveInt, 4),
+  discriminatorEpochs: Fields.withDefault(Fields.bounded("rounds"), 1),
+  discriminatorMinibatches: Fields.withDefault(Fields.bounded("minibatches"), 4),
   discriminatorLearningRateShare: Fields.withDefault(Fields.positive, 1),
   gradientPenalty: Fields.withDefault(Fields.nonNegative, 0),
 })

@@ -57,7 +57,7 @@ export const IqlConfig = Schema.Struct({
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   learningRate: Fields.withDefault(Learner.learningRateSetting, 3e-4),
   schedule: Fields.withDefault(Learner.CourseSetting, "constant"),
-  batchSize: Fields.withDefault(Fields.positiveInt, 256),
+  batchSize: Fields.withDefault(Fields.bounded("batchRows"), 256),
   gamma: Fields.withDefault(Fields.fraction, 0.99),
   expectile: Fields.withDefault(Fields.fraction, 0.7),
   beta: Fields.withDefault(Fields.nonNegative, 3),

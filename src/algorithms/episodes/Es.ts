@@ -1,7 +1,7 @@
 import { Effect, Schema, type Scope } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
-import { layers, naturalInt, nonNegative, positive, withDefault } from "../../config/fields.ts"
+import { bounded, layers, nonNegative, positive, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { activations, mlp } from "../../graph/layers.ts"
 import { add, input, matmul, reshape, slice, state } from "../../graph/ops.ts"
@@ -51,7 +51,7 @@ export const EsConfig = Schema.Struct({
   weightDecay: withDefault(nonNegative, 0.005),
   hidden: withDefault(layers, [32]),
   activation: withDefault(Schema.Literals(["tanh", "relu"]), "tanh"),
-  maxEpisodeSteps: withDefault(naturalInt, 10_000),
+  maxEpisodeSteps: withDefault(bounded("countOrNone"), 10_000),
 })
 export type EsConfig = typeof EsConfig.Type
 

@@ -65,13 +65,13 @@ export interface ActorOutputs extends Learner.ActorOutputs {
 export const sacFields = {
   ...Learner.replayFields,
   ...Model.networkFields,
-  noiseRepeat: Fields.withDefault(Fields.positiveInt, 1),
+  noiseRepeat: Fields.withDefault(Fields.bounded("count"), 1),
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   learningRate: Fields.withDefault(Learner.learningRateSetting, 3e-4),
   criticLearningRate: Fields.withDefault(Schema.NullOr(Learner.learningRateSetting), null),
   tau: Fields.withDefault(Fields.fraction, 0.005),
   alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
-  targetEntropy: Fields.withDefault(Schema.NullOr(Schema.Finite), null),
+  targetEntropy: Fields.withDefault(Schema.NullOr(Fields.real), null),
   criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<Learner.CriticOutputs>>()), null),
   actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<ActorOutputs>>()), null),
 }

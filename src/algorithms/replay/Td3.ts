@@ -65,7 +65,7 @@ export interface Td3Options extends DeterministicOptions {
 export const deterministicFields = {
   ...Learner.replayFields,
   ...Model.networkFields,
-  noiseRepeat: Fields.withDefault(Fields.positiveInt, 1),
+  noiseRepeat: Fields.withDefault(Fields.bounded("count"), 1),
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
   learningRate: Fields.withDefault(Learner.learningRateSetting, 1e-3),
   tau: Fields.withDefault(Fields.fraction, 0.005),
@@ -77,10 +77,10 @@ export const deterministicFields = {
 
 export const Td3Config = Schema.Struct({
   ...deterministicFields,
-  critics: Fields.withDefault(Fields.positiveInt, 2),
+  critics: Fields.withDefault(Fields.bounded("critics"), 2),
   targetNoise: Fields.withDefault(Fields.nonNegative, 0.2),
   targetNoiseClip: Fields.withDefault(Fields.nonNegative, 0.5),
-  policyDelay: Fields.withDefault(Fields.positiveInt, 2),
+  policyDelay: Fields.withDefault(Fields.bounded("count"), 2),
 })
 export type Td3Config = typeof Td3Config.Type
 

@@ -31,9 +31,9 @@ const most = 500
 
 export const TqcConfig = Schema.Struct({
   ...Sac.sacFields,
-  critics: Fields.withDefault(Fields.intBetween(1, most), 2),
-  quantiles: Fields.withDefault(Fields.intBetween(1, most), 25),
-  dropped: Fields.withDefault(Fields.naturalInt, 2),
+  critics: Fields.withDefault(Fields.bounded("critics"), 2),
+  quantiles: Fields.withDefault(Fields.bounded("atoms"), 25),
+  dropped: Fields.withDefault(Fields.bounded("index"), 2),
 })
 export type TqcConfig = typeof TqcConfig.Type
 

@@ -47,7 +47,7 @@ export interface A2cOptions extends A2cBaseOptions {
 export const a2cFields = {
   ...Learner.actorCriticFields,
   learningRate: Fields.withDefault(Learner.learningRateSetting, 7e-4),
-  nsteps: Fields.withDefault(Fields.positiveInt, 5),
+  nsteps: Fields.withDefault(Fields.bounded("rolloutSteps"), 5),
   lambda: Fields.withDefault(Fields.fraction, 1),
   rmspropDecay: Fields.withDefault(Fields.fraction, 0.99),
   rmspropEpsilon: Fields.withDefault(Fields.positive, 1e-5),
@@ -57,7 +57,7 @@ const BaseConfig = Schema.Struct(a2cFields)
 type BaseConfig = typeof BaseConfig.Type
 export const A2cConfig = Schema.Struct({
   ...a2cFields,
-  slices: Fields.withDefault(Fields.positiveInt, 1),
+  slices: Fields.withDefault(Fields.bounded("slices"), 1),
 })
 export type A2cConfig = typeof A2cConfig.Type
 

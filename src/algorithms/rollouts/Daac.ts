@@ -42,9 +42,9 @@ export interface DaacOptions extends ClippingOptions, Learner.LearningOptions {
 const { clipValue: _clipValue, valueCoefficient: _valueCoefficient, loss: _loss, ...fields } = ppoFields
 export const DaacConfig = Schema.Struct({
   ...fields,
-  epochs: Fields.withDefault(Fields.positiveInt, 1),
-  minibatches: Fields.withDefault(Fields.positiveInt, 8),
-  valueEpochs: Fields.withDefault(Fields.positiveInt, 9),
+  epochs: Fields.withDefault(Fields.bounded("rounds"), 1),
+  minibatches: Fields.withDefault(Fields.bounded("minibatches"), 8),
+  valueEpochs: Fields.withDefault(Fields.bounded("rounds"), 9),
   advantageCoefficient: Fields.withDefault(Fields.nonNegative, 0.25),
   learningRate: Fields.withDefault(Learner.learningRateSetting, 5e-4),
 })

@@ -85,9 +85,9 @@ export interface PpoOptions extends ClippedValueOptions {
 export const ppoFields = {
   ...Learner.actorCriticFields,
   learningRate: Fields.withDefault(Learner.learningRateSetting, 2.5e-4),
-  nsteps: Fields.withDefault(Fields.positiveInt, 128),
-  epochs: Fields.withDefault(Fields.positiveInt, 4),
-  minibatches: Fields.withDefault(Fields.positiveInt, 4),
+  nsteps: Fields.withDefault(Fields.bounded("rolloutSteps"), 128),
+  epochs: Fields.withDefault(Fields.bounded("rounds"), 4),
+  minibatches: Fields.withDefault(Fields.bounded("minibatches"), 4),
   lambda: Fields.withDefault(Fields.fraction, 0.95),
   clip: Fields.withDefault(Learner.scheduled(Fields.positive), 0.2),
   clipValue: Fields.withDefault(Schema.Boolean, true),
@@ -102,7 +102,7 @@ type ClippedConfig = typeof ClippedConfig.Type
 export const PpoConfig = Schema.Struct({
   ...ppoFields,
   rollouts: Fields.withDefault(Schema.Literals(["envs", "graph"]), "envs"),
-  slices: Fields.withDefault(Fields.positiveInt, 1),
+  slices: Fields.withDefault(Fields.bounded("slices"), 1),
 })
 export type PpoConfig = typeof PpoConfig.Type
 

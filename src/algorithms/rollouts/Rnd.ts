@@ -51,7 +51,7 @@ export const rndFields = {
   extrinsicCoefficient: Fields.withDefault(Fields.nonNegative, 2),
   intrinsicCoefficient: Fields.withDefault(Fields.nonNegative, 1),
   episodic: Fields.withDefault(Schema.Boolean, false),
-  initObsSteps: Fields.withDefault(Fields.naturalInt, 600),
+  initObsSteps: Fields.withDefault(Fields.bounded("countOrNone"), 600),
   predictionShare: Fields.withDefault(Schema.NullOr(Fields.fraction), null),
   predictionLearningRateShare: Fields.withDefault(Fields.positive, 0.1),
   predictionSize: Fields.withDefault(Fields.units, 64),

@@ -29,7 +29,7 @@ export const UnrealConfig = Schema.Struct({
   ...a2cFields,
   ...auxiliaryFields,
   hidden: Fields.withDefault(Fields.layers, [128]),
-  nsteps: Fields.withDefault(Fields.positiveInt, 20),
+  nsteps: Fields.withDefault(Fields.bounded("rolloutSteps"), 20),
 })
 export type UnrealConfig = typeof UnrealConfig.Type
 

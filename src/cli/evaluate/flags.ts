@@ -30,10 +30,12 @@ export const flags = {
   ),
   episodes: number(
     "episodes",
+    "episodes",
     "With a run: how many episodes to play (default: as many as its validations; agents: at most one for each task)",
   ),
   step: number(
     "step",
+    "countOrNone",
     "With a run: the checkpoint of this step, or of this episode for language-model agents (default: the newest)",
   ),
   render: toggle("render", "With a run: save an episode to look at, and the policy in every format, under its steps/"),

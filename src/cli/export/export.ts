@@ -55,9 +55,17 @@ const flags = {
     "path",
     "The file to write, or the folder of a worker, a language model or wandb (default: named after the run)",
   ),
-  step: number("step", "The checkpoint of this step (default: the newest)"),
-  episodes: number("episodes", "How many episodes gif and mp4 show, the first ones of the validation (default: 1)"),
-  speed: number("speed", "How many env steps gif and mp4 show in a second (default: render.speed of the run)"),
+  step: number("step", "countOrNone", "The checkpoint of this step (default: the newest)"),
+  episodes: number(
+    "episodes",
+    "episodes",
+    "How many episodes gif and mp4 show, the first ones of the validation (default: 1)",
+  ),
+  speed: number(
+    "speed",
+    "rounds",
+    "How many env steps gif and mp4 show in a second (default: render.speed of the run)",
+  ),
   file: text(
     "file",
     "file",

@@ -33,11 +33,6 @@ export const movieFile = Effect.fnUntraced(function* (wanted: Wanted, options: M
 
 /** Plays the episodes, and returns their pictures. */
 const filmed = Effect.fnUntraced(function* (wanted: Wanted, { episodes, speed }: MovieOptions) {
-  for (const [name, value] of Object.entries({ episodes, speed })) {
-    if (Option.isSome(value) && value.value < 1) {
-      return yield* usageError(`--${name}: expected a number of at least 1, found ${value.value}`)
-    }
-  }
   const none = {
     "validation.everySteps": 0,
     "render.everySteps": 0,

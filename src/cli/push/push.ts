@@ -27,7 +27,7 @@ const flags = {
   to: text("to", "folder", "The new folder to write the repository to"),
   repo: text("repo", "name", "The repository on the Hugging Face hub, such as ada/ppo-CartPole-v1, with HF_TOKEN set"),
   private: toggle("private", "Make a new repository of the hub private"),
-  step: number("step", "The checkpoint of this step (default: the newest)"),
+  step: number("step", "countOrNone", "The checkpoint of this step (default: the newest)"),
   file: text(
     "file",
     "file",

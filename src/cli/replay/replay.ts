@@ -52,6 +52,7 @@ const flags = {
   file: text("file", "file", "The module that made the run, if its env, algorithm or demonstrations are your own"),
   episode: number(
     "episode",
+    "index",
     "Compare only this training episode (its episode_index in scores.jsonl), and stop after it",
   ),
   backend: backendFlag("The backend that computes; for the same bits use the run's own, which run.log names"),

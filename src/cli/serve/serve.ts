@@ -12,6 +12,7 @@ import {
   checkAllowHost,
   type Input,
   number,
+  portFlag,
   subcommand,
   text,
   texts,
@@ -27,10 +28,7 @@ const flags = {
     "model",
     "A folder with a model (config.json), or a trainer's folder or one of its runs, whose newest weights are served",
   ),
-  port: Flag.Int("port").pipe(
-    Flag.withDefault(8000),
-    Flag.withDescription("The port to listen on; 0 picks a free one (default: 8000)"),
-  ),
+  port: portFlag(8000),
   host: textOr(
     "127.0.0.1",
     "host",
@@ -67,16 +65,34 @@ const flags = {
   ),
   maxAdapters: number(
     "max-adapters",
+    "adaptersOrNone",
     "The most adapters at the same time (default: one more than the trainer's runs, or 8 with --adapter or --watch)",
   ),
-  maxLoraRank: number("max-lora-rank", "The largest rank of an adapter (default: the trainer's setting, or 16)"),
+  maxLoraRank: number(
+    "max-lora-rank",
+    "adapterRank",
+    "The largest rank of an adapter (default: the trainer's setting, or 16)",
+  ),
   maxModelLen: number(
     "max-model-len",
+    "positions",
     "The most tokens of a prompt and its answer (default: the trainer's setting, or the model's, up to 2048)",
   ),
-  slots: number("slots", "The most answers that are generated in one step (default: the trainer's setting, or 32)"),
-  pageSize: number("page-size", "The number of tokens in a page of the cache (default: the trainer's setting, or 16)"),
-  maxRequests: number("max-requests", "The most answers at the same time, with those that wait (default: 1024)"),
+  slots: number(
+    "slots",
+    "tokenRows",
+    "The most answers that are generated in one step (default: the trainer's setting, or 32)",
+  ),
+  pageSize: number(
+    "page-size",
+    "page",
+    "The number of tokens in a page of the cache (default: the trainer's setting, or 16)",
+  ),
+  maxRequests: number(
+    "max-requests",
+    "requests",
+    "The most answers at the same time, with those that wait (default: 1024)",
+  ),
   toolFormat: Flag.Literals("tool-format", ["auto", "none", ...formatNames]).pipe(
     Flag.withDefault("auto" as const),
     Flag.withDescription("How the model writes calls of tools (default: auto, as its chat template shows)"),
@@ -103,20 +119,6 @@ export const serve = subcommand(
   },
   flags,
   Effect.fnUntraced(function* (input) {
-    if (input.port < 0 || input.port > 65_535) {
-      return yield* usageError(`--port: expected a number between 0 and 65535, found ${input.port}`)
-    }
-    for (const [flag, value] of [
-      ["max-lora-rank", input.maxLoraRank],
-      ["max-model-len", input.maxModelLen],
-      ["slots", input.slots],
-      ["page-size", input.pageSize],
-      ["max-requests", input.maxRequests],
-    ] as const) {
-      if (Option.isSome(value) && value.value < 1) {
-        return yield* usageError(`--${flag}: expected a number of at least 1, found ${value.value}`)
-      }
-    }
     yield* checkAllowHost(input.allowHost)
     const options = yield* sessionOptions(input)
     const typed = Option.getOrUndefined(input.apiKey)

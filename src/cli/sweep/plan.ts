@@ -3,6 +3,7 @@ import { Deferred, Effect, Layer, Option } from "effect"
 import { platform } from "../../node.ts"
 import * as reference from "../../backend/reference.ts"
 import { camelCase, type Plain } from "../../config/Config.ts"
+import { bounds } from "../../config/bounds.ts"
 import { shortened } from "../../config/text.ts"
 import { derivedName, type RunIdentity, toPath } from "../../run/identifier.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
@@ -38,6 +39,9 @@ export const planSweep = Effect.fnUntraced(function* (input: RunFlags) {
     return yield* usageError(`--population ${conflict.path}: another flag sets this key as well; use only one of them`)
   }
   const seeds = Option.isSome(input.seeds) ? yield* parseSeeds(input.seeds.value) : undefined
+  const count = variables.reduce((product, { values }) => product * values.length, seeds?.length ?? 1)
+  if (count > mostRuns)
+    return yield* usageError(`--population: expected at most ${mostRuns} runs of one sweep, found ${count}`)
   if (Option.isSome(input.cluster)) watchModules()
   const training = yield* loadTraining(input.file)
   const names = shortNames(variables)
@@ -73,8 +77,8 @@ export const planSweep = Effect.fnUntraced(function* (input: RunFlags) {
   return runs
 })
 
-/** `--seeds` accepts at most this many seeds, since each seed starts a separate training. */
-const mostSeeds = 10_000
+/** A sweep has at most this many runs, since each is a training of its own. */
+const mostRuns: number = bounds.runs.most
 
 /** Parses the seeds of `--seeds`: `1..10`, `1,2,5`, or a mixture of both. */
 const parseSeeds = Effect.fnUntraced(function* (text: string) {
@@ -86,7 +90,7 @@ const parseSeeds = Effect.fnUntraced(function* (text: string) {
   const total = ranges.reduce((sum, { length }) => sum + length, 0)
   const malformed = "expected seeds like 1..10 or 1,2,5, none of them twice"
   if (!ranges.every(({ length }) => length >= 1)) return yield* wrong(malformed)
-  if (total > mostSeeds) return yield* wrong(`expected at most ${mostSeeds} seeds, found ${total}`)
+  if (total > mostRuns) return yield* wrong(`expected at most ${mostRuns} seeds, found ${total}`)
   const seeds = ranges.flatMap(({ from, length }) => Array.from({ length }, (_, index) => from + index))
   return new Set(seeds).size === seeds.length ? seeds : yield* wrong(malformed)
 })

@@ -33,9 +33,6 @@ export const sweep = Effect.fnUntraced(function* (input: RunFlags) {
   if (Option.isSome(input.seeds) && Option.isSome(input.seed)) {
     return yield* usageError("--seeds and --seed exclude each other; use one of them")
   }
-  if (Option.isSome(input.jobs) && input.jobs.value < 1) {
-    return yield* usageError(`--jobs ${input.jobs.value}: expected at least 1`)
-  }
   const runs = yield* planSweep(input)
   const commit = yield* gitCommit
   const earlier = Option.isSome(input.resume)

@@ -53,8 +53,6 @@ export const tune = subcommand(
   Effect.fnUntraced(function* (input) {
     if (isBucket(input.resultsDir))
       return yield* usageError("--results-dir: a study is saved in a folder, not in a bucket")
-    if (Option.isSome(input.workers) && input.workers.value < 1)
-      return yield* usageError(`--workers ${input.workers.value}: expected at least 1`)
     if (Option.isNone(input.space) && Option.isNone(input.resume))
       return yield* usageError("expected --space FILE with the settings to vary, or --resume STUDY")
     if (Option.isSome(input.cluster)) watchModules()

@@ -35,7 +35,7 @@ export const worker = subcommand(
         "The address of the cluster's database: postgres://user:password@host/db. Without a password in it, that of the environment variable PGPASSWORD is taken",
       ),
     ),
-    slots: number("slots", "How many jobs to do at a time (default: one per core)"),
+    slots: number("slots", "jobs", "How many jobs to do at a time (default: one per core)"),
     address: text(
       "address",
       "host:port",
@@ -44,6 +44,7 @@ export const worker = subcommand(
     list: toggle("list", "Print the processes of the cluster, their jobs and its queue, and do not join it"),
     prune: number(
       "prune",
+      "days",
       "Remove the jobs and answers of which nothing was heard for so many days, and do not join (workers do it after 30 days)",
     ),
     quiet: toggle("quiet", "Print only problems with the cluster, not each job"),
@@ -52,7 +53,6 @@ export const worker = subcommand(
     if (input.list) return yield* listMembers(input.join)
     if (Option.isSome(input.prune)) return yield* pruneJobs(input.join, input.prune.value)
     const slots = Option.getOrElse(input.slots, () => Math.max(1, availableParallelism()))
-    if (slots < 1) return yield* usageError(`--slots ${slots}: expected at least 1`)
     const address = Option.isNone(input.address) ? undefined : yield* parseAddress(input.address.value)
     watchModules()
     const { worker } = yield* clusterModule
@@ -88,7 +88,6 @@ const listMembers = Effect.fnUntraced(function* (url: string) {
 
 /** Removes old jobs, and prints how many. */
 const pruneJobs = Effect.fnUntraced(function* (url: string, days: number) {
-  if (days < 0) return yield* usageError(`--prune ${days}: expected a number of days, at least 0`)
   const { removeOld } = yield* clusterModule
   const count = yield* removeOld({ url, say, days })
   yield* writeOut(`removed ${count} jobs\n`)

@@ -1,14 +1,14 @@
 /** The options of envs that other programs step, in configs, and the service that makes such envs. */
 import { Context, Schema } from "effect"
-import { positive, positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, positiveBelow, withDefault } from "../../config/fields.ts"
 import type { Env } from "../Env.ts"
 import { invalid } from "../EnvError.ts"
 
 const common = {
   /** The number of processes among which the envs of a batch are divided. Results don't depend on it. */
-  processes: withDefault(positiveInt, 1),
+  processes: withDefault(bounded("programs"), 1),
   /** The number of seconds after which a step without a reply fails. */
-  timeoutSeconds: withDefault(positive, 60),
+  timeoutSeconds: withDefault(positiveBelow("seconds"), 60),
 }
 
 const python = {

@@ -6,7 +6,7 @@
  * Actions: the bit to flip. The observation's parts: `observation` and `achieved_goal` are the bits, `desired_goal` is the goal.
  */
 import { Schema } from "effect"
-import { intBetween, positiveInt } from "../../config/fields.ts"
+import { bounded, intBetween } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { Env } from "../Env.ts"
 import { checkOptions, checkWhole } from "../EnvError.ts"
@@ -18,7 +18,7 @@ export const Options = Schema.Struct({
   /** The number of bits. Default: 12. */
   bits: Schema.optionalKey(intBetween(1, 1000)),
   /** Truncates episodes at this many steps. Default: the number of bits. */
-  maxSteps: Schema.optionalKey(positiveInt),
+  maxSteps: Schema.optionalKey(bounded("count")),
 })
 export type Options = typeof Options.Type
 

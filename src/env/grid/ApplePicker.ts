@@ -9,7 +9,7 @@
  * (grids of zeros and ones): agent, apple, hedge.
  */
 import { Schema } from "effect"
-import { intBetween } from "../../config/fields.ts"
+import { bounded, intBetween } from "../../config/fields.ts"
 import * as G from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
@@ -31,11 +31,11 @@ import { applePicker } from "../ui/boards.ts"
 
 export const Options = Schema.Struct({
   /** Width and height, at least 8. Default: 84. */
-  size: Schema.optionalKey(intBetween(1, 1000)),
+  size: Schema.optionalKey(bounded("cells")),
   /** The number of apples. Default: 100, or 20 with a `layoutSeed`. */
   apples: Schema.optionalKey(intBetween(1, 1000)),
   /** Draws one layout from this seed for all episodes. Default: each episode draws a new layout. */
-  layoutSeed: Schema.optionalKey(Schema.Int),
+  layoutSeed: Schema.optionalKey(bounded("seed")),
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
 export type Options = typeof Options.Type

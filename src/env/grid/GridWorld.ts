@@ -7,7 +7,7 @@
  * goal, agent.
  */
 import { Schema } from "effect"
-import { fraction, intBetween, positiveInt } from "../../config/fields.ts"
+import { bounded, fraction } from "../../config/fields.ts"
 import * as G from "../../graph/ops.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
@@ -19,11 +19,11 @@ import { gridWorld } from "../ui/boards.ts"
 
 export const Options = Schema.Struct({
   /** Width and height, including the wall around the map. Default: 8. */
-  size: Schema.optionalKey(intBetween(1, 1000)),
+  size: Schema.optionalKey(bounded("cells")),
   /** The probability that a place inside the wall is an obstacle. Default: 0.25. */
   density: Schema.optionalKey(fraction),
   /** Truncates episodes at this many steps. Default: 4 × size. */
-  maxSteps: Schema.optionalKey(positiveInt),
+  maxSteps: Schema.optionalKey(bounded("count")),
 })
 export type Options = typeof Options.Type
 

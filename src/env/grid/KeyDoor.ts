@@ -8,7 +8,7 @@
  * is at the agent's place), agent.
  */
 import { Schema } from "effect"
-import { intBetween, positiveInt } from "../../config/fields.ts"
+import { bounded, intBetween } from "../../config/fields.ts"
 import * as G from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
@@ -30,13 +30,13 @@ import { checkOptions, checkWhole, EnvError } from "../EnvError.ts"
 
 export const Options = Schema.Struct({
   /** Width and height, including the walls around the field. Default: 8. */
-  size: Schema.optionalKey(intBetween(1, 1000)),
+  size: Schema.optionalKey(bounded("cells")),
   /** The number of rooms; there is one door and one key less. Default: 2. */
   rooms: Schema.optionalKey(intBetween(1, 1000)),
   /** Truncates episodes at this many steps. Default: 4 × size². */
-  maxSteps: Schema.optionalKey(positiveInt),
+  maxSteps: Schema.optionalKey(bounded("count")),
   /** Draws one layout from this seed for all episodes. Default: each episode draws a new layout. */
-  layoutSeed: Schema.optionalKey(Schema.Int),
+  layoutSeed: Schema.optionalKey(bounded("seed")),
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
 export type Options = typeof Options.Type

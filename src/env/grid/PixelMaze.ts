@@ -9,7 +9,7 @@
  * blue.
  */
 import { Schema } from "effect"
-import { intBetween, positiveInt } from "../../config/fields.ts"
+import { bounded, intBetween } from "../../config/fields.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
 import { checkOptions, EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
@@ -29,11 +29,11 @@ export const Options = Schema.Struct({
   /** The number of apples. Default: 4. */
   apples: Schema.optionalKey(intBetween(0, 1000)),
   /** Truncates episodes at this many steps. Default: 200. */
-  maxSteps: Schema.optionalKey(positiveInt),
+  maxSteps: Schema.optionalKey(bounded("count")),
   /** Draws one maze from this seed for all episodes. Default: each episode draws a new maze. */
-  layoutSeed: Schema.optionalKey(Schema.Int),
+  layoutSeed: Schema.optionalKey(bounded("seed")),
   /** The number of mazes, from as many seeds, beginning with `layoutSeed`; each episode has one of them. Default: 1. */
-  layouts: Schema.optionalKey(positiveInt),
+  layouts: Schema.optionalKey(bounded("layouts")),
 })
 export type Options = typeof Options.Type
 

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import type { Course, Schedule } from "../../graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
-import { fraction, naturalInt, nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, fraction, nonNegative, positive, positiveBelow, withDefault } from "../../config/fields.ts"
 
 /** The settings that all replay learners share: how they collect transitions and when they learn from them. */
 export interface ReplayOptions extends NetworksOption, OptimiserOption {
@@ -51,19 +51,19 @@ export interface HerOptions {
 
 export const Her = Schema.Struct({
   strategy: withDefault(Schema.Literals(["future", "final", "episode"]), "future"),
-  goals: withDefault(positive, 4),
+  goals: withDefault(positiveBelow("goals"), 4),
 })
 
 export type Her = typeof Her.Type
 
 export const replayFields = {
   gamma: withDefault(fraction, 0.99),
-  bufferSize: withDefault(positiveInt, 1_000_000),
-  batchSize: withDefault(positiveInt, 256),
-  learningStarts: withDefault(naturalInt, 1000),
-  trainEvery: withDefault(positiveInt, 1),
-  gradientSteps: withDefault(Schema.Union([positiveInt, Schema.Literal(-1)]), 1),
-  nsteps: withDefault(positiveInt, 1),
+  bufferSize: withDefault(bounded("transitions"), 1_000_000),
+  batchSize: withDefault(bounded("batchRows"), 256),
+  learningStarts: withDefault(bounded("countOrNone"), 1000),
+  trainEvery: withDefault(bounded("count"), 1),
+  gradientSteps: withDefault(Schema.Union([bounded("rounds"), Schema.Literal(-1)]), 1),
+  nsteps: withDefault(bounded("rolloutSteps"), 1),
   her: withDefault(Schema.NullOr(Her), null),
   maxGradNorm: withDefault(nonNegative, 0),
   schedule: withDefault(CourseSetting, "constant"),

@@ -1,6 +1,6 @@
 /** Declares the settings that on-policy algorithms share: option interfaces for users, fields for config Schemas. */
 import { Schema } from "effect"
-import { nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, discount, nonNegative, withDefault } from "../../config/fields.ts"
 import type { Course, Schedule } from "../../graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { type Scheduled, scheduled, type WithInputs, withInputs } from "../scheduled.ts"
@@ -31,7 +31,7 @@ export interface RolloutOptions extends OptimiserOption {
 export interface LearningOptions extends RolloutOptions, NetworkOptions {}
 
 export const learningFields = {
-  gamma: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: -1, maximum: 1 })), 0.99),
+  gamma: withDefault(discount, 0.99),
   maxGradNorm: withDefault(nonNegative, 0.5),
   ...optimiserField,
   schedule: withDefault(CourseSetting, "linear"),
@@ -66,7 +66,7 @@ export const actorCriticFields = {
   ...memoryFields,
   entropyCoefficient: withDefault(scheduled(nonNegative), 0.01),
   valueCoefficient: withDefault(nonNegative, 0.5),
-  noiseRepeat: withDefault(positiveInt, 1),
+  noiseRepeat: withDefault(bounded("count"), 1),
 }
 
 interface ReturnSettings extends Required<Pick<RolloutOptions, "returns" | "trainMode">> {

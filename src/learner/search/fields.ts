@@ -1,5 +1,5 @@
 /** Declares the settings of algorithms that search: option interfaces for users, fields for config Schemas. */
-import { fraction, nonNegative, positive, positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, fraction, nonNegative, positive, withDefault } from "../../config/fields.ts"
 import type { NetworkOptions } from "../../model/trunk.ts"
 import type { NetworksOption, OptimiserOption } from "../parts.ts"
 
@@ -24,7 +24,7 @@ export interface SearchSettings {
 export interface SearchingOptions extends SearchSettings, NetworkOptions, NetworksOption, OptimiserOption {}
 
 export const searchFields = {
-  simulations: withDefault(positiveInt, 50),
+  simulations: withDefault(bounded("simulations"), 50),
   exploration: withDefault(nonNegative, 1.25),
   explorationBase: withDefault(positive, 19_652),
   noiseShare: withDefault(fraction, 0.25),

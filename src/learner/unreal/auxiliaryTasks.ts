@@ -1,7 +1,7 @@
 /** The auxiliary tasks of UNREAL and RANDAL: their settings, and the loss that these algorithms add to their own. */
 import { Effect, type Schema } from "effect"
 import { ConfigError } from "../../config/Config.ts"
-import { fraction, nonNegative, positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, fraction, nonNegative, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { categorical, withoutForbidden } from "../../graph/distributions.ts"
 import { linear } from "../../graph/layers.ts"
@@ -47,9 +47,9 @@ export interface AuxiliaryOptions {
 }
 
 export const auxiliaryFields = {
-  replaySize: withDefault(positiveInt, 2000),
-  replaySteps: withDefault(positiveInt, 20),
-  cell: withDefault(positiveInt, 4),
+  replaySize: withDefault(bounded("transitions"), 2000),
+  replaySteps: withDefault(bounded("rolloutSteps"), 20),
+  cell: withDefault(bounded("cellSize"), 4),
   pixelControlCoefficient: withDefault(nonNegative, 0.05),
   pixelControlGamma: withDefault(fraction, 0.9),
   rewardPredictionCoefficient: withDefault(nonNegative, 1),

@@ -1,7 +1,7 @@
 /** Defines the sizes and options of a decoder transformer, and the Schema that checks them. */
 import { type Effect, Schema } from "effect"
 import { type ConfigError, decode } from "../../config/Config.ts"
-import { intBetween, positive, positiveInt } from "../../config/fields.ts"
+import { bounded, intBetween, positive } from "../../config/fields.ts"
 
 /**
  * Defines how rotary frequencies are changed for sequences that are longer than in the first training: `linear` divides
@@ -14,7 +14,7 @@ export const RopeScaling = Schema.Union([
     lowFrequencyFactor: positive,
     highFrequencyFactor: positive,
     /** The greatest number of positions in the first training. */
-    originalMaxPositions: positiveInt,
+    originalMaxPositions: bounded("count"),
   }),
 ])
 export type RopeScaling = typeof RopeScaling.Type
@@ -44,7 +44,7 @@ export interface DecoderConfig {
   readonly tiedEmbeddings: boolean
 }
 
-const size = intBetween(1, 2 ** 24)
+const size = bounded("modelUnits")
 
 /** The most weights that one matrix may have, because a program addresses its memory by 32 bits. */
 const mostWeights = 2 ** 30
@@ -79,11 +79,11 @@ export const DecoderConfig = Schema.Struct({
   vocabSize: size,
   hiddenSize: size,
   intermediateSize: size,
-  layers: intBetween(1, 10_000),
-  heads: intBetween(1, 65_536),
-  keyValueHeads: intBetween(1, 65_536),
+  layers: bounded("modelLayers"),
+  heads: bounded("heads"),
+  keyValueHeads: bounded("heads"),
   headDim: intBetween(2, 65_536),
-  maxPositions: positiveInt,
+  maxPositions: bounded("count"),
   rmsNormEpsilon: positive,
   rope: Schema.Struct({ theta: positive, scaling: Schema.NullOr(RopeScaling) }),
   biases: Schema.Struct({ qkv: Schema.Boolean, output: Schema.Boolean, mlp: Schema.Boolean }),

@@ -1,6 +1,6 @@
 /** Declares the layers of networks as plain data, which configs can hold, and their Schema. It builds no graphs. */
 import { Predicate, Schema } from "effect"
-import { codeTitle, intBetween, nonNegative, positive, positiveInt, units } from "../../config/fields.ts"
+import { bounded, codeTitle, nonNegative, positive, units } from "../../config/fields.ts"
 import { GraphError } from "../../graph/GraphError.ts"
 import type { Declaration } from "../../graph/Parameters.ts"
 import type { Shape, Tensor } from "../../graph/Tensor.ts"
@@ -23,12 +23,12 @@ const ConvolutionLayer = Schema.Struct({
   kernel: units,
   stride: Schema.optionalKey(units),
   /** The rows and columns of zeros around the image; `same` keeps its size at stride 1; 0 if left out. */
-  padding: Schema.optionalKey(Schema.Union([intBetween(0, 65_536), Schema.Literal("same")])),
+  padding: Schema.optionalKey(Schema.Union([bounded("optionalUnits"), Schema.Literal("same")])),
 })
 const NormLayer = Schema.Struct({ type: Schema.Literal("norm") })
 const ReshapeLayer = Schema.Struct({
   type: Schema.Literal("reshape"),
-  shape: Schema.Array(positiveInt).check(Schema.isMinLength(1), Schema.isMaxLength(4)),
+  shape: Schema.Array(bounded("axis")).check(Schema.isMinLength(1), Schema.isMaxLength(4)),
 })
 const shapeLayers = bare(["flatten", "tokens", "mean"])
 const PositionsLayer = Schema.Struct({

@@ -13,7 +13,7 @@
  */
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../../config/Config.ts"
-import { intBetween, naturalInt, orDefault, positive, positiveInt, runName, withDefault } from "../../config/fields.ts"
+import { bounded, orDefault, positive, positiveBelow, runName, withDefault } from "../../config/fields.ts"
 import { projections, usualInitializerRange } from "../../model/decoder/Decoder.ts"
 import { kindField } from "../../run/RunSpec.ts"
 import { OutputSettings } from "../../runtime/RuntimeConfig.ts"
@@ -50,15 +50,15 @@ const ScratchModel = Schema.Struct({
   /** The weights are drawn at random. */
   type: Schema.Literal("scratch"),
   /** The number of units that represent a token. */
-  hiddenSize: withDefault(positiveInt, 64),
+  hiddenSize: withDefault(bounded("modelUnits"), 64),
   /** The number of layers of attention and feed-forward network. */
-  layers: withDefault(positiveInt, 2),
+  layers: withDefault(bounded("modelLayers"), 2),
   /** The number of attention heads; it divides `hidden_size`. */
-  heads: withDefault(positiveInt, 4),
+  heads: withDefault(bounded("heads"), 4),
   /** The number of units in each feed-forward network; null is twice `hidden_size`. */
-  intermediateSize: withDefault(Schema.NullOr(positiveInt), null),
+  intermediateSize: withDefault(Schema.NullOr(bounded("modelUnits")), null),
   /** The largest number of tokens of a prompt and its answer together. */
-  maxPositions: withDefault(positiveInt, 256),
+  maxPositions: withDefault(bounded("positions"), 256),
   /**
    * The standard deviation of the random weights. Small models learn faster with about 1 / √`hidden_size`. A base for
    * adapters needs it, because adapters cannot make its logits larger.
@@ -71,7 +71,7 @@ const ScratchModel = Schema.Struct({
 /** The adapters of all runs; without them, all weights of the model are trained, for one run. */
 const LoraSettings = Schema.Struct({
   /** The largest rank of a run's adapter. */
-  rank: withDefault(intBetween(1, 4096), 8),
+  rank: withDefault(bounded("adapterRank"), 8),
   /** The alpha of runs that set none: an adapter's output is scaled by alpha / rank. */
   alpha: withDefault(positive, 16),
   /** The projections that have an adapter, in every layer. */
@@ -80,25 +80,25 @@ const LoraSettings = Schema.Struct({
 
 const TrainerSettings = Schema.Struct({
   /** The number of processes that compute gradients at the same time; it does not change the result. */
-  ranks: withDefault(positiveInt, 1),
+  ranks: withDefault(bounded("ranks"), 1),
   /** How the ranks exchange their gradients: by files, or through a Redis server. One rank needs neither. */
   store: withDefault(RankStore, { type: "files" }),
   /**
    * The seconds after which a rank that does not answer counts as lost, for example because its process was stopped. It must
    * be longer than the longest step, in which programs may be compiled. A rank whose process ends is noticed at once.
    */
-  rankDeadline: withDefault(positive, 120),
+  rankDeadline: withDefault(positiveBelow("seconds"), 120),
   /** The number of runs that are trained at the same time; others wait. It is 1 if `lora` is null. */
-  maxRuns: withDefault(positiveInt, 1),
+  maxRuns: withDefault(bounded("adapters"), 1),
   /** The number of windows of a micro-batch. */
-  rows: withDefault(positiveInt, 8),
+  rows: withDefault(bounded("tokenRows"), 8),
   /**
    * The number of tokens of a window, which is the most that a sample may have. Samples share the first tokens of their
    * prompts in a window, so one that has room for a group of samples has less to compute.
    */
-  width: withDefault(positiveInt, 256),
+  width: withDefault(bounded("positions"), 256),
   /** The number of tokens of a block, all of one run; it divides `width`. */
-  block: withDefault(positiveInt, 32),
+  block: withDefault(bounded("positions"), 32),
   /** Whether a micro-batch holds samples of one run, so that runs compute the same bits as alone, or of many. */
   mixing: withDefault(Mixing, "one-run"),
   /** The adapters, so that several runs share the model; null trains all weights of the model, for one run. */
@@ -112,11 +112,11 @@ const TrainerSettings = Schema.Struct({
 
 const InferenceSettings = Schema.Struct({
   /** The numbers of answers for which there is a program; the largest is the most that are generated at once. */
-  generating: withDefault(Schema.NonEmptyArray(positiveInt), [1, 8, 64]),
+  generating: withDefault(Schema.NonEmptyArray(bounded("tokenRows")), [1, 8, 64]),
   /** The numbers of prompts for which there is a program that reads a page of each. */
-  reading: withDefault(Schema.NonEmptyArray(positiveInt), [1, 8]),
+  reading: withDefault(Schema.NonEmptyArray(bounded("tokenRows")), [1, 8]),
   /** The number of tokens in a page of the cache of prompts. */
-  pageSize: withDefault(positiveInt, 16),
+  pageSize: withDefault(bounded("page"), 16),
   /**
    * Whether the engine works in a thread of its own, so that it generates for some runs while others are trained; null does
    * so if `max_runs` is more than 1.
@@ -126,7 +126,7 @@ const InferenceSettings = Schema.Struct({
 
 const BroadcastSettings = Schema.Struct({
   /** The number of broadcasts of a run to keep in `broadcast/step_N`, for other programs; 0 writes none. */
-  keep: withDefault(naturalInt, 2),
+  keep: withDefault(bounded("keptOrNone"), 2),
 })
 
 /** The config of a multi-run trainer. */
@@ -138,7 +138,7 @@ export const MultiRunConfig = Schema.Struct({
   /** A text about it that is saved with it; null writes one. */
   description: withDefault(Schema.NullOr(Schema.String), null),
   /** The seed of the model's random weights and adapters, and of the runs that have no seed of their own. */
-  seed: orDefault(Schema.Int, 0),
+  seed: orDefault(bounded("seed"), 0),
   /** The model that all runs share. */
   model: Schema.Union([FolderModel, ScratchModel]),
   /** How samples become micro-batches, and whether runs have adapters. */

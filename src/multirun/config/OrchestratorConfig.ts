@@ -11,15 +11,7 @@
  */
 import { Effect, Schema } from "effect"
 import { ConfigError, decode, isPlain, overLines, type Plain, toCamelCase } from "../../config/Config.ts"
-import {
-  fraction,
-  intBetween,
-  naturalInt,
-  nonNegative,
-  positive,
-  positiveInt,
-  withDefault,
-} from "../../config/fields.ts"
+import { bounded, fraction, nonNegative, positive, withDefault } from "../../config/fields.ts"
 import { readTomlText } from "../../formats/toml.ts"
 import { keyPlaces, readYamlText } from "../../config/yaml.ts"
 import { byStep, ScheduleConfig, scheduleProblem } from "../../graph/schedules.ts"
@@ -32,7 +24,7 @@ const Section = Schema.declare((value: unknown): value is Plain => isPlain(value
 /** The adapter of a run. */
 export const LoraConfig = Schema.Struct({
   /** The rank, at most the trainer's; null takes the trainer's. */
-  rank: withDefault(Schema.NullOr(intBetween(1, 4096)), null),
+  rank: withDefault(Schema.NullOr(bounded("adapterRank")), null),
   /** The adapter's output is scaled by alpha / rank; null takes the trainer's alpha. */
   alpha: withDefault(Schema.NullOr(positive), null),
 })
@@ -48,24 +40,24 @@ export const SamplingConfig = Schema.Struct({
   /** Draws from the likeliest tokens whose probabilities add up to this share. */
   topP: withDefault(fraction, 1),
   /** The number of most likely tokens to draw from; null draws from all. */
-  topK: withDefault(Schema.NullOr(positiveInt), null),
+  topK: withDefault(Schema.NullOr(bounded("count")), null),
   /** Leaves out tokens whose probability is below this share of that of the likeliest one. */
   minP: withDefault(fraction, 0),
   /** The largest number of tokens of an answer; longer ones are cut off. */
-  maxTokens: withDefault(positiveInt, defaultMaxTokens),
+  maxTokens: withDefault(bounded("count"), defaultMaxTokens),
   /** The texts that end an answer. */
   stop: withDefault(Schema.Array(Schema.NonEmptyString), []),
   /** The tokens that end an answer, besides the model's own. */
-  stopTokenIds: withDefault(Schema.Array(naturalInt), []),
+  stopTokenIds: withDefault(Schema.Array(bounded("index")), []),
 })
 export type SamplingConfig = typeof SamplingConfig.Type
 
 /** How many samples a step has. */
 export const BatchConfig = Schema.Struct({
   /** The number of samples that one step trains on; with `protocol: self_play`, the number of games. */
-  size: withDefault(positiveInt, 64),
+  size: withDefault(bounded("samples"), 64),
   /** The number of samples of one prompt, which are compared with each other; it divides `size`. */
-  groupSize: withDefault(positiveInt, 8),
+  groupSize: withDefault(bounded("samples"), 8),
   /** What happens to groups whose rewards are all equal: they get advantages of 0 (`keep`) or are left out (`drop`). */
   evenGroups: withDefault(Schema.Literals(["keep", "drop"]), "keep"),
 }).check(
@@ -80,18 +72,18 @@ export type BatchConfig = typeof BatchConfig.Type
 /** When the run's adapter and optimiser are saved. */
 export const CheckpointConfig = Schema.Struct({
   /** The number of steps between two checkpoints; 0 saves only at the end. */
-  every: withDefault(naturalInt, 0),
+  every: withDefault(bounded("countOrNone"), 0),
   /** The number of checkpoints to keep; null keeps all. */
-  keep: withDefault(Schema.NullOr(positiveInt), null),
+  keep: withDefault(Schema.NullOr(bounded("kept")), null),
 })
 export type CheckpointConfig = typeof CheckpointConfig.Type
 
 /** Which weights the run keeps for other programs, in `weights/step_N`. */
 export const WeightsConfig = Schema.Struct({
   /** The number of steps between two of these; the last step has some, too. 0 writes none. */
-  every: withDefault(naturalInt, 0),
+  every: withDefault(bounded("countOrNone"), 0),
   /** The number of steps whose weights are kept; null keeps all. */
-  keep: withDefault(Schema.NullOr(positiveInt), null),
+  keep: withDefault(Schema.NullOr(bounded("kept")), null),
 })
 export type WeightsConfig = typeof WeightsConfig.Type
 
@@ -101,14 +93,14 @@ export const RolloutsConfig = Schema.Struct({
    * The number of steps before the newest checkpoint whose samples are kept; null keeps all. Those after it always are. A
    * run that resumes from an older checkpoint makes missing samples again.
    */
-  keep: withDefault(Schema.NullOr(naturalInt), 100),
+  keep: withDefault(Schema.NullOr(bounded("keptOrNone")), 100),
 })
 export type RolloutsConfig = typeof RolloutsConfig.Type
 
 /** The first steps of a run, in which it imitates the right answers of its tasks. They count as steps of the run. */
 export const SupervisedConfig = Schema.Struct({
   /** The number of these steps; 0 for none. Each of them trains on `batch.size` answers. */
-  steps: withDefault(naturalInt, 0),
+  steps: withDefault(bounded("countOrNone"), 0),
   /** The learning rate of these steps; null takes the optimiser's. */
   lr: withDefault(Schema.NullOr(positive), null),
   /** How their learning rate changes. */
@@ -119,23 +111,23 @@ export type SupervisedConfig = typeof SupervisedConfig.Type
 /** How the run is validated: its agent plays all tasks of `validation_dataset` once, with the likeliest tokens. */
 export const ValidationConfig = Schema.Struct({
   /** The number of steps between two validations; 0 never validates. The first is before step 0, the last at the end. */
-  every: withDefault(naturalInt, 50),
+  every: withDefault(bounded("countOrNone"), 50),
 })
 export type ValidationConfig = typeof ValidationConfig.Type
 
 /** Which episodes of the training are recorded in the run's scores, with their advantages; validations always are. */
 export const TranscriptsConfig = Schema.Struct({
   /** The number of steps between two steps whose episodes are recorded; 0 records none. */
-  every: withDefault(naturalInt, 10),
+  every: withDefault(bounded("countOrNone"), 10),
   /** The number of groups that are recorded of such a step. */
-  groups: withDefault(positiveInt, 2),
+  groups: withDefault(bounded("count"), 2),
 })
 export type TranscriptsConfig = typeof TranscriptsConfig.Type
 
 /** The config of one run. All keys have defaults, so an empty file is valid. */
 export const OrchestratorConfig = Schema.Struct({
   /** The seed of the tasks' order, the envs and the sampling; a run that a trainer's config names gets the trainer's. */
-  seed: withDefault(Schema.Int, 0),
+  seed: withDefault(bounded("seed"), 0),
   /** The agent that plays the tasks, as in a training of agents; its model is the one that is trained. */
   agent: withDefault(Section, { type: "memoryless_agent" }),
   /**
@@ -165,9 +157,9 @@ export const OrchestratorConfig = Schema.Struct({
   /** The loss with its settings. */
   objective: withDefault(TokenObjective, { type: "grpo" }),
   /** The number of steps after which the run ends; null trains until the run's folder is removed. */
-  maxSteps: withDefault(Schema.NullOr(positiveInt), null),
+  maxSteps: withDefault(Schema.NullOr(bounded("count")), null),
   /** The largest number of steps by which the weights that sampled may be older than those that are trained. */
-  maxAsyncLevel: withDefault(naturalInt, 2),
+  maxAsyncLevel: withDefault(bounded("countOrNone"), 2),
   /** Which episodes of the training are recorded. */
   transcripts: withDefault(TranscriptsConfig, {}),
   /** When the run is saved. */
@@ -180,7 +172,7 @@ export const OrchestratorConfig = Schema.Struct({
    * The step of the checkpoint to go back to, once: 0 begins again, and later checkpoints are removed when the run saves its
    * next one. −1 goes on from the newest complete checkpoint, as does a run that has gone back.
    */
-  resumeStep: withDefault(Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1)), -1),
+  resumeStep: withDefault(bounded("earlierStep"), -1),
 }).check(
   Schema.makeFilter((config) => {
     const { optimiser, schedule, maxSteps, supervised } = config

@@ -13,7 +13,7 @@
  */
 import { Effect, Match, Option, Schema } from "effect"
 import { display, ConfigError } from "../../config/Config.ts"
-import { positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, withDefault } from "../../config/fields.ts"
 import { EnvError } from "../../env/EnvError.ts"
 import { open, recordFields, templateOf } from "../data/fileSet.ts"
 import { fieldOf } from "../data/question.ts"
@@ -96,7 +96,7 @@ export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("code"), "code"),
   ...recordFields({ input: "prompt", target: "tests" }),
   /** The number of attempts at each task. */
-  attempts: withDefault(positiveInt, 1),
+  attempts: withDefault(bounded("count"), 1),
   /** Whether the score is the share of tests that pass; if false, it is 1 if all tests pass, else 0. */
   partial: withDefault(Schema.Boolean, false),
 })

@@ -9,7 +9,7 @@
  */
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../config/Config.ts"
-import { positive, positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, positiveBelow, withDefault } from "../../config/fields.ts"
 import { sha256 } from "../../config/sha256.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { type DatasetKind, make as makeKind, orderFields, orderOf } from "../DatasetKind.ts"
@@ -27,13 +27,13 @@ export const Config = Schema.Struct({
   /** The options that the program gets. */
   options: withDefault(Schema.Record(Schema.String, Schema.Json), {}),
   /** The number of tasks; null uses all tasks that the program has. */
-  numTasks: withDefault(Schema.NullOr(positiveInt), null),
+  numTasks: withDefault(Schema.NullOr(bounded("tasks")), null),
   /** Whether observations end with the list of the possible actions, if the program lists them. */
   showActions: withDefault(Schema.Boolean, true),
   /** The number of processes, and so of episodes that are played at the same time. */
-  processes: withDefault(positiveInt, 4),
+  processes: withDefault(bounded("programs"), 4),
   /** The number of seconds after which a request without a reply fails. */
-  timeoutSeconds: withDefault(positive, 60),
+  timeoutSeconds: withDefault(positiveBelow("seconds"), 60),
   ...orderFields,
 })
 export type Config = typeof Config.Type

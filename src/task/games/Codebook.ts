@@ -15,7 +15,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { intBetween, withDefault } from "../../config/fields.ts"
+import { bounded, intBetween, withDefault } from "../../config/fields.ts"
 import { stream } from "../../rng/Rng.ts"
 import { exact } from "../answers/score.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
@@ -49,7 +49,7 @@ export const Config = Schema.Struct({
    */
   rule: withDefault(Schema.Literals(["shift", "none"]), "shift"),
   /** The seed of the code. Data sets with the same `code_seed` have the same code, whatever their `seed`. */
-  codeSeed: withDefault(Schema.Int, 42),
+  codeSeed: withDefault(bounded("seed"), 42),
 })
 export type Config = typeof Config.Type
 

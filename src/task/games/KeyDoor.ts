@@ -8,7 +8,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { intBetween, naturalInt, withDefault } from "../../config/fields.ts"
+import { intBetween, withDefault } from "../../config/fields.ts"
 import type { Stream } from "../../rng/Rng.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
@@ -223,7 +223,7 @@ export const Config = Schema.Struct({
   /** The number of rooms in the house. */
   rooms: withDefault(intBetween(2, most), 5),
   /** The number of rooms that are behind a locked door. */
-  doors: withDefault(naturalInt.check(Schema.isLessThanOrEqualTo(colours.length)), 2),
+  doors: withDefault(intBetween(0, colours.length), 2),
 })
 export type Config = typeof Config.Type
 

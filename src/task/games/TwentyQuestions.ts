@@ -8,7 +8,7 @@
  * ```
  */
 import { Schema, Struct } from "effect"
-import { positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, withDefault } from "../../config/fields.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { continues, ends, game, remaining } from "./aloud.ts"
 import { levelFields, levelKind, oneOf } from "./levels.ts"
@@ -142,7 +142,7 @@ export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("twenty_questions"), "twenty_questions"),
   ...levelFields,
   /** The number of questions that may be asked. */
-  questions: withDefault(positiveInt, 20),
+  questions: withDefault(bounded("count"), 20),
 })
 export type Config = typeof Config.Type
 

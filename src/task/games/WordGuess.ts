@@ -8,7 +8,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, withDefault } from "../../config/fields.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { continues, ends, game, remaining } from "./aloud.ts"
 import { levelFields, levelKind, oneOf } from "./levels.ts"
@@ -81,7 +81,7 @@ export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("word_guess"), "word_guess"),
   ...levelFields,
   /** The number of guesses that may be made. */
-  guesses: withDefault(positiveInt, 6),
+  guesses: withDefault(bounded("count"), 6),
 })
 export type Config = typeof Config.Type
 

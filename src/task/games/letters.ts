@@ -4,7 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../config/Config.ts"
-import { intBetween, positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, intBetween, withDefault } from "../../config/fields.ts"
 import { exact, type Scorer, verdict } from "../answers/score.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import { make as makeQuestion } from "../Question.ts"
@@ -45,9 +45,9 @@ export const similarity: Scorer = (answer, { targets: [target] }) => {
 export const letterFields = {
   ...levelFields,
   /** The smallest number of letters of a text. */
-  minLetters: withDefault(positiveInt, 1),
+  minLetters: withDefault(bounded("letters"), 1),
   /** The largest number of letters of a text. */
-  maxLetters: withDefault(positiveInt, 8),
+  maxLetters: withDefault(bounded("letters"), 8),
   /** The number of different letters in the texts: the first ones of the alphabet. */
   alphabet: withDefault(intBetween(1, alphabet.length), alphabet.length),
   /** `exact` scores 1 or 0; `similarity` scores the share of letters that are in the right order. */

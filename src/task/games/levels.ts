@@ -3,7 +3,7 @@
  * level 7 of a seed is the same whatever the number of tasks. It reads no files.
  */
 import { Effect, type Schema } from "effect"
-import { positiveInt, withDefault } from "../../config/fields.ts"
+import { bounded, withDefault } from "../../config/fields.ts"
 import { sha256 } from "../../config/sha256.ts"
 import { stream, type Stream } from "../../rng/Rng.ts"
 import { type DatasetKind, make as makeKind, orderFields } from "../DatasetKind.ts"
@@ -14,7 +14,7 @@ import { utf8 } from "../../config/utf8.ts"
 /** The config keys of every game. `seed` seeds the tasks, and their order if they are shuffled. */
 export const levelFields = {
   /** The number of tasks. */
-  numTasks: withDefault(positiveInt, 100),
+  numTasks: withDefault(bounded("tasks"), 100),
   ...orderFields,
 }
 

@@ -63,7 +63,7 @@ describe("effect run --seeds", () => {
     [["--seeds", "1..10000,10001..20000"], "--seeds 1..10000,10001..20000: expected at most 10000 seeds, found 20000"],
     [["--seeds", "1,1"], "--seeds 1,1: expected seeds like 1..10 or 1,2,5, none of them twice"],
     [["--seeds", "1", "--seed", "2"], "--seeds and --seed exclude each other"],
-    [["--seeds", "1", "--jobs", "0"], "--jobs 0: expected at least 1"],
+    [["--seeds", "1", "--jobs", "0"], '--jobs: "0". Expected: a value between 1 and 1024 (each is a process)'],
   ] as const) {
     it(`refuses ${args.join(" ")}`, async () => {
       const outcome = await effect(["run", "examples/cartpole.ts", ...args])

@@ -16,7 +16,7 @@ describe("DecoderConfig", () => {
         originalMaxPositions: 64,
       }
       const message = yield* refused({ headDim: 3, vocabSize: 0, rope: { theta: 1e4, scaling: llama3 } })
-      assert.include(message, "vocab_size: expected a value between 1 and 16777216, found 0")
+      assert.include(message, "vocab_size: expected a value between 1 and 16777216 (the weights are a matrix), found 0")
       assert.include(
         yield* refused({ headDim: 3 }),
         "head_dim: expected an even number, as numbers rotate in pairs, found 3",

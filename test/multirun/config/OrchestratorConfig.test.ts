@@ -46,7 +46,10 @@ describe("orch.toml and orch.yaml", () => {
     ["max_steps = ", "run_a/configs/orch.toml:1: expected TOML: invalid value"],
     ["[lora]\nrnak = 3", 'run_a/configs/orch.toml:2: unknown key "lora.rnak"; did you mean "rank"?'],
     ["a = 1", /orch\.toml:1: unknown key "a"; known keys are seed, agent/],
-    ["[lora]\n\nrank = 0", "run_a/configs/orch.toml:3: lora.rank: expected a value between 1 and 4096, found 0"],
+    [
+      "[lora]\n\nrank = 0",
+      "run_a/configs/orch.toml:3: lora.rank: expected a value between 1 and 4096 (the weights are a matrix), found 0",
+    ],
     ["optimiser.lr = -1", "run_a/configs/orch.toml:1: optimiser.lr: expected a value greater than 0, found -1"],
     ["[optimiser]\ntype = 'adam'", /orch\.toml:2: optimiser\.type: expected "adamw" \| "sgd" \| "muon", found "adam"/],
     ["max_steps = 3\nsupervised.steps = 4", /orch\.toml:2: supervised\.steps: .*at most max_steps, which is 3/],

@@ -40,6 +40,7 @@ export const guide: ReadonlyArray<Topic> = [
       "own-algorithm": "Your own algorithm",
       "data-sets": "Data sets of transitions",
       "foreign-envs": "Gymnasium, other languages",
+      trust: "Programs of configs",
     },
   },
   {

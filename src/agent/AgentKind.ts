@@ -98,6 +98,8 @@ export interface DecodedAgent {
    */
   readonly config: Plain
   readonly lmConfig: LmConfig
+  /** Asks the service `Trust` about the programs that the agent starts. `make` does so, too. */
+  readonly permit: Effect.Effect<void, ConfigError>
   readonly make: Effect.Effect<Agent, ConfigError | AgentError, Lm>
 }
 
@@ -121,6 +123,8 @@ export interface KindRules<Config extends Common & { readonly memoryConfig?: unk
   readonly prompts?: ReadonlyArray<string>
   /** The keys, among `prompts`, of settings whose whole value may be the name of a file. */
   readonly fileNames?: ReadonlyArray<string>
+  /** Asks the service `Trust` about the programs that an agent of this config starts. Default: it starts none. */
+  readonly permit?: (config: Config, from: From) => Effect.Effect<void, ConfigError>
   readonly make: (config: Config, parts: Parts) => Effect.Effect<Agent, ConfigError | AgentError, Lm>
 }
 
@@ -157,12 +161,17 @@ export const make = <Config extends Common & { readonly memoryConfig?: unknown }
     const plain = isPlain(encoded) ? encoded : {}
     const { texts, config: completeConfig } = yield* inject(plain, ["systemPrompt", ...prompts], fileNames, from)
     const settings = settingsOf(config, texts["systemPrompt"] ?? null)
+    const permit = rules.permit?.(config, from) ?? Effect.void
     return {
       type,
       config: decodedMemory === null ? completeConfig : { ...completeConfig, memoryConfig: decodedMemory.config },
       lmConfig: config.lmConfig,
-      make: Effect.suspend(() =>
-        rules.make(config, { settings, texts, memory: decodedMemory?.make ?? Effect.succeed(null) }),
+      permit,
+      make: Effect.andThen(
+        permit,
+        Effect.suspend(() =>
+          rules.make(config, { settings, texts, memory: decodedMemory?.make ?? Effect.succeed(null) }),
+        ),
       ),
     }
   }),

@@ -15,7 +15,7 @@ import { ConfigError, display, isPlain, toCamelCase } from "../config/Config.ts"
 import { bounded, real, withDefault } from "../config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
 import * as HistoryAgent from "./HistoryAgent.ts"
-import { ToolSource, toolsOf } from "./Mcp.ts"
+import { permitTools, ToolSource, toolsOf } from "./Mcp.ts"
 import * as MemorylessAgent from "./MemorylessAgent.ts"
 import * as ReActAgent from "./ReActAgent.ts"
 import * as ReflexionAgent from "./ReflexionAgent.ts"
@@ -96,6 +96,7 @@ export const builtIn: ReadonlyArray<AgentKind> = [
     type: ToolAgent.type,
     schema: tool,
     memory: null,
+    permit: ({ tools: sources }, from) => permitTools(sources, from),
     make: ({ historyK, maxCalls, shotClock, tools: sources }, { settings, memory: making }) =>
       Effect.gen(function* () {
         const [memory, tools] = [yield* making, yield* toolsOf(sources)]
@@ -106,6 +107,7 @@ export const builtIn: ReadonlyArray<AgentKind> = [
     type: ReActAgent.type,
     schema: react,
     memory: null,
+    permit: ({ tools: sources }, from) => permitTools(sources, from),
     make: ({ historyK, maxCalls, parser, tools: sources }, { settings, memory: making }) =>
       Effect.gen(function* () {
         const [memory, tools] = [yield* making, yield* toolsOf(sources)]

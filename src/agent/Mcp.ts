@@ -10,7 +10,9 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
+import { ConfigError, type Origin, placeOf } from "../config/Config.ts"
 import { positiveBelow, withDefault } from "../config/fields.ts"
+import { permit, type TrustRequest } from "../trust/Trust.ts"
 import { AgentError } from "./AgentError.ts"
 import type { Tool } from "./Tool.ts"
 
@@ -75,6 +77,34 @@ export const tools = (options: McpOptions): Effect.Effect<ReadonlyArray<Tool>, A
   decodeConfig(options).pipe(
     Effect.mapError(({ message }) => failure(message.replace(/\s*\n\s*/g, "; "))),
     Effect.flatMap((config) => Effect.flatMap(McpServers, (servers) => servers.tools(config))),
+  )
+
+/** Returns what a server would do that needs trust, if its config comes from somebody else; undefined for nothing. */
+const trustRequest = (
+  { command, args, env: variables, cwd, url, tokenVariable }: McpConfig,
+  place: string,
+): TrustRequest | undefined => {
+  if (command !== null) {
+    const program = { command: [command, ...args], cwd: cwd ?? undefined, variables, input: null }
+    return { _tag: "ProgramStart", place, ...program }
+  }
+  if (url === null || tokenVariable === null) return undefined
+  return { _tag: "SecretUse", place, variable: tokenVariable, address: url }
+}
+
+/** Asks the service `Trust` about the servers in an agent's config, which may come from somebody else. */
+export const permitTools = (
+  sources: ReadonlyArray<typeof ToolSource.Type>,
+  from: Origin,
+): Effect.Effect<void, ConfigError> =>
+  Effect.forEach(
+    sources,
+    ({ mcp }) => {
+      const request = trustRequest(mcp, placeOf(from, "tools"))
+      if (request === undefined) return Effect.void
+      return Effect.mapError(permit(request), ({ message }) => ConfigError.at(from, "tools", message))
+    },
+    { discard: true },
   )
 
 /** Returns the tools of all servers in an agent's config. */

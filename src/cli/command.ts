@@ -5,6 +5,8 @@ import * as Command from "effect/cli/Command"
 import manifest from "../../package.json" with { type: "json" }
 import { report } from "./output/errors.ts"
 import { presenter } from "./output/help.ts"
+import { Trust } from "../trust/Trust.ts"
+import { makeCommandTrust } from "./trust/commandTrust.ts"
 import { isName, type Name, names, short } from "./subcommands.ts"
 import type { UserCodeError } from "./userCode/userCode.ts"
 
@@ -80,6 +82,7 @@ export const command = (
   root(words).pipe(
     Effect.flatMap((loaded) => Command.runWith(loaded, { version: manifest.version })(words)),
     Effect.raceFirst(background),
+    Effect.provideServiceEffect(Trust, makeCommandTrust),
     Effect.provide(CliOutput.layerPresenter(presenter)),
     Effect.onExit(report),
     // Programs read results from stdout, so logs go to stderr.

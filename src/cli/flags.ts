@@ -7,8 +7,10 @@ import * as Flag from "effect/cli/Flag"
 import { type BackendName, backendNames } from "../backend/names.ts"
 import { allowed, type BoundName, boundProblem, bounds } from "../config/bounds.ts"
 import { isHostName } from "../config/hostGuard.ts"
+import { isPlain } from "../config/plain.ts"
 import { derivedName } from "../run/identifier.ts"
 import { usageError } from "./output/output.ts"
+import { TrustFlags } from "./trust/commandTrust.ts"
 import { isName, short as shortOf } from "./subcommands.ts"
 
 /** The values of a command's arguments and flags. */
@@ -29,11 +31,17 @@ export const subcommand = <Name extends string, const Flags extends Command.Comm
   flags: Flags,
   handler: (input: Input<Flags>) => Effect.Effect<void, E, R>,
 ) =>
-  Command.make(name, flags, handler).pipe(
+  Command.make(name, flags, (input) => Effect.provideService(handler(input), TrustFlags, trustFlagsOf(input))).pipe(
     Command.withDescription(description),
     Command.withShortDescription(short ?? (isName(name) ? shortOf[name] : description)),
     Command.withExamples(Object.entries(examples).map(([command, description]) => ({ command, description }))),
   )
+
+/** Reads the flags `--trust`, `--quiet` and `--json` of a subcommand that has them. */
+const trustFlagsOf = (input: unknown): TrustFlags => {
+  const typed = isPlain(input) ? input : {}
+  return { trusts: typed["trust"] === true, isSilent: typed["quiet"] === true || typed["json"] === true }
+}
 
 export const defaultResultsDir = "results"
 
@@ -46,6 +54,12 @@ export const argument = (name: string, description: string) =>
 /** Makes a flag without a value; it is false by default. */
 export const toggle = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))
+
+/** The flag `--trust` of subcommands that read configs which may come from somebody else. */
+export const trustFlag = toggle(
+  "trust",
+  "Permit the programs that the configs name, also if a config is not one of your own files; otherwise you are asked once",
+)
 
 /** Returns the whole number that a text stands for, such as `2_000_000` or `2e6`. */
 const wholeNumber = (text: string): Option.Option<number> => {

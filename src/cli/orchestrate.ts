@@ -9,7 +9,7 @@ import { mostAttempts } from "../multirun/outside/persistence.ts"
 import { runsIn, type TrainerFolder, trainerAt } from "../multirun/trainerFolder.ts"
 import { platform } from "../node.ts"
 import { owner } from "../run/store/owner-node.ts"
-import { argument, subcommand, text, textOr, toggle } from "./flags.ts"
+import { argument, subcommand, text, textOr, toggle, trustFlag } from "./flags.ts"
 import { usageError, writeError, writeJson } from "./output/output.ts"
 
 export const orchestrate = subcommand(
@@ -35,6 +35,7 @@ export const orchestrate = subcommand(
     ),
     apiKey: text("api-key", "key", "The server's API key (default: none)"),
     run: text("run", "name", "Play only this run; its folder is run_NAME (default: all runs)"),
+    trust: trustFlag,
     quiet: toggle("quiet", "Print only errors"),
     json: toggle("json", "Print how each run ended as one line of JSON"),
   },

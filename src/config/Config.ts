@@ -268,6 +268,12 @@ export const overLines = (
 export const sourceOf = ({ source, sources }: Origin, key: string): string =>
   nearestSource(sources, convertPath(key.split("."), camelCase)) ?? source
 
+/** Returns the place of a key for messages, such as `conf.yaml:3: train_dataset.items`. */
+export const placeOf = (from: Origin, key: string): string => {
+  const path = convertPath([...(from.prefix ?? []), ...(key === "" ? [] : [key])], snakeCase).join(".")
+  return [sourceOf(from, path), path].filter((part) => part !== "").join(": ")
+}
+
 const nearestSource = (
   sources: ReadonlyMap<string, string> | undefined,
   path: ReadonlyArray<string>,

@@ -3,6 +3,10 @@
 /** Joins the lines of a text by `; ` into one line, for messages. */
 export const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, "; ")
 
+/** Replaces the characters that cannot be seen, or that change how others are shown, by their codes, such as `\\u{1b}`. */
+export const visible = (text: string): string =>
+  text.replace(/[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`)
+
 /** Returns the message of a thrown value in one line. */
 export const messageOf = (error: unknown): string => oneLine(error instanceof Error ? error.message : String(error))
 

@@ -6,8 +6,9 @@
 import { Effect, Schema } from "effect"
 import { messageOf, shortened } from "../config/text.ts"
 import { choiceHint } from "../config/closest.ts"
-import { ConfigError, decode, isPlain, type DecodeOptions, display } from "../config/Config.ts"
+import { ConfigError, decode, isPlain, type DecodeOptions, display, placeOf, toSnakeCase } from "../config/Config.ts"
 import { bounded, fraction, limit, real } from "../config/fields.ts"
+import { permit, type ProgramStart } from "../trust/Trust.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 import { builtIn, byId } from "./Envs.ts"
@@ -60,15 +61,54 @@ const wrapper = <S extends Schema.Codec<unknown, unknown>>(
   },
 })
 
-/** Returns a maker of envs that other programs step. */
+/**
+ * Returns a maker of envs that other programs step. `programOf` describes the program that `make` will start, for which the
+ * service `Trust` is asked first.
+ */
 const foreign = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
+  programOf: (options: S["Type"]) => EnvProgram,
   make: (service: ForeignEnvsService, options: S["Type"]) => Env,
 ): Maker => ({
   schema,
   make: (options, from) =>
-    Effect.flatMap(ForeignEnvs, (service) => maker(schema, (decoded) => make(service, decoded)).make(options, from)),
+    Effect.gen(function* () {
+      const service = yield* ForeignEnvs
+      const decoded = yield* decode(schema, options, from)
+      const { key: naming, ...program } = programOf(decoded)
+      const key = isPlain(options) && naming in options ? naming : ""
+      yield* permit({ _tag: "ProgramStart", place: placeOf(from, key), ...program }).pipe(
+        Effect.mapError(({ message }) => ConfigError.at(from, key, message)),
+      )
+      return yield* trying(() => make(service, decoded), from)
+    }),
 })
+
+/** The program that steps an env, and the key of the config that names it. */
+type EnvProgram = Omit<ProgramStart, "_tag" | "place"> & { readonly key: string }
+
+interface PythonEnvOptions {
+  readonly python: string
+  readonly variables?: ReadonlyArray<string>
+  readonly [option: string]: unknown
+}
+
+/** Describes the start of one of the scripts in `env/foreign`, which import what the options name. */
+const pythonProgram =
+  (script: string) =>
+  ({
+    python,
+    processes: _processes,
+    timeoutSeconds: _timeout,
+    variables = [],
+    ...input
+  }: PythonEnvOptions): EnvProgram => ({
+    key: "python",
+    command: [python, script],
+    isSameAnywhere: !/[\\/]/.test(python),
+    variables,
+    input: toSnakeCase(input),
+  })
 
 const trying = (
   make: () => Env,
@@ -109,9 +149,22 @@ const makers: Readonly<Record<string, Maker>> = {
   Catch: maker(Catch.Options, Catch.make),
   BitFlip: maker(BitFlip.Options, BitFlip.make),
   TicTacToe: maker(TicTacToe.Options, TicTacToe.make),
-  Gymnasium: foreign(GymnasiumOptions, ({ gymnasium }, options) => gymnasium(options)),
-  PettingZoo: foreign(PettingZooOptions, ({ pettingZoo }, options) => pettingZoo(options)),
-  ForeignEnv: foreign(ForeignOptions, ({ command }, options) => command(options)),
+  Gymnasium: foreign(GymnasiumOptions, pythonProgram("effect_rl_env.py"), ({ gymnasium }, options) =>
+    gymnasium(options),
+  ),
+  PettingZoo: foreign(PettingZooOptions, pythonProgram("effect_rl_pettingzoo.py"), ({ pettingZoo }, options) =>
+    pettingZoo(options),
+  ),
+  ForeignEnv: foreign(
+    ForeignOptions,
+    ({ command, id, options, variables = [] }) => ({
+      key: "command",
+      command,
+      variables,
+      input: { id, options: toSnakeCase(options) },
+    }),
+    ({ command }, options) => command(options),
+  ),
   TimeLimit: wrapper(Schema.Struct({ steps: bounded("count") }), (env, { steps }) => Wrapper.timeLimit(env, steps)),
   ClipAction: wrapper(Schema.Struct({}), (env) => Wrapper.clipAction(continuous(env))),
   RescaleAction: wrapper(Schema.Struct({ low: real, high: real }), (env, { low, high }) =>

@@ -15,16 +15,7 @@
  * ```
  */
 import { Effect, type FileSystem, type Path, Schema } from "effect"
-import {
-  type ConfigError,
-  decode,
-  type DecodeOptions,
-  isPlain,
-  type Plain,
-  convertPath,
-  snakeCase,
-  sourceOf,
-} from "../config/Config.ts"
+import { type ConfigError, decode, type DecodeOptions, isPlain, type Plain } from "../config/Config.ts"
 import { bounded, withDefault } from "../config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import type { LmConfig } from "../lm/LmConfig.ts"
@@ -67,12 +58,6 @@ export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
   open: (input, context) =>
     Effect.flatMap(decode(kind.schema, input, context.from), (config) => kind.open(config, context)),
 })
-
-/** Returns the position of a key for error messages, e.g. `conf.yaml: train_dataset.items`. */
-export const placeOf = (from: DecodeOptions, key: string): string => {
-  const fullKey = convertPath([...(from.prefix ?? []), key], snakeCase).join(".")
-  return `${sourceOf(from, fullKey)}: ${fullKey}`
-}
 
 /** The keys of every kind of data set. */
 export const orderFields = {

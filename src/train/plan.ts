@@ -21,6 +21,7 @@ import { tidyFolder } from "../config/files.ts"
 import { type Env, rowSpaceOf } from "../env/Env.ts"
 import { builtIn, envConfigOf } from "../env/Envs.ts"
 import { fromConfig, expandedConfig } from "../env/fromConfig.ts"
+import { isUnstarted } from "../env/foreign/unstarted.ts"
 import type { EnvConfig } from "../env/recipe.ts"
 import { shapeOf } from "../env/Space.ts"
 import { Serving } from "../run/spread/Serving.ts"
@@ -143,7 +144,7 @@ export const plan = Effect.fnUntraced(function* (
   const others = yield* Effect.forEach(settings.validation.envs, (written, index) =>
     envOf(written, [validationEnvValues[index], ...validationEnvValues, envValue], "validation.envs"),
   )
-  const other = others.find((candidate) => !hasSameSpaces(candidate, env))
+  const other = others.find((candidate) => ![candidate, env].some(isUnstarted) && !hasSameSpaces(candidate, env))
   if (other !== undefined) {
     const problem = `${other.id} has other observations or actions than the training env ${env.id}; choose envs of the same spaces`
     return yield* ConfigError.at(from, "validation.envs", problem)

@@ -10,6 +10,7 @@ const order = [
   "rng",
   "statistics",
   "config",
+  "trust",
   "formats",
   "cluster",
   "tokens",

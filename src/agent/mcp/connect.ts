@@ -1,5 +1,5 @@
 /** Connects to an MCP server by Effect's client, and converts its tools to tools of an agent. */
-import { Config, Effect, Redacted, Schema, type Scope } from "effect"
+import { Config, Effect, Record, Redacted, Schema, type Scope } from "effect"
 import * as McpClient from "effect/ai/McpClient"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import type * as McpSchema from "effect/ai/McpSchema"
@@ -8,33 +8,12 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { isPlain, type Plain } from "../../config/Config.ts"
 import { innermostCause, oneLine } from "../../config/text.ts"
+import { commonVariables, environmentOf } from "../../trust/environment.ts"
 import type { AgentError } from "../AgentError.ts"
 import { failure, type McpConfig } from "../Mcp.ts"
 import { make as makeTool, type Tool } from "../Tool.ts"
 
 export type Needs = HttpClient.HttpClient | ChildProcessSpawner | Scope.Scope
-
-/** The variables that every program gets. They say where things are on this machine, and hold no secrets. */
-const commonVariables = [
-  "HOME",
-  "LANG",
-  "LOGNAME",
-  "PATH",
-  "SHELL",
-  "TERM",
-  "TMPDIR",
-  "USER",
-  // On Windows:
-  "APPDATA",
-  "HOMEDRIVE",
-  "HOMEPATH",
-  "LOCALAPPDATA",
-  "PATHEXT",
-  "SYSTEMROOT",
-  "TEMP",
-  "USERNAME",
-  "USERPROFILE",
-]
 
 const variable = (name: string) =>
   Effect.orElseSucceed(
@@ -60,12 +39,11 @@ const transportOf = Effect.fnUntraced(function* (config: McpConfig, command: str
     const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
     return yield* McpClient.http({ url: config.url ?? "", protocol, headers })
   }
-  const env: Record<string, string | Redacted.Redacted> = {}
-  for (const name of [...commonVariables, ...config.env]) {
-    const value = yield* variable(name)
-    if (value !== undefined) env[name] = Redacted.make(value)
-    else if (config.env.includes(name)) return yield* failure(`env: the environment variable ${name} is not set`)
-  }
+  const values = new Map<string, string | undefined>()
+  for (const name of [...commonVariables, ...config.env]) values.set(name, yield* variable(name))
+  const environment = environmentOf(config.env, (name) => values.get(name))
+  if ("missing" in environment) return yield* failure(`env: the environment variable ${environment.missing} is not set`)
+  const env = Record.map(environment.env, (value) => Redacted.make(value))
   const place = config.cwd === null ? {} : { cwd: config.cwd }
   const process = ChildProcess.make(command, config.args, { env, extendEnv: false, ...place })
   return yield* McpClient.stdio({ command: process, protocol })

@@ -19,12 +19,15 @@ import { defaultResultsDir, flagWords, nameOf, quoted } from "../flags.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { readMetrics, runToEnd } from "../run/finished.ts"
 import { parseSetting } from "../run/overrides.ts"
+import { withConfigs } from "../trust/ownFiles.ts"
 import { ownPlace } from "../userCode/loadTraining.ts"
 import { notKeys, readLocatedYaml } from "../userCode/yamlFile.ts"
 import { dispatcherLayer, resumedCluster } from "../worker/cluster.ts"
 import type { EvalFlags } from "./flags.ts"
 
-export const evaluateFile = Effect.fnUntraced(function* (input: EvalFlags) {
+export const evaluateFile = (input: EvalFlags) => evaluateConfig(input).pipe(withConfigs([input.target]))
+
+const evaluateConfig = Effect.fnUntraced(function* (input: EvalFlags) {
   const { target: file, json, quiet } = input
   const { value: config, lines } = yield* readLocatedYaml(file)
   if (!isPlain(config)) return yield* notKeys(file, config)

@@ -11,6 +11,7 @@ import {
   text,
   texts,
   toggle,
+  trustFlag,
 } from "../flags.ts"
 import { clusterFlag } from "../worker/cluster.ts"
 import { type UsageError, usageError } from "../output/output.ts"
@@ -55,6 +56,7 @@ export const flags = {
     "With a file: resume an evaluation that was stopped, given by its folder, a part of its path, or latest; finished episodes are not played again",
   ),
   cluster: clusterFlag("Play the episodes"),
+  trust: trustFlag,
   quiet: toggle("quiet", "Print neither progress nor tables"),
   json: toggle(
     "json",

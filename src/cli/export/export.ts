@@ -20,7 +20,7 @@ import {
   warningSource,
   withRunsOnDisk,
 } from "../findRun.ts"
-import { argument, type Input, lookupDir, number, runArgument, subcommand, text } from "../flags.ts"
+import { argument, type Input, lookupDir, number, runArgument, subcommand, text, trustFlag } from "../flags.ts"
 import { usageError, writeOut } from "../output/output.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
 import { requireNewFolder, writeFile, writeFolder } from "./folder.ts"
@@ -71,6 +71,7 @@ const flags = {
     "file",
     "The module that made the run, if its env, algorithm or demonstrations are your own; onnx and safetensors need none",
   ),
+  trust: trustFlag,
 }
 
 export const exporting = subcommand(

@@ -1,7 +1,7 @@
 /** Determines the exit code of the command, and reports its failure on stderr. main.ts and command.ts call it. */
 import { Cause, Context, Effect, Exit, Option } from "effect"
 import * as CliError from "effect/cli/CliError"
-import { messageOf, oneLine } from "../../config/text.ts"
+import { messageOf, oneLine, visible } from "../../config/text.ts"
 import { placeIn } from "../userCode/userCode.ts"
 import { colored } from "./colors.ts"
 import { writeError } from "./output.ts"
@@ -43,7 +43,8 @@ const lineOf = (cause: Cause.Cause<unknown>): string => {
   // An error that the user's code threw has a `userStack`, which names the place in that code.
   const stack = typeof error === "object" && error !== null && "userStack" in error ? error.userStack : undefined
   const place = typeof stack === "string" ? placeIn(stack) : undefined
-  return `${messageOf(error)}${place === undefined ? "" : ` (${place})`}`
+  // Names and values of a file that somebody else wrote must not control the terminal.
+  return visible(`${messageOf(error)}${place === undefined ? "" : ` (${place})`}`)
 }
 
 const usage = (error: CliError.CliError): string =>

@@ -18,7 +18,7 @@ import { requireNewFolder, writeFolder } from "../export/folder.ts"
 import { movieFile } from "../export/movie.ts"
 import { policyFile } from "../export/policy.ts"
 import { ofKind, runFolder, warningSource, withRunsOnDisk } from "../findRun.ts"
-import { argument, type Input, lookupDir, number, runArgument, subcommand, text, toggle } from "../flags.ts"
+import { argument, type Input, lookupDir, number, runArgument, subcommand, text, toggle, trustFlag } from "../flags.ts"
 import { usageError, writeError, writeOut } from "../output/output.ts"
 
 const flags = {
@@ -33,6 +33,7 @@ const flags = {
     "file",
     "The module that made the run, if its env or algorithm is your own; only the replay needs it",
   ),
+  trust: trustFlag,
 }
 
 const usable = ofKind("a training with a policy", "training")

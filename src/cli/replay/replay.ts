@@ -38,6 +38,7 @@ import {
   threadsFlag,
   threadsOfEach,
   toggle,
+  trustFlag,
 } from "../flags.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { digestIn } from "../run/finished.ts"
@@ -57,6 +58,7 @@ const flags = {
   ),
   backend: backendFlag("The backend that computes; for the same bits use the run's own, which run.log names"),
   threads: threadsFlag,
+  trust: trustFlag,
   quiet: toggle("quiet", "Print no progress"),
   json: toggle("json", "Print the outcome as one line of JSON on stdout"),
 }

@@ -10,6 +10,7 @@ import {
   texts,
   threadsFlag,
   toggle,
+  trustFlag,
 } from "../flags.ts"
 import { clusterFlag } from "../worker/cluster.ts"
 
@@ -54,6 +55,7 @@ export const flags = {
     "With --cluster, for a multi-run trainer with orchestrators: outside: play the tasks of its runs on the cluster, with answers of this inference server (effect serve TRAINER)",
   ),
   csv: toggle("csv", "Also write every metric to progress.csv, one per line: step, name, value"),
+  trust: trustFlag,
   quiet: toggle("quiet", "Print neither progress nor a summary"),
   json: toggle("json", "Print the result as one line of JSON on stdout"),
 }

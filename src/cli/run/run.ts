@@ -6,6 +6,7 @@ import { isBucket, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { sweepInBucket } from "../bucket/sweepInBucket.ts"
 import { sweep } from "../sweep/sweep.ts"
+import { withConfigs } from "../trust/ownFiles.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { notForTrainers } from "../bucket/runInBucket.ts"
 import { flags, type RunFlags } from "./flags.ts"
@@ -30,31 +31,36 @@ export const run = subcommand(
   },
   flags,
   Effect.fnUntraced(function* (typed) {
-    const input = yield* withRanks(typed)
-    const isSweep = input.population.length > 0 || Option.isSome(input.seeds)
-    if (input.population.length === 0 && input.more.length > 0) {
-      return yield* usageError(`unexpected argument "${input.more[0]}"; settings to sweep follow --population`)
-    }
-    if (input.dryRun && !isSweep && Option.isSome(input.resume)) {
-      return yield* usageError("--dry-run with --resume only works for sweeps (--seeds or --population)")
-    }
-    if (Option.isSome(input.server)) {
-      const isTrainer = !isYaml(input.file) || (yield* kindIn(input.file)) === "multirun"
-      if (isSweep || !isTrainer || Option.isNone(input.cluster))
-        return yield* usageError("--server only works with --cluster, for a multi-run trainer")
-    }
-    if (isBucket(input.resultsDir)) {
-      if (isYaml(input.file) && (yield* kindIn(input.file)) === "multirun") return yield* usageError(notForTrainers)
-    }
-    if (input.backend !== "auto" && isYaml(input.file) && (yield* computesNothing(input.file, input.set))) {
-      return yield* usageError(
-        `--backend ${input.backend} only works with reinforcement learning and with models in this process (decoder:FOLDER); this agent asks another language model`,
-      )
-    }
-    if (!isSweep && !input.dryRun) return yield* trainOnce(input)
-    return yield* isBucket(input.resultsDir) ? sweepInBucket(input) : sweep(input)
+    const files = [typed.file, ...Option.toArray(typed.config)]
+    return yield* runOf(typed).pipe(withConfigs(files, Option.isNone(typed.resume)))
   }),
 )
+
+const runOf = Effect.fnUntraced(function* (typed: RunFlags) {
+  const input = yield* withRanks(typed)
+  const isSweep = input.population.length > 0 || Option.isSome(input.seeds)
+  if (input.population.length === 0 && input.more.length > 0) {
+    return yield* usageError(`unexpected argument "${input.more[0]}"; settings to sweep follow --population`)
+  }
+  if (input.dryRun && !isSweep && Option.isSome(input.resume)) {
+    return yield* usageError("--dry-run with --resume only works for sweeps (--seeds or --population)")
+  }
+  if (Option.isSome(input.server)) {
+    const isTrainer = !isYaml(input.file) || (yield* kindIn(input.file)) === "multirun"
+    if (isSweep || !isTrainer || Option.isNone(input.cluster))
+      return yield* usageError("--server only works with --cluster, for a multi-run trainer")
+  }
+  if (isBucket(input.resultsDir)) {
+    if (isYaml(input.file) && (yield* kindIn(input.file)) === "multirun") return yield* usageError(notForTrainers)
+  }
+  if (input.backend !== "auto" && isYaml(input.file) && (yield* computesNothing(input.file, input.set))) {
+    return yield* usageError(
+      `--backend ${input.backend} only works with reinforcement learning and with models in this process (decoder:FOLDER); this agent asks another language model`,
+    )
+  }
+  if (!isSweep && !input.dryRun) return yield* trainOnce(input)
+  return yield* isBucket(input.resultsDir) ? sweepInBucket(input) : sweep(input)
+})
 
 /** Adds the setting that `--ranks` stands for. */
 const withRanks = Effect.fnUntraced(function* (input: RunFlags) {

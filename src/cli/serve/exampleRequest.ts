@@ -10,6 +10,7 @@ import { openRunParts } from "../../multirun/config/runParts.ts"
 import { makeRunFolders } from "../../multirun/runs/runFolder.ts"
 import { runsIn, type TrainerFolder } from "../../multirun/trainerFolder.ts"
 import { platform } from "../../node.ts"
+import { onlyKnown } from "../../trust/Trust.ts"
 
 /** Returns the first request of a run's agent in its first task; undefined if the run's config cannot be used. */
 const firstRequest = Effect.fnUntraced(function* (directory: string, run: string) {
@@ -43,7 +44,7 @@ export const exampleRequest = Effect.fnUntraced(function* (
 ) {
   for (const run of named === null ? yield* runsIn(directory) : [named]) {
     if (!models.includes(run)) continue
-    const request = yield* Effect.orElseSucceed(firstRequest(directory, run), () => undefined)
+    const request = yield* onlyKnown(Effect.orElseSucceed(firstRequest(directory, run), () => undefined))
     if (request === undefined) continue
     const messages = request.messages.map(({ role, content }) => ({ role, content }))
     return { model: run, temperature: 0, messages, max_tokens: request.max_tokens }

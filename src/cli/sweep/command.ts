@@ -8,7 +8,7 @@ import type { PlannedRun } from "./plan.ts"
 /** The flags of a sweep that say how each of its runs is trained. */
 export type TrainFlags = Pick<
   RunFlags,
-  "file" | "config" | "set" | "totalSteps" | "backend" | "threads" | "name" | "csv" | "cluster"
+  "file" | "config" | "set" | "totalSteps" | "backend" | "threads" | "name" | "csv" | "cluster" | "trust"
 >
 
 /** Returns the arguments of `effect run` for one run of a sweep. `resume` is the folder of an unfinished run. */
@@ -18,7 +18,7 @@ export const argumentsOf = (
   resultsDir: string | undefined,
   resume: string | undefined,
 ): ReadonlyArray<string> => {
-  const { config, backend, threads, name, csv } = input
+  const { config, backend, threads, name, csv, trust } = input
   return [
     input.file,
     ...flagWords({
@@ -33,6 +33,7 @@ export const argumentsOf = (
       seed: run.identity.seed,
       resume,
       csv,
+      trust,
     }),
   ]
 }
@@ -48,7 +49,10 @@ const settingsOf = (
 ]
 
 /** Returns the command that trains with these settings once more, in a run of its own. */
-export const runCommand = (input: Omit<TrainFlags, "csv" | "cluster">, choices: PlannedRun["choices"]): string => {
+export const runCommand = (
+  input: Omit<TrainFlags, "csv" | "cluster" | "trust">,
+  choices: PlannedRun["choices"],
+): string => {
   const { config, set, totalSteps, backend, threads, name } = input
   const words = flagWords({
     config,

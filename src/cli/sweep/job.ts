@@ -83,7 +83,11 @@ export const spreadCommand = Effect.gen(function* () {
 /** Makes the code of a worker that trains runs of sweeps. */
 export const sweepHandler: Effect.Effect<Handler, never, FileSystem.FileSystem | Path.Path> = Effect.map(
   Effect.context<FileSystem.FileSystem | Path.Path>(),
-  (files) => handler(runJob, (payload) => Effect.provideContext(trainAttempt(payload), files)),
+  (files) =>
+    handler(runJob, ({ args, ...payload }) =>
+      // The run's own process cannot ask; a worker trusts its cluster.
+      Effect.provideContext(trainAttempt({ ...payload, args: [...args, "--trust"] }), files),
+    ),
 )
 
 const trainAttempt = (payload: RunPayload) =>

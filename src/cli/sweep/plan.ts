@@ -51,7 +51,7 @@ export const planSweep = Effect.fnUntraced(function* (input: RunFlags) {
     const seed = seeds === undefined ? input.seed : Option.some(seeds[0])
     const overrides = yield* overridesOf({ ...input, seed }, undefined, choices)
     const options = { overrides, source: input.file, name: nameOf(input), population }
-    const { identity, effective } = yield* plannedOf(training, options)
+    const { identity, effective } = yield* plannedOf(training, options, input)
     if (Option.isSome(seed) && identity.seed !== seed.value) {
       return yield* usageError(`--seeds and another setting of the seed (${identity.seed}) exclude each other`)
     }
@@ -127,17 +127,29 @@ const derived = new Set(["environment", "algorithm"])
 /** Provides the services for a training that is only planned and never starts, so nothing is written. */
 const noServices = Layer.mergeAll(platform, reference.layer, RunStore.layerMemory, Recorder.layerSilent)
 
+/** The same, but the programs of the config are not started either, not even to describe what they do. */
+const nothingStarts = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("../trust/unstartedPrograms.ts")),
+    ({ unstartedPrograms }) => Layer.provideMerge(unstartedPrograms, noServices),
+  ),
+)
+
 /**
  * Returns the identity and the config that a training would have. It runs the training until its settings are checked,
- * and stops there.
+ * and stops there. With `dryRun` it starts no program that the config names, and so does not check their answers.
  */
-export const plannedOf = Effect.fnUntraced(function* (training: Training, options: RunOptions) {
+export const plannedOf = Effect.fnUntraced(function* (
+  training: Training,
+  options: RunOptions,
+  { dryRun = false }: { readonly dryRun?: boolean } = {},
+) {
   const planned = yield* Deferred.make<Pick<PlannedRun, "identity" | "effective">>()
   const onPlanned = (identity: RunIdentity, effective: Plain): Effect.Effect<never> =>
     Effect.andThen(Deferred.succeed(planned, { identity, effective }), Effect.never)
   const stopping = training.pipe(
     Effect.provideService(RunOptions, { ...options, onPlanned }),
-    Effect.provide(noServices),
+    Effect.provide(dryRun ? nothingStarts : noServices),
     Effect.andThen(Effect.fail(usageError(`${options.source}: the program ended without starting a training`))),
   )
   return yield* Effect.raceFirst(Deferred.await(planned), stopping)

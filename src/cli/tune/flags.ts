@@ -9,6 +9,7 @@ import {
   texts,
   threadsFlag,
   toggle,
+  trustFlag,
 } from "../flags.ts"
 import { clusterFlag } from "../worker/cluster.ts"
 
@@ -44,6 +45,7 @@ export const flags = {
   ),
   cluster: clusterFlag("Train the runs"),
   csv: toggle("csv", "Also write every metric of a run to its progress.csv, one per line: step, name, value"),
+  trust: trustFlag,
   quiet: toggle("quiet", "Print neither progress nor a summary"),
   json: toggle("json", "Print the result as one line of JSON on stdout"),
 }

@@ -46,7 +46,7 @@ const inputOf = ({ input }: Tuned) => ({ ...input, seed: Option.none<number>() }
 export const planBase = Effect.fnUntraced(function* (tuned: Tuned) {
   const { input, training } = tuned
   const overrides = yield* overridesOf(inputOf(tuned), undefined)
-  return yield* plannedOf(training, { overrides, source: input.file, name: nameOf(input), population: {} })
+  return yield* plannedOf(training, { overrides, source: input.file, name: nameOf(input), population: {} }, input)
 })
 
 /** Plans the runs of a trial, one for each of its seeds. Fails if its settings contradict each other. */
@@ -60,7 +60,7 @@ export const planTrial = Effect.fnUntraced(function* (
   const choices = [...choicesOf(params), ...(limits.length === 0 ? [] : choicesOf({ [stopBelow]: limits }))]
   const population = { trial: trialName(number) }
   const overrides = yield* overridesOf(inputOf(tuned), undefined, choices)
-  const planned = yield* plannedOf(training, { overrides, source: input.file, name: nameOf(input), population })
+  const planned = yield* plannedOf(training, { overrides, source: input.file, name: nameOf(input), population }, input)
   const { identity, effective } = planned
   return Array.from({ length: study.settings.seeds }, (_, index): PlannedRun => {
     const seed = identity.seed + index
@@ -97,7 +97,7 @@ export const checkSpace = Effect.fnUntraced(function* (tuned: Tuned, study: Stud
         undefined,
         Object.entries(params).map(([path, value]): Override => ({ path, value, source: from })),
       ),
-      (overrides) => plannedOf(training, { overrides, source: input.file, name: nameOf(input), population: {} }),
+      (overrides) => plannedOf(training, { overrides, source: input.file, name: nameOf(input), population: {} }, input),
     )
   for (const { path, params } of extremes(study.space)) yield* check(params, placeOf(path))
   const { totalSteps } = base.effective

@@ -17,6 +17,7 @@ import { defaultResultsDir, flagWords, isBucket, quoted, subcommand } from "../f
 import { warningLabel } from "../output/colors.ts"
 import { Output, usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import { removeAttempts } from "../sweep/job.ts"
+import { withConfigs } from "../trust/ownFiles.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
 import { notKeys, readLocatedYaml } from "../userCode/yamlFile.ts"
 import { dispatcherLayer, resumedCluster } from "../worker/cluster.ts"
@@ -56,10 +57,14 @@ export const tune = subcommand(
     if (Option.isNone(input.space) && Option.isNone(input.resume))
       return yield* usageError("expected --space FILE with the settings to vary, or --resume STUDY")
     if (Option.isSome(input.cluster)) watchModules()
-    const tuned: Tuned = { input, training: yield* loadTraining(input.file) }
-    const folder = yield* openStudy(tuned)
-    if (folder === undefined) return
-    yield* Effect.scoped(inFolder(tuned, folder)).pipe(Effect.provide(dispatcherLayer(input.cluster)))
+    const files = [input.file, ...Option.toArray(input.config), ...Option.toArray(input.space)]
+    const study = Effect.gen(function* () {
+      const tuned: Tuned = { input, training: yield* loadTraining(input.file) }
+      const folder = yield* openStudy(tuned)
+      if (folder === undefined) return
+      yield* Effect.scoped(inFolder(tuned, folder)).pipe(Effect.provide(dispatcherLayer(input.cluster)))
+    })
+    yield* study.pipe(withConfigs(files, Option.isNone(input.resume)))
   }),
 )
 

@@ -9,7 +9,8 @@ import {
   type Plain,
   toCamelCase,
 } from "../../config/Config.ts"
-import { exists } from "../../config/files.ts"
+import { exists, mostBytes, readBytes } from "../../config/files.ts"
+import { sha256 } from "../../config/sha256.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf, refuseUnknownKind } from "../../run/RunSpec.ts"
@@ -19,6 +20,8 @@ import type * as MultiRun from "../../multirun/MultiRun.ts"
 import type * as Runtime from "../../runtime/Runtime.ts"
 import type { Run, TrainError } from "../../train/Train.ts"
 import { type UsageError, usageError } from "../output/output.ts"
+import { permit } from "../../trust/Trust.ts"
+import { isOwnCode } from "../trust/ownFiles.ts"
 import { loadModule } from "./loadModule.ts"
 import { guarded, notATraining, type UserCodeError } from "./userCode.ts"
 import { isYaml, notKeys, readLocatedYaml, readYaml } from "./yamlFile.ts"
@@ -68,6 +71,7 @@ export const loadTraining = Effect.fnUntraced(function* (
       : ""
     return yield* usageError(`${file}: expected a .ts, .js or .yaml file${hint}`)
   }
+  yield* permitCode(file, path)
   const exported = yield* loadModule(file, path, version)
   if (exported === undefined) {
     return yield* usageError(`${file}: it has no default export; expected export default Train.run({ … })`)
@@ -76,6 +80,17 @@ export const loadTraining = Effect.fnUntraced(function* (
     return yield* usageError(`${file}: its default export is ${notATraining(exported)}`)
   }
   return withStepsHint(Effect.map(guarded(file, exported), toRunResult))
+})
+
+/** Asks the service `Trust` about a module, unless it is one that the user runs as `node FILE` would. */
+const permitCode = Effect.fnUntraced(function* (file: string, path: string) {
+  if (isOwnCode(path)) return
+  const bytes = yield* Effect.mapError(readBytes(path, mostBytes.text), ({ message }) =>
+    usageError(`${file}: ${message}`),
+  )
+  yield* permit({ _tag: "CodeImport", place: file, file: path, sha256: yield* sha256(bytes) }).pipe(
+    Effect.mapError(({ message }) => usageError(`${file}: ${message}`)),
+  )
 })
 
 const fromYaml = Effect.fnUntraced(function* (file: string, path: string, programHint: ProgramHint) {

@@ -5,6 +5,7 @@ import * as Flag from "effect/cli/Flag"
 import { processName } from "../../cluster/network-node.ts"
 import { watchModules } from "../../cluster/sent/loadedModules-node.ts"
 import { platform } from "../../node.ts"
+import { allowAll, Trust } from "../../trust/Trust.ts"
 import { number, subcommand, text, toggle } from "../flags.ts"
 import { usageError, writeOut } from "../output/output.ts"
 import { sweepHandler } from "../sweep/job.ts"
@@ -65,7 +66,8 @@ export const worker = subcommand(
         ...(yield* handlersOfTrainings),
       ]
       return yield* worker({ url: input.join, say, quiet: input.quiet, slots, address, handlers })
-    }).pipe(Effect.scoped, Effect.provide(platform))
+      // Whoever can write to the cluster's database sends code to run here, so what configs name is no further risk.
+    }).pipe(Effect.scoped, Effect.provide(platform), Effect.provideService(Trust, allowAll))
   }),
 )
 

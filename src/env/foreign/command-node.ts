@@ -25,13 +25,18 @@ export interface Options {
   readonly processes?: number
   /** The number of seconds after which a step without a reply fails. Default: 60. */
   readonly timeoutSeconds?: number
+  /**
+   * The names of the environment variables that the program gets, besides `PATH`, `HOME` and others that hold no secrets.
+   * Default: none.
+   */
+  readonly variables?: ReadonlyArray<string>
 }
 
 /** Makes an env that a program steps. Throws an `EnvError` if the program does not describe such an env. */
 export const command = (program: readonly [string, ...ReadonlyArray<string>], options: Options): Env => {
-  const { id, processes, timeoutSeconds, options: given } = options
-  const recipe = { command: program, id, options: given, processes, timeoutSeconds }
-  const env = envOf({ command: program, timeoutSeconds }, id, given ?? {}, processes ?? 1)
+  const { id, processes, timeoutSeconds, variables, options: given } = options
+  const recipe = { command: program, id, options: given, processes, timeoutSeconds, variables }
+  const env = envOf({ command: program, timeoutSeconds, variables }, id, given ?? {}, processes ?? 1)
   return withRecipe(env, "ForeignEnv", asConfig(recipe))
 }
 

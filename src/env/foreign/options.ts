@@ -9,6 +9,8 @@ const common = {
   processes: withDefault(bounded("programs"), 1),
   /** The number of seconds after which a step without a reply fails. */
   timeoutSeconds: withDefault(positiveBelow("seconds"), 60),
+  /** The names of the environment variables that the program gets, besides `PATH`, `HOME` and others that hold no secrets. */
+  variables: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
 }
 
 const python = {

@@ -8,6 +8,7 @@ import { oneLine } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { type EnvError, invalid } from "../EnvError.ts"
 import { partsOfLimit, wasStopped } from "../internal/timeLimit.ts"
+import { environmentOf } from "../../trust/environment.ts"
 import type { Connect, Connection, Reply } from "./Connection.ts"
 import { headerSize, isStatus, status } from "./protocol.ts"
 
@@ -18,6 +19,8 @@ export interface Command {
   readonly cwd?: string | undefined
   /** The number of seconds after which a request without a reply fails. Default: 60. */
   readonly timeoutSeconds?: number | undefined
+  /** The names of the environment variables that it gets, besides the common ones of `environment.ts`. Default: none. */
+  readonly variables?: ReadonlyArray<string> | undefined
   /** Says how to install the program, for the message of the error if it is missing. */
   readonly install?: string
 }
@@ -32,6 +35,13 @@ const cannotStart = (
 ): EnvError => {
   const problem = error.code === "ENOENT" ? `${program} was not found` : error.message
   return invalid(id, `cannot start its program: ${problem}${install === undefined ? "" : `; ${install}`}`)
+}
+
+/** Returns the environment of a program; throws an `EnvError` if a variable that it needs is not set. */
+const environmentFor = (id: string, { variables = [] }: Command): Readonly<Record<string, string>> => {
+  const environment = environmentOf(variables, (name) => process.env[name])
+  if ("env" in environment) return environment.env
+  throw invalid(id, `variables: the environment variable ${environment.missing} is not set`)
 }
 
 /** Returns the last line of what a program wrote to its standard error, as the end of a message. */
@@ -82,11 +92,17 @@ const Outcome = Schema.fromJsonString(
 )
 
 /** Runs a program to its end, and kills the processes that it has started. On Windows, those are left. */
-const runOnce = ({ command: [program, ...args], cwd, timeoutSeconds = 60 }: Command, input: Uint8Array) => {
+const runOnce = (id: string, started: Command, input: Uint8Array) => {
+  const {
+    command: [program, ...args],
+    cwd,
+    timeoutSeconds = 60,
+  } = started
   const options = { input, cwd, timeout: timeoutSeconds * 1000, maxBuffer: 2 ** 28, windowsHide: true }
-  if (process.platform === "win32") return spawnSync(program, args, options)
+  const environment = environmentFor(id, started)
+  if (process.platform === "win32") return spawnSync(program, args, { ...options, env: environment })
   // Options such as those of a debugger are for the program: they would make the keeper write to its standard error.
-  const { NODE_OPTIONS: nodeOptions = "", ...env } = process.env
+  const { NODE_OPTIONS: nodeOptions = "", ...env } = environment
   const kept = spawnSync(process.execPath, ["-e", keeper, "--", nodeOptions, program, ...args], {
     ...options,
     env,
@@ -101,7 +117,7 @@ const runOnce = ({ command: [program, ...args], cwd, timeoutSeconds = 60 }: Comm
  * where a program makes it. Throws an `EnvError` if there is no reply.
  */
 export const askOnce = (id: string, options: Command, request: Uint8Array): Reply => {
-  const { stdout, stderr, error, status, signal } = runOnce(options, request)
+  const { stdout, stderr, error, status, signal } = runOnce(id, options, request)
   if (error !== undefined && "code" in error && error.code !== "ETIMEDOUT") throw cannotStart(id, options, error)
   if (stdout !== null && stdout.length >= headerSize) {
     const length = stdout.readUInt32LE(0)
@@ -199,6 +215,7 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
   const child = spawn(program, args, {
     stdio: ["pipe", "pipe", "pipe"],
     cwd: options.cwd,
+    env: environmentFor(id, options),
     // Ctrl-C in a terminal must reach only the run, which then ends the step and saves a checkpoint.
     detached: process.platform !== "win32",
     windowsHide: true,

@@ -11,6 +11,11 @@ export interface PythonOptions {
   readonly python?: string
   /** The number of seconds after which a step without a reply fails. Default: 60. */
   readonly timeoutSeconds?: number
+  /**
+   * The names of the environment variables that Python gets, besides `PATH`, `HOME`, `PYTHONPATH` and others that hold no
+   * secrets, such as `MUJOCO_GL`. Default: none.
+   */
+  readonly variables?: ReadonlyArray<string>
 }
 
 /** Makes the env with this id of a script, which needs the package. `given` are the options that the script gets. */
@@ -18,9 +23,9 @@ export const pythonEnv = (
   { script, needs }: { readonly script: string; readonly needs: string },
   id: string,
   given: object,
-  { processes = 1, python = "python3", timeoutSeconds }: PythonOptions,
+  { processes = 1, python = "python3", timeoutSeconds, variables }: PythonOptions,
 ): Env => {
   const path = fileURLToPath(new URL(script, import.meta.url))
   const install = `install Python 3.9 or later, then: python3 -m pip install ${needs}; or set \`python\` to another program`
-  return envOf({ command: [python, "-u", path], timeoutSeconds, install }, id, given, processes)
+  return envOf({ command: [python, "-u", path], timeoutSeconds, variables, install }, id, given, processes)
 }

@@ -50,5 +50,6 @@ export const openRunParts = Effect.fnUntraced(function* (
     },
     { ...from, prefix: [...(from.prefix ?? []), "agent"], baseDir },
   )
+  yield* decoded.permit
   return { train, validation, agent: decoded }
 })

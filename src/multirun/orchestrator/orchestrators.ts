@@ -3,6 +3,7 @@ import { Effect, References, type Scope } from "effect"
 import { Engine } from "../../inference/Engine.ts"
 import * as EngineLm from "../../lm/engine/EngineLm.ts"
 import type * as Lms from "../../lm/Lms.ts"
+import { onlyKnown } from "../../trust/Trust.ts"
 import type { BaseModel } from "../baseModel.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { Runs } from "../runs/Runs.ts"
@@ -35,7 +36,7 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
   const engine = yield* Engine
   const fibers = yield* makeRunFibers
   const context = yield* Effect.context<Engine | Lms.Needs | Scope.Scope>()
-  const partsOf = (run: DiscoveredRun) => Effect.provideContext(openRun(prepared, run), context)
+  const partsOf = (run: DiscoveredRun) => onlyKnown(Effect.provideContext(openRun(prepared, run), context))
   yield* runs.register({
     validation: (run) => Effect.asVoid(partsOf(run)),
     postCreation: Effect.fnUntraced(function* (run) {
@@ -52,6 +53,7 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
         // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
         Effect.provideService(References.MinimumLogLevel, "Error"),
         Effect.provideContext(context),
+        onlyKnown,
       )
       yield* fibers.start(run, playing, (message) => `its orchestrator failed: ${message}`)
     }),

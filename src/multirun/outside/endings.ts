@@ -4,6 +4,7 @@
  */
 import { Effect, type FileSystem, type Path, type Scope } from "effect"
 import type * as Lms from "../../lm/Lms.ts"
+import { onlyKnown } from "../../trust/Trust.ts"
 import { openRunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { hasValidation } from "../records/reports.ts"
@@ -36,7 +37,7 @@ export const registerEndings = Effect.fnUntraced(function* (
   yield* runs.register({
     validation: ({ id, directory, config }) => {
       const place = { from: { source: `${directory}/${Layout.configs}` }, baseDir, model: id }
-      return Effect.asVoid(Effect.provideContext(openRunParts(config, place), context))
+      return onlyKnown(Effect.asVoid(Effect.provideContext(openRunParts(config, place), context)))
     },
     postCreation: Effect.fnUntraced(function* (run) {
       const { maxSteps } = run.config

@@ -1,9 +1,9 @@
 /** Makes data sets from records: defines the config keys that all of them share, and converts records to tasks. */
 import { Effect, Schema } from "effect"
-import { type Plain, ConfigError } from "../../config/Config.ts"
+import { type Plain, ConfigError, placeOf } from "../../config/Config.ts"
 import { orDefault, withDefault } from "../../config/fields.ts"
 import { sha256 } from "../../config/sha256.ts"
-import { type OpenContext, type Opening, orderFields, placeOf } from "../DatasetKind.ts"
+import { type OpenContext, type Opening, orderFields } from "../DatasetKind.ts"
 import { recordsFile } from "../hub/dataset.ts"
 import { DatasetError, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"

@@ -8,10 +8,11 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { ConfigError } from "../../config/Config.ts"
+import { ConfigError, placeOf, toSnakeCase } from "../../config/Config.ts"
 import { bounded, positiveBelow, withDefault } from "../../config/fields.ts"
 import { sha256 } from "../../config/sha256.ts"
 import { utf8 } from "../../config/utf8.ts"
+import { permit } from "../../trust/Trust.ts"
 import { type DatasetKind, make as makeKind, orderFields, orderOf } from "../DatasetKind.ts"
 import { game } from "../games/aloud.ts"
 import { noTask, ordered, type TaskSet } from "../TaskSet.ts"
@@ -34,6 +35,8 @@ export const Config = Schema.Struct({
   processes: withDefault(bounded("programs"), 4),
   /** The number of seconds after which a request without a reply fails. */
   timeoutSeconds: withDefault(positiveBelow("seconds"), 60),
+  /** The names of the environment variables that the program gets, besides `PATH`, `HOME` and others that hold no secrets. */
+  variables: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
   ...orderFields,
 })
 export type Config = typeof Config.Type
@@ -86,10 +89,19 @@ export const kind: DatasetKind = makeKind({
   schema: Config,
   open: (config, { from }) =>
     Effect.gen(function* () {
-      const { id, command, options, processes, timeoutSeconds, numTasks } = config
-      const program = yield* Effect.flatMap(TextPrograms, ({ open }) =>
-        open({ id, command, options, processes, timeoutSeconds }),
-      ).pipe(Effect.mapError(({ message }) => ConfigError.at(from, "command", message)))
+      const { id, command, options, processes, timeoutSeconds, variables = [], numTasks } = config
+      const input = { id, options: toSnakeCase(options) }
+      const program = yield* permit({
+        _tag: "ProgramStart",
+        place: placeOf(from, "command"),
+        command,
+        variables,
+        input,
+      }).pipe(
+        Effect.andThen(TextPrograms),
+        Effect.flatMap(({ open }) => open({ id, command, options, processes, timeoutSeconds, variables })),
+        Effect.mapError(({ message }) => ConfigError.at(from, "command", message)),
+      )
       const size = program.description.tasks ?? numTasks
       if (size === null) {
         const problem = "expected the number of tasks, because the program does not say how many it has"

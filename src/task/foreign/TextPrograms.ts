@@ -21,6 +21,8 @@ export interface TextProgramOptions {
   readonly processes: number
   /** The number of seconds after which a request without a reply fails. */
   readonly timeoutSeconds: number
+  /** The names of the environment variables that it gets, besides the common ones. */
+  readonly variables?: ReadonlyArray<string>
 }
 
 /** Sends a line, and waits for the line that replies. */

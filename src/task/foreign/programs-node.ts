@@ -8,9 +8,9 @@ import { pooled, type StartProgram, TextPrograms } from "./TextPrograms.ts"
 /** The length in bytes above which a line is no reply. */
 const longestLine = 2 ** 26
 
-const start: StartProgram = ({ id, command, timeoutSeconds }) =>
+const start: StartProgram = ({ id, command, timeoutSeconds, variables }) =>
   Effect.map(
-    connectTo(id, { command, timeoutSeconds }, lines)("its tasks"),
+    connectTo(id, { command, timeoutSeconds, variables }, lines)("its tasks"),
     ({ send }) =>
       (line) =>
         Effect.callback((resume) =>

@@ -17,6 +17,7 @@ const flagsWith = (threads: number | "auto"): TrainFlags => ({
   threads: Option.some(threads),
   name: Option.none(),
   csv: false,
+  trust: false,
   cluster: Option.none(),
 })
 

@@ -187,7 +187,8 @@ describe("an env that a program steps", () => {
         // As a debugger's options do, these make every Node write to its standard error.
         const options = "--require=/nowhere/debugger.cjs"
         yield* withVariables({ NODE_OPTIONS: options })
-        const described = () => command(["sh", "-c", "echo options $NODE_OPTIONS >&2; exit 3"], { id: "mine" })
+        const described = () =>
+          command(["sh", "-c", "echo options $NODE_OPTIONS >&2; exit 3"], { id: "mine", variables: ["NODE_OPTIONS"] })
         assert.strictEqual(
           thrown(described),
           `mine: its program (sh -c echo options $NODE_OPTIONS >&2; exit 3) ended with exit code 3: options ${options}`,

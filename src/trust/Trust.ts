@@ -92,7 +92,7 @@ export const refuseAll: TrustService = {
 /** Permits what the configs ask for that this process was given, and nothing else to those that arrive later. */
 export const allowGiven = (): TrustService => {
   const permitted = new Set<string>()
-  const keyOf = ({ place: _, ...request }: TrustRequest): string => JSON.stringify(request)
+  const keyOf = ({ place: _place, ...request }: TrustRequest): string => JSON.stringify(request)
   return {
     permit: (request) => Effect.sync(() => void permitted.add(keyOf(request))),
     permitKnown: (request) =>

@@ -35,7 +35,7 @@ export const startFolder = (cwd: string | undefined): string => {
  */
 export const contentOf = (request: TrustRequest): string => {
   if (request._tag !== "ProgramStart") {
-    const { place: _, ...content } = request
+    const { place: _place, ...content } = request
     return canonical(content)
   }
   const { _tag, command, cwd, isSameAnywhere, variables, input } = request

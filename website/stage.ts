@@ -10,7 +10,11 @@ import { fenced } from "../src/config/text.ts"
 export const root = fileURLToPath(new URL("..", import.meta.url))
 
 /** The documents of the repository's root that are pages of the site. */
-const documents: Readonly<Record<string, string>> = { "README.md": "start.md", "CONTRIBUTING.md": "contributing.md" }
+const documents: Readonly<Record<string, string>> = {
+  "README.md": "start.md",
+  "CONTRIBUTING.md": "contributing.md",
+  "SECURITY.md": "security.md",
+}
 
 /** The languages in which examples are highlighted, by the ending of their files. */
 const languages: Readonly<Record<string, string>> = { ".jsonl": "json", ".mjs": "js", ".h": "c" }
@@ -56,4 +60,6 @@ export const stage = (into: string): void => {
   }
   for (const [path, page] of Object.entries(documents)) write(page, linked(path, page))
   write("index.md", linked("website/home.md", "index.md"))
+  // The picture at the top of the home page is named in its settings, which VitePress takes for a public file.
+  cpSync(join(root, "docs/effect-run.svg"), join(into, "public/effect-run.svg"))
 }

@@ -138,12 +138,15 @@ const exportTo = Effect.fnUntraced(function* (out: string, directory: string, ch
   const { exportResults, exportSite } = yield* Effect.promise(() => import("../dashboard/exportSite.ts"))
   const { resultsOf } = yield* Effect.promise(() => import("../dashboard/results-node.ts"))
   const inBucket = yield* filesAt(directory)
-  const { runs, files, leftOut, removed, kept } = yield* inBucket === undefined
+  const { runs, files, leftOut, documents, removed, kept } = yield* inBucket === undefined
     ? exportSite(directory, out, { checkpoints })
     : exportResults(resultsOf(inBucket), out, { checkpoints })
-  const counted = (count: number): string => `${count} ${count === 1 ? "file" : "files"} of checkpoints`
+  const counted = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`
   yield* writeOut(`${runs} runs, ${files} files in ${out}; any file server shows them\n`)
-  if (leftOut > 0) yield* writeOut(`without ${counted(leftOut)}; --checkpoints copies them\n`)
+  if (leftOut > 0) yield* writeOut(`without ${counted(leftOut)} of checkpoints; --checkpoints copies them\n`)
+  if (documents > 0) {
+    yield* writeOut(`without ${counted(documents)} that a browser could run as a page of the site\n`)
+  }
   if (removed > 0) yield* writeOut(`removed ${counted(removed)} of the earlier export\n`)
-  if (kept > 0) yield* writeOut(`${counted(kept)} of an earlier export changed since and stayed\n`)
+  if (kept > 0) yield* writeOut(`${counted(kept)} of the earlier export changed since and stayed\n`)
 })

@@ -1,17 +1,17 @@
-/** Removes checkpoints that an earlier export copied into the folder of a site, if the new export leaves them out. */
+/** Removes files that an earlier export copied into the folder of a site, if the new export leaves them out. */
 import { Effect, FileSystem, Path } from "effect"
 import { mostBytes, readText } from "../config/files.ts"
 import { fields, finite, parsed } from "./json.ts"
 
 /**
- * Removes the copied files of a run for which `unwanted` returns true; `out` is the folder of the site. Only files that
- * the earlier export's `run.json` lists are removed. A file that is now a link or has another size was changed by
+ * Removes the copied files of a run for which `unwanted` returns true, given their paths in the run and in the site; `out`
+ * is the folder of the site. Only files that the earlier export's `run.json` lists are removed. A file that is now a link or has another size was changed by
  * somebody, so it is kept. Returns the number of removed files and the number of kept files.
  */
 export const removeEarlier = Effect.fnUntraced(function* (
   out: string,
   run: string,
-  unwanted: (path: string) => boolean,
+  unwanted: (path: string, copy: string) => boolean,
 ) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -21,9 +21,9 @@ export const removeEarlier = Effect.fnUntraced(function* (
   let removed = 0
   let kept = 0
   for (const one of Array.isArray(earlier) ? earlier : []) {
-    const { path, size } = fields(one)
-    if (typeof path !== "string" || !unwanted(path)) continue
-    const file = paths.join(folder, path)
+    const { path, size, copy = path } = fields(one)
+    if (typeof path !== "string" || typeof copy !== "string" || !unwanted(path, copy)) continue
+    const file = paths.join(folder, copy)
     if (!file.startsWith(`${folder}${paths.sep}`)) continue
     const isLink = yield* Effect.isSuccess(fs.readLink(file))
     const status = yield* Effect.orElseSucceed(fs.stat(file), () => undefined)

@@ -6,6 +6,7 @@ import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { type FileError, makeFolder, systemMessage } from "../config/files.ts"
 import * as Multirun from "../multirun/Layout.ts"
 import * as Layout from "../run/Layout.ts"
+import { copyName, documentStart, isDocument } from "./copyName.ts"
 import { axes, measures } from "./curves/Curve.ts"
 import { detailOf } from "./detail.ts"
 import { removeEarlier } from "./earlier.ts"
@@ -29,9 +30,11 @@ interface Exported {
   readonly files: number
   /** The number of checkpoint files that were not copied. */
   readonly leftOut: number
-  /** The number of checkpoint files that an earlier export had copied, and that were removed. */
+  /** The number of files that were not copied because a browser could take them for a page, by their first bytes. */
+  readonly documents: number
+  /** The number of files that an earlier export had copied, and that were removed: checkpoints, and names of active files. */
   readonly removed: number
-  /** The number of checkpoint files of an earlier export that have changed since, and were therefore not removed. */
+  /** The number of such files of an earlier export that have changed since, and were therefore not removed. */
   readonly kept: number
 }
 
@@ -67,7 +70,7 @@ export const exportResults = Effect.fnUntraced(
     const trainers = results.index.trainers()
     const all = new Set([...runs, ...trainers])
     const exported = yield* Effect.forEach(all, (run) => exportRun(results, run, { out, write, checkpoints }))
-    const sum = (key: "copied" | "leftOut" | "removed" | "kept"): number =>
+    const sum = (key: "copied" | "leftOut" | "documents" | "removed" | "kept"): number =>
       exported.reduce((total, run) => total + run[key], 0)
     yield* exportBands(results, runs, write)
     for (const path of studiesOf(runs)) {
@@ -77,8 +80,8 @@ export const exportResults = Effect.fnUntraced(
     yield* write("data/settings.json", JSON.stringify(yield* results.settings(runs)))
     // This file marks the folder as a complete site, so it is written last.
     yield* write(marker, JSON.stringify({ live: false, title: paths.basename(results.files.root), runs, trainers }))
-    const [leftOut, removed, kept] = [sum("leftOut"), sum("removed"), sum("kept")]
-    return { runs: runs.length, files: files + sum("copied"), leftOut, removed, kept }
+    const [leftOut, documents, removed, kept] = [sum("leftOut"), sum("documents"), sum("removed"), sum("kept")]
+    return { runs: runs.length, files: files + sum("copied"), leftOut, documents, removed, kept }
   },
   (effect, _results, out, _options) =>
     Effect.mapError(effect, (error) => {
@@ -144,23 +147,41 @@ const exportRun = Effect.fnUntraced(function* (
   const isLeftOut = (path: string): boolean => !checkpoints && isCheckpoint(path) && !played.has(path)
   const wanted = detail.files.filter(({ path }) => !isLeftOut(path))
   const leftOut = detail.files.length - wanted.length
-  const copied: Array<(typeof wanted)[number]> = []
+  const own = new Set(detail.files.map(({ path }) => path))
+  const copied: Array<CopiedFile> = []
+  const documents = new Set<string>()
   for (const file of wanted) {
-    const real = yield* files.locate(`${run.path}/${file.path}`)
+    const from = `${run.path}/${file.path}`
+    const real = yield* files.locate(from)
     if (real === undefined) continue
-    if (yield* copyUnlessGone(real, paths.join(out, "files", run.path, file.path))) copied.push(file)
+    if (isDocument((yield* files.part(from, 0, documentStart)) ?? new Uint8Array())) {
+      documents.add(file.path)
+      continue
+    }
+    const copy = copyName(file.path, (name) => own.has(name))
+    if (!(yield* copyUnlessGone(real, paths.join(out, "files", run.path, copy)))) continue
+    copied.push(copy === file.path ? file : { ...file, copy })
   }
-  const names = new Set(copied.map(({ path }) => path))
+  const names = new Set(copied.map(({ path, copy = path }) => copy))
   const playable = detail.checkpoints.filter((one) => one.paths.every((path) => names.has(path)))
   // Remove the earlier copies before `run.json`, which lists them, is replaced: a repeated export can then remove the
   // files that an interrupted export left.
-  const earlier = checkpoints ? { removed: 0, kept: 0 } : yield* removeEarlier(out, run.path, isLeftOut)
+  const isUnwanted = (path: string, copy: string): boolean =>
+    isLeftOut(path) || documents.has(path) || copyName(copy) !== copy
+  const earlier = yield* removeEarlier(out, run.path, isUnwanted)
   yield* write(
     `data/run/${run.path}/run.json`,
     JSON.stringify({ ...detail, files: copied, leftOut, checkpoints: playable }),
   )
-  return { copied: copied.length, leftOut, ...earlier }
+  return { copied: copied.length, leftOut, documents: documents.size, ...earlier }
 })
+
+/** A file of a run in an exported site, by its path in the run; `copy` is its path in the site, if that differs. */
+interface CopiedFile {
+  readonly path: string
+  readonly size: number
+  readonly copy?: string
+}
 
 /** The largest checkpoint, in bytes, that an export copies so that its policy can be played in the page. */
 const mostPlayed = 4 * 1024 * 1024

@@ -1,5 +1,5 @@
 /** Tests the files of an exported site, without a browser: checkpoints on request only, and no file that has vanished. */
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, type FileSystem, type Path } from "effect"
@@ -93,6 +93,36 @@ describe("an exported site", () => {
       assert.include(listedIn(site, run), "scores/train/scores.jsonl")
     }),
   )
+
+  it("has no file that a server could send as a page or a script, and lists each by its own name", () =>
+    exported(async (run, results, site) => {
+      const page = "<script>stolen = true</script>"
+      const active = "html htm xhtml xml xsl svg svgz mht mhtml js mjs wasm pdf swf php shtml jsp css webmanifest hta".split(" ") // prettier-ignore
+      const names = [...active.map((type) => `notes/evil.${type}`), "EVIL.HTML", "evil.html.h5", "evil.html.gz", "evil", "web.config"] // prettier-ignore
+      for (const name of names) write(results, `${run}/${name}`, "stolen = true")
+      write(results, `${run}/EVIL.HTML.txt`, "a note")
+      const documents = ["a.txt", "b.json", "c.safetensors", "d.png"]
+      const starts = [page, "\n <!doctype html>", "\ufeff<?xml version='1.0'?><html/>", "%PDF-1.7"]
+      for (const [at, name] of documents.entries()) write(results, `${run}/${name}`, starts[at])
+      write(results, `${run}/steps/000000000001000/episode.svg`, "<svg xmlns='http://www.w3.org/2000/svg'/>")
+      // An earlier version copied the files by their own names.
+      const folder = join(site, "files", run)
+      write(site, `files/${run}/notes/evil.html`, "stolen = true")
+      write(site, `data/run/${run}/run.json`, JSON.stringify({ files: [{ path: "notes/evil.html", size: 13 }] }))
+      write(site, "data/runs.json", "")
+      const done = await running(exportSite(results, site))
+      assert.deepStrictEqual([done.documents, done.removed], [documents.length, 1])
+      const files: ReadonlyArray<{ path: string; copy?: string }> = detailIn(site, run).files
+      const copies = new Map(files.map(({ path, copy }) => [path, copy]))
+      for (const name of names) assert.match(copies.get(name) ?? "", /\.txt$/, name)
+      assert.strictEqual(copies.get("EVIL.HTML"), "EVIL.HTML.txt.txt")
+      assert.strictEqual(copies.get("steps/000000000001000/episode.svg"), "steps/000000000001000/episode.svg.txt")
+      for (const name of documents) assert.isFalse(copies.has(name) || existsSync(join(folder, name)), name)
+      for (const { path, copy = path } of files) assert.isTrue(existsSync(join(folder, copy)), copy)
+      assert.strictEqual(new Set(files.map(({ path, copy = path }) => copy)).size, files.length)
+      const inSite = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
+      assert.deepStrictEqual(inSite.map(({ name }) => name).filter((name) => !/\.(?:txt|jsonl?|yaml|log)$/.test(name)), []) // prettier-ignore
+    }))
 
   it("over one with checkpoints removes these, and nothing that the earlier export did not write", () =>
     exported(async (run, results, site) => {

@@ -24,7 +24,8 @@ export const fetchCluster = () => get("data/cluster.json")
 export const fetchSettings = () => get("data/settings.json")
 export const fetchMetrics = (path) => get(`data/run/${segments(path)}/metrics.json`)
 export const fetchTranscript = (path, key) => get(`data/run/${segments(path)}/episodes/${encodeURIComponent(key)}.json`)
-export const fileAddress = (run, file) => `files/${segments(run)}/${segments(file)}`
+/** Returns the address of a file of a run. In an export, `copy` is the file's path, if that is not its own. */
+export const fileAddress = (run, { path, copy = path }) => `files/${segments(run)}/${segments(copy)}`
 
 /** Returns the runs from which a group's band is computed: all of them, or a sample of a large group. */
 const sampleOf = (paths) => thinned(paths.toSorted(), mostRunsInABand)

@@ -16,7 +16,7 @@ const atEnd = 900
 const loadFiles = (run, { paths }) =>
   Promise.all(
     paths.map(async (path) => {
-      const response = await fetch(fileAddress(run, path))
+      const response = await fetch(fileAddress(run, { path }))
       if (!response.ok) throw new Error(`${path}: ${response.status} ${response.statusText}`)
       return { path, bytes: new Uint8Array(await response.arrayBuffer()) }
     }),

@@ -4,6 +4,16 @@ import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 import { makePlayer } from "../player/player.js"
 
+/**
+ * Reads a picture as an address that contains it. As a file of its own, an SVG would be a page of this site, whose scripts
+ * would run where somebody opens it, so an exported site has it as a text.
+ */
+const readPicture = async ({ address, name }) => {
+  const response = await fetch(address)
+  if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`)
+  return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(await response.text())}`
+}
+
 export const makeEpisodes = (run) => {
   const stage = el("div")
   const controls = el("div.controls")
@@ -26,30 +36,31 @@ export const makeEpisodes = (run) => {
     )
     player?.close()
     player = undefined
+    const failed = ({ message }) => stage.replaceChildren(el("p.problem", message))
     if (mode === "picture") {
-      const alt = `A validation episode at step ${Number(step)}`
-      return stage.replaceChildren(el("div.stage", el("img", { src: fileAddress(run, files.svg), alt })))
+      const image = el("img", { alt: `A validation episode at step ${Number(step)}` })
+      stage.replaceChildren(el("div.stage", image))
+      return void readPicture(addressed(files.svg)).then((source) => image.setAttribute("src", source), failed)
     }
     player = makePlayer()
     stage.replaceChildren(player.element)
-    player
-      .load(fileAddress(run, files.trajectories), ui === undefined ? undefined : fileAddress(run, ui))
-      .catch((error) => stage.replaceChildren(el("p.problem", error.message)))
+    void player.load(addressed(files.trajectories), ui && addressed(ui)).catch(failed)
   }
+
+  const addressed = (file) => ({ address: fileAddress(run, file), name: file.path })
 
   return {
     element,
     show: ({ files }) => {
-      const paths = files.map(({ path }) => path)
       const steps = new Map()
-      for (const path of paths.toSorted()) {
-        const [, name, kind] = /^steps\/(\d+)\/(episode\.svg|trajectories\.json(?:\.gz)?)$/.exec(path) ?? []
+      for (const file of files.toSorted((one, other) => (one.path < other.path ? -1 : 1))) {
+        const [, name, kind] = /^steps\/(\d+)\/(episode\.svg|trajectories\.json(?:\.gz)?)$/.exec(file.path) ?? []
         if (name === undefined) continue
         const entry = steps.get(name) ?? {}
-        entry[kind === "episode.svg" ? "svg" : "trajectories"] = path
+        entry[kind === "episode.svg" ? "svg" : "trajectories"] = file
         steps.set(name, entry)
       }
-      const ui = paths.find((path) => path === "ui.esm.js")
+      const ui = files.find(({ path }) => path === "ui.esm.js")
       const now = JSON.stringify([...steps, ui])
       if (now === drawn || steps.size === 0) return
       drawn = now

@@ -60,8 +60,9 @@ export const makeFiles = (run) => {
   const body = el("div.scroll", { tabindex: "0", role: "group", "aria-label": "Files" })
   const note = el("p.quiet.hint", { hidden: true })
 
-  const line = ({ path, size }) => {
-    const link = el("a", { href: fileAddress(run, path), download: path.split("/").at(-1) }, path)
+  const line = (file) => {
+    const { path, size } = file
+    const link = el("a", { href: fileAddress(run, file), download: path.split("/").at(-1) }, path)
     return el("li", link, el("span.quiet", ` ${bytes(size)}`))
   }
   const list = (files) => el("ul.fileList", files.map(line))

@@ -5,10 +5,14 @@ export const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** The Content-Security-Policy of the frame that renders episodes: own origin, no network, storage or navigation. */
+/**
+ * The Content-Security-Policy of the frame that renders episodes: own origin, no network, storage, navigation or workers.
+ * `frame.js` takes away what no policy governs.
+ */
 export const framePolicy =
-  "default-src 'none'; script-src 'self' blob:; style-src 'self'; img-src data: blob:; " +
-  "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
+  "default-src 'none'; script-src 'self' blob:; worker-src 'none'; img-src data: blob:; " +
+  "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'; " +
+  "frame-ancestors 'self'; sandbox allow-scripts"
 
 /** The Content-Security-Policy of the web worker that trains: it compiles WebAssembly, and reaches no network. */
 export const workerPolicy = "default-src 'none'; script-src 'wasm-unsafe-eval'"

@@ -6,6 +6,57 @@ import { inBrowser } from "./inBrowser.ts"
 
 /** Draws a bar as wide as the first number of the state says, and tries what a frame may not do. */
 const drawing = `
+const xhtml = "http://www.w3.org/1999/xhtml"
+const inner = (html) => {
+  const element = document.createElement("div")
+  element.innerHTML = html
+  return element.firstChild ?? undefined
+}
+const swapping = (tag) => {
+  let asked = 0
+  return { toString: () => (asked++ === 0 ? "div" : tag) }
+}
+const elements = {
+  iframe: () => document.createElement("iframe"),
+  IFRAME: () => document.createElement("IFRAME"),
+  link: () => Object.assign(document.createElement("link"), { rel: "dns-prefetch", href: "//localhost" }),
+  a: () => document.createElement("a"),
+  script: () => document.createElement("script"),
+  meta: () => document.createElement("meta"),
+  object: () => document.createElement("object"),
+  embed: () => document.createElement("embed"),
+  template: () => document.createElement("template"),
+  "iframe by namespace": () => document.createElementNS(xhtml, "iframe"),
+  "iframe by prefix": () => document.createElementNS(xhtml, "x:iframe"),
+  "iframe by swapping": () => {
+    const made = document.createElement(swapping("iframe"))
+    if (made.localName !== "iframe") throw new Error(made.localName)
+    return made
+  },
+  "iframe by another document": () => document.implementation.createDocument(xhtml, "iframe").documentElement,
+  "iframe by a custom element": () => {
+    class Own extends HTMLIFrameElement {}
+    customElements.define("own-frame", Own, { extends: "iframe" })
+    return new Own()
+  },
+  "iframe in innerHTML": () => inner("<iframe></iframe>"),
+  "link in innerHTML": () => inner("<link rel=preconnect href=//localhost>"),
+  "iframe by a range": () => document.createRange().createContextualFragment("<iframe></iframe>"),
+  "iframe by a parser": () => new DOMParser().parseFromString("<iframe></iframe>", "text/html").querySelector("iframe"),
+  "link by a sanitizer": () => {
+    const element = document.createElement("div")
+    element.setHTML("<link rel=preconnect href=//localhost>", { sanitizer: { elements: ["link"] } })
+    return element.firstChild
+  },
+  "iframe by writing": () => document.write("<iframe></iframe>"),
+  "iframe by patched functions": () => {
+    Set.prototype.has = () => true
+    Array.prototype.includes = () => true
+    Reflect.apply = () => undefined
+    String.prototype.toLowerCase = () => "div"
+    return document.createElement("iframe")
+  },
+}
 export const init = async (canvas) => {
   const tried = []
   const attempt = async (name, action) => {
@@ -18,6 +69,23 @@ export const init = async (canvas) => {
   await attempt("top", () => { top.location = "about:blank#stolen" })
   await attempt("import", () => import("/main.js"))
   await attempt("eval", () => new Function("return 1")())
+  await attempt("worker", () => new Promise((resolve, reject) => {
+    const worker = new Worker(URL.createObjectURL(new Blob(["postMessage(1)"])))
+    worker.onmessage = resolve
+    worker.onerror = reject
+  }))
+  for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection"]) {
+    if (name in globalThis) tried.push(name)
+  }
+  for (const [name, make] of Object.entries(elements)) {
+    await attempt(name, () => {
+      const made = make()
+      if (made === undefined) throw new Error("nothing")
+      document.body.append(made)
+    })
+  }
+  if (window.length > 0) tried.push("a window of its own")
+  await attempt("an old link", () => document.querySelector("link, meta, script, title").remove())
   if (tried.length > 0) throw new Error("escaped: " + tried.join(", "))
   return { canvas, context: canvas.getContext("2d") }
 }

@@ -8,9 +8,10 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Attack } from "./Attack.ts"
+import { pageAttacks } from "./page.ts"
 import { must, type Proof } from "../Proof.ts"
 
-const attacks: ReadonlyArray<Attack> = []
+const attacks: ReadonlyArray<Attack> = [...pageAttacks]
 
 /** Tries one attack; returns undefined if it was held off, and else what it did. */
 const attempt = async ({ attempt: begin, door, name }: Attack, folder: string): Promise<string | undefined> => {

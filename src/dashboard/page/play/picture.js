@@ -2,7 +2,7 @@
 import { el, toggle } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 import { makeStage } from "../player/stage.js"
-import { trajectoriesIn, usualStep } from "../player/trajectories.js"
+import { trajectoriesIn } from "../player/trajectories.js"
 
 /** Makes the picture. `want` is called when the next episode can be played. */
 export const makePicture = (want) => {
@@ -37,7 +37,7 @@ export const makePicture = (want) => {
     if (isClosed || !isOn || playing === undefined) return
     const { steps, step, shown } = playing
     playing.start ??= now
-    const dt = steps[0].dt || usualStep
+    const { dt } = steps[0]
     const index = Math.min(steps.length - 1, Math.floor((now - playing.start) / 1000 / dt))
     if (index !== shown) {
       playing.shown = index

@@ -5,12 +5,22 @@
 import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 import { makeStage } from "./stage.js"
-import { trajectoriesIn, usualStep } from "./trajectories.js"
+import { trajectoriesIn } from "./trajectories.js"
 
-const readTrajectories = async (address) => {
+/** Reads a file; `address` is its address, and `name` what messages call it. */
+const read = async ({ address, name }) => {
   const response = await fetch(address)
-  if (!response.ok) throw new Error(`${address}: ${response.status}`)
-  return trajectoriesIn(await response.arrayBuffer())
+  if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`)
+  return response
+}
+
+const readTrajectories = async (file) => {
+  const response = await read(file)
+  try {
+    return await trajectoriesIn(await response.arrayBuffer())
+  } catch (error) {
+    throw new Error(`${file.name}: ${error.message}`, { cause: error })
+  }
 }
 
 export const makePlayer = () => {
@@ -22,7 +32,7 @@ export const makePlayer = () => {
     "aria-label": "Step",
     oninput: () => goTo(Number(scrub.value)),
   })
-  const play = el("button.button.play", { onclick: () => setPlaying(!playing) }, "Play")
+  const play = el("button.button.play", { disabled: true, onclick: () => setPlaying(!playing) }, "Play")
   const where = el("span.where.quiet", { role: "status" })
   const episodes = el("div.slot")
   const problem = el("p.problem", { role: "alert" })
@@ -37,6 +47,7 @@ export const makePlayer = () => {
     problem,
     el("p.line.hint.quiet", "Keys: space plays and pauses, ← → step, Home and End, + and − for the speed."),
   )
+  /** The episodes. There are none until the stage can show them, so that nothing can be played before. */
   let trajectories = []
   let episode = 0
   let step = 0
@@ -67,7 +78,7 @@ export const makePlayer = () => {
 
   const chooseEpisode = (next) => {
     episode = next
-    scrub.max = String(steps().length - 1)
+    scrub.max = String(Math.max(0, steps().length - 1))
     goTo(0)
   }
 
@@ -89,7 +100,7 @@ export const makePlayer = () => {
     if (step >= steps().length - 1) return setPlaying(false)
     requestAnimationFrame(tick)
   }
-  const dtOf = (index) => steps()[index].dt || usualStep
+  const dtOf = (index) => steps()[index].dt
 
   const setPlaying = (next) => {
     playing = next && steps().length > 1
@@ -127,15 +138,20 @@ export const makePlayer = () => {
 
   return {
     element,
-    load: async (trajectoriesAddress, uiAddress) => {
-      setPlaying(false)
-      const [read, code] = await Promise.all([
-        readTrajectories(trajectoriesAddress),
-        uiAddress === undefined ? undefined : fetch(uiAddress).then((response) => response.text()),
+    /** Loads the files `{ address, name }` of trajectories and, if there is one, of the code that renders them. */
+    load: async (trajectoriesFile, uiFile) => {
+      const [episodesRead, code] = await Promise.all([
+        readTrajectories(trajectoriesFile),
+        uiFile === undefined ? undefined : read(uiFile).then((response) => response.text()),
       ])
-      trajectories = read
+      if (closed) return
       problem.textContent = ""
+      where.textContent = code === undefined ? "" : `waiting for ${uiFile.name} …`
       await stage.start(code)
+      if (closed) return
+      trajectories = episodesRead
+      play.disabled = steps().length < 2
+      where.textContent = steps().length === 0 ? `${trajectoriesFile.name} has no episodes` : ""
       const options = trajectories.map((_, index) => [String(index), String(index + 1)])
       episodes.replaceChildren(
         options.length > 1 ? choice("episode", options, "0", (value) => chooseEpisode(Number(value))) : "",

@@ -1,13 +1,25 @@
 /**
  * Renders single steps of an episode by the env's own code, in a sandboxed frame. Without such code, it writes numbers.
+ *
+ * The code is not trusted. The frame has an origin of its own, and a policy without a network; `frame.js` takes from it
+ * WebRTC and all elements by which a link, a frame or a script could be added. What remains: the code may compute without
+ * end, which costs a processor (and, in a browser that gives the frame no process of its own, stops the tab); it may
+ * request files of the page's own server as modules, which it cannot read; and it may draw what it likes.
  */
 import { el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 
+/** A frame may send this many messages that nobody asked for. Then it is removed, because handling more stops the tab. */
+const spare = 100
+
+/** A message of a frame is cut after this many characters. */
+const mostText = 300
+
 /** Makes an empty stage. `failed` is called with a message if the env's code fails. */
 export const makeStage = (failed) => {
   const element = el("div.stage")
-  /** @type {(message: { parameters: object, state: unknown, action: unknown, index: string, episode: number }) => void} */
+  /** @typedef {{ parameters: object, state: unknown, action: unknown, index: string, episode: number }} Shown */
+  /** @type {(message: Shown) => void} */
   let show = () => {}
   let stop = () => {}
 
@@ -22,7 +34,7 @@ export const makeStage = (failed) => {
     }
   }
 
-  /** Makes `show` render a step by the env's code, in a frame that can access neither this page nor the network. */
+  /** Makes `show` render a step by the env's code in a frame. The frame is sent one step at a time, the newest one. */
   const framed = (code) => {
     const { promise, resolve, reject } = Promise.withResolvers()
     const frame = el("iframe", {
@@ -30,28 +42,73 @@ export const makeStage = (failed) => {
       src: "player/frame.html",
       title: "The episode, drawn by the run's own code",
     })
-    const onMessage = ({ source, data }) => {
-      if (source !== frame.contentWindow) return
-      if (data.type === "loaded") frame.contentWindow.postMessage({ type: "start", code }, "*")
-      else if (data.type === "ready") resolve(undefined)
-      else if (data.type === "failed") {
-        const message = `ui.esm.js: ${data.message}`
-        failed(message)
-        reject(new Error(message))
-      } else if (data.type === "drawn") frame.dataset.drawn = data.index
+    let allowed = spare
+    /** @type {Shown | undefined} */
+    let newest
+    /** The step that the frame draws, and the one that it is to draw next. */
+    let drawing
+    let waiting
+    const post = (message) => {
+      allowed++
+      frame.contentWindow?.postMessage(message, "*")
     }
+    /** Sends the newest step, if the frame has drawn the one before. */
+    const next = () => {
+      drawing = waiting
+      waiting = undefined
+      if (drawing !== undefined) post({ type: "show", ...drawing })
+    }
+    const fail = (problem) => {
+      const message = `ui.esm.js: ${problem}`
+      failed(message)
+      reject(new Error(message))
+    }
+    /** Ends a frame that does what no drawing needs, and writes the step as numbers instead. */
+    const end = (problem) => {
+      stop()
+      fail(problem)
+      numbers()
+      if (newest !== undefined) show(newest)
+    }
+    const onMessage = (event) => {
+      if (event.source !== frame.contentWindow) return
+      // Before `data` is read: the browser decodes a message when it is first read.
+      if (allowed-- <= 0)
+        return end(`it was stopped, because it sent more than ${spare} messages that nobody asked for`)
+      const { type, message } = Object(event.data)
+      if (type === "ready") resolve(undefined)
+      else if (type === "failed") {
+        fail(typeof message === "string" ? message.slice(0, mostText).replaceAll(/\s+/g, " ") : "it failed")
+        next()
+      } else if (type === "drawn" && drawing !== undefined) {
+        frame.dataset.drawn = drawing.index
+        next()
+      }
+    }
+    let loads = 0
+    frame.addEventListener("load", () => {
+      if (++loads === 1) post({ type: "start", code })
+      else end("it was stopped, because it opened another page in its frame")
+    })
     addEventListener("message", onMessage)
-    stop = () => removeEventListener("message", onMessage)
+    stop = () => {
+      removeEventListener("message", onMessage)
+      frame.remove()
+    }
     element.replaceChildren(frame)
-    show = (message) => frame.contentWindow?.postMessage({ type: "show", ...message }, "*")
+    show = (message) => {
+      newest = waiting = message
+      if (drawing === undefined) next()
+    }
     return promise
   }
 
   return {
     element,
-    /** Prepares the stage for the env with this code; undefined if the env has none. */
+    /** Prepares the stage for the env with this code; undefined if the env has none. Show steps after this has ended. */
     start: async (code) => {
       stop()
+      stop = () => {}
       if (code === undefined) numbers()
       else await framed(code).catch(numbers)
     },

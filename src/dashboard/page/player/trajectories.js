@@ -1,17 +1,83 @@
-/** Reads files of trajectories, the recorded episodes of a run. */
+/** Reads files of trajectories, the recorded episodes of a run. Their contents are checked, since any program may have written them. */
 
 /** The seconds between two steps that have no `dt`. */
-export const usualStep = 1 / 30
+const usualStep = 1 / 30
 
-/** Reads the episodes in the bytes of a `trajectories.json` or `trajectories.json.gz`. */
+/** A file with more bytes is not read: the episodes that a run records have a few megabytes. */
+const mostBytes = 256 * 1024 * 1024
+
+/** Reads the episodes in the bytes of a `trajectories.json` or `trajectories.json.gz`; fails with a message of one line. */
 export const trajectoriesIn = async (buffer) => {
   const bytes = new Uint8Array(buffer)
   // A server may already have decompressed the file.
   const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b
-  const stream = new Blob([bytes]).stream()
-  const text = await new Response(isGzip ? stream.pipeThrough(new DecompressionStream("gzip")) : stream).text()
-  // Before 2025, RLtools wrote an episode as a list of steps without parameters.
-  return JSON.parse(text)
-    .map((episode) => (Array.isArray(episode) ? { parameters: {}, trajectory: episode } : episode))
-    .filter(({ trajectory }) => trajectory.length > 0)
+  const text = isGzip ? await unzipped(bytes) : new TextDecoder().decode(bytes)
+  return episodesOf(parsed(text))
 }
+
+const unzipped = async (bytes) => {
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader()
+  const damaged = (error) => {
+    throw new Error("the compressed data is damaged", { cause: error })
+  }
+  const decoder = new TextDecoder()
+  let text = ""
+  let read = 0
+  for (;;) {
+    const { done, value } = await reader.read().catch(damaged)
+    if (done) return text + decoder.decode()
+    read += value.length
+    if (read > mostBytes) {
+      await reader.cancel()
+      throw new Error(`expected at most ${mostBytes / 1024 / 1024} MB of JSON`)
+    }
+    text += decoder.decode(value, { stream: true })
+  }
+}
+
+const parsed = (text) => {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new Error(`expected JSON: ${error.message}`, { cause: error })
+  }
+}
+
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Returns the episodes that have steps. */
+const episodesOf = (value) => {
+  if (!Array.isArray(value)) throw new Error(`expected a list of episodes, found ${found(value)}`)
+  return value.map(episodeOf).filter(({ trajectory }) => trajectory.length > 0)
+}
+
+const episodeOf = (value, index) => {
+  // Before 2025, RLtools wrote an episode as a list of steps without parameters.
+  const { parameters = {}, trajectory } = Array.isArray(value) ? { trajectory: value } : Object(value)
+  if (!Array.isArray(trajectory)) {
+    throw new Error(`episode ${index + 1}: expected a list of steps as \`trajectory\`, found ${found(trajectory)}`)
+  }
+  return {
+    parameters,
+    trajectory: trajectory.map((step, place) => stepOf(step, `episode ${index + 1}, step ${place + 1}`)),
+  }
+}
+
+const stepOf = (value, where) => {
+  if (!isObject(value)) throw new Error(`${where}: expected an object, found ${found(value)}`)
+  // In JSON, a reward that is no finite number is null.
+  const { dt, reward: written = 0 } = value
+  const reward = written ?? Number.NaN
+  if (typeof reward !== "number") throw new Error(`${where}: expected a number as \`reward\`, found ${found(reward)}`)
+  return { ...value, reward, dt: typeof dt === "number" && dt > 0 ? dt : usualStep }
+}
+
+/** Describes a value of another type than the expected one, in a few words. */
+const found = (value) =>
+  value === undefined
+    ? "nothing"
+    : Array.isArray(value)
+      ? "a list"
+      : isObject(value)
+        ? "an object"
+        : JSON.stringify(value).slice(0, 40)

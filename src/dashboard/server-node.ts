@@ -111,13 +111,13 @@ export const serve = Effect.fnUntraced(function* (
     }
     if (path === "data/cluster.json" && options.cluster !== undefined) return document(yield* options.cluster)
     if (path === "data/settings.json") return document(yield* results.settings(results.index.runs()))
-    const study = /^data\/study(?:\/(.+))?\/study\.json$/.exec(path)
+    const study = /^data\/study(?:\/(.+))?\/study\.json$/s.exec(path)
     if (study !== null) {
       const detail = yield* readStudyIn(results.files, study[1] ?? "")
       return detail === undefined ? refusal(404, "there is no such study") : document(detail)
     }
     const [, run, what, key] =
-      /^data\/run\/(.+)\/(run|curves|metrics|episodes|episodes\/([a-z\d-]+))\.json$/.exec(path) ?? []
+      /^data\/run\/(.+)\/(run|curves|metrics|episodes|episodes\/([a-z\d-]+))\.json$/s.exec(path) ?? []
     if (run === undefined) return refusal(404, "there is nothing here")
     if (!results.index.has(run)) yield* live.lookAgain
     const summary = results.index.summary(run)

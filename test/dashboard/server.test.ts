@@ -148,6 +148,22 @@ describe("the server", () => {
       assert.strictEqual((await ask(`/files/${place}/config.yaml`, {}, "HEAD")).text, "")
     }))
 
+  it("gives the page of a run whose folder or config is named with a line break", () =>
+    served({}, async (ask, folder) => {
+      const results = join(folder, "results")
+      const runs = [makeRun(results, { name: "a\nb" }), "of somebody\nelse"]
+      write(results, `${runs[1]}/config.yaml`, 'name: "two\\nlines"\n')
+      write(results, `${runs[1]}/notes\n.txt`, "a note")
+      await listed(ask, 2)
+      for (const run of runs) {
+        const place = run.split("/").map(encodeURIComponent).join("/")
+        for (const what of ["run", "curves", "metrics", "episodes"]) {
+          assert.strictEqual((await ask(`/data/run/${place}/${what}.json`)).status, 200, `${place} ${what}`)
+        }
+      }
+      assert.strictEqual((await ask("/files/of%20somebody%0Aelse/notes%0A.txt")).text, "a note")
+    }))
+
   it("serves nothing that lies elsewhere, however it is asked", () =>
     served({}, async (ask, folder, port) => {
       const results = join(folder, "results")
@@ -235,6 +251,16 @@ describe("the server", () => {
       assert.strictEqual((await ask(`/files/${run}/ui.esm.js`)).headers["content-type"], "text/plain; charset=utf-8")
       for (const path of ["/", "/data/runs.json", `/files/${run}/run.log`, "/nothing"]) {
         assert.strictEqual((await ask(path)).headers["x-content-type-options"], "nosniff", path)
+      }
+      for (const name of ["evil.html", "evil.xhtml", "evil.xml", "evil.mht", "evil.mjs", "evil.pdf", "evil"]) {
+        write(folder, `results/${run}/${name}`, "<script>1</script>")
+        const { headers } = await ask(`/files/${run}/${name}`)
+        assert.match(String(headers["content-security-policy"]), /^default-src 'none'.* sandbox$/, name)
+        assert.deepStrictEqual(
+          [headers["content-type"], headers["content-disposition"], headers["x-content-type-options"]],
+          ["application/octet-stream", "attachment", "nosniff"],
+          name,
+        )
       }
       const markup = (await ask("/")).text
       assert.notMatch(markup, /<script(?![^>]*src=)|\son[a-z]+=|style=/)

@@ -9,7 +9,7 @@ import { Effect } from "effect"
 export interface FileSource {
   /** Lists the names in a folder. */
   readonly list: (folder: string) => Effect.Effect<ReadonlyArray<string>>
-  /** Lists the names of folders in a folder, and of links, which may lead to folders. */
+  /** Lists the names of folders in a folder. Links are left out: they can lead out of it, or back to it without end. */
   readonly folders: (folder: string) => Effect.Effect<ReadonlyArray<string>>
   /** Lists the names of files and of folders in a folder, sorted. Hidden entries and links are left out. */
   readonly entries: (folder: string) => Effect.Effect<Entries>

@@ -28,7 +28,8 @@ export const diskSource = (warn: FileSource["warn"]): FileSource => {
   const none: ReadonlyArray<string> = []
   return {
     list: (folder) => reading(folder, none, () => readdirSync(folder)),
-    folders: (folder) => reading(folder, none, () => listed(folder).flatMap((one) => (one.isFile() ? [] : one.name))),
+    folders: (folder) =>
+      reading(folder, none, () => listed(folder).flatMap((one) => (one.isDirectory() ? one.name : []))),
     entries: (folder) => reading<Entries>(folder, { files: [], folders: [] }, () => entriesOf(listed(folder))),
     text: (file) => reading<string | undefined>(file, undefined, () => readTextSync(file, mostBytes.text)),
     part: (file, from, most = mostAtOnce) =>

@@ -22,7 +22,7 @@ export const runLog: Sink = (run, { unit, agents = false, logLevel = "INFO" }) =
       const parts = agents ? "samples" : "episodes"
       const lines = events.flatMap((event) =>
         includes(logLevel, levelOf(event))
-          ? lineOf(event, unit === "episodes" ? "episode" : "step", logLevel, parts)
+          ? lineOf(event, unit === "episodes" ? "episode" : "step", logLevel, parts).map((text) => entryOf(event, text))
           : [],
       )
       if (lines.length === 0) return Effect.void
@@ -35,6 +35,16 @@ export const runLog: Sink = (run, { unit, agents = false, logLevel = "INFO" }) =
     },
     flush: log.flush,
   }))
+
+/**
+ * Writes the text of an entry so that nothing in it looks like an entry of its own: the name of a run can contain a line
+ * break. Lines after the first, such as those of a stack, are indented; only a failure has them.
+ */
+const entryOf = ({ _tag }: RunEvent, text: string): string =>
+  (_tag === "RunEnded" ? text.replaceAll(/\r?\n(?! {2})/g, "\n  ") : text.replaceAll("\n", "\\n")).replaceAll(
+    /[\0-\x08\x0b-\x1f\x7f]/g,
+    (one) => (one === "\r" ? "\\r" : `\\x${one.charCodeAt(0).toString(16).padStart(2, "0")}`),
+  )
 
 /** Returns the level of an event. A log whose level is this one or a more detailed one shows the event. */
 export const levelOf = (event: RunEvent): LogLevel => {

@@ -1,7 +1,11 @@
+import { symlinkSync } from "node:fs"
+import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
+import { silentSource } from "../../../src/run/read/disk-node.ts"
 import { findRuns } from "../../../src/run/find/find-node.ts"
 import { entryOf, trainerOf } from "../../../src/run/find/RunEntry.ts"
+import { withFolder, write } from "../../dashboard/folder.ts"
 
 const trainer = "/r/2026-01-31_12-00-00/0123abc_words_environment_algorithm/a+b_multirun/0007"
 
@@ -56,4 +60,21 @@ describe("the runs of a trainer", () => {
       [trainer],
     )
   })
+
+  it("are no links, which can lead back to the trainer or out of the folder", () =>
+    withFolder(async (folder) => {
+      const at = join(folder, "results", trainer.slice("/r/".length))
+      write(at, "config.yaml", "")
+      write(at, "run_a/config.yaml", "")
+      write(folder, "elsewhere/config.yaml", "")
+      symlinkSync(".", join(at, "run_self"))
+      symlinkSync(join(folder, "elsewhere"), join(at, "run_out"))
+      symlinkSync("..", join(folder, "results/2026-02-01_12-00-00"))
+      symlinkSync(join(folder, "results/2026-01-31_12-00-00"), join(folder, "results/2026-03-01_12-00-00"))
+      const runs = await Effect.runPromise(findRuns(join(folder, "results"), silentSource))
+      assert.deepStrictEqual(
+        runs.map(({ path }) => path),
+        [join(at, "run_a")],
+      )
+    }))
 })

@@ -89,3 +89,27 @@ it.effect.each([
     for (const [at, line] of lines.entries()) assert.isTrue(line.startsWith(expected[at]), line)
   }),
 )
+
+it.effect("the log keeps one entry of each event, whatever line breaks the name of a run has", () =>
+  Effect.gen(function* () {
+    yield* TestClock.setTime(Date.UTC(2026, 0, 31, 12))
+    const forged = "a\n2026-01-31T12:00:00.000Z finished at step 9"
+    const { run, emit } = yield* recorded(runLog)
+    yield* emit([
+      { ...started, env: forged, devices: {} },
+      { _tag: "Note", message: `run_${forged}: found` },
+      { _tag: "Warning", message: `run_${forged}: \u001b[2J\rgone` },
+      { _tag: "RunEnded", step: 6, episodes: 1, reason: "failed", message: `Error: ${forged}\n    at train.ts:1` },
+    ])
+    const time = "2026-01-31T12:00:00.000Z"
+    assert.deepEqual((yield* run.readText("run.log")).split("\n"), [
+      `${time} started: ppo on a\\n${time} finished at step 9, 4 envs, 20000 steps, seed 7`,
+      `${time} run_a\\n${time} finished at step 9: found`,
+      `${time} warning: run_a\\n${time} finished at step 9: \\x1b[2J\\rgone`,
+      `${time} failed at step 6 after 1 episodes: Error: a`,
+      `  ${time} finished at step 9`,
+      "    at train.ts:1",
+      "",
+    ])
+  }),
+)

@@ -69,7 +69,8 @@ ${table(output.defaults, output.meanings)}
 ### \`scorers\`
 
 ${scorersWithoutSettings.map(({ type }) => `\`${type}\``).join(", ")}: written as the name alone, or with a \`name\` for the tables, as in
-\`{ type: exact, name: right }\`. These have more settings:
+\`{ type: exact, name: right }\`. A \`direction\` (\`higher\`, \`lower\` or \`none\`) says which values are better, if that isn't
+the scorer's own. These have more settings:
 
 #### \`solved\`
 

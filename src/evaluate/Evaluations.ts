@@ -14,11 +14,11 @@
  * console.log(Report.text(report))
  * ```
  */
-import { Effect, type FileSystem, type Path, type Scope, Stream } from "effect"
+import { Effect, type FileSystem, type Path, Schema, type Scope, Stream } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
 import * as Agents from "../agent/Agents.ts"
 import { checkAll, ConfigError, type DecodeOptions, isPlain, type Plain } from "../config/Config.ts"
-import { exists } from "../config/files.ts"
+import { exists, mostBytes, readText } from "../config/files.ts"
 import { locate, withPlaces } from "../config/places.ts"
 import { sha256 } from "../config/sha256.ts"
 import * as Datasets from "../task/Datasets.ts"
@@ -37,6 +37,7 @@ import { agentIdentity, openParts } from "./openParts.ts"
 import * as Report from "./Report.ts"
 import { EpisodeRow } from "./rows.ts"
 import * as Scorers from "./Scorers.ts"
+import { parseMetrics } from "../run/finishedResult.ts"
 import * as Layout from "../run/Layout.ts"
 import { utf8 } from "../config/utf8.ts"
 
@@ -197,10 +198,21 @@ export const compare = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Report.ComparisonReport>, JsonLinesError, FileSystem.FileSystem> {
   const [before, after] = [yield* readRows(left), yield* readRows(right)]
   const scorers = scorersOf(before).filter((name) => scorersOf(after).includes(name))
-  const comparisons = Report.against(before, after, { ...options, scorers })
+  const comparisons = Report.against(before, after, { ...options, scorers, directions: yield* directionsIn(right) })
   if (comparisons.length > 0) return comparisons
   const missing = scorers.length === 0 ? "no scorer" : "no task that was scored"
   return yield* wrongFolder(right, `${left} and ${right} have ${missing} in common, so there is nothing to compare`)
+})
+
+/** Reads the directions of the scorers in the report of a finished evaluation. */
+const directionsIn = Effect.fnUntraced(function* (folder: string) {
+  const read = readText(`${folder}/${Layout.metrics}`, mostBytes.text).pipe(
+    Effect.flatMap((text) => parseMetrics(text, Schema.Struct({ report: Report.Report }))),
+  )
+  const { report } = yield* Effect.orElseSucceed(read, () => ({ report: { agents: [] } }))
+  return new Map(
+    report.agents.flatMap(({ scores }) => scores.map(({ scorer, direction }) => [scorer, direction] as const)),
+  )
 })
 
 const wrongFolder = (path: string, message: string) => new JsonLinesError({ path, line: null, message })

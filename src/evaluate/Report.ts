@@ -14,9 +14,11 @@
  * are not part of means.
  */
 import { Schema } from "effect"
+import { withDefault } from "../config/fields.ts"
 import { type Cell, short, table } from "../run/find/table.ts"
 import { Interval, interval } from "../statistics/intervals.ts"
 import { Paired, paired } from "../statistics/paired.ts"
+import { changeTexts, type Direction, directions, scorerText, usualDirection } from "./direction.ts"
 import { bestOf, majority, mean, passAt, type Reducer } from "./reducers.ts"
 import type { EpisodeRow } from "./rows.ts"
 
@@ -24,13 +26,16 @@ import type { EpisodeRow } from "./rows.ts"
 export const Summary = Schema.Struct({ tasks: Schema.Int, ...Interval.fields })
 export type Summary = typeof Summary.Type
 
+/** The direction of the scorer; `none` in the report of an earlier version, which has no directions. */
+const directionOf = { direction: withDefault(Schema.Literals(directions), "none") }
+
 export const AgentReport = Schema.Struct({
   agent: Schema.String,
   tasks: Schema.Int,
   episodes: Schema.Int,
   failed: Schema.Int,
   /** The means of the scorers that gave at least one score. */
-  scores: Schema.Array(Schema.Struct({ scorer: Schema.String, ...Summary.fields })),
+  scores: Schema.Array(Schema.Struct({ scorer: Schema.String, ...directionOf, ...Summary.fields })),
   /** Means of pass@k, of the best of k scores or of the most frequent of k answers, by the first scorer; `at` is k. */
   tries: Schema.Array(
     Schema.Struct({ reducer: Schema.Literals(["pass", "best", "majority"]), at: Schema.Int, ...Summary.fields }),
@@ -47,12 +52,14 @@ export type AgentReport = typeof AgentReport.Type
 
 /**
  * Compares two agents by one scorer, task by task. `right` is an agent of this evaluation; `left` is this evaluation's
- * first agent, or an agent of another evaluation. Differences are right minus left.
+ * first agent, or an agent of another evaluation. Differences are right minus left. `better` and `worse` count the tasks on
+ * which the right agent's value is, by the scorer's direction; without a direction, those on which it is higher and lower.
  */
 export const ComparisonReport = Schema.Struct({
   left: Schema.String,
   right: Schema.String,
   scorer: Schema.String,
+  ...directionOf,
   ...Paired.fields,
 })
 export type ComparisonReport = typeof ComparisonReport.Type
@@ -66,6 +73,8 @@ export type Report = typeof Report.Type
 export interface ReportOptions {
   /** The names of the scorers; the first one is used for pass@k and for the means by metadata. */
   readonly scorers: ReadonlyArray<string>
+  /** The direction of each scorer by its name. Default: higher values are better, but for costs such as `tokens`. */
+  readonly directions?: ReadonlyMap<string, Direction>
   /** The values of k for pass@k, if each task was played several times. */
   readonly passAt?: ReadonlyArray<number>
   /** The score of the first scorer at or above which an episode has passed. */
@@ -106,6 +115,7 @@ export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): Rea
 /** Makes the report of one agent from the rows of its episodes. */
 const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentReport => {
   const { scorers, passAt: passCounts = [], threshold = 1, by = [], confidence = 0.95, seed = 0 } = options
+  const { directions } = options
   const [first] = scorers
   const summary = (some: Rows, scorer: string, reduce?: Reducer): ReadonlyArray<Summary> => {
     const values = [...perTask(some, scorer, reduce).values()]
@@ -121,7 +131,13 @@ const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentRepor
     tasks: perTaskRows.size,
     episodes: rows.length,
     failed: rows.filter(({ error }) => error !== null).length,
-    scores: scorers.flatMap((scorer) => summary(rows, scorer).map((one) => ({ scorer, ...one }))),
+    scores: scorers.flatMap((scorer) =>
+      summary(rows, scorer).map((one) => ({
+        scorer,
+        direction: directions?.get(scorer) ?? usualDirection(scorer),
+        ...one,
+      })),
+    ),
     tries: !several
       ? []
       : [
@@ -153,12 +169,18 @@ const valueText = (value: unknown): string =>
 export const compare = (
   left: { readonly name: string; readonly rows: Rows },
   right: { readonly name: string; readonly rows: Rows },
-  { scorers, confidence, seed }: Pick<ReportOptions, "scorers" | "confidence" | "seed">,
+  { scorers, directions, confidence, seed }: CompareOptions,
 ): ReadonlyArray<ComparisonReport> =>
   scorers.flatMap((scorer) => {
     const comparison = paired(perTask(left.rows, scorer), perTask(right.rows, scorer), { confidence, seed })
-    return comparison === null ? [] : [{ left: left.name, right: right.name, scorer, ...comparison }]
+    if (comparison === null) return []
+    const direction = directions?.get(scorer) ?? usualDirection(scorer)
+    const { better: higher, worse: lower } = comparison
+    const [better, worse] = direction === "lower" ? [lower, higher] : [higher, lower]
+    return [{ left: left.name, right: right.name, scorer, direction, ...comparison, better, worse }]
   })
+
+type CompareOptions = Pick<ReportOptions, "scorers" | "directions" | "confidence" | "seed">
 
 /** Makes the report of all agents, in the order of their first rows; compares each other agent with the first one. */
 export const of = (rows: Rows, options: ReportOptions): Report => {
@@ -174,11 +196,7 @@ export const of = (rows: Rows, options: ReportOptions): Report => {
  * Compares each agent of `rows` with the agent of the same name in `other`, the rows of another evaluation. An agent
  * whose name is not in `other` is compared with the first agent of `other`.
  */
-export const against = (
-  other: Rows,
-  rows: Rows,
-  options: Pick<ReportOptions, "scorers" | "confidence" | "seed">,
-): ReadonlyArray<ComparisonReport> => {
+export const against = (other: Rows, rows: Rows, options: CompareOptions): ReadonlyArray<ComparisonReport> => {
   const theirs = Map.groupBy(other, ({ agent }) => agent)
   const [first] = theirs.keys()
   return [...Map.groupBy(rows, ({ agent }) => agent)].flatMap(([agent, some]) => {
@@ -229,9 +247,9 @@ export const text = (report: Report, { confidence = 0.95 }: Pick<ReportOptions, 
 }
 
 /**
- * Formats comparisons as a table. The columns `higher` and `lower` count the tasks on which the right agent has a
- * higher or a lower value than the left one (for tokens, lower is better). `p` is the p-value of McNemar's exact test
- * if all values are 0 or 1, otherwise of a permutation test; the column `by` names the test.
+ * Formats comparisons as a table. The columns `better` and `worse` count the tasks on which the right agent is better or
+ * worse than the left one, by the scorer's direction. `p` is the p-value of McNemar's exact test if all values are 0 or 1,
+ * otherwise of a permutation test; the column `by` names the test.
  */
 export const comparisonText = (
   comparisons: ReadonlyArray<ComparisonReport>,
@@ -243,19 +261,18 @@ export const comparisonText = (
       "score",
       "difference",
       `${Number((confidence * 100).toPrecision(4))} %`,
-      "higher",
-      "lower",
+      "better",
+      "worse",
       "tasks",
       "p",
       "by",
     ],
     comparisons.map((one) => [
       `${one.right} − ${one.left}`,
-      one.scorer,
+      scorerText(one),
       `${one.difference > 0 ? "+" : ""}${rounded(one.difference)}`,
       between(one),
-      one.better,
-      one.worse,
+      ...changeTexts(one),
       one.tasks,
       one.p < 0.0001 ? "<0.0001" : short(one.p),
       one.test === "mcnemar" ? "McNemar" : "permutation",

@@ -17,6 +17,7 @@ import { normalise, unboxed } from "../task/answers/text.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { type LmConfig, request } from "../lm/LmConfig.ts"
 import { type LmError, isFinal } from "../lm/LmError.ts"
+import { type Direction, usualDirection } from "./direction.ts"
 import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
 import { usageOf } from "../episode/Rollout.ts"
 
@@ -30,6 +31,8 @@ export class ScorerError extends Schema.TaggedError<ScorerError>()("ScorerError"
 
 export interface Scorer {
   readonly name: string
+  /** Which of its values are better. */
+  readonly direction: Direction
   /** Whether the scorer measures time. The digest of an evaluation's results leaves such scores out, as they vary. */
   readonly timed: boolean
   /** Scores an episode; failed episodes are not scored. */
@@ -38,12 +41,17 @@ export interface Scorer {
 
 type Score = number | null
 
-/** Makes a scorer from a function of an episode. If the function throws, scoring fails with a `ScorerError`. */
+/**
+ * Makes a scorer from a function of an episode. Higher values are better, unless `direction` says otherwise or the name is
+ * that of a cost: `tokens`, `cost`, `calls` or `latency`. If the function throws, scoring fails with a `ScorerError`.
+ */
 export const make = (
   name: string,
   score: (played: PlayedEpisode) => Score | Effect.Effect<Score, LmError>,
+  { direction = usualDirection(name) }: { readonly direction?: Direction } = {},
 ): Scorer => ({
   name,
+  direction,
   timed: false,
   score: (played) =>
     Effect.suspend(() => {
@@ -70,7 +78,7 @@ export const solved = ({ name = "solved", threshold = 1 } = {}): Scorer =>
   make(name, ({ totalScore }) => (totalScore >= threshold ? 1 : 0))
 
 /** Makes the scorer that counts the steps of an episode. */
-export const steps = (name = "steps"): Scorer => make(name, (played) => played.steps.length)
+export const steps = (name = "steps"): Scorer => make(name, (played) => played.steps.length, { direction: "none" })
 
 /** Makes a scorer that compares the last action of an episode with the right answer, the target. */
 const answered = (name: string, compare: AnswerScorer): Scorer =>
@@ -101,17 +109,23 @@ export const contains = (name = "contains"): Scorer =>
 
 /** Makes the scorer that counts the tokens of all prompts and answers. */
 export const tokens = (name = "tokens"): Scorer =>
-  make(name, ({ rollouts }) => {
-    const { inputTokens, outputTokens } = usageOf(rollouts)
-    return inputTokens + outputTokens
-  })
+  make(
+    name,
+    ({ rollouts }) => {
+      const { inputTokens, outputTokens } = usageOf(rollouts)
+      return inputTokens + outputTokens
+    },
+    lower,
+  )
+
+const lower = { direction: "lower" } as const
 
 /** Makes the scorer that counts the calls of the model. */
-export const calls = (name = "calls"): Scorer => make(name, ({ rollouts }) => usageOf(rollouts).calls)
+export const calls = (name = "calls"): Scorer => make(name, ({ rollouts }) => usageOf(rollouts).calls, lower)
 
 /** Makes the scorer that measures the duration of an episode in seconds. */
 export const latency = (name = "latency"): Scorer => ({
-  ...make(name, ({ startedAtMillis, endedAtMillis }) => (endedAtMillis - startedAtMillis) / 1000),
+  ...make(name, ({ startedAtMillis, endedAtMillis }) => (endedAtMillis - startedAtMillis) / 1000, lower),
   timed: true,
 })
 
@@ -129,6 +143,7 @@ export interface Judge {
  */
 export const judge = ({ name = "judge", lm, config, rubric }: Judge): Scorer => ({
   name,
+  direction: "higher",
   timed: false,
   score: (played) =>
     lm

@@ -26,6 +26,7 @@ import { real, withDefault } from "../config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { LmConfig } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
+import { type Direction, directions } from "./direction.ts"
 import * as Scorer from "./Scorer.ts"
 
 type Needs = FileSystem.FileSystem | Path.Path
@@ -50,8 +51,20 @@ export interface ScorerKind {
   ) => Effect.Effect<{ readonly scorer: Scorer.Scorer; readonly config: Plain }, Failure, R | Needs>
 }
 
+/** The settings that every scorer has. */
+interface Common {
+  readonly name: string
+  readonly direction?: Direction
+}
+
+/** Gives a scorer the direction of its config, if that has one. */
+const directed = (scorer: Scorer.Scorer, { direction = scorer.direction }: Common): Scorer.Scorer => ({
+  ...scorer,
+  direction,
+})
+
 /** Makes a kind of scorer from the Schema of its config and a function that takes the decoded config. */
-export const make = <S extends Schema.Codec<{ readonly name: string }, unknown>>(kind: {
+export const make = <S extends Schema.Codec<Common, unknown>>(kind: {
   readonly type: string
   /** The Schema of the config, which must include the settings that `fields` returns. */
   readonly schema: S
@@ -62,7 +75,7 @@ export const make = <S extends Schema.Codec<{ readonly name: string }, unknown>>
   open: (plain, { from }) =>
     Effect.map(decodeStrictly(kind.schema, plain, from), (config) => {
       const encoded: unknown = Schema.encodeSync(kind.schema)(config)
-      return { scorer: kind.make(config), config: isPlain(encoded) ? encoded : {} }
+      return { scorer: directed(kind.make(config), config), config: isPlain(encoded) ? encoded : {} }
     }),
 })
 
@@ -71,6 +84,8 @@ export const fields = <Type extends string>(type: Type) => ({
   type: Schema.Literal(type),
   /** The name of the scorer in tables. */
   name: withDefault(Schema.NonEmptyString, type),
+  /** Which values are better: `higher`, `lower` or `none`. Default: the scorer's own, e.g. `lower` for `tokens`. */
+  direction: Schema.optionalKey(Schema.Literals(directions)),
 })
 
 /** Makes a kind of scorer that has no settings besides its name. */
@@ -94,7 +109,7 @@ const judge: ScorerKind = {
     const lm = yield* openLm(config.lmConfig)
     const rubric = injected.texts["rubric"] ?? config.rubric
     return {
-      scorer: Scorer.judge({ name: config.name, lm, config: config.lmConfig, rubric }),
+      scorer: directed(Scorer.judge({ name: config.name, lm, config: config.lmConfig, rubric }), config),
       config: injected.config,
     }
   }),

@@ -362,6 +362,7 @@ const resultOf = Effect.fnUntraced(function* (
   const { files, seconds } = yield* CurrentRun
   const options: Report.ReportOptions = {
     scorers: scorers.map(({ name }) => name),
+    directions: new Map(scorers.map(({ name, direction }) => [name, direction])),
     passAt: settings.passAt ?? [settings.repeats],
     threshold: settings.passThreshold,
     by: settings.by,

@@ -50,6 +50,10 @@ inBrowser("what is no training", ({ page, served, text, count, click, drawn, set
           "compared|score|difference|95 %|better|worse|tasks|p|by",
           "was_told − guesses|exact|+0.125|-0.208 to 0.542|2|3|6|0.75|permutation",
         ])
+        assert.match(
+          ((await rows(1)) as ReadonlyArray<string>)[2],
+          /^was_told − guesses\|tokens \(lower is better\)\|-10\.00\|[^|]+\|6\|0\|6\|/,
+        )
         assert.include((await rows(2)) as ReadonlyArray<string>, "guesses|24|0|24|844|52|–")
       })
     }))

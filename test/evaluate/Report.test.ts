@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
 import * as Report from "../../src/evaluate/Report.ts"
 import { csv, type EpisodeRow } from "../../src/evaluate/rows.ts"
+import * as Scorer from "../../src/evaluate/Scorer.ts"
 
 const row = (agent: string, task: number, value: number | null, more: Partial<EpisodeRow> = {}): EpisodeRow => ({
   agent,
@@ -110,6 +112,32 @@ describe("reports", () => {
     assert.deepInclude(comparisons[0], { better: 2, worse: 0, test: "mcnemar", p: 0.5 })
   })
 
+  it("call fewer tokens better, and more steps neither, by the directions of the scorers", () => {
+    const rows = [
+      ...[10, 20, 30].map((tokens, task) => row("one", task, 0, { scores: { tokens, steps: 1, exact: 0 } })),
+      ...[11, 25, 30].map((tokens, task) => row("two", task, 0, { scores: { tokens, steps: 2, exact: 1 } })),
+    ]
+    const directions = new Map(
+      [Scorer.tokens(), Scorer.steps(), Scorer.exact()].map(({ name, direction }) => [name, direction]),
+    )
+    const report = Report.of(rows, { scorers: [...directions.keys()], directions })
+    const changed = report.comparisons.map(({ scorer, direction, better, worse }) => [scorer, direction, better, worse])
+    assert.deepStrictEqual(changed, [
+      ["tokens", "lower", 0, 2],
+      ["steps", "none", 3, 0],
+      ["exact", "higher", 3, 0],
+    ])
+    const lines = Report.comparisonText(report.comparisons).split("\n")
+    assert.match(lines[1], /two − one +tokens \(lower is better\) +\+2\.000 .* 0 +2 +3 /)
+    assert.match(lines[2], /steps .* 3 higher +0 lower /)
+    // A saved report has the directions; one of an earlier version has none.
+    const saved = Schema.encodeSync(Report.Report)(report)
+    assert.strictEqual(saved.agents[0].scores[0].direction, "lower")
+    const { direction: _, ...earlier } = saved.comparisons[0]
+    const read = Schema.decodeUnknownSync(Report.Report)({ ...saved, comparisons: [earlier] })
+    assert.strictEqual(read.comparisons[0].direction, "none")
+  })
+
   it("compare with another evaluation by the names of agents, or else with its first agent, over shared tasks", () => {
     const before = [row("one", 0, 0), row("one", 1, 0), row("two", 0, 1)]
     const now = [row("two", 0, 0), row("new", 1, 1), row("new", 7, 1)]
@@ -140,7 +168,7 @@ describe("reports", () => {
         "one | 4 | 0 | 8 | 40 | 20 | 2",
         "two | 4 | 0 | 8 | 40 | 20 | 2",
         "",
-        "compared | score | difference | 95 % | higher | lower | tasks | p | by",
+        "compared | score | difference | 95 % | better | worse | tasks | p | by",
         "two − one | exact | +0.500 | 0.000 to 1.000 | 2 | 0 | 4 | 0.5 | McNemar",
         "",
       ],

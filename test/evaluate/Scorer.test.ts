@@ -14,6 +14,36 @@ import { answered } from "./support.ts"
 const valueOf = (scorer: Scorer.Scorer, played: PlayedEpisode) => scorer.score(played)
 
 describe("scorers", () => {
+  it("know which of their values are better: lower ones of what costs something, and their config can say otherwise", async () => {
+    const opened = (settings: unknown) =>
+      Effect.runPromise(
+        Effect.map(
+          Effect.provide(
+            Scorers.open(settings, { from: { source: "x" }, baseDir: ".", openLm: () => Effect.die("no model") }),
+            NodeServices.layer,
+          ),
+          ({ scorer, config }) => [scorer.direction, config],
+        ),
+      )
+    const expected = {
+      tokens: "lower",
+      calls: "lower",
+      latency: "lower",
+      steps: "none",
+      exact: "higher",
+      score: "higher",
+    }
+    for (const [type, direction] of Object.entries(expected)) {
+      assert.deepStrictEqual<unknown>(await opened(type), [direction, { type, name: type }])
+    }
+    const fewer = { type: "steps", direction: "lower" }
+    assert.deepStrictEqual<unknown>(await opened(fewer), ["lower", { ...fewer, name: "steps" }])
+    assert.strictEqual(Scorer.make("cost", () => 1).direction, "lower")
+    assert.strictEqual(Scorer.make("price", () => 1, { direction: "lower" }).direction, "lower")
+    const judge = { type: "score", direction: "up" }
+    assert.match(String(await opened(judge).catch((error: unknown) => error)), /direction: .*"up"/)
+  })
+
   it.effect("score the env's score, the answer, and the costs", () =>
     Effect.gen(function* () {
       const table: ReadonlyArray<readonly [Scorer.Scorer, PlayedEpisode, number | null]> = [

@@ -1,4 +1,5 @@
 /** Makes the section of an evaluation's page with its report: scores, costs and comparisons of the agents. */
+import { changeTexts, scorerText } from "../../../evaluate/direction.ts"
 import { el, tableOf } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 
@@ -53,11 +54,12 @@ const comparisonOf = (one) =>
     "tr",
     el("th", { scope: "row" }, `${one.right} − ${one.left}`),
     cells(
-      [one.scorer],
+      [scorerText(one)],
       [
         `${one.difference > 0 ? "+" : ""}${figure(one.difference)}`,
         between(one),
-        ...[one.better, one.worse, one.tasks].map(number),
+        ...changeTexts(one),
+        number(one.tasks),
         one.p < 0.0001 ? "<0.0001" : String(Number(one.p.toPrecision(3))),
       ],
     ),

@@ -120,4 +120,47 @@ inBrowser("a chart", ({ page, served, drawn }) => {
         await page.until("/seed 1: –/.test(document.querySelectorAll('.readout')[1].textContent)")
       })
     }))
+
+  /** The number of charts with a line drawn on them, of those below the window's end. */
+  const below =
+    "[...document.querySelectorAll('.plot')].filter((plot) => plot.getBoundingClientRect().top > innerHeight && plot.clientWidth > 0)"
+  const inked =
+    `${below}.filter((plot) => { const canvas = plot.querySelector('canvas'); return canvas !== null && ` +
+    "canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0) }).length"
+
+  it("is there below the window in a screenshot of the whole page, soon after those in the window", () =>
+    withFolder(async (folder) => {
+      const run = makeRun(folder)
+      await page.look(700, 300)
+      await served(folder, async (url) => {
+        await page.goto(`${url}#/run/${run}`)
+        await page.until(`${below}.length > 0`)
+        await page.until(`${inked} === ${below}.length`)
+      })
+    }))
+
+  it("is there in print, even if the page was never idle, and is no wider than the paper", () =>
+    withFolder(async (folder) => {
+      const run = makeRun(folder)
+      // So low that no chart is ever in the window.
+      await page.look(1800, 40)
+      await served(folder, async (url) => {
+        await page.goto(`${url}#/`)
+        await drawn(1, 1)
+        await page.evaluate("void (window.requestIdleCallback = () => 0)")
+        await page.evaluate(`location.hash = ${JSON.stringify(`#/run/${run}`)}`)
+        await page.until("document.querySelectorAll('.run .plot').length > 1")
+        await page.until("document.querySelector('.run .plot').dataset.lines === '1'")
+        assert.strictEqual(await page.evaluate(inked), 0)
+        await page.evaluate(
+          "void addEventListener('beforeprint', () => { " +
+            `window.printed = [${below}.length, ${inked}, ` +
+            "Math.max(...[...document.querySelectorAll('.plot .u-wrap')].map((one) => one.offsetWidth))] })",
+        )
+        assert.isAbove((await page.pdf()).length, 10_000)
+        const [there, drawnOnes, width] = (await page.evaluate("window.printed")) as ReadonlyArray<number>
+        assert.isAbove(there, 0)
+        assert.deepStrictEqual([drawnOnes, width <= 660], [there, true])
+      })
+    }))
 })

@@ -36,6 +36,8 @@ export interface Page {
     clip?: { x: number; y: number; width: number; height: number },
     whole?: boolean,
   ) => Promise<Buffer>
+  /** Prints the page, and returns the PDF. */
+  readonly pdf: () => Promise<Buffer>
   /** Returns what was thrown, and what the browser complained of, since the last call. */
   readonly complaints: () => ReadonlyArray<string>
 }
@@ -153,6 +155,7 @@ export const launch = async (executable: string, gpu = ["--disable-gpu"]): Promi
       const { data } = await send("Page.captureScreenshot", { format: "png", captureBeyondViewport: whole, ...area })
       return Buffer.from(data, "base64")
     },
+    pdf: async () => Buffer.from((await send("Page.printToPDF", { printBackground: true })).data, "base64"),
     complaints: () => complaints.splice(0),
   }
   return {

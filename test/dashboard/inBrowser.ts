@@ -46,6 +46,7 @@ export const inBrowser = (title: string, tests: (tools: Tools) => void, gpu?: Ar
       fingers: (...places) => browser.page.fingers(...places),
       mouse: (type, x, y) => browser.page.mouse(type, x, y),
       screenshot: (clip, whole) => browser.page.screenshot(clip, whole),
+      pdf: () => browser.page.pdf(),
       complaints: () => browser.page.complaints(),
     }
     const all = (selector: string): string => `document.querySelectorAll(${JSON.stringify(selector)})`

@@ -10,6 +10,7 @@
  * cursor, + and - zoom around it and 0 shows everything.
  */
 import { colorOf, el, onceAFrame, swatch } from "./dom.js"
+import { mostPrinted, whenIdle } from "./idle.js"
 import { duration, number, tickTexts } from "./format.js"
 
 /** @type {typeof import("uplot") | undefined} */
@@ -28,7 +29,7 @@ const mostNames = 8
 
 /**
  * Makes an empty chart. `text` formats a value, `ticks` the values at the y axis; `fromZero` makes the y axis include
- * 0. The chart is rendered when it is first visible, so that a page can have many.
+ * 0. A chart that is not visible is rendered when the page is idle or printed, so that a page can have many.
  */
 export const makeChart = (title, { small = false, fromZero = false, text = number, ticks = tickTexts } = {}) => {
   const plot = el("div.plot", { tabindex: "0", role: "img" })
@@ -62,8 +63,15 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
     const series = lines()
     plot.dataset.lines = String(series.length)
     plot.dataset.points = String(series.reduce((sum, { x }) => sum + x.length, 0))
-    const { clientWidth: width, clientHeight: height } = plot
-    if (!isVisible || width === 0) return
+    if (isVisible) paint()
+    else whenIdle(paint)
+  })
+
+  const paint = () => {
+    const series = lines()
+    const { clientHeight: height } = plot
+    const width = Math.min(plot.clientWidth, mostPrinted())
+    if (width === 0) return
     if (UPlot === undefined && series.length > 0) return void loadUPlot().then(draw)
     const table = tableOf(series)
     const next = table.columns.length === 0 ? undefined : JSON.stringify([shown.xName, ...distributions(series, shown), table.columns.map(({ style }) => style)]) // prettier-ignore
@@ -84,7 +92,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
       if (range !== undefined) chart.setScale("x", range)
       moveCursor()
     }
-  })
+  }
 
   /** @type {(table: any, width: number, height: number) => import("uplot").Options} */
   const optionsOf = ({ columns, bands }, width, height) => {
@@ -200,6 +208,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
   })
   plot.addEventListener("blur", () => chart?.setCursor({ left: -10, top: -10 }))
   new ResizeObserver(draw).observe(plot)
+  plot.addEventListener("paint", paint)
   new IntersectionObserver((entries, observer) => {
     if (!entries.some(({ isIntersecting }) => isIntersecting)) return
     observer.disconnect()

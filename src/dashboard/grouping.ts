@@ -22,13 +22,24 @@ export const groupKey = (run: RunSummary, by: string): string => {
 export const variablesOf = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<string> =>
   [...new Set(runs.flatMap(({ population }) => Object.keys(population)))].sort()
 
-/** Returns every group that the page can show without a filter, as the sorted paths of its runs, without duplicates. */
+/**
+ * Returns the env whose charts have the curve of a run: returns of different envs have no common scale. Empty for the runs of
+ * a multi-run trainer, which share charts although each has its own tasks.
+ */
+export const envOf = ({ env, trainer }: Pick<RunSummary, "env" | "trainer">): string => (trainer === null ? env : "")
+
+/**
+ * Returns every group that the page can show without a filter, and the part of each that has one env, as the sorted paths of
+ * its runs, without duplicates.
+ */
 export const allGroups = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<ReadonlyArray<string>> => {
   const groups = new Map<string, ReadonlyArray<string>>()
   for (const by of ["config", ...properties, ...variablesOf(runs)]) {
     for (const members of Map.groupBy(runs, (run) => groupKey(run, by)).values()) {
-      const paths = members.map(({ path }) => path).sort()
-      groups.set(paths.join("\n"), paths)
+      for (const some of [members, ...Map.groupBy(members, (run) => envOf(run)).values()]) {
+        const paths = some.map(({ path }) => path).sort()
+        groups.set(paths.join("\n"), paths)
+      }
     }
   }
   return [...groups.values()]

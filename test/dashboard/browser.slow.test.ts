@@ -157,11 +157,11 @@ inBrowser("the page", ({ page, served, text, count, drawn, click, set }) => {
           "import('/parts/lines.js').then(({ smooth }) => smooth([1, 3, 2], 0.5).map((one) => one.toFixed(3)).join())"
         assert.strictEqual(await page.evaluate(smoothed), "1.000,2.333,2.143")
         const labels = (items: string) =>
-          page.evaluate(`import('/runs/groups.js').then(({ shortLabels }) => shortLabels(${items}).join('; '))`)
+          page.evaluate(`import('/parts/runTexts.js').then(({ shortLabels }) => shortLabels(${items}).join('; '))`)
         const item = "{ name: 'a', population: { env: 'e', rate: '1' }, seed: 1 }"
         assert.strictEqual(await labels(`[${item}]`), "a")
         assert.strictEqual(await labels(`[${item}, { ...${item}, seed: 2 }]`), "seed 1; seed 2")
-        assert.strictEqual(await labels(`[${item}, { name: 'b', population: { env: 'e' }, seed: 1 }]`), "a rate=1; b")
+        assert.strictEqual(await labels(`[${item}, { name: 'b', population: { env: 'e' }, seed: 1 }]`), "rate=1 · a; b")
       })
     }))
 

@@ -34,8 +34,8 @@ inBrowser("an exported site", ({ page, served, text, count, drawn, click, set })
         await page.goto(server.url)
         await count(".runs tbody tr", 2)
         assert.deepStrictEqual(await page.evaluate(rows), [
-          "▸ tune env_id=a/b 50% algorithm=a2c 1 run",
-          "▸ tune env_id=a/b 50% algorithm=ppo 2 runs",
+          "▸ a2c · a/b 50% · tune 1 run",
+          "▸ ppo · a/b 50% · tune 2 runs",
         ])
         await drawn(0, 2)
         await drawn(1, 2)

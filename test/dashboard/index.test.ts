@@ -197,6 +197,12 @@ describe("groups", () => {
         [2, 2, 4],
       )
       assert.sameMembers([...(allGroups(all).at(-1) ?? [])], runs)
+      // The page draws the runs of each env in charts of their own.
+      const pixels = allGroups(all.map((run, at) => (at === 0 ? { ...run, env: "pixels" } : run)))
+      assert.sameMembers(
+        pixels.map((group) => group.length),
+        [2, 1, 1, 2, 4, 3],
+      )
     }))
 })
 

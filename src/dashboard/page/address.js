@@ -9,7 +9,7 @@ import { orders } from "../transcripts/Episode.ts"
 import { segments } from "./parts/format.js"
 import { firstColumns, isSetting } from "./runs/columns.js"
 
-/** The defaults of the view (how charts are drawn). `metrics`: whether metrics are shown; `metric`: a search text. */
+/** The defaults of the view (how charts are drawn). `together`: whether all envs share charts; `metrics`: whether metrics are shown; `metric`: a search text. */
 export const firstView = {
   centre: "iqm",
   axis: "steps",
@@ -17,6 +17,7 @@ export const firstView = {
   logX: false,
   logY: false,
   singles: false,
+  together: false,
   metrics: false,
   metric: "",
 }
@@ -51,9 +52,9 @@ const parametersOf = (values, defaults) =>
     value === defaults[name] ? [] : [[name, value === true ? "1" : String(value)]],
   )
 
-const viewValues = ({ centre, axis, smoothing, logX, logY, singles, metrics, metric }) => {
+const viewValues = ({ centre, axis, smoothing, logX, logY, singles, together, metrics, metric }) => {
   const log = (logX ? "x" : "") + (logY ? "y" : "")
-  return { x: axis, smooth: smoothing, log, middle: centre, singles, metrics, metric }
+  return { x: axis, smooth: smoothing, log, middle: centre, singles, together, metrics, metric }
 }
 const viewParameters = (view) => parametersOf(viewValues(view), viewValues(firstView))
 
@@ -136,6 +137,7 @@ const viewIn = (parameters) => {
     logX: log.includes("x"),
     logY: log.includes("y"),
     singles: parameters.has("singles"),
+    together: parameters.has("together"),
     metrics: parameters.has("metrics"),
     metric: parameters.get("metric") ?? "",
   }

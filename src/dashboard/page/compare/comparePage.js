@@ -4,10 +4,9 @@ import { diffOfRuns, leaves } from "../../../run/find/diff.ts"
 import { makeMetrics } from "../parts/metrics.js"
 import { el, seriesColor, swatch, tableOf } from "../parts/dom.js"
 import { counted, duration, number, time } from "../parts/format.js"
-import { badge, variables } from "../parts/runTexts.js"
+import { badge, seededTitle, shortLabels } from "../parts/runTexts.js"
 import { viewControls } from "../parts/viewControls.js"
 import { makeCurves } from "../runs/curves.js"
-import { shortLabels } from "../runs/groups.js"
 import { changeSettings, readSettings, valuesOf } from "../runs/settings.js"
 
 /** Makes the page of the two runs with these paths. It calls `seen` after the user has changed what is shown. */
@@ -105,16 +104,15 @@ const headOf = (runs) =>
     el(
       "tr",
       el("td"),
-      runs.map((run, place) => {
-        const name = [run.name, variables(run), run.seed === null ? "" : `seed ${run.seed}`].filter(Boolean).join(" ")
-        return el(
+      runs.map((run, place) =>
+        el(
           "th",
           { scope: "col" },
           swatch(seriesColor(place)),
           " ",
-          el("a", { href: runAddress(run.path) }, name),
-        )
-      }),
+          el("a", { href: runAddress(run.path) }, seededTitle(run)),
+        ),
+      ),
     ),
   )
 

@@ -1,11 +1,42 @@
 /** Makes short texts about a run, which several pages show. */
 import { el } from "./dom.js"
 
-/** Returns the variables in the name of a run's folder as text. They distinguish it from other runs of its name. */
-export const variables = (run) =>
-  Object.entries(run.population)
-    .map(([variable, value]) => `${variable}=${value}`)
-    .join(" ")
+/** These variables say what a run is by their values alone, in this order. */
+const alone = ["algorithm", "environment", "env", "env_id"]
+
+/**
+ * Returns the parts of a run's title as pairs of a key and a text: what is learned by which algorithm, then the other
+ * variables in the name of the run's folder, then its name.
+ */
+export const titleParts = ({ name, population }) => {
+  const others = Object.keys(population).filter((variable) => !alone.includes(variable))
+  return [
+    ...alone.flatMap((variable) => (population[variable] ? [[`=${variable}`, population[variable]]] : [])),
+    ...others.map((variable) => [`=${variable}`, `${variable}=${population[variable]}`]),
+    ...(name === "" ? [] : [["name", name]]),
+  ]
+}
+
+/** Joins texts to a title: `a2c · CartPole-v1 · bench`. */
+export const joined = (texts) => texts.filter(Boolean).join(" · ")
+
+/** Returns the title of a run or a group of runs: `a2c · CartPole-v1 · num_envs=8 · bench`. */
+export const titleOf = (run) => joined(titleParts(run).map(([, text]) => text))
+
+/** Returns the title of a run with its seed, if it has one. */
+export const seededTitle = (run) => joined([titleOf(run), seedText(run.seed)])
+
+const seedText = (seed) => (seed === null || seed === undefined ? "" : `seed ${seed}`)
+
+/** Makes the shortest labels that distinguish these items: the parts of their titles, and the seeds, that differ. */
+export const shortLabels = (items) => {
+  const parts = items.map((item) => [...titleParts(item), ["seed", seedText(item.seed)]])
+  const textsOf = (key) => new Set(parts.map((some) => some.find(([one]) => one === key)?.[1]))
+  return parts.map((some, place) => {
+    const differing = some.filter(([key]) => textsOf(key).size > 1)
+    return differing.length === 0 ? items[place].name : joined(differing.map(([, text]) => text))
+  })
+}
 
 /** Makes the badge of a run's or a group's state. A folder of rollouts has none, as no file says if it is complete. */
 export const badge = ({ kind, state }) =>

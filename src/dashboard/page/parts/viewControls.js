@@ -27,6 +27,7 @@ export const viewControls = (view, changed, { several }) => {
       toggle("log x", view.logX, set("logX")),
       toggle("log y", view.logY, set("logY")),
       several && toggle("single runs", view.singles, set("singles")),
+      several && toggle("envs in one chart", view.together, set("together")),
     ),
   )
 }

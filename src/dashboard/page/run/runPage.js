@@ -8,7 +8,7 @@ import { makeChart } from "../parts/chart.js"
 import { el, factList, seriesColor } from "../parts/dom.js"
 import { duration, number, time } from "../parts/format.js"
 import { lineOf } from "../parts/lines.js"
-import { badge, variables } from "../parts/runTexts.js"
+import { badge, seededTitle } from "../parts/runTexts.js"
 import { makeSource } from "../parts/source.js"
 import { makeGame } from "../play/game.js"
 import { viewControls } from "../parts/viewControls.js"
@@ -94,11 +94,9 @@ export const makeRunPage = (state, seen, path) => {
 
   const show = (detail) => {
     const { summary: run } = detail
-    const name = [run.name, variables(run)].filter(Boolean).join(" ")
-    document.title = `${name} seed ${run.seed} · effect-rl`
+    document.title = `${seededTitle(run)} · effect-rl`
     heading.replaceChildren(
-      el("h1", run.name, run.seed === null ? "" : ` · seed ${run.seed} `, run.kind === "rollouts" ? "" : badge(run)),
-      el("p.quiet.variables", variables(run)),
+      el("h1", `${seededTitle(run)} `, run.kind === "rollouts" ? "" : badge(run)),
       el("p.path.quiet", path),
       trainerLink(run),
       studyLink(run),

@@ -1,5 +1,9 @@
-/** Renders the learning curves of the selected rows: a line for each run, and for each group its mean with a band. */
+/**
+ * Renders the learning curves of the selected rows: a line for each run, and for each group its mean with a band. Each env
+ * has its own charts, since a return of 1 in one env and of 500 in another have no common scale.
+ */
 import { measures } from "../../curves/Curve.ts"
+import { envOf } from "../../grouping.ts"
 import { fetchBand, fetchCurves } from "../data.js"
 import { makeChart } from "../parts/chart.js"
 import { el } from "../parts/dom.js"
@@ -17,18 +21,52 @@ const isGroup = ({ runs }) => runs.length > 1
 /** Makes charts with the axes of `state.view`, for items `{ key, label, color, kind, runs }`; `runs` are paths. */
 export const makeCurves = (state) => {
   const { view } = state
-  const charts = measures.map((measure) => ({ measure, chart: makeChart(titles[measure]) }))
+  /** The charts of each env by its name; those of an empty name have the titles without an env. */
+  const made = new Map()
+  const place = el("div.charts")
   const note = el("p.quiet", { role: "status" })
   let items = []
   let nothing = ""
 
+  /** Returns the envs of the trained runs, each with its charts; one without a name if all share their charts. */
+  const envs = () => {
+    const all = items.flatMap(({ kind, runs }) => (kind === "run" ? runs.map(envAt) : []))
+    const names = [...new Set(all)].sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
+    return names.length > 1 ? names : [undefined]
+  }
+  const envAt = (path) => {
+    const run = state.runs.get(path)
+    return view.together || run === undefined ? "" : envOf(run)
+  }
+  const chartsOf = (env) => {
+    const name = env ?? ""
+    if (!made.has(name)) {
+      made.set(name, measures.map((measure) => ({ measure, chart: makeChart([titles[measure], name].filter(Boolean).join(" · ")) }))) // prettier-ignore
+    }
+    return made.get(name)
+  }
+
+  /** Returns the part of each trained item whose runs have the env, and the others, which have no curves, as they are. */
+  const itemsIn = (env) =>
+    items.flatMap((item) => {
+      if (item.kind !== "run") return [item]
+      const runs = env === undefined ? item.runs : item.runs.filter((path) => envAt(path) === env)
+      return runs.length === 0 ? [] : [{ ...item, key: `${item.key}\n${env ?? ""}`, runs }]
+    })
+
   const draw = () => {
     const waiting = curves.isWaiting() || bands.isWaiting()
     note.textContent = waiting ? "reading …" : ""
-    for (const { measure, chart } of charts) {
-      const series = items.flatMap((item) => seriesOf(item, measure))
-      chart.show({ series, xName: view.axis, logX: view.logX, logY: view.logY, waiting, nothing })
-    }
+    const elements = envs().flatMap((env) =>
+      chartsOf(env).map(({ measure, chart }) => {
+        const series = itemsIn(env).flatMap((item) => seriesOf(item, measure))
+        chart.show({ series, xName: view.axis, logX: view.logX, logY: view.logY, waiting, nothing })
+        return chart.element
+      }),
+    )
+    const isSame = elements.length === place.children.length && elements.every((one, at) => one === place.children[at])
+    // A chart that stays keeps its element, so that the reader's cursor in it stays, too.
+    if (!isSame) place.replaceChildren(...elements)
   }
   const failed = (error) => {
     draw()
@@ -41,6 +79,8 @@ export const makeCurves = (state) => {
     return { axis, ...Object.fromEntries(measures.map((measure, index) => [measure, read[index]])) }
   }
   const bands = makeSource(fetchBands, draw, failed)
+
+  const parts = () => envs().flatMap(itemsIn)
 
   /** Returns the runs of an item whose own curves are shown: a single run, or some of a group if the user wants it. */
   const singlesOf = (item) => (isGroup(item) && !view.singles ? [] : item.runs.slice(0, mostSingles))
@@ -65,17 +105,12 @@ export const makeCurves = (state) => {
   }
 
   return {
-    element: el(
-      "section.curves",
-      { "aria-label": "Learning curves" },
-      el("div.charts", charts.map(({ chart }) => chart.element)), // prettier-ignore
-      note,
-    ),
+    element: el("section.curves", { "aria-label": "Learning curves" }, place, note),
     /** Shows items; `empty` is the text for a chart without curves. */
     show: (next, empty) => {
       nothing = next.length === 0 ? empty : "nothing measured so far"
       items = next
-      const trained = items.filter(({ kind }) => kind === "run")
+      const trained = parts().filter(({ kind }) => kind === "run")
       curves.want(trained.flatMap(singlesOf))
       const groups = new Map(trained.filter(isGroup).map((item) => [item.key, item]))
       bands.want(groups.keys(), (key) => ({ runs: groups.get(key).runs, axis: view.axis }))
@@ -84,7 +119,7 @@ export const makeCurves = (state) => {
     /** Reads the curves of these runs again. The old curves stay visible until the new ones have been read. */
     stale: (paths) => {
       curves.stale(paths)
-      bands.stale(new Set(items.flatMap(({ key, runs }) => (runs.some((path) => paths.has(path)) ? [key] : []))))
+      bands.stale(new Set(parts().flatMap(({ key, runs }) => (runs.some((path) => paths.has(path)) ? [key] : []))))
     },
   }
 }

@@ -16,23 +16,6 @@ export const plainGroupings = [
   ["time", "start"],
 ]
 
-/** Makes the shortest labels that distinguish these items: the parts of name, variables and seed that differ. */
-export const shortLabels = (items) => {
-  const parts = items.map(({ name, population, seed }) => {
-    const seeds = seed === null || seed === undefined ? [] : [["seed", `seed ${seed}`]]
-    return [
-      ["name", name],
-      ...Object.entries(population).map(([key, value]) => [`=${key}`, `${key}=${value}`]),
-      ...seeds,
-    ]
-  })
-  const differs = (key) => new Set(parts.map((some) => some.find(([one]) => one === key)?.[1])).size > 1
-  return parts.map((some) => {
-    const distinguishing = some.filter(([key]) => differs(key))
-    return (distinguishing.length === 0 ? some.slice(0, 1) : distinguishing).map(([, text]) => text).join(" ")
-  })
-}
-
 /** Returns the label of a band, with a note if the band is computed from a sample of the runs. */
 export const bandLabel = (label, runs) =>
   runs <= mostRunsInABand

@@ -2,7 +2,7 @@
 import { runAddress } from "../address.js"
 import { el, rowsIn } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
-import { variables } from "../parts/runTexts.js"
+import { seededTitle, titleOf } from "../parts/runTexts.js"
 import { columnOf, isSetting } from "./columns.js"
 
 /** The table shows at most this many rows, until the user presses a button that shows the others. */
@@ -49,11 +49,14 @@ export const makeTable = ({ sortBy, select, expand }) => {
     el(
       "tr",
       { class: inGroup ? "member" : "" },
-      box(run.path, `${run.name} ${variables(run)} seed ${run.seed}`, color),
+      box(run.path, seededTitle(run), color),
       el(
         "td.name",
-        el("a", { href: runAddress(run.path), id: `run-${run.path}` }, inGroup ? `seed ${run.seed ?? "–"}` : run.name),
-        el("span.quiet", inGroup ? "" : ` ${variables(run)}`),
+        el(
+          "a",
+          { href: runAddress(run.path), id: `run-${run.path}` },
+          inGroup ? `seed ${run.seed ?? "–"}` : titleOf(run),
+        ),
       ),
       ...cells(run),
     )
@@ -68,8 +71,7 @@ export const makeTable = ({ sortBy, select, expand }) => {
           "button.open",
           { id: `open-${group.key}`, "aria-expanded": String(open), onclick: () => expand(group.key) },
           el("span", { "aria-hidden": "true" }, open ? "▾ " : "▸ "),
-          el("b", group.name || group.label),
-          el("span.quiet", group.name ? ` ${variables(group)}` : ""),
+          el("b", titleOf(group) || group.label),
         ),
         el("span.quiet", ` ${counted(group.runs.length, "run")}${group.configsDiffer ? ", configs differ" : ""}`),
       ),

@@ -6,7 +6,7 @@ import { overviewAddress, runAddress } from "../address.js"
 import { makeMetrics } from "../parts/metrics.js"
 import { el, factList, rowsIn, seriesColor, swatch } from "../parts/dom.js"
 import { counted, number, time } from "../parts/format.js"
-import { badge, variables } from "../parts/runTexts.js"
+import { badge, titleOf } from "../parts/runTexts.js"
 import { viewControls } from "../parts/viewControls.js"
 import { makeCurves } from "../runs/curves.js"
 import { makeFigures } from "./figures.js"
@@ -150,7 +150,7 @@ export const makeTrainerPage = (state, seen, path) => {
     const counts = states.flatMap((one) => (count(one) > 0 ? [[one, number(count(one))]] : []))
     heading.replaceChildren(
       el("h1", `${summary.name}: ${counted(summary.runs.length, "run")} in one trainer `, badge(summary)),
-      el("p.quiet.variables", variables(summary)),
+      el("p.quiet.variables", titleOf({ ...summary, name: "" })),
       el("p.path.quiet", path),
       factList([...counts, ["started", time(summary.time)], ["log, config, files", el("a", { href: runAddress(path) }, "of the trainer")]]), // prettier-ignore
     )

@@ -12,6 +12,8 @@ export class FileError extends Schema.TaggedError<FileError>()("FileError", {
   path: Schema.String,
   /** Tells whether nothing exists at the path. */
   missing: Schema.Boolean,
+  /** The system's code of the error, such as `EMFILE`, if it has one. */
+  code: Schema.optionalKey(Schema.String),
   message: Schema.String,
 }) {}
 
@@ -43,6 +45,8 @@ const explanations: Readonly<Record<string, string>> = {
   EEXIST: "it exists already",
   EIO: "the device failed to read or write",
   EMFILE: "too many open files",
+  ENFILE: "too many open files in the system",
+  ENOMEM: "out of memory",
   ENAMETOOLONG: "the name is too long",
   ELOOP: "too many symbolic links",
   PermissionDenied: "permission denied",
@@ -66,9 +70,39 @@ export const shownPath = (path: string): string =>
 const codeIn = (value: unknown): string | undefined =>
   typeof value === "object" && value !== null && "code" in value ? String(value.code) : undefined
 
+/** Returns the system's code of an error of a file operation, such as `ENOSPC`; undefined if it has none. */
+export const codeOf = (error: PlatformFailure): string | undefined => codeIn(error) ?? codeIn(error.cause)
+
+/**
+ * The codes of conditions of the machine that may pass, or that its user can end: a full or failing disk, too many open
+ * files, no memory, missing permissions. They say nothing about the work that met them.
+ */
+const machineCodes = new Set([
+  "EACCES",
+  "EAGAIN",
+  "EBUSY",
+  "EDQUOT",
+  "EIO",
+  "EMFILE",
+  "ENFILE",
+  "ENOMEM",
+  "ENOSPC",
+  "EPERM",
+  "EROFS",
+  "ESTALE",
+  "ETIMEDOUT",
+])
+
+/** Tells whether an error comes from the condition of the machine, so that the same work can succeed later. */
+export const isMachineFault = (error: unknown): boolean => {
+  const code =
+    codeIn(error) ?? (typeof error === "object" && error !== null && "cause" in error ? codeIn(error.cause) : undefined)
+  return code !== undefined && machineCodes.has(code)
+}
+
 /** Explains an error of a file operation in one line, by its code if it has one, or else by its tag or message. */
 export const systemMessage = (error: PlatformFailure): string => {
-  const code = error.missing === true ? "ENOENT" : (codeIn(error) ?? codeIn(error.cause))
+  const code = error.missing === true ? "ENOENT" : codeOf(error)
   return oneLine(explanations[code ?? ""] ?? explanations[error.reason?._tag ?? ""] ?? error.message)
 }
 
@@ -91,7 +125,13 @@ export const refusal = (type: FileSystem.File.Type, bytes: number, most: number)
 
 const failed = (path: string) => (error: PlatformError.PlatformError) => {
   const missing = error.reason._tag === "NotFound"
-  return new FileError({ path, missing, message: missing ? "there is no such file" : systemMessage(error) })
+  const message = missing ? "there is no such file" : systemMessage(error)
+  return new FileError({ path, missing, message, ...coded(error) })
+}
+
+const coded = (error: PlatformFailure): { readonly code?: string } => {
+  const code = codeOf(error)
+  return code === undefined ? {} : { code }
 }
 
 /** Checks that a path names a regular file of at most `most` bytes, and returns its size. */
@@ -209,7 +249,7 @@ export const makeFolder = Effect.fnUntraced(function* (folder: string) {
     Effect.mapError((error: PlatformError.PlatformError) => {
       const missing = error.reason._tag === "NotFound"
       const message = missing ? `no folder can be made at ${path}` : systemMessage(error)
-      return new FileError({ path, missing: false, message })
+      return new FileError({ path, missing: false, message, ...coded(error) })
     })
   const missing: Array<string> = []
   for (let at = paths.resolve(folder); !(yield* failing(at)(fs.exists(at))); at = paths.dirname(at)) {

@@ -33,6 +33,8 @@ export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   remedy: Schema.optionalKey(Schema.String),
   /** The delay in seconds that the server requires before the next attempt. */
   retryAfter: Schema.optionalKey(Schema.Finite),
+  /** Whether the server refused the request because its prompt leaves no room for an answer. */
+  promptTooLong: Schema.optionalKey(Schema.Boolean),
   /** The tokens of a response that is not a usable answer; the server bills them like the tokens of an answer. */
   usage: Schema.optionalKey(Usage),
 }) {}
@@ -42,7 +44,7 @@ export const lmError = (
   model: string,
   reason: LmError["reason"],
   problem: string,
-  more: Partial<Pick<LmError, "attempts" | "remedy" | "retryAfter">> = {},
+  more: Partial<Pick<LmError, "attempts" | "remedy" | "retryAfter" | "promptTooLong">> = {},
 ): LmError => new LmError({ model, reason, attempts: 0, message: `${model}: ${problem}`, ...more })
 
 /** Makes the error for an answer that a content filter withheld or cut short: such an answer must not be scored. */

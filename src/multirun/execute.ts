@@ -39,6 +39,7 @@ import { resumeLost } from "./ranks/resumeLost.ts"
 import { checkRanks, startRanks } from "./ranks/startRanks.ts"
 import { makeRunRecords } from "./records/RunRecords.ts"
 import { makeTokenRate } from "./tokenRate.ts"
+import { evictionMessage } from "./runs/eviction.ts"
 import { Runs } from "./runs/Runs.ts"
 import type { Progress, RunSlot } from "./runs/RunSlot.ts"
 import type { TrainedModel } from "./trainer/TrainedModel.ts"
@@ -189,10 +190,14 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
   const { settings } = prepared
   const runs = yield* Runs
   const broadcasts = yield* Broadcasts
-  const { recording } = yield* CurrentRun
+  const {
+    recording,
+    files: { directory },
+  } = yield* CurrentRun
   /** The steps of the runs that are recorded, saved and made known. */
   const completed = makePublished()
-  const emit = (events: ReadonlyArray<RunEvent>) => Effect.orDie(recording.emit(events))
+  const emit = (events: ReadonlyArray<RunEvent>) => recording.emit(events)
+  const warn = (message: string) => emit([{ _tag: "Warning", message }])
   /** The scores of the last validation of each run. The trainer's figure is their mean, as in its result. */
   const scores = new Map<string, ReadonlyArray<number>>()
   const records = yield* makeRunRecords({
@@ -202,6 +207,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
       scores.set(id, all)
       return emit([{ _tag: "Note", message: `${id}: validation after ${step} steps: ${meanOf(all).toFixed(3)}` }])
     },
+    failed: ({ id }, message) => warn(`${id}: ${message}`),
   })
   const tokens = Effect.map(playing.generatedTokens, (generated) => ({ trained: positionOf(state).tokens, generated }))
   const tokenRate = yield* makeTokenRate(yield* tokens)
@@ -239,29 +245,28 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     discovered: ({ id, config: { seed } }) =>
       emit([{ _tag: "Note", message: `${id}: found, with seed ${seed}; it is trained as soon as an index is free` }]),
     deletion: ({ generation }) => Effect.sync(() => completed.forget(generation)),
+    invalid: ({ message }) => warn(message),
+    evicted: (run) => warn(evictionMessage(directory, run)),
+    vanished: ({ id }) => warn(`${id}: its folder was deleted or replaced, so it is not trained any more`),
   })
   yield* playing.register((run) =>
     Effect.andThen(completed.await(run.generation, run.config.maxSteps ?? Infinity), records.conclude(run)),
   )
   const training = Effect.forever(trainer.turn)
-  const { finished, reasons } = yield* Effect.raceFirst(training, untilNoneIsLeft(runs)).pipe(
+  const { finished, reasons } = yield* Effect.raceFirst(training, untilNoneIsLeft(runs, directory)).pipe(
     Effect.onError(() => trainer.saveAll),
   )
   state.finished = finished
   state.reasons = reasons
-  yield* emit(reasons.map((message) => ({ _tag: "Warning", message })))
 }, Effect.scoped)
 
 /** Waits until all runs have ended, and returns why some were not trained to the end. If none was, it fails with that. */
-const untilNoneIsLeft = Effect.fnUntraced(function* (runs: Runs["Service"]) {
+const untilNoneIsLeft = Effect.fnUntraced(function* (runs: Runs["Service"], directory: string) {
   while (true) {
     yield* Effect.sleep("50 millis")
     const { evicted, invalid, finished, isSettled } = yield* runs.status
     if (!isSettled || evicted.length + invalid.length + finished.length === 0) continue
-    const reasons = [
-      ...evicted.map(({ id, reason }) => `${id} was evicted: ${reason}`),
-      ...invalid.map(({ message }) => message),
-    ]
+    const reasons = [...evicted.map((run) => evictionMessage(directory, run)), ...invalid.map(({ message }) => message)]
     if (finished.length === 0)
       return yield* new MultiRunError({ message: `no run is left to train: ${reasons.join("; ")}` })
     return { finished, reasons }

@@ -18,6 +18,15 @@ export const Feedback = Schema.Struct({
 })
 export type Feedback = typeof Feedback.Type
 
+/**
+ * Tells whether a score or reward can be used: it is finite, also as a number of 32 bits, as which losses compute it. Larger
+ * ones would become infinite when they are added up or compared.
+ */
+export const isReward = (value: number): boolean => Number.isFinite(Math.fround(value))
+
+/** Describes the rewards that `isReward` accepts, for error messages. */
+export const expectedReward = "a finite number from -3.4e38 to 3.4e38"
+
 type Rest = Partial<Omit<Feedback, "score">>
 
 /** The feedback that an env may return: the current form, or an older one, which is read with a warning. */

@@ -31,7 +31,7 @@ import type { ToolCall } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { guardOf, headOf, lifeOf, notJson, type OrEffect } from "./guard.ts"
-import type { Feedback } from "./Feedback.ts"
+import { expectedReward, type Feedback, isReward } from "./Feedback.ts"
 import type { CallResult, TextEnv, TextStep } from "./TextEnv.ts"
 
 /** A value for each of some players, by the player's name. */
@@ -129,11 +129,11 @@ export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
           (result, number) => {
             const { feedback } = result
             const informed = Object.keys(feedback)
-            const odd = informed.find((name) => !Number.isFinite(feedback[name].score))
+            const odd = informed.find((name) => !isReward(feedback[name].score))
             const inconsistent =
               odd === undefined
                 ? problem(result, informed, result.terminated || result.truncated === true)
-                : `gave "${odd}" the score ${feedback[odd].score}; expected a finite number`
+                : `gave "${odd}" the score ${feedback[odd].score}; expected ${expectedReward}`
             const extras = informed.map((name) => feedback[name].extra)
             const wrong =
               inconsistent === undefined ? notJson([result.info, extras], number) : `at step ${number} ${inconsistent}`

@@ -24,7 +24,7 @@ import { Effect, type Scope } from "effect"
 import type { Answer, ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
-import { type Feedback, type FeedbackInput, readFeedback } from "./Feedback.ts"
+import { expectedReward, type Feedback, type FeedbackInput, isReward, readFeedback } from "./Feedback.ts"
 import { guardOf, headOf, lifeOf, notJson, type OrEffect } from "./guard.ts"
 import type { MultiTextEnv } from "./MultiTextEnv.ts"
 
@@ -104,9 +104,9 @@ export const make = <State>(rules: TextRules<State>): TextEnv => {
           (result, number) =>
             Effect.flatMap(readFeedback(type, result.feedback), (feedback) => {
               const { score, extra } = feedback
-              const wrong = Number.isFinite(score)
+              const wrong = isReward(score)
                 ? notJson([result.info, extra], number)
-                : `gave the score ${score} at step ${number}; expected a finite number`
+                : `gave the score ${score} at step ${number}; expected ${expectedReward}`
               if (wrong !== undefined) return Effect.fail(guard.wrong(number, wrong))
               const { state: _, ...step } = result
               return Effect.succeed({ ...step, feedback })

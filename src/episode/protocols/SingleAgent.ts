@@ -20,7 +20,7 @@ import { stream } from "../../rng/Rng.ts"
 import type { Episode, EpisodeFailure, Protocol } from "../Protocol.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 import { endingOf, makeRecording } from "./recording.ts"
-import { type Ending, notEnded, type Rollout } from "../Rollout.ts"
+import { type Ending, notEnded, type Rollout, truncatedBy } from "../Rollout.ts"
 import { externalTools, firstInput, type ToolOptions } from "./tools.ts"
 import { cloneOf, observe, reflect, turn, type TurnResult } from "./turn.ts"
 
@@ -34,6 +34,11 @@ export interface SingleAgentOptions extends ToolOptions {
   readonly maxCalls?: number | null
   /** Whether an answer that cannot be parsed ends the episode; otherwise (the default) the model may try again. */
   readonly stopOnParseError?: boolean
+  /**
+   * Whether an episode whose next prompt is too long for the model ends there, cut off, with what it has so far. By default
+   * the episode fails. A first prompt that is too long always fails it.
+   */
+  readonly endsIfPromptTooLong?: boolean
 }
 
 /** Returns the smallest limit that is not null, or Infinity; fails if a limit is not a whole number of at least 1. */
@@ -57,6 +62,8 @@ export const limitOf = (
 
 const protocol = "SingleAgent"
 
+const isPromptTooLong = (error: EpisodeFailure): boolean => error._tag === "LmError" && error.promptTooLong === true
+
 /**
  * Plays an episode with the given agent itself (not with a clone); first resets its short-term state. An agent in
  * training gets the feedback, and may write to its memory. Calls of the model have the caller's `CallContext` (it
@@ -69,7 +76,7 @@ export const play: (
 ) => Effect.Effect<Rollout, EpisodeFailure> = Effect.fnUntraced(
   function* (agent, episode, options = {}) {
     const { env } = episode
-    const { stopOnParseError = false } = options
+    const { stopOnParseError = false, endsIfPromptTooLong = false } = options
     const limit = yield* limitOf(protocol, episode.id, "maxSteps", options.maxSteps, env.maxSteps)
     const maxCalls = yield* limitOf(protocol, episode.id, "maxCalls", options.maxCalls)
     const callContext = yield* CallContext
@@ -87,7 +94,12 @@ export const play: (
       const isLast = step >= limit
       const context: CallContext = { ...callContext, purpose: "action", step }
       const limits = { stopOnParseError, isLast, maxCalls }
-      const result: TurnResult = yield* turn(agent, input, { recording, tools, context, ...limits })
+      const result: TurnResult = yield* turn(agent, input, { recording, tools, context, ...limits }).pipe(
+        Effect.catchIf(
+          (error) => endsIfPromptTooLong && isPromptTooLong(error) && recording.calls() > 0,
+          () => Effect.succeed({ _tag: "Failed", input, ending: truncatedBy("max_seq_len") } as const),
+        ),
+      )
       if (result._tag === "Failed") {
         ;({ input, ending } = result)
         continue

@@ -4,6 +4,7 @@ import { type Agent, type AgentFailure, type ModelCall, type AgentInput } from "
 import { defaultPenalty } from "../../agent/Parser.ts"
 import type { EnvError } from "../../env/EnvError.ts"
 import { CallContext } from "../../lm/Lm.ts"
+import { expectedReward, isReward } from "../../task/Feedback.ts"
 import type { TextStep } from "../../task/TextEnv.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 import type { Recording, TakenAction } from "./recording.ts"
@@ -73,8 +74,8 @@ export const turn = Effect.fnUntraced(function* (
     }
 
     const { reward } = outcome
-    if (!Number.isFinite(reward)) {
-      return yield* wrong(`the agent's parser gave the reward ${reward}; expected a finite number`)
+    if (!isReward(reward)) {
+      return yield* wrong(`the agent's parser gave the reward ${reward}; expected ${expectedReward}`)
     }
     if (outcome._tag === "NoAction") {
       if (last === undefined) return yield* wrong("the agent called no model and gave no action; expected an action")

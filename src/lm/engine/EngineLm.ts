@@ -70,7 +70,10 @@ const temporary: ReadonlyArray<EngineError["reason"]> = ["backend", "closed"]
 const failure =
   (model: string) =>
   ({ reason, message }: EngineError): LmError =>
-    lmError(model, temporary.includes(reason) ? "unavailable" : "rejected", message, { attempts: 1 })
+    lmError(model, temporary.includes(reason) ? "unavailable" : "rejected", message, {
+      attempts: 1,
+      ...(reason === "promptTooLong" ? { promptTooLong: true } : {}),
+    })
 
 /** The option that makes a `TextDecoder` keep the bytes of an incomplete character until the next token. */
 const streamed = { stream: true }

@@ -31,10 +31,17 @@ const clip = ({ key }: Server, text: string, length = 300): string => {
   return safe.length <= length ? safe : `${safe.slice(0, length)}…`
 }
 
-export const failure = (server: Server, reason: LmError["reason"], message: string, retryAfter?: number): LmError =>
+export const failure = (
+  server: Server,
+  reason: LmError["reason"],
+  message: string,
+  retryAfter?: number,
+  more: Pick<LmError, "promptTooLong"> = {},
+): LmError =>
   lmError(server.model, reason, oneLine(withoutKey(message, server.key)), {
     attempts: 1,
     ...(retryAfter === undefined ? {} : { retryAfter }),
+    ...more,
   })
 
 /** Makes an error whose message is the server's address followed by the problem. */
@@ -73,7 +80,9 @@ const refusal = (server: Server, status: number, text: string, retryAfter?: numb
   }
   // An account without credit has the same status (429) as too many requests, but waiting does not help.
   const isTemporary = status === 408 || (status === 429 && codeOf(body) !== "insufficient_quota") || status >= 500
-  return isTemporary ? failure(server, "unavailable", problem, retryAfter) : failure(server, "rejected", problem)
+  if (isTemporary) return failure(server, "unavailable", problem, retryAfter)
+  const more = codeOf(body) === "context_length_exceeded" ? { promptTooLong: true } : {}
+  return failure(server, "rejected", problem, undefined, more)
 }
 
 /** The JSON body of a response in which the server reports a failure instead of an answer. */

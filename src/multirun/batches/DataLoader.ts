@@ -20,6 +20,7 @@ import { Clock, Context, Duration, Effect, type FileSystem, Layer, type Path, Qu
 import { attempt } from "../../config/attempt.ts"
 import { openRunFolder, type RunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
+import { retried } from "../machine.ts"
 import { objectiveAt } from "../config/OrchestratorConfig.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { RunsError } from "../runs/RunsError.ts"
@@ -156,11 +157,12 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
         yield* attempt(() => packer.offer(run.index, batch), PackerError)
       }
     }).pipe(
+      (reading) => retried(run.id, reading),
       // `Runs` finds out by itself that a folder is gone.
       Effect.catchTag("RunGone", () => Effect.void),
-      Effect.catch(({ message }) => {
+      Effect.catch((error) => {
         close(run)
-        return Effect.andThen(Effect.logWarning(`${run.id} is evicted: ${message}`), runs.evict(run.index, message))
+        return runs.fail(run.index, error)
       }),
     )
 

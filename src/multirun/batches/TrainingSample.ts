@@ -69,12 +69,26 @@ const invalid = ({ run, step }: SamplePlace, sample: string, problem: Problem): 
 
 const finiteNumber = "a finite number"
 
+const tooLong = (length: number, width: number): Problem | undefined =>
+  length > width ? { key: "tokens", expected: `at most ${width} tokens`, found: `${length}` } : undefined
+
+/** Fails if a sample has more tokens than a window. */
+export const refuseTooLong = (
+  { id, tokens }: Pick<TrainingSample, "id" | "tokens">,
+  width: number,
+  place: SamplePlace,
+): Effect.Effect<void, InvalidSample> => {
+  const problem = tooLong(tokens.length, width)
+  return problem === undefined ? Effect.void : Effect.fail(invalid(place, id, problem))
+}
+
 /** Returns the first rule that a sample breaks; undefined if it keeps all. */
 export const problemOf = (sample: TrainingSample, { vocabSize, width }: SampleLimits): Problem | undefined => {
   const { tokens, mask, logprobs, advantages, temperature } = sample
   const { length } = tokens
   if (length === 0) return { key: "tokens", expected: "at least one token", found: "none" }
-  if (length > width) return { key: "tokens", expected: `at most ${width} tokens`, found: `${length}` }
+  const long = tooLong(length, width)
+  if (long !== undefined) return long
   for (const [key, array] of [
     ["mask", mask],
     ["logprobs", logprobs],

@@ -124,6 +124,13 @@ export const TranscriptsConfig = Schema.Struct({
 })
 export type TranscriptsConfig = typeof TranscriptsConfig.Type
 
+/** A number of failures, or a share below 1. */
+const Failures = nonNegative.check(
+  Schema.makeFilter((value) =>
+    value < 1 || Number.isInteger(value) ? undefined : "Expected a whole number, or a share below 1",
+  ),
+)
+
 /** The config of one run. All keys have defaults, so an empty file is valid. */
 export const OrchestratorConfig = Schema.Struct({
   /** The seed of the tasks' order, the envs and the sampling; a run that a trainer's config names gets the trainer's. */
@@ -160,6 +167,12 @@ export const OrchestratorConfig = Schema.Struct({
   maxSteps: withDefault(Schema.NullOr(bounded("count")), null),
   /** The largest number of steps by which the weights that sampled may be older than those that are trained. */
   maxAsyncLevel: withDefault(bounded("countOrNone"), 2),
+  /**
+   * The most episodes of a step, or of a validation, that may fail: a number, or below 1 a share of them. A failed episode
+   * only costs its sample, or its score. If more fail, the run is evicted. If all episodes of a step fail, other tasks are
+   * played in their place, up to three times, and count as episodes of the step.
+   */
+  maxFailures: withDefault(Failures, 0.75),
   /** Which episodes of the training are recorded. */
   transcripts: withDefault(TranscriptsConfig, {}),
   /** When the run is saved. */

@@ -19,7 +19,6 @@ import type { Protocol } from "../../episode/Protocol.ts"
 import * as RolloutEngine from "../../episode/rollouts/RolloutEngine.ts"
 import * as RolloutRequest from "../../episode/rollouts/RolloutRequest.ts"
 import { type Rollout, scoreOf } from "../../episode/Rollout.ts"
-import type { SampleError } from "../../episode/samples/Sample.ts"
 import type { LmService } from "../../lm/Lm.ts"
 import type { LmError } from "../../lm/LmError.ts"
 import { seeded } from "../../lm/middleware/seeded.ts"
@@ -28,13 +27,13 @@ import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import { meanOf } from "../../statistics/resampling.ts"
 import type { TaskSet } from "../../task/TaskSet.ts"
 import { type RolloutsError, rolloutsState, writeRollouts } from "../batches/rolloutFiles.ts"
-import type { InvalidSample } from "../batches/TrainingSample.ts"
 import { openRunFolder, type RunFolder, type RunFolderError } from "../runs/guardedFolder.ts"
 import { episodesBefore, objectiveAt, type OrchestratorConfig } from "../config/OrchestratorConfig.ts"
-import { hasValidation, writeValidation } from "../records/reports.ts"
-import { transcriptsOfStep, transcriptsOfValidation } from "../records/transcripts.ts"
-import { isPlayed, samplesOf } from "./advantages.ts"
+import { type FailedEpisode, type Failures, hasValidation, writeValidation } from "../records/reports.ts"
+import { failuresOf, transcriptsOfStep, transcriptsOfValidation } from "../records/transcripts.ts"
+import { isPlayed, samplesOf, type Usable, usableOf } from "./advantages.ts"
 import { type AgentOf, demonstrations, type Encode } from "./demonstrations.ts"
+import { failedRollout, failureOf, isTooMany, rewardProblem, tooMany } from "./failedEpisodes.ts"
 import { taskOrder } from "./taskOrder.ts"
 
 export interface Orchestration {
@@ -45,6 +44,8 @@ export interface Orchestration {
   /** The run's model, at the temperature of the sampling or, for validations, greedy. */
   readonly policy: LmService
   readonly encode: Encode
+  /** The largest number of tokens of a sample. */
+  readonly width: number
   /** Waits until requests are answered by the run's weights of this step or a later one. */
   readonly awaitWeights: (step: number) => Effect.Effect<void, { readonly message: string }>
   /** Runs before the model plays the tasks of a step, or of a validation. */
@@ -54,14 +55,7 @@ export interface Orchestration {
 }
 
 /** The errors that end an orchestrator; the trainer evicts its run. */
-export type OrchestratorError =
-  | LmError
-  | SampleError
-  | InvalidSample
-  | RolloutsError
-  | RunFolderError
-  | RunStoreError
-  | { readonly message: string }
+export type OrchestratorError = LmError | RolloutsError | RunFolderError | RunStoreError | { readonly message: string }
 
 type Needs = FileSystem.FileSystem | Path.Path
 
@@ -87,23 +81,27 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
     const isSupervised = objectiveAt(run.config, step).type === "sft"
     const ahead = isSupervised ? Math.max(maxAsyncLevel, supervisedAhead) : maxAsyncLevel
     yield* awaitWeights(Math.max(0, step - ahead))
-    const rollouts = yield* isSupervised ? demonstrated(orchestration, drawn, step) : played(orchestration, drawn, step)
-    const scored = yield* samplesOf(rollouts, {
-      run: run.id,
-      step,
+    const { usable, failures } = yield* makeStep(orchestration, drawn, step)
+    const scored = samplesOf(usable, {
       objective: objectiveAt(run.config, step),
-      temperature: isSupervised ? 1 : run.config.sampling.temperature,
       evenGroups: run.config.batch.evenGroups,
     })
-    const { samples, evenGroups, groups } = scored
+    const { samples, rollouts, evenGroups, groups } = scored
     const figures = isSupervised ? {} : { ...figuresOf(rollouts, step), "sampling/even_groups": evenGroups / groups }
-    const metrics = { "sampling/samples": samples.length, ...figures }
+    const { failed } = failures
+    const lost = failed.length === 0 ? {} : { "sampling/failed": failed.length }
+    const metrics = { "sampling/samples": samples.length, ...figures, ...lost }
     const { transcripts: telling } = run.config
     const isTold = !isSupervised && telling.every > 0 && step % telling.every === 0
-    const told = { step, seenEpisodes: episodesBefore(run.config, step), groups: telling.groups }
+    const seenEpisodes = episodesBefore(run.config, step)
+    const told = { step, seenEpisodes, groups: telling.groups }
     const nowMillis = yield* Clock.currentTimeMillis
-    const transcripts = isTold ? transcriptsOfStep({ ...scored, rollouts }, { ...told, nowMillis }) : []
-    yield* writeRollouts(folder, { step, samples, report: { metrics, transcripts } })
+    const transcripts = [
+      ...(isTold ? transcriptsOfStep(scored, { ...told, nowMillis }) : []),
+      ...failuresOf(failed, { mode: "train", seenEpisodes, played: rollouts.length }),
+    ]
+    const report = { metrics, transcripts, ...(failed.length === 0 ? {} : { failures }) }
+    yield* writeRollouts(folder, { step, samples, report })
     if (orchestration.handedOver !== undefined) yield* orchestration.handedOver
   }
   if (validation !== null && maxSteps !== null && validating.every > 0)
@@ -137,39 +135,108 @@ const requestOf = ({ run: { config } }: Orchestration, step: number, task: numbe
   }
 }
 
-const demonstrated = (orchestration: Orchestration, drawn: Drawn, step: number) => {
-  const { agentOf, encode } = orchestration
-  const requests = drawn(step).map((task, at) => requestOf(orchestration, step, task, at))
-  return playAll(orchestration, requests, demonstrations(agentOf, encode))
+/** The number of times that other tasks are played in place of those of a step, if all of its episodes failed. */
+const replacements = 3
+
+/** Returns `count` tasks that did not fail in this step, in a random order; fewer if there are not so many. */
+const otherTasks = (
+  { tasks, run }: Orchestration,
+  {
+    step,
+    round,
+    count,
+    failed,
+  }: {
+    readonly step: number
+    readonly round: number
+    readonly count: number
+    readonly failed: ReadonlyArray<FailedEpisode>
+  },
+): ReadonlyArray<number> => {
+  if (failed.length === 0) return []
+  const without = new Set(failed.map(({ task }) => task))
+  const order = stream(run.config.seed, "replacement", step, round).permutation(new Int32Array(tasks.size))
+  return [...order].filter((task) => !without.has(task)).slice(0, count)
 }
 
-const played = Effect.fnUntraced(function* (orchestration: Orchestration, drawn: Drawn, step: number) {
-  const { run, policy, agentOf, beforePlaying = Effect.void } = orchestration
-  yield* beforePlaying
-  const agent = yield* agentOf(seeded(policy))
-  const requests = drawn(step).flatMap((task, at) =>
-    RolloutRequest.repeat(requestOf(orchestration, step, task, at), run.config.batch.groupSize),
-  )
-  const protocol = run.config.protocol === "self_play" ? SelfPlay.make(agent) : SingleAgent.make(agent)
-  return (yield* playAll(orchestration, requests, protocol)).filter(isPlayed)
+/** The rollouts of a step that can be trained on, and the episodes that failed. */
+interface MadeStep {
+  readonly usable: ReadonlyArray<Usable>
+  readonly failures: Failures
+}
+
+/**
+ * Plays the tasks of a step, or imitates their answers. An episode that fails costs its sample. If none is left, other tasks
+ * are played in their place. Fails if more episodes fail than the run's config allows.
+ */
+const makeStep = Effect.fnUntraced(function* (orchestration: Orchestration, drawn: Drawn, step: number) {
+  const { run, width, beforePlaying = Effect.void } = orchestration
+  const { maxFailures, sampling, supervised, batch } = run.config
+  const isSupervised = step < supervised.steps
+  const protocol = yield* protocolOf(orchestration, isSupervised)
+  const temperature = isSupervised ? 1 : sampling.temperature
+  const converting = { run: run.id, step, objective: objectiveAt(run.config, step), width, temperature }
+  const failed: Array<FailedEpisode> = []
+  let played = 0
+  let drawnBefore = 0
+  let wanted = drawn(step)
+  for (let round = 0; ; round++) {
+    const single = wanted.map((task, at) => requestOf(orchestration, step, task, drawnBefore + at))
+    const requests = isSupervised ? single : single.flatMap((one) => RolloutRequest.repeat(one, batch.groupSize))
+    drawnBefore += wanted.length
+    played += requests.length
+    if (!isSupervised) yield* beforePlaying
+    const { rollouts, taskOf, ...others } = yield* playAll(orchestration, requests, protocol)
+    const { usable, unusable } = yield* usableOf(rollouts.filter(isPlayed), converting)
+    failed.push(...others.failed)
+    for (const { rollout, error } of unusable)
+      failed.push(failedRollout(rollout, taskOf(rollout), error._tag, error.message))
+    const failures = { failed, played }
+    wanted = otherTasks(orchestration, { step, round, count: drawn(step).length, failed })
+    const isOver = usable.length > 0 || round === replacements || wanted.length === 0
+    // A share is only known once all episodes of the step are played.
+    const isCounted = isOver || maxFailures === 0 || maxFailures >= 1
+    if (isCounted && failed.length > 0 && (isTooMany(failures, maxFailures) || (isOver && usable.length === 0)))
+      return yield* Effect.fail({ message: tooMany(`step ${step}`, failures, maxFailures) })
+    if (isOver) return { usable, failures } satisfies MadeStep
+  }
 })
 
-/** Plays all requests at once, and returns the rollouts in the order of the requests. A failed episode ends the run. */
+/** Makes the protocol by which a step is played or imitated. */
+const protocolOf = Effect.fnUntraced(function* (
+  { run, policy, agentOf, encode }: Orchestration,
+  isSupervised: boolean,
+) {
+  if (isSupervised) return demonstrations(agentOf, encode)
+  const agent = yield* agentOf(seeded(policy))
+  return run.config.protocol === "self_play"
+    ? SelfPlay.make(agent)
+    : SingleAgent.make(agent, { endsIfPromptTooLong: true })
+})
+
+/** Plays all requests at once. Returns the rollouts in the order of the requests, and the episodes that failed. */
 const playAll = Effect.fnUntraced(function* (
   { tasks }: Pick<Orchestration, "tasks">,
   requests: ReadonlyArray<RolloutRequest.RolloutRequest>,
   protocol: Protocol,
 ) {
-  const all: Array<Rollout> = []
-  let failure: string | undefined
-  yield* RolloutEngine.each({ requests, tasks, protocol, concurrency: requests.length }, (outcome) =>
-    Effect.sync(() => {
-      if (outcome.failure !== null) failure ??= `${outcome.request.id}: ${outcome.failure.message}`
-      all.push(...outcome.rollouts)
+  const rollouts: Array<Rollout> = []
+  const failed: Array<FailedEpisode> = []
+  const tasksOf = new Map<string, number>()
+  yield* RolloutEngine.each(
+    { requests, tasks, protocol, concurrency: requests.length },
+    Effect.fnUntraced(function* (outcome) {
+      const failure = yield* failureOf(outcome, tasks)
+      if (failure !== undefined) failed.push(failure)
+      for (const rollout of outcome.rollouts) {
+        tasksOf.set(rollout.id, outcome.request.task)
+        const problem = rewardProblem(rollout)
+        if (problem === undefined) rollouts.push(rollout)
+        else failed.push(failedRollout(rollout, outcome.request.task, "RewardError", problem))
+      }
     }),
   )
-  if (failure !== undefined) return yield* Effect.fail({ message: failure })
-  return all
+  return { rollouts, failed, taskOf: ({ id }: Pick<Rollout, "id">): number => tasksOf.get(id) ?? 0 }
 })
 
 /**
@@ -184,14 +251,23 @@ const validate = Effect.fnUntraced(function* (
 ) {
   if (yield* hasValidation(folder, step)) return
   const { run, policy, agentOf, awaitWeights, beforePlaying = Effect.void } = orchestration
+  const { seed, maxFailures } = run.config
   yield* awaitWeights(step)
   yield* beforePlaying
   const greedy: LmService = { complete: (request) => policy.complete({ ...request, temperature: 0 }) }
   const agent = yield* agentOf(greedy)
-  const requests = [...RolloutRequest.forTasks(tasks, { seed: run.config.seed, name: "validation" })]
-  const rollouts = yield* playAll({ tasks }, requests, SingleAgent.make(agent))
-  const transcripts = transcriptsOfValidation(rollouts, { step, nowMillis: yield* Clock.currentTimeMillis })
-  yield* writeValidation(folder, { step, scores: rollouts.map(scoreOf), transcripts })
+  const requests = [...RolloutRequest.forTasks(tasks, { seed, name: "validation" })]
+  const protocol = SingleAgent.make(agent, { endsIfPromptTooLong: true })
+  const { rollouts, failed } = yield* playAll({ tasks }, requests, protocol)
+  const failures = { failed, played: requests.length }
+  if (isTooMany(failures, maxFailures) || (rollouts.length === 0 && failed.length > 0))
+    return yield* Effect.fail({ message: tooMany(`validation at step ${step}`, failures, maxFailures) })
+  const transcripts = [
+    ...transcriptsOfValidation(rollouts, { step, nowMillis: yield* Clock.currentTimeMillis }),
+    ...failuresOf(failed, { mode: "validation", seenEpisodes: step, played: rollouts.length }),
+  ]
+  const scores = rollouts.map(scoreOf)
+  yield* writeValidation(folder, { step, scores, transcripts, ...(failed.length === 0 ? {} : { failures }) })
 })
 
 /** Computes the mean reward and answer length, and how many steps older than `step` the weights were that answered. */

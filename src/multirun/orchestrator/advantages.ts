@@ -1,14 +1,22 @@
 /** Turns the rollouts of a step into the samples that the trainer learns from. */
-import { Effect } from "effect"
+import { Effect, Result } from "effect"
 import type { Rollout } from "../../episode/Rollout.ts"
 import * as Samples from "../../episode/samples/samples.ts"
 import { advantageEstimatorOf, type TokenObjective } from "../../losses/Losses.ts"
 import { groupAdvantages } from "../../returns/Returns.ts"
-import { fromSample, type InvalidSample, type SamplePlace, type TrainingSample } from "../batches/TrainingSample.ts"
+import {
+  fromSample,
+  InvalidSample,
+  refuseTooLong,
+  type SamplePlace,
+  type TrainingSample,
+} from "../batches/TrainingSample.ts"
 
 export interface Scored {
   readonly samples: ReadonlyArray<TrainingSample>
-  /** The advantage of each rollout; undefined if the objective compares none. */
+  /** The rollouts that gave samples. */
+  readonly rollouts: ReadonlyArray<Rollout>
+  /** The advantage of each of these rollouts; undefined if the objective compares none. */
   readonly advantages: ArrayLike<number> | undefined
   /** The position of each rollout's group among the groups. */
   readonly groupOf: ReadonlyArray<number>
@@ -17,12 +25,29 @@ export interface Scored {
   readonly groups: number
 }
 
-export interface ScoringOptions extends SamplePlace {
+/** A rollout that gives no samples, and why. */
+export interface Unusable {
+  readonly rollout: Rollout
+  readonly error: Samples.SampleError | InvalidSample
+}
+
+/** A rollout with its samples, whose advantages are not known yet. */
+export interface Usable {
+  readonly rollout: Rollout
+  readonly samples: ReadonlyArray<TrainingSample>
+}
+
+export interface ScoringOptions {
   readonly objective: TokenObjective
-  /** The temperature at which the model sampled. */
-  readonly temperature: number
   /** What happens to groups whose rewards are all equal: they are trained on with advantages of 0, or left out. */
   readonly evenGroups: "keep" | "drop"
+}
+
+export interface SamplingOptions extends SamplePlace, Pick<ScoringOptions, "objective"> {
+  /** The temperature at which the model sampled. */
+  readonly temperature: number
+  /** The largest number of tokens of a sample. */
+  readonly width: number
 }
 
 /**
@@ -34,15 +59,36 @@ export const isPlayed = ({ steps }: Rollout): boolean => steps.some(({ _tag }) =
 /** Rollouts are compared with those of the same task, and in games of several players of the same player. */
 const groupOf = ({ id, meta: { groupId, player } }: Rollout): string => JSON.stringify([groupId ?? id, player])
 
+/** Makes the samples of each rollout, and finds the rollouts that give none. */
+export const usableOf = Effect.fnUntraced(function* (
+  rollouts: ReadonlyArray<Rollout>,
+  { objective, temperature, width, ...place }: SamplingOptions,
+) {
+  const isCompared = advantageEstimatorOf(objective.type) !== null
+  // A call of a tool that the template writes in other words than the model did begins another sample.
+  const options = { requireLogprobs: isCompared, onBreak: "split" } as const
+  const logprobs = isCompared ? ("required" as const) : ("unused" as const)
+  const usable: Array<Usable> = []
+  const unusable: Array<Unusable> = []
+  for (const rollout of rollouts) {
+    const samples = yield* Samples.of([rollout], options).pipe(
+      Effect.flatMap(Effect.forEach((sample) => fromSample(sample, { ...place, temperature, logprobs }))),
+      Effect.tap(Effect.forEach((sample) => refuseTooLong(sample, width, place), { discard: true })),
+      Effect.result,
+    )
+    if (Result.isSuccess(samples)) usable.push({ rollout, samples: samples.success })
+    else unusable.push({ rollout, error: samples.failure })
+  }
+  return { usable, unusable }
+})
+
 /**
- * Makes samples from rollouts: every token that the model wrote in a rollout has the rollout's advantage, its reward
+ * Gives the samples their advantages: every token that the model wrote in a rollout has the rollout's advantage, its reward
  * compared with those of its group. If all groups were to be dropped, the first one is kept, so that a step is never
  * without samples.
  */
-export const samplesOf = Effect.fnUntraced(function* (
-  rollouts: ReadonlyArray<Rollout>,
-  { objective, temperature, evenGroups, ...place }: ScoringOptions,
-): Effect.fn.Return<Scored, Samples.SampleError | InvalidSample> {
+export const samplesOf = (usable: ReadonlyArray<Usable>, { objective, evenGroups }: ScoringOptions): Scored => {
+  const rollouts = usable.map(({ rollout }) => rollout)
   const names = [...new Set(rollouts.map(groupOf))]
   const groups = rollouts.map((rollout) => names.indexOf(groupOf(rollout)))
   const estimator = advantageEstimatorOf(objective.type)
@@ -51,18 +97,21 @@ export const samplesOf = Effect.fnUntraced(function* (
     estimator === null ? undefined : groupAdvantages({ rewards, groups, zeroDeviation: evenGroups, ...estimator })
   const isKept = (at: number): boolean =>
     scored === undefined || scored.kept[at] === 1 || (scored.droppedGroups === scored.groups && groups[at] === 0)
-  const samples: Array<TrainingSample> = []
-  for (const [at, rollout] of rollouts.entries()) {
-    if (!isKept(at)) continue
-    const advantage = scored?.advantages[at] ?? 1
-    // A call of a tool that the template writes in other words than the model did begins another sample.
-    const options = { requireLogprobs: estimator !== null, onBreak: "split" } as const
-    for (const sample of yield* Samples.of([rollout], options)) {
-      const advantages = sample.actionMask.map((mask) => mask * advantage)
-      const logprobs = estimator === null ? ("unused" as const) : ("required" as const)
-      samples.push(yield* fromSample({ ...sample, advantages }, { ...place, temperature, logprobs }))
-    }
-  }
+  const samples = usable.flatMap((one, at) =>
+    isKept(at)
+      ? one.samples.map((sample) => {
+          const advantage = scored?.advantages[at] ?? 1
+          return { ...sample, advantages: Float32Array.from(sample.mask, (mask) => mask * advantage) }
+        })
+      : [],
+  )
   const evenGroupCount = scored?.zeroDeviationGroups ?? 0
-  return { samples, advantages: scored?.advantages, groupOf: groups, evenGroups: evenGroupCount, groups: names.length }
-})
+  return {
+    samples,
+    rollouts,
+    advantages: scored?.advantages,
+    groupOf: groups,
+    evenGroups: evenGroupCount,
+    groups: names.length,
+  }
+}

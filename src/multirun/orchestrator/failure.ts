@@ -2,6 +2,10 @@
 import { Cause, Option } from "effect"
 import { messageOf } from "../../config/text.ts"
 
+/** Returns the error of a failure; a defect has only a message. */
+export const errorOf = (cause: Cause.Cause<{ readonly message: string }>): { readonly message: string } =>
+  Option.getOrElse(Cause.findErrorOption(cause), () => ({ message: reasonOf(cause) }))
+
 /** Returns the message of an error, or of a defect. */
 export const reasonOf = (cause: Cause.Cause<{ readonly message: string }>): string =>
   Option.match(Cause.findErrorOption(cause), {

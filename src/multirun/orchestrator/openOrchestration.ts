@@ -16,12 +16,14 @@ export interface OrchestrationPlace {
   readonly baseDir: string
   /** The name of the run's model in the engine. */
   readonly model: string
+  /** The largest number of tokens of a sample. */
+  readonly width: number
 }
 
 /** Opens the tasks and the agent of a run. */
 export const openOrchestration = Effect.fnUntraced(function* (
   { id, directory, config }: Orchestration["run"],
-  { language, baseDir, model }: OrchestrationPlace,
+  { language, baseDir, model, width }: OrchestrationPlace,
 ) {
   const from = { source: `${directory}/${Layout.configs}` }
   const { train, validation, agent } = yield* openRunParts(config, { from, baseDir, model })
@@ -34,5 +36,6 @@ export const openOrchestration = Effect.fnUntraced(function* (
     validation: validation?.tasks ?? null,
     agentOf: (lm) => Effect.provideService(agent.make, Lm, lm),
     encode,
+    width,
   } satisfies Partial<Orchestration>
 })

@@ -1,11 +1,13 @@
 /** Starts and ends the orchestrators of the runs that are trained, each with the agent and the data sets of its run. */
 import { Effect, References, type Scope } from "effect"
+import { isMachineFault } from "../../config/files.ts"
 import { Engine } from "../../inference/Engine.ts"
 import * as EngineLm from "../../lm/engine/EngineLm.ts"
 import type * as Lms from "../../lm/Lms.ts"
 import { onlyKnown } from "../../trust/Trust.ts"
 import type { BaseModel } from "../baseModel.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
+import { persistently } from "../outside/persistence.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { DiscoveredRun, RunSlot } from "../runs/RunSlot.ts"
 import { openOrchestration } from "./openOrchestration.ts"
@@ -48,8 +50,17 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
           : orchestration
               .awaitWeights(maxSteps)
               .pipe(Effect.andThen(conclude(run)), Effect.andThen(runs.finish(run.index)))
-      const playing = orchestrate(orchestration, run.progress.step).pipe(
-        Effect.andThen(ending),
+      let fault = { message: "" }
+      const played = Effect.suspend(() => orchestrate(orchestration, run.progress.step)).pipe(
+        Effect.as({ _tag: "Complete" as const }),
+        Effect.catchIf(isMachineFault, (error) => {
+          fault = error
+          return Effect.succeed({ _tag: "Again" as const, step: run.progress.step, reason: error.message })
+        }),
+      )
+      const again = (reason: string) => Effect.logError(`${run.id}: its orchestrator begins again: ${reason}`)
+      const playing = persistently(played, again).pipe(
+        Effect.flatMap((outcome) => (outcome._tag === "Complete" ? ending : Effect.fail(fault))),
         // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
         Effect.provideService(References.MinimumLogLevel, "Error"),
         Effect.provideContext(context),
@@ -71,7 +82,7 @@ const openRun = Effect.fnUntraced(function* ({ base, baseDir, settings }: Prepar
   const { topP, topK, minP, stopTokenIds } = run.config.sampling
   // Without adapters, the model itself is trained.
   const model = settings.trainer.lora === null ? base.name : run.id
-  const parts = yield* openOrchestration(run, { language: base, baseDir, model })
+  const parts = yield* openOrchestration(run, { language: base, baseDir, model, width: settings.trainer.width })
   const sampling = { topP, minP, stopTokenIds, ...(topK === null ? {} : { topK }) }
   return { ...parts, policy: EngineLm.make({ engine, chat: base.chat, model, sampling }) } satisfies Parts
 })

@@ -1,6 +1,6 @@
 /**
  * Keeps a fiber for each run while it is trained. The fiber is interrupted when the run leaves; if it fails, the run is
- * evicted with the reason.
+ * evicted with the reason, unless the condition of the machine is to blame.
  *
  * @example
  * ```ts
@@ -11,7 +11,7 @@
 import { Cause, Effect, Fiber, Scope } from "effect"
 import { Runs } from "../runs/Runs.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
-import { reasonOf } from "./failure.ts"
+import { errorOf, reasonOf } from "./failure.ts"
 
 export const makeRunFibers = Effect.gen(function* () {
   const runs = yield* Runs
@@ -26,7 +26,9 @@ export const makeRunFibers = Effect.gen(function* () {
     ): Effect.Effect<void> =>
       work.pipe(
         Effect.catchCause((cause) =>
-          Cause.hasInterruptsOnly(cause) ? Effect.interrupt : runs.evict(run.index, reasonFor(reasonOf(cause))),
+          Cause.hasInterruptsOnly(cause)
+            ? Effect.interrupt
+            : runs.fail(run.index, errorOf(cause), reasonFor(reasonOf(cause))),
         ),
         Effect.forkIn(scope),
         Effect.map((fiber) => void fibers.set(run.generation, fiber)),

@@ -10,6 +10,7 @@
  * ```
  */
 import { Cause, Deferred, Effect, Fiber, Path, References, type Scope } from "effect"
+import { isMachineFault } from "../../config/files.ts"
 import type * as LmDirectory from "../../model/huggingFace/LmDirectory.ts"
 import type * as Lms from "../../lm/Lms.ts"
 import type { LmError } from "../../lm/LmError.ts"
@@ -83,7 +84,9 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
   const begin = Effect.fnUntraced(function* (run: TrainedRun) {
     const attempt = lockRun(run, owner).pipe(
       Effect.catchTag("MultiRunError", (error) => Effect.andThen(Deferred.fail(conflict, error), Effect.never)),
-      Effect.andThen(play({ run, language, baseDir: directory, server, evicted, report })),
+      Effect.andThen(
+        play({ run, language, baseDir: directory, width: settings.trainer.width, server, evicted, report }),
+      ),
       Effect.catch(({ message }) => Effect.succeed({ _tag: "Again", step: -1, reason: message } as const)),
       Effect.scoped,
     )
@@ -158,6 +161,8 @@ interface PlayedRun {
   readonly run: TrainedRun
   readonly language: Language
   readonly baseDir: string
+  /** The largest number of tokens of a sample. */
+  readonly width: number
   readonly server: InferenceServer
   /** The run is added if it is evicted here. */
   readonly evicted: Set<string>
@@ -182,6 +187,7 @@ const play = ({
   run,
   language,
   baseDir,
+  width,
   server,
   evicted,
   report,
@@ -189,7 +195,7 @@ const play = ({
   let step = -1
   return Effect.gen(function* () {
     const { id, config } = run
-    const parts = yield* openOrchestration(run, { language, baseDir, model: id })
+    const parts = yield* openOrchestration(run, { language, baseDir, model: id, width })
     const model = yield* server.modelOf(id, config.sampling)
     const { tree } = yield* openRunFolder(run)
     yield* tree.repair(Layout.rollouts)
@@ -201,7 +207,7 @@ const play = ({
     // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
     Effect.provideService(References.MinimumLogLevel, "Error"),
     Effect.catch((error): Effect.Effect<Attempt, { readonly message: string }> => {
-      if (error instanceof RunGone || error instanceof RolloutsError || isFailedWrite(error))
+      if (error instanceof RunGone || error instanceof RolloutsError || isFailedWrite(error) || isMachineFault(error))
         return Effect.succeed({ _tag: "Again", step, reason: error.message })
       return Effect.fail(error)
     }),

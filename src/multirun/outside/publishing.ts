@@ -8,7 +8,8 @@ const retries = 3
 
 /**
  * Publishes the weights of the runs that were updated. A run without its weights would wait for ever, so a broadcast that
- * fails is tried again, and the run is evicted with the reason if that does not help.
+ * fails is tried again. If that does not help, the run is evicted with the reason, or the trainer ends if the machine is to
+ * blame.
  *
  * @example
  * ```ts
@@ -17,7 +18,7 @@ const retries = 3
  */
 export const publishOrEvict = Effect.fnUntraced(function* (
   { publish, pending }: Pick<Broadcasts["Service"], "publish" | "pending">,
-  { evict }: Pick<Runs["Service"], "evict">,
+  { fail }: Pick<Runs["Service"], "fail">,
 ) {
   let outcomes = yield* publish
   for (let retry = 0; retry < retries && pending().length > 0; retry++) {
@@ -26,5 +27,5 @@ export const publishOrEvict = Effect.fnUntraced(function* (
   }
   for (const { run, result } of outcomes)
     // `Runs` finds out by itself that a folder is gone.
-    if (Result.isFailure(result) && !result.failure.gone) yield* evict(run.index, result.failure.message)
+    if (Result.isFailure(result) && !result.failure.gone) yield* fail(run.index, result.failure)
 })

@@ -24,7 +24,7 @@ import { encodeReturnFile, outcomeOf } from "../../run/evaluation.ts"
 import { encodeMetrics } from "../../run/finishedResult.ts"
 import * as RunLayout from "../../run/Layout.ts"
 import { Recorder, type Recording } from "../../run/record/Recorder.ts"
-import type { RunEnded } from "../../run/record/RunEvent.ts"
+import type { RunEnded, RunEvent } from "../../run/record/RunEvent.ts"
 import { type RunSpec, startedOf } from "../../run/RunSpec.ts"
 import { Appended } from "../../run/store/appended.ts"
 import { makeRunFiles, type RunFiles } from "../../run/store/RunFiles.ts"
@@ -34,7 +34,7 @@ import * as Layout from "../Layout.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
-import { readStepReport, type Validation, validationsIn } from "./reports.ts"
+import { type Failures, readStepReport, summaryOf, type Validation, validationsIn } from "./reports.ts"
 
 /** The contents of a checkpoint's file `recorded.json`, which describes the recording. */
 const Recorded = Schema.Struct({
@@ -74,6 +74,9 @@ interface OpenRecord {
   validated: number
 }
 
+const warningsOf = (what: string, failures: Failures | undefined): ReadonlyArray<RunEvent> =>
+  failures === undefined ? [] : [{ _tag: "Warning", message: summaryOf(what, failures) }]
+
 type Problem = { readonly message: string }
 type Eff<A = void> = Effect.Effect<A, Problem>
 
@@ -83,7 +86,9 @@ export interface RecordsOptions {
   /** The whole config of the trainer. That of a run is the same with this run alone. */
   readonly effective: Plain
   /** Called after a validation of a run was recorded. */
-  readonly validated: (run: RunSlot, validation: Pick<Validation, "step" | "scores">) => Effect.Effect<void>
+  readonly validated: (run: RunSlot, validation: Pick<Validation, "step" | "scores">) => Eff
+  /** Called if episodes of a run failed, with a message that names the step and the tasks. */
+  readonly failed: (run: RunSlot, message: string) => Eff
 }
 
 export interface RunRecords {
@@ -107,6 +112,7 @@ export const makeRunRecords = Effect.fnUntraced(function* ({
   settings,
   effective,
   validated,
+  failed,
 }: RecordsOptions): Effect.fn.Return<
   RunRecords,
   never,
@@ -171,15 +177,18 @@ export const makeRunRecords = Effect.fnUntraced(function* ({
   /** Records the validations, up to a step, that were not recorded yet. */
   const recordValidations = Effect.fnUntraced(function* (run: RunSlot, record: OpenRecord, upTo: number) {
     for (const validation of yield* validationsIn(record.folder, { after: record.validated, upTo })) {
-      const { step, scores, transcripts } = validation
-      const ended = { _tag: "ValidationEnded" as const, step, seenEpisodes: step, ...outcomeOf(episodesOf(scores)) }
+      const { step, scores, transcripts, failures } = validation
+      const lost = failures === undefined ? {} : { failed: failures.failed.length }
+      const outcome = { ...outcomeOf(episodesOf(scores)), ...lost }
+      const ended = { _tag: "ValidationEnded" as const, step, seenEpisodes: step, ...outcome }
       yield* Effect.uninterruptible(
         Effect.andThen(
-          record.recording.emit([...transcripts, ended]),
+          record.recording.emit([...warningsOf(`validation at step ${step}`, failures), ...transcripts, ended]),
           Effect.sync(() => void (record.validated = step)),
         ),
       )
       yield* validated(run, validation)
+      if (failures !== undefined) yield* failed(run, summaryOf(`validation at step ${step}`, failures))
     }
   })
 
@@ -189,7 +198,10 @@ export const makeRunRecords = Effect.fnUntraced(function* ({
         const { step } = run.progress
         yield* recordValidations(run, record, step - 1)
         const report = yield* readStepReport(record.folder, step - 1)
+        const failures = report?.failures
+        if (failures !== undefined) yield* failed(run, summaryOf(`step ${step - 1}`, failures))
         yield* record.recording.emit([
+          ...warningsOf(`step ${step - 1}`, failures),
           ...(report?.transcripts ?? []),
           { _tag: "UpdateApplied", step, update: step, metrics: { ...report?.metrics, ...metrics } },
         ])

@@ -11,7 +11,7 @@
  */
 import { Effect, Schema } from "effect"
 import { naturalInt } from "../../config/fields.ts"
-import { oneLine } from "../../config/text.ts"
+import { oneLine, shortened } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { StepScored } from "../../run/record/RunEvent.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
@@ -24,18 +24,51 @@ export class ReportError extends Schema.TaggedError<ReportError>()("ReportError"
   message: Schema.String,
 }) {}
 
+/** An episode of a step, or of a validation, that gave no sample or score. */
+export const FailedEpisode = Schema.Struct({
+  id: Schema.String,
+  /** The position of its task in the data set. */
+  task: naturalInt,
+  envId: Schema.String,
+  envType: Schema.String,
+  /** The tag of the error, such as `EnvError` or `LmError`. */
+  error: Schema.String,
+  message: Schema.String,
+})
+export type FailedEpisode = typeof FailedEpisode.Type
+
+/** The failed episodes among those of a step, or of a validation. */
+export const Failures = Schema.Struct({
+  failed: Schema.Array(FailedEpisode),
+  /** The number of episodes that were played, with those that failed. */
+  played: naturalInt,
+})
+export type Failures = typeof Failures.Type
+
+const labelOf = ({ envType, envId }: FailedEpisode): string => `${envType} "${shortened(envId)}"`
+
+/** Describes the failures of a step, or of a validation, by the tasks and the first message. */
+export const summaryOf = (what: string, { failed, played }: Failures): string => {
+  const tasks = [...new Set(failed.map(labelOf))]
+  const named = tasks.length > 3 ? `${tasks.slice(0, 3).join(", ")} and ${tasks.length - 3} more` : tasks.join(", ")
+  return `${what}: ${failed.length} of ${played} episodes failed, of ${named}: ${failed[0].id}: ${failed[0].message}`
+}
+
 /** The report of a step's samples. */
 export const StepReport = Schema.Struct({
   metrics: Schema.Record(Schema.String, Schema.Finite),
   transcripts: Schema.Array(StepScored),
+  /** The episodes that failed; left out if none did. */
+  failures: Schema.optionalKey(Failures),
 })
 export type StepReport = typeof StepReport.Type
 
-/** A validation: the step whose weights played, and the score of each task. */
+/** A validation: the step whose weights played, and the score of each task that could be played. */
 export const Validation = Schema.Struct({
   step: naturalInt,
   scores: Schema.Array(Schema.Finite),
   transcripts: Schema.Array(StepScored),
+  failures: Schema.optionalKey(Failures),
 })
 export type Validation = typeof Validation.Type
 

@@ -3,6 +3,7 @@ import { stepScored } from "../../evaluate/events.ts"
 import { scored } from "../../evaluate/PlayedEpisode.ts"
 import type { Rollout } from "../../episode/Rollout.ts"
 import type { StepScored } from "../../run/record/RunEvent.ts"
+import type { FailedEpisode } from "./reports.ts"
 
 /** The facts about an episode that its transcript has besides the steps. */
 export interface Told extends Pick<StepScored, "mode" | "seenEpisodes" | "episode"> {
@@ -80,3 +81,21 @@ export const transcriptsOfValidation = (
   rollouts.flatMap((rollout, at) =>
     transcriptOf(rollout, { mode: "validation", seenEpisodes: step, episode: at + 1, info: {}, nowMillis }),
   )
+
+/** Makes the lines of episodes that failed, which follow those of `played` episodes. */
+export const failuresOf = (
+  failed: ReadonlyArray<FailedEpisode>,
+  { mode, seenEpisodes, played }: Pick<Told, "mode" | "seenEpisodes"> & { readonly played: number },
+): ReadonlyArray<StepScored> =>
+  failed.map(({ id, envId, envType, message }, at) => ({
+    _tag: "StepScored",
+    mode,
+    seenEpisodes,
+    episode: (mode === "train" ? seenEpisodes : 0) + played + at + 1,
+    stepIndex: 1,
+    score: null,
+    episodeScore: 0,
+    envId,
+    envType,
+    error: `${id}: ${message}`,
+  }))

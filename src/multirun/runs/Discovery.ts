@@ -4,6 +4,7 @@
  * creations and tells it about deletions.
  */
 import { Clock, Effect } from "effect"
+import { oneLine } from "../../config/text.ts"
 import * as hooks from "./hooks.ts"
 import * as Layout from "../Layout.ts"
 import { type OrchestratorConfig, parse } from "../config/OrchestratorConfig.ts"
@@ -85,6 +86,20 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
     yield* report({ _tag: "Forgotten", run })
   })
 
+  /** Tells the parts that a run was evicted, unless they know it. */
+  const tellEvicted = (folder: Folder, { id, reason }: Of<"Evicted">) => {
+    const isKnown = folder._tag === "Evicted" && folder.reason === reason
+    return isKnown ? Effect.void : hooks.all(parts(), ({ evicted }) => evicted, { id, reason }, "eviction")
+  }
+
+  /** Ends the state of a folder that has vanished, or in whose place there is another one. */
+  const vanish = Effect.fnUntraced(function* (folder: Folder) {
+    const { id, directory } = folder
+    yield* end(folder, null)
+    if (folder._tag !== "Unconfigured")
+      yield* hooks.all(parts(), ({ vanished }) => vanished, { id, directory }, "disappearance")
+  })
+
   /** Ends the state of a folder, which then has the state `next`, or is dropped. */
   const end = Effect.fnUntraced(function* (folder: Folder, reason: string | null, next?: Folder) {
     if (next === undefined) known.delete(folder.id)
@@ -100,10 +115,12 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
   ): Of<"Evicted"> => ({ _tag: "Evicted", id, directory, ...rest })
 
   /** Evicts a run that is waiting or trained, and writes the reason into its folder. */
-  const evict = Effect.fnUntraced(function* (folder: Of<"Waiting" | "Trained">, reason: string) {
+  const evict = Effect.fnUntraced(function* (folder: Of<"Waiting" | "Trained">, why: string) {
+    const reason = oneLine(why)
     const { id, directory, origin } = folder
     const next = evictedState(folder, { origin, isWritten: false, reason })
     yield* end(folder, reason, next)
+    yield* tellEvicted(folder, next)
     const isWritten = yield* folders.writeEviction(directory, origin, reason)
     if (known.get(id) === next) known.set(id, { ...next, isWritten })
   })
@@ -229,7 +246,7 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
     const state = yield* stateOf(folder)
     if (state === "unknown") return
     if (state !== "same") {
-      yield* end(folder, null)
+      yield* vanish(folder)
       if (state === "gone") return
       folder = fresh
     }
@@ -239,7 +256,9 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
       const reason = evicted.text.trim()
       // Somebody else may evict a run by writing the file.
       const origin = "origin" in folder ? folder.origin : undefined
-      return yield* end(folder, reason, evictedState(folder, { origin, isWritten: true, reason }))
+      const next = evictedState(folder, { origin, isWritten: true, reason })
+      yield* end(folder, reason, next)
+      return yield* tellEvicted(folder, next)
     }
     if (folder._tag === "Evicted") {
       if (!folder.isWritten && folder.origin !== undefined) {
@@ -258,7 +277,7 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
   /** Looks at all folders. What it finds takes effect by `takeLeaving` and `start`. */
   const scan = Effect.gen(function* () {
     const ids = yield* folders.list(outputDirectory)
-    for (const folder of sorted()) if (!ids.includes(folder.id)) yield* end(folder, null)
+    for (const folder of sorted()) if (!ids.includes(folder.id)) yield* vanish(folder)
     for (const id of ids) yield* lookAt(id)
   })
 

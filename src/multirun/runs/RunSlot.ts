@@ -2,6 +2,7 @@
 import { type Effect, Schema } from "effect"
 import { naturalInt } from "../../config/fields.ts"
 import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
+import type { EvictedRun } from "./eviction.ts"
 
 /** Says how far a run is. A checkpoint saves it as `progress.json`, so that a resumed run also continues these totals. */
 export const Progress = Schema.Struct({ step: naturalInt, totalTokens: naturalInt, totalSamples: naturalInt })
@@ -75,4 +76,8 @@ export interface Hooks {
   readonly forgotten?: Hook<DiscoveredRun>
   /** Runs on the master when a config was found that cannot be used, once for each problem. */
   readonly invalid?: Hook<InvalidRun>
+  /** Runs on the master when a run was evicted, or was found to have been evicted, once for each reason. */
+  readonly evicted?: Hook<EvictedRun>
+  /** Runs on the master when the folder of a run has vanished, or another folder took its place. */
+  readonly vanished?: Hook<Pick<DiscoveredRun, "id" | "directory">>
 }

@@ -27,8 +27,10 @@ import {
   Semaphore,
   Stream,
 } from "effect"
-import { makeFolder } from "../../config/files.ts"
+import { isMachineFault, makeFolder } from "../../config/files.ts"
+import { MachineFault } from "../machine.ts"
 import { makeDiscovery } from "./Discovery.ts"
+import { type EvictedRun, evictionMessage } from "./eviction.ts"
 import { type Difference, exchangeOf, type Reasons } from "./exchange.ts"
 import * as hooks from "./hooks.ts"
 import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
@@ -53,7 +55,7 @@ export interface Status {
   readonly waiting: ReadonlyArray<DiscoveredRun>
   readonly invalid: ReadonlyArray<InvalidRun>
   /** The folders that are left alone because they were evicted, with the reasons. */
-  readonly evicted: ReadonlyArray<{ readonly id: string; readonly reason: string }>
+  readonly evicted: ReadonlyArray<EvictedRun>
   /** The runs that have reached their last step. */
   readonly finished: ReadonlyArray<string>
   /** The folders that have no config yet. */
@@ -120,6 +122,11 @@ export class Runs extends Context.Service<
      */
     readonly evict: (index: number, reason: string) => Effect.Effect<void>
     /**
+     * Draws the consequence of a failure in the work for a run: evicts the run, as `evict` does with the message. If the
+     * condition of the machine is to blame, the trainer ends instead, at the next `syncRuns`, and can be resumed.
+     */
+    readonly fail: (index: number, error: { readonly message: string }, reason?: string) => Effect.Effect<void>
+    /**
      * Takes a run that has reached its last step, and has a checkpoint of it, from its index at the next `syncRuns`, so
      * that a waiting one can begin. Only the master does it.
      */
@@ -168,6 +175,8 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
   const wanted: Array<Reasons[number]> = []
   let turn = 0
   let isSettled = false
+  /** The condition of the machine that ends the trainer at the next turn. */
+  let fault: MachineFault | undefined
 
   if (isMaster) yield* makeOutputDirectory(outputDirectory)
   const discovery = yield* makeDiscovery({
@@ -272,15 +281,26 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
       : yield* exchange.receive(turn)
     if (isMaster) yield* exchange.publish(turn, changes)
     if (changes.failure !== null) return yield* new RunsError({ path: outputDirectory, message: changes.failure })
-    yield* apply(changes)
+    yield* Effect.catchTag(apply(changes), "MachineFault", failWith)
     isSettled = trained.size === 0 && discovery.status().waiting.length === 0
   })
 
+  const failWith = ({ message }: MachineFault) => Effect.fail(new RunsError({ path: outputDirectory, message }))
   const unsettle = Effect.sync(() => {
     isSettled = false
   })
-  const checkForChanges = isMaster ? alone.withPermit(Effect.andThen(unsettle, discovery.scan)) : Effect.void
-  const syncRuns = alone.withPermit(Effect.andThen(unsettle, changeTogether(null)))
+  const checkForChanges = isMaster
+    ? alone.withPermit(Effect.andThen(unsettle, Effect.catchTag(discovery.scan, "MachineFault", failWith)))
+    : Effect.void
+  const syncRuns = alone.withPermit(
+    Effect.andThen(
+      unsettle,
+      // A rank that ends alone is missed by the others.
+      Effect.suspend(() =>
+        fault !== undefined && !isMaster ? failWith(fault) : changeTogether(fault?.message ?? null),
+      ),
+    ),
+  )
   const stopRanks = (reason: string) =>
     isMaster && ranks > 1 ? Effect.ignore(alone.withPermit(changeTogether(reason))) : Effect.void
 
@@ -289,13 +309,19 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
     const { invalid, evicted, unconfigured, waiting, finished } = discovery.status()
     const reasons = [
       ...invalid.map(({ message }) => message),
-      ...evicted.map(({ id, reason }) => `${id} was evicted: ${reason}`),
+      ...evicted.map((run) => evictionMessage(outputDirectory, run)),
       ...unconfigured.map((id) => `${id} has no config`),
       ...waiting.map(({ id }) => `${id} waits`),
       ...finished.map((id) => `${id} has reached its last step`),
     ]
     return reasons.length === 0 ? "it holds no folder run_*" : reasons.join("; ")
   }
+
+  const evict = (index: number, reason: string) =>
+    Effect.sync(() => {
+      const run = trained.get(index)?.run
+      if (run !== undefined) wanted.push({ generation: run.generation, reason })
+    })
 
   const awaitRun = Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
@@ -331,10 +357,13 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
     stopRanks,
     awaitRun,
     pause,
-    evict: (index, reason) =>
-      Effect.sync(() => {
+    evict,
+    fail: (index, error, reason = error.message) =>
+      Effect.suspend(() => {
+        if (!isMachineFault(error)) return evict(index, reason)
         const run = trained.get(index)?.run
-        if (run !== undefined) wanted.push({ generation: run.generation, reason })
+        if (run !== undefined) fault ??= MachineFault.of(run.id, error)
+        return Effect.void
       }),
     finish: (index) =>
       Effect.suspend(() => {

@@ -9,9 +9,9 @@
  * ```
  */
 import { Effect, FileSystem, Option, Path, PlatformError, Schema } from "effect"
-import { mostBytes, readText, statOf } from "../../config/files.ts"
+import { type FileError, mostBytes, type PlatformFailure, readText } from "../../config/files.ts"
 import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
-import type { RunStoreError } from "../../run/store/RunStoreError.ts"
+import { type RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 
 /** The folder of a run vanished, or was deleted and made again, so that it belongs to another run. */
@@ -35,19 +35,38 @@ export interface RunFolder {
 export const openRunFolder = Effect.fnUntraced(function* ({
   id,
   directory,
-}: Pick<RunFolder, "id" | "directory">): Effect.fn.Return<RunFolder, RunGone, FileSystem.FileSystem | Path.Path> {
+}: Pick<RunFolder, "id" | "directory">): Effect.fn.Return<
+  RunFolder,
+  RunFolderError,
+  FileSystem.FileSystem | Path.Path
+> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const root = path.resolve(directory)
   const context = yield* Effect.context<FileSystem.FileSystem>()
-  const token = Effect.orElseSucceed(readText(path.join(root, Layout.token), mostBytes.config), () => undefined)
-  const inode = Effect.map(statOf(root), (info) =>
-    info?.type === "Directory" ? `${info.dev} ${Option.getOrNull(info.ino)}` : undefined,
+  // Only a missing file tells that the folder is gone: one that cannot be read now says nothing.
+  const token = readText(path.join(root, Layout.token), mostBytes.config).pipe(
+    Effect.catchIf(
+      ({ missing }) => missing,
+      () => Effect.succeed(undefined),
+    ),
+  )
+  const inode = fs.stat(root).pipe(
+    Effect.map((info) => (info.type === "Directory" ? `${info.dev} ${Option.getOrNull(info.ino)}` : undefined)),
+    Effect.catchReason("PlatformError", "NotFound", () => Effect.succeed(undefined)),
   )
   // A folder that was made again lacks the token, but may have the same inode. Only the trainer writes tokens, so for
   // other programs the inode must do.
-  const isMarked = (yield* Effect.provideContext(token, context)) !== undefined
-  const now = Effect.provideContext(isMarked ? token : inode, context)
+  const unreadable = Effect.mapError((error: PlatformFailure) => runStoreError("look at", root, error))
+  const isMarked = (yield* unreadable(Effect.provideContext(token, context))) !== undefined
+  const now: Effect.Effect<string | undefined, RunStoreError> = unreadable(
+    Effect.provideContext<
+      string | undefined,
+      FileError | PlatformError.PlatformError,
+      FileSystem.FileSystem,
+      FileSystem.FileSystem
+    >(isMarked ? token : inode, context),
+  )
   const gone = new RunGone({
     run: id,
     path: directory,
@@ -65,7 +84,21 @@ export const openRunFolder = Effect.fnUntraced(function* ({
     })
   /** Runs a change of the disk only if the folder is the same as before. */
   const checked = <A>(method: string, change: Effect.Effect<A, PlatformError.PlatformError>) =>
-    Effect.flatMap(now, (current) => (current === identity ? change : Effect.fail(refused(method))))
+    Effect.matchEffect(now, {
+      onSuccess: (current) => (current === identity ? change : Effect.fail(refused(method))),
+      // It cannot be told whether it is the same folder, so nothing is changed.
+      onFailure: ({ code, message }) =>
+        Effect.fail(
+          PlatformError.systemError({
+            _tag: "Unknown",
+            module: "FileSystem",
+            method,
+            pathOrDescriptor: directory,
+            description: message,
+            cause: { code },
+          }),
+        ),
+    })
   const tree = yield* onDisk(root).pipe(
     Effect.provideService(FileSystem.FileSystem, {
       ...fs,
@@ -84,7 +117,10 @@ export const openRunFolder = Effect.fnUntraced(function* ({
     tree,
     guarded: (operation) =>
       Effect.catch(operation, (error) =>
-        Effect.flatMap(now, (current) => Effect.fail(current === identity ? error : gone)),
+        Effect.matchEffect(now, {
+          onSuccess: (current) => Effect.fail(current === identity ? error : gone),
+          onFailure: () => Effect.fail(error),
+        }),
       ),
   }
 })

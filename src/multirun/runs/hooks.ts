@@ -1,26 +1,46 @@
 /** Runs the hooks of the trainer's parts, so that the failure of a hook is a message and never ends the trainer. */
 import { Cause, Effect, Exit } from "effect"
+import { isMachineFault } from "../../config/files.ts"
 import { messageOf, oneLine } from "../../config/text.ts"
+import { MachineFault, retried } from "../machine.ts"
 import type { Hook, Hooks } from "./RunSlot.ts"
 
-/** Runs a hook; returns the message of its failure, also of a defect. An interruption is passed on. */
-export const outcomeOf = <Run>(hook: Hook<Run> | undefined, run: Run): Effect.Effect<string | undefined> => {
-  if (hook === undefined) return Effect.succeed(undefined)
-  return Effect.suspend(() => hook(run)).pipe(
-    Effect.exit,
-    Effect.flatMap((exit) => {
-      if (Exit.isSuccess(exit)) return Effect.succeed(undefined)
-      if (Cause.hasInterruptsOnly(exit.cause)) return Effect.interrupt
-      return Effect.succeed(messageIn(Cause.squash(exit.cause)))
-    }),
-  )
-}
+type Identified = { readonly id: string }
+type Problem = Effect.Error<ReturnType<Hook>>
 
 const messageIn = (error: unknown): string =>
   typeof error === "object" && error !== null && "message" in error ? oneLine(String(error.message)) : messageOf(error)
 
+/** Runs an effect; returns the message of its failure, also of a defect. An interruption is passed on. */
+const messageOfFailure = (effect: Effect.Effect<void, Problem>): Effect.Effect<string | undefined> =>
+  Effect.flatMap(Effect.exit(effect), (exit) => {
+    if (Exit.isSuccess(exit)) return Effect.succeed(undefined)
+    if (Cause.hasInterruptsOnly(exit.cause)) return Effect.interrupt
+    return Effect.succeed(messageIn(Cause.squash(exit.cause)))
+  })
+
+/**
+ * Runs a hook; returns the message of its failure. A hook that fails for the condition of the machine runs again; if that
+ * does not help, this fails.
+ */
+export const outcomeOf = Effect.fnUntraced(function* <Run extends Identified>(
+  hook: Hook<Run> | undefined,
+  run: Run,
+): Effect.fn.Return<string | undefined, MachineFault> {
+  if (hook === undefined) return undefined
+  let fault: Problem | undefined
+  const work = retried(
+    run.id,
+    Effect.suspend(() => hook(run)),
+  )
+  const message = yield* messageOfFailure(
+    Effect.catchIf(work, isMachineFault, (error) => Effect.sync(() => void (fault = error))),
+  )
+  return fault === undefined ? message : yield* MachineFault.of(run.id, fault)
+})
+
 /** Runs one hook of all parts, in order, until one fails; returns the failure's message. */
-export const untilFailure = Effect.fnUntraced(function* <Run>(
+export const untilFailure = Effect.fnUntraced(function* <Run extends Identified>(
   parts: ReadonlyArray<Hooks>,
   hookOf: (part: Hooks) => Hook<Run> | undefined,
   run: Run,
@@ -33,14 +53,15 @@ export const untilFailure = Effect.fnUntraced(function* <Run>(
 })
 
 /** Runs one hook of all parts, in order. A failure is logged, and the hooks after it still run. */
-export const all = Effect.fnUntraced(function* <Run extends { readonly id: string }>(
+export const all = Effect.fnUntraced(function* <Run extends Identified>(
   parts: ReadonlyArray<Hooks>,
   hookOf: (part: Hooks) => Hook<Run> | undefined,
   run: Run,
   moment: string,
 ) {
   for (const part of parts) {
-    const problem = yield* outcomeOf(hookOf(part), run)
+    const hook = hookOf(part)
+    const problem = hook && (yield* messageOfFailure(Effect.suspend(() => hook(run))))
     if (problem !== undefined) yield* Effect.logWarning(`${run.id}: a hook on its ${moment} failed: ${problem}`)
   }
 })

@@ -24,6 +24,7 @@ import { makeMicroBatch } from "../batches/MicroBatch.ts"
 import { removeAfter, removeUnreachable } from "../batches/rolloutFiles.ts"
 import { openRunFolder, type RunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
+import { retried } from "../machine.ts"
 import * as MultiLoRAOptimizer from "../optimisers/MultiLoRAOptimizer.ts"
 import * as MultiLoRAScheduler from "../optimisers/MultiLoRAScheduler.ts"
 import { objectiveAt } from "../config/OrchestratorConfig.ts"
@@ -100,8 +101,6 @@ interface Trained {
   loss: number
   sums: MetricSums<number>
 }
-
-const messageOf = ({ message }: { readonly message: string }): string => message
 
 /** Makes the trainer of this rank, and registers its hooks with `Runs`, until the scope closes. */
 export const makeTrainer = Effect.fnUntraced(function* ({
@@ -299,11 +298,14 @@ export const makeTrainer = Effect.fnUntraced(function* ({
     const recorded: Record<string, Uint8Array> = moment === undefined ? {} : { [inCheckpoint.recorded]: moment }
     if (own.backAt !== null) yield* goBackTo(own.folder, own.backAt)
     own.backAt = null
-    yield* saveCheckpoint(own.folder, {
-      progress: own.boundary,
-      parts: { ...checkpointParts(state), ...recorded },
-      keep: run.config.checkpoint.keep,
-    })
+    yield* retried(
+      `${run.id}: its checkpoint`,
+      saveCheckpoint(own.folder, {
+        progress: own.boundary,
+        parts: { ...checkpointParts(state), ...recorded },
+        keep: run.config.checkpoint.keep,
+      }),
+    )
     own.saved = own.boundary.step
     yield* removeTrained(run, own)
   })
@@ -352,24 +354,23 @@ export const makeTrainer = Effect.fnUntraced(function* ({
       const { slot } = outcome
       const failure =
         outcome._tag === "Failed"
-          ? outcome.error.message
+          ? outcome.error
           : yield* Effect.match(
               conclude(slot, {
                 "charts/learning_rate": outcome.learningRate,
                 "losses/gradient_norm": outcome.gradientNorm,
               }),
-              { onSuccess: () => undefined, onFailure: messageOf },
+              { onSuccess: () => undefined, onFailure: (error) => error },
             )
       if (failure === undefined) continue
       // Its weights are those of no step, so they are neither made known nor saved.
       slot.readyToUpdate = false
       trained.delete(slot.generation)
-      yield* runs.evict(slot.index, failure)
+      yield* runs.fail(slot.index, failure)
     }
     const ended = runs.slots().filter((run) => run.readyToUpdate && isAtEnd(run))
     yield* afterTurn
-    for (const run of isMaster ? ended : [])
-      yield* Effect.catch(publish(run), ({ message }) => runs.evict(run.index, message))
+    for (const run of isMaster ? ended : []) yield* Effect.catch(publish(run), (error) => runs.fail(run.index, error))
     for (const run of ready) run.readyToUpdate = false
   })
 

@@ -27,6 +27,8 @@ export class BroadcastError extends Schema.TaggedError<BroadcastError>()("Broadc
   path: Schema.String,
   /** Whether the run's folder is gone, so that there is nothing to try again. */
   gone: Schema.Boolean,
+  /** The system's code of a failure of the disk. */
+  code: Schema.optionalKey(Schema.String),
   message: Schema.String,
 }) {}
 
@@ -71,7 +73,8 @@ export const writeWeights = Effect.fnUntraced(function* (
   const path = `${folder.directory}/${parent}/${Layout.stepName(step)}`
   const failed = (error: { readonly message: string }) => {
     const gone = error instanceof RunGone
-    return new BroadcastError({ run: folder.id, step, path, gone, message: `${path}: ${error.message}` })
+    const code = "code" in error && typeof error.code === "string" ? { code: error.code } : {}
+    return new BroadcastError({ run: folder.id, step, path, gone, ...code, message: `${path}: ${error.message}` })
   }
   const { tree, guarded } = folder
   const write = Effect.gen(function* () {

@@ -22,6 +22,7 @@ const madeUntil = (reached: number, settings: string) =>
           run: { id: folder.id, directory: folder.directory, config },
           tasks,
           validation: null,
+          width: 64,
           agentOf: (lm) => Effect.provideService(MemorylessAgent.make({ model: "policy" }), Lm, lm),
           policy: { complete: () => Effect.die("a supervised step asks no model") },
           encode: (_, move) =>

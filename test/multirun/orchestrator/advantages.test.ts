@@ -4,7 +4,7 @@ import * as MemorylessAgent from "../../../src/agent/MemorylessAgent.ts"
 import * as SelfPlay from "../../../src/episode/protocols/SelfPlay.ts"
 import { Lm, type LmService } from "../../../src/lm/Lm.ts"
 import { TokenObjective } from "../../../src/losses/Losses.ts"
-import { isPlayed, samplesOf } from "../../../src/multirun/orchestrator/advantages.ts"
+import { isPlayed, samplesOf, usableOf } from "../../../src/multirun/orchestrator/advantages.ts"
 import * as Against from "../../../src/task/Against.ts"
 import * as TicTacToe from "../../../src/task/games/TicTacToe.ts"
 import { completion } from "../../lm/support.ts"
@@ -32,6 +32,7 @@ const place = {
   run: "run_a",
   step: 0,
   temperature: 1,
+  width: 64,
   evenGroups: "keep" as const,
   objective: Schema.decodeUnknownSync(TokenObjective)({ type: "dr_grpo", normalisation: { type: "token_mean" } }),
 }
@@ -47,7 +48,8 @@ describe("the samples of self-play", () => {
           return yield* Effect.scoped(SelfPlay.make(agent).play(episode))
         }),
       )
-      const { samples, groups } = yield* samplesOf(rollouts.flat().filter(isPlayed), place)
+      const { usable } = yield* usableOf(rollouts.flat().filter(isPlayed), place)
+      const { samples, groups } = samplesOf(usable, place)
       assert.strictEqual(groups, 2)
       // X loses the first and the third game. O, who has no move in the first one, loses the second and wins the third.
       const third = 1 / 3

@@ -1,0 +1,19 @@
+import * as Layout from "../Layout.ts"
+
+/** A run that was evicted. */
+export interface EvictedRun {
+  readonly id: string
+  readonly reason: string
+}
+
+/**
+ * Says why a run was evicted, and how it can be let in again. `outputDirectory` holds the folders of the runs.
+ *
+ * @example
+ * ```ts
+ * evictionMessage("out", { id: "run_a", reason: "its loss is not finite" })
+ * // "run_a was evicted: its loss is not finite; to let it in again, remove out/run_a/control/evicted.txt"
+ * ```
+ */
+export const evictionMessage = (outputDirectory: string, { id, reason }: EvictedRun): string =>
+  `${id} was evicted: ${reason}; to let it in again, remove ${outputDirectory}/${id}/${Layout.evicted}`

@@ -93,11 +93,17 @@ const machineCodes = new Set([
   "ETIMEDOUT",
 ])
 
-/** Tells whether an error comes from the condition of the machine, so that the same work can succeed later. */
+/** The code of the error of a process that writes a run which another process has taken over. */
+export const lostLease = "ELEASE"
+
+/**
+ * Tells whether an error comes from the condition of the machine, so that the same work can succeed later, or from another
+ * process that has taken the run over. Neither says anything about the work.
+ */
 export const isMachineFault = (error: unknown): boolean => {
   const code =
     codeIn(error) ?? (typeof error === "object" && error !== null && "cause" in error ? codeIn(error.cause) : undefined)
-  return code !== undefined && machineCodes.has(code)
+  return code !== undefined && (machineCodes.has(code) || code === lostLease)
 }
 
 /** Explains an error of a file operation in one line, by its code if it has one, or else by its tag or message. */

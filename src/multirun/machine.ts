@@ -8,7 +8,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { isMachineFault } from "../config/files.ts"
+import { codeOf, isMachineFault, lostLease } from "../config/files.ts"
 
 type Problem = { readonly message: string }
 
@@ -23,7 +23,7 @@ export const retried = <A, E extends Problem, R>(
   const attempt = (number: number): Effect.Effect<A, E, R> =>
     Effect.catchIf(
       work,
-      (error) => number < delays.length && isMachineFault(error),
+      (error) => number < delays.length && isMachineFault(error) && codeOf(error) !== lostLease,
       Effect.fnUntraced(function* ({ message }) {
         yield* Effect.logError(`${what}: ${message}; trying again in ${delays[number]} s`)
         yield* Effect.sleep(`${delays[number]} seconds`)

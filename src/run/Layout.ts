@@ -44,6 +44,10 @@ export const progressCsv = "progress.csv"
 export const system = "system.jsonl"
 /** The file with the name of the process that is writing the run. It is removed at the end. */
 export const lock = "run.lock"
+/** The file with the number of the process that may write the run; see `store/fence.ts`. It stays after the end. */
+export const lease = "run.lease"
+/** Tells whether a file is about the processes that write a run, so that a copy of the run does not have it. */
+export const isOfWriter = (name: string): boolean => name === lock || name === lease
 /** The file with the command that resumes a sweep. Each run that belongs to a sweep has it. */
 export const sweepCommand = "sweep.txt"
 

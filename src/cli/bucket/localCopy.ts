@@ -84,7 +84,7 @@ const copyRun = Effect.fnUntraced(function* (name: string, resultsDir: string, f
       const leftOut = yield* unneeded(path, source, step)
       const isLeftOut = (file: string): boolean =>
         [leftOut.steps, ...leftOut.checkpoints].some((one) => file.startsWith(`${one}/`)) ||
-        Layout.fileName(file) === Layout.lock
+        Layout.isOfWriter(Layout.fileName(file))
       yield* copyAll(
         pathsBelow(path).filter((file) => !isLeftOut(file) && (!curves || ofCurves.has(Layout.fileName(file)))),
       )

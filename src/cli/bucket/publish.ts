@@ -43,7 +43,7 @@ const publish = Effect.fnUntraced(function* (connected: Connected, path: string,
     const file = join(directory, name)
     const link = yield* Effect.option(fs.readLink(file))
     if (link._tag === "Some") yield* failing(writer.put(`${path}/${name}`, utf8.encode(link.value)))
-    else if ((yield* fs.stat(file)).type === "File" && name !== Layout.lock) files.push(name.replaceAll("\\", "/"))
+    else if ((yield* fs.stat(file)).type === "File" && !Layout.isOfWriter(name)) files.push(name.replaceAll("\\", "/"))
   }
   // Another machine may have published a part of this run before it died: remove the files that this run does not have.
   const kept = new Set([lock, ...files.map((name) => `${path}/${name}`)])

@@ -56,7 +56,7 @@ const wholeOnly = (objects: ReadonlyArray<ObjectInfo>): ReadonlyArray<ObjectInfo
   return objects.filter(({ key }) => {
     const checkpoint = checkpointOf(key)
     const isWhole = checkpoint === undefined || keys.has(`${checkpoint}/${Layout.inCheckpoint.manifest}`)
-    return isFile(key) && isWhole && Layout.fileName(key) !== Layout.lock
+    return isFile(key) && isWhole && !Layout.isOfWriter(Layout.fileName(key))
   })
 }
 

@@ -37,7 +37,7 @@ export const newestLost = Effect.fnUntraced(function* ({ folder, sweep, path }: 
 export const copyLost = (run: string, to: string): Effect.Effect<boolean, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     yield* makeFolder(dirname(to))
-    const names = (yield* namesIn(run)).filter((name) => name !== Layout.lock)
+    const names = (yield* namesIn(run)).filter((name) => !Layout.isOfWriter(name))
     // Checkpoints first: logs must reach at least as far as the newest checkpoint, and may reach further.
     const ordered = [Layout.checkpoints, ...names.filter((name) => name !== Layout.checkpoints)]
     for (const name of ordered) {

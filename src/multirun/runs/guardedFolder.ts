@@ -9,9 +9,9 @@
  * ```
  */
 import { Effect, FileSystem, Option, Path, PlatformError, Schema } from "effect"
-import { type FileError, mostBytes, type PlatformFailure, readText } from "../../config/files.ts"
+import { type FileError, lostLease, mostBytes, type PlatformFailure, readText } from "../../config/files.ts"
 import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
-import { type RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
+import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 
 /** The folder of a run vanished, or was deleted and made again, so that it belongs to another run. */
@@ -99,7 +99,20 @@ export const openRunFolder = Effect.fnUntraced(function* ({
           }),
         ),
     })
-  const tree = yield* onDisk(root).pipe(
+  /** Files that grow stay open, so nothing else stops appends to those of a folder that another process has taken over. */
+  const checkNow = Effect.flatMap(now, (current) =>
+    current === identity
+      ? Effect.void
+      : Effect.fail(
+          new RunStoreError({
+            path: root,
+            operation: "write",
+            code: lostLease,
+            message: `${gone.message}, or is trained by another process`,
+          }),
+        ),
+  )
+  const disk = yield* onDisk(root).pipe(
     Effect.provideService(FileSystem.FileSystem, {
       ...fs,
       makeDirectory: (folder, options) =>
@@ -111,6 +124,13 @@ export const openRunFolder = Effect.fnUntraced(function* ({
       rename: (from, to) => checked("rename", fs.rename(from, to)),
     }),
   )
+  const tree: FileTree = {
+    ...disk,
+    append: (file, contents) => Effect.andThen(checkNow, disk.append(file, contents)),
+    appending: (file) =>
+      Effect.map(disk.appending(file), (append) => (contents) => Effect.andThen(checkNow, append(contents))),
+    truncate: (file, size) => Effect.andThen(checkNow, disk.truncate(file, size)),
+  }
   return {
     id,
     directory,

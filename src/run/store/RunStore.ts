@@ -10,6 +10,7 @@
  */
 import { Clock, Context, Effect, FileSystem, Layer, Path, type PlatformError, Schema, type Scope } from "effect"
 import { type FileError, makeFolder } from "../../config/files.ts"
+import { fenced, takeFence } from "./fence.ts"
 import { type FileTree, onDisk } from "./FileTree.ts"
 import { type Folder, inMemory, treeOf } from "./Folder.ts"
 import { timeOf, toFlatPath, toPath, type RunIdentity } from "../identifier.ts"
@@ -141,7 +142,11 @@ const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
       // Provide only the file system, and no scope: the scope of the run removes the lock when the run ends.
       yield* Effect.provideService(holdLock(path.join(directory, Layout.lock), owner), FileSystem.FileSystem, fs)
     }
-    const disk = yield* Effect.provideContext(onDisk(directory), context)
+    const opening =
+      owner === undefined
+        ? onDisk(directory)
+        : Effect.flatMap(takeFence(directory, owner.name), (fence) => fenced(directory, fence))
+    const disk = yield* Effect.provideContext(opening, context)
     const tree = options.wrap === undefined ? disk : yield* options.wrap(disk, directory)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)

@@ -114,6 +114,7 @@ const unlisted: ReadonlySet<string> = new Set([
   `${Layout.resultsIndex}.tmp`,
   Layout.resultsIndexLock,
   Layout.lock,
+  Layout.lease,
   Layout.sweepLock,
   ...Object.values(Layout.study),
   ".DS_Store",

@@ -1,0 +1,137 @@
+/**
+ * Keeps a second process from writing a run, whatever let it begin. Each process that opens a run's folder takes the next
+ * number, in the file `run.lease`, and checks before each write that the number is still its own. A process that was frozen
+ * or cut off, and wakes up after another one has taken the run over, fails at its next write.
+ *
+ * The lock `run.lock` refuses a second process at the start; this is for when the lock is wrong about the first one: it
+ * was taken for dead, or one process was told to train the run twice.
+ *
+ * @example
+ * ```ts
+ * const fence = yield* takeFence("results/…/0001", "process 12 on host")
+ * const tree = yield* fenced("results/…/0001", fence)
+ * yield* tree.write("metrics.json", text) // fails if another process has opened the run since
+ * ```
+ */
+import { Effect, FileSystem, Option, Path, PlatformError, Schema } from "effect"
+import { codeOf, lostLease, mostBytes, type PlatformFailure, readText, shownPath } from "../../config/files.ts"
+import { prettyJson } from "../../config/text.ts"
+import * as Layout from "../Layout.ts"
+import { type FileTree, onDisk } from "./FileTree.ts"
+import { RunStoreError, runStoreError } from "./RunStoreError.ts"
+
+/** The content of `run.lease`. */
+const Lease = Schema.fromJsonString(
+  Schema.Struct({
+    /** How many processes have opened the run, with this one. */
+    number: Schema.Int,
+    holder: Schema.String,
+    /** Differs for each process, also if two take the same number at the same moment. */
+    token: Schema.String,
+  }),
+)
+const decode = Schema.decodeUnknownOption(Lease)
+
+/** Fails if somebody else may write the files. */
+export type Check = Effect.Effect<void, RunStoreError>
+
+export interface Fence {
+  /** Larger than that of each process that opened the run before. */
+  readonly number: number
+  readonly check: Check
+}
+
+/** Takes the next number of a run. From here on, the checks of earlier holders fail. */
+export const takeFence = Effect.fnUntraced(function* (
+  directory: string,
+  holder: string,
+): Effect.fn.Return<Fence, RunStoreError, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const file = path.join(directory, Layout.lease)
+  const failing = Effect.mapError((error: PlatformFailure) => runStoreError("take the lease", file, error))
+  const context = yield* Effect.context<FileSystem.FileSystem>()
+  const read = readText(file, mostBytes.config).pipe(
+    Effect.catchIf(
+      ({ missing }) => missing,
+      () => Effect.succeed(""),
+    ),
+    Effect.provideContext(context),
+  )
+  const leaseIn = (text: string) => Option.getOrUndefined(decode(text))
+  const token = crypto.randomUUID()
+  let number = (leaseIn(yield* failing(read))?.number ?? 0) + 1
+  let mine = ""
+  // The number belongs to the process that makes this file; it becomes the lease as a whole, by its new name.
+  for (;;) {
+    mine = prettyJson({ number, holder, token })
+    const claim = path.join(directory, `.${Layout.lease}-${number}.tmp`)
+    const isClaimed = yield* fs.writeFileString(claim, mine, { flag: "wx" }).pipe(
+      Effect.as(true),
+      Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.succeed(false)),
+      failing,
+    )
+    const newest = leaseIn(yield* failing(read))?.number ?? 0
+    if (isClaimed && newest < number) {
+      yield* failing(fs.rename(claim, file))
+      break
+    }
+    if (isClaimed) yield* failing(fs.remove(claim))
+    number = Math.max(number, newest) + 1
+  }
+  const check = Effect.gen(function* () {
+    const text = yield* Effect.mapError(read, (error) => runStoreError("look at", file, error))
+    // Without the file the folder was moved, deleted or copied; the write itself says what is wrong.
+    if (text === mine || text === "") return
+    const other = leaseIn(text)
+    const now = other === undefined ? "another process" : `${other.holder}, with lease ${other.number},`
+    const message = `${shownPath(directory)}: ${now} has taken this run over from lease ${number}; what this process has not written yet is dropped`
+    return yield* new RunStoreError({ path: directory, operation: "lock", code: lostLease, message })
+  })
+  yield* check
+  return { number, check }
+})
+
+/** Opens a folder whose files are only changed while `check` succeeds. It precedes each change as closely as possible. */
+export const fenced = Effect.fnUntraced(function* (directory: string, { check }: Pick<Fence, "check">) {
+  const fs = yield* FileSystem.FileSystem
+  const refused = (error: RunStoreError) =>
+    PlatformError.systemError({
+      _tag: "PermissionDenied",
+      module: "FileSystem",
+      method: "rename",
+      pathOrDescriptor: directory,
+      cause: { code: codeOf(error) },
+    })
+  const checkedBefore = <A>(change: Effect.Effect<A, PlatformError.PlatformError>) =>
+    Effect.andThen(Effect.mapError(check, refused), change)
+  const tree = yield* onDisk(directory).pipe(
+    Effect.provideService(FileSystem.FileSystem, {
+      ...fs,
+      // Everything but appends is written below a temporary name, and then renamed.
+      rename: (from, to) => checkedBefore(fs.rename(from, to)),
+      truncate: (path, size) => checkedBefore(fs.truncate(path, size)),
+    }),
+  )
+  return checkedTree(tree, check)
+})
+
+/** Returns the tree whose changes come after the check, and fail with its error if it fails. */
+export const checkedTree = (tree: FileTree, check: Check): FileTree => {
+  const checked = <A>(change: Effect.Effect<A, RunStoreError>) =>
+    Effect.andThen(
+      check,
+      Effect.tapError(change, () => check),
+    )
+  return {
+    ...tree,
+    write: (path, contents, how) => checked(tree.write(path, contents, how)),
+    append: (path, contents) => checked(tree.append(path, contents)),
+    appending: (path) => Effect.map(tree.appending(path), (append) => (contents) => checked(append(contents))),
+    truncate: (path, size) => checked(tree.truncate(path, size)),
+    remove: (path) => checked(tree.remove(path)),
+    writeDirectory: (path, files, last) => checked(tree.writeDirectory(path, files, last)),
+    link: (path, target) => checked(tree.link(path, target)),
+    repair: (path) => checked(tree.repair(path)),
+  }
+}

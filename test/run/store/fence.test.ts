@@ -1,0 +1,128 @@
+import { writeFileSync } from "node:fs"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, FileSystem, Scope } from "effect"
+import { fenced, takeFence } from "../../../src/run/store/fence.ts"
+import { RunStore } from "../../../src/run/store/RunStore.ts"
+import { disk, moment, temporaryDirectory } from "./disk.ts"
+
+const run = { name: "n", population: { environment: "e", algorithm: "a" }, seed: 1 }
+
+/** Opens a run as a process would that takes every other for dead, and leaves it open. */
+const opened = Effect.fnUntraced(function* (resultsDir: string, name: string, resume?: string) {
+  const owner = { name, isAlive: () => Effect.succeed(false) }
+  const layer = RunStore.layerFileSystem({
+    resultsDir,
+    time: moment,
+    commit: "0123abc",
+    owner,
+    ...(resume === undefined ? {} : { resume }),
+  })
+  const scope = yield* Scope.make()
+  const files = yield* Effect.flatMap(RunStore, (store) => store.open(run)).pipe(
+    Scope.provide(scope),
+    Effect.provide(layer),
+  )
+  return { files, close: Scope.close(scope, Exit.void) }
+})
+
+describe("a run that a second process takes over while the first one lives", () => {
+  it.effect("refuses every write of the first one from then on, and none of the second", () =>
+    Effect.gen(function* () {
+      const resultsDir = yield* temporaryDirectory
+      const { files: first } = yield* opened(resultsDir, "process 1")
+      yield* first.write("config.yaml", "seed: 1\n")
+      yield* first.append("scores/train/scores.jsonl", "{}\n")
+      const append = yield* Effect.scoped(first.appending("run.log"))
+      yield* first.append("run.log", "1\n")
+      const { files: second } = yield* opened(resultsDir, "process 2", first.directory)
+      const writes = {
+        write: first.write("return.json", "[]"),
+        append: first.append("scores/train/scores.jsonl", "late\n"),
+        appending: append("late\n"),
+        truncate: first.truncate("run.log", 0),
+        remove: first.remove("config.yaml"),
+        checkpoint: first.writeDirectory("checkpoints/step_1", { "weights.bin": new Uint8Array(4) }),
+        link: first.link("latest", "step_1"),
+        cutBack: first.cutBack({ sizes: {} }),
+      }
+      for (const [name, write] of Object.entries(writes)) {
+        const error = yield* Effect.flip(write)
+        assert.strictEqual(error._tag, "RunStoreError", name)
+        assert.strictEqual(
+          error.message,
+          `${first.directory}: process 2, with lease 2, has taken this run over from lease 1; what this process has not written yet is dropped`,
+          name,
+        )
+      }
+      assert.strictEqual(yield* second.readText("config.yaml"), "seed: 1\n")
+      assert.strictEqual(yield* second.readText("run.log"), "1\n")
+      assert.strictEqual(yield* second.readText("scores/train/scores.jsonl"), "{}\n")
+      assert.deepStrictEqual(yield* second.list("checkpoints"), [])
+      yield* second.write("return.json", "[]")
+      yield* second.append("run.log", "2\n")
+      assert.strictEqual(yield* second.readText("run.log"), "1\n2\n")
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("also if both are the same process, which was told twice to train it", () =>
+    Effect.gen(function* () {
+      const resultsDir = yield* temporaryDirectory
+      const { files: first } = yield* opened(resultsDir, "process 1")
+      yield* first.write("config.yaml", "")
+      const { files: second } = yield* opened(resultsDir, "process 1", first.directory)
+      assert.match((yield* Effect.flip(first.write("metrics.json", "{}"))).message, /taken this run over from lease 1/)
+      yield* second.write("metrics.json", "{}")
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("stops a checkpoint that the first one had begun to write", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const first = yield* takeFence(directory, "process 1")
+      const tree = yield* fenced(directory, first)
+      yield* tree.writeDirectory("checkpoints/step_1", { "a.bin": new Uint8Array(1) })
+      const fs = yield* FileSystem.FileSystem
+      const takeover = { number: 9, holder: "process 2", token: "another" }
+      const during = tree.writeDirectory("checkpoints/step_2", { "a.bin": new Uint8Array(1) }, () => {
+        writeFileSync(`${directory}/run.lease`, JSON.stringify(takeover))
+        return {}
+      })
+      assert.match((yield* Effect.flip(during)).message, /process 2, with lease 9, has taken this run over/)
+      assert.isFalse(yield* fs.exists(`${directory}/checkpoints/step_2`))
+    }).pipe(Effect.provide(disk)),
+  )
+})
+
+describe("the number of a run's lease", () => {
+  it.effect("grows with each process, also after one was killed between its two steps", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const fs = yield* FileSystem.FileSystem
+      const one = yield* takeFence(directory, "process 1")
+      yield* fs.writeFileString(`${directory}/.run.lease-2.tmp`, "")
+      const three = yield* takeFence(directory, "process 3")
+      assert.deepStrictEqual([one.number, three.number], [1, 3])
+      yield* fs.writeFileString(`${directory}/run.lease`, "damaged")
+      yield* Effect.flip(three.check)
+      const after = yield* takeFence(directory, "process 4")
+      yield* after.check
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("is taken by one process only if many take it at the same moment", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const names = Array.from({ length: 16 }, (_, at) => `process ${at}`)
+      const taken = yield* Effect.forEach(names, (name) => Effect.result(takeFence(directory, name)), {
+        concurrency: "unbounded",
+      })
+      const checks = yield* Effect.forEach(taken, (one) =>
+        one._tag === "Success" ? Effect.isSuccess(one.success.check) : Effect.succeed(false),
+      )
+      assert.lengthOf(
+        checks.filter((holds) => holds),
+        1,
+      )
+    }).pipe(Effect.provide(disk)),
+  )
+})

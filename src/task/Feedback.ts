@@ -24,8 +24,9 @@ export type Feedback = typeof Feedback.Type
  */
 export const isReward = (value: number): boolean => Number.isFinite(Math.fround(value))
 
-/** Describes the rewards that `isReward` accepts, for error messages. */
-export const expectedReward = "a finite number from -3.4e38 to 3.4e38"
+/** Says what was expected in place of a reward that `isReward` refuses, for error messages. */
+export const expectedReward = (found: number): string =>
+  Number.isFinite(found) ? "a number from -3.4e38 to 3.4e38" : "a finite number"
 
 type Rest = Partial<Omit<Feedback, "score">>
 

@@ -133,7 +133,7 @@ export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
             const inconsistent =
               odd === undefined
                 ? problem(result, informed, result.terminated || result.truncated === true)
-                : `gave "${odd}" the score ${feedback[odd].score}; expected ${expectedReward}`
+                : `gave "${odd}" the score ${feedback[odd].score}; expected ${expectedReward(feedback[odd].score)}`
             const extras = informed.map((name) => feedback[name].extra)
             const wrong =
               inconsistent === undefined ? notJson([result.info, extras], number) : `at step ${number} ${inconsistent}`

@@ -106,7 +106,7 @@ export const make = <State>(rules: TextRules<State>): TextEnv => {
               const { score, extra } = feedback
               const wrong = isReward(score)
                 ? notJson([result.info, extra], number)
-                : `gave the score ${score} at step ${number}; expected ${expectedReward}`
+                : `gave the score ${score} at step ${number}; expected ${expectedReward(score)}`
               if (wrong !== undefined) return Effect.fail(guard.wrong(number, wrong))
               const { state: _, ...step } = result
               return Effect.succeed({ ...step, feedback })

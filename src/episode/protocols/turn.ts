@@ -75,7 +75,7 @@ export const turn = Effect.fnUntraced(function* (
 
     const { reward } = outcome
     if (!isReward(reward)) {
-      return yield* wrong(`the agent's parser gave the reward ${reward}; expected ${expectedReward}`)
+      return yield* wrong(`the agent's parser gave the reward ${reward}; expected ${expectedReward(reward)}`)
     }
     if (outcome._tag === "NoAction") {
       if (last === undefined) return yield* wrong("the agent called no model and gave no action; expected an action")

@@ -25,7 +25,7 @@ const namedTask = (tasks: TaskSet, task: number) =>
 export const rewardProblem = ({ totalReward, meta: { envId, envType } }: Rollout): string | undefined =>
   isReward(totalReward)
     ? undefined
-    : `${envType} "${envId}": the rewards of its episode add up to ${totalReward}; expected ${expectedReward}`
+    : `${envType} "${envId}": the rewards of its episode add up to ${totalReward}; expected ${expectedReward(totalReward)}`
 
 /** Describes why the episode of a request has failed; undefined if it has not. */
 export const failureOf = Effect.fnUntraced(function* ({ request, failure }: Outcome, tasks: TaskSet) {

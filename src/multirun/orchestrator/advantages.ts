@@ -6,7 +6,7 @@ import { advantageEstimatorOf, type TokenObjective } from "../../losses/Losses.t
 import { groupAdvantages } from "../../returns/Returns.ts"
 import {
   fromSample,
-  InvalidSample,
+  type InvalidSample,
   refuseTooLong,
   type SamplePlace,
   type TrainingSample,

@@ -57,6 +57,8 @@ export const bounds = {
   units: row(1, 65_536, "memory", "the weights are a matrix"),
   /** Units of a layer that can be left out. */
   optionalUnits: row(0, 65_536, "memory", "the weights are a matrix"),
+  /** Hidden layers that come before another part of a network. */
+  layersBefore: row(0, 100, "nothing", "a network has no more hidden layers"),
   /** Length of an axis of an array. */
   axis: row(1, 16_777_216, "memory", "an array has so many numbers"),
   critics: row(1, 64, "memory", "each is a network"),

@@ -13,6 +13,7 @@ import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 import { builtIn, byId } from "./Envs.ts"
 import * as BitFlip from "./games/BitFlip.ts"
+import * as RepeatCue from "./games/RepeatCue.ts"
 import * as TicTacToe from "./games/TicTacToe.ts"
 import * as ApplePicker from "./grid/ApplePicker.ts"
 import * as GridWorld from "./grid/GridWorld.ts"
@@ -148,6 +149,7 @@ const makers: Readonly<Record<string, Maker>> = {
   Breakout: maker(Breakout.Options, Breakout.make),
   Catch: maker(Catch.Options, Catch.make),
   BitFlip: maker(BitFlip.Options, BitFlip.make),
+  RepeatCue: maker(RepeatCue.Options, RepeatCue.make),
   TicTacToe: maker(TicTacToe.Options, TicTacToe.make),
   Gymnasium: foreign(GymnasiumOptions, pythonProgram("effect_rl_env.py"), ({ gymnasium }, options) =>
     gymnasium(options),

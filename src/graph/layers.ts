@@ -91,8 +91,11 @@ export interface LstmCell {
 /**
  * Makes a cell of a long short-term memory (Hochreiter and Schmidhuber 1997). The order of the gates is input, forget,
  * candidate, output.
+ *
+ * `forgetBias` is the first bias of the forget gates (Gers et al. 2000; Jozefowicz et al. 2015): the state of a new cell fades
+ * with a time constant of 1 + exp(forgetBias) steps.
  */
-export const lstmCell = (name: string, inputs: number, size: number): LstmCell => {
+export const lstmCell = (name: string, inputs: number, size: number, forgetBias = 0): LstmCell => {
   const fromInput: LstmCell["fromInput"] = (weights, x) =>
     add(matmul(x, weights[`${name}.inputWeight`]), weights[`${name}.bias`])
   const step: LstmCell["step"] = (weights, contribution, { hidden, cell }) => {
@@ -105,13 +108,19 @@ export const lstmCell = (name: string, inputs: number, size: number): LstmCell =
     parameters: {
       [`${name}.inputWeight`]: { shape: [inputs, 4 * size], init: orthogonal(1) },
       [`${name}.hiddenWeight`]: { shape: [size, 4 * size], init: orthogonal(1) },
-      [`${name}.bias`]: { shape: [4 * size], init: zeros },
+      [`${name}.bias`]: { shape: [4 * size], init: forgetGates(forgetBias) },
     },
     fromInput,
     step,
     apply: (weights, x, state) => step(weights, fromInput(weights, x), state),
   }
 }
+
+/** Draws the biases of four gates: `bias` for the second, which are the forget gates, and 0 for the others. */
+const forgetGates =
+  (bias: number): Initialiser =>
+  (_, [length]) =>
+    new Float32Array(length).fill(bias, length / 4, length / 2)
 
 export interface ConvOptions extends Conv2dOptions {
   /** The height and the width of the kernel. */

@@ -3,16 +3,17 @@ import type { Distribution } from "../graph/distributions.ts"
 import { orthogonal, zeros } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
 import { fail } from "../graph/ops/core.ts"
-import { concat, reshape, split } from "../graph/ops.ts"
+import { reshape, split } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { noiseSizeFor, outputsFor, policyOver } from "./actions.ts"
 import type { Actor } from "./Actor.ts"
-import { memory, type Recall } from "./memory.ts"
+import { emptyMemory, memory, type Recall } from "./memory.ts"
 import { isSeparate } from "./network/layers.ts"
-import { hasImages, maskOf } from "./observations.ts"
+import { hasImages, joined, maskOf } from "./observations.ts"
 import {
   type Declarations,
   denseLayers,
+  hiddenLayers,
   type NetworkConfig,
   networkFor,
   type Trunk,
@@ -30,9 +31,13 @@ import { type Planning, planner } from "./valueIteration.ts"
  * errors are much larger than an actor's, and would shape the features of both. For images, also as a part of an
  * observation, they are two heads on one trunk and one memory. Action masks go to the actor's head alone.
  *
+ * An LSTM reads vectors before the hidden layers, as in sb3-contrib's RecurrentPPO, and images after them, as in UNREAL (Jaderberg
+ * et al. 2016). `lstmAfter` and `criticMemory` choose otherwise.
+ *
  * Weights start orthogonal: with gain 0.01 in the actor's head, so that the first policy is
  * nearly uniform, with gain 1 in the critic's head, in an LSTM and in a planner (a value-iteration network in place of
- * the trunk), and with √2 in all other layers. Biases start at 0.
+ * the trunk), and with √2 in all other layers. Biases start at 0, but those of an LSTM's forget gates at
+ * `forgetBias`.
  *
  * @example
  * ```ts
@@ -41,7 +46,7 @@ import { type Planning, planner } from "./valueIteration.ts"
  * ```
  */
 export interface ActorCritic<Kept extends string = ActorCriticKept> extends Actor<Kept> {
-  /** Computes the policy and the value of observations, which have the shape [rows, size]. */
+  /** Computes the policy and the value of observations [rows, size]. Without `recall`, a memory is empty before each row. */
   readonly evaluate: (weights: Weights, observations: Tensor, recall?: Recall) => Evaluation<Kept>
   /** The number of features that the actor's head reads. */
   readonly featureSize: number
@@ -71,8 +76,14 @@ interface Features {
 export interface ActorCriticOptions<Critics extends string = never> extends NetworkConfig {
   readonly observationSpace: RowSpace
   readonly actionSpace: ActionSpace
-  /** The number of units of an LSTM between the trunk and the heads; 0 adds no LSTM. */
+  /** The number of units of a memory (an LSTM); 0 adds none. */
   readonly lstm: number
+  /** The number of hidden layers before the LSTM; null or undefined is 0 for vectors and all for images. */
+  readonly lstmAfter?: number | null
+  /** The first bias of the LSTM's forget gates; 0 if it is left out. */
+  readonly forgetBias?: number
+  /** Whether the critic has an LSTM of its own; null or undefined is `own` for vectors and `shared` for images. */
+  readonly criticMemory?: "own" | "shared" | null
   /** Whether actor and critic are separate networks for image observations too. */
   readonly separate?: boolean
   /** The settings of a value-iteration network that replaces the trunk; null or undefined uses a trunk. */
@@ -95,7 +106,7 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
     const actual = separate ? "two trunks" : display(observationSpace)
     fail("planning", `a planner is one trunk below both heads, over maps [planes, height, width], found ${actual}`)
   }
-  const body = shares ? sharedBody(options) : separateBodies(options)
+  const body = bodyOf(options, sharesOf(options, shares))
   const actorHead = linear(body.actorHead, body.featureSize, outputs, orthogonal(0.01))
   const criticHead = linear(body.criticHead, body.criticSize, 1, orthogonal(1))
   const logDeviation: Declarations =
@@ -149,62 +160,94 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   }
 }
 
-/** Makes the part before the heads of an actor and a critic that share nothing: each has its own trunk and memory. */
-const separateBodies = (options: ActorCriticOptions<string>) => {
-  const { observationSpace, lstm } = options
-  const towers = (["actor", "critic"] as const).map((name) => {
-    const tower = trunk(name, observationSpace, options, networkFor(options, name))
-    return { trunk: tower, lstm: lstm > 0 ? memory(`${name}.memory`, tower.outputs, lstm) : undefined }
+/** The parts of an actor and a critic that both use; each of the other parts exists twice. */
+interface Shares {
+  readonly trunk: boolean
+  readonly memory: boolean
+  /** The hidden layers after the memory. */
+  readonly top: boolean
+}
+
+/** Decides which parts both use, from whether they share a trunk by default and from the setting of the critic's memory. */
+const sharesOf = ({ lstm, criticMemory }: ActorCriticOptions<string>, byDefault: boolean): Shares => {
+  if (lstm === 0) return { trunk: byDefault, memory: byDefault, top: byDefault }
+  const memory = criticMemory == null ? byDefault : criticMemory === "shared"
+  return { trunk: byDefault || memory, memory, top: byDefault && memory }
+}
+
+const towers = ["actor", "critic"] as const
+
+/** Makes the part before the heads: trunks (or a planner), memories, and the hidden layers after the memories. */
+const bodyOf = (options: ActorCriticOptions<string>, shares: Shares) => {
+  const { observationSpace, lstm, forgetBias = 0, planning = null } = options
+  const { before, after } = hiddenAround(options)
+  /** Makes a part for both, or one for each. */
+  const parts = <Part>(isShared: boolean, make: (name: string, index: number, tower?: "actor" | "critic") => Part) =>
+    isShared ? [make("trunk", 0)] : towers.map((tower, index) => make(tower, index, tower))
+  const trunks = parts(shares.trunk, (name, _, tower) =>
+    planning === null
+      ? trunk(name, observationSpace, { ...options, hidden: before }, networkFor(options, tower))
+      : planner("planner", observationSpace, planning),
+  )
+  const memories =
+    lstm === 0
+      ? []
+      : parts(shares.memory, (name, index, tower) =>
+          memory(tower === undefined ? "memory" : `${name}.memory`, own(trunks, index).outputs, lstm, forgetBias),
+        )
+  const tops = parts(shares.top, (name, index) => {
+    const inputs = lstm === 0 ? own(trunks, index).outputs : lstm
+    return hiddenLayers(name, inputs, observationSpace, { ...options, hidden: after }, own(trunks, index).depth)
   })
-  const [actor, critic] = towers
-  const size = actor.lstm?.size ?? 0
+  const headOf = (index: number): string => (shares.top ? towers[index] : `${towers[index]}.${own(tops, index).depth}`)
+  const memorySize = memories.reduce((sum, { size }) => sum + size, 0)
+  const remembered = (weights: Weights, rows: ReadonlyArray<Tensor>, recall: Recall) => {
+    const states = split(
+      recall.state,
+      memories.map(({ size }) => size),
+      1,
+    )
+    return memories.map((each, index) =>
+      each.apply(weights, own(rows, index), { state: states[index], fresh: recall.fresh }),
+    )
+  }
   return {
-    actorHead: `actor.${actor.trunk.depth}`,
-    criticHead: `critic.${critic.trunk.depth}`,
-    featureSize: actor.lstm?.outputs ?? actor.trunk.outputs,
-    criticSize: critic.lstm?.outputs ?? critic.trunk.outputs,
-    memorySize: 2 * size,
-    trunk: actor.trunk,
-    features: (weights: Weights, observations: Tensor, recall?: Recall): Features => {
-      const rows = towers.map((tower) => tower.trunk.apply(weights, observations))
-      if (recall === undefined) return { actor: rows[0], critic: rows[1] }
-      const states = split(recall.state, [size, size], 1)
-      const [first, second] = towers.map(({ lstm }, index) => {
-        const own = { state: states[index], fresh: recall.fresh }
-        return lstm?.apply(weights, rows[index], own) ?? { features: rows[index], memory: own.state }
-      })
-      return { actor: first.features, critic: second.features, memory: concat([first.memory, second.memory], 1) }
+    actorHead: headOf(0),
+    criticHead: headOf(1),
+    featureSize: own(tops, 0).outputs,
+    criticSize: own(tops, 1).outputs,
+    memorySize,
+    trunk: trunks[0],
+    features: (weights: Weights, observations: Tensor, given?: Recall): Features => {
+      const rows = trunks.map((each) => each.apply(weights, observations))
+      const after =
+        memories.length === 0
+          ? undefined
+          : remembered(weights, rows, given ?? emptyMemory(observations.shape[0], memorySize))
+      const inputs = after === undefined ? rows : after.map(({ features }) => features)
+      const outputs = tops.map((top, index) => top.apply(weights, own(inputs, index)))
+      return {
+        actor: own(outputs, 0),
+        critic: own(outputs, 1),
+        ...(after === undefined ? {} : { memory: joined(after.map(({ memory }) => memory)) }),
+      }
     },
-    // The parameters of the actor's trunk and memory, and of the critic's.
-    actor: { ...actor.trunk.parameters, ...actor.lstm?.parameters },
-    critic: { ...critic.trunk.parameters, ...critic.lstm?.parameters },
+    // Shared parameters are listed once, as the actor's.
+    actor: parametersOf([trunks[0], ...memories.slice(0, 1), tops[0]]),
+    critic: parametersOf([...trunks.slice(1), ...memories.slice(1), ...tops.slice(1)]),
   }
 }
 
-/** Makes the part before the heads that an actor and a critic share: one trunk or planner, and one memory. */
-const sharedBody = (options: ActorCriticOptions<string>) => {
-  const { observationSpace, planning = null } = options
-  const shared =
-    planning === null
-      ? trunk("trunk", observationSpace, options, networkFor(options))
-      : planner("planner", observationSpace, planning)
-  const lstm = options.lstm > 0 ? memory("memory", shared.outputs, options.lstm) : undefined
-  const featureSize = lstm?.outputs ?? shared.outputs
-  return {
-    actorHead: "actor",
-    criticHead: "critic",
-    featureSize,
-    criticSize: featureSize,
-    memorySize: lstm?.size ?? 0,
-    trunk: shared,
-    features: (weights: Weights, observations: Tensor, recall?: Recall): Features => {
-      const rows = shared.apply(weights, observations)
-      if (lstm === undefined || recall === undefined) return { actor: rows, critic: rows }
-      const { features, memory: after } = lstm.apply(weights, rows, recall)
-      return { actor: features, critic: features, memory: after }
-    },
-    // Shared parameters are listed once, as the actor's.
-    actor: { ...shared.parameters, ...lstm?.parameters },
-    critic: {},
-  }
+/** Returns the part of the actor (0) or of the critic (1) if there are two, else the part of both. */
+const own = <Part>(parts: ReadonlyArray<Part>, index: number): Part => parts[Math.min(index, parts.length - 1)]
+
+const parametersOf = (parts: ReadonlyArray<{ readonly parameters: Declarations }>): Declarations =>
+  Object.assign({}, ...parts.map(({ parameters }) => parameters))
+
+/** Divides the hidden layers into those before the memory and those after it. A network of another kind replaces them all. */
+const hiddenAround = (options: ActorCriticOptions<string>) => {
+  const { hidden, lstm, lstmAfter, network = null, planning = null } = options
+  if (lstm === 0 || network !== null || planning !== null) return { before: hidden, after: [] }
+  const count = lstmAfter ?? (hasImages(options.observationSpace) ? hidden.length : 0)
+  return { before: hidden.slice(0, count), after: hidden.slice(count) }
 }

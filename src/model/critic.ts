@@ -3,10 +3,10 @@ import { type Box, box, type RowSpace, sizeOf, tuple, unmasked } from "../env/Sp
 import { withoutForbidden } from "../graph/distributions.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
-import { concat, constant, reshape } from "../graph/ops.ts"
+import { concat, reshape } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { type ActionHeadsOptions, actionHeads, recurrentActionHeads } from "./actionHeads.ts"
-import type { Recall } from "./memory.ts"
+import { emptyMemory, type Recall } from "./memory.ts"
 import { maskOf, withoutMask } from "./observations.ts"
 import { type Declarations, type NetworkConfig, networkFor, trunk, type Weights } from "./trunk.ts"
 
@@ -137,11 +137,6 @@ export const recurrentQNetwork = (options: ActionHeadsOptions & { readonly lstm:
     },
   }
 }
-
-const emptyMemory = (rows: number, size: number): Recall => ({
-  state: constant(new Float32Array(rows * size), [rows, size]),
-  fresh: constant(new Float32Array(rows), [rows]),
-})
 
 /** Two Q-networks with separate weights, of which the smaller values count. */
 export interface TwinQNetworks {

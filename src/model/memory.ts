@@ -1,6 +1,6 @@
 /** Builds the graph of an LSTM, the memory of recurrent actors and critics. A learner keeps the state between steps. */
 import { lstmCell } from "../graph/layers.ts"
-import { concat, mul, reshape, slice, sub } from "../graph/ops.ts"
+import { concat, constant, mul, reshape, slice, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { Declarations, Weights } from "./trunk.ts"
 
@@ -11,6 +11,12 @@ export interface Recall {
   /** 1 for the first row of an episode, else 0, of shape [sequences × steps], sequence after sequence. */
   readonly fresh: Tensor
 }
+
+/** Returns the empty memory before rows each of which is a sequence of its own. */
+export const emptyMemory = (rows: number, size: number): Recall => ({
+  state: constant(new Float32Array(rows * size), [rows, size]),
+  fresh: constant(new Float32Array(rows), [rows]),
+})
 
 /** A long short-term memory (LSTM) over sequences of rows. */
 export interface Memory {
@@ -28,15 +34,16 @@ export interface Memory {
 }
 
 /**
- * Makes an LSTM with this number of units. It sets its state to 0 where an episode begins.
+ * Makes an LSTM with this number of units. It sets its state to 0 where an episode begins. `forgetBias` is the
+ * first bias of its forget gates: see `lstmCell`.
  *
  * @example
  * ```ts
  * memory("memory", 64, 128).size // 256: hidden and cell state
  * ```
  */
-export const memory = (name: string, inputs: number, units: number): Memory => {
-  const cell = lstmCell(name, inputs, units)
+export const memory = (name: string, inputs: number, units: number, forgetBias = 0): Memory => {
+  const cell = lstmCell(name, inputs, units, forgetBias)
   return {
     parameters: cell.parameters,
     outputs: units,

@@ -33,8 +33,13 @@ export const networkFields = {
 
 /** The settings of networks that can have a memory. */
 export interface MemoryOptions {
-  /** The number of units of an LSTM after the hidden layers; 0 makes a network without memory. @default 0 */
+  /** The number of units of a memory (an LSTM); 0 makes a network without one. @default 0 */
   readonly lstm?: number
+  /**
+   * The first bias of the LSTM's forget gates. What a new LSTM has seen fades with a time constant of 1 + exp(bias) steps: 2
+   * steps with 0, 21 steps with 3. @default 3
+   */
+  readonly forgetBias?: number
   /**
    * The number of steps that gradients flow back through the memory; it must divide `nsteps`. 0 is the whole rollout.
    * @default 0
@@ -42,9 +47,29 @@ export interface MemoryOptions {
   readonly sequence?: number
 }
 
+/** The settings of a memory, and of where an actor and a critic have it. */
+export interface MemoryPlaceOptions extends MemoryOptions {
+  /**
+   * The number of hidden layers before the LSTM; the others follow it. null is 0 for vectors, and all of them for images, whose
+   * convolutions come before the LSTM in any case. @default null
+   */
+  readonly lstmAfter?: number | null
+  /**
+   * The critic's memory: `own` is an LSTM of its own; `shared` is the actor's, with the layers before it. null is `own` for
+   * vectors and `shared` for images. @default null
+   */
+  readonly criticMemory?: "own" | "shared" | null
+}
+
 export const memoryFields = {
   lstm: withDefault(bounded("optionalUnits"), 0),
+  forgetBias: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: -20, maximum: 20 })), 3),
   sequence: withDefault(bounded("unrolled"), 0),
+}
+
+export const memoryPlaceFields = {
+  lstmAfter: withDefault(Schema.NullOr(bounded("layersBefore")), null),
+  criticMemory: withDefault(Schema.NullOr(Schema.Literals(["own", "shared"])), null),
 }
 
 export interface NetworkConfig extends Required<Omit<NetworkOptions, "activation">> {
@@ -123,20 +148,35 @@ export const networkFor = ({ network = null }: NetworkConfig, name?: "actor" | "
 export const trunk = (name: string, space: RowSpace, config: NetworkConfig, network: Network | null = null): Trunk => {
   if (network !== null) return networkTrunk(name, space, network)
   const reader = readerOf(name, space, config)
-  const layers: Array<ReturnType<typeof linear>> = []
-  let inputs = reader.outputs
-  for (const outputs of config.hidden) {
-    layers.push(linear(`${name}.${layers.length}`, inputs, outputs, orthogonal(Math.SQRT2)))
-    inputs = outputs
-  }
-  // Networks over images use rectifiers, whatever the activation for vectors is.
-  const activation = hasImages(space) ? relu : activations[config.activation]
+  const layers = hiddenLayers(name, reader.outputs, space, config)
   return {
-    parameters: Object.assign({}, reader.parameters, ...layers.map((layer) => layer.parameters)),
-    outputs: inputs,
-    depth: layers.length,
-    apply: (weights, observations) =>
-      layers.reduce((value, layer) => activation(layer.apply(weights, value)), reader.apply(weights, observations)),
+    ...layers,
+    parameters: { ...reader.parameters, ...layers.parameters },
+    apply: (weights, observations) => layers.apply(weights, reader.apply(weights, observations)),
+  }
+}
+
+/**
+ * Makes hidden layers over `inputs` features, each followed by its activation. They are numbered from `first`, the number of
+ * layers that come before them.
+ */
+export const hiddenLayers = (
+  name: string,
+  inputs: number,
+  space: RowSpace,
+  { hidden, activation }: Pick<NetworkConfig, "hidden" | "activation">,
+  first = 0,
+): Trunk => {
+  const layers = hidden.map((outputs, index) =>
+    linear(`${name}.${first + index}`, index === 0 ? inputs : hidden[index - 1], outputs, orthogonal(Math.SQRT2)),
+  )
+  // Networks over images use rectifiers, whatever the activation for vectors is.
+  const activate = hasImages(space) ? relu : activations[activation]
+  return {
+    parameters: Object.assign({}, ...layers.map((layer) => layer.parameters)),
+    outputs: hidden.at(-1) ?? inputs,
+    depth: first + layers.length,
+    apply: (weights, features) => layers.reduce((value, layer) => activate(layer.apply(weights, value)), features),
   }
 }
 

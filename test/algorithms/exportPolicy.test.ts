@@ -54,6 +54,10 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm]>> = {
   "of PPO": [CartPole.env, Ppo.make({ hidden })],
   "of PPO with real actions": [Pendulum.env, Ppo.make({ hidden })],
   "of A2C with a memory": [CartPole.env, A2c.make({ hidden, lstm: 8 })],
+  "of PPO with a shared memory between hidden layers": [
+    CartPole.env,
+    Ppo.make({ hidden: [8, 8], lstm: 8, lstmAfter: 1, criticMemory: "shared" }),
+  ],
   "of DQN on images": [Catch.env, Dqn.make({ hidden, dueling: true })],
   "of Rainbow on images": [
     Catch.env,

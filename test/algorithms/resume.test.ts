@@ -85,6 +85,11 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
   "PPO in the graph, with truncated episodes": [pendulum, Ppo.make({ hidden, nsteps: 8, rollouts: "graph" }), 512],
   "PPO in the graph, on images": [maze, Ppo.make({ hidden, nsteps: 16, rollouts: "graph" }), 512],
   "PPO with a memory": [blind, Ppo.make({ hidden, lstm: 8, nsteps: 16, sequence: 8 }), 512],
+  "PPO with a shared memory between hidden layers": [
+    blind,
+    Ppo.make({ hidden: [8, 8], lstm: 8, lstmAfter: 1, criticMemory: "shared", nsteps: 16, sequence: 8 }),
+    512,
+  ],
   "PPO with a memory, on images": [maze, Ppo.make({ hidden, lstm: 8, nsteps: 16, sequence: 8 }), 512],
   "double DQN": [CartPole.env, Ddqn.make({ hidden, dueling: true, updateTargetFreq: 100 }), 400],
   DQN: [CartPole.env, Dqn.make({ hidden, learningStarts: 50, updateTargetFreq: 100, bufferSize: 200 }), 400],

@@ -9,6 +9,10 @@ import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Randal from "../../src/algorithms/rollouts/Randal.ts"
 import * as Sac from "../../src/algorithms/replay/Sac.ts"
 import * as Trpo from "../../src/algorithms/rollouts/Trpo.ts"
+import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
+import * as Curiosity from "../../src/algorithms/rollouts/Curiosity.ts"
+import * as Rnd from "../../src/algorithms/rollouts/Rnd.ts"
+import * as Network from "../../src/model/network/Network.ts"
 import * as Unreal from "../../src/algorithms/rollouts/Unreal.ts"
 import * as Vin from "../../src/algorithms/rollouts/Vin.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
@@ -89,6 +93,33 @@ describe("settings that can't be followed", () => {
         yield* messageWith({ lstm: 8, sequence: 20, bufferSize: 30 }),
         /algorithm\.buffer_size: 30 transitions can't give a batch of 4 sequences of 20 steps/,
       )
+    }),
+  )
+
+  it.effect("a memory's place that the network does not have", () =>
+    Effect.gen(function* () {
+      const messageWith = (settings: Parameters<typeof Ppo.make>[0]) =>
+        messageOf({ env: CartPole.env, algorithm: Ppo.make({ hidden: [4], ...settings }) })
+      const without = "expected null, because algorithm.lstm is 0, found"
+      assert.include(yield* messageWith({ lstmAfter: 1 }), `algorithm.lstm_after: ${without} 1`)
+      assert.include(yield* messageWith({ criticMemory: "own" }), `algorithm.critic_memory: ${without} own`)
+      assert.include(
+        yield* messageWith({ lstm: 4, lstmAfter: 2 }),
+        "algorithm.lstm_after: expected at most 1, the number of layers in algorithm.hidden, found 2",
+      )
+      const network = Network.dense(4)
+      assert.include(
+        yield* messageWith({ lstm: 4, lstmAfter: 1, network }),
+        "algorithm.lstm_after: expected null, because algorithm.network replaces algorithm.hidden, found 1",
+      )
+      assert.include(
+        yield* messageWith({ lstm: 4, criticMemory: "shared", network: { actor: network, critic: network } }),
+        "algorithm.network: expected one network, found one for an actor and one for a critic",
+      )
+      for (const algorithm of [A2c, Rnd, Curiosity]) {
+        const message = yield* messageOf({ env: CartPole.env, algorithm: algorithm.make({ lstmAfter: 1 }) })
+        assert.include(message, `algorithm.lstm_after: ${without} 1`)
+      }
     }),
   )
 

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { builtIn, byId } from "../../src/env/Envs.ts"
 import * as BitFlip from "../../src/env/games/BitFlip.ts"
+import * as RepeatCue from "../../src/env/games/RepeatCue.ts"
 import * as TicTacToe from "../../src/env/games/TicTacToe.ts"
 import * as ApplePicker from "../../src/env/grid/ApplePicker.ts"
 import * as GridWorld from "../../src/env/grid/GridWorld.ts"
@@ -37,7 +38,7 @@ describe("byId", () => {
 })
 
 describe("the options of a built-in env, in code without types", () => {
-  const modules = { ApplePicker, BitFlip, Breakout, Catch, GridWorld, KeyDoor, PixelMaze, TicTacToe }
+  const modules = { ApplePicker, BitFlip, Breakout, Catch, GridWorld, KeyDoor, PixelMaze, RepeatCue, TicTacToe }
 
   it.each(Object.entries(modules))("of %s have only keys that it knows", (name, { make }) => {
     const { message } = envError(() => make(JSON.parse('{"unheardOf": 4}')))

@@ -60,6 +60,27 @@ const reaches = (example: string, atLeast: number, what: string, seeds = "1..5")
   curve: ".",
 })
 
+/** As `reaches`, with a longer delay between the cue and the answer, and settings for it. */
+const reachesAfter = (example: string, delay: number, steps: number, settings: ReadonlyArray<string> = []): Proof => ({
+  name: `${example}-${delay}`,
+  claim: `examples/${example}.ts with ${["env.delay=" + delay, ...settings].join(", ")}: at least 0.95 within ${steps.toLocaleString("en")} steps, seeds 1 to 5`,
+  run: async (folder) => {
+    const all = [`env.delay=${delay}`, `total_steps=${steps}`, ...settings]
+    const outcome = await train(
+      folder,
+      example,
+      "1..5",
+      all.flatMap((setting) => ["--set", setting]),
+    )
+    must(
+      outcome.scores.every((score) => score >= 0.95),
+      `returns ${seen(outcome)}`,
+    )
+    return seen(outcome)
+  },
+  curve: ".",
+})
+
 /** Two ways to train with ten seeds each, of which one must be ahead of the other. */
 const ahead = (
   name: string,
@@ -107,6 +128,10 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("ddpg-pendulum", -200, "at least −200 within 20,000 steps"),
   reaches("ppo-mountaincar", 90, "at least 90"),
   reaches("sac-mountaincar", 90, "at least 90"),
+  reaches("ppo-lstm-cue", 0.95, "names a cue of 8 steps ago: at least 0.95 within 100,000 steps, where chance is 0.25"),
+  reachesAfter("ppo-lstm-cue", 20, 100_000),
+  reaches("a2c-lstm-cue", 0.95, "names a cue of 8 steps ago: at least 0.95 within 100,000 steps, where chance is 0.25"),
+  reachesAfter("a2c-lstm-cue", 20, 150_000, ["algorithm.nsteps=32"]),
   reaches("a2c-lstm-cartpole", 400, "without seeing velocities at least 400"),
   reaches("ppo-lstm-cartpole", 400, "without seeing velocities at least 400"),
   reaches("dqn-lstm-cartpole", 400, "without seeing velocities at least 400"),

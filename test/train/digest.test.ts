@@ -51,7 +51,7 @@ const runs = {
     input: { env: Acrobot.env, algorithm: A2c.make({ activation: "relu" }), totalSteps: 4000 },
   },
   "PPO with a memory on CartPole": {
-    digest: "bfe7e6048f8f2b0add415b59f0cca0ec2771665f1c200649933c9ee2c0ee1875",
+    digest: "46340af7d27fef293c5767b0b6b19bf435c779307bd5f010f799ec1bf20da624",
     input: {
       env: CartPole.env,
       numEnvs: 64,

@@ -100,6 +100,7 @@ const learnFrom = (demonstrations: Demonstrations.Demonstrations) =>
     yield* Demonstrations.checkFit("gail", demonstrations, task)
     const config = Learner.resolved(settings)
     const { nsteps: steps, noiseRepeat, sequence } = config
+    yield* Learner.checkMemory("gail", config)
     const network = yield* Learner.build(() => policyOf(settings, task))
     const { parameters, judge } = yield* Learner.build(() => discriminator(config, task, demonstrations))
     const returns = Learner.generalisedAdvantages(config)

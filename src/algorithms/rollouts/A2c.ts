@@ -66,6 +66,7 @@ export type A2cConfig = typeof A2cConfig.Type
 const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
   const { nsteps: steps, noiseRepeat, sequence } = config
+  yield* Learner.checkMemory("a2c", config)
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const returns = Learner.generalisedAdvantages(config)
   const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))

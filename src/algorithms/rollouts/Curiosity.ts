@@ -97,6 +97,7 @@ const curiosityModels = (
 const setup = Effect.fnUntraced(function* (settings: CuriosityConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
   const { nsteps: steps, noiseRepeat, sequence } = config
+  yield* Learner.checkMemory("curiosity", config)
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const models = yield* Learner.build(() => curiosityModels(config, task))
   const returns = Learner.generalisedAdvantages(config)

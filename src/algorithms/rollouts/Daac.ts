@@ -38,8 +38,16 @@ export interface DaacOptions extends ClippingOptions, Learner.LearningOptions {
   readonly advantageCoefficient?: number
 }
 
-// Settings of PPO are left out: DAAC neither clips nor weights the error of its separate critic, which has a loss of its own.
-const { clipValue: _clipValue, valueCoefficient: _valueCoefficient, loss: _loss, ...fields } = ppoFields
+// Settings of PPO are left out: DAAC neither clips nor weights the error of its separate critic, which has a loss of its own;
+// its networks share no memory.
+const {
+  clipValue: _clipValue,
+  valueCoefficient: _valueCoefficient,
+  loss: _loss,
+  lstmAfter: _lstmAfter,
+  criticMemory: _criticMemory,
+  ...fields
+} = ppoFields
 export const DaacConfig = Schema.Struct({
   ...fields,
   epochs: Fields.withDefault(Fields.bounded("rounds"), 1),

@@ -21,8 +21,9 @@ const { add, lessEqual, mean, mul, sub } = Graph
  *   clipping (`graph/optimisers.ts`); learning rate annealing (`learningRateOf` in `learner/rollout/fields.ts`).
  * - `learner/rollout/Rollout.ts`: a vectorised rollout that continues where the last one ended, keeps actions as they were
  *   before clipping, and bootstraps from the final observation of a truncated episode.
- * - `learner/rollout/update.ts`: several epochs of minibatches, shuffled without replacement; for an LSTM, sequences whose
- *   memory starts at zero and is reset at episodes' ends (`learner/rollout/features.ts`).
+ * - `learner/rollout/update.ts`: several epochs of minibatches, shuffled without replacement; for an LSTM, whole
+ *   sequences, each with the memory that the rollout had before it, which is emptied where an episode begins
+ *   (`learner/rollout/features.ts`). The memory passes from one rollout to the next, and is empty before the first.
  * - `model/ActorCritic.ts`: orthogonal weights (`model/trunk.ts` has the hidden layers) and zero biases; separate networks
  *   for vectors and a shared one for images; Gaussian actions with a state-independent log deviation.
  *   `graph/distributions.ts` treats their elements as independent, as it does several choices at once, and has action masks;
@@ -120,6 +121,7 @@ export const ppoLearner = Effect.fnUntraced(function* (
     const problem = `expected 1 with rollouts "graph", whose rows stay in the graph, found ${slices}`
     return yield* ConfigError.at({ source: name, prefix: ["algorithm"] }, "slices", problem)
   }
+  yield* Learner.checkMemory(name, config)
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const returns = Learner.generalisedAdvantages(config)
   const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))

@@ -32,6 +32,7 @@ export type RandalConfig = typeof RandalConfig.Type
 const setup = Effect.fnUntraced(function* (settings: RandalConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
   yield* checkTasks("randal", config, task)
+  yield* Learner.checkMemory("randal", config)
   const { rollout, ...networks } = yield* Learner.build(() => rndRollout("randal", config, task))
   const tasks = yield* Learner.build(() => auxiliaryTasks(config, networks.network, task))
   const learner = yield* Learner.rolloutLearner(Learner.withAuxiliary(rollout, tasks), {

@@ -157,6 +157,7 @@ export const rndLoss = (
 
 const setup = Effect.fnUntraced(function* (settings: RndConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
+  yield* Learner.checkMemory("rnd", config)
   const { rollout, ...networks } = yield* Learner.build(() => rndRollout("rnd", config, task))
   const learner = yield* Learner.rolloutLearner(rollout, {
     learningRate: Learner.learningRateOf(config),

@@ -39,6 +39,7 @@ const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Algorit
   const config = Learner.resolved(settings)
   const { nsteps: steps, noiseRepeat, sequence } = config
   yield* checkTasks("unreal", config, task)
+  yield* Learner.checkMemory("unreal", config)
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const tasks = yield* Learner.build(() => auxiliaryTasks(config, network, task))
   const returns = Learner.generalisedAdvantages(config)

@@ -34,6 +34,8 @@ const {
   activation: _activation,
   convolutions: _convolutions,
   network: _network,
+  lstmAfter: _lstmAfter,
+  criticMemory: _criticMemory,
   ...fields
 } = ppoFields
 export const VinConfig = Schema.Struct({
@@ -45,7 +47,14 @@ export type VinConfig = typeof VinConfig.Type
 
 // --- Network: the planner alone, without layers after it. Rollout, returns and update as in PPO ---
 
-const noTrunk = { hidden: [], activation: "relu", convolutions: null, network: null } as const
+const noTrunk = {
+  hidden: [],
+  activation: "relu",
+  convolutions: null,
+  network: null,
+  lstmAfter: null,
+  criticMemory: null,
+} as const
 
 /**
  * Makes PPO on a value-iteration network; settings that are left out have their defaults.

@@ -1,10 +1,17 @@
 /** Declares the settings that on-policy algorithms share: option interfaces for users, fields for config Schemas. */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
+import { ConfigError } from "../../config/Config.ts"
 import { bounded, discount, nonNegative, withDefault } from "../../config/fields.ts"
 import type { Course, Schedule } from "../../graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { type Scheduled, scheduled, type WithInputs, withInputs } from "../scheduled.ts"
-import { memoryFields, type MemoryOptions, networkFields, type NetworkOptions } from "../../model/trunk.ts"
+import {
+  memoryFields,
+  memoryPlaceFields,
+  type MemoryPlaceOptions,
+  networkFields,
+  type NetworkOptions,
+} from "../../model/trunk.ts"
 
 /** The settings of every algorithm that learns from rollouts, except those of its network. */
 export interface RolloutOptions extends OptimiserOption {
@@ -52,7 +59,7 @@ export interface ActorOptions {
 }
 
 /** The settings of every algorithm with an actor and a critic. */
-export interface ActorCriticOptions extends LearningOptions, NetworksOption, MemoryOptions, ActorOptions {
+export interface ActorCriticOptions extends LearningOptions, NetworksOption, MemoryPlaceOptions, ActorOptions {
   /**
    * The weight of the critic's error in the loss. The error is half the squared error in PPO and algorithms that extend
    * it, and the whole squared error in A2C and algorithms that extend it. @default 0.5
@@ -64,9 +71,41 @@ export const actorCriticFields = {
   ...learningFields,
   ...networkField,
   ...memoryFields,
+  ...memoryPlaceFields,
   entropyCoefficient: withDefault(scheduled(nonNegative), 0.01),
   valueCoefficient: withDefault(nonNegative, 0.5),
   noiseRepeat: withDefault(bounded("count"), 1),
+}
+
+interface MemorySettings extends Pick<MemoryPlaceOptions, "lstmAfter" | "criticMemory"> {
+  readonly lstm: number
+  readonly hidden: ReadonlyArray<number>
+  readonly network?: unknown
+  readonly planning?: unknown
+}
+
+/**
+ * Fails if the settings of a memory do not fit each other, or the layers around it. `name` is the algorithm's.
+ *
+ * @example
+ * ```ts
+ * checkMemory("ppo", { hidden: [64], lstm: 32, lstmAfter: 2 })
+ * // algorithm.lstm_after: expected at most 1, the number of layers in algorithm.hidden, found 2
+ * ```
+ */
+export const checkMemory = (name: string, settings: MemorySettings): Effect.Effect<void, ConfigError> => {
+  const { hidden, lstm, lstmAfter = null, criticMemory = null, network = null, planning = null } = settings
+  const wrong = (key: "lstmAfter" | "criticMemory", expected: string) => {
+    const problem = `expected ${expected}, found ${settings[key]}`
+    return Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, key, problem))
+  }
+  if (lstm === 0 && criticMemory !== null) return wrong("criticMemory", "null, because algorithm.lstm is 0")
+  if (lstmAfter === null) return Effect.void
+  if (lstm === 0) return wrong("lstmAfter", "null, because algorithm.lstm is 0")
+  const other = network !== null ? "network" : planning !== null ? "planning" : undefined
+  if (other !== undefined) return wrong("lstmAfter", `null, because algorithm.${other} replaces algorithm.hidden`)
+  if (lstmAfter <= hidden.length) return Effect.void
+  return wrong("lstmAfter", `at most ${hidden.length}, the number of layers in algorithm.hidden`)
 }
 
 interface ReturnSettings extends Required<Pick<RolloutOptions, "returns" | "trainMode">> {

@@ -2,7 +2,6 @@
 import { Effect } from "effect"
 import type { Distribution } from "../../graph/distributions.ts"
 import { GraphError } from "../../graph/GraphError.ts"
-import { constant } from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { type ActionSpace, sizeOf } from "../../env/Space.ts"
 import type { ActorCritic, ActorCriticKept } from "../../model/ActorCritic.ts"
@@ -125,7 +124,7 @@ export const applied = (own: OwnLoss | null, network: Evaluating, task: Task): A
       return ownLoss("loss", algorithms, () =>
         own(
           batch,
-          { loss, metrics, distribution, value, evaluate: (observations) => evaluate(network, weights, observations) },
+          { loss, metrics, distribution, value, evaluate: (observations) => network.evaluate(weights, observations) },
           Object.fromEntries(Object.keys(columns).map((name) => [name, tensors[`${prefix}${name}`]])),
         ),
       )
@@ -140,21 +139,8 @@ export const applied = (own: OwnLoss | null, network: Evaluating, task: Task): A
   }
 }
 
-/** The part of a network that a loss needs. */
-type Evaluating = Pick<ActorCritic, "evaluate" | "memorySize">
-
-/** Evaluates a network on observations that do not follow each other, so a memory is empty before each. */
-const evaluate = (
-  network: Evaluating,
-  weights: Minibatch<unknown>["weights"],
-  observations: Tensor,
-): PolicyAndValue => {
-  const [rows] = observations.shape
-  const { memorySize } = network
-  if (memorySize === 0) return network.evaluate(weights, observations)
-  const state = constant(new Float32Array(rows * memorySize), [rows, memorySize])
-  return network.evaluate(weights, observations, { state, fresh: constant(new Float32Array(rows).fill(1), [rows]) })
-}
+/** The part of a network that a loss needs. Its memory is empty before each of the observations that the loss evaluates. */
+type Evaluating = Pick<ActorCritic, "evaluate">
 
 /** The beginning of the names of the columns with the data of a loss. */
 const prefix = "data."

@@ -1,0 +1,12 @@
+// Name the cue that was shown 8 steps ago. A rollout must be longer than the delay, so that a gradient reaches the cue.
+//   npx effect run examples/a2c-lstm-cue.ts --seed 1
+//   npx effect run examples/a2c-lstm-cue.ts --seed 1 --set env.delay=20 --set algorithm.nsteps=32
+import { A2c, RepeatCue, Train } from "effect-rl"
+
+export default Train.run({
+  env: RepeatCue.make({ delay: 8 }),
+  numEnvs: 16,
+  algorithm: A2c.make({ lstm: 32, nsteps: 16, lambda: 0.95, learningRate: 3e-3 }),
+  totalSteps: 100_000,
+  validation: { everySteps: 20_000, episodes: 100 },
+})

@@ -9,7 +9,8 @@
  * ```
  */
 import { Schema } from "effect"
-import { bootstrap, deviationOf, interquartileMean, meanOf, quantile } from "./resampling.ts"
+import { valueAt } from "./interpolation.ts"
+import { bootstrap, deviationOf, interquartileMean, meanOf, quantile, thinned } from "./resampling.ts"
 
 export const Aggregate = Schema.Struct({
   runs: Schema.Int,
@@ -43,14 +44,27 @@ export const aggregate = (values: ReadonlyArray<number>): Aggregate => {
 /** A point of a learning curve: the statistics over the runs at this step. */
 export const CurvePoint = Schema.Struct({ step: Schema.Int, ...Aggregate.fields })
 
-/** Combines learning curves of several runs: a point for each step at which all of them have an evaluation. */
+/** Curves that were measured at different steps are combined at this many steps at most. */
+const mostSteps = 300
+
+/**
+ * Combines learning curves of several runs over the steps that all of them cover: a point for each step at which one of
+ * them has an evaluation, where the others are interpolated linearly. No point if the curves cover no common step.
+ */
 export const aggregateCurves = (
   curves: ReadonlyArray<ReadonlyArray<{ readonly step: number; readonly value: number }>>,
 ): ReadonlyArray<typeof CurvePoint.Type> => {
-  const [first = [], ...others] = curves
-  return first.flatMap(({ step, value }) => {
-    const values = others.map((curve) => curve.find((point) => point.step === step)?.value)
-    const present = values.filter((one) => one !== undefined)
-    return present.length < values.length ? [] : [{ step, ...aggregate([value, ...present]) }]
-  })
+  const columns = curves.map((curve) => ({
+    steps: curve.map(({ step }) => step),
+    values: curve.map(({ value }) => value),
+  }))
+  const first = Math.max(...columns.map(({ steps }) => steps[0] ?? Infinity))
+  const last = Math.min(...columns.map(({ steps }) => steps.at(-1) ?? -Infinity))
+  const all = [...new Set(columns.flatMap(({ steps }) => steps))].sort((a, b) => a - b)
+  const common = all.filter((step) => step >= first && step <= last)
+  const isEven = columns.every(({ steps }) => steps.filter((step) => step >= first && step <= last).length === common.length) // prettier-ignore
+  return (isEven ? common : thinned(common, mostSteps)).map((step) => ({
+    step,
+    ...aggregate(columns.flatMap(({ steps, values }) => valueAt(steps, values, step) ?? [])),
+  }))
 }

@@ -50,20 +50,29 @@ describe("a bootstrap interval", () => {
 })
 
 describe("curves", () => {
-  it("are joined where all of them have a point", () => {
-    const joined = aggregateCurves([
-      [
-        { step: 10, value: 1 },
-        { step: 20, value: 3 },
-      ],
-      [
-        { step: 10, value: 2 },
-        { step: 30, value: 9 },
-      ],
-    ])
+  const of = (points: Readonly<Record<number, number>>) =>
+    Object.entries(points).map(([step, value]) => ({ step: Number(step), value }))
+
+  it("are joined over the steps that all of them cover, by interpolation", () => {
+    const joined = aggregateCurves([of({ 10: 1, 20: 3, 40: 0 }), of({ 5: 0, 10: 2, 30: 9 })])
     assert.deepEqual(
       joined.map(({ step, mean, runs }) => ({ step, mean, runs })),
-      [{ step: 10, mean: 1.5, runs: 2 }],
+      [
+        { step: 10, mean: 1.5, runs: 2 },
+        { step: 20, mean: 4.25, runs: 2 },
+        { step: 30, mean: 5.25, runs: 2 },
+      ],
     )
+  })
+
+  it("keep all their points if they were measured at the same steps, and a few hundred if not", () => {
+    const long = of(Object.fromEntries(Array.from({ length: 400 }, (_, index) => [index, 1])))
+    assert.lengthOf(aggregateCurves([long]), 400)
+    assert.lengthOf(aggregateCurves([long, [0, 1.5, 399].map((step) => ({ step, value: 1 }))]), 300)
+  })
+
+  it("without a common step have no point", () => {
+    assert.deepEqual(aggregateCurves([of({ 10: 1 }), of({ 20: 1, 30: 2 })]), [])
+    assert.deepEqual(aggregateCurves([of({ 10: 1 }), []]), [])
   })
 })

@@ -2,6 +2,7 @@
  * Combines the curves of several runs into one band: a line with its confidence interval. A place is a value on the x
  * axis. Pure functions with a fixed seed for resampling; the server and the page use this file.
  */
+import { valueAt } from "../../statistics/interpolation.ts"
 import { bootstrap, interquartileMean, meanOf } from "../../statistics/resampling.ts"
 import { type Axis, type Curve, rounded } from "./Curve.ts"
 
@@ -78,20 +79,6 @@ const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<
 /** Returns `count` even places after `from`. The last is exactly `to`: a rounding error there could exclude a run. */
 const evenPlaces = (from: number, to: number, count: number): ReadonlyArray<number> =>
   Array.from({ length: count }, (_, index) => (index === count - 1 ? to : from + ((to - from) * (index + 1)) / count))
-
-/** Interpolates a curve linearly; undefined before its first and after its last point. */
-export const valueAt = (xs: ReadonlyArray<number>, ys: ReadonlyArray<number>, x: number): number | undefined => {
-  if (x < xs[0] || x > xs[xs.length - 1]) return undefined
-  let low = 0
-  let high = xs.length - 1
-  while (high - low > 1) {
-    const middle = (low + high) >> 1
-    if (xs[middle] <= x) low = middle
-    else high = middle
-  }
-  if (xs[high] <= x) return ys[high]
-  return ys[low] + ((ys[high] - ys[low]) * (x - xs[low])) / (xs[high] - xs[low] || 1)
-}
 
 /** Computes the mean and the interquartile mean of the runs' values at one place, with 95 % intervals. */
 const centres = (values: ReadonlyArray<number>) => {

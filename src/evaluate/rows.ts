@@ -14,6 +14,7 @@ import { Effect, Schema } from "effect"
 import { isPlain } from "../config/Config.ts"
 import { Failure } from "../episode/rollouts/Outcome.ts"
 import { type Ending, TruncationReason, usageOf } from "../episode/Rollout.ts"
+import { fieldOf } from "../formats/csv.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
@@ -153,16 +154,10 @@ const flat = (row: object): ReadonlyMap<string, unknown> =>
     ),
   )
 
-const field = (value: unknown): string => {
-  if (value === undefined || value === null) return ""
-  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "")
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
-
 /** Encodes rows as CSV (RFC 4180), with a column for every key that at least one row has. */
 export const csv = (rows: ReadonlyArray<EpisodeRow | StepRow>): string => {
   const flatRows = rows.map(flat)
   const columns = [...new Set(flatRows.flatMap((row) => [...row.keys()]))]
-  const line = (fields: ReadonlyArray<unknown>): string => `${fields.map(field).join(",")}\n`
+  const line = (fields: ReadonlyArray<unknown>): string => `${fields.map(fieldOf).join(",")}\n`
   return [columns, ...flatRows.map((row) => columns.map((column) => row.get(column)))].map(line).join("")
 }

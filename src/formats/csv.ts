@@ -1,6 +1,6 @@
 /**
- * Splits a record of comma-separated values (RFC 4180) into its fields: a quoted field can hold separators, line ends
- * and doubled quotes. It only computes: `task/data/Records.ts` reads the file, splits it into records, and calls this.
+ * Splits a record of comma-separated values (RFC 4180) into its fields, and writes fields: a quoted field can hold
+ * separators, line ends and doubled quotes. It only computes: `task/data/Records.ts` reads the file, splits it into records, and calls this.
  * We use no library for CSV, since it would take the whole file and not one record, and its errors would not name the
  * line of the problem.
  *
@@ -10,6 +10,13 @@
  * ```
  */
 const quote = '"'
+
+/** Writes a field. Texts with a separator, a quote or a line end are quoted; null and undefined are empty. */
+export const fieldOf = (value: unknown): string => {
+  if (value === undefined || value === null) return ""
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "")
+  return /[",\r\n]/.test(text) ? `${quote}${text.replaceAll(quote, quote + quote)}${quote}` : text
+}
 
 /**
  * Returns the fields of one record, or the problem with the record and the line where it is. `text` is the record

@@ -5,9 +5,15 @@ import { joined } from "../config/bytes.ts"
  * Compresses a text and returns the bytes of a gzip file; `train/stepFolder.ts` writes them. `CompressionStream`, which
  * Node and browsers have, doesn't block the thread, and for 13 MiB of JSON it is 1.7 times as fast as fflate.
  */
-export const gzip = (text: string): Effect.Effect<Uint8Array> =>
+export const gzip = (text: string): Effect.Effect<Uint8Array> => packed(new Blob([text]), "gzip")
+
+/** Compresses bytes; `deflate` is the format of zlib, which PNG files have. */
+export const pack = (bytes: Uint8Array, format: "deflate" | "gzip"): Effect.Effect<Uint8Array> =>
+  packed(new Blob([Uint8Array.from(bytes)]), format)
+
+const packed = (content: Blob, format: "deflate" | "gzip"): Effect.Effect<Uint8Array> =>
   Effect.promise(async () => {
-    const compressed = new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"))
+    const compressed = content.stream().pipeThrough(new CompressionStream(format))
     return new Uint8Array(await new Response(compressed).arrayBuffer())
   })
 

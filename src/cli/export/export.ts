@@ -1,40 +1,26 @@
 /** `effect export RUN --to FORMAT`: writes a policy, a language model, a learning curve or episodes for other programs. */
-import { basename, join, resolve } from "node:path"
+import { resolve } from "node:path"
 import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import { exists, namesIn } from "../../config/files.ts"
-import { utf8 } from "../../config/utf8.ts"
-import { curveCsv, curveSvg } from "../../export/curveFiles.ts"
-import { unplacedEntry } from "../../run/find/RunEntry.ts"
-import { fromPath } from "../../run/identifier.ts"
-import { over } from "../../run/RunReader.ts"
+import { exists } from "../../config/files.ts"
 import { kindOf } from "../../run/RunSpec.ts"
-import { aggregateCurves } from "../../statistics/statistics.ts"
-import {
-  ofKind,
-  requireConfig,
-  runFolder,
-  trainings,
-  type UsableRun,
-  warningSource,
-  withRunsOnDisk,
-} from "../findRun.ts"
-import { argument, type Input, lookupDir, number, runArgument, subcommand, text, trustFlag } from "../flags.ts"
+import { ofKind, requireConfig, runFolder, trainings, type UsableRun, withRunsOnDisk } from "../findRun.ts"
+import { argument, type Input, lookupDir, number, runArgument, subcommand, text, texts, trustFlag } from "../flags.ts"
 import { usageError, writeOut } from "../output/output.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
+import { type CurveFormat, curveFormats, curvesFile } from "./curves.ts"
 import { requireNewFolder, writeFile, writeFolder } from "./folder.ts"
 import type { ModelFormat } from "./languageModel.ts"
+import { nameFor } from "./names.ts"
 import { movieFile, type MovieFormat, movieFormats } from "./movie.ts"
 import { policyFile, type PolicyFormat, policyFormats, workerFolder } from "./policy.ts"
 import { type Tracker, trackers } from "./trackedRun.ts"
 
 const modelFormats = ["adapter", "model"] as const satisfies ReadonlyArray<ModelFormat>
-const curveFormats = ["csv", "svg"] as const
-type CurveFormat = (typeof curveFormats)[number]
 
 const flags = {
-  runs: argument("run", `${runArgument}. For curves: one or several of these, or folders of several seeds`).pipe(
+  runs: argument("run", `${runArgument}. For curves: one or several of these, or folders of several runs`).pipe(
     Argument.atLeast(1),
   ),
   resultsDir: lookupDir,
@@ -47,7 +33,7 @@ const flags = {
     ...trackers,
   ]).pipe(
     Flag.withDescription(
-      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv or svg for the learning curve (rsvg-convert or a browser makes a PNG from the SVG); gif or mp4 (by ffmpeg) for episodes as a moving picture; mlflow to send the run to the server in MLFLOW_TRACKING_URI; wandb for a folder that wandb sync uploads to Weights & Biases",
+      "The format (required): onnx, h5 (for RLtools), h (C++) or safetensors for the policy; worker for the policy in a folder that an edge worker is deployed from; adapter (peft) or model (Hugging Face, with the adapter's weights added) for a language model; csv, svg, png or pdf for learning curves, one for each argument or for each group of seeds in it; gif or mp4 (by ffmpeg) for episodes as a moving picture; mlflow to send the run to the server in MLFLOW_TRACKING_URI; wandb for a folder that wandb sync uploads to Weights & Biases",
     ),
   ),
   out: text(
@@ -55,6 +41,8 @@ const flags = {
     "path",
     "The file to write, or the folder of a worker, a language model or wandb (default: named after the run)",
   ),
+  label: texts("label", "name", "With curves: the name of a curve in the legend, once for each in their order"),
+  title: text("title", "text", "With curves: the title of the figure (default: the name of the runs)"),
   step: number("step", "countOrNone", "The checkpoint of this step (default: the newest)"),
   episodes: number(
     "episodes",
@@ -86,6 +74,7 @@ export const exporting = subcommand(
       "effect export latest --to worker --out cartpole": "The policy as an edge worker: npx wrangler deploy",
       "effect export results/…/run_letters --to model": "A trainer's language model in a folder of its own",
       "effect export results/…/CartPole-v1_ppo --to svg": "The learning curve over all seeds",
+      "effect export A B --label PPO --label A2C --to png": "The curves of two folders of seeds in one figure",
       "effect export latest --to gif --episodes 3": "Three episodes as a moving picture",
       "effect export latest --to mlflow": "Settings, metrics and files to a server of MLflow",
       "effect export latest --to wandb": "The same as a folder: wandb sync uploads it",
@@ -96,6 +85,10 @@ export const exporting = subcommand(
     const { to } = input
     if (!isCurve(to) && input.runs.length > 1) {
       return yield* usageError(`--to ${to}: expected one run, found ${input.runs.length}`)
+    }
+    if (!isCurve(to)) {
+      const flag = input.label.length > 0 ? "label" : Option.isSome(input.title) ? "title" : undefined
+      if (flag !== undefined) return yield* usageError(`--${flag} only works with --to ${curveFormats.join(", ")}`)
     }
     if (!isMovie(to)) {
       const flag = (["episodes", "speed"] as const).find((name) => Option.isSome(input[name]))
@@ -121,13 +114,13 @@ const exportRuns = Effect.fnUntraced(function* (input: Input<typeof flags>, usab
     const { exportModel } = yield* Effect.promise(() => import("./languageModel.ts"))
     return yield* writeOut(`${yield* exportModel({ from, format: to, step, out })}\n`)
   }
-  const runs = yield* Effect.forEach(
-    input.runs,
-    Effect.fnUntraced(function* (typed) {
-      if (isCurve(to) && (yield* exists(typed))) return typed
-      return yield* runFolder(typed, { folders: [input.resultsDir], usable })
-    }),
-  )
+  if (isCurve(to)) {
+    const { contents, name } = yield* curvesFile({ ...input, to })
+    const out = Option.getOrElse(input.out, () => `${name}.${to}`)
+    yield* writeFile(out, contents)
+    return yield* writeOut(`${out}\n`)
+  }
+  const runs = yield* Effect.forEach(input.runs, (typed) => runFolder(typed, { folders: [input.resultsDir], usable }))
   if (to === "mlflow") {
     if (Option.isSome(input.out)) return yield* usageError("--out does not work with --to mlflow, which writes no file")
     const { toMlflow } = yield* Effect.promise(() => import("./mlflow.ts"))
@@ -144,11 +137,9 @@ const exportRuns = Effect.fnUntraced(function* (input: Input<typeof flags>, usab
     yield* writeFolder(out, yield* workerFolder({ ...input, run }, nameFor(run)))
     return yield* writeOut(`${out}\n`)
   }
-  const contents = isCurve(to)
-    ? yield* curveFile(runs, to)
-    : isMovie(to)
-      ? yield* movieFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, input, to)
-      : yield* policyFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, to)
+  const contents = isMovie(to)
+    ? yield* movieFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, input, to)
+    : yield* policyFile({ ...input, run: yield* runOfPolicy(runs[0], to) }, to)
   const out = Option.getOrElse(input.out, () => `${nameFor(runs[0])}.${to}`)
   yield* writeFile(out, contents)
   yield* writeOut(`${out}\n`)
@@ -169,14 +160,6 @@ const modelFolder = Effect.fnUntraced(function* (named: string, folders: Readonl
   return yield* runFolder(named, { folders, usable: trainedModels })
 })
 
-/** Returns the name of the written file, without its ending: from the identifier of the run, or from its folder. */
-const nameFor = (run: string): string => {
-  const identity = fromPath(run)
-  return identity === undefined
-    ? basename(run)
-    : [identity.name, ...Object.values(identity.population), identity.seed].join("-").replace(/[^\w.-]+/g, "-")
-}
-
 /** Returns the folder of the run. Fails if the run has no policy. */
 const runOfPolicy = Effect.fnUntraced(function* (folder: string, format: MovieFormat | PolicyFormat | "worker") {
   const run = resolve(folder)
@@ -190,31 +173,4 @@ const runOfPolicy = Effect.fnUntraced(function* (folder: string, format: MovieFo
     return yield* usageError(`--to ${format}: ${run} is a run of a language-model agent, which has no policy; ${hint}`)
   }
   return run
-})
-
-/** Returns the bytes of a file with one learning curve, aggregated over runs. A folder is a run, or contains runs. */
-const curveFile = Effect.fnUntraced(function* (folders: ReadonlyArray<string>, format: CurveFormat) {
-  const runs = (yield* Effect.forEach(folders, finishedRunsIn)).flat()
-  if (runs.length === 0) {
-    return yield* usageError(`${folders.join(", ")}: expected a finished run, found no return.json`)
-  }
-  const curves = yield* Effect.forEach(runs, (run) =>
-    Effect.map(open(unplacedEntry(run)).curve, (curve) => curve.map(({ step, mean: value }) => ({ step, value }))),
-  )
-  const curve = aggregateCurves(curves)
-  if (curve.length === 0) {
-    return yield* usageError(`${folders.join(", ")}: the runs have no validation at the same step`)
-  }
-  return utf8.encode(format === "csv" ? curveCsv(curve) : curveSvg(nameFor(folders[0]), curve))
-})
-
-/** Makes the `RunReader` of a run, which reads facts from its files and reports damaged ones on stderr. */
-const open = over(warningSource)
-
-/** Returns the folder itself if it is a finished run, or else the finished runs in it. */
-const finishedRunsIn = Effect.fnUntraced(function* (folder: string) {
-  const isFinished = (run: string) => open(unplacedEntry(run)).isFinished
-  if (yield* isFinished(folder)) return [folder]
-  const inside = (yield* namesIn(folder)).map((name) => join(folder, name))
-  return yield* Effect.filter(inside, isFinished)
 })

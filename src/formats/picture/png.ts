@@ -1,7 +1,11 @@
-/** Reads PNG files, which programs of other languages render. It knows all kinds of pixels but no interlaced files. */
+/**
+ * Reads PNG files, which programs of other languages render, and writes pictures as such files. It reads all kinds of
+ * pixels but no interlaced files.
+ */
 import { Effect } from "effect"
 import { joined } from "../../config/bytes.ts"
-import { unpack } from "../gzip.ts"
+import { crc32 } from "../crc.ts"
+import { pack, unpack } from "../gzip.ts"
 import { mostPixels, type Picture, PictureError } from "./Picture.ts"
 
 const signature = [137, 80, 78, 71, 13, 10, 26, 10]
@@ -90,4 +94,35 @@ const unfilter = (line: Uint8Array, above: Uint8Array, filter: number, step: num
       line[at] += toLeft <= toUp && toLeft <= toCorner ? left : toUp <= toCorner ? up : corner
     }
   }
+}
+
+/** Returns the bytes of a PNG file with a picture, whose pixels keep their opacity. */
+export const encodePng = Effect.fnUntraced(function* ({ width, height, rgba }: Picture) {
+  const rowBytes = 4 * width
+  // Each row begins with the number of its filter, which is 0 for none.
+  const rows = new Uint8Array(height * (rowBytes + 1))
+  for (let row = 0; row < height; row++) {
+    rows.set(rgba.subarray(row * rowBytes, (row + 1) * rowBytes), row * (rowBytes + 1) + 1)
+  }
+  const header = new Uint8Array(13)
+  const view = new DataView(header.buffer)
+  view.setUint32(0, width)
+  view.setUint32(4, height)
+  header.set([8, 6], 8)
+  return joined([
+    Uint8Array.from(signature),
+    chunkOf("IHDR", header),
+    chunkOf("IDAT", yield* pack(rows, "deflate")),
+    chunkOf("IEND", new Uint8Array(0)),
+  ])
+})
+
+const chunkOf = (name: string, content: Uint8Array): Uint8Array => {
+  const chunk = new Uint8Array(content.length + 12)
+  const view = new DataView(chunk.buffer)
+  view.setUint32(0, content.length)
+  for (let at = 0; at < 4; at++) chunk[4 + at] = name.charCodeAt(at)
+  chunk.set(content, 8)
+  view.setUint32(content.length + 8, crc32(chunk, 4, content.length + 8))
+  return chunk
 }

@@ -1,4 +1,4 @@
-/** Defines `effect runs`, which lists runs, and its subcommands show, diff and best. They only read results folders. */
+/** Defines `effect runs`, which lists runs, and its subcommands show, diff, compare and best. They only read results folders. */
 import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -16,6 +16,7 @@ import { type Cell, cell, table } from "../run/find/table.ts"
 import { type Value, valueOfData } from "../run/find/Value.ts"
 import type { FileSource } from "../run/read/FileSource.ts"
 import { over, type RunReader } from "../run/RunReader.ts"
+import { compareRuns } from "./compareRuns.ts"
 import { findRun, readingRunsIn } from "./findRun.ts"
 import * as Flags from "./flags.ts"
 import { isBucket } from "./flags.ts"
@@ -72,7 +73,7 @@ const show = Flags.subcommand(
   }),
 )
 
-const compare = Flags.subcommand(
+const diff = Flags.subcommand(
   "diff",
   {
     description: "Compare the configs of two runs, key by key. A - means that a run has no such key.",
@@ -162,7 +163,7 @@ export const runs = Flags.subcommand(
   Effect.fnUntraced(function* (input) {
     yield* selecting(input, (selected) => printRuns(input.json, selected))
   }),
-).pipe(Command.withSubcommands([show, compare, findBest]))
+).pipe(Command.withSubcommands([show, diff, compareRuns, findBest]))
 
 /** Prints the selected runs, as a table or as lines of JSON. */
 const printRuns = Effect.fnUntraced(function* (isJson: boolean, { runs, asked, dir, entries }: Selected) {
@@ -264,7 +265,8 @@ const selecting = Effect.fnUntraced(function* <A, E, R>(
   const dir = yield* folderOf(input)
   if (!isBucket(dir) && (yield* statOf(dir))?.type !== "Directory") {
     // The argument may be a mistyped subcommand.
-    const hint = Option.isSome(input.dir) && /^[a-z]+$/.test(dir) ? "; the subcommands are show, diff and best" : ""
+    const hint =
+      Option.isSome(input.dir) && /^[a-z]+$/.test(dir) ? "; the subcommands are show, diff, compare and best" : ""
     return yield* usageError(`${dir}: there is no such folder${hint}`)
   }
   return yield* readingRunsIn(dir, (source) =>

@@ -318,7 +318,11 @@ describe("effect runs best", () => {
 
 describe.concurrent("used wrongly", () => {
   const cases: ReadonlyArray<readonly [() => ReadonlyArray<string>, number, string]> = [
-    [() => ["runs", "nowhere"], 2, "nowhere: there is no such folder; the subcommands are show, diff and best"],
+    [
+      () => ["runs", "nowhere"],
+      2,
+      "nowhere: there is no such folder; the subcommands are show, diff, compare and best",
+    ],
     [() => ["runs", "./no/where"], 2, "./no/where: there is no such folder"],
     [() => ["runs", "package.json"], 2, "package.json: there is no such folder"],
     [

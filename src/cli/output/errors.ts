@@ -53,7 +53,7 @@ const usage = (error: CliError.CliError): string =>
     : oneLine(error.message)
 
 /** The subcommands of `effect runs`. */
-const ofRuns: ReadonlyArray<string> = ["show", "diff", "best"]
+const ofRuns: ReadonlyArray<string> = ["show", "diff", "compare", "best"]
 
 /** Describes a wrong flag or argument, and what to write instead. */
 const usageOf = (error: CliError.NonShowHelpErrors, path: ReadonlyArray<string>): string => {

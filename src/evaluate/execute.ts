@@ -13,6 +13,7 @@ import { sha256 } from "../config/sha256.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import { inOrder } from "../episode/rollouts/inOrder.ts"
 import type { Protocol } from "../episode/Protocol.ts"
+import { countFailures, FailureCounts } from "../episode/rollouts/Outcome.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import type { JsonLinesError } from "../formats/jsonLines.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
@@ -85,6 +86,8 @@ export const EvaluationResult = Schema.Struct({
   steps: Schema.Int,
   episodes: Schema.Int,
   failed: Schema.Int,
+  /** The failed episodes by their reason; left out if there are none. */
+  failures: Schema.optionalKey(FailureCounts),
   /** The env scores of the first agent, in the same form as a training's validation; null if there are none. */
   validation: Schema.NullOr(ValidationSummary),
   report: Report.Report,
@@ -372,6 +375,7 @@ const resultOf = Effect.fnUntraced(function* (
   const own = Report.of(rows, options)
   const report =
     other === null ? own : { ...own, comparisons: [...own.comparisons, ...Report.against(other, rows, options)] }
+  const failures = rows.flatMap(({ error }) => error ?? [])
   const timed = new Set(scorers.filter((one) => one.timed).map(({ name }) => name))
   const evaluations = contestants.map(({ name }, agentIndex) =>
     evaluationOf(agentIndex, { episodes: scoredEpisodes(rows, name) }),
@@ -381,7 +385,8 @@ const resultOf = Effect.fnUntraced(function* (
     runDir: files.directory,
     steps: rows.reduce((sum, { steps }) => sum + steps, 0),
     episodes: rows.length,
-    failed: rows.filter(({ error }) => error !== null).length,
+    failed: failures.length,
+    ...(failures.length === 0 ? {} : { failures: countFailures(failures) }),
     validation: summaryOf(evaluations[0]),
     report,
     confidence: settings.confidence,

@@ -1,5 +1,6 @@
 /** Validates an agent: `validate` during a training, for `loop.ts`; `playAll` at a checkpoint, for `execute.ts`. */
 import { Effect } from "effect"
+import { countFailures, type Failure } from "../episode/rollouts/Outcome.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import * as Evaluate from "../evaluate/Evaluate.ts"
 import { eventsOf } from "../evaluate/events.ts"
@@ -28,27 +29,31 @@ export const playAll = Effect.fnUntraced(function* <E>(
   record: (episode: Evaluate.PlayedEpisode) => Effect.Effect<void, E>,
 ) {
   const episodes: Array<ValidationOutcome["episodes"][number]> = []
-  let failed = 0
+  const failures: Array<Failure> = []
   let someAnswered = false
   const errors = new Map<number, LmError>()
   const evaluation = validationOf(training, seen, errors)
-  if (evaluation === undefined) return { ...outcomeOf(episodes), failed }
+  if (evaluation === undefined) return { ...outcomeOf(episodes), failed: 0 }
   const atMost = Math.min(evaluation.tasks.size, Math.max(leastUnanswered, evaluation.concurrency))
   const receive = (episode: Evaluate.PlayedEpisode, unanswered: LmError | null): Effect.Effect<void, E | LmError> => {
     const { totalScore, steps, ending, error } = episode
     const { terminated, truncated } = ending
     if (error === null) episodes.push({ return: totalScore, length: steps.length, terminated, truncated })
-    else failed++
+    else failures.push(error)
     if (unanswered === null) someAnswered = true
     // Episodes arrive in the order of the tasks, so this does not depend on which episode ended first.
-    else if (!someAnswered && failed >= atMost) return Effect.fail(unanswered)
+    else if (!someAnswered && failures.length >= atMost) return Effect.fail(unanswered)
     return record(episode)
   }
   const spread = yield* Spread.spreadOf(training)
   yield* spread === undefined
     ? Evaluate.each(evaluation, (episode) => receive(episode, errors.get(episode.index) ?? null))
     : Spread.validation(spread, training, seen, receive)
-  return { ...outcomeOf(episodes), failed }
+  return {
+    ...outcomeOf(episodes),
+    failed: failures.length,
+    ...(failures.length === 0 ? {} : { failures: countFailures(failures) }),
+  }
 })
 
 /**

@@ -23,6 +23,7 @@ import { withConfigs } from "../trust/ownFiles.ts"
 import { ownPlace } from "../userCode/loadTraining.ts"
 import { notKeys, readLocatedYaml } from "../userCode/yamlFile.ts"
 import { dispatcherLayer, resumedCluster } from "../worker/cluster.ts"
+import { refuseFailures } from "./failures.ts"
 import type { EvalFlags } from "./flags.ts"
 
 export const evaluateFile = (input: EvalFlags) => evaluateConfig(input).pipe(withConfigs([input.target]))
@@ -65,7 +66,7 @@ interface Playing extends Omit<EvaluationOptions, "placeOf"> {
 
 /** Plays or resumes the evaluation that a config describes, saves it in a folder, and prints its tables. */
 export const playEvaluation = Effect.fnUntraced(function* (
-  { resultsDir, quiet, json, backend: device, cluster }: EvalFlags,
+  { resultsDir, quiet, json, backend: device, cluster, maxFailures }: EvalFlags,
   config: unknown,
   { resume, resumeCommand, ...options }: Playing,
 ) {
@@ -96,8 +97,8 @@ export const playEvaluation = Effect.fnUntraced(function* (
     {
       read: (directory) => readMetrics(directory, EvaluationResult),
       finished: (result) => {
-        if (json) return writeJson(result)
-        return quiet ? Effect.void : Effect.flatMap(summary(result), writeOut)
+        const shown = json ? writeJson(result) : quiet ? Effect.void : Effect.flatMap(summary(result), writeOut)
+        return Effect.andThen(shown, refuseFailures(result, maxFailures))
       },
       resumeCommand,
       advises: resume === undefined,
@@ -112,9 +113,19 @@ const summary = Effect.fnUntraced(function* (result: EvaluationResult) {
 })
 
 /** Returns the command that resumes the evaluation, with all flags except those that change only what is printed. */
-const resumeCommand = ({ target, set, name, resultsDir, cluster }: EvalFlags, directory: string): string => {
+const resumeCommand = (
+  { target, set, name, resultsDir, cluster, maxFailures }: EvalFlags,
+  directory: string,
+): string => {
   const place = resultsDir === defaultResultsDir ? undefined : resultsDir
-  const words = flagWords({ resume: directory, set, name, "results-dir": place, cluster: resumedCluster(cluster) })
+  const words = flagWords({
+    resume: directory,
+    set,
+    name,
+    "results-dir": place,
+    cluster: resumedCluster(cluster),
+    "max-failures": maxFailures.typed === "0" ? undefined : maxFailures.typed,
+  })
   return `npx effect eval ${quoted([target, ...words])}`
 }
 

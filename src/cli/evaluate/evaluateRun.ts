@@ -22,6 +22,7 @@ import { parseSetting } from "../run/overrides.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { isYaml, readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
 import { dispatcherLayer } from "../worker/cluster.ts"
+import { refuseFailures } from "./failures.ts"
 import type { EvalFlags } from "./flags.ts"
 
 export const evaluateRun = (input: EvalFlags, run: string) =>
@@ -76,9 +77,11 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string)
     ),
   )
   if (outcome === undefined) return yield* usageError(`${run}: no episode was played`)
-  if (outcome.episodes.length === 0) return yield* usageError(`${run}: all episodes failed`)
-  const evaluation = evaluationOf(result, outcome)
-  yield* input.json ? writeJson(evaluation) : writeOut(summary(evaluation, isAgent))
+  if (outcome.episodes.length > 0) {
+    const evaluation = evaluationOf(result, outcome)
+    yield* input.json ? writeJson(evaluation) : writeOut(summary(evaluation, isAgent))
+  }
+  yield* refuseFailures({ ...outcome, episodes: outcome.episodes.length + (outcome.failed ?? 0) }, input.maxFailures)
 })
 
 const episodesAt = (path: string, value: number | undefined): ReadonlyArray<Override> =>
@@ -90,7 +93,7 @@ const episodesAt = (path: string, value: number | undefined): ReadonlyArray<Over
  */
 const evaluationOf = (
   { runDir, steps, wallSeconds, stepsPerSecond }: RunResult,
-  { episodes: played, meanReturn, stdReturn }: ValidationOutcome,
+  { episodes: played, meanReturn, stdReturn, failed = 0, failures = {} }: ValidationOutcome,
 ) => {
   const episodes = countedIn(played)
   const returns = episodes.map((episode) => episode.return)
@@ -110,6 +113,7 @@ const evaluationOf = (
     truncated: episodes.filter(({ truncated }) => truncated).length,
     wallSeconds,
     stepsPerSecond,
+    ...(failed === 0 ? {} : { failed, failures }),
   }
 }
 

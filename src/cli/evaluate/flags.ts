@@ -13,6 +13,7 @@ import {
   toggle,
   trustFlag,
 } from "../flags.ts"
+import { maxFailures } from "./failures.ts"
 import { clusterFlag } from "../worker/cluster.ts"
 import { type UsageError, usageError } from "../output/output.ts"
 
@@ -57,6 +58,7 @@ export const flags = {
   ),
   cluster: clusterFlag("Play the episodes"),
   trust: trustFlag,
+  maxFailures,
   quiet: toggle("quiet", "Print neither progress nor tables"),
   json: toggle(
     "json",

@@ -48,9 +48,9 @@ const finishedAt = (directory: string) =>
 const isLmError = (error: unknown): error is LmError => Predicate.isTagged(error, "LmError")
 
 /** Tells `runToEnd` what to do at the end of a run. */
-interface Ending<A, R> {
-  /** Reports the result of a run that has finished. */
-  readonly finished: (result: A) => Effect.Effect<void, never, R>
+interface Ending<A, E, R> {
+  /** Reports the result of a run that has finished. Its failure is that of the command. */
+  readonly finished: (result: A) => Effect.Effect<void, E, R>
   /** Reads the result of a finished run from its folder. */
   readonly read: (directory: string) => Effect.Effect<A, unknown, R>
   /** Returns the command that resumes the run, with a setting that removes the cause of its failure. */
@@ -66,9 +66,9 @@ interface Ending<A, R> {
  * signal (such as Ctrl-C) interrupts `run` although the result is already saved, the result is read from the folder and
  * reported as if there had been no signal.
  */
-export const runToEnd = Effect.fnUntraced(function* <A, E, R, R2>(
+export const runToEnd = Effect.fnUntraced(function* <A, E, E2, R, R2>(
   run: (onOpen: (directory: string) => Effect.Effect<void>) => Effect.Effect<A, E, R>,
-  { finished, read, resumeCommand, advises, directory }: Ending<A, R2>,
+  { finished, read, resumeCommand, advises, directory }: Ending<A, E2, R2>,
 ) {
   const fs = yield* FileSystem.FileSystem
   let opened: { readonly directory: string; readonly finishedAt: number | undefined } | undefined

@@ -1,5 +1,6 @@
 /** Defines the outcome of a request for an episode (rollouts or a failure), which `RolloutEngine` writes to a file. */
 import { Schema } from "effect"
+import { oneLine } from "../../config/text.ts"
 import { Rollout } from "../Rollout.ts"
 import { RolloutRequest, textOf } from "./RolloutRequest.ts"
 
@@ -10,6 +11,18 @@ export const Failure = Schema.Struct({
   message: Schema.String,
 })
 export type Failure = typeof Failure.Type
+
+/** The numbers of failures by their reason: the tag of the error and its message, on one line. */
+export const FailureCounts = Schema.Record(Schema.String, Schema.Int)
+export type FailureCounts = typeof FailureCounts.Type
+
+/** Counts failures by their reason, the most frequent first. */
+export const countFailures = (failures: ReadonlyArray<Failure>): FailureCounts =>
+  Object.fromEntries(
+    [...Map.groupBy(failures, ({ error, message }) => `${error}: ${oneLine(message)}`)]
+      .map(([reason, some]) => [reason, some.length] as const)
+      .toSorted(([, one], [, other]) => other - one),
+  )
 
 /** The rollouts of a request, or its failure. A file of outcomes has one outcome on each line. */
 export const Outcome = Schema.Struct({

@@ -11,6 +11,7 @@
  * ```
  */
 import { Schema } from "effect"
+import { FailureCounts } from "../../episode/rollouts/Outcome.ts"
 import { LogLevel } from "./logLevel.ts"
 
 /** The number of env steps of the run so far; for runs that are counted in episodes, the number of episodes. */
@@ -140,6 +141,8 @@ export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
   stdReturn: Schema.Number,
   /** The number of episodes that failed. The list, the mean and the deviation above leave them out. */
   failed: Schema.optionalKey(Schema.Int),
+  /** The failed episodes by their reason; left out if there are none. */
+  failures: Schema.optionalKey(FailureCounts),
 })
 export type ValidationEnded = typeof ValidationEnded.Type
 

@@ -11,7 +11,8 @@
  * ```
  *
  * In a round, all players act whose turn it is; it counts as one of the `maxSteps`. A player whose answer cannot be
- * parsed acts again in the next round; the env takes its step when all of them have given an action.
+ * parsed acts again in the next round; the env takes its step when all of them have given an action. If the episode ends
+ * before that, the players' calls of the model are recorded, but no env step.
  *
  * In a player's rollout, an env step lasts from the player's action until the player must act again, or the episode
  * ends. The step's feedback is the sum of all feedback that the player gets in that time, also for the moves of others.
@@ -221,23 +222,13 @@ export const play = Effect.fnUntraced(function* (
 
   const context: CallContext = { ...callContext, purpose: "action", step }
   for (const player of players) {
-    const unused = ready.get(player)
-    if (unused !== undefined) {
-      player.state.pending = unused
-      player.state.feedback.push(notDone)
-    }
     yield* player.finishStep(ending, context)
+    // The env never took the last action of a player who waited for others, so a call of the model is the last step.
+    if (ready.has(player)) player.recording.endLastStep(ending)
   }
   for (const player of players) yield* player.reflect(context)
   return players.map((player) => player.recording.finish(player.agent, ending, player.name))
 })
-
-/** The feedback for an action that the env never received. */
-const notDone: Feedback = {
-  score: 0,
-  target: null,
-  message: "Not done: the episode ended while others had not acted yet.",
-}
 
 /**
  * Makes the protocol. Clones of the agents, which share their memories, play each episode, so many can be played at a

@@ -82,6 +82,11 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
         ...(envStep.info === undefined ? {} : { info: envStep.info }),
       })
     },
+    /** Ends the last step, if it was recorded before the episode ended. `onStep` got it as it was then. */
+    endLastStep: (ending: Ending): void => {
+      const last = steps.at(-1)
+      if (last !== undefined) steps[steps.length - 1] = { ...last, ...ending }
+    },
     /** Returns the rollout of the steps so far. `player` is null in an env for one agent. */
     finish: (
       { type, model }: Pick<Agent, "type" | "model">,

@@ -221,7 +221,7 @@ export const retire = <A extends { readonly manifest: { readonly step: number; r
 }
 
 const damagedAt = (run: FileTree, path: string, message: string): CheckpointError =>
-  new CheckpointError({ path, message: `${run.root}/${path}: ${message}` })
+  new CheckpointError({ path, message: `${run.pathOf(path)}: ${message}` })
 
 const readManifest = Effect.fnUntraced(function* (run: FileTree, name: string) {
   const path = `${folder}/${name}/${manifestFile}`

@@ -41,7 +41,7 @@ export const refuseChanged = Effect.fnUntraced(function* (run: RunFiles, target:
   const changed = yield* run.changedSince(target.appended)
   const [first] = changed.filter(({ file }) => !Object.hasOwn(logs, file))
   if (first === undefined) return changed
-  const path = `${run.directory}/${first.file}`
+  const path = run.pathOf(first.file)
   const message = `${path}: ${first.problem} since the checkpoint ${target.name}; ${yield* remedy(run, target)}`
   return yield* new CheckpointError({ path, message })
 })
@@ -57,7 +57,7 @@ export const cutBack = Effect.fnUntraced(function* (run: RunFiles, target: Targe
     Effect.map(
       keepReadable(run, file),
       (kept) =>
-        `${run.directory}/${file}: ${problem} since the checkpoint ${target.name}; the log continues after its first ${kept} bytes`,
+        `${run.pathOf(file)}: ${problem} since the checkpoint ${target.name}; the log continues after its first ${kept} bytes`,
     ),
   )
 })

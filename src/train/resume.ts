@@ -159,4 +159,4 @@ const resetAt = Effect.fnUntraced(function* ({ envs, plan: { settings } }: Train
 })
 
 const damaged = (run: RunFiles, path: string, message: string): CheckpointError =>
-  new CheckpointError({ path, message: `${run.directory}/${path}: ${message}` })
+  new CheckpointError({ path, message: `${run.pathOf(path)}: ${message}` })

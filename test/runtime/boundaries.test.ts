@@ -142,6 +142,17 @@ describe("a run in a new folder", () => {
     }).pipe(Effect.scoped, Effect.provide(disk)),
   )
 
+  it.effect("names the damaged file of the checkpoint that it would begin with", () =>
+    Effect.gen(function* () {
+      const resumeFrom = yield* checkpointOf(input, 4)
+      const damaged = `${resumeFrom}/memory_4.jsonl`
+      yield* (yield* FileSystem.FileSystem).writeFileString(damaged, "{}\n")
+      const again = { ...input, runtime: { ...input.runtime, resumeFrom } }
+      const error = yield* Effect.flip(runIn({ disk }, again).effect)
+      assert.isTrue(error.message.startsWith(`${damaged}: expected `), error.message)
+    }).pipe(Effect.scoped, Effect.provide(disk)),
+  )
+
   it.effect("isn't made where what it would go on from is another's", () =>
     Effect.gen(function* () {
       const resumeFrom = yield* checkpointOf(input, 4)

@@ -92,7 +92,7 @@ export const readCheckpoint = Effect.fnUntraced(function* (
   const path = `${Layout.checkpoint(step)}/${progressFile}`
   const progress = yield* Effect.mapError(
     Effect.fromResult(progressIn(saved && utf8.decode(saved), step)),
-    (problem) => new Checkpoint.CheckpointError({ path, message: `${tree.root}/${path}: ${problem}` }),
+    (problem) => new Checkpoint.CheckpointError({ path, message: `${tree.pathOf(path)}: ${problem}` }),
   )
   return { progress, parts }
 })

@@ -60,6 +60,8 @@ export interface Part {
 export interface FileTree {
   /** The path of the folder, for messages. */
   readonly root: string
+  /** Returns the whole path of a file or folder, for messages. */
+  readonly pathOf: (path: string) => string
   readonly read: (path: string) => Effect.Effect<Uint8Array, RunStoreError>
   /** Reads a file in parts, for large files; `part` selects a range of its bytes. */
   readonly stream: (path: string, part?: Part) => Stream.Stream<Uint8Array, RunStoreError>
@@ -106,6 +108,10 @@ export type Append = (contents: Uint8Array | string) => Effect.Effect<void, RunS
 
 export const bytesOf = (contents: Uint8Array | string): Uint8Array =>
   typeof contents === "string" ? utf8.encode(contents) : contents
+
+/** Joins the path of a folder with a path in it, for messages; an absolute path stays. */
+export const shownBelow = (root: string, path: string): string =>
+  path.startsWith("/") ? path : path === "." || path === "" ? root : `${root}/${path}`
 
 type Failure = PlatformError.PlatformError | FileError
 
@@ -197,6 +203,8 @@ export const onDisk = Effect.fnUntraced(function* (
 
   return {
     root,
+    // A path that the user typed is shown as it is, without resolving it.
+    pathOf: (relative) => shownBelow(root, relative),
     read: (relative) =>
       doing("read", relative, Effect.provideContext(readBytes(at(relative), mostBytes.binary), context)),
     stream: (relative, part) =>

@@ -13,7 +13,7 @@
  */
 import { Effect, Stream } from "effect"
 import { utf8 } from "../../config/utf8.ts"
-import { bytesOf, type Contents, type FileTree } from "./FileTree.ts"
+import { bytesOf, type Contents, type FileTree, shownBelow } from "./FileTree.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 
 /** Any error that has a message for people. */
@@ -85,6 +85,7 @@ export const treeOf = (root: string, folder: Folder): FileTree => {
 
   return {
     root,
+    pathOf: (path) => shownBelow(root, path),
     read: (path) => Effect.map(bytesAt("read", path), (bytes) => bytes.slice()),
     stream: (path, { offset, bytes: length } = { offset: 0, bytes: Infinity }) =>
       Stream.fromEffect(Effect.map(bytesAt("read", path), (bytes) => bytes.slice(offset, offset + length))),

@@ -28,7 +28,8 @@ import { layer as codeRunner } from "./task/code/runner-node.ts"
 import { layer as hubCache } from "./task/hub/cache-node.ts"
 import { layer as textPrograms } from "./task/foreign/programs-node.ts"
 import { owner } from "./run/store/owner-node.ts"
-import { gitCommit, gitProvenance, shortCommit } from "./run/store/git-node.ts"
+import { codeOf, withProgram } from "./run/store/code-node.ts"
+import { gitCommit, gitProvenance, shortCommit, trackedAmong } from "./run/store/git-node.ts"
 import { type FileSystemOptions, RunStore } from "./run/store/RunStore.ts"
 import { progress } from "./run/record/progress.ts"
 import { Recorder, type Sink } from "./run/record/Recorder.ts"
@@ -146,20 +147,32 @@ export const platform = Layer.mergeAll(
 )
 
 /** Stores runs in folders below `resultsDir`. By default, folder names contain the current time and commit. */
-export const runStore = (
-  options: Pick<FileSystemOptions, "resultsDir"> & Partial<FileSystemOptions>,
-): Layer.Layer<RunStore> =>
+export const runStore = ({
+  program,
+  ...options
+}: Pick<FileSystemOptions, "resultsDir"> &
+  Partial<FileSystemOptions> & {
+    /** The file of the program that makes the run, which is saved with the local files that it imports. */
+    readonly program?: string | undefined
+  }): Layer.Layer<RunStore> =>
   Layer.unwrap(
-    Effect.map(Effect.zip(gitProvenance, Clock.currentTimeMillis), ([provenance, now]) =>
-      RunStore.layerFileSystem({
+    Effect.gen(function* () {
+      const [provenance, now] = yield* Effect.zip(gitProvenance, Clock.currentTimeMillis)
+      const code = program === undefined ? undefined : codeOf(program)
+      const tracked = yield* provenance === undefined || code === undefined
+        ? Effect.succeed(new Set<string>())
+        : trackedAmong(code.files.map(({ source }) => source))
+      return RunStore.layerFileSystem({
         time: new Date(now),
         commit: shortCommit(provenance),
-        provenance,
+        provenance:
+          provenance === undefined || code === undefined ? provenance : withProgram(provenance, code, tracked),
+        code,
         owner,
         indexed: true,
         ...options,
-      }),
-    ),
+      })
+    }),
   ).pipe(Layer.provide(files))
 
 export { gitCommit, gitProvenance }

@@ -35,6 +35,8 @@ export const description = "description.txt"
 /** The commit of the code that made the run, and its uncommitted changes. */
 export const provenance = "git.json"
 export const provenanceDiff = "git.diff"
+/** The folder with a copy of the program that made the run, and of the local files that it imports. */
+export const code = "code"
 
 /* Files about the progress of a run */
 

@@ -183,6 +183,7 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   yield* recording.emit([
     started,
     ...[
+      ...files.notes,
       ...notes,
       ...(saved?.changes ?? []).map(changeOf),
       ...(isUnsaved ? ["the run had not saved anything, so it starts over"] : []),
@@ -256,7 +257,7 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
   const checkpoints = (yield* Checkpoints)(run)
   const { name, files, skipped } = yield* wanted === "latest" ? checkpoints.latest : checkpoints.at(wanted)
   const path = Layout.checkpointFile(name, Layout.inCheckpoint.runtime)
-  const refuse = (problem: string) => new CheckpointError({ path, message: `${run.directory}/${path}: ${problem}` })
+  const refuse = (problem: string) => new CheckpointError({ path, message: `${run.pathOf(path)}: ${problem}` })
   const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Struct(savedFields(schema))))
   const saved = yield* Effect.mapError(decode(utf8.decode(files[Layout.inCheckpoint.runtime])), (error) =>
     refuse(oneLine(error.message)),

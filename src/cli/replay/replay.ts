@@ -22,9 +22,10 @@ import type { RunEvent } from "../../run/record/RunEvent.ts"
 import { scores } from "../../run/record/scores.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { foldersOnDisk } from "../../run/savedAt.ts"
+import { codeOf, differingFrom } from "../../run/store/code-node.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
-import { requireConfig, runFolder, trainings, withRunsOnDisk } from "../findRun.ts"
+import { requireConfig, runFolder, trainings, warn, withRunsOnDisk } from "../findRun.ts"
 import {
   argument,
   backendFlag,
@@ -43,7 +44,7 @@ import {
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { digestIn } from "../run/finished.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
-import { readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
+import { isYaml, readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
 import { scoresIn, scoresOfAll } from "./scoreFiles.ts"
 import * as Scores from "./compareScores.ts"
 
@@ -176,6 +177,14 @@ export interface Replayed {
   readonly hint?: string | undefined
 }
 
+/** Says which files of the program that the user names differ from those with which the run was made. */
+const warnOfOtherCode = Effect.fnUntraced(function* ({ run, file }: ReplayFlags) {
+  const folder = join(run, Layout.code)
+  if (Option.isNone(file) || isYaml(file.value) || !(yield* exists(folder))) return
+  const files = differingFrom(folder, codeOf(file.value))
+  if (files.length > 0) yield* warn(`the code differs from that of the run in ${folder}: ${files.join(", ")}`)
+})
+
 /**
  * Trains again in memory, up to the end of an episode if one is named. Returns the scores, and for a whole run its
  * digest.
@@ -183,6 +192,7 @@ export interface Replayed {
 const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: number) {
   const config = join(input.run, Layout.config)
   const training = yield* loadTrainingOf(input.run, input.file)
+  yield* warnOfOtherCode(input)
   const store = RunStore.memory()
   const isOver = yield* Deferred.make<undefined>()
   // Ends the replay when the named episode is over.

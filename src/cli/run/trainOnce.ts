@@ -80,6 +80,7 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
       ),
       runStore({
         resultsDir: input.resultsDir,
+        program: isYaml(input.file) ? undefined : input.file,
         // The file may name its own results folder, unless the user typed --results-dir or a sweep chose the folder.
         ownPlaces: part === undefined && input.resultsDir === defaultResultsDir,
         ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
@@ -93,7 +94,8 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
       }),
     )
   const services = yield* Effect.context<Effect.Services<ReturnType<typeof findSource>>>()
-  const findRun = (wanted: string) => Effect.provideContext(findSource(input, wanted), services)
+  const findRun: RunOptions["findRun"] = (wanted, kind) =>
+    Effect.provideContext(findSource(input, wanted, kind), services)
   const runOptions: RunOptions = {
     overrides,
     source: input.file,
@@ -124,10 +126,15 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
   )
 })
 
-/** Finds the run or the checkpoint that `start.from` names. */
-const findSource = Effect.fnUntraced(function* ({ resultsDir, quiet }: RunFlags, wanted: string) {
+/** Finds the run or the checkpoint that `start.from` or `start.memory` names. */
+const findSource = Effect.fnUntraced(function* (
+  { resultsDir, quiet }: RunFlags,
+  wanted: string,
+  kind: "training" | "agents",
+) {
   if (yield* exists(wanted)) return wanted
-  return yield* runFolder(wanted, { folders: [resultsDir], usable: ofKind("a training", "training"), quiet })
+  const noun = kind === "agents" ? "a training of a language-model agent" : "a training"
+  return yield* runFolder(wanted, { folders: [resultsDir], usable: ofKind(noun, kind), quiet })
 })
 
 const howToTrainFurther = Effect.fnUntraced(function* (run: string) {

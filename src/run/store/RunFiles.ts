@@ -14,6 +14,8 @@ export interface RunFiles extends FileTree {
   readonly identity: RunIdentity
   /** Whether the folder holds an earlier part of this run, which is resumed. */
   readonly resumed: boolean
+  /** What `run.log` says about the folder at the start of the run. */
+  readonly notes: ReadonlyArray<string>
   /** The sizes of the growing files now. */
   readonly sizes: Effect.Effect<Appended["sizes"], RunStoreError>
   /**
@@ -43,7 +45,12 @@ export interface Changed {
 const concurrency = 8
 
 /** Makes the files of a run from the tree of its folder. Hashes of growing files are kept in memory. */
-export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boolean): RunFiles => {
+export const makeRunFiles = (
+  tree: FileTree,
+  identity: RunIdentity,
+  resumed: boolean,
+  notes: ReadonlyArray<string> = [],
+): RunFiles => {
   /** The hash of the beginning of each file, as far as it was hashed until now. */
   const hashed = new Map<string, Prefix>()
 
@@ -89,10 +96,11 @@ export const makeRunFiles = (tree: FileTree, identity: RunIdentity, resumed: boo
     write: (path, contents, how) => Effect.andThen(forget(path), tree.write(path, contents, how)),
     truncate: (path, size) => Effect.andThen(forget(path, size), tree.truncate(path, size)),
     remove: (path) => Effect.andThen(forget(path), tree.remove(path)),
-    placed: (places) => makeRunFiles(relocated(tree, places), identity, resumed),
+    placed: (places) => makeRunFiles(relocated(tree, places), identity, resumed, notes),
     directory: tree.root,
     identity,
     resumed,
+    notes,
     sizes: Effect.gen(function* () {
       const sizeOf = (file: string) => Effect.map(tree.size(file), (size) => [file, size] as const)
       return Object.fromEntries(yield* Effect.forEach(yield* growingFiles, sizeOf, { concurrency }))
@@ -129,6 +137,7 @@ export const relocated = (tree: FileTree, places: Places): FileTree => {
   const at = (path: string): string => locate(places, path)
   return {
     root: tree.root,
+    pathOf: (path) => tree.pathOf(at(path)),
     read: (path) => tree.read(at(path)),
     stream: (path, part) => tree.stream(at(path), part),
     readText: (path) => tree.readText(at(path)),

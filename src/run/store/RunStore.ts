@@ -43,6 +43,8 @@ export interface FileSystemOptions {
   readonly readOnly?: boolean
   /** The origin of the code, for `git.json` and `git.diff`; undefined outside of git. */
   readonly provenance?: Code | undefined
+  /** The program that makes the run, which is saved in `code/`. */
+  readonly code?: SavedCode | undefined
   /** Whether a config may choose its own results folder; true if left out. */
   readonly ownPlaces?: boolean
   /** Wraps the files of the run's folder, for example to copy them elsewhere as well. */
@@ -54,16 +56,44 @@ export interface FileSystemOptions {
 /** The origin of the code that made a run. */
 export const Provenance = Schema.Struct({
   commit: Schema.String,
-  /** Whether the code was changed since that commit. */
+  /** Whether the code was changed since that commit, or git does not track a file of the program. */
   dirty: Schema.Boolean,
-  /** The SHA-256 of the output of `git diff HEAD`; null if the code was not changed. */
+  /** The SHA-256 of the output of `git diff HEAD`; null if no tracked file was changed. */
   diff_sha256: Schema.NullOr(Schema.String),
+  /** The files of the program by their paths in `code/`; left out for a run that no program made. */
+  code: Schema.optionalKey(
+    Schema.Array(Schema.Struct({ path: Schema.String, sha256: Schema.String, tracked: Schema.Boolean })),
+  ),
 })
 export type Provenance = typeof Provenance.Type
 
 /** The origin of the code, with its uncommitted changes as a patch for `git apply`. */
 export interface Code extends Provenance {
   readonly diff?: string | undefined
+}
+
+/** A file of the program that makes a run. */
+export interface CodeFile {
+  /** The path below `code/`. */
+  readonly path: string
+  readonly content: Uint8Array
+}
+
+export interface SavedCode {
+  readonly files: ReadonlyArray<CodeFile>
+  /** How many files are left out, because they are too many or too large. */
+  readonly leftOut: number
+}
+
+/** Describes the saved code for `run.log`. */
+const codeNote = ({ files, leftOut }: SavedCode, provenance: Provenance | undefined): string => {
+  const untracked = (provenance?.code ?? []).flatMap(({ path, tracked }) => (tracked ? [] : [path]))
+  const others = files.length === 2 ? "1 file that it imports" : `${files.length - 1} files that it imports`
+  return [
+    `${Layout.code}/ has a copy of ${files[0].path}${files.length === 1 ? "" : ` and of ${others}`}`,
+    ...(leftOut === 0 ? [] : [`${leftOut} more are left out, because they are too many or too large`]),
+    ...(untracked.length === 0 ? [] : [`git does not track ${untracked.join(", ")}`]),
+  ].join("; ")
 }
 
 const notARun = (directory: string): RunStoreError =>
@@ -150,13 +180,17 @@ const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
     const tree = options.wrap === undefined ? disk : yield* options.wrap(disk, directory)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)
-    // A resumed run keeps the `git.json` and `git.diff` that its first process wrote.
-    if (options.provenance !== undefined && resume === undefined) {
-      const { diff, ...provenance } = options.provenance
+    // A resumed run keeps the code, and the `git.json` and `git.diff`, that its first process wrote.
+    if (resume !== undefined) return makeRunFiles(tree, identity, true)
+    const { provenance, code } = options
+    if (provenance !== undefined) {
+      const { diff, ...rest } = provenance
       if (diff !== undefined) yield* tree.write(Layout.provenanceDiff, diff)
-      yield* tree.write(Layout.provenance, prettyJson(provenance))
+      yield* tree.write(Layout.provenance, prettyJson(rest))
     }
-    return makeRunFiles(tree, identity, resume !== undefined)
+    if (code === undefined || code.files.length === 0) return makeRunFiles(tree, identity, false)
+    yield* tree.writeDirectory(Layout.code, Object.fromEntries(code.files.map(({ path, content }) => [path, content])))
+    return makeRunFiles(tree, identity, false, [codeNote(code, provenance)])
   })
 })
 

@@ -1,7 +1,7 @@
 /** Asks git which code makes a run. `node.ts` and the commands that start several runs use it. */
 import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
-import { existsSync } from "node:fs"
+import { existsSync, realpathSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import type { Code } from "./RunStore.ts"
@@ -64,6 +64,25 @@ const askGit = Effect.gen(function* () {
   const digest = dirty ? createHash("sha256").update(diff).digest("hex") : null
   return { commit, dirty, diff_sha256: digest, diff: dirty && diff.length <= longestDiff ? diff : undefined }
 })
+
+/** Returns those of some absolute paths that git tracks in the repository of the working directory. */
+export const trackedAmong = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
+  const top = (yield* git("rev-parse", "--show-toplevel"))?.replace(/\r?\n$/, "")
+  if (top === undefined) return new Set<string>()
+  // Git refuses all paths if one is outside of the repository.
+  const inside = paths.filter((path) => realPath(path).startsWith(`${top}/`))
+  const names = inside.length === 0 ? "" : yield* git("ls-files", "-z", "--full-name", "--", ...inside)
+  const tracked = new Set((names ?? "").split("\0").map((name) => `${top}/${name}`))
+  return new Set(inside.filter((path) => tracked.has(realPath(path))))
+})
+
+const realPath = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
 
 /** Runs git in the working directory. Returns its output; undefined if it fails. */
 function git(...args: ReadonlyArray<string>): Effect.Effect<string | undefined> {

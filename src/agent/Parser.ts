@@ -57,11 +57,14 @@ export const refused = (feedback: string, reward = defaultPenalty): ParseResult 
 const fails = ({ penalty = defaultPenalty, feedback }: ParserOptions, defaultFeedback: string): ParseResult =>
   refused(feedback ?? defaultFeedback, penalty)
 
+/** Makes the capital letters of ASCII small. Other letters could change the length of the text. */
+const lowerCase = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+
 /** Takes the whole text as the action, without the whitespace around it. */
 export const whole: Parser = (text) => parsed(text.trim())
 
 /**
- * Makes a parser that finds the action in the last `<tag>…</tag>`.
+ * Makes a parser that finds the action in the last `<tag>…</tag>`, in small or capital letters.
  *
  * @example
  * ```ts
@@ -71,11 +74,13 @@ export const whole: Parser = (text) => parsed(text.trim())
 export const tagged = (tag: string, options: ParserOptions = {}): Parser => {
   const open = `<${tag}>`
   const close = `</${tag}>`
+  const [openLower, closeLower] = [lowerCase(open), lowerCase(close)]
   return (text) => {
-    const last = text.lastIndexOf(close)
+    const lower = lowerCase(text)
+    const last = lower.lastIndexOf(closeLower)
     // Only the last pair counts, since earlier ones may be part of the model's thoughts.
-    const start = last < 0 ? -1 : text.lastIndexOf(open, last - open.length)
-    const action = start < 0 ? "" : text.slice(start + open.length, text.indexOf(close, start)).trim()
+    const start = last < 0 ? -1 : lower.lastIndexOf(openLower, last - open.length)
+    const action = start < 0 ? "" : text.slice(start + open.length, lower.indexOf(closeLower, start)).trim()
     return action === "" ? fails(options, `Answer with ${open}…${close}.`) : parsed(action, options.reward)
   }
 }

@@ -18,6 +18,8 @@ export interface GroupAdvantageInputs<A extends Numbers> {
   readonly deviation?: "none" | "sample" | "population"
   /** The ε that is added to the deviation. 0.0001 by default. */
   readonly epsilon?: number
+  /** Whether advantages below 0 become 0, so that completions worse than the others are not punished. False by default. */
+  readonly positiveOnly?: boolean
   /**
    * What happens to groups whose rewards are all equal, which give no gradient: `keep` gives them advantages of 0, and
    * `drop` also marks them in `kept`, so that they are neither trained on nor counted in the normalisation of a loss.
@@ -59,6 +61,7 @@ export interface GroupAdvantages<A extends Numbers> {
  */
 export const groupAdvantages = <A extends Numbers>(inputs: GroupAdvantageInputs<A>): GroupAdvantages<A> => {
   const { rewards, groups, baseline, deviation = "none", epsilon = 1e-4, zeroDeviation = "keep" } = inputs
+  const least = inputs.positiveOnly === true ? 0 : -Infinity
   checkRows(rewards.length, { groups })
   if (!(epsilon >= 0)) throw new RangeError(`epsilon: expected a number from 0 on, found ${epsilon}`)
   const members = new Map<number, Array<number>>()
@@ -90,7 +93,9 @@ export const groupAdvantages = <A extends Numbers>(inputs: GroupAdvantageInputs<
     for (const row of rows) squares += (rewards[row] - origin - mean) ** 2
     const divisor = deviation === "none" ? 1 : Math.sqrt(squares / (deviation === "sample" ? n - 1 : n)) + epsilon
     const factor = baseline === "leave_one_out" ? n / (n - 1) : 1
-    for (const row of rows) advantages[row] = (factor * (rewards[row] - origin - mean)) / divisor
+    for (const row of rows) {
+      advantages[row] = Math.max(least, (factor * (rewards[row] - origin - mean)) / divisor)
+    }
   }
   return {
     advantages,

@@ -21,7 +21,7 @@ import { applyOverrides, decode, type Plain } from "../config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import { RunOptions, sentTraining } from "../train/RunOptions.ts"
 import { execute, type Needs, type RuntimeError } from "./execute.ts"
-import { type OutputOptions, type RuntimeOptions, RunSettings } from "./RuntimeConfig.ts"
+import { type OutputOptions, type RuntimeOptions, RunSettings, type StartOptions } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "../run/RuntimeResult.ts"
 
 export { type Needs, type RuntimeError } from "./execute.ts"
@@ -50,6 +50,8 @@ export interface RuntimeInput<E = never, R = never> {
   readonly description?: string | null
   /** The seed of all randomness of the envs and of the model's sampling. @default 0 */
   readonly seed?: number | null
+  /** Begins with the memory of another run, whatever its model and prompts were; null begins with an empty one. @default null */
+  readonly start?: StartOptions | null
   /** How episodes are run, scored, validated and saved. */
   readonly runtime?: RuntimeOptions
   /** The files that a run writes, and the folders for them. */

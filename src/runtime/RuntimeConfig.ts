@@ -78,6 +78,18 @@ export const RuntimeSettings = Schema.Struct({
 })
 export type RuntimeSettings = typeof RuntimeSettings.Type
 
+/** The settings of what a new run begins with. */
+export interface StartOptions {
+  /**
+   * The run, or the checkpoint, whose memory the agent begins with: a folder, `latest` or a part of a run's path. The model,
+   * the prompts, the kind of memory and the tasks may differ; the episodes begin at the first one.
+   */
+  readonly memory: string
+}
+
+export const StartSettings = Schema.Struct({ memory: Schema.NonEmptyString })
+export type StartSettings = typeof StartSettings.Type
+
 /** The settings of the files that a run writes, and where. */
 export interface OutputOptions {
   /**
@@ -114,6 +126,8 @@ export const RunSettings = Schema.Struct({
   name: withDefault(runName, "run"),
   description: optional(Schema.String),
   seed: orDefault(bounded("seed"), 0),
+  /** What a new run begins with; null begins with an empty memory. */
+  start: optional(StartSettings),
   runtime: withDefault(RuntimeSettings, {}),
   output: orDefault(OutputSettings, {}),
 })

@@ -1,6 +1,7 @@
 /** Saves and restores checkpoints of agents' trainings, in the run's folder. `loop.ts` and `execute.ts` call it. */
 import { Clock, Effect, Schema, Struct } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
+import { agentTypeOf } from "../agent/agentType.ts"
 import { isPlain, type Plain, toSnakeCase } from "../config/Config.ts"
 import { changedSetting } from "../config/difference.ts"
 import { oneLine, prettyJson } from "../config/text.ts"
@@ -109,22 +110,33 @@ export const restoreOther = Effect.fnUntraced(function* (
   settings: Plain,
   checkpoint: CheckpointFiles,
 ): Effect.fn.Return<RuntimeState, CheckpointError | AgentError> {
-  const { path, files } = checkpoint
-  const refuse = (problem: string) => refused(path, Layout.inCheckpoint.runtime, problem)
-  if (files[Layout.inCheckpoint.runtime] === undefined)
-    return yield* refuse("the file is missing; resume from another checkpoint")
-  const text = utf8.decode(files[Layout.inCheckpoint.runtime])
-  const saved = yield* Effect.mapError(decodeRuntimeJson(text), (error) => refuse(oneLine(error.message)))
-  const { agent_type, episode_index, train_steps_total, memory_snapshot_path, progress } = saved
+  const refuse = (problem: string) => refused(checkpoint.path, Layout.inCheckpoint.runtime, problem)
+  const saved = yield* readRuntimeJson(checkpoint)
+  const { agent_type, episode_index, train_steps_total, progress } = saved
   const { type } = training.agent
-  if (agent_type !== type)
+  if (agentTypeOf(agent_type) !== type)
     return yield* refuse(`expected a checkpoint of the agent ${type}, found one of ${agent_type}`)
   const problem = saved.settings === undefined ? undefined : changedSetting(settings, saved.settings)
   if (problem !== undefined) return yield* refuse(problem)
-  // Use only the file's name, because other programs write whole paths.
-  const file = memory_snapshot_path?.split("/").at(-1) ?? Layout.inCheckpoint.memory(episode_index)
-  yield* restoreMemory(training, checkpoint, file)
+  yield* restoreMemory(training, checkpoint, memoryFileOf(saved))
   return progress ?? new RuntimeState({ seen: episode_index, begunAt: episode_index, steps: train_steps_total })
+})
+
+const readRuntimeJson = Effect.fnUntraced(function* ({ path, files }: CheckpointFiles) {
+  const refuse = (problem: string) => refused(path, Layout.inCheckpoint.runtime, problem)
+  const content = files[Layout.inCheckpoint.runtime]
+  if (content === undefined) return yield* refuse("the file is missing; resume from another checkpoint")
+  return yield* Effect.mapError(decodeRuntimeJson(utf8.decode(content)), (error) => refuse(oneLine(error.message)))
+})
+
+/** Returns the name of the memory's file. Other programs write its whole path. */
+const memoryFileOf = ({ memory_snapshot_path, episode_index }: typeof RuntimeJson.Type): string =>
+  memory_snapshot_path?.split(/[\\/]/).at(-1) ?? Layout.inCheckpoint.memory(episode_index)
+
+/** Returns the name of the memory's file in a checkpoint, whatever agent saved it; null if that had no memory. */
+export const memoryFileIn = Effect.fnUntraced(function* (checkpoint: CheckpointFiles) {
+  const saved = yield* readRuntimeJson(checkpoint)
+  return saved.memory_snapshot_path === null ? null : memoryFileOf(saved)
 })
 
 const decodeRuntimeJson = Schema.decodeUnknownEffect(Schema.fromJsonString(RuntimeJson))

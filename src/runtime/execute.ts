@@ -38,6 +38,7 @@ import { logsDir } from "./logsDir.ts"
 import { checkpointAt } from "./resumeFrom.ts"
 import { strategyOf } from "./RuntimeConfig.ts"
 import { RuntimeState } from "./RuntimeState.ts"
+import { begin, readSource } from "./start.ts"
 import { checked, refuseTaken } from "./settings.ts"
 import { handlersOf } from "./spread/play.ts"
 import { playAll } from "./validate.ts"
@@ -60,7 +61,11 @@ export const execute = Effect.fnUntraced(function* (
     population: { environment: derivedName(environment), algorithm: derivedName(agent.type), ...population },
     seed: settings.seed,
   }
-  const config: Plain = { ...settings, ...described }
+  const isNew = !(yield* RunStore).resumes
+  // Check before the run's folder is created. Its config names the checkpoint, since a later one may become the latest.
+  const source = isNew ? yield* readSource(prepared) : undefined
+  const start = source === undefined ? settings.start : { memory: source.path }
+  const config: Plain = { ...settings, start, ...described }
   if (onPlanned !== undefined) yield* onPlanned(identity, config)
   const startedAtMillis = yield* Clock.currentTimeMillis
   // The settings that a resumed run must share with the run that was saved.
@@ -101,6 +106,9 @@ export const execute = Effect.fnUntraced(function* (
         const checkpoint = { ...saved, path: `${files.directory}/${Layout.checkpoint(saved.name)}` }
         yield* restoreMemory(training, checkpoint, Layout.inCheckpoint.memory(saved.state.seen))
       }
+      // A run that stopped before its first checkpoint starts over, so it reads the other run once more.
+      const origin = saved === undefined ? (source ?? (yield* readSource(training))) : undefined
+      const notes = origin === undefined ? [] : [yield* begin(training, origin)]
       const state = begun?.state ?? RuntimeState.after(runtime.startEpisodeIndex)
       if (saved === undefined) state.beginFolder()
       if (state.spent !== null) Object.assign(training.spent ?? {}, state.spent)
@@ -111,7 +119,11 @@ export const execute = Effect.fnUntraced(function* (
         isOver: ({ validation }: RuntimeResult) =>
           state.seen >= totalEpisodesOf(training) &&
           (!owesValidation(runtime, state) || validation?.step === state.seen),
-        warnings: [...warnings, ...(saved === undefined ? (begun?.warnings ?? []) : [])],
+        notes,
+        warnings: [
+          ...warnings,
+          ...(saved === undefined ? [...(begun?.warnings ?? []), ...(origin?.warnings ?? [])] : []),
+        ],
       }
     }),
     loop: (state: RuntimeState) => recordedLoop(training, state),

@@ -1,4 +1,4 @@
-/** Finds the checkpoint of the setting `resume_from` on disk and reads it; changes no file. `execute.ts` calls it. */
+/** Finds the checkpoint of another run on disk and reads it, for the settings `resume_from` and `start.memory`. It changes no file. */
 import { Effect, FileSystem, Path } from "effect"
 import * as Checkpoint from "../run/Checkpoint.ts"
 import { onDisk } from "../run/store/FileTree.ts"
@@ -20,7 +20,7 @@ export const checkpointAt = Effect.fnUntraced(function* (path: string) {
   const isPointer = paths.basename(path) === Layout.latest && !isCheckpoint
   const folder = isPointer || isCheckpoint ? paths.dirname(paths.resolve(path)) : paths.resolve(path)
   if (!isCheckpoint && !isPointer && !(yield* has(Layout.latest)) && !(yield* has(Layout.latestPointer))) {
-    const message = `resume_from: expected a checkpoint or a folder of checkpoints, found neither runtime.json nor latest in ${path}`
+    const message = `expected a checkpoint or a folder of checkpoints, found neither runtime.json nor latest in ${path}`
     return yield* new Checkpoint.CheckpointError({ path, message })
   }
   const tree = yield* onDisk(folder)
@@ -33,7 +33,7 @@ export const checkpointAt = Effect.fnUntraced(function* (path: string) {
     ? paths.basename(yield* Effect.mapError(fs.realPath(path), (error) => runStoreError("find", path, error)))
     : yield* Checkpoint.latestName(run)
   if (name === undefined) {
-    const message = `resume_from: the checkpoint that latest names is missing in ${run.directory}; name another checkpoint`
+    const message = `the checkpoint that latest names is missing in ${run.directory}; name another checkpoint`
     return yield* new Checkpoint.CheckpointError({ path: run.directory, message })
   }
   const at = paths.join(folder, name)

@@ -78,8 +78,10 @@ export const Warned = Context.Reference<Set<string>>("effect-rl/task/Warned", { 
 
 /** Reads the feedback of an env of this type; logs a warning once if it is of an older form. */
 export const readFeedback = (type: string, input: FeedbackInput): Effect.Effect<Feedback> => {
-  if ("score" in input) return Effect.succeed(input)
+  // A program without types may give a score as a text. Its feedback is read as that of another program.
+  if ("score" in input && typeof input.score === "number") return Effect.succeed(input)
   const { feedback, warning } = fromForeign(input)
+  if (warning === null) return Effect.succeed(feedback)
   const text = `Envs of type "${type}": ${warning}`
   return Effect.flatMap(Warned, (warned) => {
     if (warned.has(text)) return Effect.succeed(feedback)

@@ -25,8 +25,14 @@ export interface RunOptions {
    * episodes to watch). The training runs this between two iterations. Writing the folder does not change the training.
    */
   readonly isStepWanted?: Effect.Effect<boolean>
-  /** Finds the run that `start.from` names otherwise than by its path, such as `latest`, and returns its folder. */
-  readonly findRun?: (wanted: string) => Effect.Effect<string, { readonly message: string }>
+  /**
+   * Finds the run of this kind that `start.from` or `start.memory` names otherwise than by its path, such as `latest`, and
+   * returns its folder.
+   */
+  readonly findRun?: (
+    wanted: string,
+    kind: "training" | "agents",
+  ) => Effect.Effect<string, { readonly message: string }>
   /**
    * The files of the program that makes the training, first the module whose default export it is. Other machines load
    * it to do a part of the work.

@@ -40,7 +40,7 @@ export const readSource = Effect.fnUntraced(function* (
   const asConfigError = Effect.mapError(({ message }: { readonly message: string }) =>
     ConfigError.at(from, "start.from", message),
   )
-  const path = findRun === undefined ? start.from : yield* asConfigError(findRun(start.from))
+  const path = findRun === undefined ? start.from : yield* asConfigError(findRun(start.from, "training"))
   const { tree, wanted, pathOf } = yield* asConfigError(savedAt(path, folderAt))
   const { name, files: loaded } = yield* asConfigError(
     Checkpoint.loadFiles(tree, wanted, (file) => files.includes(file)),

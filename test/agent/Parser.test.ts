@@ -10,6 +10,15 @@ const table = (parse: Parser.Parser, rows: ReadonlyArray<readonly [string, Parse
   for (const [text, expected] of rows) assert.deepStrictEqual(parse(text), expected, JSON.stringify(text))
 }
 
+describe("a tag in other letters", () => {
+  it("is found as in small ones, and the action keeps its own", () => {
+    const parse = Parser.tagged("move")
+    assert.deepStrictEqual(parse("<MOVE> Go North </Move>"), Parser.parsed("Go North"))
+    assert.deepStrictEqual(parse("İİ <think>a</think><Move>İ b2</MOVE>"), Parser.parsed("İ b2"))
+    assert.deepStrictEqual(Parser.tagged("Answer")("<answer>7</answer>"), Parser.parsed("7"))
+  })
+})
+
 describe("a tagged action", () => {
   const missing = no("Answer with <move>…</move>.")
   it("is the content of the last pair of tags", () => {

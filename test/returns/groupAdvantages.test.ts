@@ -19,6 +19,11 @@ describe("groupAdvantages", () => {
       expected.forEach((value, row) => assert.closeTo(advantages[row], value * scale, 1e-12))
     })
 
+  it("has no advantages below 0 with positiveOnly", () => {
+    const { advantages } = groupAdvantages({ rewards, groups, baseline: "leave_one_out", positiveOnly: true })
+    assert.deepStrictEqual([...advantages], [0, 0, 0, 0, 1.5, 0])
+  })
+
   it("keeps groups of equal rewards, or drops them, and counts them", () => {
     const { advantages: _, ...kept } = groupAdvantages({ rewards, groups, baseline: "mean" })
     assert.deepStrictEqual(kept, {

@@ -70,6 +70,9 @@ describe("feedback in other forms", () => {
         ])
         const scored: FeedbackInput = { score: 0.25, target: null, message: "" }
         assert.strictEqual(yield* readFeedback("qa", scored), scored)
+        // As a program without types may give it.
+        const text: FeedbackInput = JSON.parse('{ "score": "0.5", "target": null, "message": "half" }')
+        assert.deepStrictEqual(yield* readFeedback("qa", text), { score: 0.5, target: null, message: "half" })
       }).pipe(
         Effect.provideService(Qa.Scorers, { right }),
         Effect.provideService(Warned, new Set()),

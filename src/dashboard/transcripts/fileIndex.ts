@@ -2,6 +2,7 @@
  * Finds the episodes in the lines of a file, and keeps the offsets of each episode's lines. A line holds a rollout, an
  * outcome (the rollouts or the error of a requested episode), or a scored step. `transcripts.ts` passes the lines.
  */
+import { agentTypeOf } from "../../agent/agentType.ts"
 import { fields, finite, parsed } from "../json.ts"
 import type { Episode } from "./Episode.ts"
 import { endingOf } from "./fromRollouts.ts"
@@ -169,7 +170,8 @@ export const scoresIndex = (file: string, group: Group): FileIndex => {
         addSpan(episode.spans, line)
       }
       episode.env = string(record.env_id) ?? episode.env
-      episode.agent = string(record.agent_type) ?? episode.agent
+      const type = string(record.agent_type)
+      episode.agent = type === null ? episode.agent : agentTypeOf(type)
       episode.return = total
       const error = string(record.error)
       if (error === null) episode.length++

@@ -60,6 +60,8 @@ export const BatchConfig = Schema.Struct({
   groupSize: withDefault(bounded("samples"), 8),
   /** What happens to groups whose rewards are all equal: they get advantages of 0 (`keep`) or are left out (`drop`). */
   evenGroups: withDefault(Schema.Literals(["keep", "drop"]), "keep"),
+  /** Whether samples worse than the others of their group are left unpunished: their advantages become 0. */
+  positiveOnly: withDefault(Schema.Boolean, false),
 }).check(
   Schema.makeFilter(({ size, groupSize }) =>
     size % groupSize === 0

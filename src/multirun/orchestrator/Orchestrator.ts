@@ -85,6 +85,7 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
     const scored = samplesOf(usable, {
       objective: objectiveAt(run.config, step),
       evenGroups: run.config.batch.evenGroups,
+      positiveOnly: run.config.batch.positiveOnly,
     })
     const { samples, rollouts, evenGroups, groups } = scored
     const figures = isSupervised ? {} : { ...figuresOf(rollouts, step), "sampling/even_groups": evenGroups / groups }

@@ -41,6 +41,8 @@ export interface ScoringOptions {
   readonly objective: TokenObjective
   /** What happens to groups whose rewards are all equal: they are trained on with advantages of 0, or left out. */
   readonly evenGroups: "keep" | "drop"
+  /** Whether advantages below 0 become 0. */
+  readonly positiveOnly?: boolean
 }
 
 export interface SamplingOptions extends SamplePlace, Pick<ScoringOptions, "objective"> {
@@ -87,14 +89,19 @@ export const usableOf = Effect.fnUntraced(function* (
  * compared with those of its group. If all groups were to be dropped, the first one is kept, so that a step is never
  * without samples.
  */
-export const samplesOf = (usable: ReadonlyArray<Usable>, { objective, evenGroups }: ScoringOptions): Scored => {
+export const samplesOf = (
+  usable: ReadonlyArray<Usable>,
+  { objective, evenGroups, positiveOnly = false }: ScoringOptions,
+): Scored => {
   const rollouts = usable.map(({ rollout }) => rollout)
   const names = [...new Set(rollouts.map(groupOf))]
   const groups = rollouts.map((rollout) => names.indexOf(groupOf(rollout)))
   const estimator = advantageEstimatorOf(objective.type)
   const rewards = Float64Array.from(rollouts, ({ totalReward }) => totalReward)
   const scored =
-    estimator === null ? undefined : groupAdvantages({ rewards, groups, zeroDeviation: evenGroups, ...estimator })
+    estimator === null
+      ? undefined
+      : groupAdvantages({ rewards, groups, zeroDeviation: evenGroups, positiveOnly, ...estimator })
   const isKept = (at: number): boolean =>
     scored === undefined || scored.kept[at] === 1 || (scored.droppedGroups === scored.groups && groups[at] === 0)
   const samples = usable.flatMap((one, at) =>

@@ -1,0 +1,81 @@
+/**
+ * Defines filters of single samples, to choose the turns to train on where `RolloutFilters` chooses whole episodes. `select`
+ * also counts what each filter leaves out.
+ *
+ * @example
+ * ```ts
+ * const { samples: kept, counts } = SampleFilters.select(samples, {
+ *   complete: SampleFilters.complete,
+ *   parsed: SampleFilters.parsed,
+ * })
+ * counts // { kept: 60, complete: 3, parsed: 1 }: three samples were cut off, and one more could not be parsed
+ * ```
+ */
+import { Record as Records } from "effect"
+import type { Sample } from "./Sample.ts"
+
+/** Returns true for the samples to keep. */
+export type Filter = (sample: Sample) => boolean
+
+/** Keeps every sample. */
+export const everything: Filter = () => true
+
+/** Keeps samples that neither the episode's limit nor `maxSeqLen` has cut off. */
+export const notTruncated: Filter = ({ truncated }) => !truncated
+
+/** Keeps samples whose completions all ended before the model's limit of tokens. */
+export const complete: Filter = ({ incomplete }) => !incomplete
+
+/** Keeps samples whose last completion was parsed as an action. */
+export const parsed: Filter = ({ parseFailed }) => !parseFailed
+
+/** Keeps the turns that ended with a step of the env. */
+export const envTurns: Filter = ({ hasEnvStep }) => hasEnvStep
+
+/** Keeps the turns that ended without a step of the env: failed parses, spent calls and reflections. */
+export const agentTurns: Filter = ({ hasEnvStep }) => !hasEnvStep
+
+/** Keeps samples with a credit above zero, so that only what went well is trained on. */
+export const positive: Filter = ({ credit }) => credit > 0
+
+/** Keeps the samples that every one of the filters keeps. */
+export const all =
+  (...filters: ReadonlyArray<Filter>): Filter =>
+  (sample) =>
+    filters.every((filter) => filter(sample))
+
+/** Keeps the samples that at least one of the filters keeps. */
+export const any =
+  (...filters: ReadonlyArray<Filter>): Filter =>
+  (sample) =>
+    filters.some((filter) => filter(sample))
+
+/** Keeps the samples that the filter leaves out. */
+export const not =
+  (filter: Filter): Filter =>
+  (sample) =>
+    !filter(sample)
+
+/** Selected samples, and the number of those that were kept and that each filter left out. */
+export interface Selection<Name extends string> {
+  readonly samples: ReadonlyArray<Sample>
+  readonly counts: Readonly<Record<Name | "kept", number>>
+}
+
+/** Keeps the samples that all named filters keep. One that several of them leave out counts for the first. */
+export const select = <Name extends string>(
+  samples: ReadonlyArray<Sample>,
+  filters: Readonly<Record<Name, Filter>>,
+): Selection<Name> => {
+  const named = Object.entries<Filter>(filters)
+  const refusedBy = samples.map((sample) => named.find(([, filter]) => !filter(sample))?.[0])
+  const kept = samples.filter((_, at) => refusedBy[at] === undefined)
+  const counted = (name: string) => refusedBy.filter((one) => one === name).length
+  const counts = { ...mapped(filters, counted), kept: kept.length }
+  return { samples: kept, counts }
+}
+
+const mapped = <Name extends string>(
+  filters: Readonly<Record<Name, Filter>>,
+  valueOf: (name: string) => number,
+): Readonly<Record<Name, number>> => Records.map(filters, (_, name) => valueOf(name))

@@ -116,7 +116,7 @@ describe("a figure of several curves", () => {
     assert.deepEqual(read.rgba, drawn.rgba)
     const dot = /<circle cx="([^"]+)" cy="([^"]+)"/.exec(svg.slice(svg.lastIndexOf("<g fill")))
     const [x, y] = [Number(dot?.[1]), Number(dot?.[2])].map(Math.floor)
-    assert.deepEqual([...read.rgba.slice(4 * (y * 720 + x)).slice(0, 3)], [0xd5, 0x5e, 0])
+    assert.deepEqual(Array.from(read.rgba.subarray(4 * (y * 720 + x), 4 * (y * 720 + x) + 3)), [0xd5, 0x5e, 0])
   })
 
   it("is a page with lines and Helvetica as PDF", () => {

@@ -1,6 +1,7 @@
 /**
- * Reads safetensors files one tensor at a time: one file, or several with an index. Opening reads only the headers, so a
- * model can be larger than half of the memory. `Weights.ts` loads whole files.
+ * Reads files of weights one tensor at a time: one file, or several with an index. Of safetensors files, opening reads only
+ * the headers, so a model can be larger than half of the memory; PyTorch files are read as a whole. `Weights.ts` loads
+ * whole files of both kinds.
  *
  * @example
  * ```ts
@@ -13,7 +14,9 @@
 import { Effect, Stream } from "effect"
 import { attempt } from "../config/attempt.ts"
 import {
+  byteLength,
   decodeTensor,
+  dtypeIn,
   headerLength,
   placesIn,
   SafetensorsError,
@@ -22,7 +25,7 @@ import {
 } from "./safetensors.ts"
 import { inFolder } from "./modelFiles.ts"
 import { readIndex, weightFileIn, WeightFilesError } from "./shards.ts"
-import { type ReadableParts, WeightsError } from "./Weights.ts"
+import { load, type ReadableParts, WeightsError } from "./Weights.ts"
 
 /** A tensor in a file. */
 export interface StoredTensor extends TensorPlace {
@@ -49,7 +52,8 @@ export const open = Effect.fnUntraced(function* (
   files: ReadableParts,
   path: string,
 ): Effect.fn.Return<TensorFiles, WeightsError> {
-  const file = /\.(safetensors|index\.json)$/.test(path) ? path : yield* fileIn(files, path)
+  const file = /\.(safetensors|bin|pt|pth|index\.json)$/.test(path) ? path : yield* fileIn(files, path)
+  if (!/\.safetensors(\.index\.json)?$/.test(file)) return yield* openTorch(files, file)
   const tensors = yield* file.endsWith(".index.json") ? openIndex(files, file) : openOne(files, file)
   const read = Effect.fnUntraced(function* (name: string) {
     const place = tensors.get(name)
@@ -63,8 +67,23 @@ export const open = Effect.fnUntraced(function* (
 const fileIn = Effect.fnUntraced(function* (files: ReadableParts, folder: string) {
   const names = yield* Effect.mapError(files.list(folder), ({ message }) => wrong(folder, message))
   const name = yield* checked(folder, () => weightFileIn(names.filter((name) => !name.startsWith("adapter_"))))
-  if (/\.(safetensors|safetensors\.index\.json)$/.test(name)) return inFolder(folder, name)
-  return yield* wrong(inFolder(folder, name), "expected weights in safetensors files; convert them first")
+  return inFolder(folder, name)
+})
+
+/** Opens a file of PyTorch, or the index of several. No code in them is executed: see `torch/pickle.ts`. */
+const openTorch = Effect.fnUntraced(function* (files: ReadableParts, path: string) {
+  const entries = yield* load(files, path)
+  const tensors = new Map(
+    Object.entries(entries).map(([name, entry]): [string, StoredTensor] => [
+      name,
+      { dtype: dtypeIn(entry), shape: entry.shape, offset: 0, bytes: byteLength(entry), path },
+    ]),
+  )
+  const read = (name: string): Effect.Effect<TensorEntry, WeightsError> =>
+    Object.hasOwn(entries, name)
+      ? Effect.succeed(entries[name])
+      : Effect.fail(wrong(path, `there is no tensor "${name}"`))
+  return { path, tensors, read }
 })
 
 const openOne = Effect.fnUntraced(function* (files: ReadableParts, path: string) {

@@ -16,6 +16,8 @@ export const modelFiles = {
   /** An adapter of peft: the projections that it changes, its matrices, and the factor of what it adds. */
   adapterConfig: "adapter_config.json",
   adapterWeights: "adapter_model.safetensors",
+  /** The matrices of an adapter as a file of PyTorch, which older versions of peft write. */
+  olderAdapterWeights: "adapter_model.bin",
 } as const
 
 /** Returns the path of a file in a folder; `.` is the folder of all files. */

@@ -56,7 +56,8 @@ const refuse = (message: string): never => {
 }
 
 /** Returns the number type that a tensor has in a file. */
-const dtypeIn = ({ dtype, data }: TensorEntry): Dtype => dtype ?? dtypeOf(data)
+/** Returns the number type in which a tensor is stored. */
+export const dtypeIn = ({ dtype, data }: TensorEntry): Dtype => dtype ?? dtypeOf(data)
 
 /** Returns the number of bytes that a tensor has in a file. */
 export const byteLength = (tensor: TensorEntry): number => tensor.data.length * codecs[dtypeIn(tensor)].width

@@ -101,7 +101,9 @@ export const zip = (entries: ReadonlyArray<readonly [string, Bytes]>, options: Z
     const padding = [...text("FB"), ...u16(room), ...new Array<number>(room).fill(0x5a)]
     const sizes = [...u32(contents.length), ...u32(contents.length)]
     out.push(...u32(0x04034b50), ...u16(0), ...common, ...sizes, ...u16(text(name).length), ...u16(padding.length))
-    out.push(...text(name), ...padding, ...contents)
+    out.push(...text(name), ...padding)
+    // A spread of very many bytes would exceed the stack.
+    for (const byte of contents) out.push(byte)
     const wide = [...u16(1), ...u16(24), ...u64(contents.length), ...u64(contents.length), ...u64(at)]
     const extra = zip64 ? [...text("XX"), ...u16(1), 0, ...wide] : []
     directory.push(...u32(0x02014b50), ...u32(0), ...common)

@@ -74,7 +74,10 @@ export const load = Effect.fnUntraced(function* (
       `${configPath}: base_model_name_or_path: expected "${base}", found "${config.base}"; the adapter is used all the same`,
     )
   }
-  const stored = yield* open(files, inFolder(folder, modelFiles.adapterWeights))
+  const names = yield* Effect.orElseSucceed(files.list(folder), () => [])
+  const hasOlder = !names.includes(modelFiles.adapterWeights) && names.includes(modelFiles.olderAdapterWeights)
+  const weights = hasOlder ? modelFiles.olderAdapterWeights : modelFiles.adapterWeights
+  const stored = yield* open(files, inFolder(folder, weights))
   const declared = adapterParametersOf(decoder, config)
   const inFile = Record.mapKeys(declared, (name) => `${prefix}${name}`)
   yield* Effect.mapError(

@@ -7,6 +7,7 @@ import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { byteLevel } from "../../../src/tokens/scratch.ts"
 import { load } from "../../../src/tokens/TokenizerFolder.ts"
 import { disk, temporaryDirectory } from "../../run/store/disk.ts"
+import { dict, global, op, pickle, string, tensor, tuple, zip } from "../../formats/torchFile.ts"
 import { filesOf, fixtures, inMemory, json, jsonOf } from "../../tokens/fixtures.ts"
 
 const llama = filesOf("llama")
@@ -26,6 +27,20 @@ const changed = (others: Readonly<Record<string, Uint8Array | undefined>>): Reco
 const message = (others: Readonly<Record<string, Uint8Array | undefined>>) =>
   Effect.map(Effect.flip(LmDirectory.open(inMemory(changed(others)), "m")), ({ message }) => message)
 const weights = (tensors: safetensors.Tensors) => ({ "model.safetensors": safetensors.encode(tensors) })
+
+/** Returns a file of PyTorch with these tensors of the fixture. */
+const torchFileOf = (names: ReadonlyArray<string>): Uint8Array => {
+  const tensors = names.map((name, at) => {
+    const { shape, data } = stored[name]
+    const stride = shape.map((_, axis) => shape.slice(axis + 1).reduce((size, length) => size * length, 1))
+    return [name, tensor({ key: String(at), elements: data.length, shape, stride })] as const
+  })
+  const storages = names.map((name, at): readonly [string, ReadonlyArray<number>] => {
+    const { buffer, byteOffset, byteLength } = stored[name].data
+    return [`a/data/${at}`, Array.from(new Uint8Array(buffer, byteOffset, byteLength))]
+  })
+  return zip([["a/data.pkl", pickle(dict(Object.fromEntries(tensors)))], ...storages])
+}
 
 /** Returns the options for a model whose folder has no tokenizer. */
 const tokenizer = Effect.map(load(inMemory(llama), "."), (tokenizer) => ({ tokenizer }))
@@ -58,6 +73,35 @@ describe("the folder of a language model", () => {
       assert.strictEqual(Object.keys(all).length, Object.keys(stored).length)
       for (const [name, { data }] of Object.entries(all)) assert.deepEqual(data, stored[name].data, name)
     }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("in files of PyTorch, whole or in shards, has the same weights", () =>
+    Effect.gen(function* () {
+      const names = Object.keys(stored)
+      const [first, second] = [names.slice(0, 5), names.slice(5)]
+      const shards = ["pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin"]
+      const weightMap = Object.fromEntries(names.map((name, at) => [name, shards[at < 5 ? 0 : 1]]))
+      const whole = { "pytorch_model.bin": torchFileOf(names) }
+      const sharded = {
+        [shards[0]]: torchFileOf(first),
+        [shards[1]]: torchFileOf(second),
+        "pytorch_model.bin.index.json": json({ metadata: { total_size: 1 }, weight_map: weightMap }),
+      }
+      for (const [others, path] of [
+        [whole, "m/pytorch_model.bin"],
+        [sharded, "m/pytorch_model.bin.index.json"],
+      ] as const) {
+        const model = yield* LmDirectory.open(inMemory(changed({ ...others, "model.safetensors": undefined })), "m")
+        assert.deepEqual([model.weights.path, model.weights.type], [path, "float32"])
+        const all = yield* model.weights.readAll
+        for (const [name, { data }] of Object.entries(all)) assert.deepEqual(data, stored[name].data, name)
+      }
+      const lacking = yield* message({ "pytorch_model.bin": torchFileOf(first), "model.safetensors": undefined })
+      assert.include(lacking, "m/pytorch_model.bin: it lacks ")
+      const attack = zip([["a/data.pkl", pickle([...global("os", "system"), ...tuple(string("true")), op.reduce])]])
+      const refused = yield* message({ "pytorch_model.bin": attack, "model.safetensors": undefined })
+      assert.match(refused, /^m\/pytorch_model\.bin: .*os\.system/)
+    }),
   )
 
   it.effect("in bfloat16 has weights near those in float32", () =>

@@ -147,6 +147,21 @@ export type Completion = typeof Completion.Type
 /** The answer that a model shall learn to give: a text, or the call of a tool. */
 export type Answer = string | Pick<ToolCall, "name" | "arguments">
 
+/**
+ * Returns messages as one system prompt and one prompt, for formats that have no conversations: a single message as it is; of
+ * several, each with the name of its speaker.
+ */
+export const asPrompts = (
+  messages: ReadonlyArray<ChatMessage>,
+): { readonly system: string; readonly prompt: string } => {
+  const others = messages.filter(({ role }) => role !== "system")
+  const named = others.map(({ role, content }) => `${role === "assistant" ? "Assistant" : "User"}: ${content}`)
+  return {
+    system: messages.flatMap(({ role, content }) => (role === "system" ? [content] : [])).join("\n\n"),
+    prompt: others.length === 1 ? others[0].content : named.join("\n\n"),
+  }
+}
+
 /** Makes the assistant message that adds a completion to the conversation. */
 export const asMessage = ({ content, toolCalls }: Completion): ChatMessage =>
   toolCalls.length === 0 ? { role: "assistant", content } : { role: "assistant", content, toolCalls }

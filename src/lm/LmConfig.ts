@@ -134,8 +134,11 @@ export interface LmOptions {
   readonly maxDelay?: number
   /** The address of the server; null takes the default address of the model's provider. @default null */
   readonly baseUrl?: string | null
-  /** The protocol of the server; null chooses it by the model's name. @default null */
-  readonly protocol?: "openai" | "anthropic" | null
+  /**
+   * The protocol of the server; null chooses it by the model's name. `toka` is the small protocol of Tokasaurus, `/generate`,
+   * which has no tools. @default null
+   */
+  readonly protocol?: "openai" | "anthropic" | "toka" | null
   /** The API key. It is better kept in the environment: `${NAME}` takes the value of that variable. @default null */
   readonly apiKey?: string | null
   /** The time limit of one attempt, in seconds. @default 900 */
@@ -182,7 +185,7 @@ export const LmConfig = Schema.Struct({
   backoffFactor: withDefault(positive, 2),
   maxDelay: withDefault(nonNegativeBelow("seconds"), 10),
   baseUrl: withDefault(Schema.NullOr(Address), null),
-  protocol: withDefault(Schema.NullOr(Schema.Literals(["openai", "anthropic"])), null),
+  protocol: withDefault(Schema.NullOr(Schema.Literals(["openai", "anthropic", "toka"])), null),
   apiKey: withDefault(Schema.NullOr(Secret), null),
   timeoutS: withDefault(positiveBelow("seconds"), 900),
   maxAnswerMb: withDefault(positiveBelow("megabytes"), 64),

@@ -33,6 +33,7 @@ import * as OpenAi from "./providers/openAi.ts"
 import { retrying } from "./middleware/retrying.ts"
 import { seeded } from "./middleware/seeded.ts"
 import * as Scripted from "./providers/scripted.ts"
+import * as Toka from "./providers/toka.ts"
 
 export interface OpenOptions {
   /** The counter of the tokens and money that all models of the run have spent together; a new counter by default. */
@@ -114,7 +115,8 @@ const servers: ReadonlyArray<{
   { name: /^(ft:)?(chat)?gpt-|^(ft:)?o\d/, protocol: "openai", at: OpenAi.openAiUrl },
   { name: /claude/, protocol: "anthropic", at: Anthropic.anthropicUrl },
 ]
-const defaultUrls = { openai: OpenAi.openAiUrl, anthropic: Anthropic.anthropicUrl }
+const defaultUrls = { openai: OpenAi.openAiUrl, anthropic: Anthropic.anthropicUrl, toka: Toka.tokaUrl }
+const makers = { openai: OpenAi.make, anthropic: Anthropic.make, toka: Toka.make }
 
 /** Removes the prefix that selects the provider (`vllm:` and so on) from the name of a model. */
 const nameAtServer = (model: string): string => model.replace(/^(vllm|toka):/, "")
@@ -134,12 +136,9 @@ const provider = (config: LmConfig, options: OpenOptions): Opening => {
   const { apiKey, timeoutS, maxAnswerMb, thinkingBudget } = config
   const address = { model: nameAtServer(config.model), baseUrl: config.baseUrl ?? at, apiKey }
   const serverOptions = { ...address, timeoutS, maxAnswerMb, thinkingBudget }
-  return Effect.map(
-    protocol === "openai" ? OpenAi.make(serverOptions) : Anthropic.make(serverOptions),
-    ({ complete }): LmService => ({
-      complete: (request) => complete({ ...request, model: nameAtServer(request.model) }),
-    }),
-  )
+  return Effect.map(makers[protocol](serverOptions), ({ complete }): LmService => ({
+    complete: (request) => complete({ ...request, model: nameAtServer(request.model) }),
+  }))
 }
 
 const scripted = (name: string, { model }: LmConfig, options: OpenOptions): Opening => {

@@ -89,6 +89,7 @@ const datasetFiles: Readonly<Record<string, string>> = {
   omega_math: "OmegaMath.ts",
   finer: "Finer.ts",
   foreign: "foreign/ForeignTask.ts",
+  alfworld: "foreign/Alfworld.ts",
   codebook: "games/Codebook.ts",
   reverse_text: "games/ReverseText.ts",
   sort_text: "games/SortText.ts",
@@ -106,7 +107,10 @@ const sharedByDatasets = ["data/fileSet.ts", "games/letters.ts", "games/levels.t
 )
 
 /** The settings without which a kind of data set cannot be decoded, with values that stand for any. */
-const requiredByDatasets: Readonly<Record<string, Plain>> = { foreign: { command: ["any"], id: "any" } }
+const requiredByDatasets: Readonly<Record<string, Plain>> = {
+  foreign: { command: ["any"], id: "any" },
+  alfworld: { baseConfigPath: "any" },
+}
 
 /** Returns the keys of the settings that a kind of data set requires. */
 export const requiredBy = (type: string): ReadonlyArray<string> => Object.keys(requiredByDatasets[type] ?? {})

@@ -53,5 +53,12 @@ export const unplacedModel = (model: string): string => {
 }
 
 /** The keys that name a file to read and a folder to write, in both spellings. */
-const fileKeys = new Set(["datasetPath", "dataset_path"])
+const fileKeys = new Set([
+  "datasetPath",
+  "dataset_path",
+  "baseConfigPath",
+  "base_config_path",
+  "promptsPath",
+  "prompts_path",
+])
 const folderKeys = new Set(["cacheDir", "cache_dir"])

@@ -32,6 +32,7 @@ import * as TicTacToe from "./games/TicTacToe.ts"
 import * as TwentyQuestions from "./games/TwentyQuestions.ts"
 import * as WordGuess from "./games/WordGuess.ts"
 import * as Finer from "./Finer.ts"
+import * as Alfworld from "./foreign/Alfworld.ts"
 import * as ForeignTask from "./foreign/ForeignTask.ts"
 import * as OmegaMath from "./OmegaMath.ts"
 import * as Qa from "./Qa.ts"
@@ -55,6 +56,7 @@ export const builtIn: ReadonlyArray<DatasetKind> = [
   TwentyQuestions.kind,
   WordGuess.kind,
   ForeignTask.kind,
+  Alfworld.kind,
 ]
 
 /** The kinds that configs can name; provide a longer list to add your own. */

@@ -8,7 +8,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { ConfigError, placeOf, toSnakeCase } from "../../config/Config.ts"
+import { ConfigError, type DecodeOptions, placeOf, toSnakeCase } from "../../config/Config.ts"
 import { bounded, positiveBelow, withDefault } from "../../config/fields.ts"
 import { sha256 } from "../../config/sha256.ts"
 import { utf8 } from "../../config/utf8.ts"
@@ -17,7 +17,13 @@ import { type DatasetKind, make as makeKind, orderFields, orderOf } from "../Dat
 import { game } from "../games/aloud.ts"
 import { noTask, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { type Begun, type TextProcess, type TextProgram, TextPrograms } from "./TextPrograms.ts"
+import {
+  type Begun,
+  type TextProcess,
+  type TextProgram,
+  type TextProgramOptions,
+  TextPrograms,
+} from "./TextPrograms.ts"
 
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("foreign"), "foreign"),
@@ -84,43 +90,64 @@ export const make = (
   })
 }
 
+/** Says how the tasks of a program are made: how many of them, and what their digest depends on. */
+interface Wanted {
+  readonly showActions: boolean
+  /** The number of tasks; null uses all that the program has. */
+  readonly count: number | null
+  readonly identity: object
+}
+
+/** Opens a program and makes its tasks. `keys` are the settings that errors name. */
+export const openTasks = Effect.fnUntraced(function* (
+  options: TextProgramOptions,
+  { showActions, count: wanted, identity }: Wanted,
+  from: DecodeOptions,
+  keys: { readonly program: string; readonly count: string },
+) {
+  const { id, command, variables } = options
+  const program = yield* permit({
+    _tag: "ProgramStart",
+    place: placeOf(from, keys.program),
+    command,
+    variables,
+    input: { id, options: toSnakeCase(options.options) },
+  }).pipe(
+    Effect.andThen(TextPrograms),
+    Effect.flatMap(({ open }) => open(options)),
+    Effect.mapError(({ message }) => ConfigError.at(from, keys.program, message)),
+  )
+  const size = program.description.tasks ?? wanted
+  if (size === null) {
+    const problem = "expected the number of tasks, because the program does not say how many it has"
+    return yield* ConfigError.at(from, keys.count, problem)
+  }
+  if (wanted !== null && wanted > size) {
+    return yield* ConfigError.at(from, keys.count, `the program has ${size} tasks, found ${wanted}`)
+  }
+  const digest = yield* sha256(utf8.encode(JSON.stringify({ id, ...identity, ...program.description })))
+  const count = wanted ?? size
+  const tasks: TaskSet = {
+    name: id,
+    size: count,
+    digest,
+    at: (index) =>
+      index >= 0 && index < count
+        ? Effect.succeed(make(program, { id, showActions }, index))
+        : Effect.fail(noTask(id, index, count)),
+  }
+  return tasks
+})
+
 export const kind: DatasetKind = makeKind({
   type: "foreign",
   schema: Config,
   open: (config, { from }) =>
     Effect.gen(function* () {
-      const { id, command, options, processes, timeoutSeconds, variables = [], numTasks } = config
-      const input = { id, options: toSnakeCase(options) }
-      const program = yield* permit({
-        _tag: "ProgramStart",
-        place: placeOf(from, "command"),
-        command,
-        variables,
-        input,
-      }).pipe(
-        Effect.andThen(TextPrograms),
-        Effect.flatMap(({ open }) => open({ id, command, options, processes, timeoutSeconds, variables })),
-        Effect.mapError(({ message }) => ConfigError.at(from, "command", message)),
-      )
-      const size = program.description.tasks ?? numTasks
-      if (size === null) {
-        const problem = "expected the number of tasks, because the program does not say how many it has"
-        return yield* ConfigError.at(from, "numTasks", problem)
-      }
-      if (numTasks !== null && numTasks > size) {
-        return yield* ConfigError.at(from, "numTasks", `the program has ${size} tasks, found ${numTasks}`)
-      }
-      const digest = yield* sha256(utf8.encode(JSON.stringify({ id, options, ...program.description })))
-      const count = numTasks ?? size
-      const tasks: TaskSet = {
-        name: id,
-        size: count,
-        digest,
-        at: (index) =>
-          index >= 0 && index < count
-            ? Effect.succeed(make(program, config, index))
-            : Effect.fail(noTask(id, index, count)),
-      }
+      const { id, command, options, processes, timeoutSeconds, variables = [], numTasks: count, showActions } = config
+      const program = { id, command, options, processes, timeoutSeconds, variables }
+      const keys = { program: "command", count: "numTasks" }
+      const tasks = yield* openTasks(program, { showActions, count, identity: { options } }, from, keys)
       return ordered(tasks, orderOf(config))
     }),
 })

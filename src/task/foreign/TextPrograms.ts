@@ -16,6 +16,8 @@ export interface TextProgramOptions {
   readonly id: string
   /** The program and its arguments. */
   readonly command: ReadonlyArray<string>
+  /** The name of a script of this library, beside this file, which the command gets as its last argument. */
+  readonly script?: string
   readonly options: Readonly<Record<string, unknown>>
   /** The number of processes, and so of episodes that are played at the same time. */
   readonly processes: number

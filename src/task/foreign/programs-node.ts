@@ -1,4 +1,5 @@
 /** Provides the programs that play tasks in words, as processes of this machine, which end with the Layer. */
+import { fileURLToPath } from "node:url"
 import { Effect, Exit, Layer } from "effect"
 import { utf8 } from "../../config/utf8.ts"
 import { EnvError } from "../../env/EnvError.ts"
@@ -8,9 +9,9 @@ import { pooled, type StartProgram, TextPrograms } from "./TextPrograms.ts"
 /** The length in bytes above which a line is no reply. */
 const longestLine = 2 ** 26
 
-const start: StartProgram = ({ id, command, timeoutSeconds, variables }) =>
+const start: StartProgram = ({ id, command, script, timeoutSeconds, variables }) =>
   Effect.map(
-    connectTo(id, { command, timeoutSeconds, variables }, lines)("its tasks"),
+    connectTo(id, { command: [...command, ...pathsOf(script)], timeoutSeconds, variables }, lines)("its tasks"),
     ({ send }) =>
       (line) =>
         Effect.callback((resume) =>
@@ -19,5 +20,8 @@ const start: StartProgram = ({ id, command, timeoutSeconds, variables }) =>
           ),
         ),
   )
+
+const pathsOf = (script: string | undefined): ReadonlyArray<string> =>
+  script === undefined ? [] : [fileURLToPath(new URL(script, import.meta.url))]
 
 export const layer: Layer.Layer<never> = Layer.effect(TextPrograms, pooled(start))

@@ -10,6 +10,7 @@ import { firstDifference } from "../config/difference.ts"
 import { parsedJson } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 import { sha256 } from "../config/sha256.ts"
+import { reportingFailures } from "../task/feedbackFailures.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import { inOrder } from "../episode/rollouts/inOrder.ts"
 import type { Protocol } from "../episode/Protocol.ts"
@@ -228,12 +229,15 @@ const addSpending = (spent: Spent, { calls, retries, input_tokens, output_tokens
 type Add = (entry: Journal.Entry) => Effect.Effect<void, RunStoreError>
 
 const playAll = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
-  const { files } = yield* CurrentRun
+  const { files, recording } = yield* CurrentRun
   const add = yield* Journal.journal(files)
   const calls = prepared.logCalls ? callFiles(files) : null
-  for (const agentIndex of prepared.contestants.keys()) {
-    yield* Effect.provideService(play(prepared, state, agentIndex, add), CallSink, calls)
-  }
+  const playing = Effect.forEach(prepared.contestants.keys(), (agentIndex) => play(prepared, state, agentIndex, add), {
+    discard: true,
+  })
+  yield* reportingFailures(Effect.provideService(playing, CallSink, calls), (message) =>
+    recording.emit([{ _tag: "Warning", message }]),
+  )
 }, Effect.scoped)
 
 /** Plays all episodes of one agent, or reads them from the journal, and records them in the order of the tasks. */

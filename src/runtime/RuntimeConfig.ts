@@ -109,6 +109,11 @@ export interface OutputOptions {
   readonly saveMemoryEvery?: number
   /** Saves the rollouts of all episodes (every call of the model, with its tokens) below `rollouts/`. @default false */
   readonly saveRollouts?: boolean
+  /**
+   * The keys of the files in `llm_calls/`, which `log_calls` writes: `own`, which the page shows, or `original`, those of the
+   * runtime that this library follows: `system_prompt`, `user_prompt`, `output`, `extra` … @default "own"
+   */
+  readonly llmCalls?: "own" | "original"
 }
 
 export const OutputSettings = Schema.Struct({
@@ -116,6 +121,7 @@ export const OutputSettings = Schema.Struct({
   logLevel: withDefault(LogLevel, "INFO"),
   saveMemoryEvery: withDefault(bounded("countOrNone"), 0),
   saveRollouts: withDefault(Schema.Boolean, false),
+  llmCalls: withDefault(Schema.Literals(["own", "original"]), "own"),
 })
 export type OutputSettings = typeof OutputSettings.Type
 

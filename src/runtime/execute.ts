@@ -29,6 +29,7 @@ import { RunStore } from "../run/store/RunStore.ts"
 import type { RunIdentity } from "../run/identifier.ts"
 import { RunStoreError } from "../run/store/RunStoreError.ts"
 import { ValidationRequest } from "../run/ValidationRequest.ts"
+import { reportingFailures } from "../task/feedbackFailures.ts"
 import type { DatasetError } from "../task/TaskSet.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import { type AgentTraining, totalEpisodesOf } from "./AgentTraining.ts"
@@ -99,7 +100,10 @@ export const execute = Effect.fnUntraced(function* (
     startedAtMillis,
     place: output.resultsDir === null ? undefined : { resultsDir: yield* logsDir(output.resultsDir) },
     places: Layout.places({ checkpoints: runtime.checkpointDir, scores: runtime.scoresPath }),
-    open: Effect.fnUntraced(function* (files: RunFiles, saved: Run.Saved<RuntimeState> | undefined) {
+    open: Effect.fnUntraced(function* (
+      files: RunFiles,
+      saved: Run.Saved<RuntimeState> | undefined,
+    ): Effect.fn.Return<Run.Opened<RuntimeState, RuntimeResult>, RuntimeError, FileSystem.FileSystem | Path.Path> {
       // A run to resume that has saved nothing itself may have continued another run: then start from that one again.
       const begun = saved ?? continued ?? (yield* otherRun(training, shared))
       if (saved !== undefined) {
@@ -191,12 +195,13 @@ const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state
     const message = `${error.message}; retrying in ${seconds.toFixed(1)} s, ${times}; later retries are not reported`
     return Effect.orDie(recording.emit([{ _tag: "Warning", message }]))
   }
-  yield* loop(training, state).pipe(
+  const reported = reportingFailures(loop(training, state), (message) => recording.emit([{ _tag: "Warning", message }]))
+  yield* reported.pipe(
     // The callbacks of an episode cannot fail, so `loop` makes a failed recording a defect. Make it an error again.
     Effect.catchDefect((defect): Effect.Effect<never, RunStoreError> =>
       defect instanceof RunStoreError ? Effect.fail(defect) : Effect.die(defect),
     ),
-    Effect.provideService(CallSink, training.logCalls ? callFiles(files) : null),
+    Effect.provideService(CallSink, training.logCalls ? callFiles(files, training.settings.output.llmCalls) : null),
     Effect.provideService(RetrySink, warnOnce),
   )
 })

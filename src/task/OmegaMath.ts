@@ -22,6 +22,7 @@ import { readQuestion, fieldOf } from "./data/question.ts"
 import { type DatasetKind, make as makeKind, type OpenContext } from "./DatasetKind.ts"
 import { type AnyScorer, make as makeQuestion } from "./Question.ts"
 import type { Feedback } from "./Feedback.ts"
+import { countFailure } from "./feedbackFailures.ts"
 
 export const Config = Schema.Struct({
   type: withDefault(Schema.Literal("omega_math"), "omega_math"),
@@ -155,7 +156,7 @@ const byModel =
         return words === "" ? plain : { ...feedback, message: `Incorrect. ${words}`, extra }
       }),
       Effect.catchTag("LmError", ({ message }) =>
-        Effect.succeed<Feedback>({ ...plain, extra: { feedback_error: message } }),
+        Effect.as(countFailure(message), { ...plain, extra: { feedback_error: message } } satisfies Feedback),
       ),
     )
   }

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, FileSystem, Path } from "effect"
 import * as MemorylessAgent from "../../src/agent/MemorylessAgent.ts"
+import * as ReflexionAgent from "../../src/agent/ReflexionAgent.ts"
 import { checkpointName } from "../../src/run/Layout.ts"
 import type { RunFiles } from "../../src/run/store/RunStore.ts"
 import { RunStoreError } from "../../src/run/store/RunStoreError.ts"
@@ -165,6 +166,64 @@ describe("a run in a new folder", () => {
       const error = yield* Effect.flip(runIn({ disk, broken }, other).effect)
       assert.include(error.message, "saved with seed = 3")
       assert.strictEqual(opened, 0)
+    }).pipe(Effect.scoped, Effect.provide(disk)),
+  )
+})
+
+describe("the checkpoint of another run", () => {
+  it.effect("is read also if the original runtime wrote it, which names the class of its agent", () =>
+    Effect.gen(function* () {
+      const whole = yield* keep(input)
+      const resumeFrom = yield* checkpointOf(input, 3)
+      const fs = yield* FileSystem.FileSystem
+      const { timestamp, episode_index, train_steps_total } = JSON.parse(
+        yield* fs.readFileString(`${resumeFrom}/runtime.json`),
+      )
+      const theirs = {
+        timestamp,
+        episode_index,
+        train_steps_total,
+        agent_type: "HistoryAgent",
+        memory_snapshot_path: "/somewhere/else/ep_000003/memory_3.jsonl",
+        val_score: null,
+      }
+      yield* fs.writeFileString(`${resumeFrom}/runtime.json`, JSON.stringify(theirs))
+      yield* fs.remove(`${resumeFrom}/manifest.json`)
+      const again = { ...input, runtime: { ...input.runtime, resumeFrom } }
+      const { files, result } = yield* keep(again, { disk })
+      assert.strictEqual(result.trainEpisodes, 4)
+      assert.strictEqual(files.get("memories/memory_4.jsonl"), whole.files.get("memories/memory_4.jsonl"))
+      yield* fs.writeFileString(
+        `${resumeFrom}/runtime.json`,
+        JSON.stringify({ ...theirs, agent_type: "ReflexionAgent" }),
+      )
+      const other = yield* Effect.flip(runIn({ disk }, again).effect)
+      assert.include(other.message, "expected a checkpoint of the agent history_agent, found one of ReflexionAgent")
+    }).pipe(Effect.scoped, Effect.provide(disk)),
+  )
+
+  it.effect("gives its memory to another model and another agent, which begins with the first task", () =>
+    Effect.gen(function* () {
+      const memory = yield* checkpointOf(input, 3)
+      const before = yield* (yield* FileSystem.FileSystem).readFileString(`${memory}/memory_3.jsonl`)
+      const agent = ReflexionAgent.make({ model: "scripted:reader", systemPrompt: "Another one." })
+      const other: Input = { ...input, agent, agentConfig: { other: true }, start: { memory } }
+      const { files, result } = yield* keep(other, { disk })
+      assert.strictEqual(result.trainEpisodes, 4)
+      assert.isTrue(files.get("memories/memory_1.jsonl")?.startsWith(before))
+      assert.include(files.get("config.yaml"), `memory: ${memory}`)
+      const entries = before.trim().split("\n").length
+      assert.include(files.get("run.log"), `the memory begins with ${entries} entries of ${memory}`)
+      const without = { ...other, agent: MemorylessAgent.make({ model: "scripted:reader" }) }
+      const error = yield* Effect.flip(runIn({ disk }, without).effect)
+      assert.include(error.message, "start.memory: the agent memoryless_agent has no memory")
+      const both = { ...other, runtime: { ...input.runtime, resumeFrom: memory } }
+      assert.include((yield* Effect.flip(runIn({ disk }, both).effect)).message, "use one of the two settings")
+      const nowhere = { ...other, start: { memory: `${memory}/none` } }
+      assert.include(
+        (yield* Effect.flip(runIn({ disk }, nowhere).effect)).message,
+        "start.memory: expected a checkpoint",
+      )
     }).pipe(Effect.scoped, Effect.provide(disk)),
   )
 })

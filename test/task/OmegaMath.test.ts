@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { reportingFailures } from "../../src/task/feedbackFailures.ts"
 import * as Datasets from "../../src/task/Datasets.ts"
 import type { LmRequest } from "../../src/lm/Chat.ts"
 import type { LmService } from "../../src/lm/Lm.ts"
@@ -238,7 +239,16 @@ describe("feedback of a model", () => {
   it.effect("is the solution if the model fails, with the reason", () =>
     Effect.gen(function* () {
       const error = new LmError({ model: "m", reason: "exhausted", attempts: 6, message: "m: gave up" })
-      const { feedback } = yield* told(said, "{2}", () => Effect.fail(error))
+      const reports: Array<string> = []
+      const report = (message: string) => Effect.sync(() => void reports.push(message))
+      const failing = told(said, "{2}", () => Effect.fail(error))
+      const { feedback } = yield* reportingFailures(failing, report)
+      yield* reportingFailures(Effect.andThen(failing, failing), report)
+      yield* reportingFailures(told(said, "{2}", saying("Look.")), report)
+      assert.deepStrictEqual(reports, [
+        "the model that writes feedback failed once, and the feedback did without it: m: gave up",
+        "the model that writes feedback failed 2 times, and the feedback did without it: m: gave up",
+      ])
       assert.deepStrictEqual([feedback.score, feedback.extra], [0, { feedback_error: "m: gave up" }])
       assert.match(feedback.message, /A solution: Take both roots of 4\.$/)
       const silent = yield* told(said, "{2}", saying("  "))

@@ -56,7 +56,7 @@ describe("the interfaces of settings have the types of their Schemas", () => {
     expectTypeOf<Omit<Settings.ValidationOptions, "envs">>().toEqualTypeOf<
       Omit<typeof Settings.ValidationSettings.Encoded, "envs">
     >()
-    expectTypeOf<Pick<RuntimeInput, "name" | "description" | "seed" | "runtime" | "output">>().toEqualTypeOf<
+    expectTypeOf<Pick<RuntimeInput, "name" | "description" | "seed" | "start" | "runtime" | "output">>().toEqualTypeOf<
       Omit<typeof RuntimeConfig.RunSettings.Encoded, "kind">
     >()
     expectTypeOf<Settings.CheckpointOptions>().toEqualTypeOf<typeof Settings.CheckpointSettings.Encoded>()

@@ -10,7 +10,7 @@
  */
 import { Effect, Schema } from "effect"
 import type { RunFiles } from "../store/RunFiles.ts"
-import { Completion, LmRequest, Usage } from "../../lm/Chat.ts"
+import { asPrompts, Completion, LmRequest, Usage } from "../../lm/Chat.ts"
 import { CallRecord, type CallSink } from "../../lm/middleware/logged.ts"
 import { callFile } from "../Layout.ts"
 import { timestamp } from "./timestamp.ts"
@@ -65,11 +65,54 @@ const fileOf = (record: CallRecord, callIndex: number): CallFile => {
   }
 }
 
+const withoutPunctuation = (millis: number): string => timestamp(millis).replace(/[-:.]/g, "").replace("Z", "000Z")
+
+/** Returns the content of the file of a call with the keys of the original runtime, which has two prompts for each call. */
+const originalFileOf = ({ model, context, request, response, error, startedAtMillis, endedAtMillis }: CallRecord) => {
+  const { phase, purpose, episode, step } = context
+  const { system, prompt } = asPrompts(request.messages)
+  const usage = response?.usage
+  const seconds = endedAtMillis === null ? 0 : (endedAtMillis - startedAtMillis) / 1000
+  return {
+    timestamp: withoutPunctuation(startedAtMillis),
+    model,
+    system_prompt: system,
+    user_prompt: prompt,
+    context: {
+      mode: phase._tag === "validation" ? "val" : phase._tag,
+      ...(phase._tag === "validation" ? { num_seen_episodes: phase.seenEpisodes } : {}),
+      ...(purpose === "action" ? {} : { call_type: purpose }),
+      episode_index: episode,
+      step_index: step,
+    },
+    ...(endedAtMillis === null
+      ? {}
+      : { output: response?.content ?? "", timestamp_end: withoutPunctuation(endedAtMillis) }),
+    ...(usage === undefined
+      ? {}
+      : {
+          extra: {
+            metrics: {
+              duration: seconds,
+              input_tokens: usage.inputTokens,
+              thinking_tokens: usage.reasoningTokens,
+              output_tokens: usage.outputTokens,
+              total_tokens: usage.inputTokens + usage.outputTokens,
+            },
+          },
+        }),
+    ...(error === null ? {} : { extra: { error: error.message } }),
+  }
+}
+
 /** The number of steps of agents for which a count of calls is kept; far more than are ever in progress at once. */
 const rememberedSteps = 1 << 16
 
-/** Makes the sink that writes a run's calls to files. A failure to write is a defect, which ends the run. */
-export const callFiles = (run: RunFiles): CallSink => {
+/**
+ * Makes the sink that writes a run's calls to files, with keys of our own or those of the original runtime. A failure to write
+ * is a defect, which ends the run.
+ */
+export const callFiles = (run: RunFiles, form: "own" | "original" = "own"): CallSink => {
   const counts = new Map<string, number>()
   const nextIn = (step: string): number => {
     const count = counts.get(step) ?? 0
@@ -88,7 +131,11 @@ export const callFiles = (run: RunFiles): CallSink => {
         const index = nextIn(pathOf(begun.context, 0))
         const path = pathOf(begun.context, index)
         const write = (record: CallRecord): Effect.Effect<void> =>
-          Effect.orDie(run.write(path, prettyJson(fileOf(record, index)), { durable: false }))
+          Effect.orDie(
+            run.write(path, prettyJson(form === "own" ? fileOf(record, index) : originalFileOf(record)), {
+              durable: false,
+            }),
+          )
         return Effect.as(write(begun), write)
       }),
   }

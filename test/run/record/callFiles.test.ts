@@ -44,6 +44,43 @@ const train = { _tag: "train" } as const
 const yes = Scripted.make(() => ({ content: "yes", attempts: 3 }))
 
 describe("callFiles", () => {
+  it.effect("has the keys of the original runtime, if it is asked to", () =>
+    Effect.gen(function* () {
+      const run = yield* memoryRun
+      const sink = callFiles(run, "original")
+      const usage = { inputTokens: 7, outputTokens: 3, reasoningTokens: 1 }
+      yield* TestClock.setTime(Date.UTC(2026, 0, 31, 12, 0, 0, 250))
+      yield* ask(
+        Scripted.make(() => ({ content: "yes", usage })),
+        sink,
+        at(train, 1, 1),
+      )
+      const [file] = yield* filesOf(run)
+      assert.deepStrictEqual(JSON.parse(yield* run.readText(file)), {
+        timestamp: "20260131T120000250000Z",
+        model: "m",
+        system_prompt: "",
+        user_prompt: "?",
+        context: { mode: "train", episode_index: 1, step_index: 1 },
+        output: "yes",
+        timestamp_end: "20260131T120000250000Z",
+        extra: {
+          metrics: { duration: 0, input_tokens: 7, thinking_tokens: 1, output_tokens: 3, total_tokens: 10 },
+        },
+      })
+      const error = new LmError({ model: "m", reason: "exhausted", attempts: 6, message: "m: gave up" })
+      const failing = { complete: () => Effect.fail(error) }
+      const place = at({ _tag: "validation", seenEpisodes: 50 }, 3, 2, "reflection")
+      yield* Effect.ignore(ask(failing, sink, place))
+      const other = (yield* filesOf(run)).find((path) => path.includes("val_50")) ?? ""
+      assert.deepInclude(JSON.parse(yield* run.readText(other)), {
+        context: { mode: "val", num_seen_episodes: 50, call_type: "reflection", episode_index: 3, step_index: 2 },
+        output: "",
+        extra: { error: "m: gave up" },
+      })
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("puts every call where it belongs, under a name that a second run of the step has, too", () =>
     Effect.gen(function* () {
       const run = yield* memoryRun

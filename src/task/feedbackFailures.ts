@@ -1,0 +1,36 @@
+/**
+ * Counts the calls of models that write feedback and failed: the episode goes on with other feedback, so without the count
+ * nobody would notice. A run provides a counter of its own, and reports it at its end.
+ */
+import { Context, Effect } from "effect"
+
+export interface FailureCounter {
+  count: number
+  /** The message of the last failure. */
+  last: string
+}
+
+export const FeedbackFailures = Context.Reference<FailureCounter>("effect-rl/task/FeedbackFailures", {
+  defaultValue: () => ({ count: 0, last: "" }),
+})
+
+/** Counts a failure. */
+export const countFailure = (message: string): Effect.Effect<void> =>
+  Effect.map(FeedbackFailures, (counter) => {
+    counter.count++
+    counter.last = message
+  })
+
+/** Runs `body` with a counter of its own, and calls `report` with a line about the failures, if there were any. */
+export const reportingFailures = <A, E, R, E2, R2>(
+  body: Effect.Effect<A, E, R>,
+  report: (message: string) => Effect.Effect<void, E2, R2>,
+): Effect.Effect<A, E | E2, R | R2> =>
+  Effect.suspend(() => {
+    const counter: FailureCounter = { count: 0, last: "" }
+    return Effect.tap(Effect.provideService(body, FeedbackFailures, counter), () => {
+      if (counter.count === 0) return Effect.void
+      const times = counter.count === 1 ? "once" : `${counter.count} times`
+      return report(`the model that writes feedback failed ${times}, and the feedback did without it: ${counter.last}`)
+    })
+  })

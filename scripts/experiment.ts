@@ -7,7 +7,7 @@ import * as Memories from "../src/agent/memory/Memories.ts"
 import { isPlain, type Plain, toCamelCase } from "../src/config/Config.ts"
 import * as Datasets from "../src/task/Datasets.ts"
 import { LmConfig } from "../src/lm/LmConfig.ts"
-import { OutputSettings, RunSettings, RuntimeSettings } from "../src/runtime/RuntimeConfig.ts"
+import { OutputSettings, RunSettings, RuntimeSettings, StartSettings } from "../src/runtime/RuntimeConfig.ts"
 import { meaningsOfMembers } from "./interfaces.ts"
 import { type Meanings, meaningsIn, meaningsOf, read, schemaIn } from "./meanings.ts"
 import { table } from "./table.ts"
@@ -149,6 +149,7 @@ export const run = {
     ...meaningsOfMembers("src/runtime/Runtime.ts", "RuntimeInput"),
     ...meaningsOf(runtimeFile, "RunSettings"),
   ]),
+  start: { schema: StartSettings, defaults: {}, meanings: meaningsOfMembers(runtimeFile, "StartOptions") },
   runtime: {
     schema: RuntimeSettings,
     defaults: plain(Schema.decodeSync(RuntimeSettings)({})),
@@ -198,6 +199,10 @@ An experiment is a YAML file about an agent that asks a language model. \`effect
 and editors complete it by \`schemas/experiment.schema.json\`.
 
 ${table(run.defaults, run.meanings)}
+
+### \`start\`
+
+${table({}, run.start.meanings, ["memory"])}
 
 ### \`runtime\`
 

@@ -13,11 +13,12 @@ const dataset = (description: string): Plain => ({
 
 /** Returns the JSON Schema of the whole file. */
 export const experimentSchema = (): Plain => {
-  const { defaults, meanings, runtime, output } = Experiment.run
+  const { defaults, meanings, start, runtime, output } = Experiment.run
   const settings = closed(jsonSchema(RunSettings), {
     meanings,
     defaults,
     parts: {
+      start: { anyOf: [closed(jsonSchema(start.schema), start), { type: "null" }] },
       runtime: closed(jsonSchema(runtime.schema), runtime),
       output: { anyOf: [closed(jsonSchema(output.schema), output), { type: "null" }] },
     },

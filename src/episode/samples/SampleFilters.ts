@@ -4,7 +4,7 @@
  *
  * @example
  * ```ts
- * const { samples: kept, counts } = SampleFilters.select(samples, {
+ * const { samples: kept, counts } = SampleFilters.select(yield* Samples.of(rollouts), {
  *   complete: SampleFilters.complete,
  *   parsed: SampleFilters.parsed,
  * })

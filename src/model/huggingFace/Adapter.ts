@@ -74,7 +74,7 @@ export const load = Effect.fnUntraced(function* (
       `${configPath}: base_model_name_or_path: expected "${base}", found "${config.base}"; the adapter is used all the same`,
     )
   }
-  const names = yield* Effect.orElseSucceed(files.list(folder), () => [])
+  const names = yield* Effect.orElseSucceed(files.list(folder), (): ReadonlyArray<string> => [])
   const hasOlder = !names.includes(modelFiles.adapterWeights) && names.includes(modelFiles.olderAdapterWeights)
   const weights = hasOlder ? modelFiles.olderAdapterWeights : modelFiles.adapterWeights
   const stored = yield* open(files, inFolder(folder, weights))

@@ -105,7 +105,7 @@ export const openTasks = Effect.fnUntraced(function* (
   from: DecodeOptions,
   keys: { readonly program: string; readonly count: string },
 ) {
-  const { id, command, variables } = options
+  const { id, command, variables = [] } = options
   const program = yield* permit({
     _tag: "ProgramStart",
     place: placeOf(from, keys.program),

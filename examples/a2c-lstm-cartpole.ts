@@ -5,7 +5,16 @@ import { A2c, CartPole, Train, Wrapper } from "effect-rl"
 export default Train.run({
   env: Wrapper.keepObservations(CartPole.env, [0, 2]),
   numEnvs: 16,
-  algorithm: A2c.make({ lstm: 64, hidden: [64], nsteps: 16, lambda: 0.95, learningRate: 1e-3 }),
+  // A hidden layer before the memory, whose gates start half open: speeds take two steps to see.
+  algorithm: A2c.make({
+    lstm: 64,
+    hidden: [64],
+    lstmAfter: 1,
+    forgetBias: 0,
+    nsteps: 16,
+    lambda: 0.95,
+    learningRate: 1e-3,
+  }),
   normalize: { observations: true, rewards: true },
   totalSteps: 1_000_000,
   validation: { everySteps: 200_000, episodes: 20 },

@@ -1,6 +1,6 @@
 /**
  * Computes the running mean and variance of each column of the rows that it receives, in one pass (Chan, Golub and
- * LeVeque 1979). `update` changes the numbers in the arrays but never replaces the arrays, so a reference to them stays
+ * LeVeque 1979; with one row at a time it is Welford's algorithm). `update` changes the numbers in the arrays but never replaces the arrays, so a reference to them stays
  * valid. `Normalise` and the exploration bonus keep their statistics in it.
  */
 export interface RunningMoments {

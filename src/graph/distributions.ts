@@ -15,6 +15,7 @@ import {
   less,
   log,
   logSoftmax,
+  matmul,
   minimum,
   mul,
   neg,
@@ -228,6 +229,48 @@ export const diagonalGaussian = (mean: Tensor, logDeviation: Tensor): Gaussian =
   }
 }
 
+export interface StateDependent {
+  /** The features of each row, [batch, f]. */
+  readonly features: Tensor
+  /** The deviations of the elements of the matrix from features to noise, [f, n]. */
+  readonly deviation: Tensor
+}
+
+/**
+ * Makes Gaussians whose noise is a function of the features of a row (Raffin et al. 2021, arXiv:2005.05719): the action is
+ * mean + features · M, where the elements of M are normal with mean 0 and the given deviations. As long as M stays the same, equal
+ * rows have equal actions. Over all M, an action has the variance features² · deviation². A sample takes 2 f n uniform numbers a
+ * row, or as many in one row, whose matrix all rows share.
+ *
+ * @example
+ * ```ts
+ * const policy = stateDependentGaussian(constant([0.5], [1, 1]), {
+ *   features: constant([1, 2], [1, 2]),
+ *   deviation: constant([0.1, 0.1], [2, 1]),
+ * })
+ * policy.noiseSize // 4
+ * ```
+ */
+export const stateDependentGaussian = (mean: Tensor, { features, deviation }: StateDependent): Gaussian => {
+  const [rows, f] = features.shape
+  const [, n] = deviation.shape
+  if (!sameShape(mean.shape, [rows, n]) || deviation.shape[0] !== f)
+    fail("stateDependentGaussian", "expected means [batch, n], features [batch, f], deviations [f, n]", mean, deviation)
+  const variance = matmul(square(features), square(deviation))
+  const base = diagonalGaussian(mean, mul(log(add(variance, 1e-6)), 0.5))
+  const noiseSize = 2 * f * n
+  return {
+    ...base,
+    noiseSize,
+    sample: (noise) => {
+      const normal = normalFromUniform(noise)
+      if (noise.shape[0] === 1) return add(mean, matmul(features, mul(reshape(normal, [f, n]), deviation)))
+      const matrices = mul(reshape(normal, [rows, f, n]), deviation)
+      return add(mean, reshape(matmul(reshape(features, [rows, 1, f]), matrices), [rows, n]))
+    },
+  }
+}
+
 /** Computes KL(p ‖ q) of each row, of two distributions of one kind. */
 export const divergence = (p: Distribution, q: Distribution): Tensor => q.klFrom(p.parameters)
 
@@ -242,8 +285,12 @@ export interface SquashedGaussian extends Distribution {
   readonly logProbabilityOfRaw: (raw: Tensor) => Tensor
 }
 
-export const squashedGaussian = (mean: Tensor, logDeviation: Tensor): SquashedGaussian => {
-  const base = diagonalGaussian(mean, logDeviation)
+export const squashedGaussian = (mean: Tensor, logDeviation: Tensor): SquashedGaussian =>
+  squashed(diagonalGaussian(mean, logDeviation))
+
+/** Squashes the samples of Gaussians by tanh, as `squashedGaussian` does. */
+export const squashed = (base: Gaussian): SquashedGaussian => {
+  const { mean } = base
   // log(1 − tanh²x) = 2 (log 2 − x − softplus(−2x)), in which no digits cancel.
   const logSlope = (raw: Tensor) => mul(sub(sub(Math.LN2, raw), softplus(mul(raw, -2))), 2)
   const logProbabilityOfRaw = (raw: Tensor) => sub(base.logProbability(raw), sum(logSlope(raw), -1))

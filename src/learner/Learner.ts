@@ -56,6 +56,16 @@ export {
   scheduleOf,
   withInputs,
 } from "./scheduled.ts"
+export {
+  checkSde,
+  deviationFields,
+  type DeviationOptions,
+  noiseSharing,
+  ReplaySde,
+  type ReplaySdeOptions,
+  Sde,
+  type SdeOptions,
+} from "./stateDependent.ts"
 export * from "./replay/fields.ts"
 export type { ReplayColumns, ReplayExperience, SequenceColumns, SequenceLengths } from "./replay/ReplayExperience.ts"
 export { replayExperience, withPriorities, withSequences, withTargets } from "./replay/ReplayExperience.ts"

@@ -1,15 +1,16 @@
 import { type ActionSpace, display, type RowSpace } from "../env/Space.ts"
 import type { Distribution } from "../graph/distributions.ts"
-import { orthogonal, zeros } from "../graph/initialisers.ts"
+import { constant, orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
 import { fail } from "../graph/ops/core.ts"
-import { reshape, split } from "../graph/ops.ts"
+import { reshape, split, stopGradient } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import { noiseSizeFor, outputsFor, policyOver } from "./actions.ts"
 import type { Actor } from "./Actor.ts"
 import { emptyMemory, memory, type Recall } from "./memory.ts"
 import { isSeparate } from "./network/layers.ts"
 import { hasImages, joined, maskOf } from "./observations.ts"
+import { type StateDependentOptions, stateDependentNoise } from "./stateDependentNoise.ts"
 import {
   type Declarations,
   denseLayers,
@@ -88,6 +89,10 @@ export interface ActorCriticOptions<Critics extends string = never> extends Netw
   readonly separate?: boolean
   /** The settings of a value-iteration network that replaces the trunk; null or undefined uses a trunk. */
   readonly planning?: Planning | null
+  /** The logarithm of the first standard deviation of real numbers; 0 by default, which is a deviation of 1. */
+  readonly logStdInit?: number
+  /** Explores by noise that depends on the state; null or undefined draws noise for each step. Only for real numbers. */
+  readonly sde?: Required<StateDependentOptions> | null
   /** Names of further critics on the same features; their values are kept in a rollout under these names. */
   readonly critics?: ReadonlyArray<Critics>
 }
@@ -97,7 +102,7 @@ export function actorCritic<Critics extends string = never>(
   options: ActorCriticOptions<Critics>,
 ): ActorCritic<ActorCriticKept | Critics>
 export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<string> {
-  const { observationSpace, actionSpace, separate = false } = options
+  const { observationSpace, actionSpace, separate = false, logStdInit = 0, sde = null } = options
   const outputs = outputsFor(actionSpace)
   const { network = null } = options
   const shares = !separate && (network === null ? hasImages(observationSpace) : !isSeparate(network))
@@ -109,8 +114,13 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   const body = bodyOf(options, sharesOf(options, shares))
   const actorHead = linear(body.actorHead, body.featureSize, outputs, orthogonal(0.01))
   const criticHead = linear(body.criticHead, body.criticSize, 1, orthogonal(1))
+  if (sde !== null && actionSpace._tag !== "Box")
+    fail("sde", `expected real numbers as actions, found ${display(actionSpace)}`)
+  const stateDependent =
+    sde === null ? undefined : stateDependentNoise("actor.logStd", body.featureSize, outputs, { ...sde, logStdInit })
   const logDeviation: Declarations =
-    actionSpace._tag === "Box" ? { "actor.logStd": { shape: [outputs], init: zeros } } : {}
+    stateDependent?.parameters ??
+    (actionSpace._tag === "Box" ? { "actor.logStd": { shape: [outputs], init: constant(logStdInit) } } : {})
   // Exported dense layers take the best of one choice, or real numbers.
   const isDense = actionSpace._tag === "Discrete" || actionSpace._tag === "Box"
   const critics = (options.critics ?? []).map((name) => ({
@@ -123,6 +133,11 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
     policyOver(actionSpace, actorHead.apply(weights, features.actor), {
       allowed: maskOf(observationSpace, observations),
       logDeviation: weights["actor.logStd"],
+      // The features learn from the actions' means alone.
+      stateDependent: stateDependent && {
+        features: stopGradient(features.actor),
+        deviation: stateDependent.deviation(weights),
+      },
     })
   const flat = (column: Tensor): Tensor => reshape(column, [column.shape[0]])
   const evaluate = (weights: Weights, observations: Tensor, recall?: Recall): Evaluation<string> => {
@@ -141,7 +156,7 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
       ...critics.map(({ head }) => head.parameters),
     ),
     dense: options.lstm > 0 || !isDense ? undefined : denseLayers("actor", observationSpace, options),
-    noiseSize: noiseSizeFor(actionSpace),
+    noiseSize: stateDependent === undefined ? noiseSizeFor(actionSpace) : 2 * body.featureSize * outputs,
     memorySize: body.memorySize,
     featureSize: body.featureSize,
     trunk: body.trunk,

@@ -6,6 +6,8 @@ import {
   diagonalGaussian,
   type Distribution,
   multiCategorical,
+  type StateDependent,
+  stateDependentGaussian,
 } from "../graph/distributions.ts"
 import { add, cast, concat, constant, maximum, minimum, mul, oneHot, reshape, slice, sub } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"
@@ -46,6 +48,14 @@ export const asNumbers = (space: ActionSpace, actions: Tensor): Tensor => {
   )
 }
 
+/** The parts of a policy besides the outputs of its network. */
+interface PolicyParts {
+  readonly allowed?: Tensor | undefined
+  readonly logDeviation?: Tensor | undefined
+  /** The features and deviations of noise that depends on the state, in place of the log deviations. */
+  readonly stateDependent?: StateDependent | undefined
+}
+
 /**
  * Makes the distribution of actions from the outputs of a network: independent choices and switches, or normal
  * distributions with the logarithms of standard deviations `logDeviation`. `allowed` is the action mask.
@@ -59,7 +69,7 @@ export const asNumbers = (space: ActionSpace, actions: Tensor): Tensor => {
 export const policyOver = (
   space: ActionSpace,
   outputs: Tensor,
-  { allowed, logDeviation }: { readonly allowed?: Tensor | undefined; readonly logDeviation?: Tensor | undefined } = {},
+  { allowed, logDeviation, stateDependent }: PolicyParts = {},
 ): Distribution => {
   switch (space._tag) {
     case "Discrete":
@@ -69,7 +79,9 @@ export const policyOver = (
     case "MultiBinary":
       return bernoulli(outputs)
     case "Box":
-      return diagonalGaussian(outputs, logDeviation ?? constant(new Float32Array(sizeOf(space))))
+      return stateDependent === undefined
+        ? diagonalGaussian(outputs, logDeviation ?? constant(new Float32Array(sizeOf(space))))
+        : stateDependentGaussian(outputs, stateDependent)
   }
 }
 

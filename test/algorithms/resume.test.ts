@@ -159,6 +159,23 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
     Ppo.make({ hidden, nsteps: 16, clip: "lin_0.2", entropyCoefficient: { schedule: "cosine", from: 0.1 } }),
     512,
   ],
+  "PPO with state-dependent exploration": [
+    pendulum,
+    Ppo.make({ hidden, nsteps: 16, sde: { sampleFreq: 5 }, logStdInit: -1 }),
+    512,
+  ],
+  "A2C with state-dependent exploration": [pendulum, A2c.make({ hidden, sde: { fullStd: false } }), 200],
+  "SAC with state-dependent exploration from the start": [
+    pendulum,
+    Sac.make({ ...small, trainEvery: 8, gradientSteps: -1, sde: { sampleFreq: 3, atWarmup: true } }),
+    304,
+  ],
+  "TQC with state-dependent exploration": [pendulum, Tqc.make({ ...small, sde: { expln: true } }), 300],
+  "TRPO with state-dependent exploration": [
+    pendulum,
+    Trpo.make({ hidden, nsteps: 16, valueMinibatches: 4, sde: {} }),
+    512,
+  ],
   TRPO: [CartPole.env, Trpo.make({ hidden, nsteps: 16, valueMinibatches: 4 }), 512],
   TQC: [pendulum, Tqc.make({ hidden, batchSize: 16, learningStarts: 40, bufferSize: 150, critics: 3 }), 300],
   "DQN with hindsight": [BitFlip.make({ bits: 6 }), Dqn.make({ ...small, her: {} }), 400],

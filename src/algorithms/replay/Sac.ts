@@ -10,7 +10,7 @@ import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
-const { clip, mean, mul, slice, stopGradient } = Graph
+const { clip, mean, mul, reshape, slice, stopGradient } = Graph
 
 /**
  * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): a squashed Gaussian policy whose entropy adds to its
@@ -40,6 +40,13 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
    * of an action's elements. @default null
    */
   readonly targetEntropy?: number | null
+  /**
+   * Generalised state-dependent exploration: `{}` makes the noise on actions a function of the state that stays the same for some
+   * steps, which is smoother; null draws noise for each step. @default null
+   */
+  readonly sde?: Learner.ReplaySdeOptions | null
+  /** With `sde`, the logarithm of the first standard deviations of its matrix. @default -3 */
+  readonly logStdInit?: number
   /**
    * A loss of your own for the critics: a function of a batch and of the critics' outputs, which have the algorithm's loss.
    * Only code can make one; null is the algorithm's. @default null
@@ -72,6 +79,8 @@ export const sacFields = {
   tau: Fields.withDefault(Fields.fraction, 0.005),
   alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
   targetEntropy: Fields.withDefault(Schema.NullOr(Fields.real), null),
+  sde: Fields.withDefault(Schema.NullOr(Learner.ReplaySde), null),
+  logStdInit: Fields.withDefault(Fields.real, -3),
   criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<Learner.CriticOutputs>>()), null),
   actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<ActorOutputs>>()), null),
 }
@@ -84,6 +93,8 @@ export type SacConfig = typeof SacConfig.Type
 // The bounds of log σ, the logarithm of the policy's standard deviation, as in the code of the paper's authors.
 const lowestLogDeviation = -20
 const highestLogDeviation = 2
+/** The bound of μ with state-dependent exploration, as in Stable-Baselines3, which keeps tanh μ from saturating. */
+const largestMean = 2
 
 /** The critics of SAC or a relative: their parameters, values and loss. Actions are scaled to −1 … 1. */
 export interface SoftCritics {
@@ -147,14 +158,15 @@ const networks = (
   const size = Space.sizeOf(actionSpace)
   const body = Model.trunk("actor", observationSpace, config, Model.networkFor(config, "actor"))
   const center = Layers.linear("actor.mean", body.outputs, size, Initialisers.orthogonal(0.01))
-  const logDeviation = Layers.linear("actor.logStd", body.outputs, size, Initialisers.orthogonal(0.01))
+  const { parameters, gaussian, noiseSize } = deviations(config, body.outputs, size)
   return {
     actionSize: size,
-    parameters: { ...body.parameters, ...center.parameters, ...logDeviation.parameters },
+    /** The number of uniform numbers that an action takes. */
+    noiseSize,
+    parameters: { ...body.parameters, ...center.parameters, ...parameters },
     policy: (weights: Model.Weights, observations: Graph.Tensor): Distributions.SquashedGaussian => {
       const features = body.apply(weights, observations)
-      const clipped = clip(logDeviation.apply(weights, features), lowestLogDeviation, highestLogDeviation)
-      return Distributions.squashedGaussian(center.apply(weights, features), clipped)
+      return Distributions.squashed(gaussian(weights, features, center.apply(weights, features)))
     },
     critics: makeCritics(observationSpace, actionSpace),
     scale: Model.scaledActions(actionSpace),
@@ -162,10 +174,36 @@ const networks = (
 }
 type Networks = ReturnType<typeof networks>
 
+/** Makes the part of the actor that says how far actions lie from μ: a head for log σ, or noise that depends on the state. */
+const deviations = ({ sde, logStdInit }: SacConfig, features: number, size: number) => {
+  if (sde === null) {
+    const head = Layers.linear("actor.logStd", features, size, Initialisers.orthogonal(0.01))
+    return {
+      parameters: head.parameters,
+      noiseSize: 2 * size,
+      gaussian: (weights: Model.Weights, rows: Graph.Tensor, center: Graph.Tensor): Distributions.Gaussian =>
+        Distributions.diagonalGaussian(
+          center,
+          clip(head.apply(weights, rows), lowestLogDeviation, highestLogDeviation),
+        ),
+    }
+  }
+  const noise = Model.stateDependentNoise("actor.logStd", features, size, { ...sde, logStdInit })
+  return {
+    parameters: noise.parameters,
+    noiseSize: 2 * features * size,
+    gaussian: (weights: Model.Weights, rows: Graph.Tensor, center: Graph.Tensor): Distributions.Gaussian =>
+      Distributions.stateDependentGaussian(clip(center, -largestMean, largestMean), {
+        features: rows,
+        deviation: noise.deviation(weights),
+      }),
+  }
+}
+
 /** Describes the actor as dense layers, for export as C; undefined if it has others. The last outputs μ, then log σ. */
 const denseActor = (config: SacConfig, space: Space.RowSpace): Model.DensePolicy | undefined => {
   const dense = Model.denseLayers("actor", space, config)
-  if (dense === undefined) return undefined
+  if (dense === undefined || config.sde !== null) return undefined
   const last = { names: ["actor.mean", "actor.logStd"], activation: "identity" } as const
   return { layers: [...dense.layers.slice(0, -1), last], head: "sample_and_squash", scaled: true }
 }
@@ -181,12 +219,12 @@ export const setup = Effect.fnUntraced(function* (
 ) {
   const actionSpace = yield* Learner.needsBoundedBox(name, task)
   const nets = yield* Learner.build(() => networks(config, task, actionSpace, makeCritics))
-  const { actionSize, policy, scale } = nets
+  yield* Learner.checkSde(name, config, task)
+  const { noiseSize, policy, scale } = nets
   const actor: Model.Actor = {
     parameters: nets.parameters,
     dense: denseActor(config, task.observationSpace),
-    // Two uniform numbers make one normal number.
-    noiseSize: 2 * actionSize,
+    noiseSize,
     memorySize: 0,
     keeps: [],
     act: ({ weights, observations, noise }) => ({
@@ -195,11 +233,14 @@ export const setup = Effect.fnUntraced(function* (
     }),
     greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations).mode()) }),
   }
+  const sharing = Learner.noiseSharing(config)
   const experience = Learner.replayExperience({
     name,
     task,
-    config,
+    config: { ...config, noiseRepeat: sharing.noiseRepeat },
     actor,
+    freshNoise: sharing.freshNoise,
+    actsAtWarmup: config.sde?.atWarmup ?? false,
     networks: { critic: nets.critics.parameters },
   })
   return yield* Learner.replayLearner(Learner.withTargets(experience, ["critic"]), {
@@ -207,8 +248,8 @@ export const setup = Effect.fnUntraced(function* (
       learningRate: config.learningRate,
       criticLearningRate: config.criticLearningRate ?? config.learningRate,
     },
-    // Each transition needs one action for its target and one for the actor's loss.
-    noiseSize: 2 * actor.noiseSize,
+    // Each transition needs one action for its target and one for the actor's loss; `sde` has one matrix for all of them.
+    noiseSize: config.sde === null ? 2 * noiseSize : Math.ceil(noiseSize / config.batchSize),
     update: (learning) => update(config, nets, learning),
   })
 })
@@ -218,14 +259,17 @@ export const setup = Effect.fnUntraced(function* (
 /** Describes a gradient step on a batch, Algorithm 1 of the paper: critics, actor, temperature, target critics. */
 const update = (
   config: SacConfig,
-  { actionSize, policy, critics, scale }: Networks,
+  { actionSize, noiseSize, policy, critics, scale }: Networks,
   learning: Learner.Learning<"critic", "critic", "learningRate" | "criticLearningRate">,
 ): Learner.Update => {
   const { batch, networks, targets, learningRates } = learning
   const { observations, actions, nextObservations, noise } = batch
   const [rows] = noise.shape
   // `noise` has the numbers for two actions in each row: 0 is the action of the target, 1 that of the actor's loss.
-  const noiseOf = (action: 0 | 1): Graph.Tensor => slice(noise, [0, action * 2 * actionSize], [rows, 2 * actionSize])
+  const noiseOf = (action: 0 | 1): Graph.Tensor =>
+    config.sde === null
+      ? slice(noise, [0, action * noiseSize], [rows, noiseSize])
+      : slice(reshape(noise, [1, -1]), [0, 0], [1, noiseSize])
   const act = (at: Graph.Tensor): Graph.Tensor => scale.toEnv(policy(networks.actor.weights, at).mode())
   return Learner.softUpdate(learning, config, {
     // Keeps the policy's entropy near this one.

@@ -36,7 +36,7 @@ export interface A2cBaseOptions extends Learner.ActorCriticOptions {
   readonly loss?: Learner.OwnLoss | null
 }
 
-export interface A2cOptions extends A2cBaseOptions {
+export interface A2cOptions extends A2cBaseOptions, Learner.DeviationOptions {
   /**
    * The number of slices that each rollout is divided into, so that as many processes can compute its gradient: see
    * `ranks`. The results depend on this number, in their last bits, but not on the number of processes. @default 1
@@ -57,6 +57,7 @@ const BaseConfig = Schema.Struct(a2cFields)
 type BaseConfig = typeof BaseConfig.Type
 export const A2cConfig = Schema.Struct({
   ...a2cFields,
+  ...Learner.deviationFields,
   slices: Fields.withDefault(Fields.bounded("slices"), 1),
 })
 export type A2cConfig = typeof A2cConfig.Type
@@ -65,12 +66,14 @@ export type A2cConfig = typeof A2cConfig.Type
 
 const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
-  const { nsteps: steps, noiseRepeat, sequence } = config
+  const { nsteps: steps, sequence } = config
+  yield* Learner.checkSde("a2c", config, task)
+  const noise = Learner.noiseSharing(config)
   yield* Learner.checkMemory("a2c", config)
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const returns = Learner.generalisedAdvantages(config)
   const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
-  const rollout = own.experience(Learner.experience({ name: "a2c", task, actor: network, steps, noiseRepeat, returns }))
+  const rollout = own.experience(Learner.experience({ name: "a2c", task, actor: network, steps, ...noise, returns }))
   const learner = yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
     learningRate: Learner.learningRateOf(config),
     phases: [

@@ -70,7 +70,7 @@ export interface ClippedValueOptions extends ClippingOptions, Learner.ActorCriti
   readonly loss?: Learner.OwnLoss | null
 }
 
-export interface PpoOptions extends ClippedValueOptions {
+export interface PpoOptions extends ClippedValueOptions, Learner.DeviationOptions {
   /**
    * Where rollouts are played: `envs` steps the envs in JavaScript; `graph` plays whole rollouts in one program of the
    * backend, so that no step passes through JavaScript. Only envs with a graph form can do that. @default "envs"
@@ -102,6 +102,7 @@ const ClippedConfig = Schema.Struct(ppoFields)
 type ClippedConfig = typeof ClippedConfig.Type
 export const PpoConfig = Schema.Struct({
   ...ppoFields,
+  ...Learner.deviationFields,
   rollouts: Fields.withDefault(Schema.Literals(["envs", "graph"]), "envs"),
   slices: Fields.withDefault(Fields.bounded("slices"), 1),
 })
@@ -112,11 +113,14 @@ export type PpoConfig = typeof PpoConfig.Type
 /** Makes the learner of PPO, or of VIN, which passes its own `name` and `planning`. */
 export const ppoLearner = Effect.fnUntraced(function* (
   name: string,
-  settings: ClippedConfig & Partial<Pick<PpoConfig, "rollouts" | "slices">> & { readonly planning?: Model.Planning },
+  settings: ClippedConfig &
+    Partial<Pick<PpoConfig, "rollouts" | "slices" | "sde" | "logStdInit">> & { readonly planning?: Model.Planning },
   task: Algorithm.Task,
 ) {
   const config = Learner.resolved(settings)
-  const { nsteps: steps, noiseRepeat, sequence, slices = 1 } = config
+  const { nsteps: steps, sequence, slices = 1, sde = null } = config
+  yield* Learner.checkSde(name, { ...config, sde }, task)
+  const noise = Learner.noiseSharing({ ...config, sde })
   if (slices > 1 && config.rollouts === "graph") {
     const problem = `expected 1 with rollouts "graph", whose rows stay in the graph, found ${slices}`
     return yield* ConfigError.at({ source: name, prefix: ["algorithm"] }, "slices", problem)
@@ -125,7 +129,7 @@ export const ppoLearner = Effect.fnUntraced(function* (
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const returns = Learner.generalisedAdvantages(config)
   const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
-  const rollout = own.experience(Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns }))
+  const rollout = own.experience(Learner.experience({ name, task, actor: network, steps, ...noise, returns }))
   const learningRate = Learner.learningRateOf(config)
   // Advantages are normalised, and the KL limit applies, over a whole minibatch: `slicesOf` says so if there are slices.
   const loss = slices > 1 ? { ...config, normalizeAdvantages: false, targetKl: null } : config

@@ -20,7 +20,7 @@ const { mean, mul, stopGradient } = Graph
 
 // --- Config: `TrpoOptions` are the settings in code; `TrpoConfig` checks them and fills in the defaults ---
 
-export interface TrpoOptions extends Learner.LearningOptions {
+export interface TrpoOptions extends Learner.LearningOptions, Learner.DeviationOptions {
   /**
    * The network in place of `hidden`, `activation` and `convolutions`: layers of `Network`. Actor and critic each have one of
    * their own; `{ actor, critic }` gives them different ones. null leaves the choice to the algorithm. @default null
@@ -53,6 +53,7 @@ export interface TrpoOptions extends Learner.LearningOptions {
 export const TrpoConfig = Schema.Struct({
   ...Learner.learningFields,
   ...Learner.networkField,
+  ...Learner.deviationFields,
   learningRate: Fields.withDefault(Learner.learningRateSetting, 1e-3),
   nsteps: Fields.withDefault(Fields.bounded("rolloutSteps"), 1024),
   lambda: Fields.withDefault(Fields.fraction, 0.95),
@@ -73,10 +74,12 @@ type Rows = Learner.Minibatch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
 const setup = Effect.fnUntraced(function* (settings: TrpoConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
+  yield* Learner.checkSde("trpo", config, task)
   // Actor and critic share nothing, because the critic's steps would change the policy without a limit.
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config, lstm: 0, separate: true }))
   const returns = Learner.generalisedAdvantages(config)
-  const rollout = Learner.experience({ name: "trpo", task, actor: network, steps: config.nsteps, returns })
+  const noise = Learner.noiseSharing({ ...config, noiseRepeat: 1 })
+  const rollout = Learner.experience({ name: "trpo", task, actor: network, steps: config.nsteps, ...noise, returns })
 
   /**
    * Builds the policy's step on the surrogate objective E[r A], with the probability ratio r = π(a | s) / π_old(a | s) and

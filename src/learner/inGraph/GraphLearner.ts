@@ -191,7 +191,7 @@ export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns &
 const isNoEnvState = (state: string): boolean => !envStates.some((other) => other === state)
 
 /** Returns the graph form of the task's env. Fails if there is none, or if the actor has parts that need the env itself. */
-const formOf = <C extends Columns>({ name, task, actor, exploration, features }: Experience<C>) => {
+const formOf = <C extends Columns>({ name, task, actor, exploration, features, freshNoise }: Experience<C>) => {
   const refuse = (key: string, problem: string) =>
     Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, key, problem))
   const { graph, maxSteps = Infinity } = task
@@ -205,6 +205,7 @@ const formOf = <C extends Columns>({ name, task, actor, exploration, features }:
     return refuse("rollouts", `${needs}, found ${display(observationSpace)} and ${display(actionSpace)}`)
   }
   if (actor.memorySize > 0) return refuse("lstm", `expected 0 with algorithm.rollouts "graph"`)
+  if (freshNoise) return refuse("sde", `expected null with algorithm.rollouts "graph"`)
   if (features.length > 0) return refuse("rollouts", `expected "envs": ${name} adds parts to the rollout`)
   if (exploration !== undefined) return refuse("rollouts", `expected "envs": ${name} explores by a schedule`)
   return Effect.succeed({ graph, maxSteps })

@@ -47,6 +47,10 @@ export interface ExperienceOptions<Name extends string> {
   readonly actor: Actor
   /** The schedule of the exploration that `actor.act` reads, such as the ε of ε-greedy. */
   readonly exploration?: Schedule
+  /** Whether each rollout begins with new noise; false by default. */
+  readonly freshNoise?: boolean
+  /** Whether the actor acts before `learningStarts` too, in place of random actions; false by default. */
+  readonly actsAtWarmup?: boolean
   /** The networks besides the actor that learn but do not act, such as the critics. */
   readonly networks: Readonly<Record<Name, Declarations>>
 }

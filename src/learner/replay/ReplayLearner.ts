@@ -23,6 +23,7 @@ import { floatsOf, numbersOf, savedState, vectorsOf } from "../learnerState.ts"
 import { randomActions } from "../exploration.ts"
 import { ratesOf } from "../parts.ts"
 import { fillScheduled } from "../scheduled.ts"
+import { drawOf } from "../stateDependent.ts"
 import { hindsight } from "./Hindsight.ts"
 import { prioritisedDraws } from "./Priorities.ts"
 import { drawableIn, makeReplay, type Replay, replayBytes, type ReplayOptions } from "./Replay.ts"
@@ -47,6 +48,7 @@ export const replayLearner = Effect.fnUntraced(function* <
   options: UpdateOptions<N, T, S, C>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   const { name, task, config, actor, exploration, copyTargetsEvery, priorities } = experience
+  const { freshNoise = false, actsAtWarmup = false } = experience
   const { numEnvs, seed, totalSteps } = task
   const { batchSize, learningStarts, trainEvery, noiseRepeat = 1 } = config
   const gradientSteps = gradientStepsOf(config)
@@ -93,9 +95,11 @@ export const replayLearner = Effect.fnUntraced(function* <
     if (iteration === 0) replay.begin(envs)
     for (let t = 0; t < steps; t++) {
       const now = step + t * numEnvs
-      const draw = Math.floor((iteration * steps + t) / noiseRepeat)
-      if (now < learningStarts && !remembers) {
-        randomActions(task, envs.observations, actRandom.child("random", draw), envActions)
+      const draw = drawOf({ noiseRepeat, freshNoise }, steps, { iteration, t })
+      if (now < learningStarts && !remembers && !actsAtWarmup) {
+        // Random actions never share what state-dependent noise does.
+        const random = actRandom.child("random", freshNoise ? iteration * steps + t : draw)
+        randomActions(task, envs.observations, random, envActions)
       } else {
         act.feeds.observations.set(envs.observations)
         if (draw !== drawn) {

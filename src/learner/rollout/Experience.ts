@@ -30,6 +30,8 @@ export interface Experience<C extends Columns> {
   readonly steps: number
   /** The number of consecutive steps for which actions are drawn with the same noise. */
   readonly noiseRepeat: number
+  /** Whether each rollout begins with new noise, as state-dependent exploration does. */
+  readonly freshNoise: boolean
   readonly columns: C
   /** Fills the columns `advantages` and `targets` of a rollout from its rewards. */
   readonly returns: (rollout: Rollout<C>) => void
@@ -55,6 +57,8 @@ export interface ExperienceOptions<Names extends string> extends Pick<
   readonly actor: Actor<Names>
   /** The number of consecutive steps for which actions are drawn with the same noise; 1 by default. */
   readonly noiseRepeat?: number
+  /** Whether each rollout begins with new noise; false by default. */
+  readonly freshNoise?: boolean
   readonly exploration?: Schedule
 }
 
@@ -85,6 +89,7 @@ export function experience(options: ExperienceOptions<string>): object {
     exploration: undefined,
     ...options,
     noiseRepeat: options.noiseRepeat ?? 1,
+    freshNoise: options.freshNoise ?? false,
     columns,
     parameters: actor.parameters,
     learningRateShares: {},

@@ -5,6 +5,7 @@ import { stream } from "../../rng/Rng.ts"
 import { type Action, type Arrays, arraysOf, type Columns, type F32, f32 } from "../Batch.ts"
 import { type Steps, waitFor } from "../drive.ts"
 import { numbersOf } from "../learnerState.ts"
+import { drawOf } from "../stateDependent.ts"
 import type { Experience } from "./Experience.ts"
 
 /** A column of kept numbers: the actor computes one for each observation, such as its value, for use in the update. */
@@ -71,7 +72,7 @@ export function makeRollout<C extends BaseColumns & Columns>(
   hooks: ReadonlyArray<StepHooks>,
 ): Rollout<C>
 export function makeRollout(
-  { task, steps, noiseRepeat, sequence, ...experience }: Experience<Columns>,
+  { task, steps, noiseRepeat, freshNoise, sequence, ...experience }: Experience<Columns>,
   act: Program,
   feeds: Readonly<Record<string, TensorData>>,
   hooks: ReadonlyArray<StepHooks>,
@@ -100,17 +101,18 @@ export function makeRollout(
   const finalObservations = new GrowingRows(width, Math.max(16, numEnvs))
   const truncatedRows: Array<number> = []
 
-  // The random numbers of the rollout's steps. If `noiseRepeat` is above 1, several steps share those of `heldDraw`.
-  const noise = new Float32Array((noiseRepeat === 1 ? rows : numEnvs) * noiseSize)
+  // The random numbers of the rollout's steps. If several steps share them, those of `heldDraw`.
+  const holds = noiseRepeat > 1 || freshNoise
+  const noise = new Float32Array((holds ? numEnvs : rows) * noiseSize)
   let heldDraw = -1
   const drawNoise = (iteration: number, t: number): void => {
     const size = numEnvs * noiseSize
-    if (noiseRepeat === 1) {
+    if (!holds) {
       if (t === 0) stream(seed, "act", iteration).fillUniform(noise)
       copy(noise, t * size, act.feeds.noise, 0, size)
       return
     }
-    const draw = Math.floor((iteration * steps + t) / noiseRepeat)
+    const draw = drawOf({ noiseRepeat, freshNoise }, steps, { iteration, t })
     if (draw !== heldDraw) stream(seed, "act", draw).fillUniform(noise)
     heldDraw = draw
     copy(noise, 0, act.feeds.noise, 0, size)

@@ -9,6 +9,7 @@ import * as Iql from "./demonstrations/Iql.ts"
 import * as A2c from "./rollouts/A2c.ts"
 import * as AlphaZero from "./planning/AlphaZero.ts"
 import type { Algorithm } from "../learner/Algorithm.ts"
+import * as CrossQ from "./replay/CrossQ.ts"
 import * as Curiosity from "./rollouts/Curiosity.ts"
 import * as Daac from "./rollouts/Daac.ts"
 import * as Ddqn from "./rollouts/Ddqn.ts"
@@ -30,6 +31,7 @@ import * as Vin from "./rollouts/Vin.ts"
 const algorithms: Readonly<Record<string, () => Algorithm>> = {
   a2c: () => A2c.make(),
   "alpha-zero": () => AlphaZero.make(),
+  "cross-q": () => CrossQ.make(),
   curiosity: () => Curiosity.make(),
   daac: () => Daac.make(),
   ddpg: () => Ddpg.make(),

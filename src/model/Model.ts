@@ -19,6 +19,7 @@
 export * from "./actions.ts"
 export type * from "./Actor.ts"
 export * from "./ActorCritic.ts"
+export * from "./batchRenorm.ts"
 export * from "./critic.ts"
 export type * from "./DensePolicy.ts"
 export * from "./memory.ts"

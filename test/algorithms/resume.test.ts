@@ -4,6 +4,7 @@ import type { Algorithm } from "../../src/learner/Algorithm.ts"
 import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
 import * as AlphaZero from "../../src/algorithms/planning/AlphaZero.ts"
 import * as Bc from "../../src/algorithms/demonstrations/Bc.ts"
+import * as CrossQ from "../../src/algorithms/replay/CrossQ.ts"
 import * as Curiosity from "../../src/algorithms/rollouts/Curiosity.ts"
 import * as Daac from "../../src/algorithms/rollouts/Daac.ts"
 import * as Dagger from "../../src/algorithms/demonstrations/Dagger.ts"
@@ -171,6 +172,19 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
     304,
   ],
   "TQC with state-dependent exploration": [pendulum, Tqc.make({ ...small, sde: { expln: true } }), 300],
+  CrossQ: [pendulum, CrossQ.make({ ...small, criticHidden: [12] }), 300],
+  "CrossQ with state-dependent exploration, after its warm-up": [
+    pendulum,
+    CrossQ.make({
+      ...small,
+      criticHidden: [12],
+      renormWarmUp: 20,
+      sde: { sampleFreq: 2 },
+      trainEvery: 8,
+      gradientSteps: 8,
+    }),
+    304,
+  ],
   "TRPO with state-dependent exploration": [
     pendulum,
     Trpo.make({ hidden, nsteps: 16, valueMinibatches: 4, sde: {} }),

@@ -109,6 +109,15 @@ describe("the critics of TQC", () => {
       }),
   )
 
+  it("have the loss of sb3-contrib's quantile_huber_loss, the mean over rows, critics and quantiles", () => {
+    const estimates = [
+      [0.1, 0.5, -2, 0, -1, 0.3],
+      [1, 2, 3, 0.2, 0.4, 4],
+    ].map((critic) => G.constant(critic, [2, 3]))
+    const target = G.constant([0.3, -0.2, 1.5, 2, -1, 0.6, 0.1, 3], [2, 4])
+    assert.closeTo(evaluated(Tqc.criticLoss(estimates, target))[0], 0.4718576, 1e-6)
+  })
+
   it.effect("must keep at least one quantile", () =>
     Effect.gen(function* () {
       assert.include(

@@ -56,7 +56,11 @@ describe("state-dependent exploration", () => {
       const sde = { atWarmup: true }
       for (const [algorithm, iterations, expected] of [
         [Ppo.make({ hidden, nsteps: 4, logStdInit: -1, sde: {} }), 2, [0, 0, 0, 0, 2, 2, 2, 2]],
-        [Ppo.make({ hidden, nsteps: 5, logStdInit: -1, sde: { sampleFreq: 2 } }), 2, [0, 0, 2, 2, 4, 6, 6, 8, 8, 10]],
+        [
+          Ppo.make({ hidden, nsteps: 5, minibatches: 1, logStdInit: -1, sde: { sampleFreq: 2 } }),
+          2,
+          [0, 0, 2, 2, 4, 6, 6, 8, 8, 10],
+        ],
         [A2c.make({ hidden, nsteps: 2, logStdInit: -1, sde: { sampleFreq: 1 } }), 2, [0, 2, 4, 6]],
         [Sac.make({ hidden, trainEvery: 6, sde }), 2, [0, 0, 0, 2, 2, 2]],
         [Sac.make({ hidden, trainEvery: 8, sde: { ...sde, sampleFreq: 2 } }), 2, [0, 0, 2, 2, 4, 4, 6, 6]],

@@ -122,6 +122,7 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("rainbow-cartpole", 475, "exploring by noisy layers alone, at least 475"),
   reaches("ppo-acrobot", -100, "at least −100"),
   reaches("sac-pendulum", -200, "at least −200 within 20,000 steps"),
+  reaches("crossq-pendulum", -200, "at least −200 within 10,000 steps"),
   reaches("tqc-pendulum", -200, "at least −200 within 15,000 steps"),
   reaches("discrete-sac-cartpole", 475, "at least 475 within 30,000 steps"),
   reaches("td3-pendulum", -200, "at least −200 within 20,000 steps"),

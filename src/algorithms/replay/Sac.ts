@@ -175,7 +175,11 @@ const networks = (
 type Networks = ReturnType<typeof networks>
 
 /** Makes the part of the actor that says how far actions lie from μ: a head for log σ, or noise that depends on the state. */
-const deviations = ({ sde, logStdInit }: SacConfig, features: number, size: number) => {
+export const deviations = (
+  { sde, logStdInit }: Pick<SacConfig, "sde" | "logStdInit">,
+  features: number,
+  size: number,
+) => {
   if (sde === null) {
     const head = Layers.linear("actor.logStd", features, size, Initialisers.orthogonal(0.01))
     return {

@@ -60,15 +60,17 @@ export const quantileCritics =
           quantiles_t: sub(Losses.lowest(all, kept), expandDims(mul(alpha, next.logProbability), 1)),
         })
         const estimates = critics.apply(weights, batch.observations, actions)
-        const losses = estimates.map((quantiles_tm1) => Losses.quantileLoss({ quantiles_tm1, target }))
-        return {
-          loss: mul(mean(losses.reduce((sum, loss) => add(sum, loss))), 1 / (config.critics * config.quantiles)),
-          values: estimates,
-          target,
-        }
+        return { loss: criticLoss(estimates, target), values: estimates, target }
       },
     }
   }
+
+/** Computes the loss of quantile regression in the mean over rows, critics and quantiles, as sb3-contrib does. */
+export const criticLoss = (estimates: ReadonlyArray<Graph.Tensor>, target: Graph.Tensor): Graph.Tensor => {
+  const losses = estimates.map((quantiles_tm1) => Losses.quantileLoss({ quantiles_tm1, target }))
+  const [, quantiles] = estimates[0].shape
+  return mul(mean(losses.reduce((sum, loss) => add(sum, loss))), 1 / (estimates.length * quantiles))
+}
 
 const setup = (config: TqcConfig, task: Algorithm.Task) => {
   const { critics, quantiles, dropped } = config

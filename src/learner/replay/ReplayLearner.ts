@@ -5,6 +5,7 @@
 import { Effect, type Scope } from "effect"
 import { Backend, type Program } from "../../backend/Backend.ts"
 import { attempt } from "../../config/attempt.ts"
+import { bounds } from "../../config/bounds.ts"
 import { ConfigError } from "../../config/Config.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { EnvError } from "../../env/EnvError.ts"
@@ -51,7 +52,7 @@ export const replayLearner = Effect.fnUntraced(function* <
   const { freshNoise = false, actsAtWarmup = false } = experience
   const { numEnvs, seed, totalSteps } = task
   const { batchSize, learningStarts, trainEvery, noiseRepeat = 1 } = config
-  const gradientSteps = gradientStepsOf(config)
+  const gradientSteps = yield* gradientStepsOf(name, config)
   const replayOptions = yield* checkedReplayOptions(experience)
 
   // The programs: one acts, and one updates the networks.
@@ -183,9 +184,17 @@ export const replayLearner = Effect.fnUntraced(function* <
   }
 })
 
-/** Returns the number of gradient steps of an update; −1 is as many as the env steps before it. */
-const gradientStepsOf = ({ gradientSteps, trainEvery }: Pick<ReplayConfig, "gradientSteps" | "trainEvery">): number =>
-  gradientSteps === -1 ? trainEvery : gradientSteps
+/** Returns the number of gradient steps of an update; −1 is as many as the env steps before it, within the bounds of the number. */
+const gradientStepsOf = (
+  name: string,
+  { gradientSteps, trainEvery }: Pick<ReplayConfig, "gradientSteps" | "trainEvery">,
+): Effect.Effect<number, ConfigError> => {
+  if (gradientSteps !== -1) return Effect.succeed(gradientSteps)
+  const { most } = bounds.rounds
+  if (trainEvery <= most) return Effect.succeed(trainEvery)
+  const problem = `expected at most ${most} with algorithm.gradient_steps -1, found ${trainEvery}`
+  return Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, "train_every", problem))
+}
 
 /** Returns the function that fills the feeds of an update with the drawn transitions or sequences. */
 const filling = Effect.fnUntraced(function* <N extends string, T extends N | "actor", C extends Columns>(

@@ -4,7 +4,6 @@ import * as CrossQ from "../../src/algorithms/replay/CrossQ.ts"
 import * as safetensors from "../../src/formats/safetensors.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
-import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
 import { box } from "../../src/env/Space.ts"
 import * as Env from "../../src/env/Env.ts"
 import { keep } from "../train/inMemory.ts"
@@ -53,7 +52,7 @@ describe("CrossQ", () => {
 
   it.effect("refuses choices and images", () =>
     Effect.gen(function* () {
-      const refusal = (env: typeof CartPole.env | typeof KeyDoor.env) =>
+      const refusal = (env: typeof CartPole.env) =>
         Effect.map(Effect.flip(keep({ env, algorithm: CrossQ.make(small), totalSteps: 50 })), ({ message }) => message)
       assert.include(yield* refusal(CartPole.env), "cross-q")
       const painter = Env.make({

@@ -37,6 +37,9 @@ export interface ServerOptions {
 }
 
 const cookieName = "effect-ui-token"
+
+/** The script of the sandboxed frame in which the player runs the code of a run. It contains nothing of the user's. */
+const frameScript = "player/frame.js"
 const json = "application/json; charset=utf-8"
 
 /** The largest body of a request for bands, in bytes. The page sends at most 2000 paths, rarely of more than 500 bytes. */
@@ -70,9 +73,11 @@ export const serve = Effect.fnUntraced(function* (
 
   const answer = Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
-    const refused = refusedBy(guard, request.headers)
-    if (refused !== undefined) return refusal(refused.status, refused.message)
     const place = placeOf(request.url)
+    const { host } = request.headers
+    // The player's frame has no origin of its own, so the browser names none of ours when the frame asks for its script.
+    const refused = refusedBy(guard, place?.path === frameScript ? { host } : request.headers)
+    if (refused !== undefined) return refusal(refused.status, refused.message)
     if (place === undefined) return refusal(400, "no such address")
     const { path, query } = place
     const queryToken = query.get("token")

@@ -230,6 +230,22 @@ describe("the server", () => {
       assert.strictEqual((await ask("/data/runs.json", { host: "evil.example" })).status, 421)
     }))
 
+  it("gives the player's frame, which has no origin, its script, and nothing else", () =>
+    served({}, async (ask) => {
+      const origin = { origin: "null" }
+      assert.strictEqual((await ask("/player/frame.js", origin)).status, 200)
+      assert.strictEqual((await ask("/player/frame.js", { ...origin, host: "evil.example" })).status, 421)
+      for (const path of [
+        "/",
+        "/main.js",
+        "/data/runs.json",
+        "/files/player/frame.js",
+        "/player/frame.js/../../data/runs.json",
+      ]) {
+        assert.strictEqual((await ask(path, origin)).status, 403, path)
+      }
+    }))
+
   it("lets nothing run but its own scripts, and nothing at all of a run's files", () =>
     served({}, async (ask, folder) => {
       const run = makeRun(join(folder, "results"))

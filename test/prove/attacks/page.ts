@@ -90,10 +90,11 @@ const ways = [
   () => new Worker("http://127.0.0.1:${tcp}/worker.js"),
   () => document.adoptedStyleSheets = [Object.assign(new CSSStyleSheet(), {})].map((one) => { one.replaceSync("body { background: url(http://127.0.0.1:${tcp}/css) }"); return one }),
   () => new FontFace("x", "url(http://127.0.0.1:${tcp}/font)").load(),
-  () => { location = "http://127.0.0.1:${tcp}/location" },
 ]
 export const init = async () => {
-  for (const way of ways) await Promise.resolve().then(way).catch(() => {})
+  // Some attempts never end when they are refused.
+  const second = () => new Promise((done) => setTimeout(done, 1000))
+  for (const way of ways) await Promise.race([Promise.resolve().then(way).catch(() => {}), second()])
   return {}
 }
 export const render = () => {}
@@ -153,16 +154,36 @@ export const pageAttacks: ReadonlyArray<Attack> = [
         const port = await listen(tcp)
         try {
           return await opened(page, folder, reaching(udp.address().port, port), async () => {
-            // The last attempt leaves the frame's document, and then the page ends the frame; or the frame has drawn.
-            await page.until(
-              "document.querySelector('iframe')?.dataset.drawn === '0:0' || document.querySelector('.player .numbers') !== null",
-            )
+            await page.until("document.querySelector('iframe')?.dataset.drawn === '0:0'")
             must(calls.length === 0, `this machine received ${calls.join(", ")}`)
             return "nothing reached another port of this machine"
           })
         } finally {
           udp.close()
           tcp.close()
+        }
+      }),
+  },
+  {
+    door: "page",
+    name: "a run's ui.esm.js takes its frame to another site",
+    attempt: (folder) =>
+      browsing(async (page) => {
+        const requests: Array<string> = []
+        // The browser connects before it finds that the page allows no such frame, but sends nothing.
+        const site = await startHttp((request, response) => {
+          requests.push(request.url ?? "")
+          response.end()
+        })
+        const code = `export const init = () => { location = "${site.url}/?stolen"; return new Promise(() => {}) }`
+        try {
+          return await opened(page, folder, code, async () => {
+            await page.until("document.querySelector('.player .numbers') !== null")
+            must(requests.length === 0, `the site received ${requests.join(", ")}`)
+            return String(await page.evaluate("document.querySelector('.player .problem').textContent"))
+          })
+        } finally {
+          await site.close()
         }
       }),
   },

@@ -58,9 +58,14 @@ export const curveSvg = (title: string, curve: Curve): string => svgOf(curvesFig
 
 /**
  * Draws curves over one axis, each as a line (IQM) with a band (its 95 % interval), and a legend if there are several.
- * `axis` names what the curves are over.
+ * `axis` names what the curves are over, and the caption says what they are.
  */
-export const curvesFigure = (title: string, curves: ReadonlyArray<NamedCurve>, axis = "steps"): Drawing => {
+export const curvesFigure = (
+  title: string,
+  curves: ReadonlyArray<NamedCurve>,
+  axis = "steps",
+  caption = captionOf(curves),
+): Drawing => {
   const legend = legendOf(curves)
   const plot = { left: 72, right: width - margin, top: 72 + legend.height, bottom: height - 54 + legend.height }
   const points = curves.flatMap(({ curve }) => curve)
@@ -78,7 +83,7 @@ export const curvesFigure = (title: string, curves: ReadonlyArray<NamedCurve>, a
     paper: colours.paper,
     shapes: [
       label({ x: margin, y: 31 }, title, "start", { size: fittingSize(title), colour: colours.title }),
-      label({ x: margin, y: 52 }, captionOf(curves), "start"),
+      label({ x: margin, y: 52 }, caption, "start"),
       ...legend.shapes,
       ...ticks.flatMap((value, index) => {
         const from = at(first, value)

@@ -9,7 +9,7 @@ import { orders } from "../transcripts/Episode.ts"
 import { segments } from "./parts/format.js"
 import { firstColumns, isSetting } from "./runs/columns.js"
 
-/** The defaults of the view (how charts are drawn). `together`: whether all envs share charts; `metrics`: whether metrics are shown; `metric`: a search text. */
+/** The defaults of the view (how charts are drawn). `together`: whether all envs share charts; `tests`: whether the rows are compared; `metrics`: whether metrics are shown; `metric`: a search text. */
 export const firstView = {
   centre: "iqm",
   axis: "steps",
@@ -18,6 +18,7 @@ export const firstView = {
   logY: false,
   singles: false,
   together: false,
+  tests: false,
   metrics: false,
   metric: "",
 }
@@ -52,9 +53,9 @@ const parametersOf = (values, defaults) =>
     value === defaults[name] ? [] : [[name, value === true ? "1" : String(value)]],
   )
 
-const viewValues = ({ centre, axis, smoothing, logX, logY, singles, together, metrics, metric }) => {
+const viewValues = ({ centre, axis, smoothing, logX, logY, singles, together, tests, metrics, metric }) => {
   const log = (logX ? "x" : "") + (logY ? "y" : "")
-  return { x: axis, smooth: smoothing, log, middle: centre, singles, together, metrics, metric }
+  return { x: axis, smooth: smoothing, log, middle: centre, singles, together, tests, metrics, metric }
 }
 const viewParameters = (view) => parametersOf(viewValues(view), viewValues(firstView))
 
@@ -138,6 +139,7 @@ const viewIn = (parameters) => {
     logY: log.includes("y"),
     singles: parameters.has("singles"),
     together: parameters.has("together"),
+    tests: parameters.has("tests"),
     metrics: parameters.has("metrics"),
     metric: parameters.get("metric") ?? "",
   }

@@ -7,7 +7,7 @@
  * first `shared` points, fewer than half of the runs have a value, so the line is dashed and has no band.
  *
  * Dragging across the plot zooms in, a double click shows everything again. With the keyboard, arrow keys move the
- * cursor, + and - zoom around it and 0 shows everything.
+ * cursor, + and - zoom around it and 0 shows everything. Buttons save the chart as a figure.
  */
 import { colorOf, el, onceAFrame, swatch } from "./dom.js"
 import { mostPrinted, whenIdle } from "./idle.js"
@@ -36,11 +36,24 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
   const empty = el("p.empty.quiet", "nothing to show yet")
   const readout = el("div.readout", { role: "status" })
   const over = el("span.quiet")
+  const saves = el(
+    "span.saves",
+    ["SVG", "PNG"].map((type) =>
+      el(
+        "button",
+        { "aria-label": `Save “${title}” as ${type}`, title: `Save as ${type}`, onclick: () => void saveAs(type) },
+        type,
+      ),
+    ),
+  )
+  /** The code that draws figures is loaded when it is first needed. */
+  const saveAs = async (type) => (await import("./figure.js")).saveFigure(title, shown, type)
   const reset = el("button.reset", { hidden: true, onclick: () => zoomTo(undefined) }, "show all")
   const element = el(
     "figure",
     { class: small ? "chart small" : "chart" },
     el("figcaption", title, over),
+    saves,
     reset,
     el("div.frame", plot, empty),
     readout,
@@ -225,6 +238,7 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
       const series = lines()
       const notes = [...new Set(next.series.flatMap(({ note }) => note ?? []))]
       empty.hidden = series.length > 0
+      saves.hidden = series.length === 0
       empty.textContent =
         next.waiting === true ? "reading …" : notes.join("; ") || (next.nothing ?? "nothing to show yet")
       const lasts = next.series

@@ -60,7 +60,15 @@ export const makeCurves = (state) => {
     const elements = envs().flatMap((env) =>
       chartsOf(env).map(({ measure, chart }) => {
         const series = itemsIn(env).flatMap((item) => seriesOf(item, measure))
-        chart.show({ series, xName: view.axis, logX: view.logX, logY: view.logY, waiting, nothing })
+        chart.show({
+          series,
+          xName: view.axis,
+          logX: view.logX,
+          logY: view.logY,
+          centre: view.centre,
+          waiting,
+          nothing,
+        })
         return chart.element
       }),
     )

@@ -1,6 +1,7 @@
 /** Makes the overview, the first page: the controls, learning curves, all metrics, the filter and the table of runs. */
 import { compareAddress, studyAddress, trainerAddress } from "../address.js"
 import { makeMetrics } from "../parts/metrics.js"
+import { makeComparison } from "./comparison.js"
 import { makeCurves } from "./curves.js"
 import { viewControls } from "../parts/viewControls.js"
 import { choice, el, seriesColor } from "../parts/dom.js"
@@ -57,6 +58,11 @@ export const makeOverview = (state, seen) => {
     metricsNote,
     metrics.element,
   )
+  const comparison = makeComparison(() => {
+    if (state.view.tests === comparison.element.open) return
+    state.view.tests = comparison.element.open
+    changed()
+  })
   let selection = []
   const trainers = el("p.quiet.trainers", { hidden: true })
   const studies = el("p.quiet.trainers.studies", { hidden: true })
@@ -170,6 +176,12 @@ export const makeOverview = (state, seen) => {
       return { key: keyOf(item), label: labels[index], color: drawn.colors.get(keyOf(item)), kind: item.kind, runs }
     })
     curves.show(selection, empty)
+    comparison.element.open = state.view.tests
+    comparison.show(
+      selection.flatMap(({ label, kind }, index) =>
+        kind === "run" ? [{ label, runs: selected[index].runs ?? [selected[index]] }] : [],
+      ),
+    )
     const pair = selection.map((item) => item.runs)
     compare.hidden = pair.length !== 2 || pair.some(({ length }) => length !== 1)
     compare.setAttribute("href", compareAddress(pair.flat(), state.view))
@@ -238,6 +250,7 @@ export const makeOverview = (state, seen) => {
     el("h1.hidden", "Runs"),
     controls,
     curves.element,
+    comparison.element,
     allMetrics,
     search,
     problem,

@@ -93,7 +93,7 @@ const episodesAt = (path: string, value: number | undefined): ReadonlyArray<Over
  */
 const evaluationOf = (
   { runDir, steps, wallSeconds, stepsPerSecond }: RunResult,
-  { episodes: played, meanReturn, stdReturn, failed = 0, failures = {} }: ValidationOutcome,
+  { episodes: played, meanReturn, stdReturn, failed = 0, failures = [] }: ValidationOutcome,
 ) => {
   const episodes = countedIn(played)
   const returns = episodes.map((episode) => episode.return)

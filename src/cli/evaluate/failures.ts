@@ -37,14 +37,13 @@ export const refuseFailures = (
   {
     episodes,
     failed = 0,
-    failures = {},
+    failures = [],
   }: { readonly episodes: number; readonly failed?: number; readonly failures?: FailureCounts },
   most: MostFailures,
 ): Effect.Effect<void, EpisodesFailed> => {
   if (failed <= most.of(episodes)) return Effect.void
-  const reasons = Object.entries(failures)
-  const shown = reasons.slice(0, mostReasons).map(([reason, count]) => `${count} × ${reason}`)
-  const rest = reasons.slice(mostReasons).reduce((sum, [, count]) => sum + count, 0)
+  const shown = failures.slice(0, mostReasons).map(({ reason, count }) => `${count} × ${reason}`)
+  const rest = failures.slice(mostReasons).reduce((sum, { count }) => sum + count, 0)
   const all = [...shown, ...(rest === 0 ? [] : [`${rest} for other reasons`])].join("; ")
   return Effect.fail(
     new EpisodesFailed({ message: `${failed} of ${episodes} episodes failed${all === "" ? "" : `: ${all}`}` }),

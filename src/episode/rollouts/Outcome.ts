@@ -13,16 +13,14 @@ export const Failure = Schema.Struct({
 export type Failure = typeof Failure.Type
 
 /** The numbers of failures by their reason: the tag of the error and its message, on one line. */
-export const FailureCounts = Schema.Record(Schema.String, Schema.Int)
+export const FailureCounts = Schema.Array(Schema.Struct({ reason: Schema.String, count: Schema.Int }))
 export type FailureCounts = typeof FailureCounts.Type
 
 /** Counts failures by their reason, the most frequent first. */
 export const countFailures = (failures: ReadonlyArray<Failure>): FailureCounts =>
-  Object.fromEntries(
-    [...Map.groupBy(failures, ({ error, message }) => `${error}: ${oneLine(message)}`)]
-      .map(([reason, some]) => [reason, some.length] as const)
-      .toSorted(([, one], [, other]) => other - one),
-  )
+  [...Map.groupBy(failures, ({ error, message }) => `${error}: ${oneLine(message)}`)]
+    .map(([reason, some]) => ({ reason, count: some.length }))
+    .toSorted((one, other) => other.count - one.count)
 
 /** The rollouts of a request, or its failure. A file of outcomes has one outcome on each line. */
 export const Outcome = Schema.Struct({

@@ -65,7 +65,7 @@ const fileOf = (record: CallRecord, callIndex: number): CallFile => {
   }
 }
 
-const withoutPunctuation = (millis: number): string => timestamp(millis).replace(/[-:.]/g, "").replace("Z", "000Z")
+const withoutPunctuation = (millis: number): string => timestamp(millis).replace(/[-:.]/g, "")
 
 /** Returns the content of the file of a call with the keys of the original runtime, which has two prompts for each call. */
 const originalFileOf = ({ model, context, request, response, error, startedAtMillis, endedAtMillis }: CallRecord) => {

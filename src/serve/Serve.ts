@@ -19,12 +19,14 @@ import { type HostGuard, refusedBy, sameKey } from "../config/hostGuard.ts"
 import { parsedJson } from "../config/text.ts"
 import { type Adapter, Engine, type EngineError, type ModelInfo } from "../inference/Engine.ts"
 import type { ChatModel } from "../lm/engine/ChatModel.ts"
+import { encodeAtMost } from "../tokens/encodeAtMost.ts"
 import { ApiError, badRequest, errorBody, fromEngine, internalError, modelNotFound } from "./ApiError.ts"
 import { chatAnswer, ChatChunks, type ChatQuestion } from "./chatAnswer.ts"
 import { type ChoiceEvent, generateAll, requestsOf, streamAll } from "./choices.ts"
 import { completionAnswer, CompletionChunks, type CompletionQuestion } from "./completionAnswer.ts"
 import { conversationPrompt } from "./conversation.ts"
 import { makeGate } from "./gate.ts"
+import { oversize } from "./limits.ts"
 import {
   AwaitedStep,
   ChatBody,
@@ -90,7 +92,8 @@ const stepIn = (path: string): number | undefined => {
 export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.fn.Return<Served, never, Engine> {
   const { chat, readAdapter, apiKey } = options
   const engine = yield* Engine
-  const gate = yield* makeGate(options.maxRequests ?? 1024)
+  const maxAnswers = options.maxRequests ?? 1024
+  const gate = yield* makeGate(maxAnswers)
   const maxBody = options.maxBodyBytes ?? 32 * 1024 * 1024
   const texts = new TokenTexts(chat.tokens)
   const started = yield* Clock.currentTimeMillis
@@ -127,8 +130,17 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
       ),
     )
     const value = parsedJson(text)
-    return value === undefined ? yield* badRequest("the body is not valid JSON") : value
+    if (value === undefined) return yield* badRequest("the body is not valid JSON")
+    const [{ maxLength }] = yield* engine.models
+    const problem = oversize(value, { maxTokens: maxLength, maxAnswers })
+    return problem === undefined ? value : yield* problem
   })
+
+  /** Encodes a prompt that is a text. */
+  const encode = (text: string, param: string, { maxLength }: ModelInfo, addSpecial: boolean) =>
+    Effect.mapError(encodeAtMost(chat.tokens, text, maxLength, { addSpecial }), ({ message }) =>
+      badRequest(`${param}: the prompt ${message}`, param, "context_length_exceeded"),
+    )
 
   const modelOf = Effect.fnUntraced(function* (name: string | null | undefined) {
     const models = yield* engine.models
@@ -161,7 +173,7 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
   const chatCompletions = Effect.gen(function* () {
     const request = yield* Effect.flatMap(body, decodeChat)
     const model = yield* modelOf(request.model)
-    const prompt = yield* conversationPrompt(chat, request)
+    const prompt = yield* conversationPrompt(chat, request, model.maxLength)
     const topLogprobs = request.top_logprobs ?? 0
     if (topLogprobs > 0 && request.logprobs !== true) {
       return yield* badRequest("top_logprobs: expected logprobs to be true, too", "top_logprobs")
@@ -196,11 +208,14 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
       return yield* badRequest(message, "logprobs", "unsupported_parameter")
     }
     const addSpecial = request.add_special_tokens ?? true
-    const prompts = promptsOf(request.prompt).map((prompt) => {
-      const ids = typeof prompt === "string" ? chat.tokens.encode(prompt, { addSpecial }) : prompt
-      const text = request.echo !== true ? "" : typeof prompt === "string" ? prompt : chat.tokens.decode(prompt)
-      return { ids, echo: text }
-    })
+    const prompts = yield* Effect.forEach(promptsOf(request.prompt), (prompt) =>
+      Effect.gen(function* () {
+        const ids = typeof prompt === "string" ? yield* encode(prompt, "prompt", model, addSpecial) : prompt
+        const text = request.echo !== true ? "" : typeof prompt === "string" ? prompt : chat.tokens.decode(prompt)
+        yield* Effect.yieldNow
+        return { ids, echo: text }
+      }),
+    )
     const maxTokens = request.max_tokens ?? 16
     const ids = prompts.map(({ ids }) => ids)
     const requests = yield* requestsOf(ids, { body: request, model, maxTokens, topLogprobs })
@@ -256,12 +271,12 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
   const decodeTokenize = decoder(TokenizeBody)
   const tokenize = Effect.gen(function* () {
     const request = yield* Effect.flatMap(body, decodeTokenize)
-    const { maxLength } = yield* modelOf(request.model)
+    const model = yield* modelOf(request.model)
     const tokens =
       "prompt" in request
-        ? chat.tokens.encode(request.prompt, { addSpecial: request.add_special_tokens ?? true })
-        : (yield* conversationPrompt(chat, request)).ids
-    return json({ count: tokens.length, max_model_len: maxLength, tokens })
+        ? yield* encode(request.prompt, "prompt", model, request.add_special_tokens ?? true)
+        : (yield* conversationPrompt(chat, request, model.maxLength)).ids
+    return json({ count: tokens.length, max_model_len: model.maxLength, tokens })
   })
 
   const decodeDetokenize = decoder(DetokenizeBody)

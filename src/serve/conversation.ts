@@ -49,6 +49,7 @@ const templateMessages = Effect.fnUntraced(function* (
 export const conversationPrompt = Effect.fnUntraced(function* (
   chat: ChatModel,
   body: Pick<ChatBody, "messages" | "tools" | "tool_choice" | "add_generation_prompt" | "chat_template_kwargs">,
+  maxTokens: number,
 ) {
   const { tool_choice: choice } = body
   const tools = body.tools ?? []
@@ -57,11 +58,12 @@ export const conversationPrompt = Effect.fnUntraced(function* (
     tools,
     toolChoice: typeof choice === "object" && choice !== null ? { name: choice.function.name } : (choice ?? "auto"),
     addGenerationPrompt: body.add_generation_prompt ?? true,
+    maxTokens,
     ...(body.chat_template_kwargs ? { variables: body.chat_template_kwargs } : {}),
   }).pipe(
-    Effect.catchTag("PromptError", ({ part, message }) => {
+    Effect.catchTag("PromptError", ({ part, message, isTooLong = false }) => {
       const param = part === "toolChoice" ? "tool_choice" : part
-      return Effect.fail(badRequest(`${param}: ${message}`, param))
+      return Effect.fail(badRequest(`${param}: ${message}`, param, isTooLong ? "context_length_exceeded" : null))
     }),
   )
 })

@@ -4,6 +4,7 @@
  */
 import { Effect, Latch, type Scope } from "effect"
 import { ApiError, unavailable } from "./ApiError.ts"
+import { tooManyAnswers } from "./limits.ts"
 
 export interface Gate {
   /** Takes places for this many answers, until the scope closes. */
@@ -21,6 +22,7 @@ export const makeGate = (most: number): Effect.Effect<Gate> =>
     let draining = false
     const take = Effect.fnUntraced(function* (answers: number) {
       if (draining) return yield* unavailable("the server is stopping")
+      if (answers > most) return yield* tooManyAnswers(answers, most, null)
       if (answering + answers > most) {
         const message = `the server is generating ${answering} answers and takes at most ${most}; try again later`
         return yield* new ApiError({ status: 429, code: "rate_limit_exceeded", param: null, message })

@@ -117,8 +117,8 @@ export const DetokenizeBody = Schema.Struct({ model: maybe(Schema.String), token
 
 /** The body of `POST /v1/load_lora_adapter`. */
 export const LoadAdapterBody = Schema.Struct({
-  lora_name: Schema.NonEmptyString,
-  lora_path: Schema.NonEmptyString,
+  lora_name: Schema.NonEmptyString.check(Schema.isMaxLength(256)),
+  lora_path: Schema.NonEmptyString.check(Schema.isMaxLength(4096)),
   /** The training step of the weights; by default the number in a path that ends with `step_N`, or else 0. */
   step: maybe(naturalInt),
 })
@@ -185,6 +185,9 @@ const harmless = [
   "request_id",
 ]
 
+/** A longer key is no misspelt setting. */
+const longestName = 64
+
 /** Returns why a body has a setting that the server must not ignore; undefined if it has none. */
 const problemOf = (body: Plain, known: ReadonlyArray<string>): ApiError | undefined => {
   for (const [key, value] of Object.entries(body)) {
@@ -196,7 +199,7 @@ const problemOf = (body: Plain, known: ReadonlyArray<string>): ApiError | undefi
     }
     if (harmless.includes(key)) continue
     // A name that is almost right would silently change the answer; any other may belong to another server.
-    const near = closest(key, known)
+    const near = key.length > longestName ? undefined : closest(key, known)
     if (near !== undefined) return badRequest(`unknown key "${key}"; did you mean "${near}"?`, key, "unknown_parameter")
   }
   return undefined

@@ -179,6 +179,9 @@ const globals: Readonly<Record<string, unknown>> = {
   range: (first: number, stop: number | null = null, step = 1): ReadonlyArray<number> => {
     const [from, to] = stop === null ? [0, first] : [first, stop]
     if (step === 0) throw new Error("range: expected a step that is not 0")
+    if (Math.abs(to - from) / Math.abs(step) > mostInRange) {
+      throw new Error(`range: expected at most ${mostInRange} numbers`)
+    }
     return Array.from({ length: Math.max(0, Math.ceil((to - from) / step)) }, (_, index) => from + index * step)
   },
 }
@@ -186,6 +189,34 @@ const globals: Readonly<Record<string, unknown>> = {
 const run = (program: Program, variables: Readonly<Record<string, unknown>>): string => {
   const environment = new Environment()
   for (const [name, value] of Object.entries({ ...globals, ...variables })) environment.set(name, value)
-  const { value } = new Interpreter(environment).run(program)
+  const { value } = new BoundedInterpreter(environment).run(program)
   return String(value)
+}
+
+/** The most numbers of a `range`, expressions and statements that a rendering evaluates, and characters of a text in it. */
+const mostInRange = 100_000
+const mostEvaluated = 5_000_000
+const mostInText = 64 * 2 ** 20
+
+/** The part of the library's interpreter that is used here: its own declarations resolve in bundlers only. */
+interface LibraryInterpreter {
+  readonly run: (program: Program) => { readonly value: unknown }
+  evaluate(statement: unknown, environment: unknown): { readonly value: unknown }
+}
+
+const Library: new (environment: Environment) => LibraryInterpreter = Interpreter
+
+/** Ends a template that would compute for minutes: it comes with a model, and its loops also depend on the conversation. */
+class BoundedInterpreter extends Library {
+  private evaluated = 0
+
+  override evaluate(statement: unknown, environment: unknown): { readonly value: unknown } {
+    if (++this.evaluated > mostEvaluated)
+      throw new Error(`the template evaluates more than ${mostEvaluated} expressions`)
+    const result = super.evaluate(statement, environment)
+    if (typeof result.value === "string" && result.value.length > mostInText) {
+      throw new Error(`the template makes a text of more than ${mostInText} characters`)
+    }
+    return result
+  }
 }

@@ -198,6 +198,8 @@ const makeTokenizer = ({ json, names, ids, special, library }: Parts): Tokenizer
   return {
     vocabSize: Array.from(names.keys()).reduce((most, id) => Math.max(most, id), 0) + 1,
     special,
+    // A byte or a character of a name stands for a character of a text at most.
+    longestToken: Array.from(names.values()).reduce((most, { length }) => Math.max(most, length), 1),
     encode: (text, { addSpecial = false } = {}) => library.encode(text, { add_special_tokens: addSpecial }).ids,
     decode: (list, options) => {
       if (isByteLevel(json)) return decodeAll(decoder(options), list)

@@ -54,6 +54,8 @@ export interface Tokenizer {
   /** The number of rows that an embedding needs: the largest id plus 1. Some ids below it may have no token. */
   readonly vocabSize: number
   readonly special: SpecialTokens
+  /** The most characters (UTF-16 units) of a text for which one token stands. */
+  readonly longestToken: number
   /** Encodes a text. A special token's name in the text becomes that token, if the tokenizer can be loaded from files. */
   readonly encode: (text: string, options?: EncodeOptions) => ReadonlyArray<number>
   /** Inverts `encode`, as far as the tokenizer does not normalise texts. An id without a token adds nothing. */

@@ -45,6 +45,7 @@ export const words = (vocabulary: ReadonlyArray<string>): Tokenizer => {
   return {
     vocabSize: firstWord + texts.length,
     special,
+    longestToken: Array.from(ids.keys()).reduce((most, { length }) => Math.max(most, length), 1),
     encode: (text) => {
       const encoded: Array<number> = []
       // A piece is a word with the space before it, or a single character of other whitespace.

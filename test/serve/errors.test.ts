@@ -3,6 +3,7 @@ import type { ChatCompletion } from "openai/resources/chat/completions"
 import { APIError, APIUserAbortError, AuthenticationError, NotFoundError } from "openai"
 import { Effect, Latch, Redacted } from "effect"
 import { assert, describe, it } from "vitest"
+import { chat } from "./fakeEngine.ts"
 import { serving } from "./serving.ts"
 
 const messages = [{ role: "user" as const, content: "Hi" }]
@@ -177,6 +178,22 @@ describe("a busy server", () => {
       assert.strictEqual((await post(path, body)).status, 200)
     })
   })
+
+  it("refuses a request for more answers than it ever takes, instead of asking to come again", () =>
+    serving({ maxRequests: 4 }, async ({ post }) => {
+      for (const [where, param, sent] of [
+        ["/v1/completions", "prompt", { prompt: ["a", "b", "c"], n: 2 }],
+        ["/v1/completions", "prompt", { prompt: Array.from({ length: 5 }, () => [1]) }],
+        ["/v1/completions", "n", { prompt: "a", n: 5 }],
+        [path, "n", { ...body, n: 5 }],
+      ] as const) {
+        const refused = await post(where, sent)
+        assert.strictEqual(refused.status, 400)
+        assert.strictEqual(refused.body.error.param, param)
+        assert.match(refused.body.error.message, /at most 4 answers in one request \(--max-requests/)
+      }
+      assert.strictEqual((await post("/v1/completions", { prompt: ["a", "b"], n: 2 })).status, 200)
+    }))
 
   it("ends the requests of clients that disconnect, whole and streamed", () => {
     const latch = Latch.makeUnsafe(false)
@@ -360,6 +377,74 @@ describe("requests from elsewhere", () => {
     }
     await serving({ allowedHosts: ["model.example.org"] }, async ({ url }) => {
       assert.strictEqual((await send(url, { host: "model.example.org" })).status, 200)
+    })
+  })
+})
+
+describe("requests that would take long", () => {
+  const long = "word ".repeat(1_600_000)
+  const many = (count: number) => Array.from({ length: count }, () => 1)
+
+  it("are refused before they are encoded, rendered or decoded", async () => {
+    let encoded = 0
+    const counting = {
+      ...chat,
+      tokens: {
+        ...chat.tokens,
+        longestToken: 8,
+        encode: (text: string) => ((encoded += text.length), chat.tokens.encode(text)),
+      },
+    }
+    await serving({ chat: counting, maxLength: 100 }, async ({ post }) => {
+      for (const [where, param, code, sent] of [
+        ["/v1/completions", "prompt", "context_length_exceeded", { prompt: long }],
+        ["/v1/completions", "prompt", "context_length_exceeded", { prompt: ["a", long] }],
+        ["/v1/completions", "prompt", "context_length_exceeded", { prompt: many(1_000_000) }],
+        ["/v1/completions", "prompt[1]", "context_length_exceeded", { prompt: [[1], many(1_000_000)] }],
+        [path, "messages", "context_length_exceeded", { messages: [{ role: "user", content: long }] }],
+        [path, "messages", null, { messages: Array.from({ length: 100_000 }, () => messages[0]) }],
+        [path, "tools", null, { ...body, tools: many(100_000) }],
+        [path, "stop", null, { ...body, stop: many(100_000) }],
+        [path, "stop", null, { ...body, stop: [long] }],
+        ["/tokenize", "prompt", "context_length_exceeded", { prompt: long }],
+        ["/tokenize", "messages", "context_length_exceeded", { messages: [{ role: "user", content: long }] }],
+        ["/detokenize", "tokens", "context_length_exceeded", { tokens: many(1_000_000) }],
+        [path, null, null, { ...body, ...Object.fromEntries(many(300).map((_, at) => [`key${at}`, 1])) }],
+      ] as const) {
+        const refused = await post(where, sent)
+        assert.strictEqual(refused.status, 400, where)
+        assert.deepInclude(refused.body.error, { param, code })
+        assert.isBelow(refused.body.error.message.length, 300)
+      }
+      assert.isBelow(encoded, 100)
+    })
+  })
+
+  it("are encoded in parts, between which others are answered", async () => {
+    let asked = false
+    const parts: Array<number> = []
+    const counting = {
+      ...chat,
+      tokens: {
+        ...chat.tokens,
+        longestToken: 1_000_000,
+        encode: (text: string) => {
+          parts.push(text.length)
+          return chat.tokens.encode(text)
+        },
+      },
+    }
+    await serving({ chat: counting, maxLength: 200_000 }, async ({ post, url }) => {
+      const refused = post("/tokenize", { prompt: long })
+      while (parts.length < 2) await new Promise((resolve) => setImmediate(resolve))
+      const before = parts.length
+      asked = (await fetch(`${url}/health`)).ok && parts.length < 14 && before < 14
+      assert.match(
+        (await refused).body.error.message,
+        /^prompt: the prompt is too long; expected at most 200000 tokens$/,
+      )
+      assert.isTrue(asked)
+      assert.isBelow(Math.max(...parts), 20_000)
     })
   })
 })

@@ -22,6 +22,7 @@ export const eos = 256
 const encoder = new TextEncoder()
 
 export const tokens: ChatModel["tokens"] = {
+  longestToken: 1,
   encode: (text, options) => [...(options?.addSpecial === true ? [eos + 1] : []), ...encoder.encode(text)],
   decode: (ids) => new TextDecoder().decode(Uint8Array.from([...ids].filter((id) => id < eos))),
   bytesOf: (id) => (id < eos ? Uint8Array.of(id) : encoder.encode(id === eos ? "<eos>" : "<bos>")),

@@ -175,3 +175,21 @@ describe("a chat template", () => {
     }),
   )
 })
+
+describe("a template that would compute for minutes", () => {
+  it.effect("ends with what it does too often", () =>
+    Effect.gen(function* () {
+      const nested = "{% for a in range(9000) %}{% for b in range(9000) %}{{ b }}{% endfor %}{% endfor %}"
+      assert.match(
+        yield* message(nested),
+        /^m\/chat_template.jinja: the template evaluates more than 5000000 expressions$/,
+      )
+      assert.match(
+        yield* message("{% for a in range(1000000) %}{% endfor %}"),
+        /range: expected at most 100000 numbers$/,
+      )
+      const doubled = `{% set a = 'aaaaaaaa' %}${"{% set a = a + a %}".repeat(27)}{{ a }}`
+      assert.match(yield* message(doubled), /makes a text of more than 67108864 characters$/)
+    }),
+  )
+})

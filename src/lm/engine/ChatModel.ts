@@ -14,6 +14,7 @@
  */
 import { Effect, Schema } from "effect"
 import type { ChatTemplate, RenderOptions } from "../../tokens/ChatTemplate.ts"
+import { encodeAtMost, mostCharacters, TextTooLong } from "../../tokens/encodeAtMost.ts"
 import type { Tokenizer } from "../../tokens/Tokenizer.ts"
 import {
   type AnswerEvent,
@@ -25,7 +26,7 @@ import {
 } from "../toolFormats/ToolFormats.ts"
 
 /** The part of a tokenizer that a conversation needs. */
-export type ModelTokens = Pick<Tokenizer, "encode" | "decode" | "bytesOf">
+export type ModelTokens = Pick<Tokenizer, "encode" | "decode" | "bytesOf" | "longestToken">
 
 /** A model that can be talked to: its tokens, its template, and how it writes calls of tools. */
 export interface ChatModel {
@@ -55,6 +56,8 @@ export class PromptError extends Schema.TaggedError<PromptError>()("PromptError"
   part: Schema.Literals(["messages", "tools", "toolChoice"]),
   /** The problem, and what was expected, in one line. */
   message: Schema.String,
+  /** Whether the conversation has more tokens than `maxTokens`. */
+  isTooLong: Schema.optionalKey(Schema.Boolean),
 }) {}
 
 export interface Conversation {
@@ -65,6 +68,8 @@ export interface Conversation {
   /** Default: true. */
   readonly addGenerationPrompt?: boolean
   readonly variables?: Readonly<Record<string, unknown>>
+  /** The most tokens of the prompt. A longer one is refused before all of it is encoded. Default: no limit. */
+  readonly maxTokens?: number
 }
 
 export interface Prompt {
@@ -84,6 +89,9 @@ const hasCalls = Schema.is(Schema.Struct({ tool_calls: Calls }))
 
 const callsOf = (message: unknown): typeof Calls.Type => (hasCalls(message) ? message.tool_calls : [])
 
+const charactersIn = (messages: RenderOptions["messages"]): number =>
+  messages.reduce((sum, { content }) => sum + (typeof content === "string" ? content.length : 0), 0)
+
 /** Some templates write the tool's name before its result, but OpenAI's protocol only refers to the call. */
 const withToolNames = (messages: RenderOptions["messages"]): RenderOptions["messages"] => {
   const names = new Map<unknown, unknown>()
@@ -100,7 +108,7 @@ const withToolNames = (messages: RenderOptions["messages"]): RenderOptions["mess
  */
 export const promptOf = Effect.fnUntraced(function* (
   { tokens, template, toolFormat }: ChatModel,
-  { messages, tools, toolChoice, addGenerationPrompt = true, variables }: Conversation,
+  { messages, tools, toolChoice, addGenerationPrompt = true, variables, maxTokens = Infinity }: Conversation,
 ): Effect.fn.Return<Prompt, PromptError> {
   if (template === null) {
     const message = "the model has no chat template; send a text to /v1/completions, or give it a template"
@@ -115,6 +123,18 @@ export const promptOf = Effect.fnUntraced(function* (
     const message = `expected one of ${names.join(", ")}, found ${toolChoice.name}`
     return yield* new PromptError({ part: "toolChoice", message })
   }
+  const tooLong = ({ message }: TextTooLong) =>
+    new PromptError({ part: "messages", message: `the conversation ${message}`, isTooLong: true })
+  const characters = charactersIn(messages)
+  const limit = mostCharacters(tokens, maxTokens)
+  if (characters > limit) {
+    return yield* tooLong(
+      new TextTooLong({
+        message: `has ${characters} characters; expected at most ${maxTokens} tokens (${limit} characters)`,
+      }),
+    )
+  }
+  const encode = (text: string) => Effect.mapError(encodeAtMost(tokens, text, maxTokens), tooLong)
   const shown = toolChoice === "none" ? [] : tools
   if (shown.length > 0 && toolFormat === null) {
     const message = "the model's chat template has no tools, or writes their calls in an unknown format"
@@ -128,11 +148,11 @@ export const promptOf = Effect.fnUntraced(function* (
       ...(variables === undefined ? {} : { variables }),
     })
     .pipe(Effect.mapError(({ message }) => new PromptError({ part: "messages", message })))
-  if (toolFormat === null || shown.length === 0) return { ids: tokens.encode(rendered), reader: () => textReader }
+  if (toolFormat === null || shown.length === 0) return { ids: yield* encode(rendered), reader: () => textReader }
   const only = typeof toolChoice === "object" ? toolChoice.name : names.length === 1 ? names[0] : null
   const opening = forced ? toolFormat.opening(only) : ""
   return {
-    ids: tokens.encode(rendered + opening),
+    ids: yield* encode(rendered + opening),
     reader: () => {
       const reader = toolFormat.reader({ tools: names })
       let begun: ReadonlyArray<AnswerEvent> = opening === "" ? [] : reader.push(opening)

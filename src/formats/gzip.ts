@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { joined } from "../config/bytes.ts"
 
 /**
@@ -17,8 +17,33 @@ const packed = (content: Blob, format: "deflate" | "gzip"): Effect.Effect<Uint8A
     return new Uint8Array(await new Response(compressed).arrayBuffer())
   })
 
-/** Unpacks the bytes of a gzip file; fails if they are damaged. */
-export const gunzip = (bytes: Uint8Array): Effect.Effect<Uint8Array, unknown> => unpack(bytes, "gzip")
+/** Reports that compressed bytes cannot be unpacked. */
+export class UnpackError extends Schema.TaggedError<UnpackError>()("UnpackError", {
+  /** The problem, without the name of the file: `the gzip file is damaged`. */
+  message: Schema.String,
+}) {}
+
+/** The most bytes for each byte of a gzip file, and the fewest that are always allowed. Texts have ten or twenty. */
+const mostPerByte = 100
+const alwaysAllowed = 64 * 2 ** 20
+
+/** Returns how many bytes a file of this size may have when it is unpacked, which is `most` or fewer. */
+export const mostUnpacked = (bytes: number, most: number): number =>
+  Math.min(most, Math.max(alwaysAllowed, mostPerByte * bytes))
+
+/** Unpacks the bytes of a gzip file; fails if they are damaged, or more than `most`. */
+export const gunzip = Effect.fnUntraced(function* (
+  bytes: Uint8Array,
+  most: number,
+): Effect.fn.Return<Uint8Array, UnpackError> {
+  const unpacked = yield* Effect.mapError(
+    unpack(bytes, "gzip", most),
+    () => new UnpackError({ message: "the gzip file is damaged" }),
+  )
+  if (unpacked.length <= most) return unpacked
+  const message = `the gzip file has more than ${most} bytes when unpacked, too many for its ${bytes.length} bytes`
+  return yield* new UnpackError({ message })
+})
 
 /**
  * Unpacks compressed bytes; fails if they are damaged. It stops as soon as there are more than `most` bytes and returns
@@ -27,7 +52,7 @@ export const gunzip = (bytes: Uint8Array): Effect.Effect<Uint8Array, unknown> =>
 export const unpack = (
   bytes: Uint8Array,
   format: "deflate" | "gzip",
-  most = Infinity,
+  most: number,
 ): Effect.Effect<Uint8Array, unknown> =>
   Effect.tryPromise({
     try: async () => {

@@ -51,6 +51,9 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
   const isWhole = buffer instanceof ArrayBuffer && bytes.byteLength === buffer.byteLength
   const file = yield* attempt("not an HDF5 file", () => new File(isWhole ? buffer : Uint8Array.from(bytes).buffer, ""))
 
+  const most = Math.max(alwaysAllowed, numbersPerByte * bytes.length)
+  let claimed = 0
+
   /** Returns the group or dataset at a path; undefined if there is none. */
   const at = (path: string): Node | undefined => {
     let node: Node | null = file
@@ -70,14 +73,27 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
       attempt(path, () => {
         const node = at(path)
         if (!(node instanceof Dataset)) throw new Hdf5Error({ message: `${path}: expected a dataset, found none` })
-        // The package would unpack a chunk of any size, so that a small file could fill the memory.
-        const inChunk = node._dataobjects.chunks?.reduce((product, size) => product * size, 1) ?? 0
+        // The package would make an array of any shape, and unpack a chunk of any size, so that a small file could fill the memory.
+        const inChunk = countIn(node._dataobjects.chunks ?? [0])
+        claimed += countIn(node.shape)
+        for (const count of [inChunk, claimed]) {
+          if (!(count <= most)) {
+            const problem = `it claims more than ${most} numbers, too many for a file of ${bytes.length} bytes`
+            throw new Hdf5Error({ message: `${path}: ${problem}` })
+          }
+        }
         Filters.set(gzip, (chunk, itemSize) => inflated(new Inflate(), chunk, inChunk * itemSize + checksumBytes))
         const { shape, value } = node
         return { shape, data: Float64Array.from(value, (element) => numberOf(path, element)) }
       }),
   }
 })
+
+/** The most numbers of all datasets that are read for each byte of the file, and the number that is always allowed. */
+const numbersPerByte = 100
+const alwaysAllowed = 2 ** 23
+
+const countIn = (shape: ReadonlyArray<number>): number => shape.reduce((product, size) => product * size, 1)
 
 /** The number of the filter that compresses. */
 const gzip = 1

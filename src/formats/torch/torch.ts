@@ -85,6 +85,9 @@ const namedTensors = (root: Dict): ReadonlyArray<readonly [string, TensorView]> 
   return [...tensors]
 }
 
+/** The number of elements that a view may have although its storage has fewer. */
+const mostExpanded = 2 ** 20
+
 const tensorOf = (name: string, view: TensorView, contents: Uint8Array): TensorEntry => {
   const { storage, shape } = view
   const codec = codecs[storage.dtype]
@@ -96,6 +99,13 @@ const tensorOf = (name: string, view: TensorView, contents: Uint8Array): TensorE
   if (!(last < storage.elements)) {
     refuse(
       `tensor "${name}": expected a view within the ${storage.elements} elements of its storage, found element ${last}`,
+    )
+  }
+  // A stride of 0 lets a few elements stand for any number.
+  const count = elements(view.shape)
+  if (count > Math.max(storage.elements, mostExpanded)) {
+    refuse(
+      `tensor "${name}": expected at most the ${storage.elements} elements of its storage, found a view of ${count}`,
     )
   }
   try {

@@ -4,22 +4,27 @@
  */
 import { Effect, Schema, Stream } from "effect"
 import { isPlain } from "../../config/Config.ts"
-import { mostBytes } from "../../config/files.ts"
-import { messageOf, parsedJson } from "../../config/text.ts"
+import { parsedJson } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
-import { gunzip } from "../../formats/gzip.ts"
+import { gunzip, mostUnpacked } from "../../formats/gzip.ts"
 import { fieldsOf } from "../../formats/csv.ts"
 import { fromCsv, fromJson, headerProblem, type Parsed } from "../data/Records.ts"
-import { RecordScanner } from "../data/RecordScanner.ts"
+import { mostRecordBytes, RecordScanner } from "../data/RecordScanner.ts"
 import { DatasetError } from "../TaskSet.ts"
+import { eachItem } from "./jsonList.ts"
+import { parquetRows } from "./parquet.ts"
 
 const form = /\.(parquet|jsonl|ndjson|json|csv|tsv)(\.gz)?$/i
 
 /** Tells whether a file's name is one of a form that `linesOf` reads. */
 export const isReadable = (path: string): boolean => form.test(path)
 
-/** The number of Parquet rows that are decoded at once. */
-const rowsAtOnce = 4096
+/** The largest file when it is unpacked, and the largest JSON Lines of a file, in bytes. */
+const mostFileBytes = 4 * 2 ** 30 - 1
+
+/** The most values of a Parquet file for each of its bytes, and the number that is always allowed. */
+const valuesPerByte = 16
+const alwaysAllowed = 2 ** 24
 
 const base64 = Schema.encodeSync(Schema.Uint8ArrayFromBase64)
 
@@ -33,51 +38,56 @@ const replaced = (_key: string, value: unknown): unknown => {
   return value instanceof Float32Array || value instanceof Float64Array ? Array.from(value) : value
 }
 
-const lineOf = (row: unknown): string => `${JSON.stringify(row, replaced)}\n`
+/** The number of records that is always allowed; a larger file may have one for each byte that was downloaded. */
+const recordsAllowed = 2 ** 20
 
-const parquetLines = (bytes: Uint8Array, failed: (problem: string) => DatasetError) =>
-  Stream.unwrap(
-    Effect.gen(function* () {
-      // Most runs read no Parquet file, so the modules are loaded for the first one.
-      const [{ parquetMetadataAsync, parquetReadObjects }, { compressors }] = yield* Effect.promise(() =>
-        Promise.all([import("hyparquet"), import("hyparquet-compressors")]),
-      )
-      const file = {
-        byteLength: bytes.length,
-        slice: (start: number, end?: number): ArrayBuffer => Uint8Array.from(bytes.subarray(start, end)).buffer,
-      }
-      const reading = <A>(read: () => Promise<A>) =>
-        Effect.tryPromise({ try: read, catch: (error) => failed(`the Parquet file is damaged: ${messageOf(error)}`) })
-      const metadata = yield* reading(() => parquetMetadataAsync(file))
-      const size = Number(metadata.num_rows)
-      const starts = Array.from({ length: Math.ceil(size / rowsAtOnce) }, (_, part) => part * rowsAtOnce)
-      return Stream.mapEffect(Stream.fromIterable(starts), (rowStart) =>
-        Effect.map(
-          reading(() =>
-            parquetReadObjects({
-              file,
-              metadata,
-              compressors,
-              rowStart,
-              rowEnd: Math.min(size, rowStart + rowsAtOnce),
-            }),
-          ),
-          (rows) => utf8.encode(rows.map(lineOf).join("")),
-        ),
-      )
-    }),
-  )
+const tooManyRecords = (most: number): string => `: expected at most ${most} records in a file of its size, found more`
+
+interface Problem {
+  readonly problem: string
+}
+
+/** The most lists and objects within each other. Deeper ones overflow the stack where they are written. */
+const mostDepth = 500
+
+const isDeeper = (value: unknown, depth: number): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  (depth === 0 || Object.values(value).some((inner) => isDeeper(inner, depth - 1)))
+
+const lineOf = (row: unknown): string => `${JSON.stringify(row, replaced)}\n`
 
 /** The number of characters that are encoded at once, since a text has a largest length. */
 const charactersAtOnce = 2 ** 20
 
+/** Joins lines to chunks of bytes. */
+class LineChunks {
+  private readonly chunks: Array<Uint8Array> = []
+  private pending: Array<string> = []
+  private length = 0
+
+  push(line: string): void {
+    this.pending.push(line)
+    this.length += line.length
+    if (this.length >= charactersAtOnce) this.flush()
+  }
+
+  end(): ReadonlyArray<Uint8Array> {
+    this.flush()
+    return this.chunks
+  }
+
+  private flush(): void {
+    this.chunks.push(utf8.encode(this.pending.join("")))
+    this.pending = []
+    this.length = 0
+  }
+}
+
 /** Converts the records of text, one by one; a problem is preceded by its line. */
-const textLines = (
-  bytes: Uint8Array,
-  separator: string | null,
-): ReadonlyArray<Uint8Array> | { readonly problem: string } => {
-  const chunks: Array<Uint8Array> = []
-  let pending = ""
+const textLines = (bytes: Uint8Array, separator: string | null, most: number): ReadonlyArray<Uint8Array> | Problem => {
+  let count = 0
+  const lines = new LineChunks()
   let names: ReadonlyArray<string> | undefined
   const scanner = new RecordScanner(separator !== null, (record, _offset, line) => {
     let text: string
@@ -96,22 +106,52 @@ const textLines = (
       return problem === undefined ? undefined : `:${line}: ${problem}`
     } else parsed = fromCsv(text, line, separator, names)
     if ("problem" in parsed) return `:${parsed.line}: ${parsed.problem}`
-    pending += lineOf(parsed.fields)
-    if (pending.length >= charactersAtOnce) {
-      chunks.push(utf8.encode(pending))
-      pending = ""
-    }
-    return undefined
+    if (isDeeper(parsed.fields, mostDepth)) return `:${line}: expected values nested at most ${mostDepth} deep`
+    lines.push(lineOf(parsed.fields))
+    return ++count <= most ? undefined : tooManyRecords(most)
   })
   const problem = scanner.push(bytes) ?? scanner.end()
-  return problem === undefined ? [...chunks, utf8.encode(pending)] : { problem }
+  return problem === undefined ? lines.end() : { problem }
 }
 
 /** Converts a list of objects in one JSON text; undefined if it is none. */
-const listLines = (bytes: Uint8Array): ReadonlyArray<Uint8Array> | undefined => {
-  if (bytes.length > mostBytes.text) return undefined
-  const value = parsedJson(utf8.decode(bytes))
-  return Array.isArray(value) && value.every(isPlain) ? value.map((row) => utf8.encode(lineOf(row))) : undefined
+const listLines = (bytes: Uint8Array, most: number): ReadonlyArray<Uint8Array> | Problem | undefined => {
+  const lines = new LineChunks()
+  let count = 0
+  const isList = eachItem(bytes, (item) => {
+    const row = item.length > mostRecordBytes ? undefined : parsedJson(utf8.decode(item))
+    if (!isPlain(row) || isDeeper(row, mostDepth)) return false
+    lines.push(lineOf(row))
+    return ++count <= most
+  })
+  if (count > most) return { problem: tooManyRecords(most) }
+  return isList ? lines.end() : undefined
+}
+
+/** Converts the rows of a Parquet file. Values that many rows share, such as a long text, are written for each of them. */
+const parquetLines = (bytes: Uint8Array, failed: (problem: string) => DatasetError) => {
+  const limits = {
+    bytes: mostUnpacked(bytes.length, mostFileBytes),
+    values: Math.max(alwaysAllowed, valuesPerByte * bytes.length),
+  }
+  let written = 0
+  return parquetRows(bytes, limits, failed).pipe(
+    Stream.mapEffect((rows) => {
+      const lines = new LineChunks()
+      for (const row of rows) {
+        const line = lineOf(row)
+        written += line.length
+        if (written > limits.bytes) {
+          return Effect.fail(
+            failed(`its rows have more than ${limits.bytes} bytes as JSON, too many for a file of its size`),
+          )
+        }
+        lines.push(line)
+      }
+      return Effect.succeed(lines.end())
+    }),
+    Stream.flatMap(Stream.fromIterable),
+  )
 }
 
 /** Streams the records of a file as bytes of JSON Lines. `name` is the file's name with that of its data set. */
@@ -125,14 +165,17 @@ export const linesOf = (
   const unpacked =
     zipped === undefined
       ? Effect.succeed(downloaded)
-      : Effect.mapError(gunzip(downloaded), () => failed(": the gzip file is damaged"))
+      : Effect.mapError(gunzip(downloaded, mostUnpacked(downloaded.length, mostFileBytes)), ({ message }) =>
+          failed(`: ${message}`),
+        )
   return Stream.unwrap(
     Effect.map(unpacked, (bytes) => {
       const extension = kind.toLowerCase()
       if (extension === "parquet") return parquetLines(bytes, (problem) => failed(`: ${problem}`))
-      const list = extension === "json" ? listLines(bytes) : undefined
+      const most = Math.max(recordsAllowed, downloaded.length)
+      const list = extension === "json" ? listLines(bytes, most) : undefined
       const separator = extension === "csv" ? "," : extension === "tsv" ? "\t" : null
-      const chunks = list ?? textLines(bytes, separator)
+      const chunks = list ?? textLines(bytes, separator, most)
       return "problem" in chunks ? Stream.fail(failed(chunks.problem)) : Stream.fromIterable(chunks)
     }),
   )

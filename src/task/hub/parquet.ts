@@ -1,0 +1,160 @@
+/**
+ * Converts Parquet files to rows. A small file can claim to hold more than fits in memory (a page of equal values has a few bytes,
+ * a compressed one a thousandth of its size), so all claims are added up before anything is decoded.
+ */
+import { Effect, Stream } from "effect"
+import type { FileMetaData } from "hyparquet"
+import { messageOf } from "../../config/text.ts"
+
+/** The most bytes of a file's pages when unpacked, and the most values in them. */
+export interface ParquetLimits {
+  readonly bytes: number
+  readonly values: number
+}
+
+/** The number of rows that are converted at once. */
+const rowsAtOnce = 4096
+
+/** The bytes of a page's header that are looked at first. It is longer only if it has long statistics. */
+const headerBytes = 64 * 1024
+
+type Row = Readonly<Record<string, unknown>>
+type Failed<E> = (problem: string) => E
+
+/** Reads the header of a page, which moves the reader to the page's data. */
+type ReadHeader = (reader: { view: DataView; offset: number }) => {
+  readonly uncompressed_page_size: number
+  readonly compressed_page_size: number
+  readonly data_page_header?: { readonly num_values: number } | undefined
+  readonly data_page_header_v2?: { readonly num_values: number } | undefined
+  readonly dictionary_page_header?: { readonly num_values: number } | undefined
+}
+
+const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0
+
+/** Adds up what a file claims. Returns a problem if that is more than allowed, or impossible. */
+const claimsProblem = (
+  bytes: Uint8Array,
+  { num_rows, row_groups }: FileMetaData,
+  readHeader: ReadHeader,
+  limits: ParquetLimits,
+): string | undefined => {
+  let values = 0
+  let unpacked = 0
+  let rows = 0
+  for (const group of row_groups) {
+    const groupRows = Number(group.num_rows)
+    if (!isCount(groupRows)) return `expected a number of rows, found ${group.num_rows}`
+    rows += groupRows
+    // Each row becomes an object with a key for each column, also where pages have fewer values.
+    if (rows * Math.max(1, group.columns.length) > limits.values) return tooMany("values", limits.values)
+    for (const { meta_data: column } of group.columns) {
+      if (column === undefined) return "expected the metadata of each column"
+      const first = Number(column.dictionary_page_offset ?? column.data_page_offset)
+      const start = Math.min(first > 0 ? first : Infinity, Number(column.data_page_offset))
+      const end = start + Number(column.total_compressed_size)
+      if (!isCount(start) || !isCount(end) || end > bytes.length) return "expected columns within the file"
+      let at = start
+      while (at < end - 1) {
+        const view = new DataView(bytes.buffer, bytes.byteOffset + at, Math.min(end - at, headerBytes))
+        const reader = { view, offset: 0 }
+        const header = readHeader(reader)
+        const { compressed_page_size: packed, uncompressed_page_size: size } = header
+        if (!isCount(packed) || !isCount(size)) return "expected sizes of pages that are no less than 0"
+        const page = header.data_page_header ?? header.data_page_header_v2 ?? header.dictionary_page_header
+        const count = page?.num_values ?? 0
+        if (!isCount(count)) return `expected a number of values, found ${count}`
+        values += count
+        unpacked += size
+        if (values > limits.values) return tooMany("values", limits.values)
+        if (unpacked > limits.bytes) return tooMany("bytes of unpacked pages", limits.bytes)
+        at += reader.offset + packed
+      }
+    }
+  }
+  return rows === Number(num_rows) ? undefined : `expected ${num_rows} rows in its groups, found ${rows}`
+}
+
+const tooMany = (what: string, limit: number): string =>
+  `it claims to hold more than ${limit} ${what}, too many for a file of its size`
+
+/** Streams the rows of a file, so many at once as are in memory anyway. */
+export const parquetRows = <E>(
+  bytes: Uint8Array,
+  limits: ParquetLimits,
+  failed: Failed<E>,
+): Stream.Stream<ReadonlyArray<Row>, E> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      // Most runs read no Parquet file, so the modules are loaded for the first one.
+      const [{ parquetMetadataAsync, parquetRead, parquetSchema }, { parquetHeader }, { compressors, decompressZstd }] =
+        yield* Effect.promise(() =>
+          Promise.all([import("hyparquet"), import("hyparquet/src/column.js"), import("hyparquet-compressors")]),
+        )
+      const file = {
+        byteLength: bytes.length,
+        slice: (start: number, end?: number): ArrayBuffer => Uint8Array.from(bytes.subarray(start, end)).buffer,
+      }
+      const damaged = (error: unknown): E => failed(`the Parquet file is damaged: ${messageOf(error)}`)
+      const reading = <A>(read: () => Promise<A>) => Effect.tryPromise({ try: read, catch: damaged })
+      const metadata = yield* reading(() => parquetMetadataAsync(file))
+      const problem = yield* Effect.try({
+        try: () => claimsProblem(bytes, metadata, parquetHeader, limits),
+        catch: damaged,
+      })
+      if (problem !== undefined) return yield* Effect.fail(failed(`the Parquet file is damaged: ${problem}`))
+      const names = parquetSchema(metadata).children.map(({ element }) => element.name)
+      // Without a buffer of the claimed size, it would make one of any size that the data asks for.
+      const bounded = {
+        ...compressors,
+        ZSTD: (input: Uint8Array, length: number) => decompressZstd(input, new Uint8Array(length)),
+      }
+      /** Decodes the columns of a row group, each once. */
+      const columnsOf = (rowStart: number, rowEnd: number) =>
+        reading(async () => {
+          const columns = new Map<string, Array<{ readonly from: number; readonly data: ArrayLike<unknown> }>>()
+          await parquetRead({
+            file,
+            metadata,
+            compressors: bounded,
+            rowStart,
+            rowEnd,
+            onChunk: ({ columnName, columnData, rowStart: from }) => {
+              columns.set(columnName, [...(columns.get(columnName) ?? []), { from, data: columnData }])
+            },
+          })
+          return columns
+        })
+      const groups = metadata.row_groups.map(({ num_rows }) => Number(num_rows))
+      let before = 0
+      const ranges = groups.map((rows) => ({ from: before, to: (before += rows) }))
+      return Stream.flatMap(Stream.fromIterable(ranges.filter(({ from, to }) => to > from)), ({ from, to }) =>
+        Stream.unwrap(
+          Effect.map(columnsOf(from, to), (columns) => {
+            const read = names
+              .filter((name) => columns.has(name))
+              .map((name) => ({ name, valueAt: reader(columns.get(name) ?? []) }))
+            const starts = Array.from(
+              { length: Math.ceil((to - from) / rowsAtOnce) },
+              (_, part) => from + part * rowsAtOnce,
+            )
+            return Stream.map(Stream.fromIterable(starts), (start) =>
+              Array.from({ length: Math.min(rowsAtOnce, to - start) }, (_, index): Row =>
+                Object.fromEntries(read.map(({ name, valueAt }) => [name, valueAt(start + index)])),
+              ),
+            )
+          }),
+        ),
+      )
+    }),
+  )
+
+/** Returns the function that reads a column's value by its row. Rows are asked for in their order. */
+const reader = (chunks: ReadonlyArray<{ readonly from: number; readonly data: ArrayLike<unknown> }>) => {
+  let chunk = 0
+  return (row: number): unknown => {
+    while (chunk < chunks.length - 1 && row >= chunks[chunk].from + chunks[chunk].data.length) chunk++
+    const { from, data } = chunks[chunk] ?? { from: 0, data: [] }
+    return data[row - from]
+  }
+}

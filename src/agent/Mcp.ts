@@ -12,6 +12,7 @@
 import { Context, Effect, Schema } from "effect"
 import { ConfigError, type Origin, placeOf } from "../config/Config.ts"
 import { positiveBelow, withDefault } from "../config/fields.ts"
+import { isOfThisComputer } from "../lm/addressTrust.ts"
 import { permit, type TrustRequest } from "../trust/Trust.ts"
 import { AgentError } from "./AgentError.ts"
 import type { Tool } from "./Tool.ts"
@@ -88,8 +89,8 @@ const trustRequest = (
     const program = { command: [command, ...args], cwd: cwd ?? undefined, variables, input: null }
     return { _tag: "ProgramStart", place, ...program }
   }
-  if (url === null || tokenVariable === null) return undefined
-  return { _tag: "SecretUse", place, variable: tokenVariable, address: url }
+  if (url === null || (tokenVariable === null && isOfThisComputer(url))) return undefined
+  return { _tag: "Sending", place, variable: tokenVariable, address: url }
 }
 
 /** Asks the service `Trust` about the servers in an agent's config, which may come from somebody else. */

@@ -2,6 +2,7 @@
 import { Effect, Path } from "effect"
 import { ConfigError, convertPath, type DecodeOptions, type Plain, snakeCase, sourceOf } from "../config/Config.ts"
 import { unplacedModel } from "../config/places.ts"
+import { permitAddress } from "../lm/addressTrust.ts"
 import { Spent } from "../lm/middleware/budgeted.ts"
 import type { LmConfig } from "../lm/LmConfig.ts"
 import * as Lms from "../lm/Lms.ts"
@@ -15,9 +16,12 @@ export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseD
   const spent = new Spent()
   /** Opens the model with this config. `prefix` has the keys of its section, for error messages. */
   const openLm = (lmConfig: LmConfig, prefix: ReadonlyArray<string>) =>
-    Lms.open(
-      { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
-      { spent, baseDir, source: `${sourceOf(from, [...prefix, "model"].join("."))}: ${sectionName(prefix)}` },
+    Effect.andThen(
+      permitAddress(lmConfig, { ...from, prefix }),
+      Lms.open(
+        { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
+        { spent, baseDir, source: `${sourceOf(from, [...prefix, "model"].join("."))}: ${sectionName(prefix)}` },
+      ),
     )
   /** Opens the data set that the section `key` below the prefix of `from` describes, and the model that it calls for feedback, if there is one. */
   const openDataset = (config: unknown, key: string) => {

@@ -1,5 +1,5 @@
 /**
- * Decides what a config may do besides computing: start a program of this machine, or send a secret to an address. A config
+ * Decides what a config may do besides computing: start a program of this machine, or send something to an address. A config
  * is data, which may come from somebody else, so everything that would do such a thing because a config says so asks the
  * service `Trust` first, with the exact values that it then uses. What code does itself, such as `ForeignEnv.command`, is
  * not asked about.
@@ -32,13 +32,13 @@ export interface ProgramStart {
   readonly input: unknown
 }
 
-/** A request whose address a config names, with the value of an environment variable that it names as well. */
-export interface SecretUse {
-  readonly _tag: "SecretUse"
+/** Requests to an address that a config names. They hold texts of this computer, and may hold a secret. */
+export interface Sending {
+  readonly _tag: "Sending"
   readonly place: string
-  /** The name of the environment variable. */
-  readonly variable: string
   readonly address: string
+  /** The name of the environment variable whose value is sent as a key; null for none. */
+  readonly variable: string | null
 }
 
 /** The import of a module that lies among the files of a run, not among the user's own. */
@@ -51,7 +51,7 @@ export interface CodeImport {
   readonly sha256: string
 }
 
-export type TrustRequest = ProgramStart | SecretUse | CodeImport
+export type TrustRequest = ProgramStart | Sending | CodeImport
 
 /** Reports that a config may not do something. The message says what, and what the user can do. */
 export class Untrusted extends Schema.TaggedError<Untrusted>()("Untrusted", { message: Schema.String }) {}
@@ -63,13 +63,17 @@ export interface TrustService {
   readonly permitKnown: (request: TrustRequest) => Effect.Effect<void, Untrusted>
 }
 
+/** Describes what is sent to an address. */
+export const sentTo = ({ variable }: Sending): string =>
+  variable === null ? "texts" : `texts and the value of the variable ${JSON.stringify(variable)}`
+
 /** Describes a request in a few words, for messages. The command decides itself how it shows a request. */
 const described = (request: TrustRequest): string => {
   switch (request._tag) {
     case "ProgramStart":
       return `start ${JSON.stringify(request.command)}`
-    case "SecretUse":
-      return `send the variable ${JSON.stringify(request.variable)} to ${JSON.stringify(request.address)}`
+    case "Sending":
+      return `send ${sentTo(request)} to ${JSON.stringify(request.address)}`
     case "CodeImport":
       return `run the code in ${JSON.stringify(request.file)}`
   }

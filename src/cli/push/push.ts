@@ -2,6 +2,7 @@
 import { join, resolve } from "node:path"
 import { Effect, Option, Record } from "effect"
 import { mostBytes, readBytes } from "../../config/files.ts"
+import { visible } from "../../config/text.ts"
 import { utf8 } from "../../config/utf8.ts"
 import { modelCard } from "../../export/modelCard.ts"
 import { curveSvg } from "../../export/curveFiles.ts"
@@ -101,7 +102,7 @@ const filesOf = Effect.fnUntraced(function* (wanted: Parameters<typeof policyFil
   const movie = yield* Effect.result(movieFile(wanted, { episodes: Option.none(), speed: Option.none() }, "gif"))
   if (movie._tag === "Failure") {
     const { message }: { readonly message?: unknown } = Object(movie.failure)
-    yield* writeError(`without ${names.replay}: ${String(message)}\n`)
+    yield* writeError(`without ${names.replay}: ${visible(String(message))}\n`)
   }
   const pictures = {
     ...(drawn !== undefined && { [names.curve]: drawn }),

@@ -6,6 +6,7 @@
 import { Context, Effect, Semaphore } from "effect"
 import type { TrustRequest, TrustService } from "../../trust/Trust.ts"
 import { Untrusted } from "../../trust/Trust.ts"
+import { visible } from "../../config/text.ts"
 import { warningLabel } from "../output/colors.ts"
 import { writeError } from "../output/output.ts"
 import { Asking } from "./ask.ts"
@@ -52,7 +53,8 @@ export const makeCommandTrust = Effect.gen(function* () {
     if (isKnown(content)) return
     const { trusts, isSilent } = yield* TrustFlags
     if (trusts) {
-      if (!isSilent) yield* writeError(`note: ${request.place}: --trust permits it to ${shortRequest(request)}\n`)
+      if (!isSilent)
+        yield* writeError(`note: ${visible(request.place)}: --trust permits it to ${shortRequest(request)}\n`)
       return yield* keep(content, !isSilent)
     }
     const { isPossible, ask } = yield* Asking

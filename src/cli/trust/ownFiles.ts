@@ -8,6 +8,7 @@ import { homedir } from "node:os"
 import { basename, dirname, join, relative, sep } from "node:path"
 import { Effect } from "effect"
 import * as Layout from "../../run/Layout.ts"
+import { defaultResultsDir } from "../flags.ts"
 import { ConfigsAreOwn } from "./commandTrust.ts"
 
 /** Returns the path without symbolic links; undefined if there is no such file. */
@@ -24,9 +25,13 @@ const isInside = (folder: string, path: string): boolean => {
   return from !== "" && from !== ".." && !from.startsWith(`..${sep}`)
 }
 
-/** Tells whether a file is in the folder of a run: it, or a folder around it up to `top`, is where a run's config is. */
+/**
+ * Tells whether a file belongs to a run: it is in `results/`, or it or a folder around it, up to `top`, is where a run's config
+ * is.
+ */
 const isInRun = (file: string, top: string): boolean => {
-  if (basename(file) === Layout.config) return true
+  const results = realPath(defaultResultsDir)
+  if (basename(file) === Layout.config || (results !== undefined && isInside(results, file))) return true
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     if (folder !== homedir() && existsSync(join(folder, Layout.config))) return true
     if (folder === top || folder === dirname(folder)) return false

@@ -45,6 +45,12 @@ export const contentOf = (request: TrustRequest): string => {
 
 const fileOf = (content: string): string => join(rememberedFolder(), createHash("sha256").update(content).digest("hex"))
 
+/** Tells whether the settings are the user's: under sudo, HOME may be that of another user. */
+const isOwnHome = (): boolean => {
+  const stat = statOf(settingsFolder())
+  return process.getuid === undefined || stat === undefined || stat.uid === process.getuid()
+}
+
 const statOf = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /** Tells whether a file or folder belongs to the user and can be changed by nobody else. Windows keeps such folders private itself. */
@@ -72,6 +78,7 @@ export const isRemembered = (content: string): boolean => {
 /** Remembers that the user has permitted this content. Returns the reason if that is not possible. */
 export const remember = (content: string): string | undefined => {
   try {
+    if (!isOwnHome()) return `${settingsFolder()}: it belongs to another user`
     for (const folder of [...missingAbove(dirname(rememberedFolder())), ...folders()]) {
       if (statOf(folder) === undefined) mkdirSync(folder, { mode: 0o700 })
     }

@@ -1,6 +1,6 @@
 /** Describes to the user what a config wants to do, so that nothing of it can hide or pretend to be something else. */
 import { visible } from "../../config/text.ts"
-import type { ProgramStart, TrustRequest } from "../../trust/Trust.ts"
+import { type ProgramStart, sentTo, type TrustRequest } from "../../trust/Trust.ts"
 
 /** A text of more characters is not shown: a person could not find what matters in it. */
 const mostCharacters = 4000
@@ -22,8 +22,8 @@ const wholeRequest = (request: TrustRequest): string => {
   switch (request._tag) {
     case "ProgramStart":
       return `start ${shownCommand(request.command)}`
-    case "SecretUse":
-      return `send the value of ${visible(request.variable)} to ${visible(request.address)}`
+    case "Sending":
+      return `send ${visible(sentTo(request))} to ${visible(request.address)}`
     case "CodeImport":
       return `run the code in ${visible(request.file)}`
   }

@@ -54,7 +54,7 @@ const repositoryOf = (folder: string): string | undefined => {
 /** Asks git about the working directory. A diff that git cannot give, such as one of more than 256 MiB, is no clean tree. */
 const askGit = Effect.gen(function* () {
   const [head, diff] = yield* Effect.all(
-    [git("rev-parse", "HEAD"), git("diff", "--no-color", "--no-ext-diff", "HEAD")],
+    [git("rev-parse", "HEAD"), git("diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD")],
     { concurrency: "unbounded" },
   )
   const commit = head?.trim()
@@ -84,10 +84,13 @@ const realPath = (path: string): string => {
   }
 }
 
+/** The settings by which git starts none of the programs that a repository's own settings name: it may come from elsewhere. */
+const withoutPrograms = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
+
 /** Runs git in the working directory. Returns its output; undefined if it fails. */
 function git(...args: ReadonlyArray<string>): Effect.Effect<string | undefined> {
   return Effect.callback((resume) => {
-    execFile("git", args, { maxBuffer: 1 << 28 }, (error, stdout) =>
+    execFile("git", [...withoutPrograms, ...args], { maxBuffer: 1 << 28 }, (error, stdout) =>
       resume(Effect.succeed(error === null ? stdout : undefined)),
     )
   })

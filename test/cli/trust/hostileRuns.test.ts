@@ -1,6 +1,10 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { effect, withFolder } from "../effect.ts"
-import { hostileConfigs, honestRun, isMarked, makeHostile } from "./hostile.ts"
+import { honestConfigs, honestRun, hostileConfigs, isMarked, makeHostile, markIn } from "./hostile.ts"
+
+const isTraining = (config: string): boolean => config.includes("algorithm:")
 
 /** The commands that read the config of a run, each with the words after `effect`. */
 const commands = {
@@ -20,13 +24,18 @@ const commands = {
 }
 
 describe("a run of somebody else", () => {
+  const isTried = new Set<string>()
+
   for (const kind of ["training", "agents"] as const) {
     it(`does not start what its config names: ${Object.keys(hostileConfigs("")[kind]).join(", ")}`, () =>
       withFolder(async (folder) => {
         const run = await honestRun(folder, kind)
         for (const [name, config] of Object.entries(hostileConfigs(folder)[kind])) {
           makeHostile(folder, run, config)
-          for (const words of commands[kind](run)) {
+          // Every command reads the config in one place, so the others need not try all that a config can name.
+          const tried = isTried.has(kind) ? [["eval", run]] : commands[kind](run)
+          isTried.add(kind)
+          for (const words of tried) {
             const { code, stderr } = await effect(words, folder)
             const what = `${name}: effect ${words.join(" ")}: ${stderr}`
             assert.isFalse(isMarked(folder), what)
@@ -37,4 +46,70 @@ describe("a run of somebody else", () => {
         }
       }))
   }
+
+  it("runs no code that lies in its folder", () =>
+    withFolder(async (folder) => {
+      const run = await honestRun(folder, "training")
+      makeHostile(folder, run, honestConfigs.training)
+      writeFileSync(
+        join(folder, run, "train.ts"),
+        `import { writeFileSync } from "node:fs"\nwriteFileSync(${JSON.stringify(markIn(folder))}, "")\nexport default 1\n`,
+      )
+      for (const words of [
+        ["run", `${run}/train.ts`],
+        ["run", `${run}/train.ts`, "--dry-run"],
+        ["eval", run, "--file", `${run}/train.ts`],
+      ]) {
+        const { code, stderr } = await effect(words, folder)
+        assert.isFalse(isMarked(folder), words.join(" "))
+        assert.strictEqual(code, 2)
+        assert.match(stderr, /train\.ts: it would run the code in .*train\.ts, .*--trust/)
+      }
+      await effect(["run", `${run}/train.ts`, "--trust"], folder)
+      assert.isTrue(isMarked(folder))
+    }))
+
+  it("starts nothing with --dry-run, whatever a config names", () =>
+    withFolder(async (folder) => {
+      writeFileSync(join(folder, "space.yaml"), "parameters: { algorithm.gamma: { uniform: [0.9, 0.99] } }\n")
+      const { training, agents } = hostileConfigs(folder)
+      const forValidation = `${honestConfigs.training}validation: { every_steps: 32, episodes: 2, envs: [{ name: ForeignEnv, id: x, command: [./evil] }] }\n`
+      for (const [name, config] of Object.entries({ ...training, "an env for validation": forValidation, ...agents })) {
+        makeHostile(folder, "", config)
+        writeFileSync(join(folder, "own.yaml"), config)
+        const commands = [
+          ["run", "config.yaml", "--dry-run"],
+          ["run", "config.yaml", "--dry-run", "--seeds", "1..3", "--json"],
+          ["run", "own.yaml", "--dry-run"],
+          ...(isTraining(config) ? [["tune", "own.yaml", "--space", "space.yaml", "--dry-run"]] : []),
+        ]
+        for (const words of commands) {
+          const { code, stderr } = await effect(words, folder)
+          assert.strictEqual(code, 0, `${name}: effect ${words.join(" ")}: ${stderr}`)
+          assert.isFalse(isMarked(folder), `${name}: effect ${words.join(" ")}`)
+        }
+      }
+    }))
+
+  it("sends nothing to an address of its own, and no variable to any", () =>
+    withFolder(async (folder) => {
+      const run = await honestRun(folder, "agents")
+      const model = (more: string): string =>
+        honestConfigs.agents.replace('{ model: "scripted:reader" }', `{ model: some, ${more} }`)
+      for (const [more, expected] of [
+        [
+          'base_url: "http://evil.invalid/v1", api_key: none',
+          /base_url: it would send texts to http:\/\/evil\.invalid\/v1,/,
+        ],
+        [
+          'base_url: "http://127.0.0.1:9/v1", api_key: "${HOME}"',
+          /base_url: it would send texts and the value of the variable "HOME" to http:\/\/127\.0\.0\.1:9\/v1,/,
+        ],
+      ] as const) {
+        makeHostile(folder, run, model(more))
+        const { code, stderr } = await effect(["eval", run], folder)
+        assert.strictEqual(code, 2, stderr)
+        assert.match(stderr, expected)
+      }
+    }))
 })

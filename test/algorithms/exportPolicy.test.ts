@@ -56,7 +56,7 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm]>> = {
   "of A2C with a memory": [CartPole.env, A2c.make({ hidden, lstm: 8 })],
   "of PPO with a shared memory between hidden layers": [
     CartPole.env,
-    Ppo.make({ hidden: [8, 8], lstm: 8, lstmAfter: 1, criticMemory: "shared" }),
+    Ppo.make({ hidden: [8, 8], lstm: 8, lstmAfter: 1, criticMemory: "shared", minibatches: 1 }),
   ],
   "of DQN on images": [Catch.env, Dqn.make({ hidden, dueling: true })],
   "of Rainbow on images": [

@@ -29,6 +29,22 @@ export const uniform =
 const fanIn = (shape: Shape): number => (shape.length === 4 ? sizeOf(shape.slice(1)) : sizeOf(shape.slice(0, -1)))
 const fanOut = (shape: Shape): number => (shape.length === 4 ? shape[0] * shape[2] * shape[3] : shape[shape.length - 1])
 
+/**
+ * Returns declarations of linear layers with the first values that PyTorch gives them: weights and biases uniform within
+ * ±1/√inputs. Other parameters keep theirs.
+ */
+export const asPytorch = <D extends { readonly shape: Shape; readonly init: Initialiser }>(
+  declarations: Readonly<Record<string, D>>,
+): Readonly<Record<string, D>> =>
+  Object.fromEntries(
+    Object.entries(declarations).map(([name, declaration]) => {
+      const weight = declarations[name.replace(/\.bias$/, ".weight")]
+      return /\.(weight|bias)$/.test(name) && weight !== undefined
+        ? [name, { ...declaration, init: uniform(1 / Math.sqrt(fanIn(weight.shape))) }]
+        : [name, declaration]
+    }),
+  )
+
 /** Draws uniformly within ±√(6 / (inputs + outputs)) (Glorot and Bengio 2010). */
 export const xavier: Initialiser = (random, shape) =>
   uniform(Math.sqrt(6 / (fanIn(shape) + fanOut(shape))))(random, shape)

@@ -37,9 +37,14 @@ export interface DeviationOptions {
    * steps, which is smoother. Only for actions that are real numbers; null draws noise for each step. @default null
    */
   readonly sde?: SdeOptions | null
+  /**
+   * Starts with orthogonal weights and biases of 0; false draws both within ±1/√inputs, as PyTorch does. @default true
+   */
+  readonly orthogonal?: boolean
 }
 
 export const deviationFields = {
+  orthogonal: withDefault(Schema.Boolean, true),
   logStdInit: withDefault(real, 0),
   sde: withDefault(Schema.NullOr(Sde), null),
 }

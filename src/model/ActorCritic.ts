@@ -1,6 +1,6 @@
 import { type ActionSpace, display, type RowSpace } from "../env/Space.ts"
 import type { Distribution } from "../graph/distributions.ts"
-import { constant, orthogonal } from "../graph/initialisers.ts"
+import { asPytorch, constant, orthogonal } from "../graph/initialisers.ts"
 import { linear } from "../graph/layers.ts"
 import { fail } from "../graph/ops/core.ts"
 import { reshape, split, stopGradient } from "../graph/ops.ts"
@@ -91,6 +91,8 @@ export interface ActorCriticOptions<Critics extends string = never> extends Netw
   readonly planning?: Planning | null
   /** The logarithm of the first standard deviation of real numbers; 0 by default, which is a deviation of 1. */
   readonly logStdInit?: number
+  /** Whether weights start orthogonal and biases at 0, as described above; else both as PyTorch draws them. */
+  readonly orthogonal?: boolean
   /** Explores by noise that depends on the state; null or undefined draws noise for each step. Only for real numbers. */
   readonly sde?: Required<StateDependentOptions> | null
   /** Names of further critics on the same features; their values are kept in a rollout under these names. */
@@ -149,12 +151,13 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
       critics: Object.fromEntries(critics.map(({ name, head }) => [name, flat(head.apply(weights, features.critic))])),
     }
   }
+  // The order of the parameters here is their order in the flat vector of weights.
+  const parameters: Declarations = Object.assign(
+    { ...body.actor, ...actorHead.parameters, ...body.critic, ...criticHead.parameters, ...logDeviation },
+    ...critics.map(({ head }) => head.parameters),
+  )
   return {
-    // The order of the parameters here is their order in the flat vector of weights.
-    parameters: Object.assign(
-      { ...body.actor, ...actorHead.parameters, ...body.critic, ...criticHead.parameters, ...logDeviation },
-      ...critics.map(({ head }) => head.parameters),
-    ),
+    parameters: options.orthogonal === false ? asPytorch(parameters) : parameters,
     dense: options.lstm > 0 || !isDense ? undefined : denseLayers("actor", observationSpace, options),
     noiseSize: stateDependent === undefined ? noiseSizeFor(actionSpace) : 2 * body.featureSize * outputs,
     memorySize: body.memorySize,

@@ -7,19 +7,22 @@
  * yield* retried("run_a: its checkpoint", saveCheckpoint(folder, checkpoint))
  * ```
  */
-import { Effect, Schema } from "effect"
+import { Context, Effect, Schema } from "effect"
 import { codeOf, isMachineFault, lostLease } from "../config/files.ts"
 
 type Problem = { readonly message: string }
 
-/** The delays in seconds before the work is tried again. */
-const delays = [1, 2, 4, 8]
+/** The delays in seconds before work is tried again. */
+export const RetryDelays = Context.Reference<ReadonlyArray<number>>("effect-rl/multirun/RetryDelays", {
+  defaultValue: () => [1, 2, 4, 8],
+})
 
 /** Tries work again that fails for the condition of the machine, and logs each failure. `what` names the work in the log. */
-export const retried = <A, E extends Problem, R>(
+export const retried = Effect.fnUntraced(function* <A, E extends Problem, R>(
   what: string,
   work: Effect.Effect<A, E, R>,
-): Effect.Effect<A, E, R> => {
+): Effect.fn.Return<A, E, R> {
+  const delays = yield* RetryDelays
   const attempt = (number: number): Effect.Effect<A, E, R> =>
     Effect.catchIf(
       work,
@@ -30,8 +33,8 @@ export const retried = <A, E extends Problem, R>(
         return yield* attempt(number + 1)
       }),
     )
-  return attempt(0)
-}
+  return yield* attempt(0)
+})
 
 /** The trainer ends, because the machine keeps it from working. Nothing is lost: it goes on from the last checkpoints. */
 export class MachineFault extends Schema.TaggedError<MachineFault>()("MachineFault", { message: Schema.String }) {

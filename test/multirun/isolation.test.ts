@@ -156,7 +156,7 @@ describe("a run that breaks", () => {
   it("changes no other if its folder is deleted", () =>
     Effect.runPromise(
       Effect.gen(function* () {
-        const { failure, files } = yield* besides({
+        const { failure, files, warnings } = yield* besides({
           config: runConfig(2, { max_steps: 50 }),
           act: (runDir, step) => {
             if (step >= 5) rmSync(join(runDir, "run_b"), { recursive: true, force: true })
@@ -165,6 +165,7 @@ describe("a run that breaks", () => {
         assert.isUndefined(failure)
         assert.isUndefined(files.textOf("configs/orch.yaml"))
         assert.isUndefined(files.textOf("control/token"))
+        assert.include(warnings, "run_b: its folder was deleted or replaced, so it is not trained any more")
       }).pipe(Effect.scoped),
     ))
 

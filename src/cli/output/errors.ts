@@ -1,6 +1,7 @@
 /** Determines the exit code of the command, and reports its failure on stderr. main.ts and command.ts call it. */
 import { Cause, Context, Effect, Exit, Option } from "effect"
 import * as CliError from "effect/cli/CliError"
+import { isMachineFault } from "../../config/files.ts"
 import { messageOf, oneLine, visible } from "../../config/text.ts"
 import { placeIn } from "../userCode/userCode.ts"
 import { colored } from "./colors.ts"
@@ -35,9 +36,12 @@ export const report = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> =
   return writeError(`${colored("red", "effect:", process.stderr)} ${line}${after}\n`)
 }
 
-/** Returns the message for the user; empty after Ctrl-C. A defect is a bug of this library, so it has its stack. */
+/**
+ * Returns the message for the user; empty after Ctrl-C. A defect is a bug of this library, so it has its stack, unless the
+ * condition of the machine is to blame.
+ */
 const lineOf = (cause: Cause.Cause<unknown>): string => {
-  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause)) ?? machineFaultIn(cause)
   if (error === undefined) return Cause.hasInterrupts(cause) ? "" : Cause.pretty(cause)
   if (CliError.isCliError(error)) return usage(error)
   // An error that the user's code threw has a `userStack`, which names the place in that code.
@@ -46,6 +50,9 @@ const lineOf = (cause: Cause.Cause<unknown>): string => {
   // Names and values of a file that somebody else wrote must not control the terminal.
   return visible(`${messageOf(error)}${place === undefined ? "" : ` (${place})`}`)
 }
+
+const machineFaultIn = (cause: Cause.Cause<unknown>): unknown =>
+  cause.reasons.flatMap((reason) => (Cause.isDieReason(reason) ? [reason.defect] : [])).find(isMachineFault)
 
 const usage = (error: CliError.CliError): string =>
   error._tag === "ShowHelp"

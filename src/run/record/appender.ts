@@ -1,5 +1,6 @@
 /** Buffers appends to a file. The sinks (receivers of a run's events) for scores, logs and metrics write through it. */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Stream } from "effect"
+import { joined } from "../../config/bytes.ts"
 import type { RunFiles } from "../store/RunFiles.ts"
 import type { Sink } from "./Recorder.ts"
 import type { RunEvent, RunStarted } from "./RunEvent.ts"
@@ -39,6 +40,23 @@ export const appender = Effect.fnUntraced(function* (run: RunFiles, path: string
     },
     flush,
   }
+})
+
+/** The number of bytes at the end of a file in which its last line feed is looked for. */
+const longestLine = 64 * 1024
+
+/**
+ * Removes an incomplete last line, which a process left that was killed or whose disk was full, so that what is appended
+ * next begins a line.
+ */
+export const cutPartialLine = Effect.fnUntraced(function* (run: RunFiles, path: string) {
+  if (!(yield* run.exists(path))) return
+  const size = yield* run.size(path)
+  const bytes = Math.min(size, longestLine)
+  if (bytes === 0) return
+  const end = joined(yield* Stream.runCollect(run.stream(path, { offset: size - bytes, bytes })))
+  const complete = end.lastIndexOf(0x0a) + 1
+  if (complete < end.length && (complete > 0 || bytes === size)) yield* run.truncate(path, size - end.length + complete)
 })
 
 interface Opened {

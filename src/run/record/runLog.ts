@@ -1,6 +1,6 @@
 /** The sink (a receiver of a run's events) that writes `run.log`, and the levels of events, also for `progress.ts`. */
 import { Clock, Effect } from "effect"
-import { appender } from "./appender.ts"
+import { appender, cutPartialLine } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
 import { includes, type LogLevel } from "./logLevel.ts"
 import type { RunEvent, Warning } from "./RunEvent.ts"
@@ -16,7 +16,7 @@ import * as Layout from "../Layout.ts"
  * - `DEBUG`: also episodes and updates, of which there are many
  */
 export const runLog: Sink = (run, { unit, agents = false, logLevel = "INFO" }) =>
-  Effect.map(appender(run, Layout.log), (log) => ({
+  Effect.map(Effect.andThen(cutPartialLine(run, Layout.log), appender(run, Layout.log)), (log) => ({
     emit: (events) => {
       // The answers that a language model imitates are samples, too, but not episodes.
       const parts = agents ? "samples" : "episodes"

@@ -10,8 +10,8 @@
  * const recorder = Recorder.layer(scores, system(() => ({ rss: 1e8, heap: 5e7, buffers: 1e7, cpuSeconds: 1.5 })))
  * ```
  */
-import { Schema } from "effect"
-import { fileSink } from "./appender.ts"
+import { Effect, Schema } from "effect"
+import { cutPartialLine, fileSink } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
 import * as Layout from "../Layout.ts"
 
@@ -50,7 +50,12 @@ const leastMillis = 250
 const shareOfTime = 1 / 100
 
 /** Makes the sink. `figuresNow` measures the resources that the process uses. */
-export const system = (figuresNow: () => SystemFigures): Sink =>
+export const system = (figuresNow: () => SystemFigures): Sink => {
+  const sink = sinkOf(figuresNow)
+  return (run, about) => Effect.andThen(cutPartialLine(run, Layout.system), sink(run, about))
+}
+
+const sinkOf = (figuresNow: () => SystemFigures): Sink =>
   fileSink(Layout.system, ({ buffer, startedAtMillis, about }) => {
     let step = about.resumedFromStep ?? 0
     let last = { at: startedAtMillis, step, cpuSeconds: figuresNow().cpuSeconds }

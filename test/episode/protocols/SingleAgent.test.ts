@@ -3,10 +3,13 @@ import { Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import type { Agent } from "../../../src/agent/Agent.ts"
 import { LmRequest } from "../../../src/lm/Chat.ts"
-import { CallContext, Lm } from "../../../src/lm/Lm.ts"
+import * as MemorylessAgent from "../../../src/agent/MemorylessAgent.ts"
+import { CallContext, Lm, type LmService } from "../../../src/lm/Lm.ts"
+import { lmError } from "../../../src/lm/LmError.ts"
 import { SamplingSeed, seeded } from "../../../src/lm/middleware/seeded.ts"
 import { Rollout, type Step, totalReward } from "../../../src/episode/Rollout.ts"
 import * as SingleAgent from "../../../src/episode/protocols/SingleAgent.ts"
+import { completion } from "../../lm/support.ts"
 import { counting, episodeOf, scripted, type ScriptedAnswer, withTools } from "../support.ts"
 
 const go = (): ScriptedAnswer => ({ act: "go" })
@@ -35,6 +38,29 @@ describe("one agent in one env", () => {
           ["e/3", "e/turn/1"],
         ],
       )
+    }),
+  )
+
+  it.effect("ends where its next prompt is too long for the model, if that is asked for", () =>
+    Effect.gen(function* () {
+      const tooLong = lmError("m", "rejected", "the prompt has 273 tokens", { attempts: 1, promptTooLong: true })
+      /** A model whose answers are always cut off, so that the conversation grows by the feedback until it is too long. */
+      const cutOff = (most: number): LmService => ({
+        complete: ({ messages }) =>
+          messages.length > most
+            ? Effect.fail(tooLong)
+            : Effect.succeed({ ...completion("much too"), finishReason: "length" }),
+      })
+      const play = (most: number, options: SingleAgent.SingleAgentOptions) =>
+        MemorylessAgent.make({ model: "m" }).pipe(
+          Effect.flatMap((agent) => SingleAgent.play(agent, episodeOf(counting(2)), options)),
+          Effect.provideService(Lm, cutOff(most)),
+        )
+      const rollout = yield* play(5, { endsIfPromptTooLong: true })
+      assert.strictEqual(kinds(rollout.steps), "AAA")
+      assert.deepStrictEqual(rollout.ending, { terminated: false, truncated: true, truncationReason: "max_seq_len" })
+      assert.strictEqual((yield* Effect.flip(play(5, {}))).message, tooLong.message)
+      assert.strictEqual((yield* Effect.flip(play(0, { endsIfPromptTooLong: true }))).message, tooLong.message)
     }),
   )
 

@@ -30,6 +30,36 @@ describe("hooks", () => {
     }),
   )
 
+  check(
+    "tell at once that a config was refused, a run evicted, and a folder deleted, once each",
+    ({ files, turn, register, master }) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const told: Array<string> = []
+          const tell = (what: string) => (run: { readonly id: string; readonly reason?: string }) =>
+            Effect.sync(() => void told.push([what, run.id, run.reason].filter((part) => part !== undefined).join(" ")))
+          yield* register({ invalid: tell("invalid"), evicted: tell("evicted"), vanished: tell("vanished") }, 0)
+          const since = (): ReadonlyArray<string> => told.splice(0)
+          files.add("run_a")
+          files.add("run_b", "broken")
+          files.write("run_c/control/evicted.txt", "an earlier fault\n")
+          yield* turn
+          assert.deepStrictEqual(since(), ["invalid run_b", "evicted run_c an earlier fault"])
+          yield* master.evict(0, "its loss is\nnot finite")
+          yield* turn
+          yield* turn
+          assert.deepStrictEqual(since(), ["evicted run_a its loss is; not finite"])
+          files.remove("run_a/control/evicted.txt")
+          yield* turn
+          files.remove("run_a")
+          yield* turn
+          assert.deepStrictEqual(since(), ["vanished run_a"])
+          yield* turn
+          assert.deepStrictEqual(since(), [])
+        }),
+      ),
+  )
+
   for (const [rank, moment] of [
     [0, "creation"],
     [2, "creation"],

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { runLog } from "../../../src/run/record/runLog.ts"
 import type { LogLevel } from "../../../src/run/record/logLevel.ts"
+import { memoryRun } from "../store/disk.ts"
 import { episode, recorded, started, update, validation } from "./events.ts"
 
 it.effect("the log has a line for everything but episodes and updates, as soon as it happens", () =>
@@ -32,6 +33,24 @@ it.effect("the log has a line for everything but episodes and updates, as soon a
       "2026-01-31T12:00:01.000Z failed at step 600 after 14 episodes: EnvError: broken",
       "",
     ])
+  }),
+)
+
+it.effect("the log of a resumed run begins a new line after one that was cut off", () =>
+  Effect.gen(function* () {
+    yield* TestClock.setTime(Date.UTC(2026, 0, 31, 12))
+    for (const [before, kept] of [
+      ["", ""],
+      ["whole\n", "whole\n"],
+      ["whole\n2026-01-31T11:59:59.000Z save", "whole\n"],
+      ["2026-01-31T11:59:59.000Z star", ""],
+    ]) {
+      const run = yield* memoryRun
+      yield* run.append("run.log", before)
+      const { emit } = yield* runLog(run, started)
+      yield* emit([{ _tag: "Note", message: "again" }])
+      assert.strictEqual(yield* run.readText("run.log"), `${kept}2026-01-31T12:00:00.000Z again\n`)
+    }
   }),
 )
 

@@ -83,11 +83,11 @@ inBrowser("what the page saves and tests", ({ page, served, count, drawn, click 
           { left: scores["CartPole-v1"]["a2c"], right: scores["CartPole-v1"]["ppo"] },
         ])
         const parts = cartPole.split(" | ")
-        assert.deepStrictEqual(parts.slice(0, 3), ["ppo − a2c", "CartPole-v1", "4 − 4"])
+        assert.deepStrictEqual(parts.slice(0, 3), ["ppo − a2c", "CartPole-v1", "4 and 4"])
         assert.strictEqual(parts[4], `+${difference.value}`)
         assert.deepStrictEqual([parts[6], Number(parts[8])], ["100 %", Number(p?.toPrecision(3))])
         assert.include(corridor, " | corridor | ")
-        assert.include(all, " | all of them, scores from 0 to 1 | 8 − 8 | ")
+        assert.include(all, " | all of them, scores from 0 to 1 | 8 and 8 | ")
         const address = String(await page.evaluate("location.href"))
         assert.include(address, "tests=1")
         await page.goto(address)

@@ -26,8 +26,8 @@ const rowOf = (name, one, environment) =>
     el("th", { scope: "row" }, name),
     el("td", environment || "–"),
     [
-      `${one.rightRuns} − ${one.leftRuns}`,
-      `${number(one.right)} − ${number(one.left)}`,
+      `${one.rightRuns} and ${one.leftRuns}`,
+      `${number(one.right)} and ${number(one.left)}`,
       signed(one.difference.value),
       between(one.difference, number),
       percent(one.improvement.value),
@@ -50,7 +50,7 @@ const rowsOf = (first, other) => {
 
 const hint =
   "The score of a run is the mean return of its last validation. IQM: the interquartile mean of the runs' scores. Improves: how " +
-  "often a run of the one scores higher than a run of the other. p: the chance of so large a difference if there is none, by a " +
+  "often a run of the first row that is named scores higher than a run of the second. p: the chance of so large a difference if there is none, by a " +
   "permutation test. With a single run on a side there is no interval and no p."
 
 /** Makes the section. `toggled` is called after the user has opened or closed it. */

@@ -37,6 +37,7 @@ export const guide: ReadonlyArray<Topic> = [
       "several-agents": "Several agents",
       spaces: "Dict observations, action masks",
       networks: "Networks, losses, optimisers",
+      zoo: "Settings of the RL Zoo",
       "own-algorithm": "Your own algorithm",
       "data-sets": "Data sets of transitions",
       "foreign-envs": "Gymnasium, other languages",

@@ -89,3 +89,22 @@ describe("scales", () => {
     }
   })
 })
+
+describe("the first values of PyTorch's layers", () => {
+  it("are uniform within ±1/√inputs, biases too, and leave other parameters as they are", () => {
+    const parameters = {
+      "a.weight": { shape: [16, 500], init: Initialisers.zeros },
+      "a.bias": { shape: [500], init: Initialisers.zeros },
+      "a.logStd": { shape: [3], init: Initialisers.constant(-2) },
+    }
+    const drawn = Object.entries(Initialisers.asPytorch(parameters)).map(([, { shape, init }]) =>
+      init(stream(1, "test"), shape),
+    )
+    for (const values of drawn.slice(0, 2)) {
+      const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
+      assert.isAtMost(largest, 0.25)
+      assert.isAtLeast(largest, 0.24)
+    }
+    assert.deepEqual([...drawn[2]], [-2, -2, -2])
+  })
+})

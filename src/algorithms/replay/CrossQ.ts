@@ -23,8 +23,13 @@ const { concat, exp, mean, mul, neg, reshape, slice, state, stopGradient } = Gra
 
 // --- Config: `CrossQOptions` are the settings in code; `CrossQConfig` checks them and fills in the defaults ---
 
-export interface CrossQOptions
-  extends Omit<Learner.ReplayOptions, "network">, Pick<Sac.SacOptions, "activation" | "noiseRepeat" | "alpha"> {
+export interface CrossQOptions extends Learner.BufferOptions {
+  /** The activation function between layers. @default "relu" */
+  readonly activation?: "tanh" | "relu"
+  /** The number of consecutive steps whose actions are drawn with the same random numbers. @default 1 */
+  readonly noiseRepeat?: number
+  /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
+  readonly alpha?: number | null
   /** The sizes of the actor's hidden layers. @default [256,256] */
   readonly hidden?: ReadonlyArray<number>
   /** The sizes of the critics' hidden layers; the paper has two of 2048. @default [512,512] */

@@ -4,8 +4,11 @@ import type { Course, Schedule } from "../../graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { bounded, fraction, nonNegative, positive, positiveBelow, withDefault } from "../../config/fields.ts"
 
-/** The settings that all replay learners share: how they collect transitions and when they learn from them. */
-export interface ReplayOptions extends NetworksOption, OptimiserOption {
+/** The settings that all replay learners share, whose networks can be the user's. */
+export interface ReplayOptions extends NetworksOption, BufferOptions {}
+
+/** The settings of replay learners but for their networks: how they collect transitions and when they learn from them. */
+export interface BufferOptions extends OptimiserOption {
   /** The discount factor of future rewards. @default 0.99 */
   readonly gamma?: number
   /** The number of transitions that the replay buffer holds. @default 1000000 */

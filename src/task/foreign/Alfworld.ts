@@ -39,7 +39,7 @@ export const Config = Schema.Struct({
   /** The number of seconds after which a request without a reply fails; the first one loads the simulator. */
   timeoutSeconds: withDefault(positiveBelow("seconds"), 300),
   /** The names of the environment variables that Python gets, besides `PATH`, `HOME` and others that hold no secrets. */
-  variables: withDefault(Schema.Array(Schema.NonEmptyString), ["ALFWORLD_DATA"]),
+  variables: withDefault(Schema.Array(Schema.NonEmptyString), []),
   ...orderFields,
 })
 export type Config = typeof Config.Type

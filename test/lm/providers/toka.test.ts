@@ -8,7 +8,7 @@ import { serve } from "../server.ts"
 
 const call = (body: string, request: LmRequest = ask(), place = "") =>
   Effect.gen(function* () {
-    const server = yield* serve({ fault: () => ({ kind: "body", body }) })
+    const server = yield* serve({ fault: () => ({ kind: "status", status: 200, body }) })
     const lm = yield* Toka.make({ model: "m", baseUrl: `${new URL(server.url).origin}${place}` })
     const completion = yield* lm.complete(request)
     return { completion, path: server.asked[0].path, body: JSON.parse(server.asked[0].text) }

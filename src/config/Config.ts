@@ -7,6 +7,7 @@
 import { Effect, Schema, SchemaAST, SchemaIssue } from "effect"
 import { choiceProblem, tagAt, textsAt } from "./choices.ts"
 import { closest } from "./closest.ts"
+import { withNumbers } from "./numbers.ts"
 import { camelCase, convertPath, isPlain, type Plain, setIn, snakeCase } from "./plain.ts"
 import { jsonOf, shortened } from "./text.ts"
 
@@ -198,9 +199,11 @@ export const decode = <S extends Schema.Codec<unknown, unknown>>(
   input: unknown,
   options: DecodeOptions,
 ): Effect.Effect<S["Type"], ConfigError> =>
-  Schema.decodeUnknownEffect(schema, { errors: "all", onExcessProperty: options.unknownKeys ?? "error" })(input).pipe(
-    Effect.mapError((error) => configError(schema, input, error.issue, options)),
-  )
+  Effect.suspend(() =>
+    Schema.decodeUnknownEffect(schema, { errors: "all", onExcessProperty: options.unknownKeys ?? "error" })(
+      withNumbers([SchemaAST.toEncoded(schema.ast)], input),
+    ),
+  ).pipe(Effect.mapError((error) => configError(schema, input, error.issue, options)))
 
 /** Makes the `ConfigError` for the issues that Schema found; its message names each key's source and problem. */
 const configError = (

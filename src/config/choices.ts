@@ -3,7 +3,7 @@ import { SchemaAST } from "effect"
 import { closest } from "./closest.ts"
 
 /** Returns all members of a union, also those of unions in it; any other Schema is its only member. */
-const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
+export const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
   if (SchemaAST.isUnion(ast)) return ast.types.flatMap(membersOf)
   return SchemaAST.isSuspend(ast) ? membersOf(ast.thunk()) : [ast]
 }

@@ -30,6 +30,7 @@ import { Lm } from "../lm/Lm.ts"
 import type { LmError } from "../lm/LmError.ts"
 import type * as Lms from "../lm/Lms.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
+import { checkTasks } from "./checkTasks.ts"
 import * as Evaluate from "./Evaluate.ts"
 import { type AgentSection, namesOf, read, type ReadOptions } from "./EvaluationConfig.ts"
 import { type EvaluationResult, execute, type ExecuteError, type Prepared } from "./execute.ts"
@@ -84,6 +85,7 @@ export const prepare = Effect.fnUntraced(function* (
   ])
   const { spent, openLm, openDataset } = yield* openParts(from, baseDir)
   const dataset = yield* openDataset(sections.dataset, "dataset")
+  yield* checkTasks(dataset.tasks, settings, from)
   const scorers = yield* Scorers.openAll(settings.scorers, {
     baseDir,
     from: { ...from, prefix: ["scorers"] },

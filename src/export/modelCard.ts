@@ -100,7 +100,7 @@ export const modelCard = (card: ModelCard): string => {
       "",
       "const program = Effect.gen(function* () {",
       `  const policy = yield* Policy.load(import.meta.dirname)`,
-      `  return yield* policy.act(${observation})`,
+      `  return yield* policy.act(${observation}${hasActionMask ? ', undefined, "all"' : ""})`,
       "})",
       "",
       `const layers = Layer.merge(Node.backend("wasm"), Node.platform)`,

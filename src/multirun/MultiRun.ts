@@ -12,14 +12,14 @@
  * ```
  */
 import { Effect } from "effect"
-import { ConfigError } from "../config/Config.ts"
+import { checkAll, ConfigError } from "../config/Config.ts"
 import type { RunResult } from "../run/RunResult.ts"
 import type * as Run from "../run/Run.ts"
 import { RunOptions } from "../train/RunOptions.ts"
 import { openBaseModel } from "./baseModel.ts"
 import { execute, type MultiRunNeeds } from "./execute.ts"
 import type { MultiRunError } from "./MultiRunError.ts"
-import { readConfig } from "./config/readConfig.ts"
+import { readConfig, sizeProblems } from "./config/readConfig.ts"
 
 export { MultiRunConfig } from "./config/MultiRunConfig.ts"
 export { MultiRunError } from "./MultiRunError.ts"
@@ -38,11 +38,14 @@ export const fromConfig = Effect.fnUntraced(function* (
   { baseDir = ".", lines = new Map() }: Where = {},
 ): Effect.fn.Return<RunResult, ConfigError | MultiRunError | Run.RunError, MultiRunNeeds> {
   const options = yield* RunOptions
-  const { settings, effective, from } = yield* readConfig({ config, baseDir, lines, options })
+  const { settings, effective, from, warnings } = yield* readConfig({ config, baseDir, lines, options })
   const base = yield* Effect.mapError(openBaseModel(settings.model, { baseDir, seed: settings.seed }), ({ message }) =>
     ConfigError.at(from, "model", message),
   )
+  yield* checkAll(
+    sizeProblems(settings.trainer, base.decoder).map(([key, problem]) => ConfigError.at(from, key, problem)),
+  )
   const { population, onPlanned } = options
-  const prepared = { settings, base, effective, population: population ?? {}, from, baseDir, onPlanned }
+  const prepared = { settings, base, effective, population: population ?? {}, from, baseDir, onPlanned, warnings }
   return yield* execute(prepared)
 }, Effect.scoped)

@@ -58,6 +58,8 @@ export interface Prepared {
   /** The source of the config, for error messages, and the folder that relative paths start from. */
   readonly from: DecodeOptions
   readonly baseDir: string
+  /** What in the config is allowed, but probably a mistake. */
+  readonly warnings: ReadonlyArray<string>
 }
 
 /** The progress of the trainer. The runs save themselves, in their own folders, where a resumed trainer finds them. */
@@ -107,7 +109,7 @@ export const execute = Effect.fnUntraced(function* (
         isOver: () => isEnded,
         logsUntil: firstStep,
         seconds: yield* secondsBefore(files, progress),
-        warnings: [...warnings, ...(yield* idleCluster(settings))],
+        warnings: [...prepared.warnings, ...warnings, ...(yield* idleCluster(settings))],
       }
     }),
     loop: (state: State) =>

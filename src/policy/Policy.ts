@@ -66,7 +66,11 @@ export interface LoadOptions {
  */
 export type State = ArrayLike<number> | null | undefined
 
-type Mask = ArrayLike<number | boolean> | null | undefined
+/**
+ * The choices that are allowed, as the env says: a 1 for each of them, else a 0. `"all"` allows every choice. A policy of an
+ * env with action masks needs one, because it has never learned which choices are not allowed.
+ */
+export type Mask = ArrayLike<number | boolean> | "all" | null | undefined
 
 /** An action, and the state for the next step of the episode. */
 export interface Acted {
@@ -93,7 +97,7 @@ export interface Policy {
    * Returns the action for an observation as the env gives it: the numbers of a box in one flat list, an object for a
    * space with named parts. The policy itself normalises it as the training did. A recurrent policy also takes the state
    * that the previous call of the episode returned; an episode begins without. `mask` has a 1 for each choice that is
-   * allowed, for an env with action masks; without it all are.
+   * allowed, or is `"all"`; a policy of an env with action masks fails without it.
    */
   readonly act: (
     observation: Value,
@@ -246,7 +250,10 @@ const acting = (
   const writeNumbers = hasActionMask ? writerOf(multiBinary(row.length - size), "mask") : undefined
   const writeMask =
     writeNumbers &&
-    ((mask: ArrayLike<number | boolean>): string | undefined => {
+    ((mask: Exclude<Mask, null | undefined>): string | undefined => {
+      if (mask === "all") return void row.fill(1, size)
+      if (typeof mask === "string")
+        return `mask: expected ${row.length - size} zeros and ones, or "all", found "${mask}"`
       const problem = writeNumbers(mask, row, size)
       if (problem !== undefined) return problem
       const empty = emptyMaskProblem(choices, row, size)
@@ -260,7 +267,8 @@ const acting = (
     const [state, mask] = [givenState ?? undefined, givenMask ?? undefined]
     if (mask !== undefined && writeMask === undefined) return "mask: the env has no action masks, so it takes none"
     if (state !== undefined && writeState === undefined) return "state: the policy has no memory, so it takes none"
-    row.fill(1, size)
+    if (mask === undefined && writeMask !== undefined)
+      return `mask: expected ${row.length - size} zeros and ones, a 1 for each choice that the env allows, or "all"; found none`
     remembered.fill(0)
     const problem =
       writeObservation(observation, row, 0) ??

@@ -5,6 +5,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { createInterface } from "node:readline"
+import type { Readable, Writable } from "node:stream"
 import { fileURLToPath } from "node:url"
 import { type Cause, Deferred, Effect, Fiber, Option, Queue, Schema, type Scope } from "effect"
 import { compileCacheVariable } from "../config/compile-cache-node.ts"
@@ -30,11 +31,15 @@ export interface ChildOptions {
   readonly task: string
 }
 
+type WithStreams = ChildProcess & Record<"stdin", Writable> & Record<"stdout" | "stderr", Readable>
+
+const hasStreams = (child: ChildProcess): child is WithStreams => Boolean(child.stdin && child.stdout && child.stderr)
+
 const spawned = ({ rank, program }: ChildOptions): Effect.Effect<Started> =>
   Effect.gen(function* () {
     const ended = yield* Deferred.make<void, RankLost | RankFailed>()
     const lines = yield* Queue.unbounded<string, Cause.Done>()
-    const child = spawn(process.execPath, [fileURLToPath(program)], {
+    const child: ChildProcess = spawn(process.execPath, [fileURLToPath(program)], {
       stdio: ["pipe", "pipe", "pipe"],
       env: { ...process.env, ...compileCacheVariable() },
       // Ctrl-C in a terminal must reach only the master, which then saves the run before it ends the ranks.
@@ -45,13 +50,22 @@ const spawned = ({ rank, program }: ChildOptions): Effect.Effect<Started> =>
       Queue.endUnsafe(lines)
       Deferred.doneUnsafe(ended, outcome)
     }
+    const lost = (problem: string) => Effect.fail(new RankLost({ message: `rank ${rank}${problem}` }))
+    // A process that cannot be started would not start at a second try either: the system has no room for so many.
+    const failed = (problem: string) =>
+      Effect.fail(
+        new RankFailed({
+          message: `rank ${rank}: cannot start its process: ${problem}; set ranks to a smaller number`,
+        }),
+      )
+    child.once("error", ({ message }) => end(failed(message)))
+    // Without any room for another file, Node makes no streams; the error above follows.
+    if (!hasStreams(child)) return { child, ended, lines }
     let output = ""
     child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text))
     createInterface({ input: child.stderr }).on("line", (line) => void Queue.offerUnsafe(lines, line))
     // A process that has ended reads no more; its end is reported below.
     child.stdin.on("error", () => {})
-    const lost = (problem: string) => Effect.fail(new RankLost({ message: `rank ${rank}${problem}` }))
-    child.once("error", ({ message }) => end(lost(`: cannot start it: ${message}`)))
     child.once("close", (code, signal) => {
       const reason = signal === null ? `with exit code ${code}` : `by ${signal}`
       const unexplained = code === 0 ? Effect.void : lost(` was lost: its process was ended ${reason}`)

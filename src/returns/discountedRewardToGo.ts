@@ -1,5 +1,5 @@
 /** Computes sums of discounted rewards, without a critic. `Returns.ts` exports it for users of the library. */
-import { checkRows, emptyLike, isDone, type Numbers } from "./inputs.ts"
+import { checkRates, checkRows, emptyLike, isDone, type Numbers } from "./inputs.ts"
 
 export interface RewardToGoInputs<A extends Numbers> {
   readonly rewards: A
@@ -33,6 +33,7 @@ export const discountedRewardToGo = <A extends Numbers>(inputs: RewardToGoInputs
   if (!(Number.isInteger(numEnvs) && numEnvs > 0 && rows % numEnvs === 0)) {
     throw new RangeError(`rewards: expected a multiple of ${numEnvs} envs, found ${rows} rows`)
   }
+  checkRates({ gamma })
   checkRows(rows, { terminated, truncated, out })
   for (let row = rows - 1; row >= 0; row--) {
     out[row] = isDone(inputs, row) || row + numEnvs >= rows ? rewards[row] : rewards[row] + gamma * out[row + numEnvs]

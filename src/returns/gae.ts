@@ -1,5 +1,5 @@
 /** Checks the inputs of generalised advantage estimation (GAE), which `sweep.ts` computes. The learners call `gae`. */
-import { countedRewards, emptyLike, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
+import { checkRates, countedRewards, emptyLike, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
 import { sweep } from "./sweep.ts"
 
 export interface GaeInputs<A extends Numbers> extends ReturnInputs<A> {
@@ -31,6 +31,7 @@ export interface GaeInputs<A extends Numbers> extends ReturnInputs<A> {
  */
 export const gae = <A extends Numbers>(inputs: GaeInputs<A>): A => {
   shapeOf(inputs, { targets: inputs.targets })
+  checkRates({ lambda: inputs.lambda })
   const rewards = countedRewards(inputs)
   const advantages = inputs.out ?? emptyLike(rewards)
   sweep({ ...inputs, rewards, decay: inputs.gamma * inputs.lambda, advantages })

@@ -34,7 +34,8 @@ export const shapeOf = (
   inputs: ReturnInputs<Numbers>,
   others: Readonly<Record<string, ArrayLike<number> | undefined>> = {},
 ) => {
-  const { rewards, values, lastValues, terminated, truncated, truncatedValues, out } = inputs
+  const { rewards, values, lastValues, terminated, truncated, truncatedValues, out, gamma } = inputs
+  checkRates({ gamma })
   const envs = lastValues.length
   const rows = rewards.length
   if (envs === 0 || rows % envs !== 0) {
@@ -47,6 +48,12 @@ export const shapeOf = (
   }
   if (out !== undefined && out === others.targets) throw new RangeError("targets: expected another array than out")
   return { steps: rows / envs, envs }
+}
+
+/** Throws a RangeError that names a rate, such as λ, that is no finite number: it would make all results NaN. */
+export const checkRates = (rates: Readonly<Record<string, number>>): void => {
+  for (const [name, rate] of Object.entries(rates))
+    if (!Number.isFinite(rate)) throw new RangeError(`${name}: expected a finite number, found ${String(rate)}`)
 }
 
 /** Throws a RangeError that names the array whose length is not `rows`. */

@@ -1,5 +1,14 @@
 /** Computes λ-returns, which are value targets. `Returns.ts` exports this, and `nStep.ts` calls it with λ = 1. */
-import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
+import {
+  checkRates,
+  countedRewards,
+  emptyLike,
+  isDone,
+  nextValue,
+  type Numbers,
+  type ReturnInputs,
+  shapeOf,
+} from "./inputs.ts"
 
 export interface LambdaInputs<A extends Numbers> extends ReturnInputs<A> {
   readonly lambda: number
@@ -35,6 +44,7 @@ export interface LambdaInputs<A extends Numbers> extends ReturnInputs<A> {
 export const lambdaReturn = <A extends Numbers>(inputs: LambdaInputs<A>): A => {
   const { values, lastValues, gamma, lambda, tail } = inputs
   const { steps, envs } = shapeOf(inputs)
+  checkRates({ lambda })
   const rewards = countedRewards(inputs)
   const out = inputs.out ?? emptyLike(rewards)
   for (let t = steps - 1; t >= 0; t--) {

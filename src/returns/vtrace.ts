@@ -1,6 +1,15 @@
 /** Computes V-trace: value targets and advantages from rollouts of another policy. `Returns.ts` exports it. */
 import { exp } from "../rng/Elementary.ts"
-import { countedRewards, emptyLike, isDone, nextValue, type Numbers, type ReturnInputs, shapeOf } from "./inputs.ts"
+import {
+  checkRates,
+  countedRewards,
+  emptyLike,
+  isDone,
+  nextValue,
+  type Numbers,
+  type ReturnInputs,
+  shapeOf,
+} from "./inputs.ts"
 
 export interface VtraceInputs<A extends Numbers> extends Omit<ReturnInputs<A>, "out"> {
   /** The differences log π(a) − log μ(a), where π is the learner's policy and μ the policy that acted. */
@@ -43,6 +52,7 @@ export interface Vtrace<A extends Numbers> {
 export const vtrace = <A extends Numbers>(inputs: VtraceInputs<A>): Vtrace<A> => {
   const { values, lastValues, logRatios, gamma, lambda = 1, rhoBar = 1, cBar = 1 } = inputs
   const { steps, envs } = shapeOf(inputs, { logRatios })
+  checkRates({ lambda })
   const rewards = countedRewards(inputs)
   const targets = emptyLike(rewards)
   const advantages = emptyLike(rewards)

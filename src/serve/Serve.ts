@@ -216,7 +216,7 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
         return { ids, echo: text }
       }),
     )
-    const maxTokens = request.max_tokens ?? 16
+    const maxTokens = request.max_tokens ?? null
     const ids = prompts.map(({ ids }) => ids)
     const requests = yield* requestsOf(ids, { body: request, model, maxTokens, topLogprobs })
     const question: CompletionQuestion = {

@@ -21,10 +21,13 @@ export const seedOf = (seed: number | null, choice: number): number | null =>
 interface Settings {
   readonly body: ChatBody | CompletionBody
   readonly model: ModelInfo
-  /** The most tokens of each answer; null for as many as the model has room for. */
+  /** The most tokens of each answer that the client asked for; null for as many as the model has room for. */
   readonly maxTokens: number | null
   readonly topLogprobs: number
 }
+
+/** The most tokens of a completion whose request does not say it, as OpenAI's servers have it. */
+const completionTokens = 16
 
 /** Makes the engine's request for each choice: the `n` choices of the first prompt, then those of the next. */
 export const requestsOf = Effect.fnUntraced(function* (
@@ -38,12 +41,20 @@ export const requestsOf = Effect.fnUntraced(function* (
       const problem = `the prompt has ${promptIds.length} tokens, but ${model.name} takes at most ${model.maxLength} tokens of prompt and answer together`
       return yield* badRequest(problem, "prompt" in body ? "prompt" : "messages", "context_length_exceeded")
     }
+    if (maxTokens !== null && maxTokens > room && body.clip_max_tokens !== true) {
+      const key =
+        "max_completion_tokens" in body && body.max_completion_tokens === maxTokens
+          ? "max_completion_tokens"
+          : "max_tokens"
+      const problem = `${key}: expected at most ${room}, since ${model.name} takes at most ${model.maxLength} tokens of prompt and answer together and the prompt has ${promptIds.length}; found ${maxTokens}`
+      return yield* badRequest(problem, key, "context_length_exceeded")
+    }
     const sampling: SamplingOptions = {
       ...(typeof body.temperature === "number" ? { temperature: body.temperature } : {}),
       ...(typeof body.top_p === "number" ? { topP: body.top_p } : {}),
       ...(typeof body.top_k === "number" ? { topK: Math.max(0, body.top_k) } : {}),
       ...(typeof body.min_p === "number" ? { minP: body.min_p } : {}),
-      maxTokens: Math.min(room, maxTokens ?? room),
+      maxTokens: Math.min(room, maxTokens ?? room, "prompt" in body && maxTokens === null ? completionTokens : room),
       stop: typeof body.stop === "string" ? [body.stop] : (body.stop ?? []),
       stopTokenIds: body.stop_token_ids ?? [],
       ignoreEos: body.ignore_eos ?? false,

@@ -25,6 +25,8 @@ const SamplingFields = {
   top_k: maybe(Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))),
   min_p: maybe(fraction),
   max_tokens: maybe(positiveInt),
+  /** Cuts the most tokens to the room that the prompt leaves, instead of refusing a request for more. */
+  clip_max_tokens: maybe(Schema.Boolean),
   seed: maybe(Schema.Int),
   stop: maybe(Schema.Union([Schema.NonEmptyString, Schema.Array(Schema.NonEmptyString)])),
   stop_token_ids: maybe(Schema.Array(naturalInt)),

@@ -49,6 +49,15 @@ describe("examples of agents that talk", () => {
       assert.notMatch(stdout, /: null$/m)
     }))
 
+  it("own-agent.ts: an agent of one's own is named by a config, and learns", () =>
+    withFolder(async (folder) => {
+      const { curve, runDir } = await trained("own-agent.ts", folder)
+      assert.deepStrictEqual(curve[0], [0, 0])
+      assert.isAbove(curve.at(-1)?.[1] ?? 0, 0.5)
+      const [first] = linesOf(runDir, "rollouts/train/rollouts.jsonl")
+      assert.include(JSON.stringify(first), "Answer with one word.")
+    }))
+
   it("qa.yaml: the agent finds an answer again for a question in other words", () =>
     withFolder(async (folder) => {
       const { curve, runDir } = await trained("qa.yaml", folder)

@@ -177,6 +177,16 @@ describe("effect export", () => {
     }),
   )
 
+  it("takes a part of a path that names the folder of several seeds", () =>
+    withFolder(async (folder) => {
+      const file = write(folder, "train.ts", program(settings))
+      const outcome = await effect(["run", file, "--seeds", "1,2", "--results-dir", "results", "--quiet"], folder)
+      assert.strictEqual(outcome.code, 0, outcome.stderr)
+      const done = await effect(["export", "CartPole-v1_ppo", "--to", "csv", "--out", "both.csv"], folder)
+      assert.strictEqual(done.code, 0, done.stderr)
+      assert.match(readFileSync(join(folder, "both.csv"), "utf8").split("\n")[1], /^1024,2,/)
+    }))
+
   it("says what can't be written", () =>
     withFolder(async (folder) => {
       const text = program("").replace("Ppo.make({ nsteps: 32 })", "Ppo.make({ nsteps: 32, lstm: 8 })")

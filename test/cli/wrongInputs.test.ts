@@ -131,6 +131,18 @@ describe.concurrent("settings", () => {
   it("a flag that is not a number", async () =>
     says(await effect(["run", "examples/cartpole.ts", "--seed", "many"]), 2, "seed", "many"))
 
+  it("a misspelt value of a flag suggests the one that was meant", async () => {
+    says(await effect(["export", "latest", "--to", "onx"]), 2, "--to", '"onx"', "did you mean onnx?")
+    says(await effect(["run", "examples/cartpole.ts", "--backend", "wasn"]), 2, "did you mean wasm?")
+  })
+
+  it("no file, in a folder without examples", () =>
+    withFolder(async (folder) => {
+      const outcome = await effect(["run"], folder)
+      says(outcome, 2, "or write one with `effect init train.ts` and run it with `effect run train.ts`")
+      assert.notInclude(outcome.stderr, "examples/")
+    }))
+
   it("an unknown backend", async () =>
     says(await effect(["run", "examples/cartpole.ts", "--backend", "tpu"]), 2, "backend", "tpu", "wasm"))
 

@@ -277,7 +277,7 @@ describe("a policy for observations with parts and action masks", () => {
           assert.deepStrictEqual(policy.observationSpace, env.observationSpace)
           assert.isTrue(policy.hasActionMask)
           const observation = { map: new Float32Array(16).fill(0.5), keys: 1 }
-          const acted = (mask?: ReadonlyArray<number>) =>
+          const acted = (mask: ReadonlyArray<number> | "all") =>
             Effect.map(
               policy.actAll(
                 Array.from({ length: 60 }, () => observation),
@@ -286,10 +286,17 @@ describe("a policy for observations with parts and action masks", () => {
               ),
               (all) => [...new Set(all.map(({ action }) => action))].sort(),
             )
-          assert.deepStrictEqual(yield* acted(), [0, 1, 2, 3])
+          assert.deepStrictEqual(yield* acted("all"), [0, 1, 2, 3])
           assert.deepStrictEqual(yield* acted([0, 1, 0, 1]), [1, 3])
           const refused = [
-            [yield* Effect.flip(policy.act({ map: new Float32Array(16), keys: 3 })), "observation.keys is 3"],
+            [
+              yield* Effect.flip(policy.act({ map: new Float32Array(16), keys: 3 }, null, "all")),
+              "observation.keys is 3",
+            ],
+            [
+              yield* Effect.flip(policy.act(observation)),
+              'mask: expected 4 zeros and ones, a 1 for each choice that the env allows, or "all"; found none',
+            ],
             [
               yield* Effect.flip(policy.act(observation, undefined, [1, 0])),
               "mask: expected 4 zeros and ones, found 2",

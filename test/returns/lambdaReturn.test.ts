@@ -1,4 +1,6 @@
 import { assert, describe, it } from "vitest"
+import { gae } from "../../src/returns/gae.ts"
+import * as Returns from "../../src/returns/Returns.ts"
 import { lambdaReturn, type LambdaInputs } from "../../src/returns/lambdaReturn.ts"
 
 const three = (changes: Partial<LambdaInputs<Float64Array>> = {}): LambdaInputs<Float64Array> => ({
@@ -25,6 +27,19 @@ describe("lambdaReturn", () => {
     ["rewards clipped", { clip: true, lambda: 0 }, [1 + 4, 1 + 8, 1 + 16]],
   ] as const)("%s", (_, changes, expected) => {
     assert.deepEqual([...lambdaReturn(three(changes))], [...expected])
+  })
+
+  it.each([
+    ["lambda", undefined],
+    ["lambda", NaN],
+    ["gamma", undefined],
+    ["gamma", Infinity],
+  ] as const)("refuses %s: %s, which would make every result NaN", (key, value) => {
+    // A program without types can leave it out.
+    const inputs = Object.assign(three(), { [key]: value })
+    const expected = `${key}: expected a finite number, found ${value}`
+    for (const returns of [lambdaReturn, gae, Returns.members.GAE, Returns.members.LAMBDA])
+      assert.throws(() => returns(inputs), RangeError, expected)
   })
 
   it("returns rlib's last row with tail 'rlib', and the rows before that follow from it", () => {

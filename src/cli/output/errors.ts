@@ -1,6 +1,8 @@
 /** Determines the exit code of the command, and reports its failure on stderr. main.ts and command.ts call it. */
+import { existsSync } from "node:fs"
 import { Cause, Context, Effect, Exit, Option } from "effect"
 import * as CliError from "effect/cli/CliError"
+import { closest } from "../../config/closest.ts"
 import { isMachineFault } from "../../config/files.ts"
 import { messageOf, oneLine, visible } from "../../config/text.ts"
 import { placeIn } from "../userCode/userCode.ts"
@@ -62,6 +64,14 @@ const usage = (error: CliError.CliError): string =>
 /** The subcommands of `effect runs`. */
 const ofRuns: ReadonlyArray<string> = ["show", "diff", "compare", "best"]
 
+/** Says how to begin with a training: by an example, in a folder that has one, or else by a file that `effect init` writes. */
+const firstTraining = (): string => {
+  const example = "examples/cartpole.ts"
+  return existsSync(example)
+    ? `try \`effect run ${example}\``
+    : "write one with `effect init train.ts` and run it with `effect run train.ts`"
+}
+
 /** Describes a wrong flag or argument, and what to write instead. */
 const usageOf = (error: CliError.NonShowHelpErrors, path: ReadonlyArray<string>): string => {
   if (error._tag === "UnrecognizedOption") {
@@ -75,7 +85,12 @@ const usageOf = (error: CliError.NonShowHelpErrors, path: ReadonlyArray<string>)
     const meant = names.map((name) => `\`${[...parent, name].join(" ")}\``).join(" or ")
     return `unknown subcommand "${error.subcommand}"; ${meant === "" ? `see \`${parent.join(" ")} --help\`` : `did you mean ${meant}?`}`
   }
+  if (error._tag === "InvalidValue") {
+    const names = Array.from(error.expected.matchAll(/"([^"]*)"/g), ([, name]) => name)
+    const near = closest(error.value, names)
+    return `${oneLine(error.message)}${near === undefined ? "" : `; did you mean ${near}?`}`
+  }
   if (error._tag !== "MissingArgument") return oneLine(error.message)
-  const example = path.at(-1) === "run" ? ", or try `effect run examples/cartpole.ts`" : ""
+  const example = path.at(-1) === "run" ? `, or ${firstTraining()}` : ""
   return `${error.message}; see \`${path.join(" ")} --help\`${example}`
 }

@@ -2,6 +2,7 @@
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import type { Override } from "../../config/Config.ts"
+import { withoutUnderscores } from "../../config/numbers.ts"
 import { messageOf, shortened } from "../../config/text.ts"
 import { parseYaml } from "../../config/yaml.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -62,7 +63,7 @@ export const parseSetting = (text: string): Effect.Effect<Override, UsageError> 
  * one-line message if it isn't YAML.
  */
 export const settingValue = (text: string): unknown => {
-  const plain = /^[-+]?\d+(_\d+)*(\.\d+(_\d+)*)?(e[-+]?\d+)?$/i.test(text) ? text.replaceAll("_", "") : text
+  const plain = withoutUnderscores(text)
   if (/^nan$/i.test(plain)) return NaN
   // YAML writes infinity as `.inf`.
   if (/^[-+]?inf(inity)?$/i.test(plain)) return plain.startsWith("-") ? -Infinity : Infinity

@@ -47,7 +47,7 @@ export const exampleRequest = Effect.fnUntraced(function* (
     const request = yield* onlyKnown(Effect.orElseSucceed(firstRequest(directory, run), () => undefined))
     if (request === undefined) continue
     const messages = request.messages.map(({ role, content }) => ({ role, content }))
-    return { model: run, temperature: 0, messages, max_tokens: request.max_tokens }
+    return { model: run, temperature: 0, messages, max_tokens: request.max_tokens, clip_max_tokens: true }
   }
   return undefined
 }, Effect.provide(platform))

@@ -152,7 +152,9 @@ const announce = Effect.fnUntraced(function* ({ host, json }: ServeFlags, model:
     return yield* writeJson({ url, model: model.name, models: names, maxModelLen: maxLength, apiKey: apiKey ?? null })
   }
   yield* writeOut(`${url}\n`)
-  const greeting = { model: model.name, messages: [{ role: "user", content: "Hello" }], max_tokens: 32 }
+  // A short answer, unless the model has little room anyway: then it would have none for so many tokens.
+  const few = models[0].maxLength > 256 ? { max_tokens: 32 } : {}
+  const greeting = { model: model.name, messages: [{ role: "user", content: "Hello" }], ...few }
   const request = trainer === undefined ? undefined : yield* exampleRequest(trainer, names)
   const body = JSON.stringify(request ?? greeting)
   const key = apiKey === undefined ? [] : ["-H", `authorization: Bearer ${apiKey}`]

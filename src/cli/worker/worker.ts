@@ -18,7 +18,8 @@ export const worker = subcommand(
   {
     description:
       "Add this machine to a cluster: do the jobs of effect eval --cluster and effect run --cluster, until Ctrl-C, which " +
-      "hands unfinished jobs to the other workers. All machines need the same version of this package, the same files " +
+      "hands unfinished jobs to the other workers; npx passes Ctrl-C on, but not kill: end the process whose number the " +
+      "first line has. All machines need the same version of this package, the same files " +
       "at the same paths, and, for sweeps, multi-run trainers and large policies, the same results folder. Anyone who can use the database can run programs " +
       "on this machine.",
     examples: {

@@ -100,9 +100,13 @@ const fillObservation = (target, value) => {
   else fillParts(target, value, parts)
 }
 
-/** Writes the action mask after the observation; without one, everything is allowed. */
+/** Writes the action mask after the observation; "all" allows everything. */
 const fillMask = (target, mask) => {
-  if (mask === null) return target.fill(1, size)
+  if (mask === "all") return target.fill(1, size)
+  if (mask === null)
+    throw new PolicyError(
+      `mask: expected ${card.mask} zeros and ones, a 1 for each allowed choice, or "all"; found none`,
+    )
   fill(target, withoutBooleans(mask), "mask", [card.mask], size)
   const { action } = card
   const sizes = action.kind === "discrete" ? [action.choices] : action.kind === "choices" ? action.sizes : []

@@ -4,7 +4,7 @@
  *   GET /       answers with the policy's card
  *   POST /act   {"observation": […]} answers {"action": …}; {"observations": [[…], …]} answers {"actions": […, …]}.
  *               A policy with a memory also answers "memory" (or "memories"): send it back with the next observation.
- *               A policy with action masks also reads "mask" (or "masks"), a 1 for each choice that is allowed, else 0.
+ *               A policy with action masks needs "mask" (or "masks"): a 1 for each choice that is allowed, else 0, or "all".
  *
  * A wrong request is answered by {"error": "…"} with status 400, 404, 405 or 413.
  */

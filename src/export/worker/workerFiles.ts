@@ -203,8 +203,8 @@ export declare const observation: {
 /** Makes the policy from the compiled \`policy.wasm\`, a \`WebAssembly.Module\`. */
 export declare const instantiate: (module: object) => {
   readonly card: typeof card
-  /** Returns the best action. The observation is as the env gives it, flat or nested.${memory === 0 ? "" : " An episode begins without a memory."}${mask === 0 ? "" : " A mask has a 1 for each choice that is allowed; without it all are."} */
-  readonly act: (observation: Observation${memory > 0 ? ", memory?: Memory | null" : mask > 0 ? ", memory?: null" : ""}${mask > 0 ? ", mask?: ArrayLike<number | boolean> | null" : ""}) => Acted
+  /** Returns the best action. The observation is as the env gives it, flat or nested.${memory === 0 ? "" : " An episode begins without a memory."}${mask === 0 ? "" : ' A mask has a 1 for each choice that is allowed, else a 0; "all" allows all.'} */
+  readonly act: (observation: Observation${memory > 0 ? `, memory${mask > 0 ? ":" : "?:"} Memory | null${mask > 0 ? " | undefined" : ""}` : mask > 0 ? ", memory: null | undefined" : ""}${mask > 0 ? ', mask: ArrayLike<number | boolean> | "all"' : ""}) => Acted
 }
 `
 
@@ -281,7 +281,7 @@ An answer is \`{"action": ${answer}${memory === 0 ? "" : ', "memory": […]'}}\`
 ${
   mask === 0
     ? ""
-    : `Send \`mask\` with an observation (\`masks\` in a batch) to say which of the ${mask} choices are allowed, by a 1 for each, else 0.\n`
+    : `Send \`mask\` with an observation (\`masks\` in a batch) to say which of the ${mask} choices are allowed, by a 1 for each, else 0; \`"all"\` allows all. Without a mask, it answers 400.\n`
 }The observation is as the env gives it, of shape [${observation.shape.join(", ")}], nested or flat; scaling and clipping happen inside.
 \`{"observations": [[…], …]}\` asks for several actions at once. A wrong request is answered by status 400, 404, 405 or 413 and \`{"error": "…"}\`.
 ${remembers}

@@ -14,7 +14,10 @@ import {
   type Plain,
 } from "../../config/Config.ts"
 import { withPlaces } from "../../config/places.ts"
+import { advantageEstimatorOf } from "../../losses/Losses.ts"
+import type { DecoderConfig } from "../../model/decoder/DecoderConfig.ts"
 import type { RunOptions } from "../../train/RunOptions.ts"
+import { lettersWarning, missingLetters } from "./letters.ts"
 import { MultiRunConfig } from "./MultiRunConfig.ts"
 import { defaultMaxTokens, OrchestratorConfig } from "./OrchestratorConfig.ts"
 import { openRunParts } from "./runParts.ts"
@@ -58,9 +61,17 @@ export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines,
       openRunParts(decoded[at], { from: runPlace(run, from), baseDir, model: run }),
     ]),
   ])
+  const { model } = settings
+  const alphabet = model.type === "scratch" ? model.tokenizer.alphabet : null
+  const missing = yield* Effect.forEach(alphabet === null ? [] : entries, ([run], at) =>
+    openRunParts(decoded[at], { from: runPlace(run, from), baseDir, model: run }).pipe(
+      Effect.flatMap(({ train }) => missingLetters(train.tasks, alphabet ?? "")),
+      Effect.map((letters) => (letters.length === 0 ? [] : [lettersWarning(run, letters)])),
+    ),
+  )
   const placed = yield* withAbsolutePaths(settings, baseDir)
   const encoded = yield* Effect.orDie(Schema.encodeEffect(MultiRunConfig)(placed))
-  return { settings: placed, effective: isPlain(encoded) ? encoded : {}, from }
+  return { settings: placed, effective: isPlain(encoded) ? encoded : {}, from, warnings: missing.flat() }
 })
 
 /** The Schema of a whole config, with the settings of its runs. */
@@ -118,21 +129,60 @@ const trainerProblems = ({
       "expected at least 1 with orchestrators: outside, because their server reads broadcasts; found 0",
     ),
     ...(model.type === "scratch"
-      ? unless(
-          model.hiddenSize % (2 * model.heads) === 0,
-          "model.heads",
-          `expected a divisor of half of model.hidden_size (${model.hiddenSize}), found ${model.heads}`,
-        )
+      ? [
+          ...unless(
+            model.hiddenSize % (2 * model.heads) === 0,
+            "model.heads",
+            `expected a divisor of half of model.hidden_size (${model.hiddenSize}), found ${model.heads}`,
+          ),
+          ...sizeProblems(trainer, model),
+        ]
       : []),
   ]
+}
+
+/** The most numbers in an array of a program, which is addressed by 32 bits. */
+const mostNumbers = 2 ** 29
+
+/**
+ * Returns what in the settings of a trainer does not fit the sizes of its model. The config of a model in a folder names no
+ * sizes, so they are known when the folder is opened.
+ */
+export const sizeProblems = (
+  { width, rows, lora }: MultiRunConfig["trainer"],
+  { hiddenSize, maxPositions }: Pick<DecoderConfig, "hiddenSize" | "maxPositions">,
+): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  if (width > maxPositions)
+    problems.push([
+      "trainer.width",
+      `expected at most the model's ${maxPositions} positions (model.max_positions), found ${width}`,
+    ])
+  if (lora !== null && lora.rank > hiddenSize)
+    problems.push([
+      "trainer.lora.rank",
+      `expected at most the model's hidden size (${hiddenSize}), beyond which a rank adds nothing; found ${lora.rank}`,
+    ])
+  if (rows * width * hiddenSize > mostNumbers)
+    problems.push([
+      "trainer.rows",
+      `${rows} rows of ${width} tokens, each of ${hiddenSize} numbers, are more than ${mostNumbers} numbers; make rows or width smaller`,
+    ])
+  return problems
 }
 
 /** Returns what in a run's config does not fit the trainer. */
 const runProblems = (
   { model, trainer: { width, lora } }: MultiRunConfig,
-  { lora: adapter, sampling }: OrchestratorConfig,
+  { lora: adapter, sampling, batch, objective }: OrchestratorConfig,
 ): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
+  const { groupSize } = batch
+  if (groupSize === 1 && advantageEstimatorOf(objective.type) !== null)
+    problems.push([
+      "batch.group_size",
+      `expected at least 2 for ${objective.type}, which compares the answers of a group: with one answer, all advantages are 0 and nothing is learned; found 1`,
+    ])
   const hasAdapter = adapter.rank !== null || adapter.alpha !== null
   if (lora === null && hasAdapter) problems.push(["lora", "expected no adapter, as trainer.lora is not set"])
   if (lora !== null && (adapter.rank ?? 0) > lora.rank)

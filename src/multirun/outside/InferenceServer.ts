@@ -136,7 +136,13 @@ export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: Con
   /** Opens the model of a run. Call `awaitWeights` before each batch of requests. */
   const modelOf = Effect.fnUntraced(function* (model: string, sampling: SamplingConfig) {
     const { topP, topK, minP, stopTokenIds } = sampling
-    const extra = { min_p: minP, stop_token_ids: stopTokenIds, ...(topK === null ? {} : { top_k: topK }) }
+    // A run sets the most tokens for all of its prompts, and longer ones leave less room.
+    const extra = {
+      clip_max_tokens: true,
+      min_p: minP,
+      stop_token_ids: stopTokenIds,
+      ...(topK === null ? {} : { top_k: topK }),
+    }
     const provider = yield* OpenAi.make({ model, ...address, extra })
     let needed = 0
     const complete = (request: LmRequest): ReturnType<LmService["complete"]> =>

@@ -110,7 +110,7 @@ describe("an exported policy of an env with parts, several choices or masks", ()
   it.effect("obeys the mask, and refuses wrong masks and parts", () =>
     exported(courier(4), ({ act, steps }) => {
       const observation = Space.unflatten(courier(4).observationSpace, steps[0].row)
-      const best = act(observation).action
+      const best = act(observation, null, "all").action
       for (let only = 0; only < 4; only++) {
         const mask = [0, 1, 2, 3].map((choice) => choice === only)
         assert.strictEqual(act(observation, null, mask).action, only)
@@ -120,6 +120,7 @@ describe("an exported policy of an env with parts, several choices or masks", ()
         [observation, [0, 0, 0, 0], "mask: expected an allowed choice among 0 to 3, found none"],
         [observation, [1, 0, 0], "mask: expected 4 numbers, found 3 elements"],
         [observation, [1, 0, 0, 2], "mask[3]: expected 0 or 1, found 2"],
+        [observation, null, 'mask: expected 4 zeros and ones, a 1 for each allowed choice, or "all"; found none'],
         [{ ...observation, letter: 2 }, null, "observation.letter: expected a whole number from 0 to 1, found 2"],
         [{ ...observation, fuel: [] }, null, "observation.fuel: expected 1 number, found 0 elements"],
         [{ map: observation.map }, null, "observation.fuel: expected 1 number, found undefined"],
@@ -130,7 +131,7 @@ describe("an exported policy of an env with parts, several choices or masks", ()
           complaint(() => act(one, null, mask)),
           message,
         )
-      assert.strictEqual(act(observation).action, best)
+      assert.strictEqual(act(observation, null, "all").action, best)
     }),
   )
 })

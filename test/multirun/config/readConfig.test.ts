@@ -104,6 +104,32 @@ const mistakes: ReadonlyArray<readonly [text: string, wrong: string, message: st
     "broadcast: { keep: 0 }\norchestrators: outside",
     ":15: broadcast.keep: expected at least 1 with orchestrators: outside, because their server reads broadcasts; found 0",
   ],
+  [
+    "size: 4, group_size: 4",
+    "size: 4, group_size: 1",
+    ":21: runs.my_letters.batch.group_size: expected at least 2 for grpo, which compares the answers of a group",
+  ],
+  [
+    "width: 64",
+    "width: 128",
+    ":11: trainer.width: expected at most the model's 64 positions (model.max_positions), found 128",
+  ],
+  ["rank: 2, alpha", "rank: 9, alpha", ":14: trainer.lora.rank: expected at most the model's hidden size (8)"],
+  [
+    "rows: 2",
+    "rows: 100000000",
+    ":10: trainer.rows: expected a value between 1 and 4096 (the graph computes all at once)",
+  ],
+  [
+    "rows: 2\n  width: 64",
+    "rows: 4096\n  width: 1048576",
+    ":11: trainer.width: expected at most the model's 64 positions",
+  ],
+  [
+    "rows: 2",
+    "rows: 2\n  ranks: 100000",
+    ":11: trainer.ranks: expected a value between 1 and 256 (each is a process), found 100000",
+  ],
   ["heads: 2", "heads: 3", ":6: model.heads: expected a divisor of half of model.hidden_size (8), found 3"],
 ]
 

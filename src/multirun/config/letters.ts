@@ -1,0 +1,34 @@
+/** Compares the alphabet of a model from scratch with the texts of the tasks that it is to learn. */
+import { Effect } from "effect"
+import { stream } from "../../rng/Rng.ts"
+import type { TaskSet } from "../../task/TaskSet.ts"
+
+/** The number of tasks whose texts are compared. */
+const compared = 16
+
+/**
+ * Returns the characters of the first tasks that the alphabet lacks. The model reads each of them as the same unknown token,
+ * and cannot write it. Tasks that do not begin are left out here: the run says why.
+ */
+export const missingLetters = Effect.fnUntraced(function* (tasks: TaskSet, alphabet: string) {
+  const known = new Set(alphabet)
+  const texts = yield* Effect.forEach(Array.from({ length: Math.min(compared, tasks.size) }), (_, index) =>
+    tasks.at(index).pipe(
+      Effect.flatMap((task) =>
+        task.type === "foreign"
+          ? Effect.succeed("")
+          : Effect.map(task.begin(stream(0, "env")), (begun) => begun.observation),
+      ),
+      Effect.scoped,
+      Effect.orElseSucceed(() => ""),
+    ),
+  )
+  return [...new Set(texts.join(""))].filter((character) => !known.has(character)).sort()
+})
+
+/** Makes the warning about a run whose tasks have characters that the alphabet lacks. */
+export const lettersWarning = (run: string, missing: ReadonlyArray<string>): string => {
+  const shown = missing.slice(0, 20).map((character) => JSON.stringify(character))
+  const more = missing.length > shown.length ? ` and ${missing.length - shown.length} more` : ""
+  return `runs.${run}: model.tokenizer.alphabet lacks ${shown.join(", ")}${more} of its tasks, which the model can neither read nor write; add them, or leave the alphabet out`
+}

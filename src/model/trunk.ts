@@ -1,6 +1,6 @@
 /** Defines the settings of networks, and makes trunks: the layers from observations to the features that heads read. */
 import { Schema } from "effect"
-import { bounded, layers, units, withDefault } from "../config/fields.ts"
+import { bounded, layers, real, units, withDefault } from "../config/fields.ts"
 import { type Box, partsOf, type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { type Activation, activations, conv, linear } from "../graph/layers.ts"
@@ -63,7 +63,7 @@ export interface MemoryPlaceOptions extends MemoryOptions {
 
 export const memoryFields = {
   lstm: withDefault(bounded("optionalUnits"), 0),
-  forgetBias: withDefault(Schema.Finite.check(Schema.isBetween({ minimum: -20, maximum: 20 })), 3),
+  forgetBias: withDefault(real.check(Schema.isBetween({ minimum: -20, maximum: 20 })), 3),
   sequence: withDefault(bounded("unrolled"), 0),
 }
 

@@ -142,7 +142,7 @@ export const boundKey = "effect-rl/bound"
 /** The name in place of a row for a small range that a part has by itself, such as the hours of a day. */
 export const ownBound = "own"
 /** The largest number that such a range can have. */
-export const mostOfOwn = 65_536
+export const mostOfOwn = 100_000
 
 /** Says what is allowed, for messages: `a value between 1 and 256 (each is a process)`. */
 export const allowed = ({ least, most, because }: Bound): string =>

@@ -8,13 +8,20 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Attack } from "./Attack.ts"
+import { boundsAttacks } from "./bounds.ts"
 import { hostileConfigAttacks } from "./hostileConfigs.ts"
 import { pageAttacks } from "./page.ts"
 import { serverAttacks } from "./servers.ts"
 import { weightAttacks } from "./weights.ts"
 import { must, type Proof } from "../Proof.ts"
 
-const attacks: ReadonlyArray<Attack> = [...hostileConfigAttacks, ...pageAttacks, ...serverAttacks, ...weightAttacks]
+const attacks: ReadonlyArray<Attack> = [
+  ...boundsAttacks,
+  ...hostileConfigAttacks,
+  ...pageAttacks,
+  ...serverAttacks,
+  ...weightAttacks,
+]
 
 /** Tries one attack; returns undefined if it was held off, and else what it did. */
 const attempt = async ({ attempt: begin, door, name }: Attack, folder: string): Promise<string | undefined> => {

@@ -16,7 +16,7 @@ describe("programs that measure themselves", () => {
     assert.strictEqual(await valueOf(node(code)), 42)
   })
 
-  it("fail with their last line when they end with an error or print no value", async () => {
+  it("fail with their last line when they end with an error or print no value", { tags: "slow" }, async () => {
     const messageOf = (command: Command): Promise<unknown> =>
       valueOf(command).then(
         () => undefined,

@@ -40,13 +40,14 @@ describe("what only says something about itself", () => {
       ])
     }))
 
-  it("effect --help loads the list of subcommands, and none of their modules", () =>
+  it("effect --help loads the list of subcommands, and none of their modules", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const loaded = ofOurs(loadedBy(folder, "--help"))
       assert.include(loaded, "src/cli/command.ts")
       assert.notInclude(loaded, "src/cli/flags.ts")
       assert.isBelow(loaded.length, 30)
-    }))
+    }),
+  )
 
   for (const args of [
     ["runs", "--results-dir", "bin"],
@@ -55,8 +56,7 @@ describe("what only says something about itself", () => {
     ["ui", "--help"],
   ]) {
     const said = `effect ${args.join(" ")}`
-    const tags = said === "effect runs --help" ? [] : "slow"
-    it(`${said} loads neither graphs, backends and envs nor the Layers of Node`, { tags }, () =>
+    it(`${said} loads neither graphs, backends and envs nor the Layers of Node`, { tags: "slow" }, () =>
       withFolder(async (folder) => {
         const loaded = ofOurs(loadedBy(folder, ...args))
         const heavy =

@@ -153,7 +153,7 @@ describe("a run that breaks", () => {
       ),
     )
 
-  it("changes no other if its folder is deleted", () =>
+  it("changes no other if its folder is deleted", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const { failure, files, warnings } = yield* besides({
@@ -167,9 +167,10 @@ describe("a run that breaks", () => {
         assert.isUndefined(files.textOf("control/token"))
         assert.include(warnings, "run_b: its folder was deleted or replaced, so it is not trained any more")
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
-  it("changes no other if its objective cannot be compiled", () =>
+  it("changes no other if its objective cannot be compiled", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const { files } = yield* besides({
@@ -178,7 +179,8 @@ describe("a run that breaks", () => {
         })
         assert.match(files.evicted() ?? "", /its objective cannot be compiled: no room for rloo.gradient/)
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("changes no other if its config is wrong", () =>
     Effect.runPromise(

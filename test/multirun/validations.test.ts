@@ -29,7 +29,7 @@ runs:
 `
 
 describe("MultiRun", () => {
-  it("gives its seed to runs that have none, and validates by the scores of the env alone", () =>
+  it("gives its seed to runs that have none, and validates by the scores of the env alone", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "many.yaml", config)
       const results = join(folder, "results")
@@ -47,5 +47,6 @@ describe("MultiRun", () => {
         validations.map(({ step, returns }) => ({ step, returns })),
         [0, 1].map((step) => ({ step, returns: Array.from({ length: 8 }, () => 0) })),
       )
-    }))
+    }),
+  )
 })

@@ -24,24 +24,27 @@ describe("a pool of worker threads", () => {
     }).pipe(Effect.provide(pool.layer), Effect.scoped),
   )
 
-  it.effect("has the action masks of the batch in process, and refuses forbidden actions", () =>
-    Effect.gen(function* () {
-      const { make } = yield* EnvPool
-      const threads = yield* make(masked, 3, { workers: 2 })
-      const here = Batch.make(masked, 3)
-      const actions = new Int32Array(3)
-      const random = stream(1, "pool")
-      for (const batch of [threads, here]) batch.reset(4)
-      const space = rowSpaceOf(masked)
-      assert.deepStrictEqual(threads.observationSpace, space)
-      for (let step = 0; step < 40 && space._tag === "Masked"; step++) {
-        drawAllowed(space, here.observations, random, actions)
-        for (const batch of [threads, here]) batch.step(actions)
-        assert.deepStrictEqual(threads.observations, here.observations)
-      }
-      const mask = here.observations.subarray(threads.observationSize - 4, threads.observationSize)
-      actions[0] = mask.indexOf(0)
-      if (actions[0] >= 0) assert.throws(() => threads.step(actions), `the action mask forbids ${actions[0]}`)
-    }).pipe(Effect.provide(pool.layer), Effect.scoped),
+  it.effect(
+    "has the action masks of the batch in process, and refuses forbidden actions",
+    () =>
+      Effect.gen(function* () {
+        const { make } = yield* EnvPool
+        const threads = yield* make(masked, 3, { workers: 2 })
+        const here = Batch.make(masked, 3)
+        const actions = new Int32Array(3)
+        const random = stream(1, "pool")
+        for (const batch of [threads, here]) batch.reset(4)
+        const space = rowSpaceOf(masked)
+        assert.deepStrictEqual(threads.observationSpace, space)
+        for (let step = 0; step < 40 && space._tag === "Masked"; step++) {
+          drawAllowed(space, here.observations, random, actions)
+          for (const batch of [threads, here]) batch.step(actions)
+          assert.deepStrictEqual(threads.observations, here.observations)
+        }
+        const mask = here.observations.subarray(threads.observationSize - 4, threads.observationSize)
+        actions[0] = mask.indexOf(0)
+        if (actions[0] >= 0) assert.throws(() => threads.step(actions), `the action mask forbids ${actions[0]}`)
+      }).pipe(Effect.provide(pool.layer), Effect.scoped),
+    { tags: "slow" },
   )
 })

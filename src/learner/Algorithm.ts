@@ -39,6 +39,8 @@ export interface Task {
   /** The env itself, whose steps are the model of learners that plan. It is not stepped in training. */
   readonly model?: Env | undefined
   readonly maxSteps?: number | undefined
+  /** Whether the learner also records the total loss of each update, as `train/loss`. */
+  readonly logLoss?: boolean
 }
 
 /** The error of a learner: its training diverged (a metric is not finite), or a checkpoint or data do not fit. */
@@ -178,6 +180,8 @@ export interface Learner {
   readonly onlyPlays?: boolean
   /** Data that the learner learns from besides rollouts: demonstrations. A run can be resumed only with equal data. */
   readonly data?: NamedArrays
+  /** Whether the learner minimises one total loss, which it records as `train/loss` if the task asks for it. */
+  readonly hasTotalLoss?: boolean
   /** The number of slices of each minibatch, whose gradients as many ranks can compute; 1 if left out. */
   readonly slices?: number
   /** Learns from the recorded experience. */

@@ -165,6 +165,7 @@ export const Settings = Schema.Struct({
   normalize: withDefault(NormalizeSettings, {}),
   start: withDefault(Schema.NullOr(StartSettings), null),
   logScalars: withDefault(Schema.Boolean, true),
+  logLoss: withDefault(Schema.Boolean, false),
   logDir: withDefault(folderInRun, "."),
   logLevel: withDefault(LogLevel, "INFO"),
   recordEvery: withDefault(bounded("count"), 256),
@@ -215,6 +216,11 @@ export interface TrainInput {
   readonly start?: StartOptions | null
   /** Whether scalars are written for TensorBoard. @default true */
   readonly logScalars?: boolean
+  /**
+   * Whether the total loss of each update is recorded with its parts, as `train/loss`, by algorithms whose updates minimise one
+   * loss of a rollout. @default false
+   */
+  readonly logLoss?: boolean
   /**
    * The folder of `run.log` and of TensorBoard's files, inside the run's folder; `.` is the run's folder itself. @default "."
    */

@@ -216,10 +216,10 @@ const withinMemory =
       return Effect.fail(ConfigError.at({ source: from.source }, "", message))
     })
 
-/** Returns an error if validation, normalisation or ranks are on and the learner does not support it; else undefined. */
+/** Returns an error if a setting of the training is on that the learner does not support; else undefined. */
 const misfit = (
   { settings, algorithm, env, validationEnvs, from }: Plan,
-  { episodes, imitates = false, plans = false, policy, plays, separate, slices = 1 }: Learner,
+  { episodes, hasTotalLoss = false, imitates = false, plans = false, policy, plays, separate, slices = 1 }: Learner,
 ): ConfigError | undefined => {
   const name = String(settings.algorithm.name)
   const { ranks } = settings
@@ -233,6 +233,10 @@ const misfit = (
   if (settings.validation.everySteps > 0 && policy === undefined) {
     const problem = `algorithm "${name}" can't be validated: it lacks the hook "policy"; 0 turns validation off`
     return ConfigError.at(from, "validation.every_steps", problem)
+  }
+  if (settings.logLoss && !hasTotalLoss) {
+    const problem = `expected false with algorithm "${name}", whose updates don't minimise one total loss of a rollout; its own losses are recorded anyway`
+    return ConfigError.at(from, "log_loss", problem)
   }
   const normalized = (["observations", "rewards"] as const).find((key) => settings.normalize[key])
   if ((algorithm.config.her ?? null) !== null && normalized !== undefined) {

@@ -117,6 +117,7 @@ export const separateLearner = Effect.fnUntraced(function* (
     }),
     ...(members.some(({ learner }) => learner.imitates === true) ? { imitates: true } : {}),
     ...(onlyPlays ? { onlyPlays } : {}),
+    hasTotalLoss: members.every(({ learner }) => learner.hasTotalLoss === true),
     ...(hasData ? { data: joined(members.map(({ learner }) => learner.data ?? {})) } : {}),
     rollout,
     update,

@@ -18,7 +18,7 @@ import { copyInto, floatsOf, namedVector, savedState, statesOf, weightsIn } from
 import type { Experience } from "../rollout/Experience.ts"
 import type { BaseColumns } from "../rollout/Rollout.ts"
 import { checkDivisors } from "../rollout/RolloutLearner.ts"
-import type { Phase } from "../rollout/update.ts"
+import { type Phase, withTotalLoss } from "../rollout/update.ts"
 import { fillScheduled } from "../scheduled.ts"
 import { columnState, envStates, rolloutSpec, stepColumns } from "./rolloutSpec.ts"
 import { Starts } from "./Starts.ts"
@@ -75,7 +75,7 @@ export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns &
       updateSpec({
         ...common,
         columns: experience.columns,
-        phase,
+        phase: task.logLoss ? withTotalLoss(phase) : phase,
         gamma,
         lambda,
         learningRateShares: experience.learningRateShares,
@@ -166,6 +166,7 @@ export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns &
       averages.addResults(update)
       yield* averages.checkFinite(`update ${iteration + 1}`)
     }),
+    hasTotalLoss: true,
     metrics: () => averages.take(),
     ...policies(backend, { name, task, actor, layout: parameters }, weights),
     weights: Effect.map(weights, parameters.toNamed),

@@ -21,7 +21,7 @@ import { drive, type Steps } from "../drive.ts"
 import { savedState, weightsIn } from "../learnerState.ts"
 import type { Experience, FeatureHooks } from "./Experience.ts"
 import { type BaseColumns, makeRollout } from "./Rollout.ts"
-import { type AnyPhase, compileUpdate } from "./update.ts"
+import { type AnyPhase, compileUpdate, hasTotalLoss, withTotalLoss } from "./update.ts"
 
 /** Describes how a learner learns from each rollout. */
 export interface RolloutUpdate<C> {
@@ -61,7 +61,8 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   const fixed = yield* build(() => layout(experience.fixed))
   const acting = { name, task, actor, layout: parameters, hasTarget, exploration }
   const act = yield* backend.compile(yield* build(() => actSpec(acting)))
-  const learning = yield* compileUpdate(experience, parameters, fixed, phases)
+  const recorded = task.logLoss ? phases.map((phase) => ("loss" in phase ? withTotalLoss(phase) : phase)) : phases
+  const learning = yield* compileUpdate(experience, parameters, fixed, recorded)
   const [{ feeds }] = learning.programs
 
   // The rollout, and the features whose hooks it calls.
@@ -126,6 +127,7 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
       }),
     rolloutSteps: experience.steps,
     update,
+    hasTotalLoss: hasTotalLoss(phases),
     ...(slices > 1 ? { slices } : {}),
     metrics: () => averages.take(),
     ...(target === undefined

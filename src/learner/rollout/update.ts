@@ -77,6 +77,19 @@ interface UpdateAt {
 /** A phase of either kind. */
 export type AnyPhase<C> = Phase<C> | SteppingPhase<C>
 
+/** Returns whether an update minimises one loss. Several phases have a loss each, and a `SteppingPhase` has none. */
+export const hasTotalLoss = <C>(phases: ReadonlyArray<AnyPhase<C>>): boolean =>
+  phases.length === 1 && "loss" in phases[0]
+
+/** Records the loss of a phase with its metrics too, by the name that the library rlib gives it. */
+export const withTotalLoss = <C>(phase: Phase<C>): Phase<C> => ({
+  ...phase,
+  loss: (minibatch) => {
+    const result = phase.loss(minibatch)
+    return { ...result, metrics: { ...result.metrics, "train/loss": result.loss } }
+  },
+})
+
 /** A phase whose programs are compiled. */
 export interface CompiledPhase {
   readonly phase: Passes & Pick<AnyPhase<never>, "scheduledInputs">

@@ -13,6 +13,7 @@ import { EvaluationResult } from "../src/evaluate/execute.ts"
 import { Entry, Head } from "../src/evaluate/journal.ts"
 import { EpisodeRow, StepRow } from "../src/evaluate/rows.ts"
 import { ReturnFile } from "../src/run/evaluation.ts"
+import { Lease } from "../src/run/store/fence.ts"
 import { Provenance } from "../src/run/store/RunStore.ts"
 import { CallFile } from "../src/run/record/callFiles.ts"
 import { StepScoreRecord } from "../src/run/record/stepScores.ts"
@@ -101,6 +102,12 @@ const files: ReadonlyArray<File> = [
     title: "return.json: all validations, written last",
     schema: ReturnFile,
     from: ["src/run/evaluation.ts", "EvaluationRecord"],
+  },
+  {
+    name: "lease",
+    title: "run.lease: the process that may write the run",
+    schema: Lease,
+    from: ["src/run/store/fence.ts", "Lease"],
   },
   {
     name: "rollout",

@@ -108,7 +108,8 @@ export const isMachineFault = (error: unknown): boolean => {
 
 /** Explains an error of a file operation in one line, by its code if it has one, or else by its tag or message. */
 export const systemMessage = (error: PlatformFailure): string => {
-  const code = error.missing === true ? "ENOENT" : codeOf(error)
+  // A `FileError` about a file that exists explains itself.
+  const code = error.missing === true ? "ENOENT" : error.missing === false ? undefined : codeOf(error)
   return oneLine(explanations[code ?? ""] ?? explanations[error.reason?._tag ?? ""] ?? error.message)
 }
 

@@ -11,6 +11,7 @@ import { type DispatchError, Dispatcher } from "../cluster/Dispatcher.ts"
 import type { EpisodeFailure } from "../episode/Protocol.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
 import { RetrySink, type Retry } from "../lm/middleware/retrying.ts"
+import { CheckpointError } from "../run/Checkpoint.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"
 import { digestOf } from "../run/digest.ts"
 import { summaryOf } from "../run/evaluation.ts"
@@ -180,7 +181,11 @@ const specOf = (
 const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: Plain) {
   const { resumeFrom } = training.settings.runtime
   if (resumeFrom === null) return undefined
-  const checkpoint = yield* checkpointAt(resumeFrom)
+  const checkpoint = yield* checkpointAt(resumeFrom).pipe(
+    Effect.catchTag("CheckpointError", ({ path, message }) =>
+      Effect.fail(new CheckpointError({ path, message: `resume_from: ${message}` })),
+    ),
+  )
   return { state: yield* restoreOther(training, shared, checkpoint), warnings: checkpoint.warnings }
 })
 

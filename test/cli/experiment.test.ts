@@ -27,6 +27,7 @@ const tree = (episodes: number, heldOut: number, validations: ReadonlyArray<numb
     "logs.tfevents",
     "metrics.json",
     "return.json",
+    "run.lease",
     "run.log",
     "system.jsonl",
     "checkpoints/latest",

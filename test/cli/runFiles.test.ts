@@ -38,6 +38,7 @@ const schemaFor: SchemaFor = [
   [/^metrics\.json$/, "files/metrics.schema.json"],
   [/^return\.json$/, "files/return.schema.json"],
   [/^git\.json$/, "files/git.schema.json"],
+  [/^run\.lease$/, "files/lease.schema.json"],
   [/^system\.jsonl$/, "files/system.schema.json"],
   [/^config\.(json|yaml)$/, "experiment.schema.json"],
   // Text, and TensorBoard's own format.

@@ -89,8 +89,8 @@ describe("an engine that follows the broadcasts of runs", () => {
       const fs = yield* FileSystem.FileSystem
       const { root, engine, reports, options, loaded } = yield* following()
       const look = yield* Effect.provideService(makeLook(options), Engine, engine)
-      yield* fs.makeDirectory(`${root}/run_a/control/token`, { recursive: true })
       yield* publish(`${root}/run_a`, 1)
+      yield* fs.makeDirectory(`${root}/run_a/control/token`, { recursive: true })
       yield* publish(`${root}/run_b`, 1)
       yield* look
       yield* look

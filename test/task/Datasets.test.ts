@@ -173,10 +173,7 @@ describe("a data set of a config", () => {
         ["sums.jsonl", `conf.yaml: expected a data set, found "sums.jsonl"`],
         [{ items: [item], taks_type: "exact" }, `conf.yaml: unknown key "taks_type"; did you mean "task_type"?`],
         [{ items: [item], type: "qaa" }, `conf.yaml: type: unknown kind of data set "qaa"; did you mean "qa"?`],
-        [
-          { type: "alfworld", split: "eval_out_of_distribution" },
-          `conf.yaml: type: "alfworld" needs a simulator that isn't included; a program of type "foreign" can play it`,
-        ],
+        [{ type: "alfworld", split: "eval_out_of_distribution" }, "conf.yaml: base_config_path: missing key"],
         [
           { items: [item], task_type: "numerical" },
           `conf.yaml: task_type: expected "exact" | "f1" | "numeric" | "mcq" | "custom", found "numerical"; did you mean "numeric"?`,

@@ -21,16 +21,15 @@ import { type FileTree, onDisk } from "./FileTree.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 
 /** The content of `run.lease`. */
-const Lease = Schema.fromJsonString(
-  Schema.Struct({
-    /** How many processes have opened the run, with this one. */
-    number: Schema.Int,
-    holder: Schema.String,
-    /** Differs for each process, also if two take the same number at the same moment. */
-    token: Schema.String,
-  }),
-)
-const decode = Schema.decodeUnknownOption(Lease)
+export const Lease = Schema.Struct({
+  /** How many processes have opened the run, with this one. */
+  number: Schema.Int,
+  /** The process and its machine, for messages. */
+  holder: Schema.String,
+  /** Differs for each process, also if two take the same number at the same moment. */
+  token: Schema.String,
+})
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Lease))
 
 /** Fails if somebody else may write the files. */
 export type Check = Effect.Effect<void, RunStoreError>

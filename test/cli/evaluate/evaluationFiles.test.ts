@@ -33,6 +33,7 @@ const schemaFor: SchemaFor = [
   [/^rollouts\/val\/\d+_seen_episodes_rollouts\.jsonl$/, "files/rollout.schema.json"],
   [/^llm_calls\/.*\.json$/, "files/llm-call.schema.json"],
   [/^git\.json$/, "files/git.schema.json"],
+  [/^run\.lease$/, "files/lease.schema.json"],
   [/^system\.jsonl$/, "files/system.schema.json"],
   [/^config\.(json|yaml)$/, "evaluation.schema.json"],
   // Text, a table for spreadsheets, and TensorBoard's own format.

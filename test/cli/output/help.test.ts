@@ -52,6 +52,7 @@ describe("the help of the command", () => {
         "runs",
         "runs show",
         "runs diff",
+        "runs compare",
         "runs best",
         "ui",
         "serve",

@@ -15,12 +15,12 @@ const other = "algorithm: A2c.make({ hidden: [8], nsteps: 8, lstm: 4 }), totalSt
 /** A program that names its training itself. */
 const trainNamed = (text: string): string => text.replace("numEnvs", 'name: "train", numEnvs')
 
-/** Gives the content of every file of a folder, and the time at which it was written. */
+/** Gives the content of every file of a folder, and the time at which it was written. A lease names who opened a run last. */
 const contentsOf = (folder: string): ReadonlyArray<unknown> =>
   readdirSync(folder, { recursive: true, encoding: "utf8" })
     .toSorted()
     .map((path) => join(folder, path))
-    .filter((path) => statSync(path).isFile())
+    .filter((path) => statSync(path).isFile() && !path.endsWith("/run.lease"))
     .map((path) => [path, statSync(path).mtimeMs, readFileSync(path, "latin1")])
 
 /** Counts how often the runs in a folder were started or resumed. */

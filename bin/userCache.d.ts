@@ -1,3 +1,4 @@
+export declare function userHome(): string
 export declare function userCaches(): string
 export declare function privateFolder(folder: string): string
 export declare function cacheIn(folder: string, name: string): string

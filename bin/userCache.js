@@ -7,12 +7,22 @@ import { dirname, isAbsolute, join, parse } from "node:path"
 /** The user's id; undefined on Windows, where only the user can write below the folders that `userCaches` returns. */
 const user = process.getuid?.()
 
-/** Returns the folder for all caches of this user, by the platform's conventions. */
+/**
+ * Returns the user's home. Throws if the variable HOME is empty or a relative path: it would name a folder of the working
+ * directory, which may have been unpacked from somebody else's archive, and then holds files of the user that others wrote.
+ */
+export function userHome() {
+  const home = homedir()
+  if (!isAbsolute(home)) throw new Error(`HOME is ${JSON.stringify(home)}; expected an absolute path`)
+  return home
+}
+
+/** Returns the folder for all caches of this user, by the platform's conventions. Throws if the user has no home. */
 export function userCaches() {
   const { XDG_CACHE_HOME: xdg, LOCALAPPDATA: local } = process.env
   if (xdg !== undefined && isAbsolute(xdg)) return xdg
-  if (process.platform === "win32") return local || join(homedir(), "AppData", "Local")
-  return process.platform === "darwin" ? join(homedir(), "Library", "Caches") : join(homedir(), ".cache")
+  if (process.platform === "win32") return local || join(userHome(), "AppData", "Local")
+  return process.platform === "darwin" ? join(userHome(), "Library", "Caches") : join(userHome(), ".cache")
 }
 
 /** Lists a folder and those that it is in, from the root on. */

@@ -32,13 +32,15 @@ export interface ProgramStart {
   readonly input: unknown
 }
 
-/** Requests to an address that a config names. They hold texts of this computer, and may hold a secret. */
+/** Requests to an address that a config names. They hold texts or numbers of this computer, and may hold a secret. */
 export interface Sending {
   readonly _tag: "Sending"
   readonly place: string
   readonly address: string
   /** The name of the environment variable whose value is sent as a key; null for none. */
   readonly variable: string | null
+  /** What is sent besides. Default: texts. */
+  readonly what?: "texts" | "gradients"
 }
 
 /** The import of a module that lies among the files of a run, not among the user's own. */
@@ -64,8 +66,8 @@ export interface TrustService {
 }
 
 /** Describes what is sent to an address. */
-export const sentTo = ({ variable }: Sending): string =>
-  variable === null ? "texts" : `texts and the value of the variable ${JSON.stringify(variable)}`
+export const sentTo = ({ variable, what = "texts" }: Sending): string =>
+  variable === null ? what : `${what} and the value of the variable ${JSON.stringify(variable)}`
 
 /** Describes a request in a few words, for messages. The command decides itself how it shows a request. */
 const described = (request: TrustRequest): string => {

@@ -46,6 +46,23 @@ describe.skipIf(process.platform === "win32")("folders for caches", () => {
       cacheIn(join(folder, "open/cache"), "compiled")
     }))
 
+  it("are not looked for in the working directory, which an empty or relative HOME would mean", () => {
+    const { HOME: home, XDG_CACHE_HOME: xdg } = process.env
+    try {
+      delete process.env.XDG_CACHE_HOME
+      for (const wrong of ["", ".", "unpacked/home"]) {
+        process.env.HOME = wrong
+        assert.throws(() => userCaches(), /^HOME is ".*"; expected an absolute path$/)
+        assert.isUndefined(userCache("compiled"))
+      }
+    } finally {
+      for (const [name, value] of Object.entries({ HOME: home, XDG_CACHE_HOME: xdg })) {
+        if (value === undefined) delete process.env[name]
+        else process.env[name] = value
+      }
+    }
+  })
+
   it("are refused if they are symbolic links; links on the way are followed and checked", () =>
     withFolder(async (folder) => {
       mkdirSync(join(folder, "real"))

@@ -4,16 +4,16 @@
  */
 import { createHash } from "node:crypto"
 import { lstatSync, mkdirSync, realpathSync, type Stats, writeFileSync } from "node:fs"
-import { homedir } from "node:os"
 import { dirname, isAbsolute, join, resolve } from "node:path"
+import { userHome } from "../../../bin/userCache.js"
 import { canonical } from "../../config/canonical.ts"
 import type { TrustRequest } from "../../trust/Trust.ts"
 
-/** The folder in which the user's own settings are kept, by the rules of the system. */
+/** The folder in which the user's own settings are kept, by the rules of the system. Throws if the user has no home. */
 const settingsFolder = (): string => {
   const { XDG_CONFIG_HOME: chosen = "", APPDATA: roaming } = process.env
   if (isAbsolute(chosen)) return chosen
-  return process.platform === "win32" && roaming !== undefined ? roaming : join(homedir(), ".config")
+  return process.platform === "win32" && roaming !== undefined ? roaming : join(userHome(), ".config")
 }
 
 /** Returns the folder of the remembered requests. */

@@ -12,11 +12,14 @@ import {
   isPlain,
   overridden,
   type Plain,
+  placeOf,
 } from "../../config/Config.ts"
 import { withPlaces } from "../../config/places.ts"
+import { isOfThisComputer } from "../../lm/addressTrust.ts"
 import { advantageEstimatorOf } from "../../losses/Losses.ts"
 import type { DecoderConfig } from "../../model/decoder/DecoderConfig.ts"
 import type { RunOptions } from "../../train/RunOptions.ts"
+import { permit } from "../../trust/Trust.ts"
 import { lettersWarning, missingLetters } from "./letters.ts"
 import { MultiRunConfig } from "./MultiRunConfig.ts"
 import { defaultMaxTokens, OrchestratorConfig } from "./OrchestratorConfig.ts"
@@ -61,6 +64,7 @@ export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines,
       openRunParts(decoded[at], { from: runPlace(run, from), baseDir, model: run }),
     ]),
   ])
+  yield* permitStore(settings.trainer.store, from)
   const { model } = settings
   const alphabet = model.type === "scratch" ? model.tokenizer.alphabet : null
   const missing = yield* Effect.forEach(alphabet === null ? [] : entries, ([run], at) =>
@@ -73,6 +77,16 @@ export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines,
   const encoded = yield* Effect.orDie(Schema.encodeEffect(MultiRunConfig)(placed))
   return { settings: placed, effective: isPlain(encoded) ? encoded : {}, from, warnings: missing.flat() }
 })
+
+/** Asks the service `Trust` about the server through which the ranks exchange gradients, unless it is of this computer. */
+const permitStore = (store: MultiRunConfig["trainer"]["store"], from: DecodeOptions) => {
+  if (store.type !== "redis" || store.url === null || isOfThisComputer(store.url)) return Effect.void
+  const key = "trainer.store.url"
+  const place = placeOf(from, key)
+  return permit({ _tag: "Sending", place, address: store.url, variable: null, what: "gradients" }).pipe(
+    Effect.mapError(({ message }) => ConfigError.at(from, key, message)),
+  )
+}
 
 /** The Schema of a whole config, with the settings of its runs. */
 const withRuns = Schema.Struct({ ...MultiRunConfig.fields, runs: Schema.Record(Schema.String, OrchestratorConfig) })

@@ -1,6 +1,7 @@
 import {
   chmodSync,
   chownSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -186,6 +187,21 @@ describe("the trust of the command", () => {
         assert.match(message, /… \(50\d\d characters\).*too long to be shown.*--trust$/)
         assert.isBelow(message.length, 600)
         assert.lengthOf(questions, 1)
+      }),
+    ),
+  )
+
+  it.effect("believes and keeps nothing in the working directory, which an empty or relative HOME would mean", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const { ask, written } = yield* asking
+        for (const home of ["", "unpacked"]) {
+          yield* withVariables({ XDG_CONFIG_HOME: "", HOME: home })
+          assert.strictEqual(yield* ask(start(), { trusts: true }), "permitted")
+          assert.include(written.at(-1), `cannot be remembered, so you will be asked again: HOME is "${home}"`)
+          assert.match(yield* ask(start()), /not permitted before/)
+          assert.isFalse(existsSync(join(home, ".config")))
+        }
       }),
     ),
   )

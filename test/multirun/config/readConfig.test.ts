@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
@@ -134,6 +134,19 @@ const mistakes: ReadonlyArray<readonly [text: string, wrong: string, message: st
 ]
 
 describe("the config of a multi-run trainer", () => {
+  it("of somebody else sends gradients to another computer only if that is permitted", () =>
+    withFolder(async (folder) => {
+      mkdirSync(join(folder, "own"))
+      const store = "store: { type: redis, url: 'redis://redis.invalid:6379' }"
+      writeFileSync(join(folder, "foreign.yaml"), right.replace("block: 16", `block: 16\n  ${store}`))
+      const { code, stderr } = await effect(["run", "../foreign.yaml"], join(folder, "own"))
+      assert.strictEqual(code, 2, stderr)
+      assert.match(
+        stderr,
+        /foreign\.yaml:13: trainer\.store\.url: it would send gradients to redis:\/\/redis\.invalid:6379, .*--trust\n$/,
+      )
+    }))
+
   it("is checked with its runs before anything is written: errors name file, line and key", () =>
     withFolder(async (folder) => {
       for (const [index, [text, wrong, message]] of mistakes.entries()) {

@@ -2,7 +2,17 @@
  * Attacks by configs: runs, downloaded files and folders of somebody else whose configs name programs. Each program leaves a
  * mark, so a mark is a success of the attacker.
  */
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
 import { join } from "node:path"
 import type { Attack } from "./Attack.ts"
 import { must } from "../Proof.ts"
@@ -166,6 +176,40 @@ export const hostileConfigAttacks: ReadonlyArray<Attack> = [
       const { code, stderr } = await effect(folder, ["eval", run])
       must(code === 2 && stderr.includes("--trust"), `believed: ${stderr}`)
       return "not believed"
+    },
+  },
+  {
+    door: "permissions",
+    name: "permissions in an unpacked folder, with an empty or relative HOME",
+    attempt: async (folder) => {
+      const run = await honestRun(folder)
+      writeFileSync(join(folder, run, "config.yaml"), command(folder))
+      await effect(folder, ["eval", run, "--trust"], join(folder, "attacker"))
+      rmSync(join(folder, "mark"), { force: true })
+      cpSync(join(folder, "attacker"), join(folder, ".config"), { recursive: true })
+      for (const home of ["", "."]) {
+        const env = { ...process.env, XDG_CONFIG_HOME: "", HOME: home }
+        const { code, stderr } = await start(["eval", run], folder, { env }).ended
+        must(!existsSync(join(folder, "mark")), `the program ran with HOME=${home}: ${stderr}`)
+        must(code === 2 && stderr.includes("--trust"), stderr)
+      }
+      return "not believed"
+    },
+  },
+  {
+    door: "configs",
+    name: "a trainer whose ranks would exchange gradients through somebody else's server",
+    attempt: async (folder) => {
+      const work = join(folder, "work")
+      mkdirSync(work)
+      const trainer = "{ width: 64, rows: 2, ranks: 2, store: { type: redis, url: 'redis://redis.invalid:6379' } }"
+      const model = "{ type: scratch, hidden_size: 8, layers: 1, heads: 2, max_positions: 64 }"
+      const runs = "{ a: { train_dataset: { type: reverse_text, num_tasks: 4 }, max_steps: 1 } }"
+      const config = `kind: multirun\nmodel: ${model}\ntrainer: ${trainer}\nruns: ${runs}\n`
+      writeFileSync(join(folder, "foreign.yaml"), config)
+      const { code, stderr } = await effect(work, ["run", "../foreign.yaml"], join(folder, "settings"))
+      must(code === 2 && /would send gradients to redis:.*--trust$/.test(stderr.trim()), stderr)
+      return "asked first"
     },
   },
   {

@@ -74,11 +74,14 @@ export const atOnce = bounded("atOnce")
 /** The Schema of a run's name, which is a part of the run's path. */
 export const runName = Schema.NonEmptyString.check(Schema.isMaxLength(200))
 
-/** Makes the Schema of a setting that is a function. It stands in a config as `{ code: NAME }`. */
-export const code = <F extends (...inputs: never) => unknown>() =>
+/**
+ * Makes the Schema of a setting that is a function. It stands in a config as `{ code: NAME }`. As the last member of a union it
+ * makes the message about a value of no member's type: `expected` then names all that the union takes.
+ */
+export const code = <F extends (...inputs: never) => unknown>(expected = "a function") =>
   Schema.declare((value: unknown): value is F => typeof value === "function", {
     title: codeTitle,
-    expected: "a function",
+    expected,
   })
 
 /** The title in a JSON Schema of what only code can make. */

@@ -29,11 +29,22 @@ export interface OptimiserOption {
 }
 
 export const optimiserField = {
-  optimiser: withDefault(Schema.NullOr(Schema.Union([...OptimiserSetting.members, code<OptimiserOf>()])), null),
+  optimiser: withDefault(
+    Schema.NullOr(
+      Schema.Union([
+        ...OptimiserSetting.members,
+        code<OptimiserOf>("the name of an optimiser, a section with name and options, null, or a function in code"),
+      ]),
+    ),
+    null,
+  ),
 }
 
 /** The Schema of the course of a learning rate, which is the setting `schedule`. */
-export const CourseSetting = Schema.Union([...Course.members, code<Schedule>()])
+export const CourseSetting = Schema.Union([
+  ...Course.members,
+  code<Schedule>('"constant", "linear", "cosine", a section with type, or a function in code'),
+])
 
 /** The Schema of a learning rate: a number, whose course is the setting `schedule`, or its own course. */
 export const learningRateSetting = scheduled(positive)

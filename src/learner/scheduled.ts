@@ -45,7 +45,8 @@ export const scheduled = (number: Schema.Codec<number, number>, end: Schema.Code
     to: withDefault(end, 0),
     until: withDefault(fraction, 1),
   })
-  return Schema.Union([number, line, course, code<Schedule>()])
+  const all = "a number, or one that changes: lin_0.2, a section with schedule and from, or a function in code"
+  return Schema.Union([number, line, course, code<Schedule>(all)])
 }
 
 /**

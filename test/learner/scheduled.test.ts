@@ -12,6 +12,7 @@ import { fraction, positive } from "../../src/config/fields.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import type { Algorithm } from "../../src/learner/Algorithm.ts"
+import { CourseSetting, optimiserField } from "../../src/learner/parts.ts"
 import { type Scheduled, scheduled, scheduleOf } from "../../src/learner/scheduled.ts"
 import { keep } from "../train/inMemory.ts"
 
@@ -47,11 +48,37 @@ describe("a number with a schedule", () => {
         [{ rate: "lin_0" }, "such as lin_0.2"],
         [{ rate: "exp_1" }, "such as lin_0.2"],
         [{ share: "lin_2" }, "such as lin_0.2"],
+        [
+          { rate: null },
+          "rate: expected a number, or one that changes: lin_0.2, a section with schedule and from, or a function in code, " +
+            "found null",
+        ],
+        [{ rate: true }, "rate: expected a number, or one that changes: lin_0.2"],
+        [{ rate: [1] }, "rate: expected a number, or one that changes: lin_0.2"],
         [{ rate: { schedule: "linear", from: 0 } }, "rate.from: expected a value greater than 0, found 0"],
         [{ share: { schedule: "linear", from: 1, to: 2 } }, "share.to"],
         [{ share: { schedule: "linear", from: 1, upto: 2 } }, 'unknown key "share.upto"'],
       ] as const)
         assert.include((yield* refused(input)).message, message)
+    }),
+  )
+
+  it.effect("names, like a course and an optimiser, all that can stand in its place", () =>
+    Effect.gen(function* () {
+      const config = Schema.Struct({ schedule: CourseSetting, ...optimiserField })
+      for (const [input, message] of [
+        [
+          { schedule: null },
+          'schedule: expected "constant", "linear", "cosine", a section with type, or a function in code',
+        ],
+        [{ schedule: true }, "a function in code, found true"],
+        [{ schedule: 3 }, "a section with type"],
+        [{ schedule: "line" }, 'expected "constant" | "linear" | "cosine", found "line"; did you mean "linear"?'],
+        [{ schedule: "linear", optimiser: true }, "optimiser: expected the name of an optimiser, a section with name"],
+      ] as const) {
+        const { message: found } = yield* Effect.flip(decode(config, input, { source: "test" }))
+        assert.include(found, message)
+      }
     }),
   )
 

@@ -6,14 +6,13 @@ import * as Distributions from "../../graph/distributions.ts"
 import * as Initialisers from "../../graph/initialisers.ts"
 import * as Layers from "../../graph/layers.ts"
 import * as Graph from "../../graph/ops.ts"
-import * as Optimisers from "../../graph/optimisers.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 import * as Sac from "./Sac.ts"
 
-const { concat, exp, mean, mul, neg, reshape, slice, state, stopGradient } = Graph
+const { concat, mean, mul, neg, reshape, slice, stopGradient } = Graph
 
 /**
  * CrossQ (Bhatt et al. 2024, arXiv:1902.05605): SAC without target networks, whose critics and actor normalise their layers by batch
@@ -30,6 +29,8 @@ export interface CrossQOptions extends Learner.BufferOptions {
   readonly noiseRepeat?: number
   /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
   readonly alpha?: number | null
+  /** The temperature with which a learned one starts. @default 1 */
+  readonly alphaStart?: number
   /** The sizes of the actor's hidden layers. @default [256,256] */
   readonly hidden?: ReadonlyArray<number>
   /** The sizes of the critics' hidden layers; the paper has two of 2048. @default [512,512] */
@@ -55,7 +56,7 @@ export interface CrossQOptions extends Learner.BufferOptions {
 }
 
 const { network: _network, ...replayFields } = Learner.replayFields
-const { activation, noiseRepeat, alpha, targetEntropy, sde, logStdInit } = Sac.sacFields
+const { activation, noiseRepeat, alpha, alphaStart, targetEntropy, sde, logStdInit } = Sac.sacFields
 
 export const CrossQConfig = Schema.Struct({
   ...replayFields,
@@ -67,6 +68,7 @@ export const CrossQConfig = Schema.Struct({
   policyDelay: Fields.withDefault(Fields.bounded("count"), 3),
   renormWarmUp: Fields.withDefault(Fields.bounded("countOrNone"), 100_000),
   alpha,
+  alphaStart,
   targetEntropy,
   sde,
   logStdInit,
@@ -202,9 +204,7 @@ const update = (
     config.sde === null
       ? slice(noise, [0, action * noiseSize], [rows, noiseSize])
       : slice(reshape(noise, [1, -1]), [0, 0], [1, noiseSize])
-  // States start at zero, so α starts at 1.
-  const logAlpha = state("logAlpha", [1])
-  const alpha = config.alpha ?? exp(logAlpha)
+  const { alpha, ...learnedAlpha } = Learner.temperature(config, learningRate)
 
   // The critics value both ends of the transitions in one batch. Target: y = r + γ (min Q(s′, a′) − α log π(a′ | s′)), with the
   // critics themselves. Critics: ½ E[(Q₁ − y)² + (Q₂ − y)²].
@@ -234,17 +234,12 @@ const update = (
   const q = values(networks.critic.layout.tensorsOf(critic.next), observations, drawn.action)
   const actorLoss = Losses.softPolicyLoss({ q, logProbability, alpha })
   const actor = stepWith(networks.actor, actorLoss, current.statistics, options)
-  const temperature = Optimisers.adam({ name: "alpha.adam", size: 1, learningRate }).update(
-    logAlpha,
-    Losses.temperatureGradient({ logProbability, targetEntropy: config.targetEntropy ?? -actionSize }),
-  )
-  const learnsAlpha = config.alpha === null
   return {
     states: {
       ...critic.states,
       ...Learner.everyNth(config.policyDelay, "updates", {
         ...actor.states,
-        ...(learnsAlpha ? { logAlpha: { tensor: logAlpha, next: temperature.next }, ...temperature.moments } : {}),
+        ...learnedAlpha.step(logProbability, config.targetEntropy ?? -actionSize),
       }),
     },
     metrics: {
@@ -252,7 +247,7 @@ const update = (
       "losses/q_values": mean(q_tm1[0]),
       "losses/actor_loss": actorLoss,
       "losses/entropy": neg(mean(logProbability)),
-      ...(learnsAlpha ? { "charts/alpha": mean(exp(logAlpha)) } : {}),
+      ...learnedAlpha.metrics,
     },
   }
 }

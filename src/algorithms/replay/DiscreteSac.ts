@@ -34,6 +34,8 @@ export interface DiscreteSacOptions extends Learner.ReplayOptions, Model.Network
   readonly tau?: number
   /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
   readonly alpha?: number | null
+  /** The temperature with which a learned one starts. @default 1 */
+  readonly alphaStart?: number
   /** The entropy at which a learned temperature keeps the policy, as a share of the entropy of random play. @default 0.89 */
   readonly targetEntropy?: number
   /**
@@ -83,6 +85,7 @@ export const DiscreteSacConfig = Schema.Struct({
   batchSize: Fields.withDefault(Fields.bounded("batchRows"), 64),
   tau: Fields.withDefault(Fields.fraction, 0.01),
   alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
+  alphaStart: Fields.withDefault(Fields.positive, 1),
   targetEntropy: Fields.withDefault(Fields.fraction, 0.89),
   criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<CriticOutputs>>()), null),
   actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<ActorOutputs>>()), null),

@@ -35,6 +35,8 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
   readonly tau?: number
   /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
   readonly alpha?: number | null
+  /** The temperature with which a learned one starts. @default 1 */
+  readonly alphaStart?: number
   /**
    * The entropy at which a learned temperature keeps the policy, for actions scaled to −1 … 1; null is minus the number
    * of an action's elements. @default null
@@ -78,6 +80,7 @@ export const sacFields = {
   criticLearningRate: Fields.withDefault(Schema.NullOr(Learner.learningRateSetting), null),
   tau: Fields.withDefault(Fields.fraction, 0.005),
   alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
+  alphaStart: Fields.withDefault(Fields.positive, 1),
   targetEntropy: Fields.withDefault(Schema.NullOr(Fields.real), null),
   sde: Fields.withDefault(Schema.NullOr(Learner.ReplaySde), null),
   logStdInit: Fields.withDefault(Fields.real, -3),

@@ -1,5 +1,5 @@
 /** Builds what the updates of SAC and its relatives share: the steps of critics, actor and temperature, and the metrics. */
-import { exp, mean, neg, state } from "../../graph/ops.ts"
+import { add, exp, mean, neg, state } from "../../graph/ops.ts"
 import { adam } from "../../graph/optimisers.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { temperatureGradient } from "../../losses/critics.ts"
@@ -9,13 +9,51 @@ import type { OptimiserOption } from "../parts.ts"
 import type { Learning, Update } from "./networks.ts"
 import { gradientStep, polyak } from "./steps.ts"
 
+/** The settings of the temperature. */
+interface TemperatureConfig {
+  /** The temperature, which is the weight of the policy's entropy; null learns it. */
+  readonly alpha: number | null
+  /** The temperature with which a learned one starts. */
+  readonly alphaStart: number
+}
+
 /** The settings that `softUpdate` reads. */
-interface SoftConfig extends Required<OptimiserOption> {
+interface SoftConfig extends Required<OptimiserOption>, TemperatureConfig {
   readonly maxGradNorm: number
   /** The share by which the target critics move towards the critics. */
   readonly tau: number
-  /** The temperature, which is the weight of the policy's entropy; null learns it. */
-  readonly alpha: number | null
+}
+
+/** The temperature of an update. */
+export interface Temperature {
+  readonly alpha: Tensor | number
+  /** Describes a step of a learned temperature towards the target entropy; a fixed one has no states. */
+  readonly step: (logProbability: Tensor, targetEntropy: number) => Update["states"]
+  readonly metrics: Update["metrics"]
+}
+
+/**
+ * Makes the temperature of soft actor-critic: a number, or one that is learned.
+ *
+ * @example
+ * ```ts
+ * temperature({ alpha: 0.1, alphaStart: 1 }, learningRate).alpha // 0.1
+ * ```
+ */
+export const temperature = (config: TemperatureConfig, learningRate: Tensor): Temperature => {
+  if (config.alpha !== null) return { alpha: config.alpha, step: () => ({}), metrics: {} }
+  // States start at zero, so this one is log α minus the logarithm of its start.
+  const change = state("logAlpha", [1])
+  const alpha = exp(config.alphaStart === 1 ? change : add(change, Math.log(config.alphaStart)))
+  return {
+    alpha,
+    step: (logProbability, targetEntropy) => {
+      const gradient = temperatureGradient({ logProbability, targetEntropy })
+      const { next, moments } = adam({ name: "alpha.adam", size: 1, learningRate }).update(change, gradient)
+      return { logAlpha: { tensor: change, next }, ...moments }
+    },
+    metrics: { "charts/alpha": mean(alpha) },
+  }
 }
 
 /** The losses of critics and actor at a temperature. */
@@ -41,7 +79,7 @@ export interface SoftLosses {
  *
  * @example
  * ```ts
- * const learned = { optimiser: null, maxGradNorm: 0, tau: 0.005, alpha: null }
+ * const learned = { optimiser: null, maxGradNorm: 0, tau: 0.005, alpha: null, alphaStart: 1 }
  * softUpdate(softLearning, learned, softLosses).states // the next weights, moments and temperature
  * ```
  */
@@ -52,9 +90,7 @@ export const softUpdate = (
 ): Update => {
   const { maxGradNorm, optimiser, tau } = config
   const { learningRate } = learningRates
-  // States start at zero, so α starts at 1.
-  const logAlpha = state("logAlpha", [1])
-  const alpha = config.alpha ?? exp(logAlpha)
+  const { alpha, ...learnedAlpha } = temperature(config, learningRate)
 
   const critic = losses.critic(alpha)
   const criticStep = gradientStep(networks.critic, critic.loss, {
@@ -67,25 +103,18 @@ export const softUpdate = (
   const actorStep = gradientStep(networks.actor, actor.loss, { learningRate, maxGradNorm, optimiser })
 
   const { logProbability } = actor
-  const temperature = adam({ name: "alpha.adam", size: 1, learningRate }).update(
-    logAlpha,
-    temperatureGradient({ logProbability, targetEntropy: losses.targetEntropy }),
-  )
-
   return {
     states: {
       ...actorStep.states,
       ...criticStep.states,
       ...polyak(targets.critic, criticStep.next, tau),
-      ...(config.alpha === null
-        ? { logAlpha: { tensor: logAlpha, next: temperature.next }, ...temperature.moments }
-        : {}),
+      ...learnedAlpha.step(logProbability, losses.targetEntropy),
     },
     metrics: {
       ...critic.metrics,
       ...actor.metrics,
       "losses/entropy": neg(mean(logProbability)),
-      ...(config.alpha === null ? { "charts/alpha": mean(exp(logAlpha)) } : {}),
+      ...learnedAlpha.metrics,
     },
   }
 }

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { fraction, withDefault } from "../config/fields.ts"
 import { drawAllowed } from "../env/internal/rows.ts"
-import { optionsOf } from "../env/Space.ts"
+import { type Box, optionsOf } from "../env/Space.ts"
 import {
   argMax,
   cast,
@@ -117,5 +117,18 @@ export const randomActions = (
     const bounded = Number.isFinite(low[element]) && Number.isFinite(high[element])
     out[at] = bounded ? random.between(low[element], high[element]) : random.normal()
     element = element + 1 === low.length ? 0 : element + 1
+  }
+}
+
+/** Adds the noise of each place to actions in a bounded box, in shares of half an element's range, and clips them to the box. */
+export const addNoise = (
+  { low, high }: Pick<Box, "low" | "high">,
+  noise: (place: number) => number,
+  actions: Float32Array | Int32Array,
+): void => {
+  for (let at = 0; at < actions.length; at++) {
+    const element = at % low.length
+    const moved = actions[at] + (noise(at) * (high[element] - low[element])) / 2
+    actions[at] = Math.min(Math.max(moved, low[element]), high[element])
   }
 }

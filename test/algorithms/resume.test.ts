@@ -155,6 +155,12 @@ const cases: Readonly<Record<string, readonly [Env, Algorithm, number]>> = {
     Ddpg.make({ ...small, noiseType: "ornstein-uhlenbeck", explorationNoise: "lin_0.5" }),
     300,
   ],
+  "DDPG with noise of a process that repeats, also in the warm-up": [
+    pendulum,
+    Ddpg.make({ ...small, learningStarts: 80, noiseType: "ornstein-uhlenbeck", noiseRepeat: 7, warmUpNoise: true }),
+    300,
+  ],
+  "SAC whose temperature starts low": [pendulum, Sac.make({ ...small, alphaStart: 0.1 }), 300],
   "PPO with a clip range and an entropy coefficient that fall": [
     CartPole.env,
     Ppo.make({ hidden, nsteps: 16, clip: "lin_0.2", entropyCoefficient: { schedule: "cosine", from: 0.1 } }),

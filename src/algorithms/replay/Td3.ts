@@ -39,6 +39,8 @@ export interface DeterministicOptions extends Learner.ReplayOptions, Model.Netwo
    * of its steps in a unit of time. It can change over the run. @default 0.1
    */
   readonly explorationNoise?: Learner.Scheduled
+  /** Whether the random actions before `learningStarts` get the noise too, as in Stable-Baselines3. @default false */
+  readonly warmUpNoise?: boolean
   /**
    * A loss of your own for the critics: a function of a batch and of the critics' outputs, which have the algorithm's loss.
    * Only code can make one; null is the algorithm's. @default null
@@ -71,6 +73,7 @@ export const deterministicFields = {
   tau: Fields.withDefault(Fields.fraction, 0.005),
   noiseType: Fields.withDefault(Schema.Literals(["normal", "ornstein-uhlenbeck"]), "normal"),
   explorationNoise: Fields.withDefault(Learner.scheduled(Fields.nonNegative), 0.1),
+  warmUpNoise: Fields.withDefault(Schema.Boolean, false),
   criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<Learner.CriticOutputs>>()), null),
   actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<Learner.ActorOutputs>>()), null),
 }
@@ -117,6 +120,7 @@ export const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algor
   const { actionSize, policy, scale } = nets
   const isProcess = config.noiseType === "ornstein-uhlenbeck"
   const changes = typeof config.explorationNoise !== "number"
+  const deviation = Learner.scheduleOf(config.explorationNoise)
   const actor: Model.Actor = {
     parameters: nets.parameters,
     dense: denseActor(config, task.observationSpace),
@@ -138,7 +142,8 @@ export const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algor
     config,
     actor,
     networks: { critic: nets.critics.parameters },
-    ...(changes ? { exploration: Learner.scheduleOf(config.explorationNoise) } : {}),
+    ...(changes ? { exploration: deviation } : {}),
+    ...(config.warmUpNoise ? { warmUpNoise: deviation } : {}),
   })
   return yield* Learner.replayLearner(Learner.withTargets(experience, ["actor", "critic"]), {
     learningRates: { learningRate: config.learningRate },

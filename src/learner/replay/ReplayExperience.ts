@@ -47,6 +47,8 @@ export interface ExperienceOptions<Name extends string> {
   readonly actor: Actor
   /** The schedule of the exploration that `actor.act` reads, such as the ε of ε-greedy. */
   readonly exploration?: Schedule
+  /** The deviation of the noise that random actions before `learningStarts` get, by the run's progress; none by default. */
+  readonly warmUpNoise?: Schedule
   /** Whether each rollout begins with new noise; false by default. */
   readonly freshNoise?: boolean
   /** Whether the actor acts before `learningStarts` too, in place of random actions; false by default. */

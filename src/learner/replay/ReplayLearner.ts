@@ -21,7 +21,7 @@ import { type Columns, f32, feedsOf } from "../Batch.ts"
 import { build } from "../graphs.ts"
 import { drive, type Steps, waitFor } from "../drive.ts"
 import { floatsOf, numbersOf, savedState, vectorsOf } from "../learnerState.ts"
-import { randomActions } from "../exploration.ts"
+import { addNoise, randomActions } from "../exploration.ts"
 import { ratesOf } from "../parts.ts"
 import { fillScheduled } from "../scheduled.ts"
 import { drawOf } from "../stateDependent.ts"
@@ -49,7 +49,7 @@ export const replayLearner = Effect.fnUntraced(function* <
   options: UpdateOptions<N, T, S, C>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   const { name, task, config, actor, exploration, copyTargetsEvery, priorities } = experience
-  const { freshNoise = false, actsAtWarmup = false } = experience
+  const { freshNoise = false, actsAtWarmup = false, warmUpNoise } = experience
   const { numEnvs, seed, totalSteps } = task
   const { batchSize, learningStarts, trainEvery, noiseRepeat = 1 } = config
   const gradientSteps = yield* gradientStepsOf(name, config)
@@ -97,18 +97,27 @@ export const replayLearner = Effect.fnUntraced(function* <
     for (let t = 0; t < steps; t++) {
       const now = step + t * numEnvs
       const draw = drawOf({ noiseRepeat, freshNoise }, steps, { iteration, t })
+      // The process moves once in a draw, also if the run resumes within it.
+      const beginsDraw = (iteration * steps + t) % noiseRepeat === 0
       if (now < learningStarts && !remembers && !actsAtWarmup) {
         // Random actions never share what state-dependent noise does.
         const random = actRandom.child("random", freshNoise ? iteration * steps + t : draw)
         randomActions(task, envs.observations, random, envActions)
+        if (warmUpNoise !== undefined && task.actionSpace._tag === "Box") {
+          const deviation = warmUpNoise(now / totalSteps)
+          const noise = random.child("noise")
+          if (beginsDraw) process?.step(noise)
+          const noiseAt = (place: number): number => deviation * (process?.values[place] ?? noise.normal())
+          addNoise(task.actionSpace, noiseAt, envActions)
+        }
       } else {
         act.feeds.observations.set(envs.observations)
         if (draw !== drawn) {
           const random = actRandom.child(draw)
           for (const part of readNoise) random.fillUniform(part)
-          process?.step(random)
         }
         drawn = draw
+        if (beginsDraw) process?.step(actRandom.child(draw))
         if (actor.noiseSize > 0) act.feeds.noise.set(actNoise)
         if (process !== undefined) act.feeds.process.set(process.values)
         // An actor with a memory acts from the start, so that its memory is that of its steps; its first actions are random.

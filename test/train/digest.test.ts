@@ -1,5 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import * as CrossQ from "../../src/algorithms/replay/CrossQ.ts"
+import * as Ddpg from "../../src/algorithms/replay/Ddpg.ts"
+import * as Sac from "../../src/algorithms/replay/Sac.ts"
 import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import { Backend } from "../../src/backend/Backend.ts"
@@ -10,6 +13,8 @@ import * as Acrobot from "../../src/env/classic/Acrobot.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import { keep } from "./inMemory.ts"
+
+const small = { hidden: [32], batchSize: 32, learningStarts: 200 }
 
 /** Divides all programs among four threads, of which none but this one comes. */
 const divided = Layer.succeed(
@@ -57,6 +62,42 @@ const runs = {
       numEnvs: 64,
       algorithm: Ppo.make({ lstm: 16, nsteps: 16, minibatches: 1 }),
       totalSteps: 4096,
+    },
+  },
+  "PPO on Pendulum, with state-dependent exploration": {
+    digest: "16607870508978b68dcdaedc5cfc7c9312d72c537ad13e9d4e662b5de4b577d0",
+    input: {
+      env: Pendulum.env,
+      numEnvs: 32,
+      algorithm: Ppo.make({ nsteps: 16, sde: { sampleFreq: 4 } }),
+      totalSteps: 2048,
+    },
+  },
+  "SAC on Pendulum, with state-dependent exploration": {
+    digest: "e3f4b03564a4da6161a1ce22c30749102121cebc9e90110861b69321aa4ff1e1",
+    input: { env: Pendulum.env, numEnvs: 1, algorithm: Sac.make({ ...small, sde: {} }), totalSteps: 400 },
+  },
+  "CrossQ on Pendulum": {
+    digest: "aaed1ec8f3844be6436b9f47df1fa6e152c21219d8ef3e862df9c1748899acb6",
+    input: {
+      env: Pendulum.env,
+      numEnvs: 1,
+      algorithm: CrossQ.make({ ...small, criticHidden: [32], renormWarmUp: 100, alphaStart: 0.2 }),
+      totalSteps: 400,
+    },
+  },
+  "DDPG on Pendulum, with noise by Ornstein and Uhlenbeck": {
+    digest: "31110e32b3666f62053675d0f9825a6045014e018634adc7df5540c817ba490d",
+    input: {
+      env: Pendulum.env,
+      numEnvs: 2,
+      algorithm: Ddpg.make({
+        ...small,
+        noiseType: "ornstein-uhlenbeck",
+        warmUpNoise: true,
+        explorationNoise: "lin_0.5",
+      }),
+      totalSteps: 400,
     },
   },
   "PPO on Pendulum, with rollouts in the graph": {

@@ -5,6 +5,7 @@
 import { Effect, Stream } from "effect"
 import type { FileMetaData } from "hyparquet"
 import { messageOf } from "../../config/text.ts"
+import { unpack } from "../../formats/gzip.ts"
 
 /** The most bytes of a file's pages when unpacked, and the most values in them. */
 export interface ParquetLimits {
@@ -26,19 +27,41 @@ type ReadHeader = (reader: { view: DataView; offset: number }) => {
   readonly uncompressed_page_size: number
   readonly compressed_page_size: number
   readonly data_page_header?: { readonly num_values: number } | undefined
-  readonly data_page_header_v2?: { readonly num_values: number } | undefined
+  readonly data_page_header_v2?:
+    | {
+        readonly num_values: number
+        readonly repetition_levels_byte_length: number
+        readonly definition_levels_byte_length: number
+        readonly is_compressed?: boolean | undefined
+      }
+    | undefined
   readonly dictionary_page_header?: { readonly num_values: number } | undefined
 }
 
+/** A page that a decoder without a limit unpacks. */
+interface PackedPage {
+  readonly format: "gzip" | "brotli"
+  readonly bytes: Uint8Array
+  /** The number of bytes that it claims to have when unpacked. */
+  readonly size: number
+}
+
+/** The formats whose decoders in the library go on after the claimed size. Those of the others end there. */
+const unlimited: Readonly<Record<string, PackedPage["format"]>> = { GZIP: "gzip", BROTLI: "brotli" }
+
 const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0
 
-/** Adds up what a file claims. Returns a problem if that is more than allowed, or impossible. */
-const claimsProblem = (
+/**
+ * Adds up what a file claims. Returns a problem if that is more than allowed, or impossible; else the pages whose claims must be
+ * checked by unpacking them.
+ */
+const claimsOf = (
   bytes: Uint8Array,
   { num_rows, row_groups }: FileMetaData,
   readHeader: ReadHeader,
   limits: ParquetLimits,
-): string | undefined => {
+): string | ReadonlyArray<PackedPage> => {
+  const pages: Array<PackedPage> = []
   let values = 0
   let unpacked = 0
   let rows = 0
@@ -68,12 +91,30 @@ const claimsProblem = (
         unpacked += size
         if (values > limits.values) return tooMany("values", limits.values)
         if (unpacked > limits.bytes) return tooMany("bytes of unpacked pages", limits.bytes)
+        const format = unlimited[column.codec]
+        const { data_page_header_v2: second } = header
+        // The levels of such a page precede its values, and are never compressed.
+        const levels = (second?.repetition_levels_byte_length ?? 0) + (second?.definition_levels_byte_length ?? 0)
+        if (format !== undefined && packed > 0 && second?.is_compressed !== false) {
+          const from = at + reader.offset
+          pages.push({ format, bytes: bytes.subarray(from + levels, from + packed), size: size - levels })
+        }
         at += reader.offset + packed
       }
     }
   }
-  return rows === Number(num_rows) ? undefined : `expected ${num_rows} rows in its groups, found ${rows}`
+  return rows === Number(num_rows) ? pages : `expected ${num_rows} rows in its groups, found ${rows}`
 }
+
+/** Returns what is wrong with a page, if it does not unpack to as many bytes as it claims. */
+const pageProblem = ({ format, bytes, size }: PackedPage): Effect.Effect<string | undefined> =>
+  Effect.match(unpack(bytes, format, size), {
+    onSuccess: ({ length }) =>
+      length === size
+        ? undefined
+        : `expected a page of ${size} bytes when unpacked, found ${length > size ? "more" : length}`,
+    onFailure: (error) => `cannot unpack a page by ${format}: ${messageOf(error)}`,
+  })
 
 const tooMany = (what: string, limit: number): string =>
   `it claims to hold more than ${limit} ${what}, too many for a file of its size`
@@ -98,11 +139,16 @@ export const parquetRows = <E>(
       const damaged = (error: unknown): E => failed(`the Parquet file is damaged: ${messageOf(error)}`)
       const reading = <A>(read: () => Promise<A>) => Effect.tryPromise({ try: read, catch: damaged })
       const metadata = yield* reading(() => parquetMetadataAsync(file))
-      const problem = yield* Effect.try({
-        try: () => claimsProblem(bytes, metadata, parquetHeader, limits),
+      const refuse = (problem: string) => Effect.fail(failed(`the Parquet file is damaged: ${problem}`))
+      const pages = yield* Effect.try({
+        try: () => claimsOf(bytes, metadata, parquetHeader, limits),
         catch: damaged,
       })
-      if (problem !== undefined) return yield* Effect.fail(failed(`the Parquet file is damaged: ${problem}`))
+      if (typeof pages === "string") return yield* refuse(pages)
+      for (const page of pages) {
+        const problem = yield* pageProblem(page)
+        if (problem !== undefined) return yield* refuse(problem)
+      }
       const names = parquetSchema(metadata).children.map(({ element }) => element.name)
       // Without a buffer of the claimed size, it would make one of any size that the data asks for.
       const bounded = {

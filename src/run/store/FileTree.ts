@@ -3,7 +3,8 @@
  * is written as a whole or not at all, even if the machine stops meanwhile: the content goes to a temporary name, is
  * flushed to disk, and is renamed into place.
  *
- * Temporary names start with a dot: `.NAME.tmp` is being written or removed, `.NAME.old` was replaced by a new NAME.
+ * Temporary names start with a dot: `.NAME.tmp` or `.NAME.WRITER.tmp` is being written or removed, `.NAME.old` was replaced by a
+ * new NAME.
  */
 import { Effect, FileSystem, Path, type PlatformError, Scope, Stream } from "effect"
 import { checkFile, FileError, makeFolder, mostBytes, readBytes } from "../../config/files.ts"
@@ -118,18 +119,23 @@ type Failure = PlatformError.PlatformError | FileError
 const isMissing = (error: Failure): boolean =>
   error instanceof FileError ? error.missing : error.reason._tag === "NotFound"
 
-/** Makes the `FileTree` of a folder on disk. The folder need not exist yet. */
+/**
+ * Makes the `FileTree` of a folder on disk. The folder need not exist yet. Where another process may write the same folder, a
+ * different `writer` keeps its temporary files apart.
+ */
 export const onDisk = Effect.fnUntraced(function* (
   root: string,
+  writer?: number,
 ): Effect.fn.Return<FileTree, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   // A config can place some of a run's files at absolute paths.
   const at = (relative: string): string => (path.isAbsolute(relative) ? relative : path.join(root, relative))
-  /** Returns the temporary name of a file or folder: `.NAME.tmp` or `.NAME.old`. */
-  const hidden = (final: string, ending: "tmp" | "old"): string =>
+  /** Returns the name of a file or folder with a dot before it and an ending. */
+  const hidden = (final: string, ending: string): string =>
     path.join(path.dirname(final), `.${path.basename(final)}.${ending}`)
+  const temporaryOf = (final: string): string => hidden(final, writer === undefined ? "tmp" : `${writer}.tmp`)
 
   /** Makes an Effect uninterruptible, and converts its failure to the error "cannot `operation` `relative`: …". */
   const doing = <A>(operation: string, relative: string, effect: Effect.Effect<A, Failure, Scope.Scope>) =>
@@ -171,7 +177,7 @@ export const onDisk = Effect.fnUntraced(function* (
 
   /** Removes a file or folder. Renames it first, because a half-removed folder would look like a damaged one. */
   const remove = (final: string) => {
-    const temporary = hidden(final, "tmp")
+    const temporary = temporaryOf(final)
     return erase(temporary).pipe(
       Effect.andThen(fs.rename(final, temporary)),
       Effect.andThen(erase(temporary)),
@@ -223,7 +229,7 @@ export const onDisk = Effect.fnUntraced(function* (
         relative,
         Effect.gen(function* () {
           const final = at(relative)
-          const temporary = hidden(final, "tmp")
+          const temporary = temporaryOf(final)
           const bytes = bytesOf(contents)
           yield* inFolder(final, durable ? writeSynced(temporary, bytes) : fs.writeFile(temporary, bytes)).pipe(
             Effect.onError(() => Effect.ignore(erase(temporary))),
@@ -260,7 +266,7 @@ export const onDisk = Effect.fnUntraced(function* (
         Effect.gen(function* () {
           const final = at(relative)
           const parent = path.dirname(final)
-          const temporary = hidden(final, "tmp")
+          const temporary = temporaryOf(final)
           yield* erase(temporary)
           yield* makeDirectory(temporary)
           const writeAll = Effect.fnUntraced(function* (some: Readonly<Record<string, Contents>>) {
@@ -297,7 +303,7 @@ export const onDisk = Effect.fnUntraced(function* (
         relative,
         Effect.gen(function* () {
           const final = at(relative)
-          const temporary = hidden(final, "tmp")
+          const temporary = temporaryOf(final)
           yield* erase(temporary)
           yield* fs.symlink(target, temporary)
           yield* fs.rename(temporary, final)

@@ -91,8 +91,11 @@ export const takeFence = Effect.fnUntraced(function* (
   return { number, check }
 })
 
-/** Opens a folder whose files are only changed while `check` succeeds. It precedes each change as closely as possible. */
-export const fenced = Effect.fnUntraced(function* (directory: string, { check }: Pick<Fence, "check">) {
+/**
+ * Opens a folder whose files are only changed while `check` succeeds. It precedes each change as closely as possible. Temporary
+ * names have the number of the lease: a process that lost it cannot write into the files of the next one.
+ */
+export const fenced = Effect.fnUntraced(function* (directory: string, { check, number }: Fence) {
   const fs = yield* FileSystem.FileSystem
   const refused = (error: RunStoreError) =>
     PlatformError.systemError({
@@ -104,7 +107,7 @@ export const fenced = Effect.fnUntraced(function* (directory: string, { check }:
     })
   const checkedBefore = <A>(change: Effect.Effect<A, PlatformError.PlatformError>) =>
     Effect.andThen(Effect.mapError(check, refused), change)
-  const tree = yield* onDisk(directory).pipe(
+  const tree = yield* onDisk(directory, number).pipe(
     Effect.provideService(FileSystem.FileSystem, {
       ...fs,
       // Everything but appends is written below a temporary name, and then renamed.
@@ -116,7 +119,7 @@ export const fenced = Effect.fnUntraced(function* (directory: string, { check }:
 })
 
 /** Returns the tree whose changes come after the check, and fail with its error if it fails. */
-export const checkedTree = (tree: FileTree, check: Check): FileTree => {
+const checkedTree = (tree: FileTree, check: Check): FileTree => {
   const checked = <A>(change: Effect.Effect<A, RunStoreError>) =>
     Effect.andThen(
       check,

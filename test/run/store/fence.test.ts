@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, FileSystem, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, FileSystem, Scope } from "effect"
 import { fenced, takeFence } from "../../../src/run/store/fence.ts"
 import { RunStore } from "../../../src/run/store/RunStore.ts"
 import { disk, moment, temporaryDirectory } from "./disk.ts"
@@ -89,6 +89,50 @@ describe("a run that a second process takes over while the first one lives", () 
       })
       assert.match((yield* Effect.flip(during)).message, /process 2, with lease 9, has taken this run over/)
       assert.isFalse(yield* fs.exists(`${directory}/checkpoints/step_2`))
+    }).pipe(Effect.provide(disk)),
+  )
+})
+
+describe("a process that wakes up in the middle of a write", () => {
+  it.effect("cannot change the file that the next process is writing", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const fs = yield* FileSystem.FileSystem
+      const [asleep, wakeUp, finish] = [
+        yield* Deferred.make<void>(),
+        yield* Deferred.make<void>(),
+        yield* Deferred.make<void>(),
+      ]
+      const writing = yield* Deferred.make<void>()
+      const first = yield* takeFence(directory, "process 1")
+      const sleepy: FileSystem.FileSystem = {
+        ...fs,
+        open: (path, options) =>
+          Deferred.succeed(asleep, undefined).pipe(
+            Effect.andThen(Deferred.await(wakeUp)),
+            Effect.andThen(fs.open(path, options)),
+          ),
+      }
+      const old = yield* Effect.provideService(fenced(directory, first), FileSystem.FileSystem, sleepy)
+      const late = yield* Effect.forkChild(Effect.flip(old.write("metrics.json", "old")))
+      yield* Deferred.await(asleep)
+      const second = yield* takeFence(directory, "process 2")
+      const slow: FileSystem.FileSystem = {
+        ...fs,
+        rename: (from, to) =>
+          Deferred.succeed(writing, undefined).pipe(
+            Effect.andThen(Deferred.await(finish)),
+            Effect.andThen(fs.rename(from, to)),
+          ),
+      }
+      const next = yield* Effect.provideService(fenced(directory, second), FileSystem.FileSystem, slow)
+      const write = yield* Effect.forkChild(next.write("metrics.json", "new"))
+      yield* Deferred.await(writing)
+      yield* Deferred.succeed(wakeUp, undefined)
+      assert.match((yield* Fiber.join(late)).message, /taken this run over from lease 1/)
+      yield* Deferred.succeed(finish, undefined)
+      yield* Fiber.join(write)
+      assert.strictEqual(yield* next.readText("metrics.json"), "new")
     }).pipe(Effect.provide(disk)),
   )
 })

@@ -17,7 +17,7 @@ export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseD
   /** Opens the model with this config. `prefix` has the keys of its section, for error messages. */
   const openLm = (lmConfig: LmConfig, prefix: ReadonlyArray<string>) =>
     Effect.andThen(
-      permitAddress(lmConfig, { ...from, prefix }),
+      permitAddress(lmConfig, Lms.destinationOf(lmConfig), { ...from, prefix }),
       Lms.open(
         { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
         { spent, baseDir, source: `${sourceOf(from, [...prefix, "model"].join("."))}: ${sectionName(prefix)}` },

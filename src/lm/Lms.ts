@@ -115,28 +115,52 @@ const servers: ReadonlyArray<{
   { name: /^(ft:)?(chat)?gpt-|^(ft:)?o\d/, protocol: "openai", at: OpenAi.openAiUrl },
   { name: /claude/, protocol: "anthropic", at: Anthropic.anthropicUrl },
 ]
-const defaultUrls = { openai: OpenAi.openAiUrl, anthropic: Anthropic.anthropicUrl, toka: Toka.tokaUrl }
+const protocols = { openai: OpenAi.protocol, anthropic: Anthropic.protocol, toka: Toka.protocol }
 const makers = { openai: OpenAi.make, anthropic: Anthropic.make, toka: Toka.make }
+
+type Named = Pick<LmConfig, "model" | "baseUrl" | "protocol">
+
+/** Returns the protocol and the address by which a model is called; undefined if its name alone does not tell them. */
+const serverFor = ({ model, baseUrl, protocol: chosen }: Named) => {
+  const server = servers.find(({ name }) => name.test(model))
+  if (server === undefined && baseUrl === null && chosen === null) return undefined
+  // If the config sets only a base_url, use OpenAI's protocol, which most servers have.
+  const protocol = chosen ?? server?.protocol ?? "openai"
+  return { protocol, at: baseUrl ?? (server?.protocol === protocol ? server.at : protocols[protocol].at) }
+}
+
+/** The server that a model's requests go to. */
+export interface Destination {
+  readonly address: string
+  /** The variable of the environment that holds its key, if the config names no other; null for none. */
+  readonly usualVariable: string | null
+}
+
+/** Returns where the requests of a model go; undefined for a model that is called without a server. */
+export const destinationOf = (config: Named): Destination | undefined => {
+  const server = inProcess.test(config.model) ? undefined : serverFor(config)
+  if (server === undefined) return undefined
+  const url = URL.parse(server.at)
+  return { address: server.at, usualVariable: url === null ? null : protocols[server.protocol].variableOf(url) }
+}
+
+/** Matches the models that need no server: their kind, and the rest of the name. */
+const inProcess = /^(scripted|builtin|decoder):(.*)$/s
 
 /** Removes the prefix that selects the provider (`vllm:` and so on) from the name of a model. */
 const nameAtServer = (model: string): string => model.replace(/^(vllm|toka):/, "")
 
 const provider = (config: LmConfig, options: OpenOptions): Opening => {
-  const [, kind, name] = /^(scripted|builtin|decoder):(.*)$/s.exec(config.model) ?? []
+  const [, kind, name] = inProcess.exec(config.model) ?? []
   if (kind === "scripted") return scripted(name, config, options)
   if (kind === "builtin") return builtIn(name, config, options)
   if (kind === "decoder") return decoder(name, config, options)
-  const server = servers.find((server) => server.name.test(config.model))
-  if (server === undefined && config.baseUrl === null && config.protocol === null) {
-    return Effect.fail(unknown(config.model, options))
-  }
-  // If the config sets only a base_url, use OpenAI's protocol, which most servers have.
-  const protocol = config.protocol ?? server?.protocol ?? "openai"
-  const at = server?.protocol === protocol ? server.at : defaultUrls[protocol]
+  const server = serverFor(config)
+  if (server === undefined) return Effect.fail(unknown(config.model, options))
   const { apiKey, timeoutS, maxAnswerMb, thinkingBudget } = config
-  const address = { model: nameAtServer(config.model), baseUrl: config.baseUrl ?? at, apiKey }
+  const address = { model: nameAtServer(config.model), baseUrl: server.at, apiKey }
   const serverOptions = { ...address, timeoutS, maxAnswerMb, thinkingBudget }
-  return Effect.map(makers[protocol](serverOptions), ({ complete }): LmService => ({
+  return Effect.map(makers[server.protocol](serverOptions), ({ complete }): LmService => ({
     complete: (request) => complete({ ...request, model: nameAtServer(request.model) }),
   }))
 }

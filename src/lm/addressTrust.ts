@@ -7,17 +7,28 @@ import { ConfigError, type Origin, placeOf, variableIn } from "../config/Config.
 import { isLoopback } from "../config/hostGuard.ts"
 import { permit } from "../trust/Trust.ts"
 import type { LmConfig } from "./LmConfig.ts"
+import type { Destination } from "./Lms.ts"
 
 /** Tells whether an address is of this computer; an address that cannot be read is none. */
 export const isOfThisComputer = (address: string): boolean =>
   URL.canParse(address) && isLoopback(new URL(address).hostname)
 
-/** Asks about the address that a model's config names, unless it is of this computer and gets no secret. */
-export const permitAddress = ({ baseUrl, apiKey }: LmConfig, from: Origin): Effect.Effect<void, ConfigError> => {
-  if (baseUrl === null) return Effect.void
+/**
+ * Asks about the address that a model's config names, unless it is of this computer and gets no secret. An address that the
+ * config leaves out is asked about if it would get another variable than its own key.
+ */
+export const permitAddress = (
+  { baseUrl, apiKey }: LmConfig,
+  destination: Destination | undefined,
+  from: Origin,
+): Effect.Effect<void, ConfigError> => {
   const variable = variableIn(apiKey === null ? "" : Redacted.value(apiKey).trim()) ?? null
-  if (variable === null && isOfThisComputer(baseUrl)) return Effect.void
-  return permit({ _tag: "Sending", place: placeOf(from, "baseUrl"), address: baseUrl, variable }).pipe(
-    Effect.mapError(({ message }) => ConfigError.at(from, "baseUrl", message)),
+  const address = baseUrl ?? destination?.address
+  if (address === undefined || (variable === null && (baseUrl === null || isOfThisComputer(address))))
+    return Effect.void
+  if (baseUrl === null && variable === destination?.usualVariable) return Effect.void
+  const key = baseUrl === null ? "apiKey" : "baseUrl"
+  return permit({ _tag: "Sending", place: placeOf(from, key), address, variable }).pipe(
+    Effect.mapError(({ message }) => ConfigError.at(from, key, message)),
   )
 }

@@ -20,7 +20,8 @@ import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
 
 export const anthropicUrl = "https://api.anthropic.com/v1"
 
-const protocol: Protocol = {
+/** The protocol of Anthropic. */
+export const protocol: Protocol = {
   at: anthropicUrl,
   variableOf: ({ href }) => (href === anthropicUrl ? "ANTHROPIC_API_KEY" : null),
   keyHeader: "x-api-key",

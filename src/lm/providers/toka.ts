@@ -20,7 +20,8 @@ import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
 
 export const tokaUrl = "http://127.0.0.1:8080/v1"
 
-const protocol: Protocol = { at: tokaUrl, variableOf: () => null, keyHeader: "authorization", headers: {} }
+/** The protocol of Tokasaurus. */
+export const protocol: Protocol = { at: tokaUrl, variableOf: () => null, keyHeader: "authorization", headers: {} }
 
 /** A field that servers may leave out or set to null. */
 const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))

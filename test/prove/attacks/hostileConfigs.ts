@@ -198,6 +198,28 @@ export const hostileConfigAttacks: ReadonlyArray<Attack> = [
   },
   {
     door: "configs",
+    name: "a model without an address that gets another secret than its own key",
+    attempt: async (folder) => {
+      const work = join(folder, "work")
+      mkdirSync(work)
+      for (const model of ["vllm:m", "toka:m", "gpt-4.1", "claude-sonnet-4"]) {
+        const agent = `{ lm_config: { model: "${model}", api_key: "\${HOME}", max_retries: 0 } }`
+        const tasks = "{ type: qa, items: [{ question: a, answer: b }] }"
+        writeFileSync(
+          join(folder, "foreign.yaml"),
+          `kind: agents\nname: evil\nagent: ${agent}\ntrain_dataset: ${tasks}\n`,
+        )
+        const { code, stderr } = await effect(work, ["run", "../foreign.yaml"], join(folder, "settings"))
+        must(
+          code === 2 && /would send texts and the value of the variable "HOME".*--trust$/.test(stderr.trim()),
+          stderr,
+        )
+      }
+      return "asked first"
+    },
+  },
+  {
+    door: "configs",
     name: "a trainer whose ranks would exchange gradients through somebody else's server",
     attempt: async (folder) => {
       const work = join(folder, "work")

@@ -137,6 +137,7 @@ export const jsonOf = (file: string) => JSON.parse(readFileSync(file, "utf8"))
 
 /** Files that tell of the process, and not of what it did. */
 const ofTheProcess = new Set([
+  "run.lease",
   "run.log",
   "system.jsonl",
   "logs.tfevents",

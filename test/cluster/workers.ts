@@ -48,7 +48,7 @@ export const interrupted = async (worker: Worker): Promise<Outcome> => {
 
 /** The files of a run that measure time, or that have digests of such files, or that name the machine or a folder. */
 const ofThisMachine =
-  /^(run\.log|logs\.tfevents|system\.jsonl|git\.(json|diff)|sweep\.txt|checkpoints\/.*(runtime|manifest|latest)\.json)$/
+  /^(run\.(log|lease)|logs\.tfevents|system\.jsonl|git\.(json|diff)|sweep\.txt|checkpoints\/.*(runtime|manifest|latest)\.json)$/
 
 const timed =
   /"(duration_ms|retries|attempts|timestamp\w*|step_start|step_end|run_dir|wall_seconds|steps_per_second|\w*_seconds|runDir|wallSeconds|stepsPerSecond)": ?("[^"]*"|[^,}\n]*)/g

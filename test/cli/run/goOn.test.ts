@@ -76,7 +76,7 @@ describe("mistakes", () => {
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program("totalSteps: 1024"))
       const { stderr } = await effect(["run", file, "--ranks", "0"], folder)
-      assert.match(stderr, /^effect: --ranks: ranks: expected /)
+      assert.match(stderr, /^effect: Invalid value for flag --ranks: "0"\. Expected: /)
     }))
 
   it("in the name of a subcommand of `effect runs` name it", () =>

@@ -65,6 +65,7 @@ export const twoRuns = (steps: number, { trainer = {}, ...more }: TwoRuns = {}):
 
 /** Files that tell of the process, or say what other files have said. */
 const ofTheProcess: ReadonlySet<string> = new Set([
+  "run.lease",
   RunLayout.log,
   RunLayout.system,
   RunLayout.config,

@@ -13,7 +13,7 @@ const write = (folder: string, path: string, text: string): void => {
 }
 
 describe("a run folder that is put into a trainer's folder", () => {
-  it.effect("starts no program that its config names, and the trainer trains the others", () =>
+  it.live("starts no program that its config names, and the trainer trains the others", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -22,15 +22,19 @@ describe("a run folder that is put into a trainer's folder", () => {
           ...runConfig(2),
           train_dataset: { type: "foreign", id: "x", command: ["touch", mark], num_tasks: 4 },
         }
-        const { runDir } = yield* trained(configOf({ a: runConfig(1) }, { trainer: { max_runs: 2 } }), {
+        let trainer = ""
+        const error = yield* trained(configOf({ a: runConfig(1) }, { trainer: { max_runs: 2 } }), {
           resultsDir,
           onOpen: (directory) => {
+            trainer = directory
             write(directory, `run_evil/${Layout.configs}/orch.yaml`, stringify(evil))
           },
-        }).pipe(Effect.provide(textPrograms))
+        }).pipe(Effect.provide(textPrograms), Effect.flip)
         assert.isFalse(existsSync(mark))
-        const problem = readFileSync(join(runDir, "run_evil", Layout.configProblem), "utf8")
-        assert.match(problem, /train_dataset\.command: this would start \["touch",".*mark"\], which is not permitted/)
+        const refused = /train_dataset\.command: this would start \["touch",".*mark"\], which is not permitted/
+        assert.match(error.message, refused)
+        assert.include(error.message, "the other runs are finished")
+        assert.match(readFileSync(join(trainer, "run_evil", Layout.configProblem), "utf8"), refused)
       }),
     ),
   )

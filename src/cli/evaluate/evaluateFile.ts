@@ -26,7 +26,7 @@ import { dispatcherLayer, resumedCluster } from "../worker/cluster.ts"
 import { refuseFailures } from "./failures.ts"
 import type { EvalFlags } from "./flags.ts"
 
-export const evaluateFile = (input: EvalFlags) => evaluateConfig(input).pipe(withConfigs([input.target]))
+export const evaluateFile = (input: EvalFlags) => evaluateConfig(input).pipe(withConfigs(input.target))
 
 const evaluateConfig = Effect.fnUntraced(function* (input: EvalFlags) {
   const { target: file, json, quiet } = input

@@ -31,8 +31,7 @@ export const run = subcommand(
   },
   flags,
   Effect.fnUntraced(function* (typed) {
-    const files = [typed.file, ...Option.toArray(typed.config)]
-    return yield* runOf(typed).pipe(withConfigs(files, Option.isNone(typed.resume)))
+    return yield* runOf(typed).pipe(withConfigs(typed.file, Option.toArray(typed.config), Option.isNone(typed.resume)))
   }),
 )
 

@@ -9,6 +9,7 @@ import { basename, dirname, join, relative, sep } from "node:path"
 import { Effect } from "effect"
 import * as Layout from "../../run/Layout.ts"
 import { defaultResultsDir } from "../flags.ts"
+import { isYaml } from "../userCode/yamlFile.ts"
 import { ConfigsAreOwn } from "./commandTrust.ts"
 
 /** Returns the path without symbolic links; undefined if there is no such file. */
@@ -54,13 +55,15 @@ export const isOwnCode = (named: string): boolean => {
   return file !== undefined && !isInRun(file, realPath(".") ?? "")
 }
 
-/** Runs an effect with configs that the user named. Their programs are permitted if all of the files are the user's own. */
-export const withConfigs =
-  (files: ReadonlyArray<string>, isOwn = true) =>
-  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.suspend(() => {
-      const areOwn = isOwn && files.every((file) => (isYamlFile(file) ? isOwnConfig(file) : isOwnCode(file)))
-      return Effect.provideService(effect, ConfigsAreOwn, areOwn)
-    })
+/**
+ * Tells whether all files of a command are the user's own: the training, which is a config or a module by its name, and the configs
+ * that other flags name, whatever their names.
+ */
+export const areOwnFiles = (file: string, configs: ReadonlyArray<string>): boolean =>
+  (isYaml(file) ? isOwnConfig(file) : isOwnCode(file)) && configs.every(isOwnConfig)
 
-const isYamlFile = (file: string): boolean => /\.ya?ml$/.test(file)
+/** Runs an effect with files that the user named. Their programs are permitted if all of the files are the user's own. */
+export const withConfigs =
+  (file: string, configs: ReadonlyArray<string> = [], isOwn = true) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.suspend(() => Effect.provideService(effect, ConfigsAreOwn, isOwn && areOwnFiles(file, configs)))

@@ -57,14 +57,14 @@ export const tune = subcommand(
     if (Option.isNone(input.space) && Option.isNone(input.resume))
       return yield* usageError("expected --space FILE with the settings to vary, or --resume STUDY")
     if (Option.isSome(input.cluster)) watchModules()
-    const files = [input.file, ...Option.toArray(input.config), ...Option.toArray(input.space)]
+    const configs = [...Option.toArray(input.config), ...Option.toArray(input.space)]
     const study = Effect.gen(function* () {
       const tuned: Tuned = { input, training: yield* loadTraining(input.file) }
       const folder = yield* openStudy(tuned)
       if (folder === undefined) return
       yield* Effect.scoped(inFolder(tuned, folder)).pipe(Effect.provide(dispatcherLayer(input.cluster)))
     })
-    yield* study.pipe(withConfigs(files, Option.isNone(input.resume)))
+    yield* study.pipe(withConfigs(input.file, configs, Option.isNone(input.resume)))
   }),
 )
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { isOwnCode, isOwnConfig } from "../../../src/cli/trust/ownFiles.ts"
+import { areOwnFiles, isOwnCode, isOwnConfig } from "../../../src/cli/trust/ownFiles.ts"
 
 describe("a file that the user names", () => {
   let root = ""
@@ -22,6 +22,7 @@ describe("a file that the user names", () => {
       "work/results/loose.ts",
       "elsewhere/train.yaml",
       "elsewhere/train.ts",
+      "elsewhere/settings.conf",
     ]
     for (const file of files) {
       mkdirSync(dirname(join(root, file)), { recursive: true })
@@ -54,6 +55,14 @@ describe("a file that the user names", () => {
     "intoRun.yaml",
     "nowhere.yaml",
   ])("is no own config: %s", (file) => assert.isFalse(isOwnConfig(file)))
+
+  it.each(["../elsewhere/settings.conf", "../elsewhere/train.ts", "../elsewhere/train.yaml"])(
+    "is no own config by the flag --config, whatever its name: %s",
+    (file) => {
+      assert.isTrue(areOwnFiles("train.yaml", ["sub/train.yaml"]))
+      assert.isFalse(areOwnFiles("train.yaml", [file]))
+    },
+  )
 
   it.each(["train.ts", "../elsewhere/train.ts"])("is own code: %s", (file) => assert.isTrue(isOwnCode(file)))
 

@@ -40,11 +40,13 @@ export function privateFolder(folder) {
   // Below a folder of the user that others cannot enter, only the owners matter.
   let isClosed = false
   for (const one of pathTo(real)) {
-    const { uid, mode } = lstatSync(one)
+    const { uid, gid, mode } = lstatSync(one)
     if (uid !== user && (uid !== 0 || one === real)) throw new Error(`${one} belongs to the user ${uid}`)
     isClosed ||= uid === user && (mode & 0o077) === 0
     const isSticky = (mode & 0o1000) !== 0 && one !== real
-    if (!isClosed && !isSticky && (mode & 0o022) !== 0) throw new Error(`others can write to ${one}`)
+    // Many systems give each user a group of the same number, which has nobody else in it, and let it write by default.
+    const others = gid === user && gid === process.getgid?.() && gid !== 0 ? 0o002 : 0o022
+    if (!isClosed && !isSticky && (mode & others) !== 0) throw new Error(`others can write to ${one}`)
   }
   return real
 }

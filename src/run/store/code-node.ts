@@ -88,6 +88,8 @@ const sizeOf = (path: string): number | undefined => {
 /** Returns the innermost folder that holds all paths. */
 const commonFolder = (paths: ReadonlyArray<string>): string => {
   let folder = dirname(paths[0] ?? "/")
-  while (!paths.every((path) => path.startsWith(folder === sep ? sep : `${folder}${sep}`))) folder = dirname(folder)
+  const isAbove = (path: string): boolean => path.startsWith(folder.endsWith(sep) ? folder : `${folder}${sep}`)
+  // Files on two drives have no common folder: then the root of the first must do.
+  while (!paths.every(isAbove) && folder !== dirname(folder)) folder = dirname(folder)
   return folder
 }

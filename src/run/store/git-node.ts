@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, realpathSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { dirname, join, sep } from "node:path"
 import { Effect } from "effect"
 import type { Code } from "./RunStore.ts"
 
@@ -76,9 +76,10 @@ export const trackedAmong = Effect.fnUntraced(function* (paths: ReadonlyArray<st
   return new Set(inside.filter((path) => tracked.has(realPath(path))))
 })
 
+/** Returns the path without links, with slashes as git writes them. */
 const realPath = (path: string): string => {
   try {
-    return realpathSync(path)
+    return realpathSync(path).split(sep).join("/")
   } catch {
     return path
   }

@@ -206,17 +206,43 @@ interface LibraryInterpreter {
 
 const Library: new (environment: Environment) => LibraryInterpreter = Interpreter
 
+/** A part of a parsed template. */
+interface Node {
+  readonly type?: unknown
+  readonly iterable?: unknown
+  readonly lhs?: unknown
+}
+
+const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null
+
 /** Ends a template that would compute for minutes: it comes with a model, and its loops also depend on the conversation. */
 class BoundedInterpreter extends Library {
   private evaluated = 0
+  /** The expressions whose items a loop visits. */
+  private readonly visited = new WeakSet<object>()
 
   override evaluate(statement: unknown, environment: unknown): { readonly value: unknown } {
-    if (++this.evaluated > mostEvaluated)
-      throw new Error(`the template evaluates more than ${mostEvaluated} expressions`)
+    this.count(1)
+    const node = isNode(statement) ? statement : {}
+    if (node.type === "For" && isNode(node.iterable)) {
+      // A loop with a condition visits the items on the left of the condition.
+      for (const one of [node.iterable, node.iterable.lhs]) if (isNode(one)) this.visited.add(one)
+    }
     const result = super.evaluate(statement, environment)
+    const isNew = node.type === "CallExpression" || node.type === "BinaryExpression"
+    if (Array.isArray(result.value)) {
+      // The library makes a scope with a dozen variables for each item of a loop, also if the loop is empty.
+      this.count(result.value.length * (this.visited.has(node) ? 10 : isNew ? 1 : 0))
+    }
     if (typeof result.value === "string" && result.value.length > mostInText) {
       throw new Error(`the template makes a text of more than ${mostInText} characters`)
     }
     return result
+  }
+
+  private count(more: number): void {
+    this.evaluated += more
+    if (this.evaluated > mostEvaluated)
+      throw new Error(`the template evaluates more than ${mostEvaluated} expressions and items of lists`)
   }
 }

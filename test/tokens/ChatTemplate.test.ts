@@ -182,8 +182,11 @@ describe("a template that would compute for minutes", () => {
       const nested = "{% for a in range(9000) %}{% for b in range(9000) %}{{ b }}{% endfor %}{% endfor %}"
       assert.match(
         yield* message(nested),
-        /^m\/chat_template.jinja: the template evaluates more than 5000000 expressions$/,
+        /^m\/chat_template.jinja: the template evaluates more than 5000000 expressions and items of lists$/,
       )
+      const empty = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+      const list = `{% set a = [1] %}${"{% set a = a + a %}".repeat(30)}{{ a | length }}`
+      for (const template of [empty, list]) assert.match(yield* message(template), /expressions and items of lists$/)
       assert.match(
         yield* message("{% for a in range(1000000) %}{% endfor %}"),
         /range: expected at most 100000 numbers$/,

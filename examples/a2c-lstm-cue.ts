@@ -1,6 +1,7 @@
 // Name the cue that was shown 8 steps ago. A rollout must be longer than the delay, so that a gradient reaches the cue.
 //   npx effect run examples/a2c-lstm-cue.ts --seed 1
-//   npx effect run examples/a2c-lstm-cue.ts --seed 1 --set env.delay=20 --set algorithm.nsteps=32 --set algorithm.forget_bias=4
+//   npx effect run examples/a2c-lstm-cue.ts --seed 1 --set env.delay=20 --set total_steps=250000 \
+//     --set algorithm.nsteps=32 --set algorithm.forget_bias=4
 import { A2c, RepeatCue, Train } from "effect-rl"
 
 export default Train.run({

@@ -5,12 +5,9 @@ import { CartPole, Ppo, Train, Wrapper } from "effect-rl"
 export default Train.run({
   env: Wrapper.keepObservations(CartPole.env, [0, 2]),
   numEnvs: 8,
-  // A hidden layer before the memory, whose gates start half open: speeds take two steps to see.
   algorithm: Ppo.make({
     lstm: 64,
     hidden: [64],
-    lstmAfter: 1,
-    forgetBias: 0,
     sequence: 16,
     learningRate: 1e-3,
     entropyCoefficient: 0,

@@ -132,7 +132,7 @@ export const learning: ReadonlyArray<Proof> = [
   reaches("ppo-lstm-cue", 0.95, "names a cue of 8 steps ago: at least 0.95 within 100,000 steps, where chance is 0.25"),
   reachesAfter("ppo-lstm-cue", 20, 100_000),
   reaches("a2c-lstm-cue", 0.95, "names a cue of 8 steps ago: at least 0.95 within 100,000 steps, where chance is 0.25"),
-  reachesAfter("a2c-lstm-cue", 20, 150_000, ["algorithm.nsteps=32", "algorithm.forget_bias=4"]),
+  reachesAfter("a2c-lstm-cue", 20, 250_000, ["algorithm.nsteps=32", "algorithm.forget_bias=4"]),
   reaches("a2c-lstm-cartpole", 400, "without seeing velocities at least 400"),
   reaches("ppo-lstm-cartpole", 400, "without seeing velocities at least 400"),
   reaches("dqn-lstm-cartpole", 400, "without seeing velocities at least 400"),

@@ -5,7 +5,8 @@ import { A2c, CartPole, Train, Wrapper } from "effect-rl"
 export default Train.run({
   env: Wrapper.keepObservations(CartPole.env, [0, 2]),
   numEnvs: 16,
-  // A hidden layer before the memory, whose gates start half open: speeds take two steps to see.
+  // The network of the proof. With the default lstmAfter and forgetBias, seed 1 returned 500 at all five validations; the other
+  // seeds were not tried with them.
   algorithm: A2c.make({
     lstm: 64,
     hidden: [64],

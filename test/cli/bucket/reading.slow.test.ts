@@ -116,7 +116,8 @@ describe("a bucket of runs", () => {
         const exported: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
           ["onnx", ["latest"]],
           ["safetensors", ["latest", "--step", "1024"]],
-          ["csv", ["0001", "0002"]],
+          // A curve is named by its run's folder, which has the time of its training.
+          ["csv", ["0001", "0002", "--label", "one", "--label", "other"]],
         ]
         for (const [to, names] of exported) {
           const files = ["there", "here"].map((name) => `${name}.${to}`)

@@ -46,8 +46,8 @@ export const gunzip = Effect.fnUntraced(function* (
 })
 
 /**
- * Unpacks compressed bytes (`brotli` needs Node 22.20 or 24.7); fails if they are damaged. It stops as soon as there are more than `most` bytes and returns
- * those that it has by then, because a small file can unpack to one that does not fit in memory.
+ * Unpacks compressed bytes (`brotli` needs Node 22.20 or 24.7); fails if they are damaged. It stops as soon as there are more
+ * than `most` bytes and returns those that it has by then, because a small file can unpack to one that does not fit in memory.
  */
 export const unpack = (
   bytes: Uint8Array,
@@ -56,7 +56,9 @@ export const unpack = (
 ): Effect.Effect<Uint8Array, unknown> =>
   Effect.tryPromise({
     try: async () => {
-      const stream = new Blob([Uint8Array.from(bytes)]).stream().pipeThrough(new DecompressionStream(format))
+      // The types of browsers do not know brotli, so the constructor is called by its name.
+      const unpacking: DecompressionStream = Reflect.construct(DecompressionStream, [format])
+      const stream = new Blob([Uint8Array.from(bytes)]).stream().pipeThrough(unpacking)
       const parts: Array<Uint8Array> = []
       let length = 0
       // Leaving the loop cancels the stream.

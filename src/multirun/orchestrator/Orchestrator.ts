@@ -90,7 +90,7 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
     const { samples, rollouts, evenGroups, groups } = scored
     const figures = isSupervised ? {} : { ...figuresOf(rollouts, step), "sampling/even_groups": evenGroups / groups }
     const { failed } = failures
-    const lost = failed.length === 0 ? {} : { "sampling/failed": failed.length }
+    const lost: Readonly<Record<string, number>> = failed.length === 0 ? {} : { "sampling/failed": failed.length }
     const metrics = { "sampling/samples": samples.length, ...figures, ...lost }
     const { transcripts: telling } = run.config
     const isTold = !isSupervised && telling.every > 0 && step % telling.every === 0

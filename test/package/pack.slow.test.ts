@@ -68,7 +68,19 @@ const megabytesOf = (path: string): number =>
   filesBelow(path).reduce((bytes, name) => bytes + statSync(join(path, name)).size, 0) / 1e6
 
 beforeAll(async () => {
-  const copied = ["bin", "docs", "examples", "schemas", "scripts", "src", "CONTRIBUTING.md", "LICENSE", "README.md"]
+  const copied = [
+    "bin",
+    "docs",
+    "examples",
+    "schemas",
+    "scripts",
+    "src",
+    "bench/PEERS.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "LICENSE",
+    "README.md",
+  ]
   mkdirSync(checkout)
   for (const name of [
     ...copied,

@@ -37,7 +37,7 @@ export interface Temperature {
  *
  * @example
  * ```ts
- * temperature({ alpha: 0.1, alphaStart: 1 }, learningRate).alpha // 0.1
+ * temperature({ alpha: 0.1, alphaStart: 1 }, softLearning.learningRates.learningRate).alpha // 0.1
  * ```
  */
 export const temperature = (config: TemperatureConfig, learningRate: Tensor): Temperature => {

@@ -11,7 +11,7 @@
  * ```
  */
 
-/** What a number takes from the machine. Numbers that only take time can have any size: the user can end a run. */
+/** The part of the machine that a number takes up. Numbers that only take time can have any size: the user can end a run. */
 export type Resource = "memory" | "processes" | "threads" | "connections" | "timers" | "time" | "nothing"
 
 export interface Bound {

@@ -58,7 +58,7 @@ export interface Prepared {
   /** The source of the config, for error messages, and the folder that relative paths start from. */
   readonly from: DecodeOptions
   readonly baseDir: string
-  /** What in the config is allowed, but probably a mistake. */
+  /** Lists settings that are allowed, but probably a mistake. */
   readonly warnings: ReadonlyArray<string>
 }
 

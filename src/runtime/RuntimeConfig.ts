@@ -132,7 +132,7 @@ export const RunSettings = Schema.Struct({
   name: withDefault(runName, "run"),
   description: optional(Schema.String),
   seed: orDefault(bounded("seed"), 0),
-  /** What a new run begins with; null begins with an empty memory. */
+  /** The run whose memory a new run begins with; null begins with an empty memory. */
   start: optional(StartSettings),
   runtime: withDefault(RuntimeSettings, {}),
   output: orDefault(OutputSettings, {}),

@@ -34,7 +34,7 @@ const locate = (folders: ReadonlyArray<string>, path: string): string | undefine
   }
 }
 
-/** What a client learns of every path that it may not name, so that it cannot find out what is on the server's disk. */
+/** The one answer about all paths that a client may not name: it must not find out which files the server has. */
 export const refusedPath =
   "lora_path: there is no adapter at that path that clients may load; the flag --adapters DIR allows a folder"
 

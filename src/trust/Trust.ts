@@ -39,7 +39,7 @@ export interface Sending {
   readonly address: string
   /** The name of the environment variable whose value is sent as a key; null for none. */
   readonly variable: string | null
-  /** What is sent besides. Default: texts. */
+  /** The kind of data that is sent, for messages. Default: texts. */
   readonly what?: "texts" | "gradients"
 }
 

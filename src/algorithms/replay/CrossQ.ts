@@ -107,11 +107,10 @@ const networks = (config: CrossQConfig, observationSpace: Space.RowSpace, action
   return {
     actionSize: size,
     noiseSize: deviations.noiseSize,
-    actorParameters: { ...actor.parameters, ...center.parameters, ...deviations.parameters },
-    criticParameters: Object.assign(
-      {},
-      ...critics.flatMap(({ body, head }) => [body.parameters, head.parameters]),
-    ) as Model.Declarations,
+    parameters: { ...actor.parameters, ...center.parameters, ...deviations.parameters },
+    criticParameters: Object.fromEntries(
+      critics.flatMap(({ body, head }) => Object.entries({ ...body.parameters, ...head.parameters })),
+    ),
     scale: Model.scaledActions(actionSpace),
     policy: (weights: Model.Weights, observations: Graph.Tensor): Distributions.SquashedGaussian =>
       policyOf(weights, actor.apply(weights, Model.asVectors(observationSpace, observations))),
@@ -130,7 +129,7 @@ const networks = (config: CrossQConfig, observationSpace: Space.RowSpace, action
       const learned = critics.map(({ body, head }) => ({ ...body.learn(weights, inputs(observations, actions)), head }))
       return {
         value: learned.map(({ value, head }) => flat(head.apply(weights, value))),
-        statistics: Object.assign({}, ...learned.map(({ statistics }) => statistics)),
+        statistics: Object.fromEntries(learned.flatMap(({ statistics }) => Object.entries(statistics))),
       }
     },
   }
@@ -147,28 +146,8 @@ const setup = Effect.fnUntraced(function* (config: CrossQConfig, task: Algorithm
     return yield* ConfigError.at({ source: "cross-q" }, "env", problem)
   }
   const nets = yield* Learner.build(() => networks(config, task.observationSpace, actionSpace))
-  const { noiseSize, policy, scale } = nets
-  const actor: Model.Actor = {
-    parameters: nets.actorParameters,
-    noiseSize,
-    memorySize: 0,
-    keeps: [],
-    act: ({ weights, observations, noise }) => ({
-      actions: scale.toEnv(policy(weights, observations).sample(noise)),
-      kept: {},
-    }),
-    greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations).mode()) }),
-  }
-  const sharing = Learner.noiseSharing(config)
-  const experience = Learner.replayExperience({
-    name: "cross-q",
-    task,
-    config: { ...config, noiseRepeat: sharing.noiseRepeat },
-    actor,
-    freshNoise: sharing.freshNoise,
-    actsAtWarmup: config.sde?.atWarmup ?? false,
-    networks: { critic: nets.criticParameters },
-  })
+  const { noiseSize } = nets
+  const experience = Sac.squashedExperience("cross-q", config, task, nets)
   return yield* Learner.replayLearner(experience, {
     learningRates: { learningRate: config.learningRate },
     noiseSize: config.sde === null ? 2 * noiseSize : Math.ceil(noiseSize / config.batchSize),

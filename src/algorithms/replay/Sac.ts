@@ -177,6 +177,43 @@ const networks = (
 }
 type Networks = ReturnType<typeof networks>
 
+/** The networks by which `squashedExperience` acts, and the critics that learn beside them. */
+interface SquashedNetworks extends Pick<Networks, "noiseSize" | "parameters" | "policy" | "scale"> {
+  readonly criticParameters: Model.Declarations
+  readonly dense?: Model.Actor["dense"]
+}
+
+/** Makes the experience of a policy that draws squashed actions, as those of SAC, TQC and CrossQ do. */
+export const squashedExperience = (
+  name: string,
+  config: Learner.ReplayConfig & Pick<SacConfig, "noiseRepeat" | "sde">,
+  task: Algorithm.Task,
+  { criticParameters, dense, noiseSize, parameters, policy, scale }: SquashedNetworks,
+) => {
+  const actor: Model.Actor = {
+    parameters,
+    dense,
+    noiseSize,
+    memorySize: 0,
+    keeps: [],
+    act: ({ weights, observations, noise }) => ({
+      actions: scale.toEnv(policy(weights, observations).sample(noise)),
+      kept: {},
+    }),
+    greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations).mode()) }),
+  }
+  const { freshNoise, noiseRepeat } = Learner.noiseSharing(config)
+  return Learner.replayExperience({
+    name,
+    task,
+    config: { ...config, noiseRepeat },
+    actor,
+    freshNoise,
+    actsAtWarmup: config.sde?.atWarmup ?? false,
+    networks: { critic: criticParameters },
+  })
+}
+
 /** Makes the part of the actor that says how far actions lie from μ: a head for log σ, or noise that depends on the state. */
 export const deviations = (
   { sde, logStdInit }: Pick<SacConfig, "sde" | "logStdInit">,
@@ -227,28 +264,12 @@ export const setup = Effect.fnUntraced(function* (
   const actionSpace = yield* Learner.needsBoundedBox(name, task)
   const nets = yield* Learner.build(() => networks(config, task, actionSpace, makeCritics))
   yield* Learner.checkSde(name, config, task)
-  const { noiseSize, policy, scale } = nets
-  const actor: Model.Actor = {
-    parameters: nets.parameters,
-    dense: denseActor(config, task.observationSpace),
-    noiseSize,
-    memorySize: 0,
-    keeps: [],
-    act: ({ weights, observations, noise }) => ({
-      actions: scale.toEnv(policy(weights, observations).sample(noise)),
-      kept: {},
-    }),
-    greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations).mode()) }),
-  }
-  const sharing = Learner.noiseSharing(config)
-  const experience = Learner.replayExperience({
-    name,
-    task,
-    config: { ...config, noiseRepeat: sharing.noiseRepeat },
-    actor,
-    freshNoise: sharing.freshNoise,
-    actsAtWarmup: config.sde?.atWarmup ?? false,
-    networks: { critic: nets.critics.parameters },
+  const { noiseSize } = nets
+  const dense = denseActor(config, task.observationSpace)
+  const experience = squashedExperience(name, config, task, {
+    ...nets,
+    dense,
+    criticParameters: nets.critics.parameters,
   })
   return yield* Learner.replayLearner(Learner.withTargets(experience, ["critic"]), {
     learningRates: {

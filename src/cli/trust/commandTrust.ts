@@ -13,7 +13,7 @@ import { Asking } from "./ask.ts"
 import { contentOf, isRemembered, remember, startFolder } from "./remembered.ts"
 import { fullRequest, shortRequest } from "./shownRequest.ts"
 
-/** What the flags of the command say about trust. */
+/** The answers of the command's flags to questions of trust. */
 export interface TrustFlags {
   /** `--trust`: the user permits what the configs of this command ask for. */
   readonly trusts: boolean

@@ -67,7 +67,7 @@ export const worker = subcommand(
         ...(yield* handlersOfTrainings),
       ]
       return yield* worker({ url: input.join, say, quiet: input.quiet, slots, address, handlers })
-      // Whoever can write to the cluster's database sends code to run here, so what configs name is no further risk.
+      // A worker already runs the code of everybody who can write to the cluster's database. Configs add no risk to that.
     }).pipe(Effect.scoped, Effect.provide(platform), Effect.provideService(Trust, allowAll))
   }),
 )

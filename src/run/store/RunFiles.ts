@@ -14,7 +14,7 @@ export interface RunFiles extends FileTree {
   readonly identity: RunIdentity
   /** Whether the folder holds an earlier part of this run, which is resumed. */
   readonly resumed: boolean
-  /** What `run.log` says about the folder at the start of the run. */
+  /** A note about the folder that `run.log` gets at the start of the run. */
   readonly notes: ReadonlyArray<string>
   /** The sizes of the growing files now. */
   readonly sizes: Effect.Effect<Appended["sizes"], RunStoreError>

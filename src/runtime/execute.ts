@@ -182,7 +182,7 @@ const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: P
   const { resumeFrom } = training.settings.runtime
   if (resumeFrom === null) return undefined
   const checkpoint = yield* checkpointAt(resumeFrom).pipe(
-    Effect.catchTag("CheckpointError", ({ path, message }) =>
+    Effect.catchTag("NoCheckpoint", ({ path, message }) =>
       Effect.fail(new CheckpointError({ path, message: `resume_from: ${message}` })),
     ),
   )

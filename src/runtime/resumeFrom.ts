@@ -1,10 +1,16 @@
 /** Finds the checkpoint of another run on disk and reads it, for the settings `resume_from` and `start.memory`. It changes no file. */
-import { Effect, FileSystem, Path } from "effect"
+import { Effect, FileSystem, Path, Schema } from "effect"
 import * as Checkpoint from "../run/Checkpoint.ts"
 import { onDisk } from "../run/store/FileTree.ts"
 import { makeRunFiles } from "../run/store/RunFiles.ts"
 import { runStoreError } from "../run/store/RunStoreError.ts"
 import * as Layout from "../run/Layout.ts"
+
+/** Reports that a path leads to no checkpoint. The setting that names the path belongs in front of its message. */
+export class NoCheckpoint extends Schema.TaggedError<NoCheckpoint>()("NoCheckpoint", {
+  path: Schema.String,
+  message: Schema.String,
+}) {}
 
 /**
  * Reads the files of the checkpoint at a path: the checkpoint's own folder, the link `latest`, or the folder of all
@@ -21,7 +27,7 @@ export const checkpointAt = Effect.fnUntraced(function* (path: string) {
   const folder = isPointer || isCheckpoint ? paths.dirname(paths.resolve(path)) : paths.resolve(path)
   if (!isCheckpoint && !isPointer && !(yield* has(Layout.latest)) && !(yield* has(Layout.latestPointer))) {
     const message = `expected a checkpoint or a folder of checkpoints, found neither runtime.json nor latest in ${path}`
-    return yield* new Checkpoint.CheckpointError({ path, message })
+    return yield* new NoCheckpoint({ path, message })
   }
   const tree = yield* onDisk(folder)
   const noIdentity = { name: "", population: {}, seed: 0 }
@@ -34,7 +40,7 @@ export const checkpointAt = Effect.fnUntraced(function* (path: string) {
     : yield* Checkpoint.latestName(run)
   if (name === undefined) {
     const message = `the checkpoint that latest names is missing in ${run.directory}; name another checkpoint`
-    return yield* new Checkpoint.CheckpointError({ path: run.directory, message })
+    return yield* new NoCheckpoint({ path: run.directory, message })
   }
   const at = paths.join(folder, name)
   if (yield* run.exists(Layout.checkpointFile(name, Layout.inCheckpoint.manifest))) {

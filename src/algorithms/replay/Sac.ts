@@ -178,7 +178,12 @@ const networks = (
 type Networks = ReturnType<typeof networks>
 
 /** The networks by which `squashedExperience` acts, and the critics that learn beside them. */
-interface SquashedNetworks extends Pick<Networks, "noiseSize" | "parameters" | "policy" | "scale"> {
+interface SquashedNetworks {
+  /** The number of random numbers that an action takes. */
+  readonly noiseSize: number
+  readonly parameters: Model.Declarations
+  readonly policy: (weights: Model.Weights, observations: Graph.Tensor) => Distributions.SquashedGaussian
+  readonly scale: ReturnType<typeof Model.scaledActions>
   readonly criticParameters: Model.Declarations
   readonly dense?: Model.Actor["dense"]
 }

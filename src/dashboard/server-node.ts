@@ -240,7 +240,10 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
   let lookedAt = -Infinity
   let took = 0
 
-  /** Checks for changes, unless the last check has only just ended: simultaneous requests share one check. */
+  /**
+   * Checks for changes, unless the last check has only just ended: simultaneous requests share one check. A request that is
+   * broken off does not interrupt it, since changes that the index has seen, but that are not published, would be lost.
+   */
   const lookAgain = turn.withPermits(1)(
     Effect.gen(function* () {
       if (performance.now() - lookedAt < pollEvery / 2) return
@@ -249,7 +252,7 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
       lookedAt = performance.now()
       took = lookedAt - before
       if (changed.length + gone.length > 0) yield* PubSub.publish(changes, JSON.stringify({ changed, gone }))
-    }),
+    }).pipe(Effect.uninterruptible),
   )
 
   const watch = Effect.gen(function* () {
@@ -257,7 +260,9 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
     while (true) {
       // If a check takes long (many runs on a slow disk), the pause is longer, so that time is left for other work.
       yield* Effect.sleep(Math.max(pollEvery, 5 * took))
-      if (listeners > 0) yield* lookAgain
+      // What goes wrong once, while files come and go, must not end the watch.
+      if (listeners > 0)
+        yield* Effect.catchDefect(lookAgain, (defect) => Effect.logWarning("The runs could not be looked at", defect))
     }
   })
 

@@ -117,7 +117,12 @@ export const launch = async (executable: string, gpu = ["--disable-gpu"]): Promi
     },
     until: async (expression) => {
       for (let look = 1; (await evaluate(expression).catch(() => false)) !== true; look++) {
-        if (look % 4000 === 0) process.stderr.write(`still not true: ${expression}; ${complaints.join("; ")}\n`)
+        if (look % 4000 === 0) {
+          const shown = await evaluate("document.body.innerText.slice(0, 2000)").catch(String)
+          process.stderr.write(
+            `still not true: ${expression}; ${complaints.join("; ")}\nThe page shows: ${String(shown)}\n`,
+          )
+        }
         await new Promise((resolve) => setTimeout(resolve, 25))
       }
     },

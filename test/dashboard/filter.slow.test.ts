@@ -26,7 +26,9 @@ const makeRuns = (folder: string): ReadonlyArray<string> =>
     return run
   })
 
-const names = "[...document.querySelectorAll('.runs td.name a')].map((one) => one.textContent).sort().join()"
+/** The names of the runs in the table, which end their titles. */
+const names =
+  "[...document.querySelectorAll('.runs td.name a')].map((one) => one.textContent.split(' · ').at(-1)).sort().join()"
 
 inBrowser("the filter", ({ page, served, text, count, set }) => {
   const passing = (wanted: string) => page.until(`${names} === ${JSON.stringify(wanted)}`)

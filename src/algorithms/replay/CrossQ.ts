@@ -27,8 +27,11 @@ export interface CrossQOptions extends Learner.BufferOptions {
   readonly activation?: "tanh" | "relu"
   /** The number of consecutive steps whose actions are drawn with the same random numbers. @default 1 */
   readonly noiseRepeat?: number
-  /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
-  readonly alpha?: number | null
+  /**
+   * The entropy temperature, which is the weight of the policy's entropy; null learns it, and so does `auto_0.1`, which starts at
+   * 0.1. @default null
+   */
+  readonly alpha?: number | string | null
   /** The temperature with which a learned one starts. @default 1 */
   readonly alphaStart?: number
   /** The sizes of the actor's hidden layers. @default [256,256] */
@@ -56,7 +59,7 @@ export interface CrossQOptions extends Learner.BufferOptions {
 }
 
 const { network: _network, ...replayFields } = Learner.replayFields
-const { activation, noiseRepeat, alpha, alphaStart, targetEntropy, sde, logStdInit } = Sac.sacFields
+const { activation, noiseRepeat, targetEntropy, sde, logStdInit } = Sac.sacFields
 
 export const CrossQConfig = Schema.Struct({
   ...replayFields,
@@ -67,8 +70,7 @@ export const CrossQConfig = Schema.Struct({
   learningRate: Fields.withDefault(Learner.learningRateSetting, 1e-3),
   policyDelay: Fields.withDefault(Fields.bounded("count"), 3),
   renormWarmUp: Fields.withDefault(Fields.bounded("countOrNone"), 100_000),
-  alpha,
-  alphaStart,
+  ...Learner.temperatureFields,
   targetEntropy,
   sde,
   logStdInit,
@@ -141,6 +143,7 @@ type Networks = ReturnType<typeof networks>
 const setup = Effect.fnUntraced(function* (config: CrossQConfig, task: Algorithm.Task) {
   const actionSpace = yield* Learner.needsBoundedBox("cross-q", task)
   yield* Learner.checkSde("cross-q", config, task)
+  yield* Learner.checkTemperature("cross-q", config)
   if (Model.hasImages(task.observationSpace)) {
     const problem = `cross-q has no layers for images, found ${Space.display(task.observationSpace)}; sac has some`
     return yield* ConfigError.at({ source: "cross-q" }, "env", problem)

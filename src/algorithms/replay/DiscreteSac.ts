@@ -32,8 +32,11 @@ export interface DiscreteSacOptions extends Learner.ReplayOptions, Model.Network
   readonly learningRate?: Learner.Scheduled
   /** The share by which the target critics move towards the critics in each update. @default 0.01 */
   readonly tau?: number
-  /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
-  readonly alpha?: number | null
+  /**
+   * The entropy temperature, which is the weight of the policy's entropy; null learns it, and so does `auto_0.1`, which starts at
+   * 0.1. @default null
+   */
+  readonly alpha?: number | string | null
   /** The temperature with which a learned one starts. @default 1 */
   readonly alphaStart?: number
   /** The entropy at which a learned temperature keeps the policy, as a share of the entropy of random play. @default 0.89 */
@@ -84,8 +87,7 @@ export const DiscreteSacConfig = Schema.Struct({
   bufferSize: Fields.withDefault(Fields.bounded("transitions"), 100_000),
   batchSize: Fields.withDefault(Fields.bounded("batchRows"), 64),
   tau: Fields.withDefault(Fields.fraction, 0.01),
-  alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
-  alphaStart: Fields.withDefault(Fields.positive, 1),
+  ...Learner.temperatureFields,
   targetEntropy: Fields.withDefault(Fields.fraction, 0.89),
   criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<CriticOutputs>>()), null),
   actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<ActorOutputs>>()), null),
@@ -115,6 +117,7 @@ type Networks = ReturnType<typeof networks>
 
 const setup = Effect.fnUntraced(function* (config: DiscreteSacConfig, task: Algorithm.Task) {
   const actions = yield* Learner.needsChoices("discrete-sac", task)
+  yield* Learner.checkTemperature("discrete-sac", config)
   const nets = yield* Learner.build(() => networks(config, task, actions))
   const actor: Model.Actor = {
     parameters: nets.parameters,

@@ -33,8 +33,11 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
   readonly criticLearningRate?: Learner.Scheduled | null
   /** The share by which the target critics move towards the critics in each update. @default 0.005 */
   readonly tau?: number
-  /** The entropy temperature, which is the weight of the policy's entropy; null learns it. @default null */
-  readonly alpha?: number | null
+  /**
+   * The entropy temperature, which is the weight of the policy's entropy; null learns it, and so does `auto_0.1`, which starts at
+   * 0.1. @default null
+   */
+  readonly alpha?: number | string | null
   /** The temperature with which a learned one starts. @default 1 */
   readonly alphaStart?: number
   /**
@@ -79,8 +82,7 @@ export const sacFields = {
   learningRate: Fields.withDefault(Learner.learningRateSetting, 3e-4),
   criticLearningRate: Fields.withDefault(Schema.NullOr(Learner.learningRateSetting), null),
   tau: Fields.withDefault(Fields.fraction, 0.005),
-  alpha: Fields.withDefault(Schema.NullOr(Fields.positive), null),
-  alphaStart: Fields.withDefault(Fields.positive, 1),
+  ...Learner.temperatureFields,
   targetEntropy: Fields.withDefault(Schema.NullOr(Fields.real), null),
   sde: Fields.withDefault(Schema.NullOr(Learner.ReplaySde), null),
   logStdInit: Fields.withDefault(Fields.real, -3),
@@ -269,6 +271,7 @@ export const setup = Effect.fnUntraced(function* (
   const actionSpace = yield* Learner.needsBoundedBox(name, task)
   const nets = yield* Learner.build(() => networks(config, task, actionSpace, makeCritics))
   yield* Learner.checkSde(name, config, task)
+  yield* Learner.checkTemperature(name, config)
   const { noiseSize } = nets
   const dense = denseActor(config, task.observationSpace)
   const experience = squashedExperience(name, config, task, {

@@ -1,59 +1,18 @@
 /** Builds what the updates of SAC and its relatives share: the steps of critics, actor and temperature, and the metrics. */
-import { add, exp, mean, neg, state } from "../../graph/ops.ts"
-import { adam } from "../../graph/optimisers.ts"
+import { mean, neg } from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
-import { temperatureGradient } from "../../losses/critics.ts"
 import type { Weights } from "../../model/trunk.ts"
 import type { Loss } from "../graphs.ts"
 import type { OptimiserOption } from "../parts.ts"
 import type { Learning, Update } from "./networks.ts"
 import { gradientStep, polyak } from "./steps.ts"
-
-/** The settings of the temperature. */
-interface TemperatureConfig {
-  /** The temperature, which is the weight of the policy's entropy; null learns it. */
-  readonly alpha: number | null
-  /** The temperature with which a learned one starts. */
-  readonly alphaStart: number
-}
+import { temperature, type TemperatureConfig } from "./temperature.ts"
 
 /** The settings that `softUpdate` reads. */
 interface SoftConfig extends Required<OptimiserOption>, TemperatureConfig {
   readonly maxGradNorm: number
   /** The share by which the target critics move towards the critics. */
   readonly tau: number
-}
-
-/** The temperature of an update. */
-export interface Temperature {
-  readonly alpha: Tensor | number
-  /** Describes a step of a learned temperature towards the target entropy; a fixed one has no states. */
-  readonly step: (logProbability: Tensor, targetEntropy: number) => Update["states"]
-  readonly metrics: Update["metrics"]
-}
-
-/**
- * Makes the temperature of soft actor-critic: a number, or one that is learned.
- *
- * @example
- * ```ts
- * temperature({ alpha: 0.1, alphaStart: 1 }, softLearning.learningRates.learningRate).alpha // 0.1
- * ```
- */
-export const temperature = (config: TemperatureConfig, learningRate: Tensor): Temperature => {
-  if (config.alpha !== null) return { alpha: config.alpha, step: () => ({}), metrics: {} }
-  // States start at zero, so this one is log α minus the logarithm of its start.
-  const change = state("logAlpha", [1])
-  const alpha = exp(config.alphaStart === 1 ? change : add(change, Math.log(config.alphaStart)))
-  return {
-    alpha,
-    step: (logProbability, targetEntropy) => {
-      const gradient = temperatureGradient({ logProbability, targetEntropy })
-      const { next, moments } = adam({ name: "alpha.adam", size: 1, learningRate }).update(change, gradient)
-      return { logAlpha: { tensor: change, next }, ...moments }
-    },
-    metrics: { "charts/alpha": mean(alpha) },
-  }
 }
 
 /** The losses of critics and actor at a temperature. */

@@ -11,6 +11,7 @@ import { PersistentVolumeClaim } from "kubernetes-models/v1/PersistentVolumeClai
 import { Service } from "kubernetes-models/v1/Service"
 import { assert, describe, it } from "vitest"
 import { parse, parseAllDocuments } from "yaml"
+import { refusedBy } from "../../src/config/hostGuard.ts"
 import { effect } from "../cli/effect.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -23,6 +24,13 @@ const known = async ([subcommand = "", ...words]: ReadonlyArray<string>) => {
   for (const flag of words.filter((word) => word.startsWith("--"))) {
     assert.match(help.stdout, new RegExp(`^\\s+${flag}\\b`, "m"), `${subcommand} ${flag}`)
   }
+}
+
+/** Returns why a server of this command refuses a request to a name; undefined if it answers. A container's own name is random. */
+const refused = (command: ReadonlyArray<string>, name: string) => {
+  const valuesOf = (flag: string) => command.filter((_, at) => command[at - 1] === flag)
+  const [host = "127.0.0.1"] = valuesOf("--host")
+  return refusedBy({ host, machine: "0a1b2c3d4e5f", allowed: valuesOf("--allow-host") }, { host: name })
 }
 
 describe("compose.yaml", () => {
@@ -42,6 +50,16 @@ describe("compose.yaml", () => {
       (name) => compose.services[name].command,
     )
     for (const command of commands) await known(command)
+  })
+
+  it("lets the other containers address each server by the name of its service", () => {
+    for (const [name, port] of [
+      ["ui", 4400],
+      ["serve", 8000],
+    ] as const) {
+      assert.isUndefined(refused(compose.services[name].command, `${name}:${port}`), name)
+      assert.isDefined(refused(compose.services[name].command, `elsewhere:${port}`), name)
+    }
   })
 
   it("lets only this machine connect, and has no password of its own", () => {
@@ -70,6 +88,12 @@ describe("containers/kubernetes.yaml", () => {
   it("starts commands that there are, with flags that they have", async () => {
     assert.lengthOf(containers, 3)
     for (const { args } of containers) await known(args)
+  })
+
+  it("lets other pods address the page by the name of its Service", () => {
+    const { metadata } = objects.find(({ kind }) => kind === "Service")
+    const { args } = containers.find(({ name }) => name === "ui")
+    assert.isUndefined(refused(args, metadata.name))
   })
 
   it("runs everything without rights, with limits, and takes secrets from the Secret", () => {

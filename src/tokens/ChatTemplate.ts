@@ -11,10 +11,11 @@
  * // "<|im_start|>user\nHello!<|im_end|>\n<|im_start|>assistant\n"
  * ```
  */
-import { Environment, Interpreter, parse, tokenize } from "@huggingface/jinja"
+import { Environment, parse, tokenize } from "@huggingface/jinja"
 import { Effect, Schema } from "effect"
 import { messageOf, parsedJson } from "../config/text.ts"
 import { isPlain } from "../config/plain.ts"
+import { BoundedInterpreter, type Program } from "./templateWork.ts"
 
 /** A chat template is not valid, or it cannot render a conversation. */
 export class ChatTemplateError extends Schema.TaggedError<ChatTemplateError>()("ChatTemplateError", {
@@ -95,6 +96,8 @@ export const make = Effect.fnUntraced(function* (
   const wrong = (problem: string): ChatTemplateError => new ChatTemplateError({ path, message: `${path}: ${problem}` })
   const programs = new Map<string, Program>()
   for (const [name, source] of Object.entries(sources)) {
+    const problem = problemOfSource(source)
+    if (problem !== undefined) return yield* wrong(`the template is not valid: ${problem}`)
     const program = yield* Effect.try({
       try: (): Program => parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true })),
       catch: (error) => wrong(`the template is not valid: ${messageOf(error)}`),
@@ -142,9 +145,6 @@ export const make = Effect.fnUntraced(function* (
   return { path, source: Object.values(sources).join("\n"), render }
 })
 
-/** A parsed template. */
-type Program = ReturnType<typeof parse>
-
 /** This text marks the end of the last message for a moment; it ends with a space to show whether contents are trimmed. */
 const mark = "\u{F8FF}end of the last message\u{F8FF} "
 
@@ -174,10 +174,11 @@ const globals: Readonly<Record<string, unknown>> = {
   False: false,
   None: null,
   raise_exception: (message: unknown) => {
-    throw new Error(String(message))
+    throw new Error(typeof message === "string" ? message.slice(0, mostInMessage) : "the template refuses this")
   },
   range: (first: number, stop: number | null = null, step = 1): ReadonlyArray<number> => {
     const [from, to] = stop === null ? [0, first] : [first, stop]
+    for (const value of [from, to, step]) if (!Number.isInteger(value)) throw new Error("range: expected whole numbers")
     if (step === 0) throw new Error("range: expected a step that is not 0")
     if (Math.abs(to - from) / Math.abs(step) > mostInRange) {
       throw new Error(`range: expected at most ${mostInRange} numbers`)
@@ -193,56 +194,18 @@ const run = (program: Program, variables: Readonly<Record<string, unknown>>): st
   return String(value)
 }
 
-/** The most numbers of a `range`, expressions and statements that a rendering evaluates, and characters of a text in it. */
+/** The most numbers of a `range`, and characters of a template's own message. */
 const mostInRange = 100_000
-const mostEvaluated = 5_000_000
-const mostInText = 64 * 2 ** 20
+const mostInMessage = 1000
 
-/** The part of the library's interpreter that is used here: its own declarations resolve in bundlers only. */
-interface LibraryInterpreter {
-  readonly run: (program: Program) => { readonly value: unknown }
-  evaluate(statement: unknown, environment: unknown): { readonly value: unknown }
-}
+/**
+ * The most characters of a template, of which models have some ten thousand, and of white space in a row: the library looks
+ * for a tag after each.
+ */
+const mostInSource = 2 ** 18
+const longestSpace = /\s{1001}/u
 
-const Library: new (environment: Environment) => LibraryInterpreter = Interpreter
-
-/** A part of a parsed template. */
-interface Node {
-  readonly type?: unknown
-  readonly iterable?: unknown
-  readonly lhs?: unknown
-}
-
-const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null
-
-/** Ends a template that would compute for minutes: it comes with a model, and its loops also depend on the conversation. */
-class BoundedInterpreter extends Library {
-  private evaluated = 0
-  /** The expressions whose items a loop visits. */
-  private readonly visited = new WeakSet<object>()
-
-  override evaluate(statement: unknown, environment: unknown): { readonly value: unknown } {
-    this.count(1)
-    const node = isNode(statement) ? statement : {}
-    if (node.type === "For" && isNode(node.iterable)) {
-      // A loop with a condition visits the items on the left of the condition.
-      for (const one of [node.iterable, node.iterable.lhs]) if (isNode(one)) this.visited.add(one)
-    }
-    const result = super.evaluate(statement, environment)
-    const isNew = node.type === "CallExpression" || node.type === "BinaryExpression"
-    if (Array.isArray(result.value)) {
-      // The library makes a scope with a dozen variables for each item of a loop, also if the loop is empty.
-      this.count(result.value.length * (this.visited.has(node) ? 10 : isNew ? 1 : 0))
-    }
-    if (typeof result.value === "string" && result.value.length > mostInText) {
-      throw new Error(`the template makes a text of more than ${mostInText} characters`)
-    }
-    return result
-  }
-
-  private count(more: number): void {
-    this.evaluated += more
-    if (this.evaluated > mostEvaluated)
-      throw new Error(`the template evaluates more than ${mostEvaluated} expressions and items of lists`)
-  }
+const problemOfSource = (source: string): string | undefined => {
+  if (source.length > mostInSource) return `expected at most ${mostInSource} characters, found ${source.length}`
+  return longestSpace.test(source) ? "expected at most 1000 characters of white space in a row, found more" : undefined
 }

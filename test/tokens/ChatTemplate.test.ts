@@ -176,23 +176,49 @@ describe("a chat template", () => {
   )
 })
 
+const tooMuch = /the template computes too much: more than 3000000 expressions and items of lists/
+
 describe("a template that would compute for minutes", () => {
   it.effect("ends with what it does too often", () =>
     Effect.gen(function* () {
       const nested = "{% for a in range(9000) %}{% for b in range(9000) %}{{ b }}{% endfor %}{% endfor %}"
       assert.match(
         yield* message(nested),
-        /^m\/chat_template.jinja: the template evaluates more than 5000000 expressions and items of lists$/,
+        /^m\/chat_template.jinja: the template computes too much: more than 3000000 expressions and items of lists, where 64 /,
       )
       const empty = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
       const list = `{% set a = [1] %}${"{% set a = a + a %}".repeat(30)}{{ a | length }}`
-      for (const template of [empty, list]) assert.match(yield* message(template), /expressions and items of lists$/)
+      for (const template of [empty, list]) assert.match(yield* message(template), tooMuch)
       assert.match(
         yield* message("{% for a in range(1000000) %}{% endfor %}"),
         /range: expected at most 100000 numbers$/,
       )
       const doubled = `{% set a = 'aaaaaaaa' %}${"{% set a = a + a %}".repeat(27)}{{ a }}`
       assert.match(yield* message(doubled), /makes a text of more than 67108864 characters$/)
+    }),
+  )
+
+  it.effect("does not hinder those that read a long conversation again and again", () =>
+    Effect.gen(function* () {
+      const source =
+        "{% set ns = namespace(last=0) %}{% for message in messages[::-1] %}" +
+        "{% if message.content is string and not message.content.startswith('<tool>') and ns.last == 0 %}" +
+        "{% set ns.last = messages | length - loop.index %}{% endif %}{% endfor %}" +
+        "{% for message in messages %}{% set content = message.content %}" +
+        "{% if '</think>' in content %}{% set content = content.split('</think>')[-1].lstrip('\n') %}{% endif %}" +
+        "{{ '<' + message.role + '>' + (content | trim | replace('a', 'ab')) + (messages[loop.index0 - 1].role) }}{% endfor %}"
+      const content = `<think>${"thought ".repeat(50)}</think>${"an answer ".repeat(50)}`
+      const messages = Array.from({ length: 5000 }, (_, at) => ({ role: at % 2 === 0 ? "user" : "assistant", content }))
+      const text = yield* render(source, { messages })
+      assert.strictEqual(text.length, 5000 * ("<>".length + 50 * 12 - 1) + 5000 * 13)
+    }),
+  )
+
+  it.effect("is refused by its length before it is read", () =>
+    Effect.gen(function* () {
+      const spaces = `{{ a }}${" ".repeat(200_000)}`
+      assert.include(yield* message(spaces), "expected at most 1000 characters of white space in a row")
+      assert.include(yield* message("x".repeat(300_000)), "expected at most 262144 characters, found 300000")
     }),
   )
 })

@@ -12,7 +12,7 @@
 import { Effect, type Schema } from "effect"
 import { ConfigError, decode } from "./Config.ts"
 import { textOf } from "./files.ts"
-import { messageOf } from "./text.ts"
+import { jsonValue, messageOf } from "./text.ts"
 
 /** Decodes the bytes of a JSON file by a Schema; `path` names the file in errors. */
 export const decodeJson = <S extends Schema.Codec<unknown, unknown>>(
@@ -34,7 +34,7 @@ export const parseJson = (bytes: Uint8Array, path: string): Effect.Effect<unknow
   const decoded = textOf(bytes)
   if ("problem" in decoded) return Effect.fail(ConfigError.at({ source: path }, "", decoded.problem))
   return Effect.try({
-    try: (): unknown => JSON.parse(decoded.text),
+    try: () => jsonValue(decoded.text),
     catch: (error) => ConfigError.at({ source: path }, "", `expected JSON: ${messageOf(error)}`),
   })
 }

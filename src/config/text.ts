@@ -46,10 +46,28 @@ export const jsonOf = (value: unknown, replace?: (key: string, item: unknown) =>
   }
 }
 
-/** Parses JSON; returns undefined for a text that is not JSON. */
+/** No program writes JSON with more lists and objects inside each other. Functions that walk over a deep value by calling themselves would overflow the stack. */
+const deepestJson = 256
+
+const isDeeper = (value: unknown, levels: number): boolean => {
+  if (typeof value !== "object" || value === null) return false
+  const items: ReadonlyArray<unknown> = Array.isArray(value) ? value : Object.values(value)
+  return levels === 0 || items.some((item) => isDeeper(item, levels - 1))
+}
+
+/** Parses JSON that others may have written. Throws for a text that is not JSON, or that is nested too deep. */
+export const jsonValue = (text: string): unknown => {
+  const value: unknown = JSON.parse(text)
+  if (isDeeper(value, deepestJson)) {
+    throw new RangeError(`expected at most ${deepestJson} lists and objects inside each other, found more`)
+  }
+  return value
+}
+
+/** Parses JSON; returns undefined for a text that is not JSON, or that is nested too deep. */
 export const parsedJson = (text: string): unknown => {
   try {
-    return JSON.parse(text)
+    return jsonValue(text)
   } catch {
     return undefined
   }

@@ -1,14 +1,8 @@
 /** Reads values from JSON texts that may be incomplete, or that another program may have written in another form. */
+import { parsedJson } from "../config/text.ts"
 
 /** Parses a JSON text; undefined if it is invalid, such as the first half of a file. */
-export const parsed = (text: string | undefined): unknown => {
-  if (text === undefined) return undefined
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
+export const parsed = (text: string | undefined): unknown => (text === undefined ? undefined : parsedJson(text))
 
 /** Returns the fields of an object; for any other value, an object without fields. */
 export const fields = (value: unknown): Readonly<Record<string, unknown>> =>

@@ -6,7 +6,7 @@ import { Effect, FileSystem, type PlatformError, Schema, SchemaIssue, Stream } f
 import { joined } from "../config/bytes.ts"
 import { display } from "../config/Config.ts"
 import { checkFile, type FileError } from "../config/files.ts"
-import { oneLine } from "../config/text.ts"
+import { jsonValue, oneLine } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 
 /** A file of JSON lines cannot be read, written or resumed. The message is one line and names the file and its line. */
@@ -93,9 +93,9 @@ const jsonOf = (bytes: Uint8Array): { readonly value: unknown } | { readonly pro
     return { problem: "expected UTF-8, found other bytes" }
   }
   try {
-    return { value: JSON.parse(text) }
-  } catch {
-    return { problem: `expected JSON, found ${display(text)}` }
+    return { value: jsonValue(text) }
+  } catch (error) {
+    return { problem: error instanceof RangeError ? error.message : `expected JSON, found ${display(text)}` }
   }
 }
 

@@ -14,7 +14,7 @@
  */
 import { Schema } from "effect"
 import { joined } from "../config/bytes.ts"
-import { messageOf } from "../config/text.ts"
+import { jsonValue, messageOf } from "../config/text.ts"
 import { codecs, type Dtype, dtypeOf, dtypes, elements, type TensorArray } from "./dtypes.ts"
 import { repeatedKey } from "./repeatedKey.ts"
 import { utf8 } from "../config/utf8.ts"
@@ -193,7 +193,7 @@ const headOf = (bytes: Uint8Array): Uint8Array => bytes.subarray(0, headerLength
 const headerIn = (head: Uint8Array): Readonly<Record<string, unknown>> => {
   if (head[8] !== 0x7b) refuse(`the header does not begin with "{"`)
   const text = checked(() => utf8.decodeExact(head.subarray(8)), "the header is not UTF-8")
-  const header = checked((): unknown => JSON.parse(text), "the header is not JSON")
+  const header = checked(() => jsonValue(text), "the header is not JSON")
   const repeated = repeatedKey(text)
   if (repeated !== undefined) refuse(`the header has "${repeated}" twice`)
   // The text begins with "{", so the value is an object.

@@ -1,7 +1,7 @@
 /** Decodes the arguments of tool calls, for the tools of agents and of envs. */
 import { Effect, type Schema } from "effect"
 import { decode } from "../config/Config.ts"
-import { messageOf } from "../config/text.ts"
+import { jsonValue, messageOf } from "../config/text.ts"
 import type { ToolCall } from "./Chat.ts"
 
 /** Decodes the arguments of a call by a Schema. Fails with a text that tells the model what is wrong with them. */
@@ -10,7 +10,7 @@ export const toolArguments = Effect.fnUntraced(function* <Parameters extends Sch
   { name, arguments: text }: ToolCall,
 ): Effect.fn.Return<Parameters["Type"], string> {
   const json = yield* Effect.try({
-    try: (): unknown => JSON.parse(text.trim() === "" ? "{}" : text),
+    try: () => jsonValue(text.trim() === "" ? "{}" : text),
     catch: (error) => `The arguments of ${name} are not JSON (${messageOf(error)}); expected an object.`,
   })
   return yield* Effect.mapError(

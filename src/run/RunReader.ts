@@ -13,6 +13,7 @@
  */
 import { Effect } from "effect"
 import { isPlain } from "../config/plain.ts"
+import { jsonValue } from "../config/text.ts"
 import { type RunEntry, trainerOf } from "./find/RunEntry.ts"
 import { dataAt } from "./find/Value.ts"
 import * as Layout from "./Layout.ts"
@@ -105,7 +106,7 @@ const reader = (entry: RunEntry, { source, configs, lineCount }: Shared, listed?
     once(
       Effect.flatMap(textOf(file), (text): Effect.Effect<A | undefined> => {
         if (text === undefined) return Effect.undefined
-        const data = attempt((): unknown => JSON.parse(text))
+        const data = attempt(() => jsonValue(text))
         if ("problem" in data) return warn(file, `not valid JSON: ${data.problem}`)
         const value = decode(data.value)
         return value === undefined ? warn(file, `expected ${expected}`) : Effect.succeed(value)

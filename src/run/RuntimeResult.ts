@@ -4,6 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import { isPlain } from "../config/Config.ts"
+import { parsedJson } from "../config/text.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import { trainScores } from "./Layout.ts"
 import { RunResult, ValidationSummary } from "./RunResult.ts"
@@ -76,7 +77,7 @@ export const episodesOf = Effect.fnUntraced(function* (run: RunFiles) {
   const episodes = new Map<number, Array<Moment>>()
   for (const line of (yield* run.readText(trainScores)).split("\n")) {
     if (line === "") continue
-    const record: unknown = JSON.parse(line)
+    const record = parsedJson(line)
     if (!isPlain(record) || typeof record.observation !== "string") return null
     const { next_observation: obs, action, feedback, episode_index: episode, terminated, truncated } = record
     const moment = {

@@ -1,7 +1,7 @@
 /** Encodes the result of a run as the text of `metrics.json`, and reads it from the files of a finished run. */
 import { Effect, Schema } from "effect"
 import { isPlain, snakeCase, toCamelCase, toSnakeCase } from "../config/Config.ts"
-import { messageOf } from "../config/text.ts"
+import { jsonValue, messageOf } from "../config/text.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import * as Layout from "./Layout.ts"
 
@@ -10,7 +10,7 @@ class MetricsError extends Schema.TaggedError<MetricsError>()("MetricsError", { 
 
 /** Decodes the content of a `metrics.json` by a Schema, and ignores keys that the Schema lacks. */
 export const parseMetrics = <A>(text: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, MetricsError> =>
-  Effect.try({ try: (): unknown => JSON.parse(text), catch: (error) => error }).pipe(
+  Effect.try({ try: () => jsonValue(text), catch: (error) => error }).pipe(
     Effect.map(inCamelCase),
     Effect.flatMap(Schema.decodeUnknownEffect(schema)),
     Effect.mapError((error) => new MetricsError({ message: messageOf(error) })),

@@ -16,7 +16,7 @@ import * as HttpServerError from "effect/http/HttpServerError"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { type HostGuard, refusedBy, sameKey } from "../config/hostGuard.ts"
-import { parsedJson } from "../config/text.ts"
+import { jsonValue } from "../config/text.ts"
 import { type Adapter, Engine, type EngineError, type ModelInfo } from "../inference/Engine.ts"
 import type { ChatModel } from "../lm/engine/ChatModel.ts"
 import { encodeAtMost } from "../tokens/encodeAtMost.ts"
@@ -129,8 +129,11 @@ export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.
           : badRequest("the body could not be read"),
       ),
     )
-    const value = parsedJson(text)
-    if (value === undefined) return yield* badRequest("the body is not valid JSON")
+    const value = yield* Effect.try({
+      try: () => jsonValue(text),
+      catch: (error) =>
+        badRequest(error instanceof RangeError ? `the body: ${error.message}` : "the body is not valid JSON"),
+    })
     const [{ maxLength }] = yield* engine.models
     const problem = oversize(value, { maxTokens: maxLength, maxAnswers })
     return problem === undefined ? value : yield* problem

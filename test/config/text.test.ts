@@ -1,6 +1,21 @@
 import { assert, it } from "vitest"
-import { roundedSpeed } from "../../src/config/text.ts"
+import { jsonValue, parsedJson, roundedSpeed } from "../../src/config/text.ts"
 
 it("speeds have a digit after the point if they are low, so that a slow run is not shown as one that stands still", () => {
   assert.deepStrictEqual([0, 0.26, 1, 9.94, 10.4, 2500.5].map(roundedSpeed), [0, 0.3, 1, 9.9, 10, 2501])
+})
+
+const nested = (levels: number) => `${'[{"a":'.repeat(levels / 2)}1${"}]".repeat(levels / 2)}`
+
+it("JSON is refused if its lists and objects are nested so deep that walks over it would overflow the stack", () => {
+  assert.strictEqual(JSON.stringify(jsonValue(nested(256))), nested(256))
+  for (const levels of [258, 100_000]) {
+    assert.throws(
+      () => jsonValue(nested(levels)),
+      RangeError,
+      "expected at most 256 lists and objects inside each other",
+    )
+    assert.isUndefined(parsedJson(nested(levels)))
+  }
+  assert.throws(() => jsonValue("{"), SyntaxError)
 })

@@ -13,6 +13,18 @@ const path = "/v1/chat/completions"
 describe("a wrong request", () => {
   it.each([
     ["text that is no JSON", "{", null, "the body is not valid JSON"],
+    [
+      "lists nested too deep",
+      `{"tools": ${"[".repeat(100_000)}${"]".repeat(100_000)}}`,
+      null,
+      "the body: expected at most 256 lists",
+    ],
+    [
+      "a tool whose parameters are nested too deep",
+      `{"messages": [{"role": "user", "content": "Hi"}], "tools": [{"type": "function", "function": {"name": "a", "parameters": ${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}}}]}`,
+      null,
+      "the body: expected at most 256 lists and objects inside each other, found more",
+    ],
     ["a list", [], null, "expected a JSON object as the body"],
     ["no messages", { model: "base" }, "messages", "messages: missing key"],
     ["an empty conversation", { ...body, messages: [] }, "messages[0]", "messages[0]: missing key"],

@@ -5,6 +5,7 @@
 import { dirname, join } from "node:path"
 import { Effect, FileSystem, Option } from "effect"
 import { exists, makeFolder } from "../../config/files.ts"
+import { jsonValue } from "../../config/text.ts"
 import { unplacedEntry } from "../../run/find/RunEntry.ts"
 import { dataAt } from "../../run/find/Value.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -39,7 +40,7 @@ const ofCurves: ReadonlySet<string> = new Set([Layout.config, Layout.metrics, La
 const unneeded = Effect.fnUntraced(function* (path: string, source: ObjectSource, step: Option.Option<number>) {
   const checkpoints = yield* over(source)(unplacedEntry(path)).locate(Layout.checkpoints)
   const pointer = yield* source.text(`${checkpoints}/${Layout.latestPointer}`)
-  const parsed = attempt((): unknown => JSON.parse(pointer ?? "null"))
+  const parsed = attempt(() => jsonValue(pointer ?? "null"))
   const latest = "value" in parsed ? dataAt(parsed.value, ["path"]) : undefined
   const isNeeded = (name: string): boolean =>
     Option.match(step, {

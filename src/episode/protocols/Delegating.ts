@@ -20,7 +20,7 @@
 import { type Duration, Effect, Schema } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
 import { decode } from "../../config/Config.ts"
-import { messageOf } from "../../config/text.ts"
+import { jsonValue, messageOf } from "../../config/text.ts"
 import * as TextEnv from "../../task/TextEnv.ts"
 import type { ToolSpec } from "../../lm/Chat.ts"
 import { stream } from "../../rng/Rng.ts"
@@ -116,7 +116,7 @@ const playTree = Effect.fnUntraced(function* (
   const delegated = Effect.fnUntraced(function* (text: string, caller: CallSite) {
     if (!mayDelegate) return yield* refused(`No more delegation: the maximum depth of ${maxDepth} is reached.`)
     const json = yield* Effect.try({
-      try: (): unknown => JSON.parse(text),
+      try: () => jsonValue(text),
       catch: (error) => refused(`The arguments of ${toolName} are not JSON (${messageOf(error)}).`),
     })
     const { agent: name, task } = yield* decode(Arguments, json, { source: toolName })

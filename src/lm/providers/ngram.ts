@@ -14,7 +14,7 @@
 import { Effect, Schema } from "effect"
 import { ConfigError, decode } from "../../config/Config.ts"
 import { positiveInt } from "../../config/fields.ts"
-import { messageOf } from "../../config/text.ts"
+import { jsonValue, messageOf } from "../../config/text.ts"
 import { exp, log } from "../../rng/Elementary.ts"
 import { stream } from "../../rng/Rng.ts"
 import type { Completion, LmRequest, TokenTrace } from "../Chat.ts"
@@ -309,7 +309,7 @@ export const make = (options: NgramOptions = {}): Ngram => new Ngram(options)
 /** Makes a model from the JSON text of a snapshot; `source` is the name of that text in error messages. */
 export const read = Effect.fnUntraced(function* (text: string, source: string): Effect.fn.Return<Ngram, ConfigError> {
   const failed = (error: unknown) => ConfigError.at({ source }, "", `not the JSON of a model: ${messageOf(error)}`)
-  const json = yield* Effect.try({ try: (): unknown => JSON.parse(text), catch: failed })
+  const json = yield* Effect.try({ try: () => jsonValue(text), catch: failed })
   const { answers, vocabulary, order, table } = yield* decode(NgramSnapshot, json, { source })
   return yield* Effect.try({
     try: () => {

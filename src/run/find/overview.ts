@@ -1,5 +1,6 @@
 /** Collects all facts about one run from its files, and formats them as text. `effect runs show` calls it. */
 import { Effect } from "effect"
+import { jsonValue } from "../../config/text.ts"
 import { attempt } from "../read/attempt.ts"
 import * as Layout from "../Layout.ts"
 import { leaves } from "./diff.ts"
@@ -49,7 +50,7 @@ const checkpointsIn = Effect.fnUntraced(function* (
   const readJson = Effect.fnUntraced(function* (file: string) {
     if (!files.some(({ path }) => path === file)) return undefined
     const text = yield* source.text(`${run}/${file}`)
-    const data = attempt((): unknown => JSON.parse(text ?? ""))
+    const data = attempt(() => jsonValue(text ?? ""))
     if ("value" in data) return data.value
     return yield* Effect.as(source.warn(`${run}/${file}: not valid JSON: ${data.problem}`), undefined)
   })

@@ -54,6 +54,8 @@ export interface Distribution {
   readonly parameters: ReadonlyArray<Tensor>
   /** Returns KL(p ‖ q) of each row, where q is this distribution, and p one of the same kind with these parameters. */
   readonly klFrom: (parameters: Distribution["parameters"]) => Tensor
+  /** Returns what an exported policy says of the distribution, each [batch, n]: `logits`, or `mean` and `log_std`. */
+  readonly outputs: () => Readonly<Record<string, Tensor>>
 }
 
 export interface Categorical extends Distribution {
@@ -108,6 +110,7 @@ export const categorical = (unmasked: Tensor, allowed?: Tensor): Categorical => 
     entropy: () => neg(sum(mul(exp(logProbabilities), logProbabilities), -1)),
     parameters: [logProbabilities],
     klFrom: ([p]) => sum(mul(exp(p), sub(p, logProbabilities)), -1),
+    outputs: () => ({ logits }),
   }
 }
 
@@ -156,6 +159,12 @@ export const multiCategorical = (logits: Tensor, sizes: ReadonlyArray<number>, a
     entropy: () => added(choices.map((choice) => choice.entropy())),
     parameters: choices.flatMap((choice) => choice.parameters),
     klFrom: (parameters) => added(choices.map((choice, index) => choice.klFrom([parameters[index]]))),
+    outputs: () => ({
+      logits: concat(
+        choices.map((choice) => choice.outputs().logits),
+        1,
+      ),
+    }),
   }
 }
 
@@ -179,6 +188,7 @@ export const bernoulli = (logits: Tensor): Distribution => {
     parameters: [logits],
     // From log p(a) above, with E[a] = σ(p) for the logits p.
     klFrom: ([p]) => sum(add(sub(mul(sigmoid(p), sub(p, logits)), softplus(p)), softplus(logits)), -1),
+    outputs: () => ({ logits }),
   }
 }
 
@@ -226,6 +236,7 @@ export const diagonalGaussian = (mean: Tensor, logDeviation: Tensor): Gaussian =
       const distance = square(div(sub(otherMean, mean), deviation))
       return sum(sub(mul(sub(add(exp(mul(difference, 2)), distance), 1), 0.5), difference), -1)
     },
+    outputs: () => ({ mean, log_std: broadcastTo(logDeviation, mean.shape) }),
   }
 }
 
@@ -315,5 +326,6 @@ export const squashed = (base: Gaussian): SquashedGaussian => {
     // Both are the same function of their base.
     parameters: base.parameters,
     klFrom: base.klFrom,
+    outputs: base.outputs,
   }
 }

@@ -100,8 +100,6 @@ export interface Policy {
 export interface PolicyOptions {
   /** Draws actions as in training, if the algorithm draws actions. By default the policy takes the best action. */
   readonly sampled?: boolean
-  /** Transforms observations before the network reads them, so that an exported policy contains their normalisation. */
-  readonly preprocess?: (observations: Tensor) => Tensor
   /** Makes the memory an input and an output of the program; the caller passes each output to the next step. */
   readonly externalMemory?: boolean
 }
@@ -196,10 +194,12 @@ export interface Learner {
     options?: PolicyOptions,
   ) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
   /**
-   * Returns the policy for one observation as an ONNX model, with the input `observations` and the output `actions`. A policy
-   * with a memory also has the input `memory` (zeros at the start of an episode) and the output `nextMemory`. With `about`, a
-   * text that describes the policy, the model's metadata has this text and the programs from which `Policy.load` acts: the
-   * model's own, and if the algorithm draws actions, `sampled`, whose input `noise` is uniform random numbers.
+   * Returns the policy as an ONNX model for any number of rows, with the input `observations` and the output `actions`. A policy
+   * with a memory also has the input `memory` (zeros at the start of an episode) and the output `nextMemory`. Further outputs
+   * are what the actor says besides actions (`Greedy.outputs`). `preprocess` prepares observations; exports of a learner with
+   * graphs that differ in their constants alone share most of the work. With `about`, a text that describes the policy, the
+   * model's metadata has this text and the programs from which `Policy.load` acts, for one observation: `main`, and if the
+   * algorithm draws actions, `sampled`, whose input `noise` is uniform random numbers.
    */
   readonly exportPolicy?: (
     preprocess?: (observations: Tensor) => Tensor,

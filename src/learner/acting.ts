@@ -5,12 +5,14 @@
 import { Effect } from "effect"
 import type { Backend, BackendError } from "../backend/Backend.ts"
 import { sizeOf } from "../env/Space.ts"
-import { toOnnx } from "../graph/onnx/export.ts"
+import { encodeNodes } from "../graph/encoded.ts"
+import { type OnnxTemplate, onnxTemplate } from "../graph/onnx/export.ts"
 import { constant, input, state } from "../graph/ops.ts"
 import type { Layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import type { Schedule } from "../graph/schedules.ts"
-import { sizeOf as elements } from "../graph/Tensor.ts"
+import { replaced } from "../graph/replaced.ts"
+import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
 import { toEnvAction } from "../model/actions.ts"
 import type { Actor } from "../model/Actor.ts"
 import type { Learner, Policy, PolicyGraph, PolicyOptions, Task } from "./Algorithm.ts"
@@ -74,6 +76,19 @@ export const actSpec = ({ name, task, actor, layout, hasTarget = false, explorat
   }
 }
 
+/** The parts of a policy's program that only exports have. */
+interface ExportedPolicy {
+  /** Prepares observations, by numbers that are states of the program. */
+  readonly prepare?: ((observations: Tensor) => Prepared) | undefined
+  /** Whether the program also returns what the actor says besides its actions. */
+  readonly withOutputs?: boolean
+}
+
+interface Prepared {
+  readonly observations: Tensor
+  readonly state: ProgramSpec["state"]
+}
+
 /**
  * Describes the policy's program for validation or export, which chooses an action in each of `numEnvs` envs: the best
  * one, or with `sampled` one drawn with the exploration of the end of the run. The memory of a recurrent actor is a
@@ -82,7 +97,8 @@ export const actSpec = ({ name, task, actor, layout, hasTarget = false, explorat
 const policySpec = (
   { name, task, actor, layout, exploration }: Acting,
   numEnvs: number,
-  { sampled = false, externalMemory = false, preprocess = (observations) => observations }: PolicyOptions = {},
+  { sampled = false, externalMemory = false }: PolicyOptions = {},
+  { prepare = (observations) => ({ observations, state: {} }), withOutputs = false }: ExportedPolicy = {},
 ): ProgramSpec => {
   const { theta, weights } = netOf(layout, "theta")
   const observations = input("observations", [numEnvs, sizeOf(task.observationSpace)])
@@ -95,15 +111,21 @@ const policySpec = (
   // `fresh` is 1 where an episode begins and empties the memory. Here it is always 0: the memory starts empty.
   const fresh = constant(new Float32Array(numEnvs), [numEnvs])
   const recall = remembers ? { state: memory, fresh } : undefined
-  const observing = { weights, observations: preprocess(observations), recall }
-  const { actions, memory: next = memory } = draws
+  const prepared = prepare(observations)
+  const observing = { weights, observations: prepared.observations, recall }
+  const chosen: ReturnType<typeof actor.greedy> = draws
     ? actor.act({ ...observing, noise, exploration: constant(exploration?.(1) ?? 0), target: weights })
     : actor.greedy(observing)
+  const { actions, memory: next = memory, outputs } = chosen
   return {
     name: `${name}.policy`,
     inputs: { observations, ...(draws ? { noise } : {}), ...(isInput ? { memory } : {}) },
-    state: { theta: { tensor: theta }, ...(isState ? { memory: { tensor: memory, next } } : {}) },
-    outputs: { actions: toEnvAction(task.actionSpace, actions), ...(isInput ? { nextMemory: next } : {}) },
+    state: { theta: { tensor: theta }, ...prepared.state, ...(isState ? { memory: { tensor: memory, next } } : {}) },
+    outputs: {
+      actions: toEnvAction(task.actionSpace, actions),
+      ...(isInput ? { nextMemory: next } : {}),
+      ...(withOutputs ? outputs?.() : {}),
+    },
   }
 }
 
@@ -116,13 +138,8 @@ export const policies = (
   acting: Acting,
   currentWeights: Effect.Effect<Float32Array, BackendError>,
 ): Pick<Learner, "exportPolicy" | "policyGraph" | "dense"> & Required<Pick<Learner, "policy">> => {
-  const graphOf = (options: PolicyOptions = {}) =>
-    Effect.flatMap(currentWeights, (theta) =>
-      build((): PolicyGraph => ({
-        spec: policySpec(acting, 1, { externalMemory: true, ...options }),
-        states: { theta },
-      })),
-    )
+  // Filling in weights is far quicker than making a template; a training exports at every checkpoint.
+  const templates = new Map<string, OnnxTemplate>()
   return {
     policy: Effect.fnUntraced(function* (numEnvs, options) {
       const spec = yield* build(() => policySpec(acting, numEnvs, options))
@@ -143,16 +160,59 @@ export const policies = (
     }),
     exportPolicy: (preprocess, about) =>
       Effect.gen(function* () {
-        const options = preprocess === undefined ? {} : { preprocess }
-        const { spec, states } = yield* graphOf(options)
-        if (about === undefined) return yield* build(() => toOnnx(spec, { weightsAsInitializers: states }))
-        const draws = acting.actor.noiseSize > 0
-        const programs: Readonly<Record<string, ProgramSpec>> = draws
-          ? { sampled: (yield* graphOf({ ...options, sampled: true })).spec }
-          : {}
-        return yield* build(() => toOnnx(spec, { weightsAsInitializers: states, embedded: { about, programs } }))
+        const prepared =
+          preprocess && (yield* build(() => preparedBy(preprocess, sizeOf(acting.task.observationSpace))))
+        const key = prepared?.key ?? ""
+        const template = templates.get(key) ?? (yield* templateOf(acting, prepared?.prepare))
+        templates.set(key, template)
+        const theta = yield* currentWeights
+        return yield* build(() => template({ theta, ...prepared?.numbers }, about))
       }),
-    policyGraph: graphOf(),
+    policyGraph: Effect.flatMap(currentWeights, (theta) =>
+      build((): PolicyGraph => ({ spec: policySpec(acting, 1, { externalMemory: true }), states: { theta } })),
+    ),
     ...(acting.actor.dense === undefined ? {} : { dense: acting.actor.dense }),
   }
+}
+
+/** Makes the model of a policy, for any number of rows. It returns more than actions; the programs in its metadata do not. */
+const templateOf = (acting: Acting, prepare: ExportedPolicy["prepare"]) => {
+  const specOf = (rows: number, withOutputs: boolean, sampled = false): ProgramSpec =>
+    policySpec(acting, rows, { externalMemory: true, sampled }, { prepare, withOutputs })
+  const made = (spec: Parameters<typeof onnxTemplate>[0]) =>
+    build(() =>
+      onnxTemplate(spec, {
+        main: specOf(1, false),
+        ...(acting.actor.noiseSize > 0 ? { sampled: specOf(1, false, true) } : {}),
+      }),
+    )
+  // An actor of the user's own may not be for any number of rows.
+  return Effect.catchTag(
+    made((rows) => specOf(rows, true)),
+    "GraphError",
+    () => made(specOf(1, true)),
+  )
+}
+
+/**
+ * Makes states of the constants of a graph that prepares observations, because their numbers change from one export to the
+ * next. `key` is equal for graphs that differ in nothing but these numbers.
+ */
+const preparedBy = (preprocess: NonNullable<Parameters<NonNullable<Learner["exportPolicy"]>>[0]>, size: number) => {
+  const numbers: Record<string, Float32Array> = {}
+  const prepare = (observations: Tensor): Prepared => {
+    const states: Record<string, { readonly tensor: Tensor }> = {}
+    const before = preprocess(observations)
+    const replacementOf = replaced([before], ({ op, shape }) => {
+      if (op.kind !== "constant" || !(op.data instanceof Float32Array)) return undefined
+      const name = `observations.${Object.keys(states).length}`
+      numbers[name] = op.data
+      const tensor = state(name, shape)
+      states[name] = { tensor }
+      return tensor
+    })
+    return { observations: replacementOf(before), state: states }
+  }
+  const { nodes, constants } = encodeNodes([prepare(input("observations", [1, size])).observations])
+  return { key: JSON.stringify([nodes, ...constants]), numbers, prepare }
 }

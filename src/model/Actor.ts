@@ -34,7 +34,17 @@ export interface Actor<Kept extends string = never> {
   /** Chooses actions as in training, with exploration, and computes the kept numbers. */
   readonly act: (at: Acting) => Acted<Kept>
   /** Chooses the action that is best by the current weights. */
-  readonly greedy: (at: Observing) => { readonly actions: Tensor; readonly memory?: Tensor | undefined }
+  readonly greedy: (at: Observing) => Greedy
+}
+
+interface Greedy {
+  readonly actions: Tensor
+  readonly memory?: Tensor | undefined
+  /**
+   * Builds what an exported policy returns besides its actions, a row for each observation: `logits` of choices, `mean` and
+   * `log_std` of real numbers, `q_values`, and the critic's `value`. Undefined if there is nothing.
+   */
+  readonly outputs?: (() => Readonly<Record<string, Tensor>>) | undefined
 }
 
 interface Observing {

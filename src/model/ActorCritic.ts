@@ -173,7 +173,10 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
     },
     greedy: ({ weights, observations, recall }) => {
       const features = body.features(weights, observations, recall)
-      return { actions: policyOf(weights, observations, features).mode(), memory: features.memory }
+      const distribution = policyOf(weights, observations, features)
+      const value = () => flat(criticHead.apply(weights, features.critic))
+      const outputs = () => ({ ...distribution.outputs(), value: value() })
+      return { actions: distribution.mode(), memory: features.memory, outputs }
     },
   }
 }

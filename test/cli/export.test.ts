@@ -27,7 +27,7 @@ describe("effect export", () => {
       const weights = join(run, "checkpoints", "step_000000000001024", "weights.safetensors")
       assert.deepEqual(decode(await exported("safetensors", "--step", "1024")), decode(readFileSync(weights)))
       const policy = await ort.InferenceSession.create(await exported("onnx"))
-      assert.deepEqual(policy.outputNames, ["actions"])
+      assert.deepEqual(policy.outputNames, ["actions", "logits", "value"])
       assert.match((await exported("h")).toString(), /evaluate\(const float/)
       assert.strictEqual((await exported("h5")).subarray(1, 4).toString(), "HDF")
       const csv = (await exported("csv")).toString().trim().split("\n")

@@ -1,4 +1,4 @@
-import { Effect, Schema, type Scope } from "effect"
+import { Effect, Schema, type Scope, Struct } from "effect"
 import { Backend } from "../../backend/Backend.ts"
 import { bounded, nonNegative, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
@@ -85,6 +85,15 @@ export type BcConfig = typeof BcConfig.Type
 /** Makes the network of the policy, for behaviour cloning and DAgger. */
 export const cloneOf = (config: BcConfig, task: Task): ActorCritic => actorCritic({ ...task, ...config, lstm: 0 })
 
+/** Leaves the critic's value out of exported policies, because the critic doesn't learn. */
+const withoutValue = (network: ActorCritic): ActorCritic => ({
+  ...network,
+  greedy: (at) => {
+    const { outputs, ...chosen } = network.greedy(at)
+    return { ...chosen, outputs: () => Struct.omit(outputs?.() ?? {}, ["value"]) }
+  },
+})
+
 // --- Update ---
 
 const columnsOf = ({ observationSpace, actionSpace }: Task) => {
@@ -144,7 +153,7 @@ export const cloner = Effect.fnUntraced(function* (name: string, config: BcConfi
   const learner = {
     devices: { [update.name]: update.device },
     metrics: () => averages.take(),
-    ...policies(backend, { name, task, actor: network, layout: parameters }, update.read("theta")),
+    ...policies(backend, { name, task, actor: withoutValue(network), layout: parameters }, update.read("theta")),
     weights: Effect.map(update.read("theta"), parameters.toNamed),
     state: Effect.map(optimiser.read, (optimizer) => ({ optimizer })),
     start: (weights: NamedTensors) =>

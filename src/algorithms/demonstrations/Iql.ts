@@ -117,7 +117,10 @@ const actorOf = (nets: Networks, task: Algorithm.Task): Model.Actor => ({
     actions: nets.toEnv(nets.policy(weights, observations).sample(noise)),
     kept: {},
   }),
-  greedy: ({ weights, observations }) => ({ actions: nets.toEnv(nets.policy(weights, observations).mode()) }),
+  greedy: ({ weights, observations }) => {
+    const { mode, outputs } = nets.policy(weights, observations)
+    return { actions: nets.toEnv(mode()), outputs }
+  },
 })
 
 // --- Learner, which `make` below sets up for a task ---

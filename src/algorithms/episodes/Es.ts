@@ -3,6 +3,7 @@ import { Backend } from "../../backend/Backend.ts"
 import { ConfigError } from "../../config/Config.ts"
 import { bounded, layers, nonNegative, positive, withDefault } from "../../config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
+import type { Distribution } from "../../graph/distributions.ts"
 import { activations, mlp } from "../../graph/layers.ts"
 import { add, input, matmul, reshape, slice, state } from "../../graph/ops.ts"
 import { layout } from "../../graph/Parameters.ts"
@@ -85,8 +86,8 @@ const forward = (
 }
 
 /** Computes the action from a network's outputs. No action is drawn at random: the varied weights explore instead. */
-const actionOf = (task: Task, observations: Tensor, outputs: Tensor): Tensor =>
-  policyOver(task.actionSpace, outputs, { allowed: maskOf(task.observationSpace, observations) }).mode()
+const policyOf = (task: Task, observations: Tensor, outputs: Tensor): Distribution =>
+  policyOver(task.actionSpace, outputs, { allowed: maskOf(task.observationSpace, observations) })
 
 // --- Rollout: one episode for each variation. Update: a step towards the variations with larger returns ---
 
@@ -129,7 +130,7 @@ const setup = Effect.fnUntraced(function* (
       const observations = input("observations", [numEnvs, sizeOf(observationSpace)])
       const seen = asVectors(observationSpace, observations)
       const outputs = forward(population, shapes, seen, config.activation)
-      const actions = toEnvAction(actionSpace, actionOf(task, observations, outputs))
+      const actions = toEnvAction(actionSpace, policyOf(task, observations, outputs).mode())
       return {
         name: "es.act",
         inputs: { observations },
@@ -182,9 +183,11 @@ const setup = Effect.fnUntraced(function* (
 
   // Other programs can compute dense layers, but know neither masks, nor one-hot parts, nor several choices.
   const isDense = observationSpace._tag === "Box" && (actionSpace._tag === "Box" || actionSpace._tag === "Discrete")
-  const greedy: Actor["greedy"] = ({ weights, observations }) => ({
-    actions: actionOf(task, observations, network.apply(weights, asVectors(observationSpace, observations))),
-  })
+  const greedy: Actor["greedy"] = ({ weights, observations }) => {
+    const policy = policyOf(task, observations, network.apply(weights, asVectors(observationSpace, observations)))
+    // Real numbers have no deviation here: the action is the mean.
+    return { actions: policy.mode(), outputs: actionSpace._tag === "Box" ? undefined : policy.outputs }
+  }
   const actor: Actor = {
     parameters: network.parameters,
     dense: isDense
@@ -198,7 +201,7 @@ const setup = Effect.fnUntraced(function* (
     noiseSize: 0,
     memorySize: 0,
     keeps: [],
-    act: (observing) => ({ ...greedy(observing), kept: {} }),
+    act: (observing) => ({ actions: greedy(observing).actions, kept: {} }),
     greedy,
   }
 

@@ -129,7 +129,10 @@ const setup = Effect.fnUntraced(function* (config: DiscreteSacConfig, task: Algo
       actions: nets.policy(weights, observations).sample(noise),
       kept: {},
     }),
-    greedy: ({ weights, observations }) => ({ actions: nets.policy(weights, observations).mode() }),
+    greedy: ({ weights, observations }) => {
+      const { mode, outputs } = nets.policy(weights, observations)
+      return { actions: mode(), outputs }
+    },
   }
   const experience = Learner.replayExperience({
     name: "discrete-sac",

@@ -230,7 +230,7 @@ const parts = (config: DqnConfig, task: Algorithm.Task, network: ActingNetwork) 
     },
     greedy: ({ weights, observations, recall }) => {
       const { values, memory } = network.evaluate(weights, observations, recall)
-      return { actions: argMax(values), memory }
+      return { actions: argMax(values), memory, outputs: () => ({ q_values: values }) }
     },
   }
   const exploration = Learner.epsilonSchedule(config)

@@ -207,7 +207,10 @@ export const squashedExperience = (
       actions: scale.toEnv(policy(weights, observations).sample(noise)),
       kept: {},
     }),
-    greedy: ({ weights, observations }) => ({ actions: scale.toEnv(policy(weights, observations).mode()) }),
+    greedy: ({ weights, observations }) => {
+      const { mode, outputs } = policy(weights, observations)
+      return { actions: scale.toEnv(mode()), outputs }
+    },
   }
   const { freshNoise, noiseRepeat } = Learner.noiseSharing(config)
   return Learner.replayExperience({

@@ -94,7 +94,10 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
         kept: { values: Losses.valueOfAction(network.apply(target, observations), argMax(q)) },
       }
     },
-    greedy: ({ weights, observations }) => ({ actions: argMax(network.apply(weights, observations)) }),
+    greedy: ({ weights, observations }) => {
+      const values = network.apply(weights, observations)
+      return { actions: argMax(values), outputs: () => ({ q_values: values }) }
+    },
   }
   const rollout = Learner.experience({
     name: "ddqn",

@@ -53,31 +53,43 @@ const encodeJson = (value: unknown): string =>
 const encodeBase64 = Schema.encodeSync(Schema.Uint8ArrayFromBase64)
 const decodeJson = Schema.decodeUnknownSync(Json)
 
-/** Returns the text for a model's metadata. The model has these initializers. */
-export const embed = ({ about, programs }: Embedded, initializers: ReadonlyArray<Initializer>): string => {
+/**
+ * Returns a function that makes the text for a model's metadata from `about` and the numbers of the programs' states. The model
+ * has `initializers`, and those of the states that `inModel` names; the text holds the numbers of all others.
+ */
+export const embedding = (programs: Embedded["programs"], initializers: ReadonlyArray<Initializer>) => {
   const roots = Object.values(programs).flatMap(({ inputs, outputs }) => [
     ...Object.values(inputs),
     ...Object.values(outputs),
   ])
   const { nodes, constants, positionOf } = encodeNodes(roots)
+  const states = nodes.flatMap(({ op }, position) => (op.kind === "state" ? [{ position, name: op.name }] : []))
   const written = Array.from(constants, ([position, data]) => {
     const same = initializers.find(({ dtype, data: other }) => dtype === nodes[position].dtype && isEqual(data, other))
-    return [
-      `${position}`,
-      same === undefined ? { base64: encodeBase64(bytesOf(data)) } : { initializer: same.name },
-    ] as const
+    return [`${position}`, same === undefined ? inBase64(data) : { initializer: same.name }] as const
   })
-  return encodeJson({
-    about,
-    nodes,
-    constants: Object.fromEntries(written),
-    programs: Record.map(programs, ({ name, inputs, outputs }) => ({
+  const nodesText = encodeJson(
+    nodes.map((node) => (node.op.kind === "state" ? { ...node, op: { kind: "constant" } } : node)),
+  )
+  const programsText = encodeJson(
+    Record.map(programs, ({ name, inputs, outputs }) => ({
       name,
       inputs: Record.map(inputs, positionOf),
       outputs: Record.map(outputs, positionOf),
     })),
-  })
+  )
+  return (about: string, numbers: ReadonlyArray<Initializer>, inModel: ReadonlySet<string>): string => {
+    const dataOf = new Map(numbers.map(({ name, data }) => [name, data]))
+    const filled = states.map(({ position, name }) => {
+      const data = dataOf.get(name) ?? fail("export", `the numbers of state "${name}" are missing`)
+      return [`${position}`, inModel.has(name) ? { initializer: name } : inBase64(data)] as const
+    })
+    const constantsText = encodeJson(Object.fromEntries([...written, ...filled]))
+    return `{"about":${encodeJson(about)},"nodes":${nodesText},"constants":${constantsText},"programs":${programsText}}`
+  }
 }
+
+const inBase64 = (data: TensorData | BigInt64Array) => ({ base64: encodeBase64(bytesOf(data)) })
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: TensorData | BigInt64Array): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength)

@@ -1,14 +1,15 @@
 import { Record } from "effect"
-import { constant } from "../ops.ts"
-import { fail, make } from "../ops/core.ts"
+import { fail } from "../ops/core.ts"
 import type { ProgramSpec } from "../Program.ts"
 import { simplify } from "../simplify.ts"
-import { sizeOf, type Tensor, topologicalOrder } from "../Tensor.ts"
+import { topologicalOrder } from "../Tensor.ts"
 import { validate } from "../validate.ts"
-import { type Embedded, embed, embeddedKey } from "./embedded.ts"
+import { type Embedded, embedding, embeddedKey } from "./embedded.ts"
+import { withFreeRows } from "./freeRows.ts"
 import { Graph, modelBytes } from "./model.ts"
 import { emitNodes, exportAs } from "./nodes.ts"
 import { counter, type Scope, type Target } from "./scope.ts"
+import { partition } from "./stateParts.ts"
 
 /** Any ONNX runtime, with any number of threads. */
 const standard: Target = { runtimeOps: false, parallel: true }
@@ -17,10 +18,10 @@ export interface ExportOptions {
   /** The values of all states of the program, by name. The model contains them as constants. */
   readonly weightsAsInitializers: Readonly<Record<string, Float32Array>>
   /**
-   * A text, and more programs of the same weights, for the model's metadata. `readEmbedded` reads them, with the program
-   * itself as `main`.
+   * A text, and more programs of the same weights, for the model's metadata. `readEmbedded` reads them. `main` is the program
+   * itself (for one row, if the model is for any number of them), unless `programs` has another one.
    */
-  readonly embedded?: Embedded
+  readonly embedded?: Embedded | undefined
 }
 
 /**
@@ -28,51 +29,76 @@ export interface ExportOptions {
  * outputs keep their names. It is standard ONNX (opset 18), so every ONNX runtime runs it. The model does not update
  * its state: export a policy, not an update.
  *
+ * A function from a number of rows to the program for as many makes a model for any number of rows: the first axis of its inputs
+ * and outputs is named `batch`. Throws a `GraphError` if a row's results depend on how many rows there are.
+ *
  * @example
  * ```ts
  * const policy = { name: "policy", inputs: { x }, state: { w: { tensor: w } }, outputs: { y: matmul(x, w) } }
  * const bytes = toOnnx(policy, { weightsAsInitializers: { w: Float32Array.of(1, 2) } })
  * ```
  */
-export const toOnnx = (spec: ProgramSpec, { weightsAsInitializers: weights, embedded }: ExportOptions): Uint8Array => {
+export const toOnnx = (
+  spec: ProgramSpec | ((rows: number) => ProgramSpec),
+  { weightsAsInitializers, embedded }: ExportOptions,
+): Uint8Array => {
+  const main = (): ProgramSpec => (typeof spec === "function" ? spec(1) : spec)
+  const programs = embedded && { main: embedded.programs.main ?? main(), ...embedded.programs }
+  return onnxTemplate(spec, programs)(weightsAsInitializers, embedded?.about)
+}
+
+/** Returns the bytes of a model with these values of its states, and with a text in the metadata. */
+export type OnnxTemplate = (weights: ExportOptions["weightsAsInitializers"], about?: string) => Uint8Array
+
+/**
+ * Does the work of `toOnnx` that does not depend on the values of the states, which is nearly all of it. A training keeps the
+ * template, and fills in its weights at each checkpoint. `programs` are for the metadata.
+ */
+export const onnxTemplate = (
+  spec: ProgramSpec | ((rows: number) => ProgramSpec),
+  programs: Embedded["programs"] = {},
+): OnnxTemplate => {
+  const { inParts, filled } = partition()
+  const simplified = (program: ProgramSpec): ProgramSpec => simplify(inParts(exportable(program)))
+  const graph =
+    typeof spec === "function"
+      ? withFreeRows((rows) => graphOf(simplified(spec(rows))), standard)
+      : graphOf(simplified(spec))
+  const read = new Set(graph.nodes.flatMap(({ inputs }) => inputs))
+  const embeddedIn = embedding(Record.map(programs, simplified), graph.initializers)
+  return (weights, about) => {
+    const all = filled(weights)
+    const initializers = [...graph.initializers, ...all.filter(({ name }) => read.has(name))]
+    return modelBytes(
+      { ...graph, initializers },
+      about === undefined ? {} : { [embeddedKey]: embeddedIn(about, all, read) },
+    )
+  }
+}
+
+/** Returns the program. Throws a `GraphError` if it cannot be exported. */
+const exportable = (spec: ProgramSpec): ProgramSpec => {
   validate(spec)
   if (spec.minibatches !== undefined)
     fail("export", `${spec.name} has minibatches; expected a program that acts, not one that learns`)
   const shared = Object.keys(spec.outputs).find((name) => name in spec.inputs)
   if (shared !== undefined)
     fail("export", `"${shared}" is both an input and an output of ${spec.name}; use different names`)
-  const main = simplify(withWeights(spec, weights))
-  const { inputs, outputs } = main
+  return spec
+}
 
-  const graph = new Graph(spec.name)
+/** Emits a program. Its states keep their names; the graph has no values for them. */
+const graphOf = ({ name, inputs, outputs }: ProgramSpec): Graph => {
+  const graph = new Graph(name)
   const names = [...Object.keys(inputs), ...Object.keys(outputs)]
   const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter(new Set(names)), ...standard }
+  for (const tensor of topologicalOrder(Object.values(outputs)))
+    if (tensor.op.kind === "state") scope.names.set(tensor, tensor.op.name)
   for (const [name, tensor] of Object.entries(inputs)) {
     graph.inputs.push({ name, shape: tensor.shape, dtype: tensor.dtype })
     scope.names.set(tensor, name)
   }
   emitNodes(scope, Object.values(outputs))
   for (const [name, tensor] of Object.entries(outputs)) exportAs(scope, tensor, name)
-  if (embedded === undefined) return modelBytes(graph)
-  const { about, programs } = embedded
-  const others = Record.map(programs, (program) => simplify(withWeights(program, weights)))
-  return modelBytes(graph, { [embeddedKey]: embed({ about, programs: { main, ...others } }, graph.initializers) })
-}
-
-/** Replaces states by constants, so that simplification can compute with them. */
-const withWeights = (spec: ProgramSpec, weights: ExportOptions["weightsAsInitializers"]): ProgramSpec => {
-  const replacements = new Map<Tensor, Tensor>()
-  const replacementOf = (tensor: Tensor): Tensor => replacements.get(tensor) ?? tensor
-  for (const tensor of topologicalOrder(Object.values(spec.outputs))) {
-    const { op, inputs, shape, dtype } = tensor
-    if (op.kind === "state") {
-      const data = weights[op.name]
-      if (data === undefined) return fail("export", `the weights for state "${op.name}" are missing`, tensor)
-      if (data.length !== sizeOf(shape))
-        return fail("export", `state "${op.name}": found ${data.length} weights`, tensor)
-      replacements.set(tensor, constant(data, shape))
-    } else if (inputs.some((input) => replacementOf(input) !== input))
-      replacements.set(tensor, make(op, inputs.map(replacementOf), shape, dtype))
-  }
-  return { name: spec.name, inputs: spec.inputs, state: {}, outputs: Record.map(spec.outputs, replacementOf) }
+  return graph
 }

@@ -26,8 +26,8 @@ export interface Node {
 export interface Value {
   readonly name: string
   readonly dtype: DType | "i64"
-  /** The shape, which is absent if it is unknown before the model runs. */
-  readonly shape?: Shape
+  /** The shape, with a name for an axis of any size. It is absent if it is unknown before the model runs. */
+  readonly shape?: ReadonlyArray<number | string>
 }
 
 export interface Initializer {
@@ -53,7 +53,8 @@ const valueInfo = ({ name, dtype, shape }: Value): Message => {
   const tensorType = new Message().int(1, elementType[dtype])
   if (shape !== undefined) {
     const dimensions = new Message()
-    for (const size of shape) dimensions.message(1, new Message().int(1, size))
+    for (const size of shape)
+      dimensions.message(1, typeof size === "string" ? new Message().text(2, size) : new Message().int(1, size))
     tensorType.message(2, dimensions)
   }
   return new Message().text(1, name).message(2, new Message().message(1, tensorType))

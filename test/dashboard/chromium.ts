@@ -70,6 +70,7 @@ export const launch = async (executable: string, gpu = ["--disable-gpu"]): Promi
   const complaints: Array<string> = []
   let asked = 0
   let buttons = 0
+  let crashed = false
   let session: string | undefined
 
   const send = (method: string, params: object = {}): Promise<Reply> =>
@@ -86,6 +87,10 @@ export const launch = async (executable: string, gpu = ["--disable-gpu"]): Promi
     waiting.delete(message.id)
     if (message.error !== undefined) asker?.reject(new Error(message.error.message))
     else asker?.resolve(message.result)
+    if (message.method === "Inspector.targetCrashed") {
+      crashed = true
+      for (const { reject } of waiting.values()) reject(new Error("the page has crashed"))
+    }
     if (message.method === "Runtime.exceptionThrown")
       complaints.push(message.params.exceptionDetails.exception.description)
     if (message.method === "Log.entryAdded" && message.params.entry.level === "error")
@@ -94,7 +99,7 @@ export const launch = async (executable: string, gpu = ["--disable-gpu"]): Promi
 
   const { targetId } = await send("Target.createTarget", { url: "about:blank" })
   session = (await send("Target.attachToTarget", { targetId, flatten: true })).sessionId
-  for (const domain of ["Page", "Runtime", "Log"]) await send(`${domain}.enable`)
+  for (const domain of ["Page", "Runtime", "Log", "Inspector"]) await send(`${domain}.enable`)
 
   const evaluate = async (expression: string): Promise<unknown> => {
     const { result, exceptionDetails } = await send("Runtime.evaluate", {
@@ -117,6 +122,7 @@ export const launch = async (executable: string, gpu = ["--disable-gpu"]): Promi
     },
     until: async (expression) => {
       for (let look = 1; (await evaluate(expression).catch(() => false)) !== true; look++) {
+        if (crashed) throw new Error(`the page has crashed; waited for ${expression}`)
         if (look % 4000 === 0) {
           const shown = await evaluate("document.body.innerText.slice(0, 2000)").catch(String)
           process.stderr.write(

@@ -79,8 +79,11 @@ inBrowser("the player of a hostile run", ({ page, served, text, click }) => {
         await page.evaluate("document.querySelector('.player').focus()")
         for (const key of [" ", "End", "ArrowRight"]) await page.press(key)
         assert.strictEqual(await text(".player .play"), "Play")
-        await page.evaluate("document.querySelector('iframe').contentWindow.postMessage('go', '*')")
+        // Sent again and again, as the frame may not listen yet.
+        const go = "document.querySelector('iframe').contentWindow.postMessage('go', '*')"
+        await page.evaluate(`void (window.sending = setInterval(() => ${go}, 50))`)
         await page.until("document.querySelector('iframe')?.dataset.drawn === '0:0'")
+        await page.evaluate("clearInterval(window.sending)")
         await click(".player .play")
         await page.until("document.querySelector('iframe').dataset.drawn === '0:2'")
         assert.strictEqual(await text(".player .problem"), "")

@@ -43,16 +43,19 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
   /** Calls the package, which throws texts and errors alike. */
   const attempt = <A>(what: string, decode: () => A): Effect.Effect<A, Hdf5Error> =>
     Effect.try({
-      try: decode,
+      try: () => {
+        reading.begin()
+        return decode()
+      },
       catch: (error) =>
         error instanceof Hdf5Error ? error : new Hdf5Error({ message: `${what}: ${messageOf(error)}` }),
     })
-  const { buffer } = bytes
-  const isWhole = buffer instanceof ArrayBuffer && bytes.byteLength === buffer.byteLength
-  const file = yield* attempt("not an HDF5 file", () => new File(isWhole ? buffer : Uint8Array.from(bytes).buffer, ""))
+  const reading = new Reading(bytes.length)
+  const file = yield* attempt("not an HDF5 file", () => new File(countedCopy(bytes, reading), ""))
 
   const most = Math.max(alwaysAllowed, numbersPerByte * bytes.length)
-  let claimed = 0
+  /** The numbers of each dataset that was read. */
+  const claimed = new Map<string, number>()
 
   /** Returns the group or dataset at a path; undefined if there is none. */
   const at = (path: string): Node | undefined => {
@@ -74,20 +77,76 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
         const node = at(path)
         if (!(node instanceof Dataset)) throw new Hdf5Error({ message: `${path}: expected a dataset, found none` })
         // The package would make an array of any shape, and unpack a chunk of any size, so that a small file could fill the memory.
-        const inChunk = countIn(node._dataobjects.chunks ?? [0])
-        claimed += countIn(node.shape)
-        for (const count of [inChunk, claimed]) {
+        const chunk = node._dataobjects.chunks ?? node.shape.map(() => 0)
+        const inChunk = countIn(chunk)
+        const chunks = countIn(node.shape.map((size, axis) => (chunk[axis] > 0 ? Math.ceil(size / chunk[axis]) : 1)))
+        claimed.set(path, countIn(node.shape))
+        const all = Array.from(claimed.values()).reduce((sum, count) => sum + count, 0)
+        for (const count of [inChunk, chunks * inChunk, all]) {
           if (!(count <= most)) {
             const problem = `it claims more than ${most} numbers, too many for a file of ${bytes.length} bytes`
             throw new Hdf5Error({ message: `${path}: ${problem}` })
           }
         }
+        reading.begin(chunks)
         Filters.set(gzip, (chunk, itemSize) => inflated(new Inflate(), chunk, inChunk * itemSize + checksumBytes))
         const { shape, value } = node
         return { shape, data: Float64Array.from(value, (element) => numberOf(path, element)) }
       }),
   }
 })
+
+/**
+ * Counts what the package reads from a file. The nodes of a tree have places of their own; in a damaged file a node can be its
+ * own child, or be listed a thousand times on each of a hundred levels, and the package would read it as often.
+ */
+class Reading {
+  private readonly length: number
+  private places = 0
+  private copied = 0
+  private most = 0
+
+  constructor(length: number) {
+    this.length = length
+  }
+
+  /** Begins to count for one question; for the values of a dataset, with the number of its chunks. */
+  begin(chunks?: number): void {
+    this.places = 0
+    this.copied = 0
+    // The chunks are the leaves of a tree that has no more nodes than leaves; other places have eight bytes at least.
+    this.most = fewPlaces + (chunks === undefined ? this.length / 8 : placesOfChunk * chunks)
+  }
+
+  count(bytes: number): void {
+    this.places++
+    this.copied += bytes
+    if (this.places > this.most || this.copied > copies * this.length + this.most * 8) {
+      throw new Hdf5Error({ message: "the HDF5 file is damaged: it uses the same places again and again" })
+    }
+  }
+}
+
+/** The places that a file may have beyond those that its size says. */
+const fewPlaces = 1000
+/** A chunk is read, and copied by each of a few filters; the tree has a node for it. */
+const placesOfChunk = 8
+/** The most copies of a file that its filters make. */
+const copies = 8
+
+/** Copies a file into a buffer that counts the parts that are taken from it, and from these. */
+const countedCopy = (bytes: Uint8Array, reading: Reading): ArrayBuffer => {
+  class Counted extends ArrayBuffer {
+    override slice(from?: number, to?: number): ArrayBuffer {
+      const part = super.slice(from, to)
+      reading.count(part.byteLength)
+      return part
+    }
+  }
+  const copy = new Counted(bytes.length)
+  new Uint8Array(copy).set(bytes)
+  return copy
+}
 
 /** The most numbers of all datasets that are read for each byte of the file, and the number that is always allowed. */
 const numbersPerByte = 100

@@ -3,7 +3,10 @@
  * a compressed one a thousandth of its size), so all claims are added up before anything is decoded.
  */
 import { Effect, Stream } from "effect"
-import type { FileMetaData } from "hyparquet"
+import type { ColumnMetaData, Compressors, FileMetaData, PageHeader } from "hyparquet"
+import type { decompressPage, readDataPage, readDataPageV2 } from "hyparquet/src/datapage.js"
+import type { DEFAULT_PARSERS } from "hyparquet/src/convert.js"
+import type { getSchemaPath } from "hyparquet/src/schema.js"
 import { messageOf } from "../../config/text.ts"
 import { unpack } from "../../formats/gzip.ts"
 
@@ -22,21 +25,11 @@ const headerBytes = 64 * 1024
 type Row = Readonly<Record<string, unknown>>
 type Failed<E> = (problem: string) => E
 
+/** The encoding whose values begin with a part of the one before, so that a small page can hold texts of any length. */
+const byPrefix = "DELTA_BYTE_ARRAY"
+
 /** Reads the header of a page, which moves the reader to the page's data. */
-type ReadHeader = (reader: { view: DataView; offset: number }) => {
-  readonly uncompressed_page_size: number
-  readonly compressed_page_size: number
-  readonly data_page_header?: { readonly num_values: number } | undefined
-  readonly data_page_header_v2?:
-    | {
-        readonly num_values: number
-        readonly repetition_levels_byte_length: number
-        readonly definition_levels_byte_length: number
-        readonly is_compressed?: boolean | undefined
-      }
-    | undefined
-  readonly dictionary_page_header?: { readonly num_values: number } | undefined
-}
+type ReadHeader = (reader: { view: DataView; offset: number }) => PageHeader
 
 /** A page that a decoder without a limit unpacks. */
 interface PackedPage {
@@ -46,6 +39,20 @@ interface PackedPage {
   readonly size: number
 }
 
+/** A page whose values are written by prefixes. */
+interface PrefixedPage {
+  readonly bytes: Uint8Array
+  readonly header: PageHeader
+  readonly column: ColumnMetaData
+}
+
+interface Claims {
+  readonly pages: ReadonlyArray<PackedPage>
+  readonly prefixed: ReadonlyArray<PrefixedPage>
+  /** The bytes of all pages when unpacked. */
+  readonly unpacked: number
+}
+
 /** The formats whose decoders in the library go on after the claimed size. Those of the others end there. */
 const unlimited: Readonly<Record<string, PackedPage["format"]>> = { GZIP: "gzip", BROTLI: "brotli" }
 
@@ -53,15 +60,16 @@ const isCount = (value: number): boolean => Number.isSafeInteger(value) && value
 
 /**
  * Adds up what a file claims. Returns a problem if that is more than allowed, or impossible; else the pages whose claims must be
- * checked by unpacking them.
+ * checked by unpacking them, and those whose values are as long as their prefixes say.
  */
 const claimsOf = (
   bytes: Uint8Array,
   { num_rows, row_groups }: FileMetaData,
   readHeader: ReadHeader,
   limits: ParquetLimits,
-): string | ReadonlyArray<PackedPage> => {
+): string | Claims => {
   const pages: Array<PackedPage> = []
+  const prefixed: Array<PrefixedPage> = []
   let values = 0
   let unpacked = 0
   let rows = 0
@@ -99,11 +107,17 @@ const claimsOf = (
           const from = at + reader.offset
           pages.push({ format, bytes: bytes.subarray(from + levels, from + packed), size: size - levels })
         }
+        if ((header.data_page_header ?? second)?.encoding === byPrefix) {
+          const from = at + reader.offset
+          prefixed.push({ bytes: bytes.subarray(from, from + packed), header, column })
+        }
         at += reader.offset + packed
       }
     }
   }
-  return rows === Number(num_rows) ? pages : `expected ${num_rows} rows in its groups, found ${rows}`
+  return rows === Number(num_rows)
+    ? { pages, prefixed, unpacked }
+    : `expected ${num_rows} rows in its groups, found ${rows}`
 }
 
 /** Returns what is wrong with a page, if it does not unpack to as many bytes as it claims. */
@@ -115,6 +129,50 @@ const pageProblem = ({ format, bytes, size }: PackedPage): Effect.Effect<string 
         : `expected a page of ${size} bytes when unpacked, found ${length > size ? "more" : length}`,
     onFailure: (error) => `cannot unpack a page by ${format}: ${messageOf(error)}`,
   })
+
+/** Adds up the characters that a page's values repeat from those before them. The page begins with their numbers. */
+const repeatedIn = (
+  { bytes, header, column }: PrefixedPage,
+  schema: FileMetaData["schema"],
+  library: Library,
+): number => {
+  const { codec, path_in_schema: path } = column
+  const { compressors, parsers } = library
+  const schemaPath = library.getSchemaPath(schema, [...path])
+  const element = schemaPath[schemaPath.length - 1].element
+  const decoder = {
+    pathInSchema: path,
+    type: "INT32",
+    element,
+    schemaPath,
+    codec,
+    compressors,
+    parsers,
+  } as const
+  const { data_page_header: first, data_page_header_v2: second } = header
+  const asNumbers = "DELTA_BINARY_PACKED"
+  const lengths =
+    second !== undefined
+      ? library.readDataPageV2(bytes, { ...header, data_page_header_v2: { ...second, encoding: asNumbers } }, decoder)
+      : first !== undefined
+        ? library.readDataPage(
+            library.decompressPage(bytes, header.uncompressed_page_size, codec, compressors),
+            { ...first, encoding: asNumbers },
+            decoder,
+          )
+        : undefined
+  return Array.from(lengths?.dataPage ?? [], Number).reduce((sum, length) => sum + Math.max(0, length), 0)
+}
+
+/** The functions of the library that read single pages. */
+interface Library {
+  readonly compressors: Compressors
+  readonly parsers: typeof DEFAULT_PARSERS
+  readonly getSchemaPath: typeof getSchemaPath
+  readonly decompressPage: typeof decompressPage
+  readonly readDataPage: typeof readDataPage
+  readonly readDataPageV2: typeof readDataPageV2
+}
 
 const tooMany = (what: string, limit: number): string =>
   `it claims to hold more than ${limit} ${what}, too many for a file of its size`
@@ -128,10 +186,23 @@ export const parquetRows = <E>(
   Stream.unwrap(
     Effect.gen(function* () {
       // Most runs read no Parquet file, so the modules are loaded for the first one.
-      const [{ parquetMetadataAsync, parquetRead, parquetSchema }, { parquetHeader }, { compressors, decompressZstd }] =
-        yield* Effect.promise(() =>
-          Promise.all([import("hyparquet"), import("hyparquet/src/column.js"), import("hyparquet-compressors")]),
-        )
+      const [
+        { parquetMetadataAsync, parquetRead, parquetSchema },
+        { parquetHeader },
+        dataPage,
+        { getSchemaPath },
+        { DEFAULT_PARSERS },
+        { compressors, decompressZstd },
+      ] = yield* Effect.promise(() =>
+        Promise.all([
+          import("hyparquet"),
+          import("hyparquet/src/column.js"),
+          import("hyparquet/src/datapage.js"),
+          import("hyparquet/src/schema.js"),
+          import("hyparquet/src/convert.js"),
+          import("hyparquet-compressors"),
+        ]),
+      )
       const file = {
         byteLength: bytes.length,
         slice: (start: number, end?: number): ArrayBuffer => Uint8Array.from(bytes.subarray(start, end)).buffer,
@@ -140,21 +211,27 @@ export const parquetRows = <E>(
       const reading = <A>(read: () => Promise<A>) => Effect.tryPromise({ try: read, catch: damaged })
       const metadata = yield* reading(() => parquetMetadataAsync(file))
       const refuse = (problem: string) => Effect.fail(failed(`the Parquet file is damaged: ${problem}`))
-      const pages = yield* Effect.try({
+      const claims = yield* Effect.try({
         try: () => claimsOf(bytes, metadata, parquetHeader, limits),
         catch: damaged,
       })
-      if (typeof pages === "string") return yield* refuse(pages)
-      for (const page of pages) {
+      if (typeof claims === "string") return yield* refuse(claims)
+      for (const page of claims.pages) {
         const problem = yield* pageProblem(page)
         if (problem !== undefined) return yield* refuse(problem)
       }
-      const names = parquetSchema(metadata).children.map(({ element }) => element.name)
       // Without a buffer of the claimed size, it would make one of any size that the data asks for.
       const bounded = {
         ...compressors,
         ZSTD: (input: Uint8Array, length: number) => decompressZstd(input, new Uint8Array(length)),
       }
+      const library: Library = { ...dataPage, getSchemaPath, parsers: DEFAULT_PARSERS, compressors: bounded }
+      let { unpacked } = claims
+      for (const page of claims.prefixed) {
+        unpacked += yield* Effect.try({ try: () => repeatedIn(page, metadata.schema, library), catch: damaged })
+        if (unpacked > limits.bytes) return yield* refuse(tooMany("bytes of unpacked pages", limits.bytes))
+      }
+      const names = parquetSchema(metadata).children.map(({ element }) => element.name)
       /** Decodes the columns of a row group, each once. */
       const columnsOf = (rowStart: number, rowEnd: number) =>
         reading(async () => {

@@ -29,7 +29,34 @@ const codecs = [
 /** Brotli needs a newer Node than the oldest one that the library works with. */
 const hasBrotli = Number(process.versions.node.split(".")[0]) >= 24
 
+/** Writes a file whose texts begin with the text before them. */
+const prefixed = (data: ReadonlyArray<string>): Uint8Array =>
+  new Uint8Array(
+    parquetWriteBuffer({
+      columnData: [{ name: "text", data: [...data], type: "STRING", encoding: "DELTA_BYTE_ARRAY" }],
+    }),
+  )
+
 describe("Parquet", () => {
+  it.effect("reads texts that are written by what they share with the text before", () =>
+    Effect.gen(function* () {
+      const lines = (yield* read(prefixed(texts))).trimEnd().split("\n")
+      assert.deepStrictEqual(
+        lines,
+        texts.map((text) => JSON.stringify({ text })),
+      )
+    }),
+  )
+
+  it.effect("refuses a page whose texts repeat a long one so often that they would fill the memory", () =>
+    Effect.gen(function* () {
+      const long = "x".repeat(20_000)
+      const bytes = prefixed(Array.from({ length: 5000 }, () => long))
+      const { message } = yield* Effect.flip(read(bytes))
+      assert.match(message, /^open\/x: the Parquet file is damaged: it claims to hold more than \d+ bytes of unpacked/)
+    }),
+  )
+
   for (const [codec, pack] of codecs) {
     it.effect.skipIf(codec === "BROTLI" && !hasBrotli)(`reads pages that are packed by ${codec}`, () =>
       Effect.gen(function* () {

@@ -3,7 +3,7 @@ import { Effect, Record, type Scope } from "effect"
 import { attempt } from "../config/attempt.ts"
 import { messageOf } from "../config/text.ts"
 import { Backend, type BackendError, type BackendUnavailable, type Program } from "../backend/Backend.ts"
-import { GraphError } from "../graph/GraphError.ts"
+import { GraphError, programError } from "../graph/GraphError.ts"
 import type { NamedArray } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { sizeOf, type TensorData } from "../graph/Tensor.ts"
@@ -52,6 +52,8 @@ export interface EngineSizes {
   readonly firstSegment?: number | undefined
   /** The adapters that can be loaded at the same time, all of the rank of `shape` or a lower one; none by default. */
   readonly adapters?: { readonly slots: number; readonly shape: AdapterShape } | undefined
+  /** The most bytes of both caches and of the adapters together, 64 GiB by default. Larger ones are refused before they are made. */
+  readonly mostBytes?: number | undefined
 }
 
 const defaults = {
@@ -62,6 +64,37 @@ const defaults = {
   pageSize: 16,
   cacheTokens: 16_384,
   firstSegment: 64,
+  mostBytes: 64 * 2 ** 30,
+}
+
+interface Reserved {
+  readonly rows: number
+  readonly maxLength: number
+  /** The tokens that the cache of prompts has room for. */
+  readonly promptTokens: number
+  readonly adapters: { readonly slots: number; readonly shape: AdapterShape }
+}
+
+const bytesOfNumber = 4
+
+/** Returns why the caches and the adapters would take too much memory; undefined if they have room. */
+const memoryProblem = (
+  config: DecoderConfig,
+  { rows, maxLength, promptTokens, adapters: { slots, shape } }: Reserved,
+  mostBytes: number,
+): string | undefined => {
+  const { layers, keyValueHeads, headDim, hiddenSize, intermediateSize } = config
+  const ofToken = 2 * layers * keyValueHeads * headDim * bytesOfNumber
+  const caches = (rows * maxLength + promptTokens) * ofToken
+  // Both matrices of an adapter have the rank on one side, and at most this on the other.
+  const widest = 2 * Math.max(hiddenSize, intermediateSize)
+  const adapters = slots * shape.rank * shape.targets.length * layers * widest * bytesOfNumber
+  if (caches + adapters <= mostBytes) return undefined
+  const shown = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`
+  const ofCaches = `the caches of keys and values ${shown(caches)} (${rows} answers in one step and ${maxLength} tokens of each, and ${promptTokens} tokens of prompts; ${layers} layers with ${keyValueHeads} heads of ${headDim} numbers)`
+  const ofAdapters = slots === 0 ? "" : `, and ${slots} adapters of rank ${shape.rank} ${shown(adapters)}`
+  const remedy = `lower the answers in one step, their length${slots === 0 ? "" : ", the adapters or their rank"}`
+  return `it has room for ${shown(mostBytes)}, but would need for ${ofCaches}${ofAdapters}; ${remedy}`
 }
 
 export const decoderModel = Effect.fnUntraced(function* (
@@ -79,6 +112,14 @@ export const decoderModel = Effect.fnUntraced(function* (
   const pages = Math.max(pagesPerRow, Math.ceil(cacheTokens / pageSize))
   const segments = segmentsFor(maxLength, sizes.firstSegment ?? defaults.firstSegment)
   const { slots, shape } = sizes.adapters ?? { slots: 0, shape: { rank: 1, targets: [] } }
+  const reserved = {
+    rows: generating[generating.length - 1],
+    maxLength,
+    promptTokens: pages * pageSize,
+    adapters: { slots, shape },
+  }
+  const problem = memoryProblem(config, reserved, sizes.mostBytes ?? defaults.mostBytes)
+  if (problem !== undefined) return yield* programError("the engine", problem)
   const declarations = parametersOf(config)
   const weights = statesOf(declarations)
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Layer, Record } from "effect"
+import { Effect, Layer, Record } from "effect"
 import type { Backend, BackendUnavailable } from "../../src/backend/Backend.ts"
 import * as Safetensors from "../../src/formats/safetensors.ts"
 import { type Adapter, Engine, type EngineModel, type GenerateRequest } from "../../src/inference/Engine.ts"
@@ -212,4 +212,21 @@ describe("Engine.layer", () => {
       }),
     ),
   )
+})
+
+describe("caches that would fill the memory", () => {
+  for (const [options, found] of [
+    [{ generating: [4096], maxLength: 64, mostBytes: 2 ** 20 }, "4096 answers in one step and 64 tokens of each"],
+    [{ adapters: { slots: 4096, shape: { rank: 4096, targets: projections } } }, "and 4096 adapters of rank 4096"],
+  ] as const) {
+    it.effect(`are refused before they are made: ${found}`, () =>
+      Effect.gen(function* () {
+        const [backend] = Object.values(backends)
+        const opened = Effect.scoped(Layer.build(Layer.provide(Engine.layer({ ...small, ...options }), backend)))
+        const problem = yield* Effect.flip(opened)
+        assert.match(problem.message, /^the engine: it has room for [\d.]+ GiB, but would need for the caches/)
+        assert.include(problem.message, found)
+      }),
+    )
+  }
 })

@@ -1,5 +1,5 @@
 /** The provider in this process and the one over HTTP are asked the same, over the same engine. */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Logger } from "effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import { assert, describe, it } from "vitest"
 import type { LmRequest, ToolSpec } from "../../src/lm/Chat.ts"
@@ -99,6 +99,26 @@ describe("a model in this process and behind HTTP", () => {
       })
       assert.strictEqual(texts.size, 2)
     }))
+
+  it("says so if the context of the model ends an answer before max_output_tokens", async () => {
+    const warnings: Array<string> = []
+    const logger = Logger.make(({ logLevel, message }) => warnings.push(`${logLevel}: ${String(message)}`))
+    const lm = EngineLm.make({
+      engine: fakeEngine({ script: () => "long answer", maxLength: 24 }),
+      chat,
+      model: "base",
+    })
+    const ask = (maxOutputTokens: number) =>
+      Effect.runPromise(
+        Effect.provide(lm.complete(request("Hi", { ...base, maxOutputTokens })), Logger.layer([logger])),
+      )
+    assert.deepStrictEqual((await ask(4)).finishReason, "length")
+    assert.deepStrictEqual(warnings, [])
+    assert.deepStrictEqual((await ask(2048)).content, "long")
+    assert.deepStrictEqual(warnings, [
+      "Warn: base: an answer was cut off after 4 tokens, fewer than max_output_tokens: 2048, because the model takes at most 24 tokens of prompt and answer together and the prompt has 20",
+    ])
+  })
 
   it("reports a cut answer, a refusal and a fault alike", () =>
     eachWay({ script: () => "long answer" }, async (lm, way) => {

@@ -84,6 +84,7 @@ export const fakeEngine = ({ script = () => undefined, pause, maxLength = 1000 }
 
   const generating = function* (request: GenerateRequest, weights: WeightsUsed): Generator<GenerateEvent> {
     const { maxTokens = null, stop = [], topLogprobs = 0 } = request.sampling ?? {}
+    const room = maxLength - request.promptIds.length
     const ids = [...encoder.encode(textOf(request)), eos]
     const generated: Array<GeneratedToken> = []
     const decoder = new TextDecoder()
@@ -114,7 +115,7 @@ export const fakeEngine = ({ script = () => undefined, pause, maxLength = 1000 }
       const until = Math.max(sent, text.length - longest)
       yield { _tag: "Token", token, text: text.slice(sent, until), weights }
       sent = until
-      if (generated.length === maxTokens) return yield finished("length", null)
+      if (generated.length === Math.min(maxTokens ?? room, room)) return yield finished("length", null)
     }
   }
 

@@ -1,4 +1,5 @@
 /** Opens the model of `effect serve`, loads its adapters, and serves it until Ctrl-C. */
+import { totalmem } from "node:os"
 import { resolve } from "node:path"
 import { Effect, Option, Redacted } from "effect"
 import { exists } from "../../config/files.ts"
@@ -84,6 +85,7 @@ const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTre
     slots: Option.getOrUndefined(input.slots),
     pageSize: Option.getOrUndefined(input.pageSize),
     maxRank: Option.getOrUndefined(input.maxLoraRank),
+    mostBytes: totalmem(),
   })
   return { model, watch, maxAdapters, trainer }
 })

@@ -1,4 +1,5 @@
 /** Opens the model that a trainer trains, with the sizes of the trainer's config, so that it generates the same answers. */
+import { totalmem } from "node:os"
 import { basename, join } from "node:path"
 import { Context, Effect, Layer, Option } from "effect"
 import { Engine } from "../../inference/Engine.ts"
@@ -55,6 +56,7 @@ export const openTrained = Effect.fnUntraced(function* ({ trainer, name, watch }
     name: Option.getOrElse(input.name, () => name),
     generating: slots === undefined ? inference.generating : [...inference.generating.filter((n) => n < slots), slots],
     reading: inference.reading,
+    mostBytes: totalmem(),
     pageSize: Option.getOrElse(input.pageSize, () => inference.pageSize),
     maxLength: Option.getOrElse(input.maxModelLen, () => Math.min(base.decoder.maxPositions, sizes.width)),
     ...(lora === null

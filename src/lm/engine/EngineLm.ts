@@ -122,6 +122,14 @@ export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmO
       seed: request.seed,
     }
     const generated = yield* Effect.mapError(engine.generate({ model: name, promptIds: ids, sampling }), failure(name))
+    const most = request.maxOutputTokens
+    const isCut = generated.finishReason === "length" && most !== null && generated.tokens.length < most
+    if (isCut) {
+      const taken = ids.length + generated.tokens.length
+      yield* Effect.logWarning(
+        `${name}: an answer was cut off after ${generated.tokens.length} tokens, fewer than max_output_tokens: ${most}, because the model takes at most ${taken} tokens of prompt and answer together and the prompt has ${ids.length}`,
+      )
+    }
     const answer = reader()
     const { content, calls } = collect([...answer.push(generated.text), ...answer.end()])
     const completion: Completion = {

@@ -32,6 +32,8 @@ export interface OpenDecoderOptions {
   readonly slots?: number | undefined
   /** The number of tokens in a page of the cache. Default: 16. */
   readonly pageSize?: number | undefined
+  /** The most bytes of the caches and the adapters, 64 GiB by default. */
+  readonly mostBytes?: number | undefined
   /** The number of adapters that can be loaded at the same time. Default: 0, which generates faster. */
   readonly maxAdapters?: number | undefined
   /** The largest rank of an adapter. Default: 16. */
@@ -74,7 +76,10 @@ export interface DecoderInMemory {
   readonly eosIds: ReadonlyArray<number>
 }
 
-export interface DecoderEngineOptions extends Pick<OpenDecoderOptions, "maxLength" | "slots" | "pageSize" | "seed"> {
+export interface DecoderEngineOptions extends Pick<
+  OpenDecoderOptions,
+  "maxLength" | "slots" | "pageSize" | "seed" | "mostBytes"
+> {
   /** The adapters that can be loaded at the same time, all of the rank of `shape` or a lower one; none by default. */
   readonly adapters?: { readonly slots: number; readonly shape: AdapterShape } | undefined
 }
@@ -82,7 +87,7 @@ export interface DecoderEngineOptions extends Pick<OpenDecoderOptions, "maxLengt
 /** Makes an engine that generates with a model in memory. It works until the scope closes. */
 export const decoderEngine = (
   { name, decoder, weights, tokenizer, eosIds }: DecoderInMemory,
-  { maxLength, slots = 32, pageSize, seed, adapters }: DecoderEngineOptions = {},
+  { maxLength, slots = 32, pageSize, seed, adapters, mostBytes }: DecoderEngineOptions = {},
 ): Effect.Effect<
   EngineService,
   GraphError | BackendError | BackendUnavailable | EngineError,
@@ -99,6 +104,7 @@ export const decoderEngine = (
     maxLength,
     pageSize,
     adapters,
+    mostBytes,
     ...(seed === undefined ? {} : { seed }),
   })
   return Effect.map(Layer.build(layer), Context.get(Engine))
@@ -108,7 +114,17 @@ export const decoderEngine = (
 export const openDecoder = Effect.fnUntraced(function* (
   files: ReadableParts,
   folder: string,
-  { name, maxLength, slots = 32, pageSize, maxAdapters = 0, maxRank = 16, toolFormat, seed }: OpenDecoderOptions = {},
+  {
+    name,
+    maxLength,
+    slots = 32,
+    pageSize,
+    maxAdapters = 0,
+    maxRank = 16,
+    toolFormat,
+    seed,
+    mostBytes,
+  }: OpenDecoderOptions = {},
 ): Effect.fn.Return<OpenedDecoder, OpenDecoderError, Backend | Scope.Scope> {
   const directory = yield* LmDirectory.open(files, folder)
   const { decoder, tokenizer, eosIds } = directory
@@ -121,6 +137,7 @@ export const openDecoder = Effect.fnUntraced(function* (
       maxLength,
       pageSize,
       seed,
+      mostBytes,
       adapters: maxAdapters === 0 ? undefined : { slots: maxAdapters, shape: { rank: maxRank, targets: projections } },
     },
   )

@@ -392,6 +392,38 @@ export default Train.run({ env, algorithm: Ppo.make({ nsteps: 64 }), numEnvs: 8,
   })
 })
 
+describe("a browser project that installs it", () => {
+  it("passes a check of all declarations without types of Node", async () => {
+    const browser = join(folder, "browser")
+    mkdirSync(join(browser, "node_modules"), { recursive: true })
+    // Some of the dependencies bring types of Node with them, which other ways to install keep out of the project's reach.
+    const packages = readdirSync(join(project, "node_modules")).filter((name) => !/^\.|^@types$/.test(name))
+    for (const name of packages) symlinkSync(join(project, "node_modules", name), join(browser, "node_modules", name))
+    const compilerOptions = {
+      strict: true,
+      module: "esnext",
+      moduleResolution: "bundler",
+      preserveSymlinks: true,
+      target: "es2022",
+      lib: ["es2022", "dom"],
+      types: [],
+      skipLibCheck: false,
+      noEmit: true,
+    }
+    const check = (text: string): Promise<Outcome> => {
+      writeFileSync(join(browser, "page.ts"), text)
+      return sh("tsc", ["-p", "."], browser)
+    }
+    writeFileSync(join(browser, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["page.ts"] }))
+    const page = `import { CartPole, Ppo, Train } from "effect-rl"
+import * as Web from "effect-rl/web"
+export const training = Train.run({ env: CartPole.env, algorithm: Ppo.make() })
+export const layer = Web.layer\n`
+    assert.deepStrictEqual(await check(page), { code: 0, output: "" })
+    assert.include((await check(`${page}export const home = process.env.HOME\n`)).output, "Cannot find name 'process'")
+  })
+})
+
 describe("the package in Bun and Deno", () => {
   const runtime = (name: string): string => join(project, "node_modules/.bin", name)
   /** How each runtime starts a program: Deno wants to be told that it may read files and start threads. */

@@ -321,8 +321,9 @@ const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whol
     const suggestion = closest(key, validKeys)
     if (suggestion !== undefined) {
       // In code, a key in snake_case is unknown: it is shown as it is written, or it would look like the right one.
-      const written = spell(key) === suggestion ? [...convertPath(full.slice(0, -1), spell), key].join(".") : name
-      return `unknown key "${written}"; did you mean "${spell(suggestion)}"?`
+      const section = convertPath(full.slice(0, -1), spell)
+      const written = spell(key) === suggestion ? [...section, key].join(".") : name
+      return `unknown key "${written}"; did you mean "${[...section, spell(suggestion)].join(".")}"?`
     }
     const belongs = whole === undefined ? undefined : sectionsOf(whole, key, { full, spell })
     // In a list, the keys of an item are not known here.

@@ -25,8 +25,21 @@ export const innermostCause = (error: unknown): string => {
 export const shortened = (text: string, most = 60): string =>
   text.length > most ? `${text.slice(0, most - 3)}…` : text
 
-/** Formats a mean score or return for people. Scores of at most 1, such as shares of right answers, have more digits. */
-export const shownScore = (score: number): string => score.toFixed(Math.abs(score) <= 1 ? 3 : 1)
+/**
+ * Returns the function that formats a mean score or return, and what belongs to it, such as its deviation, with the same number of
+ * digits after the point. Scores of at most 1, such as shares of right answers, have more.
+ */
+export const shownLike =
+  (score: number) =>
+  (value: number): string =>
+    value.toFixed(Math.abs(score) <= 1 ? 3 : 1)
+
+/** Formats a mean score or return for people. */
+export const shownScore = (score: number): string => shownLike(score)(score)
+
+/** Formats a mean and its standard deviation for people. */
+export const shownSpread = (mean: number, deviation: number): string =>
+  `${shownScore(mean)} ± ${shownLike(mean)(deviation)}`
 
 /** Shortens a digest for people: the digits that all commands print. */
 export const shownDigest = (digest: string): string => digest.slice(0, 16)

@@ -192,12 +192,15 @@ layer(NodeServices.layer)("agents of a config", (it) => {
           { type: "robot" },
           /^train\.yaml: agent\.type: unknown agent "robot"; expected one of history_agent, memoryless_agent, reflexion_agent, tool_agent, react_agent$/,
         ],
-        [{ histroy_k: 3 }, /^train\.yaml: unknown key "agent\.histroy_k"; did you mean "history_k"\?$/],
+        [{ histroy_k: 3 }, /^train\.yaml: unknown key "agent\.histroy_k"; did you mean "agent\.history_k"\?$/],
         [
           { type: "memoryless_agent", history_k: 3 },
           /^train\.yaml: unknown key "agent\.history_k"; known keys are type, /,
         ],
-        [{ lm_config: { modl: "x" } }, /train\.yaml: unknown key "agent\.lm_config\.modl"; did you mean "model"\?/],
+        [
+          { lm_config: { modl: "x" } },
+          /train\.yaml: unknown key "agent\.lm_config\.modl"; did you mean "agent\.lm_config\.model"\?/,
+        ],
         [{ lm_config: {} }, /^train\.yaml: agent\.lm_config\.model: /],
         [{ history_k: -1 }, /^train\.yaml: agent\.history_k: .*, found -1$/],
         [
@@ -206,7 +209,7 @@ layer(NodeServices.layer)("agents of a config", (it) => {
         ],
         [
           { memory_config: { _type: "history_list", max_lenght: 3 } },
-          /^train\.yaml: unknown key "agent\.memory_config\.max_lenght"; did you mean "max_length"\?$/,
+          /^train\.yaml: unknown key "agent\.memory_config\.max_lenght"; did you mean "agent\.memory_config\.max_length"\?$/,
         ],
         [
           { memory_config: { _type: "history_list", max_length: 0 } },

@@ -269,7 +269,10 @@ describe("a config of separate policies", () => {
         'conf.yaml: algorithm.policies.1.name: unknown algorithm "a3c"; did you mean "a2c"?',
       )
       const misspelt = yield* Effect.flip(fromConfig([wolf, { ...sheep, gama: 0.9 }]))
-      assert.include(misspelt.message, 'conf.yaml: unknown key "algorithm.policies.1.gama"; did you mean "gamma"?')
+      assert.include(
+        misspelt.message,
+        'conf.yaml: unknown key "algorithm.policies.1.gama"; did you mean "algorithm.policies.1.gamma"?',
+      )
       assert.include((yield* Effect.flip(fromConfig([wolf, wolf]))).message, 'two policies are called "wolf"')
     }),
   )

@@ -268,7 +268,7 @@ describe("effect eval of a language model's run", () => {
     for (const [setting, message] of [
       ["validation_dataset.num_tasks=3", "a setting of the training; the evaluation has dataset.num_tasks"],
       ["sampling.temperature=1", "a setting of the training; the evaluation has agent.lm_config.temperature"],
-      ["dataset.num_task=3", 'effect: --set: unknown key "dataset.num_task"; did you mean "num_tasks"?'],
+      ["dataset.num_task=3", 'effect: --set: unknown key "dataset.num_task"; did you mean "dataset.num_tasks"?'],
     ]) {
       const { code, stderr } = await effect(["eval", dirname(whole), "--set", setting, "--results-dir", folder])
       assert.strictEqual(code, 2)

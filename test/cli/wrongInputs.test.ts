@@ -180,8 +180,8 @@ describe.concurrent("settings", () => {
       const outcome = await effect(["run", file, "--set", "agnet.k=3", "--set", "train_dataset.num_taks=2"])
       says(outcome, 2, 'a.yaml:2: unknown key "history_k"; it belongs below agent;')
       says(outcome, 2, '--set: unknown key "agnet"; did you mean "agent"?')
-      says(outcome, 2, '--set: unknown key "train_dataset.num_taks"; did you mean "num_tasks"?')
-      says(outcome, 2, 'a.yaml:5: unknown key "agent.lm_config.modle"; did you mean "model"?')
+      says(outcome, 2, '--set: unknown key "train_dataset.num_taks"; did you mean "train_dataset.num_tasks"?')
+      says(outcome, 2, 'a.yaml:5: unknown key "agent.lm_config.modle"; did you mean "agent.lm_config.model"?')
     }))
 
   it("a setting of the algorithm at the top of a config", () =>
@@ -193,7 +193,7 @@ describe.concurrent("settings", () => {
   it("unknown keys of code and of its algorithm, spelled as there", () =>
     runs(program("totalStep: 5, algorithm: Ppo.make({ learningrate: 1 })"))((outcome) => {
       says(outcome, 2, 'train.ts: unknown key "totalStep"; did you mean "totalSteps"?')
-      says(outcome, 2, 'train.ts: unknown key "algorithm.learningrate"; did you mean "learningRate"?')
+      says(outcome, 2, 'train.ts: unknown key "algorithm.learningrate"; did you mean "algorithm.learningRate"?')
     }))
 
   it("a wrong type", () =>

@@ -1,5 +1,5 @@
 import { assert, it } from "vitest"
-import { jsonValue, parsedJson, roundedSpeed } from "../../src/config/text.ts"
+import { jsonValue, parsedJson, roundedSpeed, shownScore, shownSpread } from "../../src/config/text.ts"
 
 it("speeds have a digit after the point if they are low, so that a slow run is not shown as one that stands still", () => {
   assert.deepStrictEqual([0, 0.26, 1, 9.94, 10.4, 2500.5].map(roundedSpeed), [0, 0.3, 1, 9.9, 10, 2501])
@@ -18,4 +18,11 @@ it("JSON is refused if its lists and objects are nested so deep that walks over 
     assert.isUndefined(parsedJson(nested(levels)))
   }
   assert.throws(() => jsonValue("{"), SyntaxError)
+})
+
+it("a mean and its deviation have as many digits after the point as the mean needs", () => {
+  assert.deepStrictEqual([1, 0.0625, -1, 1.25, 500].map(shownScore), ["1.000", "0.063", "-1.000", "1.3", "500.0"])
+  assert.strictEqual(shownSpread(1, 0), "1.000 ± 0.000")
+  assert.strictEqual(shownSpread(0.5, 12.25), "0.500 ± 12.250")
+  assert.strictEqual(shownSpread(498.7, 0.04), "498.7 ± 0.0")
 })

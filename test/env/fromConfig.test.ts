@@ -88,7 +88,10 @@ describe("an env of a config", () => {
         'conf.yaml: env.name: unknown env "KeyDor"; did you mean "KeyDoor"?',
       )
       assert.match(yield* messageOf("CartPole"), /^conf\.yaml: env: unknown env "CartPole"; did you mean "CartPole-v1"/)
-      assert.match(yield* messageOf({ name: "KeyDoor", sise: 3 }), /unknown key "env\.sise"; did you mean "size"\?/)
+      assert.match(
+        yield* messageOf({ name: "KeyDoor", sise: 3 }),
+        /unknown key "env\.sise"; did you mean "env\.size"\?/,
+      )
       assert.match(yield* messageOf({ name: "KeyDoor", size: 4 }), /^conf\.yaml: env: KeyDoor: size 4; for 2 rooms/)
       assert.match(yield* messageOf({ name: "KeyDoor", size: "x" }), /env\.size: expected/)
       assert.match(yield* messageOf({ name: "ScaleReward", factor: 2, env: "Pendulm-v1" }), /^conf\.yaml: env\.env: /)

@@ -176,7 +176,7 @@ describe("scorers of a config", () => {
       )
       assert.strictEqual(
         yield* messageOf([{ type: "solved", treshold: 1 }]),
-        'tasks.yaml: unknown key "scorers.0.treshold"; did you mean "threshold"?',
+        'tasks.yaml: unknown key "scorers.0.treshold"; did you mean "scorers.0.threshold"?',
       )
       assert.strictEqual(
         yield* messageOf(["score", "score"]),

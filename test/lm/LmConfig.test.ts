@@ -97,7 +97,10 @@ describe("LmConfig", () => {
   it.effect("names unknown and invalid keys", () =>
     Effect.gen(function* () {
       for (const [said, message] of [
-        [{ model: "m", temprature: 1 }, 'a.yaml: unknown key "lm_config.temprature"; did you mean "temperature"?'],
+        [
+          { model: "m", temprature: 1 },
+          'a.yaml: unknown key "lm_config.temprature"; did you mean "lm_config.temperature"?',
+        ],
         [{ model: "" }, "a.yaml: lm_config.model: "],
         [{ model: "m", cache: "recrd" }, "a.yaml: lm_config.cache: "],
         [{ model: "m", limits: { concurrency: 0 } }, "a.yaml: lm_config.limits.concurrency: "],

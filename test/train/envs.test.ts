@@ -80,7 +80,7 @@ describe("the envs of a training", () => {
       const code = yield* keep({ ...input, env: KeyDoor.make({ size: 6, maxSteps: 5 }) })
       assert.strictEqual(set.digest, code.result.digest)
       const { message } = yield* Effect.flip(withOverrides(input, { "env.max_step": 5 }))
-      assert.match(message, /^--set: unknown key "env\.max_step"; did you mean "max_steps"\?/)
+      assert.match(message, /^--set: unknown key "env\.max_step"; did you mean "env\.max_steps"\?/)
     }),
   )
 

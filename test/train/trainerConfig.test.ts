@@ -75,7 +75,7 @@ trainer: { total_steps: 400, lambda_: 0.9, train_mode: onestep, validate_freq: 0
     Effect.gen(function* () {
       const base = { env: CartPole.env, algorithm: A2c.make() }
       const misspelt = yield* Effect.flip(keep({ ...base, trainer: Object({ validateFreqq: 3 }) }))
-      assert.include(misspelt.message, 'unknown key "trainer.validate_freqq"; did you mean "validate_freq"?')
+      assert.include(misspelt.message, 'unknown key "trainer.validate_freqq"; did you mean "trainer.validate_freq"?')
       const negative = yield* Effect.flip(keep({ ...base, trainer: { nsteps: 0 } }))
       assert.include(negative.message, "trainer.nsteps")
       const odd = yield* Effect.flip(

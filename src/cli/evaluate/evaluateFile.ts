@@ -5,7 +5,7 @@ import { dirname, join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { isPlain } from "../../config/Config.ts"
 import { exists } from "../../config/files.ts"
-import type { EvaluationOptions, EvaluationResult } from "../../evaluate/Evaluations.ts"
+import type { EvaluationOptions } from "../../evaluate/Evaluations.ts"
 import { backend, platform, recorder, runStore, terminalProgress } from "../../node.ts"
 import { findRuns } from "../../run/find/find-node.ts"
 import { newestFirst } from "../../run/find/RunEntry.ts"
@@ -24,6 +24,7 @@ import { ownPlace } from "../userCode/loadTraining.ts"
 import { notKeys, readLocatedYaml } from "../userCode/yamlFile.ts"
 import { dispatcherLayer, resumedCluster } from "../worker/cluster.ts"
 import { refuseFailures } from "./failures.ts"
+import { evaluationText } from "./showEvaluation.ts"
 import type { EvalFlags } from "./flags.ts"
 
 export const evaluateFile = (input: EvalFlags) => evaluateConfig(input).pipe(withConfigs(input.target))
@@ -97,7 +98,7 @@ export const playEvaluation = Effect.fnUntraced(function* (
     {
       read: (directory) => readMetrics(directory, EvaluationResult),
       finished: (result) => {
-        const shown = json ? writeJson(result) : quiet ? Effect.void : Effect.flatMap(summary(result), writeOut)
+        const shown = json ? writeJson(result) : quiet ? Effect.void : Effect.flatMap(evaluationText(result), writeOut)
         return Effect.andThen(shown, refuseFailures(result, maxFailures))
       },
       resumeCommand,
@@ -105,11 +106,6 @@ export const playEvaluation = Effect.fnUntraced(function* (
       directory: resume,
     },
   )
-})
-
-const summary = Effect.fnUntraced(function* (result: EvaluationResult) {
-  const { text } = yield* Effect.promise(() => import("../../evaluate/Report.ts"))
-  return `${text(result.report, result)}\n${result.runDir}\n`
 })
 
 /** Returns the command that resumes the evaluation, with all flags except those that change only what is printed. */

@@ -13,6 +13,8 @@ interface MostFailures {
   readonly of: (episodes: number) => number
 }
 
+const noFailures: MostFailures = { typed: "0", of: () => 0 }
+
 const mostFailures = (typed: string): Option.Option<MostFailures> => {
   const [, digits = "", percent] = /^(\d+(?:\.\d+)?)(%?)$/.exec(typed) ?? []
   const value = Number(digits)
@@ -39,7 +41,7 @@ export const refuseFailures = (
     failed = 0,
     failures = [],
   }: { readonly episodes: number; readonly failed?: number; readonly failures?: FailureCounts },
-  most: MostFailures,
+  most: MostFailures = noFailures,
 ): Effect.Effect<void, EpisodesFailed> => {
   if (failed <= most.of(episodes)) return Effect.void
   const shown = failures.slice(0, mostReasons).map(({ reason, count }) => `${count} × ${reason}`)

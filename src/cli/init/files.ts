@@ -44,7 +44,6 @@ const experiment: InitFile = {
   text: `# An experiment: an agent asks a language model, learns from feedback into its memory, and is validated on other tasks.
 #   npx effect run FILE_NAME
 
-name: codebook
 seed: 0
 
 # Words in a secret code. The first answer can only be guessed; feedback tells the right one, which helps if the agent
@@ -106,7 +105,6 @@ const questions: InitFile = {
   text: `# Your own questions, asked one after another. The agent is told the right answers, and remembers them.
 #   npx effect run FILE_NAME
 
-name: questions
 seed: 0
 
 train_dataset:
@@ -162,7 +160,6 @@ const evaluation: InitFile = {
   text: `# An evaluation: agents play the same tasks, are scored, and are compared. They learn nothing.
 #   npx effect eval FILE_NAME
 
-name: capitals
 seed: 0
 
 dataset:
@@ -215,7 +212,6 @@ const training: InitFile = {
   text: `# A training: reinforcement learning in an env. All settings are in docs/settings.md
 #   npx effect run FILE_NAME
 
-name: cartpole
 seed: 1
 env: CartPole-v1
 num_envs: 8
@@ -245,7 +241,6 @@ const program: InitFile = {
 import { CartPole, Ppo, Train } from "effect-rl"
 
 export default Train.run({
-  name: "cartpole",
   env: CartPole.env,
   numEnvs: 8,
   algorithm: Ppo.make({ learningRate: 1e-3, nsteps: 64 }),

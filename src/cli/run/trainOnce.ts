@@ -5,7 +5,7 @@ import { watchModules } from "../../cluster/sent/loadedModules-node.ts"
 import { asSentProgram } from "../../cluster/sent/sentFiles-node.ts"
 import { exists } from "../../config/files.ts"
 import { isPlain } from "../../config/plain.ts"
-import { roundedSpeed, shownDigest, shownScore } from "../../config/text.ts"
+import { roundedSpeed, shownDigest, shownScore, shownSpread } from "../../config/text.ts"
 import { backend, trainerThreads, envPool, platform, recorder, runStore, terminalProgress } from "../../node.ts"
 import { dateOf } from "../../run/identifier.ts"
 import { dataAt } from "../../run/find/Value.ts"
@@ -15,6 +15,8 @@ import { telemetry } from "../../run/record/telemetry.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { RunOptions } from "../../train/RunOptions.ts"
+import { refuseFailures } from "../evaluate/failures.ts"
+import { evaluationText } from "../evaluate/showEvaluation.ts"
 import { ofKind, printRun, runFolder } from "../findRun.ts"
 import { defaultResultsDir, flagWords, isBucket, nameOf, quoted, sessionOptions, threadsOfEach } from "../flags.ts"
 import { writeJson, writeOut } from "../output/output.ts"
@@ -112,8 +114,13 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
     {
       read: (directory) => Effect.map(readFinished(directory), ({ result }) => result),
       finished: Effect.fnUntraced(function* (result) {
-        if (input.json) return yield* writeJson({ ...result, runDir: shown(result.runDir) })
-        if (input.quiet) return
+        const evaluation = yield* evaluationIn(result.runDir)
+        if (input.json) yield* writeJson({ ...result, runDir: shown(result.runDir) })
+        else if (evaluation !== undefined && !input.quiet) {
+          yield* writeOut(yield* evaluationText({ ...evaluation, runDir: shown(result.runDir) }))
+        }
+        if (evaluation !== undefined) return yield* refuseFailures(evaluation)
+        if (input.json || input.quiet) return
         if (resume !== undefined && result.digest === digestBefore) {
           yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
         }
@@ -174,6 +181,14 @@ const resumeCommand = (input: RunFlags, directory: string, remedy?: string): str
   return `npx effect run ${quoted([file, ...words])}`
 }
 
+/** Reads the result of a program that ran an evaluation; undefined if it ran a training. */
+const evaluationIn = Effect.fnUntraced(function* (directory: string) {
+  const config = yield* Effect.orElseSucceed(readYaml(join(directory, Layout.config)), () => undefined)
+  if (kindOf(config) !== "evaluation") return undefined
+  const { EvaluationResult } = yield* Effect.promise(() => import("../../evaluate/execute.ts"))
+  return yield* readMetrics(directory, EvaluationResult)
+})
+
 /**
  * Returns the number of steps in which the runs of a multi-run trainer imitated right answers; undefined for other runs.
  * Their samples were not played.
@@ -214,7 +229,7 @@ const summary = (result: RunResult, imitated: number | undefined): string => {
 
 const scoreOf = ({ validation, meanReturn }: RunResult, isTrainer: boolean): string => {
   if (validation === null) {
-    if (meanReturn !== null) return `mean return ${meanReturn.toFixed(1)} over the last episodes`
+    if (meanReturn !== null) return `mean return ${shownScore(meanReturn)} over the last episodes`
     // A trainer of language models has no return of its training, only those of its runs.
     return isTrainer ? "no validation" : "no episode ended"
   }
@@ -223,5 +238,5 @@ const scoreOf = ({ validation, meanReturn }: RunResult, isTrainer: boolean): str
   const differ = agents.some((one) => shownScore(one.meanReturn) !== shownScore(mean))
   const scores = agents.map(({ agent, meanReturn }) => `${agent} ${shownScore(meanReturn)}`)
   const ofAgents = differ ? ` (${scores.join(", ")})` : ""
-  return `validation ${shownScore(mean)} ± ${stdReturn.toFixed(1)} over ${episodes} episodes${ofAgents}`
+  return `validation ${shownSpread(mean, stdReturn)} over ${episodes} episodes${ofAgents}`
 }

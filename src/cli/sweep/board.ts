@@ -12,7 +12,7 @@ export type RowState =
       readonly stepsPerSecond?: number
     }
   | { readonly _tag: "Done"; readonly score: string; readonly about: string }
-  | { readonly _tag: "Failed"; readonly problem: string }
+  | { readonly _tag: "Failed"; readonly problem: string; readonly directory: string }
 
 interface BoardOptions {
   readonly labels: ReadonlyArray<string>
@@ -31,6 +31,12 @@ interface BoardOptions {
 
 /** The shortest time between two renderings of the progress. */
 const renderMillis = 100
+
+/** Formats the line that says why a run of a sweep failed, and where it is. */
+export const failureLine = (
+  label: string,
+  { problem, directory }: Omit<Extract<RowState, { _tag: "Failed" }>, "_tag">,
+) => `${label}: failed: ${problem}  ${directory}\n`
 
 const unpainted = (text: string): string => text
 
@@ -55,7 +61,7 @@ export const makeBoard = (options: BoardOptions) => {
       if (isTerminal) {
         if (state._tag !== "Running" || now() - renderedAt >= renderMillis) render(rows - 1)
       } else if (state._tag === "Done") write(`${labels[index]}: ${state.score} ${state.about}\n`)
-      else if (state._tag === "Failed") write(`${labels[index]}: failed: ${state.problem}\n`)
+      else if (state._tag === "Failed") write(failureLine(labels[index], state))
     },
     /** Renders all rows a last time, and leaves them on the terminal. */
     close: Effect.sync(() => void (isTerminal && render(Infinity))),

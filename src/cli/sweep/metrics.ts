@@ -1,4 +1,5 @@
 /** Computes and formats the results of a sweep: scores, and their interquartile mean (IQM) over the seeds. */
+import { shownLike, shownScore, shownSpread } from "../../config/text.ts"
 import { table } from "../../run/find/table.ts"
 import { aggregate, aggregateCurves } from "../../statistics/statistics.ts"
 import type { RunResult } from "../../run/RunResult.ts"
@@ -15,7 +16,10 @@ export interface Ended {
 /** Returns the mean return of the last validation, or of the last training episodes if there was no validation. */
 export const scoreOf = ({ validation, meanReturn }: RunResult): number | null => validation?.meanReturn ?? meanReturn
 
-export const scoreText = (result: RunResult): string => scoreOf(result)?.toFixed(1) ?? "no score"
+export const scoreText = (result: RunResult): string => {
+  const score = scoreOf(result)
+  return score === null ? "no score" : shownScore(score)
+}
 
 /** Computes the metrics of runs that differ only in their seed: for each seed, and aggregated over the seeds. */
 export const summarise = (ended: ReadonlyArray<Ended>) => {
@@ -36,13 +40,12 @@ export const summarise = (ended: ReadonlyArray<Ended>) => {
 
 export type Metrics = ReturnType<typeof summarise>
 
-const digits = (value: number): string => value.toFixed(1)
-
 /** Returns the last line that `--seeds` without `--population` prints: the statistics of the scores over the seeds. */
 export const lineOf = ({ score }: Metrics): string => {
   if (score === null) return "no scores"
   const { iqm, low, high, mean, std, runs } = score
-  return `IQM ${digits(iqm)} (95 %: ${digits(low)} to ${digits(high)}), mean ${digits(mean)} ± ${digits(std)} over ${runs} seeds`
+  const digits = shownLike(mean)
+  return `IQM ${digits(iqm)} (95 %: ${digits(low)} to ${digits(high)}), mean ${shownSpread(mean, std)} over ${runs} seeds`
 }
 
 /** Formats a table with one row for each combination of the swept settings (`variables`). */
@@ -55,14 +58,9 @@ export const tableOf = (
     rows.map(({ values, metrics: { score, seeds } }) => {
       const failed = seeds.filter((seed) => "failed" in seed).length
       const count = failed === 0 ? String(seeds.length) : `${seeds.length - failed}, ${failed} failed`
-      return score === null
-        ? [...values, "–", "–", "–", count]
-        : [
-            ...values,
-            digits(score.iqm),
-            `${digits(score.low)} to ${digits(score.high)}`,
-            `${digits(score.mean)} ± ${digits(score.std)}`,
-            count,
-          ]
+      if (score === null) return [...values, "–", "–", "–", count]
+      const { iqm, low, high, mean, std } = score
+      const digits = shownLike(mean)
+      return [...values, digits(iqm), `${digits(low)} to ${digits(high)}`, shownSpread(mean, std), count]
     }),
   )

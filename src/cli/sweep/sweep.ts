@@ -18,7 +18,7 @@ import { owner } from "../../run/store/owner-node.ts"
 import { coloredState } from "../output/colors.ts"
 import { Output, usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import type { RunFlags } from "../run/flags.ts"
-import { makeBoard } from "./board.ts"
+import { failureLine, makeBoard } from "./board.ts"
 import { dispatcherLayer } from "../worker/cluster.ts"
 import { finishedEarlier } from "./child.ts"
 import { resumeCommand, settingOf } from "./command.ts"
@@ -87,10 +87,11 @@ const inFolder = Effect.fnUntraced(function* (
   yield* holdLock(join(directory, Layout.sweepLock), owner)
   yield* place.lock(time)
   const { stderr } = yield* Output
+  const isTerminal = process.stderr.isTTY === true
   const board = makeBoard({
     labels: runs.map(({ label }) => label),
     write: (text) => void (input.quiet || stderr(text)),
-    isTerminal: process.stderr.isTTY === true,
+    isTerminal,
     paint: (state) => coloredState(state, process.stderr),
     columns: process.stderr.columns || 100,
     rows: process.stderr.rows || 24,
@@ -121,9 +122,9 @@ const inFolder = Effect.fnUntraced(function* (
         return { run, directory: result.runDir, outcome: finished }
       },
       onFailure: ({ message: problem }) => {
-        board.update(index, { _tag: "Failed", problem })
         const isStarted = started !== undefined && started.state !== "empty"
         const directory = isStarted ? started.directory : join(resultsDir, toPath({ ...run.identity, time, commit }))
+        board.update(index, { _tag: "Failed", problem, directory })
         return { run, directory, outcome: { problem } }
       },
     })
@@ -139,9 +140,11 @@ const inFolder = Effect.fnUntraced(function* (
   )
   if (isSpread) yield* removeAttempts(resultsDir, time)
   yield* conclude(input, runs, ended)
+  // Without a table, which cuts its lines, the board has printed each failure when it happened.
+  yield* refuseFailures(runs, ended, { reported: !isTerminal && !input.quiet })
 })
 
-/** Saves and prints the metrics of each configuration (a combination of swept settings). Fails if any run failed. */
+/** Saves and prints the metrics of each configuration (a combination of swept settings). */
 const conclude = Effect.fnUntraced(function* (
   input: RunFlags,
   runs: ReadonlyArray<PlannedRun>,
@@ -168,12 +171,20 @@ const conclude = Effect.fnUntraced(function* (
     const variables = runs[0].choices.map(({ path }) => path)
     yield* writeOut(isSweep ? tableOf(variables, rows) : `${lineOf(summaries[0].metrics)}\n`)
   }
+})
+
+/** Fails if any run failed. Prints why, unless that was reported before. */
+const refuseFailures = Effect.fnUntraced(function* (
+  runs: ReadonlyArray<PlannedRun>,
+  ended: ReadonlyArray<Ended>,
+  { reported }: { readonly reported: boolean },
+) {
   const failures = ended.flatMap(({ run, directory, outcome }) =>
-    "problem" in outcome ? [`failed: ${run.label}: ${outcome.problem}  ${directory}\n`] : [],
+    "problem" in outcome ? [failureLine(run.label, { problem: outcome.problem, directory })] : [],
   )
   if (failures.length === 0) return
-  yield* writeError(failures.join(""))
-  const what = isSweep ? "runs" : "seeds"
+  if (!reported) yield* writeError(failures.join(""))
+  const what = runs[0].choices.length > 0 ? "runs" : "seeds"
   return yield* new RunsFailed({ message: `${failures.length} of ${ended.length} ${what} failed` })
 })
 

@@ -98,7 +98,7 @@ export const progress =
           ["name", `${about.algorithm} on ${about.env}`],
           ["steps", stepsText(step, about)],
           ["speed", `${thousands(roundedSpeed(speed))}/s`],
-          ["return", recent.length > 0 ? `return ${meanOf(recent).toFixed(1)}` : undefined],
+          ["return", recent.length > 0 ? `return ${shownScore(meanOf(recent))}` : undefined],
           ["validation", validation === undefined ? undefined : `validation ${shownScore(validation)}`],
           ["left", end],
         ]

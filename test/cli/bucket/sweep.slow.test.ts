@@ -42,7 +42,7 @@ describe("a sweep in a bucket", () => {
           assert.strictEqual(full.code, 1)
           assert.match(
             full.stderr,
-            /failed: seed 2: cannot write s3:\/\/runs\/team\/.*make room.* s3:\/\/runs\/team\/.*\/0002/,
+            /seed 2: failed: cannot write s3:\/\/runs\/team\/.*make room.* s3:\/\/runs\/team\/.*\/0002/,
           )
           assert.match(full.stderr, /1 of 3 seeds failed/)
           assert.notInclude(full.stdout + full.stderr, "effect-s3-")

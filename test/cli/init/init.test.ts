@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join, resolve } from "node:path"
+import { basename, dirname, extname, join, resolve } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
 import { files, type Kind, kinds } from "../../../src/cli/init/files.ts"
@@ -39,7 +39,9 @@ describe("effect init", () => {
 
         const outcome = await effect([...said.split(" "), "--json", "--quiet", ...short[kind]], folder)
         assert.strictEqual(outcome.code, 0, outcome.stderr)
-        const { validation, failed } = resultOf(outcome)
+        const { validation, failed, runDir } = resultOf(outcome)
+        // Nothing in the file names its runs, so they have the name of the file.
+        assert.include(String(runDir), `_${basename(file, extname(file))}_`)
         assert.isNotNull(validation)
         if (kind === "evaluation") assert.strictEqual(failed, 0)
         if (kind === "experiment") {
@@ -77,7 +79,7 @@ describe("effect init", () => {
       assert.strictEqual(read(folder, "mine.yaml"), "name: mine")
       const forced = await effect(["init", "mine.yaml", "--kind", "questions", "--force"], folder)
       assert.strictEqual(forced.code, 0, forced.stderr)
-      assert.include(read(folder, "mine.yaml"), "name: questions")
+      assert.include(read(folder, "mine.yaml"), "# Your own questions")
     }))
 
   it("makes the folder that it writes to, and takes a file's name in quotes where a shell needs them", () =>

@@ -5,7 +5,7 @@ import { makeBoard, type RowState, table } from "../../../src/cli/sweep/board.ts
 const waiting: RowState = { _tag: "Waiting" }
 const running: RowState = { _tag: "Running", step: 512, totalSteps: 2048, stepsPerSecond: 999.6 }
 const done: RowState = { _tag: "Done", score: "493.2", about: "after 2048 steps in 1.0 s  results/1" }
-const failed: RowState = { _tag: "Failed", problem: "no luck" }
+const failed: RowState = { _tag: "Failed", problem: "no luck", directory: "results/2" }
 
 const watched = (options: { readonly isTerminal: boolean; readonly labels?: ReadonlyArray<string> }) => {
   const shown: Array<string> = []
@@ -81,6 +81,9 @@ describe("the board of a sweep", () => {
     for (const state of [running, running, done]) board.update(0, state)
     board.update(1, failed)
     Effect.runSync(board.close)
-    assert.deepEqual(shown, ["seed 1: 493.2 after 2048 steps in 1.0 s  results/1\n", "seed 2: failed: no luck\n"])
+    assert.deepEqual(shown, [
+      "seed 1: 493.2 after 2048 steps in 1.0 s  results/1\n",
+      "seed 2: failed: no luck  results/2\n",
+    ])
   })
 })

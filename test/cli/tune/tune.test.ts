@@ -157,7 +157,10 @@ describe("effect tune", () => {
         return stderr
       }
       const misspelt = await refusal("algorithm.learning_rte: { uniform: [0.1, 0.2] }")
-      assert.match(misspelt, /wrong\.yaml:3: unknown key "algorithm\.learning_rte"; did you mean "learning_rate"\?/)
+      assert.match(
+        misspelt,
+        /wrong\.yaml:3: unknown key "algorithm\.learning_rte"; did you mean "algorithm\.learning_rate"\?/,
+      )
       const negative = await refusal("algorithm.learning_rate: { uniform: [-1, 0.2] }")
       assert.match(negative, /wrong\.yaml:3: algorithm\.learning_rate: expected a value greater than 0, found -1/)
       const type = await refusal("algorithm.epochs: { uniform: [0.5, 4] }")

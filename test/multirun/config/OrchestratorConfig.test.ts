@@ -44,7 +44,7 @@ describe("orch.toml and orch.yaml", () => {
 
   it.for([
     ["max_steps = ", "run_a/configs/orch.toml:1: expected TOML: invalid value"],
-    ["[lora]\nrnak = 3", 'run_a/configs/orch.toml:2: unknown key "lora.rnak"; did you mean "rank"?'],
+    ["[lora]\nrnak = 3", 'run_a/configs/orch.toml:2: unknown key "lora.rnak"; did you mean "lora.rank"?'],
     ["a = 1", /orch\.toml:1: unknown key "a"; known keys are seed, agent/],
     [
       "[lora]\n\nrank = 0",
@@ -75,7 +75,7 @@ describe("orch.toml and orch.yaml", () => {
     ],
     [
       "[objective]\ntype = 'dapo'\nclip_hgh = 1",
-      'run_a/configs/orch.toml:3: unknown key "objective.clip_hgh"; did you mean "clip_high"?',
+      'run_a/configs/orch.toml:3: unknown key "objective.clip_hgh"; did you mean "objective.clip_high"?',
     ],
     ["train_dataset = 3", /orch\.toml:1: train_dataset: expected .*, found 3/],
     ["x = 1\nx = 2", /orch\.toml:2: expected TOML: trying to redefine/],

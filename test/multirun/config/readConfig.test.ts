@@ -41,7 +41,11 @@ inference: { generating: [8], reading: [8], page_size: 8 }
 const mistakes: ReadonlyArray<readonly [text: string, wrong: string, message: string]> = [
   ["lr: 0.01", "lr: -1", ":19: runs.my_letters.optimiser.lr: expected a value greater than 0, found -1"],
   ["lr: 0.01", "lern_rate: 1", ':19: unknown key "runs.my_letters.optimiser.lern_rate"; known keys are type, lr'],
-  ["max_steps: 1", "max_step: 1", ':20: unknown key "runs.my_letters.max_step"; did you mean "max_steps"?'],
+  [
+    "max_steps: 1",
+    "max_step: 1",
+    ':20: unknown key "runs.my_letters.max_step"; did you mean "runs.my_letters.max_steps"?',
+  ],
   [
     "size: 4,",
     "size: 6,",

@@ -123,7 +123,7 @@ describe("a bad config", () => {
         assert.strictEqual(ids(), "run_good -")
         assert.strictEqual(
           files.text(problem),
-          `${files.at("run_bad/configs/orch.toml")}:2: unknown key "lora.rnak"; did you mean "rank"?\n`,
+          `${files.at("run_bad/configs/orch.toml")}:2: unknown key "lora.rnak"; did you mean "lora.rank"?\n`,
         )
         assert.strictEqual(logs[0].filter((line) => line.startsWith("invalid")).length, 1)
         files.add("run_bad", "max_steps = 0")

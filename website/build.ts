@@ -1,11 +1,12 @@
 /**
  * `npm ci && npm run build` in this folder builds the documentation as a site: the guides from `docs/`, and the reference of
  * the public names from the comments in `src/`. The site is in `website/dist`, plain files for any web server. It fails
- * if a link leads nowhere.
+ * if a link leads nowhere, or if the search does not find what newcomers look for.
  */
 import { join } from "node:path"
 import { Application } from "typedoc"
 import { build } from "vitepress"
+import { checkSearch } from "./search.ts"
 import { root, stage } from "./stage.ts"
 
 const pages = join(root, "website/.pages")
@@ -29,3 +30,4 @@ if (project === undefined || reference.logger.hasErrors()) throw new Error("The 
 await reference.generateDocs(project, join(pages, "public/api"))
 
 await build(join(root, "website"))
+await checkSearch(join(root, "website/dist"), process.env.SITE_BASE ?? "/")

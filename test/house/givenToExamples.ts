@@ -67,6 +67,11 @@ export declare const lookup: Tool
 export declare const training: Run
 export declare const ort: OnnxRuntime
 export declare const mySink: Sink
+/** The function of the Vercel AI SDK. */
+export declare const generateText: (options: {
+  readonly model: string
+  readonly prompt: string
+}) => Promise<{ readonly text: string }>
 export declare const runDir: string
 
 export declare const definition: Definition<{ readonly at: number }, Space.Discrete>

@@ -30,7 +30,7 @@ export interface ExportOptions {
  * its state: export a policy, not an update.
  *
  * A function from a number of rows to the program for as many makes a model for any number of rows: the first axis of its inputs
- * and outputs is named `batch`. Throws a `GraphError` if a row's results depend on how many rows there are.
+ * and outputs is named `batch`. Throws a `GraphError` if the program computes with the number itself, or has no row in an input.
  *
  * @example
  * ```ts

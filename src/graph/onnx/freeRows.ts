@@ -13,8 +13,8 @@ const axisName = "batch"
 const sizes = [241, 251] as const
 
 /**
- * Returns the graph for any number of rows of a program, which `graphOf` emits for a fixed one. Throws a `GraphError` if the
- * program computes from the number of rows more than shapes, as the mean over all rows does.
+ * Returns the graph for any number of rows of a program, which `graphOf` emits for a fixed one. Throws a `GraphError` if more
+ * than shapes, and constants with equal rows, depends on the number of rows.
  */
 export const withFreeRows = (graphOf: (rows: number) => Graph, target: Target): Graph => {
   const [one, other] = [graphOf(sizes[0]), graphOf(sizes[1])]

@@ -1,8 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { InferenceSession, Tensor as OrtTensor } from "onnxruntime-node"
-import { toOnnx } from "../../../src/graph/onnx/export.ts"
+import { readEmbedded } from "../../../src/graph/onnx/embedded.ts"
+import { onnxTemplate, toOnnx } from "../../../src/graph/onnx/export.ts"
 import * as G from "../../../src/graph/ops.ts"
 import type { ProgramSpec } from "../../../src/graph/Program.ts"
+import { type Tensor, topologicalOrder } from "../../../src/graph/Tensor.ts"
 import { GraphError } from "../../../src/graph/GraphError.ts"
 
 const x = G.input("x", [2, 3])
@@ -59,5 +61,90 @@ describe("toOnnx", () => {
       refusal(() => toOnnx(same, { weightsAsInitializers: weights })),
       "both an input and an output",
     )
+  })
+
+  /** Runs a model on some of the rows [1, 2, 3], [2, 3, 4], …; returns the shape and the numbers of each output. */
+  const onRows = async (model: Uint8Array, rows: number) => {
+    const session = await InferenceSession.create(model)
+    const numbers = Float32Array.from({ length: 3 * rows }, (_, at) => 1 + Math.floor(at / 3) + (at % 3))
+    const results = await session.run({ x: new OrtTensor("float32", numbers, [rows, 3]) })
+    await session.release()
+    return Object.fromEntries(Object.entries(results).map(([name, { dims, data }]) => [name, [dims, [...data]]]))
+  }
+
+  it("makes a model for any number of rows of a function from a number of rows", async () => {
+    const specOf = (rows: number): ProgramSpec => {
+      const x = G.input("x", [rows, 3])
+      const product = G.matmul(x, G.reshape(w, [3, 2]))
+      const outputs = {
+        // Constants and shapes that depend on the number of rows, also on multiples of it.
+        beside: G.concat([G.constant(new Float32Array(2 * rows).fill(7), [rows, 2]), product], 1),
+        flat: G.reshape(G.reshape(product, [2 * rows, 1]), [rows, 1, 2]),
+        wide: G.add(G.broadcastTo(b, [rows, 2]), 1),
+        padded: G.pad(x, [0, 1], [0, 0], 9),
+        whole: G.reshape(G.sum(x, 1), [rows]),
+      }
+      return { name: "policy", inputs: { x }, state: { theta: { tensor: theta } }, outputs }
+    }
+    const model = toOnnx(specOf, { weightsAsInitializers: weights })
+    for (const rows of [1, 3]) {
+      const expected = await onRows(toOnnx(specOf(rows), { weightsAsInitializers: weights }), rows)
+      assert.deepStrictEqual(await onRows(model, rows), expected)
+      assert.deepStrictEqual(expected.beside[0], [rows, 4])
+    }
+  })
+
+  it("rejects a program that computes with the number of rows, moves them to another axis, or has none", () => {
+    const refused = (outputOf: (x: Tensor, rows: number) => Tensor, first = (rows: number) => rows) =>
+      refusal(() =>
+        toOnnx(
+          (rows) => {
+            const x = G.input("x", [first(rows), 3])
+            return { name: "policy", inputs: { x }, state: {}, outputs: { y: outputOf(x, rows) } }
+          },
+          { weightsAsInitializers: {} },
+        ),
+      )
+    const expected = "expected a program for any number of rows, but"
+    assert.include(
+      refused((x, rows) => G.mul(x, rows)),
+      `${expected} its Mul depends on it`,
+    )
+    assert.include(
+      refused((x) => G.transpose(x)),
+      `${expected} y has an axis that depends on it`,
+    )
+    assert.include(
+      refused(
+        (x) => x,
+        () => 4,
+      ),
+      `${expected} expected an input with a row for each observation, found none`,
+    )
+  })
+
+  it("makes the same model of a template as at once, for each of its weights", () => {
+    const main = (rows: number): ProgramSpec => {
+      const x = G.input("x", [rows, 3])
+      return { ...policy, inputs: { x }, outputs: { y: G.matmul(x, G.reshape(w, [3, 2])) } }
+    }
+    const noisy = { ...policy, inputs: { x }, outputs: { y: G.add(G.matmul(x, G.reshape(w, [3, 2])), b) } }
+    const template = onnxTemplate(main, { main: main(1), noisy })
+    for (const scale of [1, 2]) {
+      const theta = weights.theta.map((each) => each * scale)
+      const bytes = template({ theta }, "about it")
+      const atOnce = toOnnx(main, {
+        weightsAsInitializers: { theta },
+        embedded: { about: "about it", programs: { main: main(1), noisy } },
+      })
+      assert.deepStrictEqual(bytes, atOnce)
+      const read = readEmbedded(bytes) ?? assert.fail("expected programs in the metadata")
+      assert.strictEqual(read.about, "about it")
+      const constants = topologicalOrder(Object.values(read.programs.noisy.outputs)).flatMap(({ op }) =>
+        op.kind === "constant" ? [[...op.data]] : [],
+      )
+      // The second one is only in the metadata.
+      assert.sameDeepMembers(constants, [[...theta.subarray(0, 6)], [...theta.subarray(6)]])
+    }
   })
 })

@@ -63,8 +63,15 @@ const others = [
   },
 ]
 
-/** Returns a default as comments show it. A block with many keys has none, because each of its keys shows its own. */
-const shownDefault = (value: unknown): string => (isPlain(value) ? "" : `@default* — ${JSON.stringify(value)}`)
+/**
+ * Returns a default as editors show it: without a dash of theirs before a minus. A block with many keys has none, because each
+ * of its keys shows its own.
+ */
+const shownDefault = (value: unknown): string => {
+  if (isPlain(value)) return ""
+  const text = JSON.stringify(value)
+  return text.startsWith("-") ? `@default* ${text}` : `@default* — ${text}`
+}
 
 const oneLine = (text: string): string => text.replaceAll(/\\([`[\]*_{}])/g, "$1").replaceAll(/`{3}\w*|\s+/g, " ")
 

@@ -56,8 +56,14 @@ export interface Profile {
 
 /** Returns the chance that a score of `right` is above one of `left`, where a tie counts as half. */
 export const probabilityOfImprovement = ({ left, right }: Scores): number => {
-  let wins = 0
-  for (const after of right) for (const before of left) wins += after > before ? 1 : after === before ? 0.5 : 0
+  const before = Float64Array.from(left).sort()
+  const after = Float64Array.from(right).sort()
+  let [wins, below, notAbove] = [0, 0, 0]
+  for (const score of after) {
+    while (below < before.length && before[below] < score) below++
+    while (notAbove < before.length && before[notAbove] <= score) notAbove++
+    wins += (below + notAbove) / 2
+  }
   return wins / (left.length * right.length)
 }
 
@@ -186,7 +192,10 @@ const waysToSplit = (left: ReadonlyArray<number>, right: ReadonlyArray<number>):
 
 /** With up to this many scores in one environment, the permutation test counts all divisions; else it draws some. */
 const mostCounted = 60
-const draws = 20_000
+const mostDraws = 20_000
+/** With so many scores and draws together, fewer divisions are drawn: hundreds of trainings would take minutes else. */
+const mostDrawn = 4_000_000
+const fewestDraws = 1000
 
 /** Computes the two-sided p-value of the permutation test that divides the scores of each environment anew. */
 const permutationTest = (environments: ReadonlyArray<Scores>, seed = 0): number => {
@@ -196,6 +205,8 @@ const permutationTest = (environments: ReadonlyArray<Scores>, seed = 0): number 
   const observed = Math.abs(improvementOf(environments) - 0.5) * (1 - 1e-9)
   const random = stream(seed, "unpairedPermutation")
   const pools = environments.map(({ left, right }) => ({ all: [...left, ...right], at: left.length }))
+  const scores = pools.reduce((sum, { all }) => sum + all.length, 0)
+  const draws = Math.max(fewestDraws, Math.min(mostDraws, Math.floor(mostDrawn / scores)))
   let reached = 0
   for (let draw = 0; draw < draws; draw++) {
     const divided = pools.map(({ all, at }) => {

@@ -27,14 +27,28 @@ export const Output = Context.Reference<Output>("effect-rl/cli/Output", {
   }),
 })
 
-/** Writes a text to stdout, without adding a line feed. */
-export const writeOut = (text: string): Effect.Effect<void> => Effect.flatMap(Output, ({ stdout }) => stdout(text))
+/**
+ * Replaces the characters by which a name or a message of somebody else's files could control the terminal, by `�`. Line ends,
+ * tabs and the colours of `colors.ts` stay.
+ */
+export const harmless = (text: string): string =>
+  text.replace(/\u001b\[(?:0|1|3[1236])m|\r\n|[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, (one) =>
+    one.length > 1 ? one : "�",
+  )
+
+/** Writes a text to stdout, without adding a line feed. Characters that control the terminal are replaced. */
+export const writeOut = (text: string): Effect.Effect<void> =>
+  Effect.flatMap(Output, ({ stdout }) => stdout(harmless(text)))
+
+const escapeOf = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
 
 /** Writes a value to stdout, as one line of JSON. */
-export const writeJson = (value: unknown): Effect.Effect<void> => writeOut(`${JSON.stringify(value)}\n`)
+export const writeJson = (value: unknown): Effect.Effect<void> =>
+  writeOut(`${JSON.stringify(value).replace(/[\u007f-\u009f]/g, escapeOf)}\n`)
 
-/** Writes a text to stderr, without adding a line feed. */
-export const writeError = (text: string): Effect.Effect<void> => Effect.map(Output, ({ stderr }) => stderr(text))
+/** Writes a text to stderr, without adding a line feed. Characters that control the terminal are replaced. */
+export const writeError = (text: string): Effect.Effect<void> =>
+  Effect.map(Output, ({ stderr }) => stderr(harmless(text)))
 
 /** Reports that the command was used wrongly; the exit code is 2. */
 export class UsageError extends Schema.TaggedError<UsageError>()("UsageError", { message: Schema.String }) {}

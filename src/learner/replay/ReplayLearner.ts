@@ -53,6 +53,10 @@ export const replayLearner = Effect.fnUntraced(function* <
   const { numEnvs, seed, totalSteps } = task
   const { batchSize, learningStarts, trainEvery, noiseRepeat = 1 } = config
   const gradientSteps = yield* gradientStepsOf(name, config)
+  if (batchSize * gradientSteps > mostRowsOfUpdate) {
+    const problem = `expected at most ${mostRowsOfUpdate} rows in the batches of an update, found gradient_steps ${gradientSteps} with batch_size ${batchSize}, which are ${batchSize * gradientSteps}; lower one of them`
+    return yield* ConfigError.at({ source: name, prefix: ["algorithm"] }, "gradient_steps", problem)
+  }
   const replayOptions = yield* checkedReplayOptions(experience)
 
   // The programs: one acts, and one updates the networks.
@@ -192,6 +196,9 @@ export const replayLearner = Effect.fnUntraced(function* <
     }),
   }
 })
+
+/** All batches of an update are drawn before it, so their rows are in memory at the same time. */
+const mostRowsOfUpdate = bounds.axis.most
 
 /** Returns the number of gradient steps of an update; −1 is as many as the env steps before it, within the bounds of the number. */
 const gradientStepsOf = (

@@ -130,6 +130,8 @@ export const openRunFolder = Effect.fnUntraced(function* ({
     appending: (file) =>
       Effect.map(disk.appending(file), (append) => (contents) => Effect.andThen(checkNow, append(contents))),
     truncate: (file, size) => Effect.andThen(checkNow, disk.truncate(file, size)),
+    remove: (file) => Effect.andThen(checkNow, disk.remove(file)),
+    link: (file, target) => Effect.andThen(checkNow, disk.link(file, target)),
   }
   return {
     id,

@@ -44,14 +44,20 @@ describe("the folder of a run", () => {
       }),
     )
 
-  it.effect("takes no more lines once another trainer has marked it", () =>
+  it.effect("is not changed once another trainer has marked it", () =>
     Effect.gen(function* () {
       const { files, opening } = yield* marked
       const { tree } = yield* opening
       const append = yield* Effect.scoped(tree.appending("run.log"))
       yield* tree.append("run.log", "1\n")
       files.write("run_a/control/token", "run_a 2")
-      for (const late of [append("late\n"), tree.append("run.log", "late\n"), tree.truncate("run.log", 0)])
+      for (const late of [
+        append("late\n"),
+        tree.append("run.log", "late\n"),
+        tree.truncate("run.log", 0),
+        tree.remove("run.log"),
+        tree.link("latest", "step_1"),
+      ])
         assert.match((yield* Effect.flip(late)).message, /or is trained by another process/)
       assert.strictEqual(files.text("run_a/run.log"), "1\n")
     }),

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, FileSystem, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, FileSystem, PlatformError, Scope } from "effect"
+import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { fenced, takeFence } from "../../../src/run/store/fence.ts"
 import { RunStore } from "../../../src/run/store/RunStore.ts"
 import { disk, moment, temporaryDirectory } from "./disk.ts"
@@ -94,6 +95,37 @@ describe("a run that a second process takes over while the first one lives", () 
 })
 
 describe("a process that wakes up in the middle of a write", () => {
+  it.effect("cannot move a link in the moment in which the run is taken over", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const fs = yield* FileSystem.FileSystem
+      const first = yield* takeFence(directory, "process 1")
+      // The run is taken over after the check that precedes the link, and before the link gets its name.
+      const slow: FileSystem.FileSystem = {
+        ...fs,
+        symlink: (from, to) =>
+          Effect.andThen(
+            fs.symlink(from, to),
+            Effect.orDie(takeFence(directory, "process 2").pipe(Effect.provide(disk))),
+          ),
+      }
+      const old = yield* onDisk(directory, first.number).pipe(
+        Effect.provideService(FileSystem.FileSystem, {
+          ...slow,
+          rename: (from, to) =>
+            Effect.andThen(
+              Effect.mapError(first.check, () =>
+                PlatformError.systemError({ _tag: "PermissionDenied", module: "FileSystem", method: "rename" }),
+              ),
+              slow.rename(from, to),
+            ),
+        }),
+      )
+      yield* Effect.flip(old.link("latest", "step_1"))
+      assert.isUndefined(yield* old.target("latest"))
+    }).pipe(Effect.provide(disk)),
+  )
+
   it.effect("cannot change the file that the next process is writing", () =>
     Effect.gen(function* () {
       const directory = yield* temporaryDirectory

@@ -1,0 +1,23 @@
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Output, writeError, writeJson, writeOut } from "../../../src/cli/output/output.ts"
+
+it.effect("names in the texts of the command cannot control the terminal", () =>
+  Effect.gen(function* () {
+    const written: Array<string> = []
+    const keep = (text: string): void => void written.push(text)
+    const print = Effect.gen(function* () {
+      const evil = "a\u001b]0;title\u0007b\u001b[1A\u001b[2Kc\rd\u009be\u007f"
+      yield* writeOut(`${evil}\n`)
+      yield* writeError(`\u001b[33mwarning:\u001b[0m\t${evil}\r\n`)
+      yield* writeJson({ evil })
+    })
+    yield* Effect.provideService(print, Output, { stdout: (text) => Effect.sync(() => keep(text)), stderr: keep })
+    const cleaned = "a�]0;title�b�[1A�[2Kc�d�e�"
+    assert.deepStrictEqual(written.slice(0, 2), [`${cleaned}\n`, `\u001b[33mwarning:\u001b[0m\t${cleaned}\r\n`])
+    assert.isFalse(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/.test(written[2]))
+    assert.deepStrictEqual(JSON.parse(written[2]), {
+      evil: "a\u001b]0;title\u0007b\u001b[1A\u001b[2Kc\rd\u009be\u007f",
+    })
+  }),
+)

@@ -1,6 +1,7 @@
 /** Defines the outcome of a request for an episode (rollouts or a failure), which `RolloutEngine` writes to a file. */
 import { Schema } from "effect"
 import { oneLine } from "../../config/text.ts"
+import type { FailureCounts } from "../../statistics/failureCounts.ts"
 import { Rollout } from "../Rollout.ts"
 import { RolloutRequest, textOf } from "./RolloutRequest.ts"
 
@@ -11,10 +12,6 @@ export const Failure = Schema.Struct({
   message: Schema.String,
 })
 export type Failure = typeof Failure.Type
-
-/** The numbers of failures by their reason: the tag of the error and its message, on one line. */
-export const FailureCounts = Schema.Array(Schema.Struct({ reason: Schema.String, count: Schema.Int }))
-export type FailureCounts = typeof FailureCounts.Type
 
 /** Counts failures by their reason, the most frequent first. */
 export const countFailures = (failures: ReadonlyArray<Failure>): FailureCounts =>

@@ -1,0 +1,6 @@
+/** Declares the counts of failures, which commands print before anything of episodes is loaded. */
+import { Schema } from "effect"
+
+/** The numbers of failures by their reason: the tag of the error and its message, on one line. */
+export const FailureCounts = Schema.Array(Schema.Struct({ reason: Schema.String, count: Schema.Int }))
+export type FailureCounts = typeof FailureCounts.Type

@@ -108,7 +108,7 @@ export const modelCard = (card: ModelCard): string => {
       "console.log(action)",
       "```",
     ].join("\n"),
-    `Observations are ${display(observationSpace)}, and actions ${display(actionSpace)}${hasActionMask ? ", of which a mask may forbid some" : ""}. \`${files.policy}\` is an ONNX file that contains the normalisation of the training, so any ONNX Runtime can run it, in any language. Its input is a row with the numbers of one observation, part by part:`,
+    `Observations are ${display(observationSpace)}, and actions ${display(actionSpace)}${hasActionMask ? ", of which a mask may forbid some" : ""}. \`${files.policy}\` is an ONNX file that contains the normalisation of the training, so any ONNX Runtime can run it, in any language. Its input has a row for each of any number of observations, with its numbers part by part:`,
     onnxCode(card),
     "## Training",
     ...(files.curve === undefined ? [] : [`![The learning curve](${files.curve})`]),

@@ -22,6 +22,7 @@ import { isPlain } from "../config/plain.ts"
 import { messageOf } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 import { bytesOfName } from "./byteAlphabet.ts"
+import { slowPatternIn } from "./slowPatterns.ts"
 import { byteStream, decodeAll, windowStream } from "./streams.ts"
 import type { Tokenizer } from "./Tokenizer.ts"
 
@@ -100,6 +101,10 @@ export const decode = Effect.fnUntraced(function* (files: TokenizerFiles): Effec
   const json = yield* checkJson(TokenizerJson, parsed, files.path)
   const parsedConfig = files.config === null ? {} : yield* parseJson(files.config.bytes, files.config.path)
   const config = yield* checkJson(TokenizerConfig, parsedConfig, files.config?.path ?? files.path)
+  for (const key of ["normalizer", "pre_tokenizer", "post_processor", "decoder"]) {
+    const slow = isPlain(parsed) ? slowPatternIn(parsed[key]) : undefined
+    if (slow !== undefined) return yield* ConfigError.at({ source: files.path }, key, slow)
+  }
   const names = yield* namesOf(json, files.path)
   const ids = new Map(Array.from(names, ([id, name]) => [name, id]))
   const special = yield* specialTokens(json, ids, config, files)

@@ -78,4 +78,14 @@ describe("the number of gradient steps", () => {
       }),
     )
   }
+
+  it.effect("is refused if the batches of an update would fill the memory", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(gradientSteps(1, { batchSize: 256, gradientSteps: 1_000_000 }))
+      assert.match(
+        String(error),
+        /count: algorithm.gradient_steps: expected at most 16777216 rows in the batches of an update, found gradient_steps 1000000 with batch_size 256, which are 256000000; lower one of them/,
+      )
+    }),
+  )
 })

@@ -5,8 +5,7 @@ import * as Command from "effect/cli/Command"
 import manifest from "../../package.json" with { type: "json" }
 import { report } from "./output/errors.ts"
 import { presenter } from "./output/help.ts"
-import { Trust } from "../trust/Trust.ts"
-import { makeCommandTrust } from "./trust/commandTrust.ts"
+import { Trust, type TrustService } from "../trust/Trust.ts"
 import { isName, type Name, names, short } from "./subcommands.ts"
 import type { UserCodeError } from "./userCode/userCode.ts"
 
@@ -70,6 +69,20 @@ export const root = (words?: ReadonlyArray<string>) =>
     ),
   )
 
+/** Makes the service of trust. Its rules are loaded at the first question, since most commands have none. */
+const makeTrust = Effect.gen(function* () {
+  const rules = yield* Effect.cached(
+    Effect.flatMap(
+      Effect.promise(() => import("./trust/commandTrust.ts")),
+      ({ makeCommandTrust }) => makeCommandTrust,
+    ),
+  )
+  return {
+    permit: (request) => Effect.flatMap(rules, ({ permit }) => permit(request)),
+    permitKnown: (request) => Effect.flatMap(rules, ({ permitKnown }) => permitKnown(request)),
+  } satisfies TrustService
+})
+
 /**
  * Runs the `effect` command with the words of a command line, and reports a failure as one line on stderr. `background`
  * runs at the same time (in main.ts, it waits for errors that nothing catches). If it fails, the command is interrupted
@@ -82,7 +95,7 @@ export const command = (
   root(words).pipe(
     Effect.flatMap((loaded) => Command.runWith(loaded, { version: manifest.version })(words)),
     Effect.raceFirst(background),
-    Effect.provideServiceEffect(Trust, makeCommandTrust),
+    Effect.provideServiceEffect(Trust, makeTrust),
     Effect.provide(CliOutput.layerPresenter(presenter)),
     Effect.onExit(report),
     // Programs read results from stdout, so logs go to stderr.

@@ -101,10 +101,7 @@ export const decode = Effect.fnUntraced(function* (files: TokenizerFiles): Effec
   const json = yield* checkJson(TokenizerJson, parsed, files.path)
   const parsedConfig = files.config === null ? {} : yield* parseJson(files.config.bytes, files.config.path)
   const config = yield* checkJson(TokenizerConfig, parsedConfig, files.config?.path ?? files.path)
-  for (const key of ["normalizer", "pre_tokenizer", "post_processor", "decoder"]) {
-    const slow = isPlain(parsed) ? slowPatternIn(parsed[key]) : undefined
-    if (slow !== undefined) return yield* ConfigError.at({ source: files.path }, key, slow)
-  }
+  yield* checkPatterns(isPlain(parsed) ? parsed : {}, files.path)
   const names = yield* namesOf(json, files.path)
   const ids = new Map(Array.from(names, ([id, name]) => [name, id]))
   const special = yield* specialTokens(json, ids, config, files)
@@ -113,6 +110,20 @@ export const decode = Effect.fnUntraced(function* (files: TokenizerFiles): Effec
     catch: (error) => ConfigError.at({ source: files.path }, "", messageOf(error)),
   })
   return { tokenizer: makeTokenizer({ json, names, ids, special, library }), config }
+})
+
+/** Fails if an expression in a tokenizer's settings may take minutes. The library matches some of them as it reads the tokens. */
+const checkPatterns = Effect.fnUntraced(function* (settings: Readonly<Record<string, unknown>>, path: string) {
+  const withoutTokens = { ...settings, added_tokens: [], model: { type: "BPE", vocab: {}, merges: [] } }
+  const parts = yield* Effect.try({
+    try: (): Readonly<Record<string, unknown>> =>
+      Object.fromEntries(Object.entries(new LibraryTokenizer(withoutTokens, {}))),
+    catch: (error) => ConfigError.at({ source: path }, "", messageOf(error)),
+  })
+  for (const key of ["normalizer", "pre_tokenizer", "post_processor", "decoder"]) {
+    const slow = slowPatternIn(parts[key])
+    if (slow !== undefined) return yield* ConfigError.at({ source: path }, key, slow)
+  }
 })
 
 const isUnigram = (model: TokenizerJson["model"]): model is Extract<TokenizerJson["model"], { type: "Unigram" }> =>

@@ -100,7 +100,7 @@ describe("an experiment's file", () => {
       }),
     ))
 
-  it("comes to the same by a server as by the function that the server asks", () =>
+  it("comes to the same by a server as by the function that the server asks", { tags: "slow" }, () =>
     withFolder((folder) =>
       withServer({}, async (server) => {
         const digests = []
@@ -121,5 +121,6 @@ describe("an experiment's file", () => {
         assert.strictEqual(digests[0], digests[1])
         assert.deepStrictEqual(scores[0], scores[1])
       }),
-    ))
+    ),
+  )
 })

@@ -151,7 +151,7 @@ describe("an experiment, again", () => {
       assert.isTrue(existsSync(join(elsewhere, resultOf(again).runDir, "return.json")))
     }))
 
-  it("is found to be the same by effect replay, and to be another when its scores are", () =>
+  it("is found to be the same by effect replay, and to be another when its scores are", { tags: "slow" }, () =>
     withFolder((folder) =>
       withServer({ fault: someFaults(8, 0.1) }, async (server) => {
         const { runDir, digest } = resultOf(await run(folder, { ...small, lm: { ...at(server), cache: "record" } }))
@@ -167,7 +167,8 @@ describe("an experiment, again", () => {
         assert.strictEqual(other.code, 1)
         assert.match(other.stderr, /scores\/train\/scores\.jsonl, line 7.*episode_index was 8 and is 7/)
       }),
-    ))
+    ),
+  )
 
   it("is many, of seeds and settings", { tags: "slow" }, () =>
     withFolder(async (folder) => {

@@ -23,7 +23,7 @@ const withServer = <A>(
   )
 
 describe("effect export --to mlflow", () => {
-  it("sends settings, metrics, tags and files as MLflow's API takes them", () =>
+  it("sends settings, metrics, tags and files as MLflow's API takes them", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const settings = "validation: { everySteps: 1024, episodes: 4 }, checkpoint: { everySteps: 1024 }"
       const { runDir, digest } = resultOf(
@@ -93,5 +93,6 @@ describe("effect export --to mlflow", () => {
       const missing = await refused({ MLFLOW_TRACKING_URI: "" }, {})
       assert.strictEqual(missing.code, 2)
       assert.include(missing.message, "set MLFLOW_TRACKING_URI to the address of the server")
-    }))
+    }),
+  )
 })

@@ -146,7 +146,7 @@ describe.concurrent("settings", () => {
   it("an unknown backend", async () =>
     says(await effect(["run", "examples/cartpole.ts", "--backend", "tpu"]), 2, "backend", "tpu", "wasm"))
 
-  it("a number of threads that the backend cannot use", async () => {
+  it("a number of threads that the backend cannot use", { tags: "slow" }, async () => {
     const run = (threads: string, ...more: ReadonlyArray<string>) =>
       effect(["run", "examples/cartpole.ts", "--threads", threads, ...more])
     for (const threads of ["0", "two", "1.5", "Auto", "1000000"])

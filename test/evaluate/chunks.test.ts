@@ -61,24 +61,27 @@ describe("chunks of an evaluation", () => {
     assert.strictEqual(chunkSize(5000), 20)
   })
 
-  it.effect("played by workers of a bad network leave the same files, calls of models among them", () =>
-    Effect.gen(function* () {
-      const here = yield* evaluated
-      assert.strictEqual(here.result.episodes, 560)
-      assert.isAbove(Object.keys(here.files).filter((path) => path.startsWith("llm_calls/")).length, 100)
-      const handler = yield* evaluationHandler
-      let performed = 0
-      const counting = {
-        ...handler,
-        perform: (payload: unknown) => Effect.suspend(() => (performed++, handler.perform(payload))),
-      }
-      const spread = yield* Effect.provide(evaluated, layerUnreliable({ seed: 5, handlers: [counting] }))
-      // 280 episodes of each agent, two in a chunk, and many chunks played twice or more.
-      assert.isAbove(performed, 400)
-      assert.deepStrictEqual(spread.result, here.result)
-      assert.deepStrictEqual(Object.keys(spread.files).sort(), Object.keys(here.files).sort())
-      for (const [path, text] of Object.entries(here.files)) assert.strictEqual(spread.files[path], text, path)
-    }).pipe(Effect.scoped, Effect.provide(needs)),
+  it.effect(
+    "played by workers of a bad network leave the same files, calls of models among them",
+    () =>
+      Effect.gen(function* () {
+        const here = yield* evaluated
+        assert.strictEqual(here.result.episodes, 560)
+        assert.isAbove(Object.keys(here.files).filter((path) => path.startsWith("llm_calls/")).length, 100)
+        const handler = yield* evaluationHandler
+        let performed = 0
+        const counting = {
+          ...handler,
+          perform: (payload: unknown) => Effect.suspend(() => (performed++, handler.perform(payload))),
+        }
+        const spread = yield* Effect.provide(evaluated, layerUnreliable({ seed: 5, handlers: [counting] }))
+        // 280 episodes of each agent, two in a chunk, and many chunks played twice or more.
+        assert.isAbove(performed, 400)
+        assert.deepStrictEqual(spread.result, here.result)
+        assert.deepStrictEqual(Object.keys(spread.files).sort(), Object.keys(here.files).sort())
+        for (const [path, text] of Object.entries(here.files)) assert.strictEqual(spread.files[path], text, path)
+      }).pipe(Effect.scoped, Effect.provide(needs)),
+    { tags: "slow" },
   )
 
   it.effect("are refused by a worker whose data set differs, or whose agents do", () =>

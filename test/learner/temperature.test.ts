@@ -23,19 +23,22 @@ const algorithms: Readonly<Record<string, readonly [Env, (options: TemperatureOp
 
 describe("alphaStart", () => {
   for (const [name, [env, make]] of Object.entries(algorithms)) {
-    it.effect(`is the temperature with which ${name} begins to learn its own`, () =>
-      Effect.gen(function* () {
-        // The only update follows step 21, so that it has the temperature of the start.
-        const weights = (options: TemperatureOptions) =>
-          Effect.map(keep({ env, algorithm: make(options), numEnvs: 1, totalSteps: 21 }), weightsOf)
-        const distance = (one: Float32Array, other: Float32Array) =>
-          Math.max(...one.map((value, at) => Math.abs(value - other[at])))
-        const fixed = yield* weights({ alpha: 0.05 })
-        const started = yield* weights({ alphaStart: 0.05 })
-        assert.isBelow(distance(started, fixed), 1e-6)
-        assert.deepStrictEqual(yield* weights({ alpha: "auto_0.05" }), started)
-        assert.isAbove(distance(yield* weights({ alpha: "auto" }), fixed), 1e-4)
-      }),
+    it.effect(
+      `is the temperature with which ${name} begins to learn its own`,
+      () =>
+        Effect.gen(function* () {
+          // The only update follows step 21, so that it has the temperature of the start.
+          const weights = (options: TemperatureOptions) =>
+            Effect.map(keep({ env, algorithm: make(options), numEnvs: 1, totalSteps: 21 }), weightsOf)
+          const distance = (one: Float32Array, other: Float32Array) =>
+            Math.max(...one.map((value, at) => Math.abs(value - other[at])))
+          const fixed = yield* weights({ alpha: 0.05 })
+          const started = yield* weights({ alphaStart: 0.05 })
+          assert.isBelow(distance(started, fixed), 1e-6)
+          assert.deepStrictEqual(yield* weights({ alpha: "auto_0.05" }), started)
+          assert.isAbove(distance(yield* weights({ alpha: "auto" }), fixed), 1e-4)
+        }),
+      { tags: name === "CrossQ" ? "slow" : [] },
     )
 
     it.effect(`is refused for ${name} beside an alpha that names another start`, () =>

@@ -61,7 +61,7 @@ describe("a run of a trainer with a task that cannot be played", () => {
       assert.match(files.textOf("run.log") ?? "", /warning: step \d: 4 of 8 episodes failed/)
     }).pipe(Effect.scoped, Effect.runPromise))
 
-  it("plays other tasks in place of a step of which nothing is left", () =>
+  it("plays other tasks in place of a step of which nothing is left", { tags: "slow" }, () =>
     Effect.gen(function* () {
       const folder = yield* questions("too long ".repeat(20))
       const resultsDir = yield* resultsFolder
@@ -73,7 +73,8 @@ describe("a run of a trainer with a task that cannot be played", () => {
       })
       assert.strictEqual(steps, 16)
       assert.match(warningsIn(events).join("\n"), /run_a: step \d+: 4 of 8 episodes failed/)
-    }).pipe(Effect.scoped, Effect.runPromise))
+    }).pipe(Effect.scoped, Effect.runPromise),
+  )
 
   it("is evicted if more fail than max_failures allows, with a message that says so", () =>
     Effect.gen(function* () {

@@ -60,7 +60,7 @@ const recordingOf = (folder: string) => ({
 })
 
 describe("a run of a trainer", () => {
-  it("leaves what it leaves if its own config is trained alone", () =>
+  it("leaves what it leaves if its own config is trained alone", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -75,7 +75,8 @@ describe("a run of a trainer", () => {
         assert.deepStrictEqual(metrics.validation, jsonIn(alone.runDir, "metrics.json").validation)
         assert.deepStrictEqual(recordingOf(folder), recordingOf(join(alone.runDir, "run_a")))
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("has a curve of its own, and transcripts with advantages", () =>
     Effect.runPromise(

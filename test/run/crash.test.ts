@@ -63,12 +63,15 @@ describe("a checkpoint whose saving is stopped anywhere", () => {
     ],
     ["under the name of the one before, leaves that, or is whole", { old: "ep_000001", new: "ep_000001" }],
   ] as const) {
-    it.effect(what, () =>
-      Effect.gen(function* () {
-        let at = 1
-        while (!(yield* crashAt(at, names))) at++
-        assert.isAtLeast(at, 15)
-      }).pipe(Effect.provide(disk)),
+    it.effect(
+      what,
+      () =>
+        Effect.gen(function* () {
+          let at = 1
+          while (!(yield* crashAt(at, names))) at++
+          assert.isAtLeast(at, 15)
+        }).pipe(Effect.provide(disk)),
+      { tags: "inParts" in names ? [] : "slow" },
     )
   }
 })

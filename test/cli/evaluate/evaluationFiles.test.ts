@@ -47,7 +47,7 @@ const finished: SchemaFor = [
 ]
 
 describe("the files of an evaluation", () => {
-  it("are each as schemas/ says, when it was stopped and when it is finished", () =>
+  it("are each as schemas/ says, when it was stopped and when it is finished", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "tasks.yaml", evaluation)
       const args = ["eval", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
@@ -62,7 +62,8 @@ describe("the files of an evaluation", () => {
       assert.strictEqual(outcome.code, 0, outcome.stderr)
       assert.deepInclude(resultOf(outcome), { episodes: 8, failed: 0 })
       assert.sameMembers([...validated(run, finished)], [...schemasOf(finished)])
-    }))
+    }),
+  )
 
   it("are seen to be wrong where a key is missing, too much, or of another type", () => {
     const problem = validator("files/played.schema.json")

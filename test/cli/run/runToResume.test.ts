@@ -7,7 +7,7 @@ import { effect, program, resultOf, withFolder, write } from "../effect.ts"
 const settings = "totalSteps: 8192, validation: { everySteps: 2000, episodes: 2 }, checkpoint: { everySteps: 1000 }"
 
 describe("a run is the same run", () => {
-  it("when it is done twice", () =>
+  it("when it is done twice", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program(settings))
       const args = ["run", file, "--results-dir", join(folder, "results"), "--json", "--quiet"]
@@ -15,7 +15,8 @@ describe("a run is the same run", () => {
       assert.strictEqual(first.digest, second.digest)
       assert.deepStrictEqual(scoresOf(first.runDir), scoresOf(second.runDir))
       assert.notStrictEqual(resultOf(await effect([...args, "--seed", "2"])).digest, first.digest)
-    }))
+    }),
+  )
 
   it("when it is repeated from its own config.yaml", () =>
     withFolder(async (folder) => {

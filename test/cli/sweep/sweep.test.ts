@@ -119,32 +119,36 @@ describe("effect run --population", () => {
 })
 
 describe("a sweep is the same sweep", () => {
-  it("when it is resumed with a finished run, an unfinished one, one without a config and one that hasn't started", () =>
-    withFolder(async (folder) => {
-      const file = write(folder, "train.ts", tiny)
-      const results = join(folder, "results")
-      const args = ["run", file, "--seeds", "1..4", "--results-dir", results]
-      assert.strictEqual((await effect(args)).code, 0)
-      const before = digestsOf(results)
-      const [done, begun, empty, none] = [...left(results).values()].toSorted()
-      const written = statSync(join(done, "return.json")).mtimeMs
-      rmSync(join(begun, "return.json"))
-      for (const run of [empty, none]) rmSync(run, { recursive: true })
-      mkdirSync(empty)
+  it(
+    "when it is resumed with a finished run, an unfinished one, one without a config and one that hasn't started",
+    { tags: "slow" },
+    () =>
+      withFolder(async (folder) => {
+        const file = write(folder, "train.ts", tiny)
+        const results = join(folder, "results")
+        const args = ["run", file, "--seeds", "1..4", "--results-dir", results]
+        assert.strictEqual((await effect(args)).code, 0)
+        const before = digestsOf(results)
+        const [done, begun, empty, none] = [...left(results).values()].toSorted()
+        const written = statSync(join(done, "return.json")).mtimeMs
+        rmSync(join(begun, "return.json"))
+        for (const run of [empty, none]) rmSync(run, { recursive: true })
+        mkdirSync(empty)
 
-      const time = dirname(dirname(dirname(done)))
-      const planned = await effect([...args, "--resume", time, "--dry-run"])
-      const does = planned.stdout.split("\n").map((line) => /^(is finished|resumes|starts) /.exec(line)?.[1])
-      assert.deepEqual(does.slice(0, 4), ["is finished", "resumes", "starts", "starts"])
+        const time = dirname(dirname(dirname(done)))
+        const planned = await effect([...args, "--resume", time, "--dry-run"])
+        const does = planned.stdout.split("\n").map((line) => /^(is finished|resumes|starts) /.exec(line)?.[1])
+        assert.deepEqual(does.slice(0, 4), ["is finished", "resumes", "starts", "starts"])
 
-      // Elsewhere than results/, which the folder says.
-      const outcome = await effect(["run", file, "--seeds", "1..4", "--resume", time])
-      assert.strictEqual(outcome.code, 0, outcome.stderr)
-      assert.deepEqual(digestsOf(results), before)
-      assert.strictEqual(statSync(join(done, "return.json")).mtimeMs, written)
-      assert.match(outcome.stderr, /^seed 1: .*0001 \(earlier\)$/m)
-      assert.match(logOf(begun), /Z resumed at step 512: ppo on CartPole-v1, 4 envs, 512 steps, seed 2$/m)
-    }))
+        // Elsewhere than results/, which the folder says.
+        const outcome = await effect(["run", file, "--seeds", "1..4", "--resume", time])
+        assert.strictEqual(outcome.code, 0, outcome.stderr)
+        assert.deepEqual(digestsOf(results), before)
+        assert.strictEqual(statSync(join(done, "return.json")).mtimeMs, written)
+        assert.match(outcome.stderr, /^seed 1: .*0001 \(earlier\)$/m)
+        assert.match(logOf(begun), /Z resumed at step 512: ppo on CartPole-v1, 4 envs, 512 steps, seed 2$/m)
+      }),
+  )
 
   it("when it is resumed with more steps: finished runs are trained further, too", { tags: "slow" }, () =>
     withFolder(async (folder) => {

@@ -99,7 +99,7 @@ describe("effect tune", () => {
     }),
   )
 
-  it("adds trials to a study, and refuses another space or another training", () =>
+  it("adds trials to a study, and refuses another space or another training", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const { file, space } = files(folder)
       const first = await effect(["tune", file, "--space", space, "--trials", "2", "--quiet", "--json"], folder)
@@ -123,7 +123,8 @@ describe("effect tune", () => {
       assert.match(set, /the study was started with num_envs = 4, and this training has 2/)
       assert.match(await refused("--resume", "latest", "--trials", "2"), /the study has 3 trials already/)
       assert.match(await refused(), /expected --space FILE .* or --resume STUDY/)
-    }))
+    }),
+  )
 
   it(
     "is resumed inside its folder, and prints the whole command that trains the best settings again",

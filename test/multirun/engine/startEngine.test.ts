@@ -65,7 +65,7 @@ describe("the engine of a trainer", () => {
       ),
   )
 
-  it("works in the trainer's thread if there is one run, unless the config asks for another", () =>
+  it("works in the trainer's thread if there is one run, unless the config asks for another", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const { service, starts } = threads()
@@ -80,7 +80,8 @@ describe("the engine of a trainer", () => {
         assert.strictEqual(starts(), 1)
         assert.deepStrictEqual(runFiles(asked.runDir, "a").weightsAt(3), runFiles(one.runDir, "a").weightsAt(3))
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("is refused where nothing starts threads, before anything is written", () =>
     Effect.runPromise(

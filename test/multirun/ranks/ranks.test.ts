@@ -18,7 +18,7 @@ const updates = [1, 2, 3, 4, 5]
 const onRanks = (ranks: number) => configOf(runs, { trainer: { ranks } })
 
 describe("a trainer with several ranks", () => {
-  it("ends with the bits of one with one rank, also if ranks are lost meanwhile", () =>
+  it("ends with the bits of one with one rank, also if ranks are lost meanwhile", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -60,7 +60,8 @@ describe("a trainer with several ranks", () => {
         const { textOf } = runFiles(together.runDir, "a/../ranks")
         assert.isUndefined(textOf("."), "the folder of the ranks is gone")
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("ends with the reason that a rank tells, and does not start again", () =>
     Effect.runPromise(

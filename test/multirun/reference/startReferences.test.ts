@@ -49,26 +49,23 @@ describe("the thread of a trainer's reference", () => {
     ["one-run", two],
     ["many-runs", { a: two.a }],
   ] as const)
-    it(
-      `changes no bits, also if it is lost, with mixing: ${mixing}`,
-      { tags: mixing === "one-run" ? "slow" : [] },
-      () =>
-        Effect.runPromise(
-          Effect.gen(function* () {
-            const config = (isThere: boolean) => configOf(runs, { trainer: { mixing, reference_thread: isThere } })
-            const without = threads()
-            const alone = yield* train(config(false), without)
-            assert.deepStrictEqual(without.devices, [])
-            for (const at of [Infinity, 2]) {
-              const there = threads(at)
-              assert.strictEqual((yield* train(config(true), there)).digest, alone.digest)
-              assert.deepStrictEqual(there.devices, ["wasm"])
-              if (at === Infinity) assert.isAbove(there.asked(), 2)
-              // One more may have been asked for ahead of time.
-              else assert.include([at, at + 1], there.asked())
-            }
-          }).pipe(Effect.scoped),
-        ),
+    it(`changes no bits, also if it is lost, with mixing: ${mixing}`, { tags: "slow" }, () =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const config = (isThere: boolean) => configOf(runs, { trainer: { mixing, reference_thread: isThere } })
+          const without = threads()
+          const alone = yield* train(config(false), without)
+          assert.deepStrictEqual(without.devices, [])
+          for (const at of [Infinity, 2]) {
+            const there = threads(at)
+            assert.strictEqual((yield* train(config(true), there)).digest, alone.digest)
+            assert.deepStrictEqual(there.devices, ["wasm"])
+            if (at === Infinity) assert.isAbove(there.asked(), 2)
+            // One more may have been asked for ahead of time.
+            else assert.include([at, at + 1], there.asked())
+          }
+        }).pipe(Effect.scoped),
+      ),
     )
 
   it("is started only for several runs with a KL term, or if the config asks for it", { tags: "slow" }, () =>

@@ -115,31 +115,34 @@ describe("the checkpoints of a run in a trainer", () => {
     ),
   )
 
-  it.effect("survive a save that is stopped at any change of the disk", () =>
-    withFolder((folder) =>
-      Effect.gen(function* () {
-        let at = 0
-        for (let isDone = false; !isDone;) {
-          at++
-          yield* folder.tree.remove("checkpoints")
-          yield* save(folder, 1, 1)
-          const { layer } = brokenDisk({ at, code: "EIO" })
-          const broken = yield* reopen(folder).pipe(Effect.provide(Layer.merge(layer, Path.layer)))
-          isDone = (yield* Effect.result(save(broken, 2, 1)))._tag === "Success"
-          const { progress, adapter, warnings } = yield* resumed(folder)
-          assert.include(isDone ? [2] : [1, 2], progress?.step, `broken at change ${at}`)
-          assert.deepEqual([adapter, warnings], [`adapter ${progress?.step}`, []], `broken at change ${at}`)
-          yield* settleCheckpoint(folder, { step: progress?.step ?? NaN, keep: 1 })
-          const settled = `step_${progress?.step}`
-          assert.deepEqual(yield* folder.tree.list("checkpoints"), ["latest", "latest.json", settled])
-          assert.strictEqual(yield* Checkpoint.latestName(folder.tree), settled)
-          assert.include(yield* folder.tree.readText("checkpoints/latest.json"), `"${settled}"`)
-          yield* save(folder, 3, 1)
-          assert.deepEqual(yield* folder.tree.list("checkpoints"), ["latest", "latest.json", "step_3"])
-        }
-        assert.isAtLeast(at, 15)
-      }),
-    ),
+  it.effect(
+    "survive a save that is stopped at any change of the disk",
+    () =>
+      withFolder((folder) =>
+        Effect.gen(function* () {
+          let at = 0
+          for (let isDone = false; !isDone;) {
+            at++
+            yield* folder.tree.remove("checkpoints")
+            yield* save(folder, 1, 1)
+            const { layer } = brokenDisk({ at, code: "EIO" })
+            const broken = yield* reopen(folder).pipe(Effect.provide(Layer.merge(layer, Path.layer)))
+            isDone = (yield* Effect.result(save(broken, 2, 1)))._tag === "Success"
+            const { progress, adapter, warnings } = yield* resumed(folder)
+            assert.include(isDone ? [2] : [1, 2], progress?.step, `broken at change ${at}`)
+            assert.deepEqual([adapter, warnings], [`adapter ${progress?.step}`, []], `broken at change ${at}`)
+            yield* settleCheckpoint(folder, { step: progress?.step ?? NaN, keep: 1 })
+            const settled = `step_${progress?.step}`
+            assert.deepEqual(yield* folder.tree.list("checkpoints"), ["latest", "latest.json", settled])
+            assert.strictEqual(yield* Checkpoint.latestName(folder.tree), settled)
+            assert.include(yield* folder.tree.readText("checkpoints/latest.json"), `"${settled}"`)
+            yield* save(folder, 3, 1)
+            assert.deepEqual(yield* folder.tree.list("checkpoints"), ["latest", "latest.json", "step_3"])
+          }
+          assert.isAtLeast(at, 15)
+        }),
+      ),
+    { tags: "slow" },
   )
 
   it.effect("are not saved into a folder that is gone", () =>

@@ -3,7 +3,7 @@ import { createServer } from "node:http"
 import { hostname } from "node:os"
 import { basename } from "node:path"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { ByteSize, Effect, Layer, PubSub, Schema, type Scope, Semaphore, Stream } from "effect"
+import { ByteSize, Effect, Fiber, Layer, PubSub, Schema, type Scope, Semaphore, Stream } from "effect"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import * as HttpServer from "effect/http/HttpServer"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -240,11 +240,7 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
   let lookedAt = -Infinity
   let took = 0
 
-  /**
-   * Checks for changes, unless the last check has only just ended: simultaneous requests share one check. A request that is
-   * broken off does not interrupt it, since changes that the index has seen, but that are not published, would be lost.
-   */
-  const lookAgain = turn.withPermits(1)(
+  const look = turn.withPermits(1)(
     Effect.gen(function* () {
       if (performance.now() - lookedAt < pollEvery / 2) return
       const before = performance.now()
@@ -252,8 +248,14 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
       lookedAt = performance.now()
       took = lookedAt - before
       if (changed.length + gone.length > 0) yield* PubSub.publish(changes, JSON.stringify({ changed, gone }))
-    }).pipe(Effect.uninterruptible),
+    }),
   )
+  /**
+   * Checks for changes, unless the last check has only just ended: simultaneous requests share one check. A request that is
+   * broken off does not interrupt it, since changes that the index has seen, but that are not published, would be lost. The
+   * end of the server does: a bucket may take minutes to answer.
+   */
+  const lookAgain = Effect.flatMap(Effect.forkIn(look, yield* Effect.scope), Fiber.join)
 
   const watch = Effect.gen(function* () {
     yield* lookAgain

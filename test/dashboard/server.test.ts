@@ -9,6 +9,7 @@ import { command } from "../../src/cli/command.ts"
 import { Output } from "../../src/cli/output/output.ts"
 import { serve, type ServerOptions } from "../../src/dashboard/server-node.ts"
 import * as Rollouts from "../../src/episode/rollouts/Rollouts.ts"
+import { confinedTo } from "../../src/run/read/confined-node.ts"
 import { effect, until } from "../cli/effect.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
 import { rolloutOf } from "./rollouts.ts"
@@ -324,6 +325,29 @@ describe("the server", () => {
         [400, 400, 415, 413, 400, 405, 404, 404],
       )
     }))
+
+  it("ends while it waits for the files of the runs, also for a request that was broken off", async () => {
+    let looks = 0
+    let ended = 0
+    await withFolder(async (folder) => {
+      // A bucket that gives no answer.
+      const refresh = Effect.callback<void>(() => {
+        looks++
+        return Effect.sync(() => void ended++)
+      })
+      const files = { ...(await Effect.runPromise(confinedTo(folder))), refresh }
+      await served({ files }, async (_, __, port) => {
+        await until(() => looks === 1)
+        const asked = request({ host: "127.0.0.1", port, path: "/data/runs.json", agent: false })
+        asked.on("error", () => undefined).end()
+        await new Promise((resolve) => asked.once("socket", (socket) => socket.once("connect", resolve)))
+        asked.destroy()
+        await pause()
+        assert.deepStrictEqual([looks, ended], [1, 0])
+      })
+    })
+    assert.deepStrictEqual([looks, ended], [1, 1])
+  })
 
   it("tells those who listen what has changed", () =>
     served({}, async (ask, folder, port) => {

@@ -1,5 +1,6 @@
 /** Writes the results and messages of the `effect` command, and defines the error of a wrong command line. */
 import { Context, Effect, Schema } from "effect"
+import { harmless } from "../../config/text.ts"
 
 /** The streams of the command: results go to `stdout`; progress, warnings and errors go to `stderr`. */
 export interface Output {
@@ -26,15 +27,6 @@ export const Output = Context.Reference<Output>("effect-rl/cli/Output", {
     stderr: (text) => void process.stderr.write(text),
   }),
 })
-
-/**
- * Replaces the characters by which a name or a message of somebody else's files could control the terminal, by `�`. Line ends,
- * tabs and the colours of `colors.ts` stay.
- */
-export const harmless = (text: string): string =>
-  text.replace(/\u001b\[(?:0|1|3[1236])m|\r\n|[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, (one) =>
-    one.length > 1 ? one : "�",
-  )
 
 /** Writes a text to stdout, without adding a line feed. Characters that control the terminal are replaced. */
 export const writeOut = (text: string): Effect.Effect<void> =>

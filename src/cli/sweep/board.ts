@@ -1,5 +1,6 @@
 /** Shows the progress of a sweep's runs: as a table on a terminal, and otherwise as lines. sweep.ts calls it. */
 import { Effect } from "effect"
+import { harmless } from "../../config/text.ts"
 import { table as aligned } from "../../run/find/table.ts"
 
 /** The progress of one run of a sweep. */
@@ -36,7 +37,7 @@ const renderMillis = 100
 export const failureLine = (
   label: string,
   { problem, directory }: Omit<Extract<RowState, { _tag: "Failed" }>, "_tag">,
-) => `${label}: failed: ${problem}  ${directory}\n`
+) => harmless(`${label}: failed: ${problem}  ${directory}\n`)
 
 const unpainted = (text: string): string => text
 
@@ -60,7 +61,7 @@ export const makeBoard = (options: BoardOptions) => {
       states[index] = state
       if (isTerminal) {
         if (state._tag !== "Running" || now() - renderedAt >= renderMillis) render(rows - 1)
-      } else if (state._tag === "Done") write(`${labels[index]}: ${state.score} ${state.about}\n`)
+      } else if (state._tag === "Done") write(harmless(`${labels[index]}: ${state.score} ${state.about}\n`))
       else if (state._tag === "Failed") write(failureLine(labels[index], state))
     },
     /** Renders all rows a last time, and leaves them on the terminal. */
@@ -83,7 +84,7 @@ export const table = (
     .sort((a, b) => urgency[a.state._tag] - urgency[b.state._tag] || a.index - b.index)
     .slice(0, Math.max(0, height - 1))
     .sort((a, b) => a.index - b.index)
-  const cells = shown.map(({ label, state }) => [label, textOf(state)])
+  const cells = shown.map(({ label, state }) => [harmless(label), harmless(textOf(state))])
   const count = (tag: RowState["_tag"]): number => rows.filter(({ state }) => state._tag === tag).length
   const counts = (["Running", "Waiting", "Done", "Failed"] as const)
     .filter((tag) => count(tag) > 0)

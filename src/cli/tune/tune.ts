@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { Cause, Effect, Exit, Option } from "effect"
+import { harmless } from "../../config/text.ts"
 import { asSaved } from "../../config/yaml.ts"
 import { isPlain } from "../../config/plain.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -202,9 +203,9 @@ const watchedBy = (study: Study, write: (text: string) => void, isTerminal: bool
   const ended: Array<Trial> = []
   const running = new Set<number>()
   const show = (text: string): void => {
-    if (!isTerminal) return write(text)
-    const status = statusLine(study, ended, running.size)
-    write(`${eraseLine}${text}${ended.length < study.settings.trials ? status : ""}`)
+    if (!isTerminal) return write(harmless(text))
+    const status = harmless(statusLine(study, ended, running.size))
+    write(`${eraseLine}${harmless(text)}${ended.length < study.settings.trials ? status : ""}`)
   }
   return {
     started: (trial) => {

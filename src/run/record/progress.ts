@@ -1,6 +1,6 @@
 /** The sink (a receiver of a run's events) that shows the progress on the terminal. `Node.recorder` adds it. */
 import { Clock, Effect } from "effect"
-import { shownScore, roundedSpeed } from "../../config/text.ts"
+import { harmless, roundedSpeed, shownScore } from "../../config/text.ts"
 import { includes } from "./logLevel.ts"
 import { silent, type Sink } from "./Recorder.ts"
 import { levelOf, lineOfWarning } from "./runLog.ts"
@@ -102,7 +102,7 @@ export const progress =
           ["validation", validation === undefined ? undefined : `validation ${shownScore(validation)}`],
           ["left", end],
         ]
-        return fitting(fields, room)
+        return harmless(fitting(fields, room))
       }
 
       const clear = Effect.suspend(() => {
@@ -119,7 +119,7 @@ export const progress =
           const warnings = events.flatMap((event) =>
             event._tag === "Warning" && includes(logLevel, levelOf(event)) ? [`${lineOfWarning(event)}\n`] : [],
           )
-          const warn = warnings.length === 0 ? Effect.void : Effect.andThen(clear, write(warnings.join("")))
+          const warn = warnings.length === 0 ? Effect.void : Effect.andThen(clear, write(harmless(warnings.join(""))))
           const draw = Effect.flatMap(Clock.currentTimeMillis, (now) => {
             if (ended !== undefined) {
               const last = line(now, Infinity)

@@ -76,6 +76,16 @@ describe("the board of a sweep", () => {
     assert.include(shown[3], "seed 2  running  512")
   })
 
+  it("is not controlled by what a run says", () => {
+    const problem = "a\u001b[2Jb\rc"
+    for (const isTerminal of [true, false]) {
+      const { board, shown } = watched({ isTerminal })
+      board.update(1, { ...failed, problem })
+      assert.include(shown[0], "a�[2Jb�c")
+      assert.notInclude(shown[0], problem)
+    }
+  })
+
   it("reads elsewhere a line when a run ends", () => {
     const { board, shown } = watched({ isTerminal: false })
     for (const state of [running, running, done]) board.update(0, state)

@@ -160,6 +160,19 @@ describe("the progress line", () => {
     }),
   )
 
+  it.effect("is not controlled by names and warnings, such as the answer of a server", () =>
+    Effect.gen(function* () {
+      const shown: Array<string> = []
+      const write = (text: string) => Effect.sync(() => void shown.push(text))
+      const sink = progress({ write, isTerminal: true, columns: 200 })
+      const { emit } = yield* recorded(sink, { ...started, env: "evil\u001b]0;title\u0007" })
+      yield* emit([update(1)])
+      yield* emit([{ _tag: "Warning", message: "a\u001b[2Jb\rc" }])
+      assert.isTrue(shown[0].startsWith(`${clear}ppo on evil�]0;title�  1 of`), shown[0])
+      assert.deepEqual(shown.slice(1), [clear, "warning: a�[2Jb�c\n"])
+    }),
+  )
+
   it.effect("counts from where a resumed run goes on", () =>
     Effect.gen(function* () {
       const shown: Array<string> = []

@@ -22,6 +22,7 @@ import { isPlain } from "../config/plain.ts"
 import { messageOf } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 import { bytesOfName } from "./byteAlphabet.ts"
+import { slowPartIn } from "./slowParts.ts"
 import { slowPatternIn } from "./slowPatterns.ts"
 import { byteStream, decodeAll, windowStream } from "./streams.ts"
 import type { Tokenizer } from "./Tokenizer.ts"
@@ -101,7 +102,12 @@ export const decode = Effect.fnUntraced(function* (files: TokenizerFiles): Effec
   const json = yield* checkJson(TokenizerJson, parsed, files.path)
   const parsedConfig = files.config === null ? {} : yield* parseJson(files.config.bytes, files.config.path)
   const config = yield* checkJson(TokenizerConfig, parsedConfig, files.config?.path ?? files.path)
-  yield* checkPatterns(isPlain(parsed) ? parsed : {}, files.path)
+  const settings = isPlain(parsed) ? parsed : {}
+  const vocab = entriesOf(json.model).map(([name]) => name)
+  const added = json.added_tokens.map(({ content }) => content)
+  const slow = slowPartIn(settings, { vocab, added })
+  if (slow !== undefined) return yield* ConfigError.at({ source: files.path }, slow.key, slow.problem)
+  yield* checkPatterns(settings, files.path)
   const names = yield* namesOf(json, files.path)
   const ids = new Map(Array.from(names, ([id, name]) => [name, id]))
   const special = yield* specialTokens(json, ids, config, files)
@@ -129,11 +135,13 @@ const checkPatterns = Effect.fnUntraced(function* (settings: Readonly<Record<str
 const isUnigram = (model: TokenizerJson["model"]): model is Extract<TokenizerJson["model"], { type: "Unigram" }> =>
   model.type === "Unigram"
 
+const entriesOf = (model: TokenizerJson["model"]): ReadonlyArray<readonly [name: string, id: number]> =>
+  isUnigram(model) ? model.vocab.map(([name], id) => [name, id] as const) : Object.entries(model.vocab)
+
 /** Returns the names of all tokens by id. Two tokens with one id are an error. */
 const namesOf = Effect.fnUntraced(function* ({ model, added_tokens }: TokenizerJson, path: string) {
   const names = new Map<number, string>()
-  const entries = isUnigram(model) ? model.vocab.map(([name], id) => [name, id] as const) : Object.entries(model.vocab)
-  for (const [name, id] of entries) {
+  for (const [name, id] of entriesOf(model)) {
     if (names.has(id)) {
       const problem = `expected one token with the id ${id}, found "${names.get(id)}" and "${name}"`
       return yield* ConfigError.at({ source: path }, "model.vocab", problem)

@@ -1,8 +1,10 @@
 /**
- * Finds regular expressions that take exponential time on some texts. A `tokenizer.json` of somebody else holds expressions,
- * and JavaScript has no limit on the time of a match: `(a+)+$` takes minutes for 40 characters. Such an expression repeats a
- * part that itself repeats something or has alternatives, or has many repetitions in a row. Those of published tokenizers do
- * not. The expressions are those of JavaScript, with the flag `u`: tokenizers have another syntax, which the library rewrites.
+ * Finds regular expressions that take very long on some texts. A `tokenizer.json` of somebody else holds expressions, and
+ * JavaScript has no limit on the time of a match: `(a+)+$` takes minutes for 40 characters, and so do `a*a*a*a*a*a*b` and
+ * twenty times `a?`. An expression is refused if the work at one place of a text can grow faster than the text's length.
+ * That of published tokenizers does not.
+ *
+ * The expressions are those of JavaScript, with the flag `u`: tokenizers have another syntax, which the library rewrites.
  *
  * @example
  * ```ts
@@ -13,79 +15,172 @@
 
 /** Published expressions have a few hundred characters. */
 const mostCharacters = 4096
-/** A group may be repeated so often at most if it holds a repetition, such as the optional one `(?:'s|'t)?`. */
-const fewTimes = 3
-/** The most repetitions in a row. Published expressions have five; each multiplies the time by the length of the text. */
-const mostChoices = 8
+const deepestGroups = 64
+/** The most work at one place of a text: in all, and for each of its characters. Published expressions: 15,000, and 100. */
+const mostWork = [2 ** 15, 512] as const
 
-/** An escape, a class of characters, the beginning of a group, or any other character. */
-const part = /\\(?:[pPu]\{[^}]*\}|[^])|\[(?:\\[^]|[^\]\\])*\]|\((?:\?(?:<?[=!]|<[^>]*>|[a-z-]*:))?|[^]/y
-const quantifier = /(?:[*+?]|\{\d+(?:,\d*)?\})\??/y
-
-interface Group {
-  /** Whether the group only looks ahead or behind: nothing in it is tried again after it. */
-  readonly looks: boolean
-  /** Whether the group holds a repetition or alternatives outside of groups that only look. */
-  holds: boolean
-  /** The repetitions in a row, of the alternative that has the most, and of the last one. */
-  most: number
-  choices: number
+/** At most `factor` times the text's length to the power of `degree`. */
+interface Amount {
+  readonly factor: number
+  readonly degree: number
 }
 
-const opened = (start: string): Group => ({ looks: /[=!]$/.test(start), holds: false, most: 0, choices: 0 })
+const amount = (factor: number, degree = 0): Amount => ({ factor, degree })
+const zero = amount(0)
+const one = amount(1)
+const times = (a: Amount, b: Amount): Amount =>
+  a.factor === 0 || b.factor === 0 ? zero : amount(a.factor * b.factor, a.degree + b.degree)
+const sum = (...all: ReadonlyArray<Amount>): Amount =>
+  all.reduce((a, b) => amount(a.factor + b.factor, Math.max(a.degree, b.degree)), zero)
 
-const endAlternative = (group: Group): void => {
-  group.most = Math.max(group.most, group.choices)
-  group.choices = 0
+/** What a part of an expression costs at one place of a text. */
+interface Cost {
+  /** In how many ways it matches, of which each is tried if what follows does not match. */
+  readonly ways: Amount
+  /** The work of finding all these ways. */
+  readonly all: Amount
+  /** The work until it does not match. If nothing that can fail follows, it is never tried again after a match. */
+  readonly fails: Amount
+  /** The work until it does not match, or matches once. */
+  readonly once: Amount
+  readonly canFail: boolean
 }
 
-/** Returns how often a quantifier repeats at most, and at least. */
-const repetitions = (text: string): readonly [least: number, most: number] => {
-  if (!text.startsWith("{")) return [text.startsWith("+") ? 1 : 0, text.startsWith("?") ? 1 : Infinity]
-  const [, least, comma, most] = /(\d+)(,?)(\d*)/.exec(text) ?? []
-  return [Number(least), comma === "" ? Number(least) : most === "" ? Infinity : Number(most)]
+const character: Cost = { ways: one, all: one, fails: one, once: one, canFail: true }
+
+const sequence = (parts: ReadonlyArray<Cost>): Cost => {
+  const last = parts.findLastIndex(({ canFail }) => canFail)
+  let [ways, all, before, fails] = [one, zero, zero, zero]
+  for (const [index, part] of parts.entries()) {
+    if (index < last) before = sum(before, times(ways, part.all))
+    if (index === last) fails = sum(before, times(ways, part.fails))
+    all = sum(all, times(ways, part.all))
+    ways = times(ways, part.ways)
+  }
+  const once = sum(fails, ...parts.slice(Math.max(last, 0)).map((part) => part.once))
+  return { ways, all, fails, once, canFail: last >= 0 }
 }
 
-const matchAt = (expression: RegExp, text: string, at: number): string | undefined => {
-  expression.lastIndex = at
-  return expression.exec(text)?.[0]
+const alternatives = (parts: ReadonlyArray<Cost>): Cost => {
+  const added = (key: "ways" | "all" | "fails" | "once"): Amount => sum(...parts.map((part) => part[key]))
+  return {
+    ways: added("ways"),
+    all: added("all"),
+    fails: added("fails"),
+    once: added("once"),
+    canFail: parts.every(({ canFail }) => canFail),
+  }
+}
+
+/** What is looked for ahead or behind is not tried again. Behind, JavaScript matches from the right. */
+const looking = (inside: Cost, isBehind: boolean): Cost => {
+  const work = isBehind ? times(inside.ways, inside.all) : inside.once
+  return { ways: one, all: work, fails: work, once: work, canFail: true }
+}
+
+class SlowPattern extends Error {}
+
+const slow = (problem: string): never => {
+  throw new SlowPattern(problem)
+}
+
+const endless = amount(1, Infinity)
+
+const repeated = (part: Cost, least: number, most: number): Cost => {
+  const isSingle = part.ways.factor <= 1 && part.ways.degree === 0
+  const rounds = most === Infinity ? amount(1, 1) : amount(most)
+  const canFail = least > 0 && part.canFail
+  const once = sum(times(rounds, part.all), times(amount(least), part.all))
+  const first = least === 0 ? zero : part.fails
+  if (isSingle) {
+    const ways = most === Infinity ? rounds : amount(most - least + 1)
+    return { ways, all: once, fails: least > 1 ? once : first, once, canFail }
+  }
+  let [power, ways, all] = [one, zero, zero]
+  for (let count = 0; count <= most; count++) {
+    if (power.factor > mostWork[0] || power.degree > 1) {
+      ways = all = endless
+      break
+    }
+    if (count >= least) ways = sum(ways, power)
+    if (count < most) all = sum(all, times(power, part.all))
+    power = times(power, part.ways)
+  }
+  // A round that matched is not tried again, unless a later one has to match, too.
+  return { ways, all, fails: least > 1 ? all : first, once: least > 1 ? all : once, canFail }
+}
+
+const problemOf = ({ factor, degree }: Amount): string | undefined => {
+  if (degree === Infinity)
+    return "a repeated group has a repetition or alternatives inside, which can take minutes for a short text"
+  return degree <= 1 && factor <= mostWork[degree]
+    ? undefined
+    : "it can match a short text in very many ways, which can take minutes"
+}
+
+/** Reads an expression of JavaScript with the flag `u`, and adds up its cost. */
+class Reader {
+  private at = 0
+  private depth = 0
+  private readonly pattern: string
+
+  constructor(pattern: string) {
+    this.pattern = pattern
+  }
+
+  /** Reads alternatives up to the end of their group. */
+  group(): Cost {
+    if (++this.depth > deepestGroups) slow(`it has more than ${deepestGroups} groups inside each other`)
+    const branches: Array<Cost> = []
+    let parts: Array<Cost> = []
+    for (; this.at < this.pattern.length && this.pattern[this.at] !== ")";) {
+      if (this.pattern[this.at] === "|") {
+        this.at++
+        branches.push(sequence(parts))
+        parts = []
+      } else parts.push(this.quantified(this.part()))
+    }
+    this.at++
+    this.depth--
+    return alternatives([...branches, sequence(parts)])
+  }
+
+  private taken(expression: RegExp): string | undefined {
+    expression.lastIndex = this.at
+    const [text] = expression.exec(this.pattern) ?? []
+    this.at += text?.length ?? 0
+    return text
+  }
+
+  private part(): Cost {
+    const opening = this.taken(/\((?:\?(?:<?[=!]|<[^>]*>|[a-z-]*:))?/y)
+    if (opening !== undefined) {
+      const inside = this.group()
+      return /[=!]$/.test(opening) ? looking(inside, opening.includes("<")) : inside
+    }
+    if (/\\[1-9k]/y.test(this.pattern.slice(this.at, this.at + 2))) slow("it refers to what a group has matched")
+    if (this.taken(/\\[pPu]\{[^}]*\}|\\[^]|\[(?:\\[^]|[^\]\\])*\]/y) === undefined) this.at++
+    return character
+  }
+
+  private quantified(part: Cost): Cost {
+    const text = this.taken(/(?:[*+?]|\{\d+(?:,\d*)?\})\??/y)
+    if (text === undefined) return part
+    const [least, most = least] = text.match(/\d+|(?<=,)(?=\})/g) ?? []
+    if (least === undefined) return repeated(part, text[0] === "+" ? 1 : 0, text[0] === "?" ? 1 : Infinity)
+    return repeated(part, Number(least), most === "" ? Infinity : Number(most))
+  }
 }
 
 /** Returns why an expression is refused; undefined if it is not. */
 export const patternProblem = (pattern: string): string | undefined => {
   if (pattern.length > mostCharacters) return `it has ${pattern.length} characters, more than ${mostCharacters}`
-  const groups = [opened("")]
-  let at = 0
-  while (at < pattern.length) {
-    const text = matchAt(part, pattern, at) ?? pattern[at]
-    at += text.length
-    const group = groups[groups.length - 1]
-    if (text.startsWith("(")) {
-      groups.push(opened(text))
-      continue
-    }
-    if (text === "|") {
-      group.holds = true
-      endAlternative(group)
-      continue
-    }
-    const inner = text === ")" && groups.length > 1 ? groups.pop() : undefined
-    const outer = groups[groups.length - 1]
-    if (inner !== undefined) endAlternative(inner)
-    const holds = inner !== undefined && !inner.looks && inner.holds
-    const repeated = matchAt(quantifier, pattern, at) ?? ""
-    at += repeated.length
-    const [least, most] = repeated === "" ? [1, 1] : repetitions(repeated)
-    if (holds && most > fewTimes)
-      return "a repeated group has a repetition or alternatives inside, which can take minutes for a short text"
-    // A fixed number of repetitions, such as the three digits of `(\d{3})+`, leaves no choice.
-    const isChoice = least !== most
-    outer.holds ||= holds || isChoice
-    outer.choices += (inner?.most ?? 0) * Math.max(1, Math.min(most, fewTimes)) + (isChoice ? 1 : 0)
-    if (outer.choices > mostChoices)
-      return `more than ${mostChoices} repetitions follow each other, which can take minutes for a short text`
+  try {
+    return problemOf(new Reader(pattern).group().once)
+  } catch (error) {
+    if (error instanceof SlowPattern) return error.message
+    throw error
   }
-  return undefined
 }
 
 /** Returns the first expression in a part of the library's tokenizer that is refused, with the reason. */

@@ -12,6 +12,7 @@ import { boundsAttacks } from "./bounds.ts"
 import { hostileConfigAttacks } from "./hostileConfigs.ts"
 import { pageAttacks } from "./page.ts"
 import { serverAttacks } from "./servers.ts"
+import { tokenizerAttacks } from "./tokenizers.ts"
 import { weightAttacks } from "./weights.ts"
 import { must, type Proof } from "../Proof.ts"
 
@@ -20,6 +21,7 @@ const attacks: ReadonlyArray<Attack> = [
   ...hostileConfigAttacks,
   ...pageAttacks,
   ...serverAttacks,
+  ...tokenizerAttacks,
   ...weightAttacks,
 ]
 
@@ -39,7 +41,7 @@ export const attackProofs: ReadonlyArray<Proof> = [
   {
     name: "attacks",
     claim:
-      "hostile runs, configs, caches, hosts, prompts, archives, numbers and pages: each is refused, or is only read",
+      "hostile runs, configs, caches, hosts, prompts, tokenizers, templates, archives, numbers and pages: each is refused, or is only read",
     run: async (folder) => {
       const succeeded: Array<string> = []
       for (const [index, attack] of attacks.entries()) {

@@ -146,9 +146,14 @@ export class BoundedInterpreter extends Library {
         return this.countOperator(outer)
       case "MemberExpression":
         outer.operands.push(result)
-        if (isSlice(outer) && node === outer.node.object && typeof result.value === "string") {
-          this.count(result.value.length / convertedAtOnce)
-        }
+        if (typeof result.value !== "string") return
+        if (isSlice(outer) && node === outer.node.object) this.count(result.value.length / convertedAtOnce)
+        // A text that was joined is copied when its first character is read.
+        else if (outer.node.computed === true) this.count(result.value.length / copiedAtOnce)
+        return
+      case "ObjectLiteral":
+        // Keys of the same length are compared.
+        if (typeof result.value === "string") this.count(result.value.length / copiedAtOnce)
         return
       case "FilterExpression":
         outer.operands.push(result)
@@ -327,7 +332,7 @@ export class BoundedInterpreter extends Library {
       if (typeof separator === "string") this.countFound(value, separator)
       else this.count(value.length / convertedAtOnce)
     } else if (name === "startswith" || name === "endswith") {
-      for (const one of given) this.countText(one)
+      for (const one of [receiver, ...given]) this.countText(one)
     } else {
       this.countFilter(receiver, name, true)
     }

@@ -71,16 +71,28 @@ export const jsonOf = (value: unknown, replace?: (key: string, item: unknown) =>
 /** No program writes JSON with more lists and objects inside each other. Functions that walk over a deep value by calling themselves would overflow the stack. */
 const deepestJson = 256
 
-const isDeeper = (value: unknown, levels: number): boolean => {
-  if (typeof value !== "object" || value === null) return false
-  const items: ReadonlyArray<unknown> = Array.isArray(value) ? value : Object.values(value)
-  return levels === 0 || items.some((item) => isDeeper(item, levels - 1))
+const isNested = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null
+
+/** Has loops, because lists of the values of a large vocabulary would take longer than parsing it. */
+const isDeeper = (value: Readonly<Record<string, unknown>>, levels: number): boolean => {
+  if (levels === 0) return true
+  if (Array.isArray(value)) {
+    for (const item of value) if (isNested(item) && isDeeper(item, levels - 1)) return true
+    return false
+  }
+  for (const key in value) {
+    const item = value[key]
+    if (isNested(item) && isDeeper(item, levels - 1)) return true
+  }
+  return false
 }
 
 /** Parses JSON that others may have written. Throws for a text that is not JSON, or that is nested too deep. */
 export const jsonValue = (text: string): unknown => {
   const value: unknown = JSON.parse(text)
-  if (isDeeper(value, deepestJson)) {
+  // Each level has two brackets, so most texts are too short.
+  if (text.length > 2 * deepestJson && isNested(value) && isDeeper(value, deepestJson)) {
     throw new RangeError(`expected at most ${deepestJson} lists and objects inside each other, found more`)
   }
   return value

@@ -9,6 +9,10 @@ const nested = (levels: number) => `${'[{"a":'.repeat(levels / 2)}1${"}]".repeat
 
 it("JSON is refused if its lists and objects are nested so deep that walks over it would overflow the stack", () => {
   assert.strictEqual(JSON.stringify(jsonValue(nested(256))), nested(256))
+  const lists = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`
+  assert.strictEqual(JSON.stringify(jsonValue(lists(256))), lists(256))
+  assert.throws(() => jsonValue(lists(257)), RangeError)
+  assert.throws(() => jsonValue(`{"b":1,"__proto__":${lists(256)}}`), RangeError)
   for (const levels of [258, 100_000]) {
     assert.throws(
       () => jsonValue(nested(levels)),

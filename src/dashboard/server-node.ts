@@ -257,14 +257,16 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
    */
   const lookAgain = Effect.flatMap(Effect.forkIn(look, yield* Effect.scope), Fiber.join)
 
+  // What goes wrong once, while files come and go, must not end the watch.
+  const lookAnyway = Effect.catchDefect(lookAgain, (defect) =>
+    Effect.logWarning("The runs could not be looked at", defect),
+  )
   const watch = Effect.gen(function* () {
-    yield* lookAgain
+    yield* lookAnyway
     while (true) {
       // If a check takes long (many runs on a slow disk), the pause is longer, so that time is left for other work.
       yield* Effect.sleep(Math.max(pollEvery, 5 * took))
-      // What goes wrong once, while files come and go, must not end the watch.
-      if (listeners > 0)
-        yield* Effect.catchDefect(lookAgain, (defect) => Effect.logWarning("The runs could not be looked at", defect))
+      if (listeners > 0) yield* lookAnyway
     }
   })
 

@@ -50,6 +50,29 @@ const served = (options: Partial<ServerOptions>, body: (ask: Ask, folder: string
     }
   })
 
+interface Change {
+  readonly changed: ReadonlyArray<{ readonly path: string; readonly steps: number }>
+  readonly gone: ReadonlyArray<string>
+}
+
+/** Listens to the changes of runs. */
+const listen = async (port: number) => {
+  let isListening = false
+  const heard: Array<Change> = []
+  const listening = request({ host: "127.0.0.1", port, path: "/data/events" }, (response) => {
+    assert.strictEqual(response.headers["content-type"], "text/event-stream")
+    isListening = true
+    response.on("data", (chunk) => {
+      for (const [, data] of String(chunk).matchAll(/^data: (.*)$/gm)) heard.push(JSON.parse(data))
+    })
+    response.on("error", () => undefined)
+  })
+  listening.on("error", () => undefined)
+  listening.end()
+  await until(() => isListening)
+  return { heard, listening }
+}
+
 /** The list of runs, when the server has seen as many: it looks again and again. */
 const listed = async (
   ask: Ask,
@@ -349,24 +372,26 @@ describe("the server", () => {
     assert.deepStrictEqual([looks, ended], [1, 1])
   })
 
+  it("goes on looking for changes after something went wrong at the start", () =>
+    withFolder(async (folder) => {
+      let looks = 0
+      const refresh = Effect.suspend(() => (looks++ === 0 ? Effect.die("no memory") : Effect.void))
+      const files = { ...(await Effect.runPromise(confinedTo(folder))), refresh }
+      await served({ files }, async (_, __, port) => {
+        await until(() => looks > 0)
+        const { heard, listening } = await listen(port)
+        const run = makeRun(folder)
+        await until(() => heard.some(({ changed }) => changed.some(({ path }) => path === run)))
+        listening.destroy()
+      })
+    }))
+
   it("tells those who listen what has changed", () =>
     served({}, async (ask, folder, port) => {
       const results = join(folder, "results")
       const run = makeRun(results, {}, { finished: false })
       await listed(ask, 1)
-      let isListening = false
-      const heard: Array<{ changed: Array<{ path: string; steps: number }>; gone: Array<string> }> = []
-      const listening = request({ host: "127.0.0.1", port, path: "/data/events" }, (response) => {
-        assert.strictEqual(response.headers["content-type"], "text/event-stream")
-        isListening = true
-        response.on("data", (chunk) => {
-          for (const [, data] of String(chunk).matchAll(/^data: (.*)$/gm)) heard.push(JSON.parse(data))
-        })
-        response.on("error", () => undefined)
-      })
-      listening.on("error", () => undefined)
-      listening.end()
-      await until(() => isListening)
+      const { heard, listening } = await listen(port)
       appendFileSync(join(results, run, "scores/train/scores.jsonl"), scoreLine(4000, 5, 50))
       await until(() => heard.some(({ changed }) => changed.some(({ path, steps }) => path === run && steps === 4000)))
       const other = makeRun(results, { seed: 2 })

@@ -4,7 +4,7 @@
  * no files: callers pass the text.
  */
 import { Effect } from "effect"
-import { isMap, isNode, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify } from "yaml"
+import { isMap, isNode, isPair, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify } from "yaml"
 import { camelCase, ConfigError, convertPath } from "./Config.ts"
 import { messageOf } from "./text.ts"
 
@@ -35,7 +35,8 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   if (excess !== undefined) return { problem: excess }
   const lines = new LineCounter()
   try {
-    const document = parseDocument(text, { lineCounter: lines, logLevel: "error" })
+    // The library compares each key of a section with all others, which takes minutes for many of them.
+    const document = parseDocument(text, { lineCounter: lines, logLevel: "error", uniqueKeys: false })
     const [error] = document.errors
     if (error !== undefined) {
       if (error.message.startsWith(overflow)) return { problem: tooDeep }
@@ -44,6 +45,12 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
         error.code === "MULTIPLE_DOCS"
           ? "expected one YAML document, found a second one; put it into a file of its own"
           : error.message.split("\n")[0].replace(/ at line \d+, column \d+:?$/, "")
+      return line === undefined ? { problem } : { line, problem }
+    }
+    const repeated = repeatedKey(document.contents)
+    if (repeated !== undefined) {
+      const line = isNode(repeated) && repeated.range ? lines.linePos(repeated.range[0]).line : undefined
+      const problem = "Map keys must be unique"
       return line === undefined ? { problem } : { line, problem }
     }
     // The library's own limit counts only aliases, and throws.
@@ -56,6 +63,20 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   } catch (error) {
     return { problem: error instanceof RangeError ? tooDeep : messageOf(error).split("; ")[0] }
   }
+}
+
+/** Returns the first key that its section has before; undefined if there is none. */
+const repeatedKey = (node: unknown): unknown => {
+  if (!isMap(node) && !isSeq(node)) return undefined
+  const known = new Set<unknown>()
+  for (const item of node.items) {
+    const key = isPair(item) && isScalar(item.key) ? item.key : undefined
+    if (key !== undefined && known.has(key.value)) return key
+    if (key !== undefined) known.add(key.value)
+    const inside = isPair(item) ? (repeatedKey(item.key) ?? repeatedKey(item.value)) : repeatedKey(item)
+    if (inside !== undefined) return inside
+  }
+  return undefined
 }
 
 /** Maps each key of a parsed file to its place: `agent.historyK` is at `conf.yaml:7`. */

@@ -8,12 +8,14 @@ export const visible = (text: string): string =>
   text.replace(/[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`)
 
 /**
- * Replaces the characters by which a name or a message of somebody else's files could control the terminal, by `�`. Line ends,
+ * Replaces the characters by which a name or a message of somebody else's files could control the terminal, or turn the
+ * direction of what follows, by `�`. Line ends,
  * tabs and the colours of `cli/output/colors.ts` stay.
  */
 export const harmless = (text: string): string =>
-  text.replace(/\u001b\[(?:0|1|3[1236])m|\r\n|[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, (one) =>
-    one.length > 1 ? one : "�",
+  text.replace(
+    /\u001b\[(?:0|1|3[1236])m|\r\n|[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
+    (one) => (one.length > 1 ? one : "�"),
   )
 
 /** Returns the message of a thrown value in one line. */

@@ -36,7 +36,7 @@ const escapeOf = (character: string): string => `\\u${character.charCodeAt(0).to
 
 /** Writes a value to stdout, as one line of JSON. */
 export const writeJson = (value: unknown): Effect.Effect<void> =>
-  writeOut(`${JSON.stringify(value).replace(/[\u007f-\u009f]/g, escapeOf)}\n`)
+  writeOut(`${JSON.stringify(value).replace(/[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, escapeOf)}\n`)
 
 /** Writes a text to stderr, without adding a line feed. Characters that control the terminal are replaced. */
 export const writeError = (text: string): Effect.Effect<void> =>

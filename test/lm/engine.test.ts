@@ -116,7 +116,7 @@ describe("a model in this process and behind HTTP", () => {
     assert.deepStrictEqual(warnings, [])
     assert.deepStrictEqual((await ask(2048)).content, "long")
     assert.deepStrictEqual(warnings, [
-      "Warn: base: an answer was cut off after 4 tokens, fewer than max_output_tokens: 2048, because the model takes at most 24 tokens of prompt and answer together and the prompt has 20",
+      "Warn: base: an answer was cut off after 4 tokens, fewer than max_output_tokens: 2048, because the model takes at most 24 tokens of prompt and answer together and the prompt has 20; this is said once",
     ])
   })
 

@@ -103,47 +103,55 @@ export const promptOf = (
   })
 
 /** Makes the provider of an engine's model. It cannot promise an answer in JSON, so it refuses such requests. */
-export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmOptions): Provider => ({
-  model,
-  complete: Effect.fnUntraced(function* (request: LmRequest, format) {
-    const name = /^$|^(builtin|decoder):/.test(request.model) ? model : request.model
-    if (format !== undefined) {
-      return yield* lmError(name, "rejected", "a model in this process cannot be held to a JSON format")
-    }
-    const { ids, reader } = yield* Effect.mapError(promptOf(chat, request), ({ part, message }) =>
-      lmError(name, "rejected", `${part}: ${message}`),
-    )
-    const sampling = {
-      ...defaults,
-      ...(request.temperature === null ? {} : { temperature: request.temperature }),
-      ...(request.topP === null ? {} : { topP: request.topP }),
-      maxTokens: request.maxOutputTokens,
-      stop: request.stop,
-      seed: request.seed,
-    }
-    const generated = yield* Effect.mapError(engine.generate({ model: name, promptIds: ids, sampling }), failure(name))
-    const most = request.maxOutputTokens
-    const isCut = generated.finishReason === "length" && most !== null && generated.tokens.length < most
-    if (isCut) {
-      const taken = ids.length + generated.tokens.length
-      yield* Effect.logWarning(
-        `${name}: an answer was cut off after ${generated.tokens.length} tokens, fewer than max_output_tokens: ${most}, because the model takes at most ${taken} tokens of prompt and answer together and the prompt has ${ids.length}`,
+export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmOptions): Provider => {
+  // An evaluation may have thousands of such answers.
+  let hasWarned = false
+  return {
+    model,
+    complete: Effect.fnUntraced(function* (request: LmRequest, format) {
+      const name = /^$|^(builtin|decoder):/.test(request.model) ? model : request.model
+      if (format !== undefined) {
+        return yield* lmError(name, "rejected", "a model in this process cannot be held to a JSON format")
+      }
+      const { ids, reader } = yield* Effect.mapError(promptOf(chat, request), ({ part, message }) =>
+        lmError(name, "rejected", `${part}: ${message}`),
       )
-    }
-    const answer = reader()
-    const { content, calls } = collect([...answer.push(generated.text), ...answer.end()])
-    const completion: Completion = {
-      content,
-      toolCalls: calls.map((call, at) => ({ id: `call_${request.messages.length}_${at}`, ...call })),
-      finishReason: generated.finishReason === "stop" && calls.length > 0 ? "tool_calls" : generated.finishReason,
-      usage: { inputTokens: ids.length, outputTokens: generated.tokens.length, reasoningTokens: 0 },
-      tokens: request.traceTokens ? traceOf(chat.tokens, ids, generated) : null,
-      model: name,
-      attempts: 1,
-    }
-    return completion
-  }),
-})
+      const sampling = {
+        ...defaults,
+        ...(request.temperature === null ? {} : { temperature: request.temperature }),
+        ...(request.topP === null ? {} : { topP: request.topP }),
+        maxTokens: request.maxOutputTokens,
+        stop: request.stop,
+        seed: request.seed,
+      }
+      const generated = yield* Effect.mapError(
+        engine.generate({ model: name, promptIds: ids, sampling }),
+        failure(name),
+      )
+      const most = request.maxOutputTokens
+      const isCut = generated.finishReason === "length" && most !== null && generated.tokens.length < most
+      if (isCut && !hasWarned) {
+        hasWarned = true
+        const taken = ids.length + generated.tokens.length
+        yield* Effect.logWarning(
+          `${name}: an answer was cut off after ${generated.tokens.length} tokens, fewer than max_output_tokens: ${most}, because the model takes at most ${taken} tokens of prompt and answer together and the prompt has ${ids.length}; this is said once`,
+        )
+      }
+      const answer = reader()
+      const { content, calls } = collect([...answer.push(generated.text), ...answer.end()])
+      const completion: Completion = {
+        content,
+        toolCalls: calls.map((call, at) => ({ id: `call_${request.messages.length}_${at}`, ...call })),
+        finishReason: generated.finishReason === "stop" && calls.length > 0 ? "tool_calls" : generated.finishReason,
+        usage: { inputTokens: ids.length, outputTokens: generated.tokens.length, reasoningTokens: 0 },
+        tokens: request.traceTokens ? traceOf(chat.tokens, ids, generated) : null,
+        model: name,
+        attempts: 1,
+      }
+      return completion
+    }),
+  }
+}
 
 /** Provides `Lm` by the engine of the context. */
 export const layer = (options: Omit<EngineLmOptions, "engine">): Layer.Layer<Lm, never, Engine> =>

@@ -305,15 +305,13 @@ export const onDisk = Effect.fnUntraced(function* (
           const final = at(relative)
           const temporary = temporaryOf(final)
           yield* erase(temporary)
-          // Some file systems, and Windows without the privilege, refuse links. Readers then use `latest.json`.
-          const isMade = yield* fs.symlink(target, temporary).pipe(
-            Effect.as(true),
-            Effect.catchReason("PlatformError", "PermissionDenied", () => Effect.succeed(false)),
-          )
-          if (!isMade) return
+          yield* fs.symlink(target, temporary)
           yield* fs.rename(temporary, final)
           yield* syncDirectory(path.dirname(final))
-        }),
+        }).pipe(
+          // Some file systems, and Windows without the privilege, refuse links. Readers then use `latest.json`.
+          Effect.catchReason("PlatformError", "PermissionDenied", () => Effect.void),
+        ),
       ),
     target: (relative) =>
       fs.readLink(at(relative)).pipe(

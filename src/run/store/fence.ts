@@ -99,7 +99,8 @@ export const fenced = Effect.fnUntraced(function* (directory: string, { check, n
   const fs = yield* FileSystem.FileSystem
   const refused = (error: RunStoreError) =>
     PlatformError.systemError({
-      _tag: "PermissionDenied",
+      // Not `PermissionDenied`, by which a link is given up.
+      _tag: "Busy",
       module: "FileSystem",
       method: "rename",
       pathOrDescriptor: directory,

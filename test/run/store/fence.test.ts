@@ -1,7 +1,6 @@
 import { writeFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, FileSystem, PlatformError, Scope } from "effect"
-import { onDisk } from "../../../src/run/store/FileTree.ts"
+import { Deferred, Effect, Exit, Fiber, FileSystem, Scope } from "effect"
 import { fenced, takeFence } from "../../../src/run/store/fence.ts"
 import { RunStore } from "../../../src/run/store/RunStore.ts"
 import { disk, moment, temporaryDirectory } from "./disk.ts"
@@ -109,18 +108,7 @@ describe("a process that wakes up in the middle of a write", () => {
             Effect.orDie(takeFence(directory, "process 2").pipe(Effect.provide(disk))),
           ),
       }
-      const old = yield* onDisk(directory, first.number).pipe(
-        Effect.provideService(FileSystem.FileSystem, {
-          ...slow,
-          rename: (from, to) =>
-            Effect.andThen(
-              Effect.mapError(first.check, () =>
-                PlatformError.systemError({ _tag: "PermissionDenied", module: "FileSystem", method: "rename" }),
-              ),
-              slow.rename(from, to),
-            ),
-        }),
-      )
+      const old = yield* Effect.provideService(fenced(directory, first), FileSystem.FileSystem, slow)
       yield* Effect.flip(old.link("latest", "step_1"))
       assert.isUndefined(yield* old.target("latest"))
     }).pipe(Effect.provide(disk)),

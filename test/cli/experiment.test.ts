@@ -54,51 +54,55 @@ const tree = (episodes: number, heldOut: number, validations: ReadonlyArray<numb
   ].sort()
 
 describe("an experiment's file", () => {
-  it("runs over a server that fails one time in five: nothing is lost, nothing doubled, all retries counted", () =>
-    withFolder((folder) =>
-      withServer({ fault: someFaults(3, 0.2) }, async (server) => {
-        write(folder, "experiment.yaml", experiment({ lm: at(server) }))
-        const outcome = await effect(["run", "experiment.yaml", "--json"], folder)
-        assert.strictEqual(outcome.code, 0, outcome.stderr)
-        const [run, ...others] = runsBelow(join(folder, "outputs/my_experiment"))
-        assert.deepStrictEqual(others, [])
-        assert.match(run, /\/\d{8}_\d{6}$/)
-        assert.deepStrictEqual(
-          filesIn(run).filter((file) => !/^git\.(json|diff)$/.test(file)),
-          tree(40, 8, [0, 20, 40]),
-        )
-        assert.strictEqual(readlinkSync(join(run, "checkpoints/latest")), "ep_000040")
-        assert.deepStrictEqual(jsonOf(join(run, "checkpoints/latest.json")), { path: "ep_000040" })
-
-        const train = linesOf(join(run, "scores/train/scores.jsonl"))
-        assert.deepStrictEqual(
-          train.map(({ mode, episode_index, step_index }) => [mode, episode_index, step_index]),
-          numbers(40).map((number) => ["train", number, 1]),
-        )
-        for (const seen of [0, 20, 40]) {
-          const lines = linesOf(join(run, `scores/val/${seen}_seen_episodes_scores.jsonl`))
+  it(
+    "runs over a server that fails one time in five: nothing is lost, nothing doubled, all retries counted",
+    { tags: "slow" },
+    () =>
+      withFolder((folder) =>
+        withServer({ fault: someFaults(3, 0.2) }, async (server) => {
+          write(folder, "experiment.yaml", experiment({ lm: at(server) }))
+          const outcome = await effect(["run", "experiment.yaml", "--json"], folder)
+          assert.strictEqual(outcome.code, 0, outcome.stderr)
+          const [run, ...others] = runsBelow(join(folder, "outputs/my_experiment"))
+          assert.deepStrictEqual(others, [])
+          assert.match(run, /\/\d{8}_\d{6}$/)
           assert.deepStrictEqual(
-            lines.map(({ mode, episode_index, step_index }) => [mode, episode_index, step_index]),
-            numbers(8).map((number) => ["val", number, 1]),
+            filesIn(run).filter((file) => !/^git\.(json|diff)$/.test(file)),
+            tree(40, 8, [0, 20, 40]),
           )
-        }
-        // A request with a whole answer was sent once; the others were sent again.
-        const wrong = server.asked.filter(({ fault }) => fault.kind !== "none").length
-        assert.isAbove(wrong, 5)
-        const calls = filesIn(run)
-          .filter((path) => path.startsWith("llm_calls/"))
-          .map((path) => jsonOf(join(run, path)))
-        assert.strictEqual(server.asked.length - wrong, calls.length)
-        assert.strictEqual(
-          calls.reduce((sum, { retries }) => sum + retries, 0),
-          wrong,
-        )
-        const { usage, train_episodes, train_steps, failed_validation_episodes } = jsonOf(join(run, "metrics.json"))
-        assert.deepInclude(usage, { calls: calls.length, retries: wrong })
-        assert.deepStrictEqual([train_episodes, train_steps, failed_validation_episodes], [40, 40, 0])
-        assert.strictEqual(resultOf(outcome).steps, 40)
-      }),
-    ))
+          assert.strictEqual(readlinkSync(join(run, "checkpoints/latest")), "ep_000040")
+          assert.deepStrictEqual(jsonOf(join(run, "checkpoints/latest.json")), { path: "ep_000040" })
+
+          const train = linesOf(join(run, "scores/train/scores.jsonl"))
+          assert.deepStrictEqual(
+            train.map(({ mode, episode_index, step_index }) => [mode, episode_index, step_index]),
+            numbers(40).map((number) => ["train", number, 1]),
+          )
+          for (const seen of [0, 20, 40]) {
+            const lines = linesOf(join(run, `scores/val/${seen}_seen_episodes_scores.jsonl`))
+            assert.deepStrictEqual(
+              lines.map(({ mode, episode_index, step_index }) => [mode, episode_index, step_index]),
+              numbers(8).map((number) => ["val", number, 1]),
+            )
+          }
+          // A request with a whole answer was sent once; the others were sent again.
+          const wrong = server.asked.filter(({ fault }) => fault.kind !== "none").length
+          assert.isAbove(wrong, 5)
+          const calls = filesIn(run)
+            .filter((path) => path.startsWith("llm_calls/"))
+            .map((path) => jsonOf(join(run, path)))
+          assert.strictEqual(server.asked.length - wrong, calls.length)
+          assert.strictEqual(
+            calls.reduce((sum, { retries }) => sum + retries, 0),
+            wrong,
+          )
+          const { usage, train_episodes, train_steps, failed_validation_episodes } = jsonOf(join(run, "metrics.json"))
+          assert.deepInclude(usage, { calls: calls.length, retries: wrong })
+          assert.deepStrictEqual([train_episodes, train_steps, failed_validation_episodes], [40, 40, 0])
+          assert.strictEqual(resultOf(outcome).steps, 40)
+        }),
+      ),
+  )
 
   it("comes to the same by a server as by the function that the server asks", { tags: "slow" }, () =>
     withFolder((folder) =>

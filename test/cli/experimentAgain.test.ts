@@ -98,8 +98,7 @@ describe("an experiment, again", () => {
     ["by the file's name", [], {}, outputs],
     ["by what is in it or laid over it", ["--set", "output.results_dir=outputs/b"], { name: "mine" }, "outputs/b"],
   ] as const) {
-    const tags = place === outputs ? [] : "slow"
-    it(`goes on with the newest that is not finished: known ${how}`, { tags }, () =>
+    it(`goes on with the newest that is not finished: known ${how}`, { tags: "slow" }, () =>
       withFolder((folder) =>
         withServer({}, async (server) => {
           const lm = { ...at(server), budget: { calls: 30 } }

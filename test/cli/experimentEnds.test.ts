@@ -74,36 +74,38 @@ describe("an experiment ends", () => {
     ["in training", 40],
     ["in a validation", 50],
   ] as const) {
-    const tags = when === "in training" ? [] : "slow"
-    it(`when the budget is spent, ${when}: saved, and one line says what to do, which does go on`, { tags }, () =>
-      withFolder((folder) =>
-        withServer({}, async (server) => {
-          const wanted = { lm: { ...at(server), budget: { calls } } }
-          const outcome = await run(folder, wanted)
-          assert.strictEqual(outcome.code, 1)
-          assert.isTrue(isOneLine(outcome.stderr), outcome.stderr)
-          assert.include(outcome.stderr, "budget")
-          assert.strictEqual(server.asked.length, calls)
-          const [one] = runsOf(folder)
-          assert.isTrue(existsSync(join(one, "checkpoints/latest/runtime.json")))
-          const words = /resume with: npx effect run (.+)\n$/.exec(outcome.stderr)?.[1].split(" ") ?? []
-          assert.strictEqual(words[0], "experiment.yaml")
-          assert.include(words, "--resume")
-          // The calls of the first attempt still count against the budget.
-          assert.strictEqual(words.at(-1), `agent.lm_config.budget.calls=${2 * calls}`)
-          const again = await effect(["run", ...words.slice(0, -2), "--quiet"], folder)
-          assert.strictEqual(again.code, 1, again.stderr)
-          assert.include(again.stderr, "budget")
-          assert.strictEqual(server.asked.length, calls)
-          const more = ["--set", "agent.lm_config.budget.calls=1000", "--quiet", "--json"]
-          const resumed = await effect(["run", ...words, ...more], folder)
-          assert.strictEqual(resumed.code, 0, resumed.stderr)
-          const { runDir, digest } = resultOf(resumed)
-          isWhole(folder, runDir, 40)
-          assert.strictEqual(linesOf(join(folder, runDir, "scores/val/20_seen_episodes_scores.jsonl")).length, 8)
-          assert.strictEqual(digest, resultOf(await run(folder, { lm: at(server) })).digest)
-        }),
-      ),
+    it(
+      `when the budget is spent, ${when}: saved, and one line says what to do, which does go on`,
+      { tags: "slow" },
+      () =>
+        withFolder((folder) =>
+          withServer({}, async (server) => {
+            const wanted = { lm: { ...at(server), budget: { calls } } }
+            const outcome = await run(folder, wanted)
+            assert.strictEqual(outcome.code, 1)
+            assert.isTrue(isOneLine(outcome.stderr), outcome.stderr)
+            assert.include(outcome.stderr, "budget")
+            assert.strictEqual(server.asked.length, calls)
+            const [one] = runsOf(folder)
+            assert.isTrue(existsSync(join(one, "checkpoints/latest/runtime.json")))
+            const words = /resume with: npx effect run (.+)\n$/.exec(outcome.stderr)?.[1].split(" ") ?? []
+            assert.strictEqual(words[0], "experiment.yaml")
+            assert.include(words, "--resume")
+            // The calls of the first attempt still count against the budget.
+            assert.strictEqual(words.at(-1), `agent.lm_config.budget.calls=${2 * calls}`)
+            const again = await effect(["run", ...words.slice(0, -2), "--quiet"], folder)
+            assert.strictEqual(again.code, 1, again.stderr)
+            assert.include(again.stderr, "budget")
+            assert.strictEqual(server.asked.length, calls)
+            const more = ["--set", "agent.lm_config.budget.calls=1000", "--quiet", "--json"]
+            const resumed = await effect(["run", ...words, ...more], folder)
+            assert.strictEqual(resumed.code, 0, resumed.stderr)
+            const { runDir, digest } = resultOf(resumed)
+            isWhole(folder, runDir, 40)
+            assert.strictEqual(linesOf(join(folder, runDir, "scores/val/20_seen_episodes_scores.jsonl")).length, 8)
+            assert.strictEqual(digest, resultOf(await run(folder, { lm: at(server) })).digest)
+          }),
+        ),
     )
   }
 

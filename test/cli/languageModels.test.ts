@@ -173,7 +173,7 @@ describe("effect export of a language model", () => {
 })
 
 describe("a model in this process", () => {
-  it("plays the example of the docs", async () => {
+  it("plays the example of the docs", { tags: "slow" }, async () => {
     const page = readFileSync(join(root, "docs/agents/models.md"), "utf8")
     const [, example = ""] = /```yaml\n(# An evaluation[^]*?)```/.exec(page) ?? []
     assert.include(example, "decoder:results/…/run_letters")

@@ -84,7 +84,7 @@ describe("a run that learned from data or from an expert", () => {
     )
   }
 
-  it("is evaluated without its program as one of separate policies, too", () =>
+  it("is evaluated without its program as one of separate policies, too", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", separately)
       const outcome = await effect(["run", file, "--backend", "wasm", "--quiet", "--json"], folder)
@@ -107,5 +107,6 @@ describe("a run that learned from data or from an expert", () => {
       const playing = `export default Train.run({ env: game, algorithm: "separate", totalSteps: 1 })`
       write(folder, "play.ts", separately.slice(0, separately.indexOf("const shown")) + playing)
       assert.deepEqual(await evaluated("--file", "play.ts"), withProgram)
-    }))
+    }),
+  )
 })

@@ -50,7 +50,7 @@ describe("the files of a run of an agent that talks", () => {
     ["questions", "{ type: codebook, num_tasks: 4, words: 3 }"],
     ["a game of several steps", "{ type: key_door, num_tasks: 4 }"],
   ] as const) {
-    it(`are each as schemas/ says: ${what}`, { tags: what === "questions" ? [] : "slow" }, () =>
+    it(`are each as schemas/ says: ${what}`, { tags: "slow" }, () =>
       withFolder(async (folder) => {
         write(folder, "experiment.yaml", experiment(dataset))
         const outcome = await effect(["run", "experiment.yaml", "--json", "--quiet"], folder)

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { configOf, resultsFolder, runConfig, runFiles, trained, validated } from "./smallTraining.ts"
 
 describe("a multi-run training", () => {
-  it("gives the same digest for the same seed, and another one for another seed", () =>
+  it("gives the same digest for the same seed, and another one for another seed", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -18,5 +18,6 @@ describe("a multi-run training", () => {
         assert.deepStrictEqual(runFiles(first.runDir, "a").weightsAt(3), runFiles(again.runDir, "a").weightsAt(3))
         assert.notDeepEqual(runFiles(first.runDir, "a").weightsAt(3), runFiles(other.runDir, "a").weightsAt(3))
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 })

@@ -92,7 +92,7 @@ describe("a run of a trainer with a task that cannot be played", () => {
       )
     }).pipe(Effect.scoped, Effect.runPromise))
 
-  it("loses the samples whose rewards cannot be computed with, by a message about the reward", () =>
+  it("loses the samples whose rewards cannot be computed with, by a message about the reward", { tags: "slow" }, () =>
     Effect.gen(function* () {
       const folder = yield* questions("the bad one")
       const resultsDir = yield* resultsFolder
@@ -114,5 +114,6 @@ describe("a run of a trainer with a task that cannot be played", () => {
         warningsIn(events).join("\n"),
         /4 of 8 episodes failed, of qa "[^"]*": .*gave the score 1e\+308 at step 1; expected a number from -3\.4e38 to 3\.4e38/,
       )
-    }).pipe(Effect.scoped, Effect.runPromise))
+    }).pipe(Effect.scoped, Effect.runPromise),
+  )
 })

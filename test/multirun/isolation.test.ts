@@ -182,7 +182,7 @@ describe("a run that breaks", () => {
     ),
   )
 
-  it("changes no other if its config is wrong", () =>
+  it("changes no other if its config is wrong", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const { failure, files, warnings } = yield* besides({ folder: { ...runConfig(2), max_step: 3 } })
@@ -193,7 +193,8 @@ describe("a run that breaks", () => {
           1,
         )
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("ends the training with its reason if no other run is left", () =>
     Effect.runPromise(

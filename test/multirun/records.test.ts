@@ -118,18 +118,20 @@ describe("a run of a trainer", () => {
     "at its end": (event) => event._tag === "RunEnded",
   }
   for (const [when, isMoment] of Object.entries(moments)) {
-    const tags = when === "in a validation" ? [] : "slow"
-    it(`records each update, episode and validation once, if the trainer was interrupted ${when}`, { tags }, () =>
-      Effect.runPromise(
-        Effect.gen(function* () {
-          const resultsDir = yield* resultsFolder
-          const { runDir } = yield* trained(configOf(runs), { resultsDir, sinks })
-          const whole = recordingOf(join(runDir, "run_a"))
-          const resume = yield* interruptedAt(configOf(runs), resultsDir, isMoment)
-          yield* trained(configOf(runs), { resultsDir, sinks, resume })
-          assert.deepStrictEqual(recordingOf(join(resume, "run_a")), whole)
-        }).pipe(Effect.scoped),
-      ),
+    it(
+      `records each update, episode and validation once, if the trainer was interrupted ${when}`,
+      { tags: "slow" },
+      () =>
+        Effect.runPromise(
+          Effect.gen(function* () {
+            const resultsDir = yield* resultsFolder
+            const { runDir } = yield* trained(configOf(runs), { resultsDir, sinks })
+            const whole = recordingOf(join(runDir, "run_a"))
+            const resume = yield* interruptedAt(configOf(runs), resultsDir, isMoment)
+            yield* trained(configOf(runs), { resultsDir, sinks, resume })
+            assert.deepStrictEqual(recordingOf(join(resume, "run_a")), whole)
+          }).pipe(Effect.scoped),
+        ),
     )
   }
 })

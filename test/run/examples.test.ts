@@ -12,7 +12,7 @@ const quietly = async <A>(load: () => Promise<A>): Promise<A> => {
 }
 
 describe("examples of services of one's own", () => {
-  it("own-recorder.ts counts episodes, and the training is the same", async () => {
+  it("own-recorder.ts counts episodes, and the training is the same", { tags: "slow" }, async () => {
     const { results } = await quietly(() => import("../../examples/own-recorder.ts"))
     const [silent, counted] = results
     assert.strictEqual(silent.digest, counted.digest)
@@ -38,7 +38,7 @@ describe("examples of services of one's own", () => {
 })
 
 describe("examples of going on from a run", () => {
-  it("fine-tune.ts begins with the weights of another run, with other envs", async () => {
+  it("fine-tune.ts begins with the weights of another run, with other envs", { tags: "slow" }, async () => {
     const { outcome } = await quietly(() => import("../../examples/fine-tune.ts"))
     const [tuned, fromScratch] = [outcome.tuned, outcome.fromScratch].map(({ validation }) => validation?.meanReturn)
     assert.isAbove(tuned ?? NaN, fromScratch ?? NaN)

@@ -28,32 +28,36 @@ const short: Readonly<Record<Kind, ReadonlyArray<string>>> = {
 
 describe("effect init", () => {
   for (const kind of kinds) {
-    it(`writes a file that runs as it is (${kind}), by the command that it says`, () =>
-      withFolder(async (folder) => {
-        const { file, schema, command } = files[kind]
-        const { stdout, error } = await init(kind === "program" ? [file] : ["--kind", kind], folder)
-        assert.isNull(error)
-        const said = new RegExp(`npx effect (${command} .*)$`, "m").exec(stdout)?.[1] ?? ""
-        assert.strictEqual(said, `${command} ${file}`)
-        assert.include(read(folder, file), `npx effect ${said}`)
+    it(
+      `writes a file that runs as it is (${kind}), by the command that it says`,
+      { tags: kind === "training" ? [] : "slow" },
+      () =>
+        withFolder(async (folder) => {
+          const { file, schema, command } = files[kind]
+          const { stdout, error } = await init(kind === "program" ? [file] : ["--kind", kind], folder)
+          assert.isNull(error)
+          const said = new RegExp(`npx effect (${command} .*)$`, "m").exec(stdout)?.[1] ?? ""
+          assert.strictEqual(said, `${command} ${file}`)
+          assert.include(read(folder, file), `npx effect ${said}`)
 
-        const outcome = await effect([...said.split(" "), "--json", "--quiet", ...short[kind]], folder)
-        assert.strictEqual(outcome.code, 0, outcome.stderr)
-        const { validation, failed, runDir } = resultOf(outcome)
-        // Nothing in the file names its runs, so they have the name of the file.
-        assert.include(String(runDir), `_${basename(file, extname(file))}_`)
-        assert.isNotNull(validation)
-        if (kind === "evaluation") assert.strictEqual(failed, 0)
-        if (kind === "experiment") {
-          assert.containSubset(validation, { episodes: 40, step: 60 })
-          assert.isAbove(Number(Object(validation).meanReturn), 0.7, "its agent comes to know more than nothing")
-        }
+          const outcome = await effect([...said.split(" "), "--json", "--quiet", ...short[kind]], folder)
+          assert.strictEqual(outcome.code, 0, outcome.stderr)
+          const { validation, failed, runDir } = resultOf(outcome)
+          // Nothing in the file names its runs, so they have the name of the file.
+          assert.include(String(runDir), `_${basename(file, extname(file))}_`)
+          assert.isNotNull(validation)
+          if (kind === "evaluation") assert.strictEqual(failed, 0)
+          if (kind === "experiment") {
+            assert.containSubset(validation, { episodes: 40, step: 60 })
+            assert.isAbove(Number(Object(validation).meanReturn), 0.7, "its agent comes to know more than nothing")
+          }
 
-        if (schema === null) return
-        const named = schemaOf(read(folder, file)) ?? ""
-        assert.strictEqual(resolve(folder, named), resolve("schemas", schema))
-        assert.isUndefined(validator(schema)(parse(read(folder, file))))
-      }))
+          if (schema === null) return
+          const named = schemaOf(read(folder, file)) ?? ""
+          assert.strictEqual(resolve(folder, named), resolve("schemas", schema))
+          assert.isUndefined(validator(schema)(parse(read(folder, file))))
+        }),
+    )
   }
 
   for (const kind of ["experiment", "evaluation"] as const) {

@@ -30,32 +30,36 @@ const startsIn = (folder: string): number =>
     .flatMap((path) => readFileSync(join(folder, path), "utf8").match(/Z (started|resumed)/g) ?? []).length
 
 describe("a run that is finished", () => {
-  it("is left as it is when it is resumed, by its folder and as the latest, and gives its result again", () =>
-    withFolder(async (folder) => {
-      write(folder, "pole.ts", program(a2c))
-      const first = resultOf(await effect(["run", "pole.ts", "--quiet", "--json"], folder))
-      const before = contentsOf(join(folder, first.runDir))
-      for (const wanted of [first.runDir, "latest"]) {
-        const again = await effect(["run", "pole.ts", "--quiet", "--json", "--resume", wanted], folder)
-        assert.strictEqual(again.code, 0, again.stderr)
-        assert.deepStrictEqual(resultOf(again), first)
-        assert.deepStrictEqual(contentsOf(join(folder, first.runDir)), before)
-      }
-      const shown = await effect(["run", "pole.ts", "--resume", "latest"], folder)
-      assert.match(
-        shown.stdout,
-        /^this run is finished, and nothing has changed; train it further with a larger --total-steps\n64/,
-      )
-      assert.isTrue(shown.stderr.startsWith(`run: ${first.runDir}\n`), shown.stderr)
-      const typed = await effect(["run", "pole.ts", "--resume", first.runDir], folder)
-      assert.notInclude(typed.stderr, "run: ")
-      const further = await effect(
-        ["run", "pole.ts", "--quiet", "--json", "--resume", "latest", "--total-steps", "96"],
-        folder,
-      )
-      assert.strictEqual(resultOf(further).steps, 96)
-      assert.strictEqual(resultOf(further).runDir, first.runDir)
-    }))
+  it(
+    "is left as it is when it is resumed, by its folder and as the latest, and gives its result again",
+    { tags: "slow" },
+    () =>
+      withFolder(async (folder) => {
+        write(folder, "pole.ts", program(a2c))
+        const first = resultOf(await effect(["run", "pole.ts", "--quiet", "--json"], folder))
+        const before = contentsOf(join(folder, first.runDir))
+        for (const wanted of [first.runDir, "latest"]) {
+          const again = await effect(["run", "pole.ts", "--quiet", "--json", "--resume", wanted], folder)
+          assert.strictEqual(again.code, 0, again.stderr)
+          assert.deepStrictEqual(resultOf(again), first)
+          assert.deepStrictEqual(contentsOf(join(folder, first.runDir)), before)
+        }
+        const shown = await effect(["run", "pole.ts", "--resume", "latest"], folder)
+        assert.match(
+          shown.stdout,
+          /^this run is finished, and nothing has changed; train it further with a larger --total-steps\n64/,
+        )
+        assert.isTrue(shown.stderr.startsWith(`run: ${first.runDir}\n`), shown.stderr)
+        const typed = await effect(["run", "pole.ts", "--resume", first.runDir], folder)
+        assert.notInclude(typed.stderr, "run: ")
+        const further = await effect(
+          ["run", "pole.ts", "--quiet", "--json", "--resume", "latest", "--total-steps", "96"],
+          folder,
+        )
+        assert.strictEqual(resultOf(further).steps, 96)
+        assert.strictEqual(resultOf(further).runDir, first.runDir)
+      }),
+  )
 
   it("stays finished when a signal comes before its process ends", () =>
     withFolder(async (folder) => {

@@ -23,7 +23,7 @@ describe("effect run --resume", () => {
       assert.strictEqual(parse(textOf(run, "config.yaml")).algorithm.learning_rate, 1e-5)
     }))
 
-  it("names start.from for another network, and a run begins from there", () =>
+  it("names start.from for another network, and a run begins from there", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program("totalSteps: 1024"))
       const first = resultOf(await effect(["run", file, "--quiet", "--json"], folder))
@@ -36,7 +36,8 @@ describe("effect run --resume", () => {
         `start.from=${parse(textOf(folder, resultOf(second).runDir, "config.yaml")).start.from}`,
         start,
       )
-    }))
+    }),
+  )
 })
 
 describe("--set start.from", () => {

@@ -192,23 +192,27 @@ describe("a sweep is the same sweep", () => {
       assert.isFalse(existsSync(second))
     }))
 
-  it("not as one of its runs: a plain --resume latest says what the newest unfinished run is part of", () =>
-    withFolder(async (folder) => {
-      const results = join(folder, "results")
-      const file = write(folder, "train.ts", tiny)
-      const args = ["run", file, "--results-dir", results]
-      assert.strictEqual((await effect([...args, "--seeds", "1..2"])).code, 0)
-      const [first] = [...left(results).values()].toSorted()
-      rmSync(join(first, "return.json"))
-      const outcome = await effect([...args, "--resume", "latest"])
-      assert.strictEqual(outcome.code, 2, outcome.stderr)
-      const command = `npx effect run ${file} --seeds 1..2 --resume ${dirname(dirname(dirname(first)))}`
-      const message = `the newest unfinished run, ${first}, is part of a sweep; resume the sweep with: ${command}; or this run alone with --resume ${first}`
-      assert.strictEqual(outcome.stderr, `effect: --resume latest: ${message}\n`)
-      assert.isFalse(existsSync(join(first, "return.json")))
-      assert.strictEqual((await effect(command.split(" ").slice(2))).code, 0)
-      assert.isTrue(existsSync(join(first, "return.json")))
-    }))
+  it(
+    "not as one of its runs: a plain --resume latest says what the newest unfinished run is part of",
+    { tags: "slow" },
+    () =>
+      withFolder(async (folder) => {
+        const results = join(folder, "results")
+        const file = write(folder, "train.ts", tiny)
+        const args = ["run", file, "--results-dir", results]
+        assert.strictEqual((await effect([...args, "--seeds", "1..2"])).code, 0)
+        const [first] = [...left(results).values()].toSorted()
+        rmSync(join(first, "return.json"))
+        const outcome = await effect([...args, "--resume", "latest"])
+        assert.strictEqual(outcome.code, 2, outcome.stderr)
+        const command = `npx effect run ${file} --seeds 1..2 --resume ${dirname(dirname(dirname(first)))}`
+        const message = `the newest unfinished run, ${first}, is part of a sweep; resume the sweep with: ${command}; or this run alone with --resume ${first}`
+        assert.strictEqual(outcome.stderr, `effect: --resume latest: ${message}\n`)
+        assert.isFalse(existsSync(join(first, "return.json")))
+        assert.strictEqual((await effect(command.split(" ").slice(2))).code, 0)
+        assert.isTrue(existsSync(join(first, "return.json")))
+      }),
+  )
 })
 
 describe.concurrent("what can't be swept is one line, before anything starts", () => {

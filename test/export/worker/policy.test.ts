@@ -92,7 +92,7 @@ describe("a policy exported for workers", () => {
       assert.deepStrictEqual(act(Float64Array.from(observation)).action, action)
     }))
 
-  it("refuses what is no observation in one line, and acts as before afterwards", () =>
+  it("refuses what is no observation in one line, and acts as before afterwards", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const { folder: worker, episodes } = await exported(folder, "lstm")
       const act = await policyIn(worker)
@@ -123,7 +123,8 @@ describe("a policy exported for workers", () => {
       assert.deepStrictEqual(act(observation), before)
       assert.deepStrictEqual(act(observation, null), before)
       assert.notDeepEqual(act(observation, before.memory), before)
-    }))
+    }),
+  )
 
   it(
     "accepts the observations that the Schema and the JSON Schema of the card accept, and no others",
@@ -158,7 +159,7 @@ describe("a policy exported for workers", () => {
       }),
   )
 
-  it("is written to a new folder only, with the name of its run", () =>
+  it("is written to a new folder only, with the name of its run", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program(""))
       const run = resultOf(
@@ -174,5 +175,6 @@ describe("a policy exported for workers", () => {
       const named = join(folder, stdout.trim())
       assert.match(readFileSync(join(named, "wrangler.toml"), "utf8"), /^name = "train-cartpole-v1-ppo-1"\n/)
       assert.deepStrictEqual(readFileSync(join(named, "policy.wasm")), readFileSync(join(out, "policy.wasm")))
-    }))
+    }),
+  )
 })

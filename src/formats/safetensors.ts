@@ -50,6 +50,8 @@ const decodeMetadata = Schema.decodeUnknownSync(Schema.Record(Schema.String, Sch
 const metadataKey = "__metadata__"
 /** The largest number of bytes in a header that Python's `safetensors` accepts. */
 const largestHeader = 100_000_000
+/** The largest published models have about 100,000 tensors, over many files. */
+const mostTensors = 200_000
 
 const refuse = (message: string): never => {
   throw new SafetensorsError({ message })
@@ -130,6 +132,8 @@ export const headerLength = (first: Uint8Array, fileSize: number): number => {
  */
 export const placesIn = (head: Uint8Array, fileSize: number): ReadonlyMap<string, TensorPlace> => {
   const { [metadataKey]: _, ...described } = headerIn(head)
+  const count = Object.keys(described).length
+  if (count > mostTensors) refuse(`the file has ${count} tensors; expected at most ${mostTensors}`)
   const entries = Object.entries(checked(() => decodeHeader(described), "the header does not describe tensors")).sort(
     ([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0] || a.data_offsets[1] - b.data_offsets[1],
   )

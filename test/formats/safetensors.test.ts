@@ -134,6 +134,11 @@ describe("safetensors", () => {
   it.each([
     ["too short", Uint8Array.of(1, 2, 3), "the file has 3 bytes, expected at least 8"],
     ["a header beyond the end", file("{}").fill(3, 0, 1), "the header's 3 bytes do not fit in the file's 10"],
+    [
+      "very many tensors",
+      file(JSON.stringify(Object.fromEntries(Array.from({ length: 200_001 }, (_, at) => [at, 0])))),
+      /^the file has 200001 tensors; expected at most 200000$/,
+    ],
     ["a huge header", file("{}").fill(255, 0, 8), /^the header has 1844\d+ bytes; expected at most 100000000$/],
     ["no object", file("[]"), `the header does not begin with "{"`],
     ["no JSON", file("{oops"), /^the header is not JSON: /],

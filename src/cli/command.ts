@@ -1,10 +1,11 @@
 /** Makes the `effect` command with its subcommands, runs it, and reports its failure. main.ts and tests call it. */
-import { Effect, Logger } from "effect"
+import { Console, Effect, Logger } from "effect"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import manifest from "../../package.json" with { type: "json" }
 import { report } from "./output/errors.ts"
 import { presenter } from "./output/help.ts"
+import { harmlessConsole } from "./output/output.ts"
 import { Trust, type TrustService } from "../trust/Trust.ts"
 import { isName, type Name, names, short } from "./subcommands.ts"
 import type { UserCodeError } from "./userCode/userCode.ts"
@@ -100,4 +101,5 @@ export const command = (
     Effect.onExit(report),
     // Programs read results from stdout, so logs go to stderr.
     Effect.provideService(Logger.LogToStderr, true),
+    Effect.provideServiceEffect(Console.Console, Effect.map(Console.Console, harmlessConsole)),
   )

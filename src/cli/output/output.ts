@@ -1,5 +1,5 @@
 /** Writes the results and messages of the `effect` command, and defines the error of a wrong command line. */
-import { Context, Effect, Schema } from "effect"
+import { type Console, Context, Effect, Schema } from "effect"
 import { harmless } from "../../config/text.ts"
 
 /** The streams of the command: results go to `stdout`; progress, warnings and errors go to `stderr`. */
@@ -41,6 +41,16 @@ export const writeJson = (value: unknown): Effect.Effect<void> =>
 /** Writes a text to stderr, without adding a line feed. Characters that control the terminal are replaced. */
 export const writeError = (text: string): Effect.Effect<void> =>
   Effect.map(Output, ({ stderr }) => stderr(harmless(text)))
+
+/** Makes a console like another one, which replaces what could control the terminal in all texts. Effect's logger uses it. */
+export const harmlessConsole = (console: Console.Console): Console.Console => {
+  const cleaned = (parts: ReadonlyArray<unknown>) =>
+    parts.map((part) => (typeof part === "string" ? harmless(part) : part))
+  return Object.assign(Object.create(console), {
+    log: (...parts: ReadonlyArray<unknown>) => console.log(...cleaned(parts)),
+    error: (...parts: ReadonlyArray<unknown>) => console.error(...cleaned(parts)),
+  })
+}
 
 /** Reports that the command was used wrongly; the exit code is 2. */
 export class UsageError extends Schema.TaggedError<UsageError>()("UsageError", { message: Schema.String }) {}

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { Output, writeError, writeJson, writeOut } from "../../../src/cli/output/output.ts"
+import { Console, Effect, Logger } from "effect"
+import { harmlessConsole, Output, writeError, writeJson, writeOut } from "../../../src/cli/output/output.ts"
 
 it.effect("names in the texts of the command cannot control the terminal", () =>
   Effect.gen(function* () {
@@ -19,5 +19,21 @@ it.effect("names in the texts of the command cannot control the terminal", () =>
     assert.deepStrictEqual(JSON.parse(written[2]), {
       evil: "a\u001b]0;title\u0007b\u001b[1A\u001b[2Kc\rd\u009be\u007f\u202ef\u2066",
     })
+  }),
+)
+
+it.effect("nor can they in a line of Effect's logger", () =>
+  Effect.gen(function* () {
+    const printed: Array<unknown> = []
+    const console = Object.assign(Object.create(yield* Console.Console), {
+      error: (...parts: ReadonlyArray<unknown>) => void printed.push(...parts),
+    })
+    yield* Effect.logWarning("a\u001b]0;title\u0007b").pipe(
+      Effect.provide(Logger.layer([Logger.defaultLogger])),
+      Effect.provideService(Logger.LogToStderr, true),
+      Effect.provideService(Console.Console, harmlessConsole(console)),
+    )
+    assert.match(printed.join(" "), /a�\]0;title�b/)
+    assert.notInclude(printed.join(" "), "\u001b]")
   }),
 )

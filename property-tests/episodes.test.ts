@@ -106,7 +106,18 @@ describe("rollouts", () => {
         const held = rollouts.flatMap((rollout) => rollout.steps)
         assert.strictEqual(new Set(held.map(({ id }) => id)).size, held.length)
         const byId = new Map(held.map((step) => [step.id, step]))
-        for (const step of steps) assert.deepStrictEqual(byId.get(step.id), step)
+        // A player's call is reported before the others have answered. If the episode ends meanwhile, the env never takes its
+        // action, and the rollout says so in the player's last step.
+        const endings = new Map(
+          rollouts.flatMap(({ steps: own, ending, meta }) => {
+            const last = own.at(-1)
+            return meta.player !== null && last?._tag === "AgentStep" ? [[last.id, ending]] : []
+          }),
+        )
+        for (const step of steps) {
+          const isOpen = !step.terminated && !step.truncated
+          assert.deepStrictEqual(byId.get(step.id), isOpen ? { ...step, ...endings.get(step.id) } : step)
+        }
         assert.strictEqual(steps.length, held.length)
         for (const rollout of rollouts) {
           for (const [index, step] of rollout.steps.entries()) {

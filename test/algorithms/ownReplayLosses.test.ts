@@ -208,7 +208,7 @@ describe("losses of one's own in algorithms with a replay buffer", () => {
         const tqc = (losses: Own = {}) => Tqc.make({ ...small, quantiles: 5, ...losses })
         const quantiles: Own["criticLoss"] = (_, { values, target }) => {
           const losses = values.map((quantiles_tm1) => Losses.quantileLoss({ quantiles_tm1, target }))
-          return mul(mean(add(...losses)), 1 / 5)
+          return mul(mean(add(...losses)), 1 / (losses.length * 5))
         }
         yield* compare(
           "tqc",

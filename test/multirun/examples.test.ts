@@ -37,7 +37,10 @@ const shortened = (name: string): ReadonlyArray<string> => {
       .concat("validation_dataset.num_tasks=4", "validation.every=1")
       .map((setting) => `runs.${run}.${setting}`),
   )
-  const ofTrainer = ["model.hidden_size=8", "model.layers=1", "model.heads=2", "trainer.rows=4"]
+  const hasRank = isPlain(config) && isPlain(config.trainer) && isPlain(config.trainer.lora)
+  const ofTrainer = ["model.hidden_size=8", "model.layers=1", "model.heads=2", "trainer.rows=4"].concat(
+    hasRank ? ["trainer.lora.rank=8"] : [],
+  )
   const sizes = ["inference.generating=[16]", "inference.reading=[8]"]
   return [...ofTrainer, ...sizes, ...ofRuns].flatMap((setting) => ["--set", setting])
 }

@@ -68,7 +68,8 @@ describe("a run whose folder is named as the run of a trainer, and is next to a 
       renameSync(first.runDir, join(folder, "run_x"))
       write(folder, "config.yaml", "total_steps: 512\n")
       for (const typed of ["run_x", "./run_x", join(folder, "run_x")]) {
-        const again = await effect(["run", file, "--resume", typed], folder)
+        // A program beside a `config.yaml` may belong to somebody's run, so it is not run unasked.
+        const again = await effect(["run", file, "--resume", typed, "--trust"], folder)
         assert.strictEqual(again.code, 0, again.stderr)
         assert.match(again.stdout, /^this run is finished, and nothing has changed;.*\n1024/)
       }

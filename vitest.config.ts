@@ -7,9 +7,9 @@ export default defineConfig(({ mode }) => ({
   test: {
     reporters: ["default", "./test/house/closingLine.ts", "./test/house/watchdog.ts"],
     setupFiles: ["./test/house/seeds.ts", "./test/house/ownSettings.ts"],
-    // By `--mode all` the laws are tried with other inputs each time; else with a third of them, always the same. Trainings of a second would
+    // By `--mode all` the laws are tried with other inputs each time; else with a fifth of them, always the same. Trainings of a second would
     // spend most of it on compiling wide vectors, which have the same bits: the tests of these vectors ask for them.
-    env: mode === "all" ? {} : { PROPERTY_SEED: "1", PROPERTY_TRIES: "third", EFFECT_RL_WIDE: "0" },
+    env: mode === "all" ? {} : { PROPERTY_SEED: "1", PROPERTY_TRIES: "fifth", EFFECT_RL_WIDE: "0" },
     tags: [{ name: "slow", description: "What `npm test` leaves to `npm run test:all`, in a file that it runs." }],
     projects: [
       { extends: true, test: { name: "quick", include: tests, exclude: slow } },

@@ -99,13 +99,16 @@ describe("separate policies are resumed bit for bit", () => {
       },
     ],
   ] as const) {
-    it.effect(name, () =>
-      Effect.gen(function* () {
-        const validation = { everySteps: 256, episodes: 12, sampled: true }
-        const { whole, resumed, stoppedAt } = yield* resumable({ ...input, validation }, 200)
-        assert.isBelow(stoppedAt, whole.steps)
-        assert.strictEqual(resumed.digest, whole.digest)
-      }),
+    it.effect(
+      name,
+      () =>
+        Effect.gen(function* () {
+          const validation = { everySteps: 256, episodes: 12, sampled: true }
+          const { whole, resumed, stoppedAt } = yield* resumable({ ...input, validation }, 200)
+          assert.isBelow(stoppedAt, whole.steps)
+          assert.strictEqual(resumed.digest, whole.digest)
+        }),
+      { tags: input === short || "normalize" in input ? [] : "slow" },
     )
   }
 

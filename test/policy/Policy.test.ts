@@ -15,62 +15,66 @@ const observationsOf = (size: number, count = 30): ReadonlyArray<ReadonlyArray<n
 }
 
 describe("a policy that was loaded from its ONNX file acts as it does in the training", () => {
-  for (const [env, algorithm] of policyCases) {
-    it.effect(`of ${algorithm.name} in ${env.id} with ${JSON.stringify(algorithm.input)}`, () =>
-      Effect.gen(function* () {
-        const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
-        const { observationSpace, actionSpace, id } = env
-        const learner = yield* configured.setup({
-          observationSpace,
-          actionSpace,
-          numEnvs: 2,
-          totalSteps: 100,
-          seed: 5,
-          model: env,
-        })
-        const about = {
-          env: id,
-          algorithm: algorithm.name,
-          step: 7,
-          observationSpace,
-          actionSpace,
-          hasActionMask: false,
-        }
-        const bytes = yield* learner.exportPolicy?.(undefined, aboutText(about)) ?? Effect.die("no export")
-        const observations = observationsOf(sizeOf(observationSpace))
+  for (const [at, [env, algorithm]] of policyCases.entries()) {
+    it.effect(
+      `of ${algorithm.name} in ${env.id} with ${JSON.stringify(algorithm.input)}`,
+      () =>
+        Effect.gen(function* () {
+          const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
+          const { observationSpace, actionSpace, id } = env
+          const learner = yield* configured.setup({
+            observationSpace,
+            actionSpace,
+            numEnvs: 2,
+            totalSteps: 100,
+            seed: 5,
+            model: env,
+          })
+          const about = {
+            env: id,
+            algorithm: algorithm.name,
+            step: 7,
+            observationSpace,
+            actionSpace,
+            hasActionMask: false,
+          }
+          const bytes = yield* learner.exportPolicy?.(undefined, aboutText(about)) ?? Effect.die("no export")
+          const observations = observationsOf(sizeOf(observationSpace))
 
-        const inTraining = yield* learner.policy?.(1) ?? Effect.die("no policy")
-        yield* inTraining.refresh
-        const policy = yield* Policy.fromOnnx(bytes)
-        let state: Policy.State = undefined
-        for (const observation of observations) {
-          inTraining.observations.set(observation)
-          yield* inTraining.program.run
-          const acted: Policy.Acted = yield* policy.act(observation, state)
-          state = acted.state
-          for (const [at, value] of [acted.action].flat().entries()) assert.closeTo(value, inTraining.actions[at], 1e-5)
-        }
-        const { act: _act, actAll: _actAll, stateSize, ...readable } = policy
-        assert.deepStrictEqual(readable, about)
-        // A file whose description is of another env is refused, not read beyond its arrays.
-        const wider = { ...about, observationSpace: Space.tuple(observationSpace, Space.discrete(2)) }
-        const foreign = yield* learner.exportPolicy?.(undefined, aboutText(wider)) ?? Effect.die("no export")
-        const size = sizeOf(observationSpace)
-        assert.strictEqual(
-          (yield* Effect.flip(Policy.fromOnnx(foreign))).message,
-          `policy.onnx: expected a program that reads ${size + 1} numbers, found ${size}`,
-        )
-        assert.strictEqual(state === undefined ? 0 : state.length, stateSize)
+          const inTraining = yield* learner.policy?.(1) ?? Effect.die("no policy")
+          yield* inTraining.refresh
+          const policy = yield* Policy.fromOnnx(bytes)
+          let state: Policy.State = undefined
+          for (const observation of observations) {
+            inTraining.observations.set(observation)
+            yield* inTraining.program.run
+            const acted: Policy.Acted = yield* policy.act(observation, state)
+            state = acted.state
+            for (const [at, value] of [acted.action].flat().entries())
+              assert.closeTo(value, inTraining.actions[at], 1e-5)
+          }
+          const { act: _act, actAll: _actAll, stateSize, ...readable } = policy
+          assert.deepStrictEqual(readable, about)
+          // A file whose description is of another env is refused, not read beyond its arrays.
+          const wider = { ...about, observationSpace: Space.tuple(observationSpace, Space.discrete(2)) }
+          const foreign = yield* learner.exportPolicy?.(undefined, aboutText(wider)) ?? Effect.die("no export")
+          const size = sizeOf(observationSpace)
+          assert.strictEqual(
+            (yield* Effect.flip(Policy.fromOnnx(foreign))).message,
+            `policy.onnx: expected a program that reads ${size + 1} numbers, found ${size}`,
+          )
+          assert.strictEqual(state === undefined ? 0 : state.length, stateSize)
 
-        // Sampled actions are in the space; the same seed draws the same ones, and a batch draws as single calls do.
-        const sampled = yield* Policy.fromOnnx(bytes, { sampled: true, seed: 3 })
-        const again = yield* Policy.fromOnnx(bytes, { sampled: true, seed: 3 })
-        const drawn = yield* Effect.forEach(observations, (observation) => sampled.act(observation))
-        assert.deepStrictEqual(yield* again.actAll(observations), drawn)
-        for (const { action } of drawn) assert.isTrue(Space.contains(actionSpace, action))
-        const greedy = yield* policy.actAll(observations)
-        if (!["es", "dqn", "ddqn"].includes(algorithm.name)) assert.notDeepEqual(drawn, greedy)
-      }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+          // Sampled actions are in the space; the same seed draws the same ones, and a batch draws as single calls do.
+          const sampled = yield* Policy.fromOnnx(bytes, { sampled: true, seed: 3 })
+          const again = yield* Policy.fromOnnx(bytes, { sampled: true, seed: 3 })
+          const drawn = yield* Effect.forEach(observations, (observation) => sampled.act(observation))
+          assert.deepStrictEqual(yield* again.actAll(observations), drawn)
+          for (const { action } of drawn) assert.isTrue(Space.contains(actionSpace, action))
+          const greedy = yield* policy.actAll(observations)
+          if (!["es", "dqn", "ddqn"].includes(algorithm.name)) assert.notDeepEqual(drawn, greedy)
+        }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
+      { tags: at % 2 === 0 ? [] : "slow" },
     )
   }
 })

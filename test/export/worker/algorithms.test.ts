@@ -33,31 +33,34 @@ const actionsOf = (
   })
 
 describe("an exported policy acts to the bit as the policy does in Node", () => {
-  for (const [env, algorithm] of cases) {
-    it.effect(`of ${algorithm.name} in ${env.id} with ${JSON.stringify(algorithm.input)}`, () =>
-      Effect.gen(function* () {
-        const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
-        const { observationSpace, actionSpace } = env
-        const task = { observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 5, model: env }
-        const learner = yield* configured.setup(task)
-        const random = Rng.stream(8)
-        const observations = Array.from({ length: 40 }, () =>
-          Array.from({ length: sizeOf(observationSpace) }, () => Math.fround(random.normal())),
-        )
-        const policy = yield* learner.policy?.(1) ?? Effect.die("no policy")
-        yield* policy.refresh
-        const expected = observations.map((observation) => {
-          policy.observations.set(observation)
-          policy.program.runSync?.()
-          return Array.from(policy.actions)
-        })
-        const graph = yield* learner.policyGraph ?? Effect.die("no graph")
-        const files = workerFiles(
-          { ...graph, ...task, algorithm: algorithm.name, env: env.id, step: 0, normalisation: undefined },
-          { name: "policy", scripts: yield* scripts },
-        )
-        assert.deepStrictEqual(yield* Effect.promise(() => actionsOf(files, observations)), expected)
-      }).pipe(Effect.scoped, Effect.provide([Wasm.layer, NodeServices.layer])),
+  for (const [at, [env, algorithm]] of cases.entries()) {
+    it.effect(
+      `of ${algorithm.name} in ${env.id} with ${JSON.stringify(algorithm.input)}`,
+      () =>
+        Effect.gen(function* () {
+          const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
+          const { observationSpace, actionSpace } = env
+          const task = { observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 5, model: env }
+          const learner = yield* configured.setup(task)
+          const random = Rng.stream(8)
+          const observations = Array.from({ length: 40 }, () =>
+            Array.from({ length: sizeOf(observationSpace) }, () => Math.fround(random.normal())),
+          )
+          const policy = yield* learner.policy?.(1) ?? Effect.die("no policy")
+          yield* policy.refresh
+          const expected = observations.map((observation) => {
+            policy.observations.set(observation)
+            policy.program.runSync?.()
+            return Array.from(policy.actions)
+          })
+          const graph = yield* learner.policyGraph ?? Effect.die("no graph")
+          const files = workerFiles(
+            { ...graph, ...task, algorithm: algorithm.name, env: env.id, step: 0, normalisation: undefined },
+            { name: "policy", scripts: yield* scripts },
+          )
+          assert.deepStrictEqual(yield* Effect.promise(() => actionsOf(files, observations)), expected)
+        }).pipe(Effect.scoped, Effect.provide([Wasm.layer, NodeServices.layer])),
+      { tags: at % 2 === 0 ? [] : "slow" },
     )
   }
 

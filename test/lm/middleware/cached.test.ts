@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
+import type { TestOptions } from "vitest"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, FileSystem, Logger, type Path } from "effect"
 import { canonical } from "../../../src/config/canonical.ts"
@@ -20,7 +21,8 @@ const within = (context: CallContext) => Effect.provideService(CallContext, cont
 const test = (
   title: string,
   body: (directory: string) => Effect.Effect<void, unknown, FileSystem.FileSystem | Path.Path>,
-) => it.effect(title, () => Effect.flatMap(temporaryDirectory, body).pipe(Effect.scoped, Effect.provide(disk)))
+  options: TestOptions = {},
+) => it.effect(title, () => Effect.flatMap(temporaryDirectory, body).pipe(Effect.scoped, Effect.provide(disk)), options)
 
 const filesIn = (directory: string) =>
   Effect.gen(function* () {
@@ -189,25 +191,29 @@ describe("cached", () => {
       assert.strictEqual((yield* ours(lm).complete(seeded)).content, "theirs")
     }))
 
-  test("gives the same answers to processes that call at the same time", (directory) =>
-    Effect.gen(function* () {
-      const script = fileURLToPath(new URL("cacheProcess.ts", import.meta.url))
-      const processes = yield* Effect.promise(() =>
-        Promise.all(
-          ["a", "b", "c"].map((name, index) =>
-            promisify(execFile)(process.execPath, [script, directory, name, index === 1 ? "backwards" : "forwards"]),
+  test(
+    "gives the same answers to processes that call at the same time",
+    (directory) =>
+      Effect.gen(function* () {
+        const script = fileURLToPath(new URL("cacheProcess.ts", import.meta.url))
+        const processes = yield* Effect.promise(() =>
+          Promise.all(
+            ["a", "b", "c"].map((name, index) =>
+              promisify(execFile)(process.execPath, [script, directory, name, index === 1 ? "backwards" : "forwards"]),
+            ),
           ),
-        ),
-      )
-      const [first, ...others] = processes.map(({ stdout }) => JSON.parse(stdout))
-      for (const other of others) assert.deepStrictEqual(other, first)
-      const replay = (yield* cached({ mode: "replay", directory }))(nobody)
-      for (const [number, answer] of first.entries()) {
-        const { content } = yield* replay.complete(request(`question ${number}`, { seed: number }))
-        assert.strictEqual(content, answer)
-      }
-      assert.strictEqual((yield* filesIn(directory)).length, 100)
-    }))
+        )
+        const [first, ...others] = processes.map(({ stdout }) => JSON.parse(stdout))
+        for (const other of others) assert.deepStrictEqual(other, first)
+        const replay = (yield* cached({ mode: "replay", directory }))(nobody)
+        for (const [number, answer] of first.entries()) {
+          const { content } = yield* replay.complete(request(`question ${number}`, { seed: number }))
+          assert.strictEqual(content, answer)
+        }
+        assert.strictEqual((yield* filesIn(directory)).length, 100)
+      }),
+    { tags: "slow" },
+  )
 
   test("names the file that cannot be written", (directory) =>
     Effect.gen(function* () {

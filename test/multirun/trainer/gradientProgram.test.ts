@@ -89,48 +89,58 @@ const largest = (values: Float32Array): number => values.reduce((most, value) =>
 
 describe("the gradient of a micro-batch", () => {
   for (const type of ["sft", "grpo", "gspo", "cispo"] as const) {
+    const tags = type === "sft" || type === "grpo" ? [] : "slow"
     const objective = objectiveOf({ type })
-    it.effect(`by ${type} has the same bits for a run alone and with others, one run per micro-batch`, () =>
-      Effect.gen(function* () {
-        const together = yield* summed(objective, [0, 1, 2], "one-run")
-        for (const run of [0, 1, 2]) {
-          const alone = (yield* summed(objective, [run], "one-run"))[run]
-          assert.isAbove(largest(alone), 1e-6)
-          assert.deepStrictEqual(together[run], alone)
-        }
-      }),
+    it.effect(
+      `by ${type} has the same bits for a run alone and with others, one run per micro-batch`,
+      () =>
+        Effect.gen(function* () {
+          const together = yield* summed(objective, [0, 1, 2], "one-run")
+          for (const run of [0, 1, 2]) {
+            const alone = (yield* summed(objective, [run], "one-run"))[run]
+            assert.isAbove(largest(alone), 1e-6)
+            assert.deepStrictEqual(together[run], alone)
+          }
+        }),
+      { tags },
     )
 
-    it.effect(`by ${type} comes with the loss and the metrics of each run, also if a micro-batch holds several`, () =>
-      Effect.gen(function* () {
-        const { reports } = yield* trained(objective, [0, 1, 2], "many-runs")
-        for (const run of [0, 1, 2]) {
-          const alone = (yield* trained(objective, [run], "one-run")).reports[run]
-          assert.isAbove(alone.sums.tokens, 0)
-          assert.approximately(reports[run].loss, alone.loss, 1e-5)
-          assert.deepStrictEqual(Object.keys(reports[run].sums), Object.keys(alone.sums))
-          for (const [name, sum] of Object.entries(alone.sums))
-            assert.approximately(
-              Number(Reflect.get(reports[run].sums, name)),
-              sum,
-              1e-5 * Math.max(1, Math.abs(sum)),
-              name,
-            )
-        }
-        const [first, second] = reports
-        assert.notStrictEqual(first.loss, second.loss)
-      }),
+    it.effect(
+      `by ${type} comes with the loss and the metrics of each run, also if a micro-batch holds several`,
+      () =>
+        Effect.gen(function* () {
+          const { reports } = yield* trained(objective, [0, 1, 2], "many-runs")
+          for (const run of [0, 1, 2]) {
+            const alone = (yield* trained(objective, [run], "one-run")).reports[run]
+            assert.isAbove(alone.sums.tokens, 0)
+            assert.approximately(reports[run].loss, alone.loss, 1e-5)
+            assert.deepStrictEqual(Object.keys(reports[run].sums), Object.keys(alone.sums))
+            for (const [name, sum] of Object.entries(alone.sums))
+              assert.approximately(
+                Number(Reflect.get(reports[run].sums, name)),
+                sum,
+                1e-5 * Math.max(1, Math.abs(sum)),
+                name,
+              )
+          }
+          const [first, second] = reports
+          assert.notStrictEqual(first.loss, second.loss)
+        }),
+      { tags },
     )
 
-    it.effect(`by ${type} is the same to 1e-6 with several runs per micro-batch`, () =>
-      Effect.gen(function* () {
-        const together = yield* summed(objective, [0, 1, 2], "many-runs")
-        for (const run of [0, 1, 2]) {
-          const alone = (yield* summed(objective, [run], "one-run"))[run]
-          const difference = largest(alone.map((slope, at) => slope - together[run][at]))
-          assert.isAtMost(difference, 1e-6 * Math.max(1, largest(alone)))
-        }
-      }),
+    it.effect(
+      `by ${type} is the same to 1e-6 with several runs per micro-batch`,
+      () =>
+        Effect.gen(function* () {
+          const together = yield* summed(objective, [0, 1, 2], "many-runs")
+          for (const run of [0, 1, 2]) {
+            const alone = (yield* summed(objective, [run], "one-run"))[run]
+            const difference = largest(alone.map((slope, at) => slope - together[run][at]))
+            assert.isAtMost(difference, 1e-6 * Math.max(1, largest(alone)))
+          }
+        }),
+      { tags },
     )
   }
 

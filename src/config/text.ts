@@ -69,13 +69,16 @@ export const jsonOf = (value: unknown, replace?: (key: string, item: unknown) =>
   }
 }
 
-/** No program writes JSON with more lists and objects inside each other. Functions that walk over a deep value by calling themselves would overflow the stack. */
+/**
+ * No program writes JSON with more lists and objects inside each other. Functions that walk over a deep value by calling
+ * themselves would overflow the stack.
+ */
 const deepestJson = 256
 
 const isNested = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
 
-/** Has loops, because lists of the values of a large vocabulary would take longer than parsing it. */
+/** Tells whether a value is deeper. It has loops, since lists of a large vocabulary's values would take longer than parsing it. */
 const isDeeper = (value: Readonly<Record<string, unknown>>, levels: number): boolean => {
   if (levels === 0) return true
   if (Array.isArray(value)) {

@@ -257,7 +257,7 @@ const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: num
    */
   const lookAgain = Effect.flatMap(Effect.forkIn(look, yield* Effect.scope), Fiber.join)
 
-  // What goes wrong once, while files come and go, must not end the watch.
+  // A defect, such as one of a file that vanished while it was read, must not end the watch.
   const lookAnyway = Effect.catchDefect(lookAgain, (defect) =>
     Effect.logWarning("The runs could not be looked at", defect),
   )

@@ -2,7 +2,7 @@
  * Finds regular expressions that take very long on some texts. A `tokenizer.json` of somebody else holds expressions, and
  * JavaScript has no limit on the time of a match: `(a+)+$` takes minutes for 40 characters, and so do `a*a*a*a*a*a*b` and
  * twenty times `a?`. An expression is refused if the work at one place of a text can grow faster than the text's length.
- * That of published tokenizers does not.
+ * The expressions of published tokenizers pass.
  *
  * The expressions are those of JavaScript, with the flag `u`: tokenizers have another syntax, which the library rewrites.
  *
@@ -33,7 +33,7 @@ const times = (a: Amount, b: Amount): Amount =>
 const sum = (...all: ReadonlyArray<Amount>): Amount =>
   all.reduce((a, b) => amount(a.factor + b.factor, Math.max(a.degree, b.degree)), zero)
 
-/** What a part of an expression costs at one place of a text. */
+/** Describes what it costs to match a part of an expression at one place of a text. */
 interface Cost {
   /** In how many ways it matches, of which each is tried if what follows does not match. */
   readonly ways: Amount
@@ -72,7 +72,7 @@ const alternatives = (parts: ReadonlyArray<Cost>): Cost => {
   }
 }
 
-/** What is looked for ahead or behind is not tried again. Behind, JavaScript matches from the right. */
+/** Returns the cost of looking ahead or behind, which JavaScript does once; behind, it matches from the right. */
 const looking = (inside: Cost, isBehind: boolean): Cost => {
   const work = isBehind ? times(inside.ways, inside.all) : inside.once
   return { ways: one, all: work, fails: work, once: work, canFail: true }

@@ -125,14 +125,24 @@ const makeBase = (folder: string): void => {
   if (certificates !== undefined) cpSync(certificates, join(folder, "run/extra-ca-certificates"), { dereference: true })
 }
 
-/** The names in the build context: .dockerignore has to be a `*` and the exceptions from it. */
+/** The paths in the build context: .dockerignore has to be a `*` and the exceptions from it. */
 const context = (): ReadonlyArray<string> => {
   const lines = readFileSync(join(root, ".dockerignore"), "utf8").split("\n")
   const [first, ...exceptions] = lines.filter((line) => line !== "" && !line.startsWith("#"))
-  const strange = exceptions.find((line) => !/^![\w.-]+$/.test(line))
+  const strange = exceptions.find((line) => !/^![\w.-]+(\/[\w.-]+)*$/.test(line))
   if (first !== "*" || strange !== undefined)
-    return fails(`.dockerignore: expected * and !NAME, found ${strange ?? first}`)
-  return exceptions.map((line) => line.slice(1)).filter((name) => existsSync(join(root, name)))
+    return fails(`.dockerignore: expected * and !PATH, found ${strange ?? first}`)
+  return exceptions.map((line) => line.slice(1)).filter((path) => existsSync(join(root, path)))
+}
+
+/** Whether the build context has this file or folder, whole. */
+const inContext = (path: string): boolean => context().some((kept) => path === kept || path.startsWith(`${kept}/`))
+
+const copying = ["-R", "--preserve=mode,links"]
+
+const copyInto = (path: string, folder: string): void => {
+  mkdirSync(folder, { recursive: true })
+  host("cp", [...copying, path, folder])
 }
 
 const copy = (stage: Stage, instruction: Copy, stages: ReadonlyMap<string, Stage>): void => {
@@ -141,15 +151,16 @@ const copy = (stage: Stage, instruction: Copy, stages: ReadonlyMap<string, Stage
   const from = instruction.getFromFlag()?.getValue() ?? undefined
   const source = from === undefined ? undefined : (stages.get(from) ?? fails(`COPY --from=${from}: no such stage`))
   const into = join(stage.folder, posix.resolve(stage.workdir, target))
-  const names = words.flatMap((word) => {
-    if (source !== undefined) return [join(source.folder, word)]
-    if (word === ".") return context().map((name) => join(root, name))
-    if (!context().includes(word.split("/")[0] ?? "")) fails(`COPY ${word}: .dockerignore leaves it out`)
-    return [join(root, word)]
+  if (source === undefined && words.includes(".")) {
+    for (const path of context()) copyInto(join(root, path), join(into, dirname(path)))
+    return
+  }
+  const paths = words.map((word) => {
+    if (source !== undefined) return join(source.folder, word)
+    return inContext(word) ? join(root, word) : fails(`COPY ${word}: .dockerignore leaves it out`)
   })
-  const isFolder = target.endsWith("/") || target === "." || names.length > 1
-  if (isFolder) mkdirSync(into, { recursive: true })
-  host("cp", ["-R", "--preserve=mode,links", ...names, into])
+  if (target.endsWith("/") || target === "." || paths.length > 1) for (const path of paths) copyInto(path, into)
+  else host("cp", [...copying, ...paths, into])
 }
 
 /** Replaces `$NAME` by the variables that were set before. */

@@ -1,4 +1,4 @@
-import { bootstrap, quantile } from "../src/statistics/resampling.ts"
+import { bootstrap, quantile } from "../src/base/statistics/resampling.ts"
 import type { Bench } from "./Bench.ts"
 
 /**

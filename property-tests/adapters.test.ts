@@ -5,7 +5,7 @@ import type { Program } from "../src/backend/Backend.ts"
 import { gradients } from "../src/graph/gradients.ts"
 import * as G from "../src/graph/ops.ts"
 import * as Decoder from "../src/model/decoder/Decoder.ts"
-import * as Rng from "../src/rng/Rng.ts"
+import * as Rng from "../src/base/rng/Rng.ts"
 import { compileWith, identical } from "./support/agreement.ts"
 import { backends, draw, feedSequences, statesFor, tokensOf, write } from "./support/decoders.ts"
 

@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema, type SchemaAST } from "effect"
 import * as fc from "fast-check"
-import { bounds, mostOfOwn, ownBound, realBounds } from "../src/config/bounds.ts"
-import { decode } from "../src/config/Config.ts"
+import { bounds, mostOfOwn, ownBound, realBounds } from "../src/base/config/bounds.ts"
+import { decode } from "../src/base/config/Config.ts"
 import { type ConfigNumber, configNumbers, numbersOf } from "../test/house/configNumbers.ts"
 import { tries } from "../test/house/tries.ts"
 

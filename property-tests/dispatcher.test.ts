@@ -3,7 +3,7 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import * as Dispatcher from "../src/cluster/Dispatcher.ts"
 import { layerUnreliable } from "../src/cluster/unreliable.ts"
-import { stream } from "../src/rng/Rng.ts"
+import { stream } from "../src/base/rng/Rng.ts"
 
 /** Draws numbers by the seed and the index of the job, as rollouts do; some jobs fail. */
 const draw = Dispatcher.job({

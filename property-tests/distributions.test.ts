@@ -4,7 +4,7 @@ import { categorical, diagonalGaussian, divergence, squashedGaussian } from "../
 import { evaluate } from "../src/graph/evaluate.ts"
 import * as G from "../src/graph/ops.ts"
 import type { Tensor } from "../src/graph/Tensor.ts"
-import { stream } from "../src/rng/Rng.ts"
+import { stream } from "../src/base/rng/Rng.ts"
 import { tries } from "../test/house/tries.ts"
 
 const row = (values: ReadonlyArray<number>): Tensor => G.constant(values, [1, values.length])

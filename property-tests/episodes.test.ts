@@ -6,7 +6,7 @@ import { type AgentStep, notEnded, type Rollout, totalReward } from "../src/epis
 import * as Samples from "../src/episode/samples/samples.ts"
 import { asMessage } from "../src/lm/Chat.ts"
 import { completionIds, promptIds } from "../src/lm/ChatTokens.ts"
-import { bytes } from "../src/tokens/words.ts"
+import { bytes } from "../src/base/tokens/words.ts"
 import { play, type World, world } from "./support/episodes.ts"
 import { tries } from "../test/house/tries.ts"
 

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { interval, normalQuantile, wilson } from "../src/statistics/intervals.ts"
-import { paired, permutationTest, signTest } from "../src/statistics/paired.ts"
-import { bootstrap } from "../src/statistics/resampling.ts"
+import { interval, normalQuantile, wilson } from "../src/base/statistics/intervals.ts"
+import { paired, permutationTest, signTest } from "../src/base/statistics/paired.ts"
+import { bootstrap } from "../src/base/statistics/resampling.ts"
 import { bestOf, majority, mean, passAt, type Reducer, type EpisodeScore } from "../src/evaluate/reducers.ts"
 import { tries } from "../test/house/tries.ts"
 

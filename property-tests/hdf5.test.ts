@@ -1,8 +1,8 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { type Dataset, encode, type Group, type Node } from "../src/formats/hdf5/Hdf5.ts"
-import { lookup3 } from "../src/formats/hdf5/lookup3.ts"
-import { checksum, type Found, read } from "../test/formats/hdf5/hdf5Reader.ts"
+import { type Dataset, encode, type Group, type Node } from "../src/base/formats/hdf5/Hdf5.ts"
+import { lookup3 } from "../src/base/formats/hdf5/lookup3.ts"
+import { checksum, type Found, read } from "../test/base/formats/hdf5/hdf5Reader.ts"
 
 const text = fc.string({ unit: "grapheme" }).filter((value) => !value.includes("\0"))
 const name = text.filter((value) => value !== "" && value !== "." && value !== "__proto__" && !value.includes("/"))

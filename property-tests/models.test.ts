@@ -6,9 +6,9 @@ import { adapterParametersOf } from "../src/model/decoder/adapters.ts"
 import * as LmAdapter from "../src/model/huggingFace/Adapter.ts"
 import * as LmDirectory from "../src/model/huggingFace/LmDirectory.ts"
 import type { Contents } from "../src/model/huggingFace/modelWeights.ts"
-import * as Rng from "../src/rng/Rng.ts"
-import { byteLevel } from "../src/tokens/scratch.ts"
-import { inMemory, json } from "../test/tokens/fixtures.ts"
+import * as Rng from "../src/base/rng/Rng.ts"
+import { byteLevel } from "../src/base/tokens/scratch.ts"
+import { inMemory, json } from "../test/base/tokens/fixtures.ts"
 
 const size = fc.integer({ min: 1, max: 4 })
 const scaling = fc.oneof(

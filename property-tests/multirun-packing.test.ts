@@ -5,7 +5,7 @@ import { type Level, makePacker, type Pack, type Packer } from "../src/multirun/
 import { promptLengthOf } from "../src/multirun/batches/sharedPrompts.ts"
 import { problemOf, type TrainingSample } from "../src/multirun/batches/TrainingSample.ts"
 import { placeInWindows } from "../src/multirun/batches/windows.ts"
-import { stream } from "../src/rng/Rng.ts"
+import { stream } from "../src/base/rng/Rng.ts"
 import { tries } from "../test/house/tries.ts"
 
 const vocabSize = 1000

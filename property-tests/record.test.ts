@@ -2,11 +2,11 @@ import { Effect } from "effect"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { RunStore } from "../src/run/store/RunStore.ts"
-import { ByteWriter } from "../src/formats/ByteWriter.ts"
+import { ByteWriter } from "../src/base/formats/ByteWriter.ts"
 import { Recorder } from "../src/run/record/Recorder.ts"
 import type { EpisodeEnded, RunStarted } from "../src/run/record/RunEvent.ts"
 import { scores } from "../src/run/record/scores.ts"
-import { decode, writeHeader, writeScalars } from "../src/formats/tfevents.ts"
+import { decode, writeHeader, writeScalars } from "../src/base/formats/tfevents.ts"
 
 const episode: fc.Arbitrary<EpisodeEnded> = fc.record({
   _tag: fc.constant("EpisodeEnded"),

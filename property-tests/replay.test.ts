@@ -7,7 +7,7 @@ import * as Batch from "../src/env/Batch.ts"
 import type { BatchEnv } from "../src/env/BatchEnv.ts"
 import * as Env from "../src/env/Env.ts"
 import { box, discrete } from "../src/env/Space.ts"
-import { stream } from "../src/rng/Rng.ts"
+import { stream } from "../src/base/rng/Rng.ts"
 import { tries } from "../test/house/tries.ts"
 
 /** An env in which all observations and rewards differ, and episodes terminate or are truncated. */

@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { multiplyHigh } from "../src/rng/Philox.ts"
-import { stream, type PathPart, type Stream } from "../src/rng/Rng.ts"
+import { multiplyHigh } from "../src/base/rng/Philox.ts"
+import { stream, type PathPart, type Stream } from "../src/base/rng/Rng.ts"
 
 const seed = fc.maxSafeInteger()
 const part: fc.Arbitrary<PathPart> = fc.oneof(

@@ -1,6 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { decode, encode, metadata, SafetensorsError, type Tensors } from "../src/formats/safetensors.ts"
+import { decode, encode, metadata, SafetensorsError, type Tensors } from "../src/base/formats/safetensors.ts"
 
 const shape = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 3 })
 const tensor = shape.chain((dimensions) => {

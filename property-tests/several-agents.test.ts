@@ -4,7 +4,7 @@ import * as Batch from "../src/env/Batch.ts"
 import { drawAllowed } from "../src/env/internal/rows.ts"
 import * as MultiEnv from "../src/env/MultiEnv.ts"
 import { box, discrete } from "../src/env/Space.ts"
-import { stream } from "../src/rng/Rng.ts"
+import { stream } from "../src/base/rng/Rng.ts"
 import { tries } from "../test/house/tries.ts"
 
 /**

@@ -12,7 +12,7 @@ import { fill, makeMicroBatch, type MicroBatch } from "../src/multirun/batches/M
 import { makePacker, type Mixing } from "../src/multirun/batches/Packer.ts"
 import type { TrainingSample } from "../src/multirun/batches/TrainingSample.ts"
 import { compileGradient, feedPacked } from "../src/multirun/trainer/gradientProgram.ts"
-import * as Rng from "../src/rng/Rng.ts"
+import * as Rng from "../src/base/rng/Rng.ts"
 import { tinyConfig } from "../test/model/decoder/configs.ts"
 import { compileWith } from "./support/agreement.ts"
 import { assertClose, backends, configs, draw, statesFor, write } from "./support/decoders.ts"

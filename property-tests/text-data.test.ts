@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { fieldsOf } from "../src/formats/csv.ts"
+import { fieldsOf } from "../src/base/formats/csv.ts"
 import { RecordScanner } from "../src/task/data/RecordScanner.ts"
 import { template } from "../src/task/data/question.ts"
 import * as TaskSet from "../src/task/TaskSet.ts"

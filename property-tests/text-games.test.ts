@@ -7,7 +7,7 @@ import * as TwentyQuestions from "../src/task/games/TwentyQuestions.ts"
 import * as WordGuess from "../src/task/games/WordGuess.ts"
 import { fiveLetters } from "../src/task/games/words.ts"
 import type { TextEnv } from "../src/task/TextEnv.ts"
-import { stream } from "../src/rng/Rng.ts"
+import { stream } from "../src/base/rng/Rng.ts"
 import { play, saying, tasks } from "../test/task/support.ts"
 
 /** Games of several steps, by what a config calls them. */

@@ -1,13 +1,13 @@
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import type { TemplateMessage } from "../src/tokens/ChatTemplate.ts"
-import { encodeChat } from "../src/tokens/encodeChat.ts"
-import { byteLevel } from "../src/tokens/scratch.ts"
-import { load } from "../src/tokens/TokenizerFolder.ts"
-import type { Tokenizer } from "../src/tokens/Tokenizer.ts"
-import { bytes, words } from "../src/tokens/words.ts"
-import { filesOf, inMemory } from "../test/tokens/fixtures.ts"
+import type { TemplateMessage } from "../src/base/tokens/ChatTemplate.ts"
+import { encodeChat } from "../src/base/tokens/encodeChat.ts"
+import { byteLevel } from "../src/base/tokens/scratch.ts"
+import { load } from "../src/base/tokens/TokenizerFolder.ts"
+import type { Tokenizer } from "../src/base/tokens/Tokenizer.ts"
+import { bytes, words } from "../src/base/tokens/words.ts"
+import { filesOf, inMemory } from "../test/base/tokens/fixtures.ts"
 
 const llama = Effect.runSync(load(inMemory(filesOf("llama")), ".")).tokenizer
 const scratch = Effect.runSync(byteLevel())

@@ -1,12 +1,12 @@
 import * as fc from "fast-check"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
-import { readPickle } from "../src/formats/torch/pickle.ts"
-import { decode, TorchError } from "../src/formats/torch/torch.ts"
-import { dict, pickle, tensor, torchFile, zip } from "../test/formats/torchFile.ts"
+import { readPickle } from "../src/base/formats/torch/pickle.ts"
+import { decode, TorchError } from "../src/base/formats/torch/torch.ts"
+import { dict, pickle, tensor, torchFile, zip } from "../test/base/formats/torchFile.ts"
 import { tries } from "../test/house/tries.ts"
 
-const real = new Uint8Array(readFileSync(new URL("../test/formats/data/state_dict.pt", import.meta.url)))
+const real = new Uint8Array(readFileSync(new URL("../test/base/formats/data/state_dict.pt", import.meta.url)))
 
 /** It is read, or refused with a TorchError. */
 const isHandled = (read: () => unknown): void => {

@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { limitsOf, rungsOf, stopOf } from "../src/tune/asha.ts"
-import { stream } from "../src/rng/Rng.ts"
+import { stream } from "../src/base/rng/Rng.ts"
 import { importances } from "../src/tune/importance.ts"
 import type { Parameter, Params, Space } from "../src/tune/Space.ts"
 import { knownAt, suggest } from "../src/tune/study.ts"

@@ -1,5 +1,5 @@
 /** Makes closed JSON Schemas, whose objects allow only the keys that they list. The other scripts call it. */
-import { isPlain, type Plain, snakeCase, toSnakeCase } from "../src/config/Config.ts"
+import { isPlain, type Plain, snakeCase, toSnakeCase } from "../src/base/config/Config.ts"
 import type { Meanings } from "./meanings.ts"
 
 /** Says what `closed` adds to the schema of an object, and what it replaces there. */

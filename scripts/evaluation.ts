@@ -2,7 +2,7 @@
 // src/evaluate/, which it reads. Agents and data sets are in experiment.ts. settings.ts describes the settings in
 // docs/settings.md by this file, and evaluationSchema.ts makes their JSON Schema by it.
 import { Schema } from "effect"
-import { isPlain, type Plain } from "../src/config/Config.ts"
+import { isPlain, type Plain } from "../src/base/config/Config.ts"
 import { EvaluationSettings, OutputSettings } from "../src/evaluate/EvaluationConfig.ts"
 import * as Scorers from "../src/evaluate/Scorers.ts"
 import type { Part } from "./experiment.ts"

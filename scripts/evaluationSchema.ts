@@ -1,6 +1,6 @@
 /** Makes the JSON Schema of an evaluation's YAML file. schemas.ts writes it to schemas/evaluation.schema.json. */
-import { isPlain, type Plain } from "../src/config/Config.ts"
-import { jsonSchema } from "../src/config/jsonSchema.ts"
+import { isPlain, type Plain } from "../src/base/config/Config.ts"
+import { jsonSchema } from "../src/base/config/jsonSchema.ts"
 import { closed } from "./closed.ts"
 import { evaluation, scorers } from "./evaluation.ts"
 import { agents, definitions, modelRef } from "./partSchemas.ts"

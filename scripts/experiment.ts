@@ -4,7 +4,7 @@
 import { Effect, FileSystem, Layer, Path, Schema } from "effect"
 import * as Agents from "../src/agent/Agents.ts"
 import * as Memories from "../src/agent/memory/Memories.ts"
-import { isPlain, type Plain, toCamelCase } from "../src/config/Config.ts"
+import { isPlain, type Plain, toCamelCase } from "../src/base/config/Config.ts"
 import * as Datasets from "../src/task/Datasets.ts"
 import { LmConfig } from "../src/lm/LmConfig.ts"
 import { OutputSettings, RunSettings, RuntimeSettings, StartSettings } from "../src/runtime/RuntimeConfig.ts"

@@ -1,6 +1,6 @@
 /** Makes the JSON Schema of an experiment's YAML file. schemas.ts writes it to schemas/experiment.schema.json. */
-import { isPlain, type Plain } from "../src/config/Config.ts"
-import { jsonSchema } from "../src/config/jsonSchema.ts"
+import { isPlain, type Plain } from "../src/base/config/Config.ts"
+import { jsonSchema } from "../src/base/config/jsonSchema.ts"
 import { RunSettings } from "../src/runtime/RuntimeConfig.ts"
 import { closed } from "./closed.ts"
 import * as Experiment from "./experiment.ts"

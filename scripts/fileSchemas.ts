@@ -5,8 +5,8 @@
 import { Schema } from "effect"
 import { MemoryEntry } from "../src/agent/memory/Memory.ts"
 import { Manifest, Pointer } from "../src/run/Checkpoint.ts"
-import type { Plain } from "../src/config/Config.ts"
-import { jsonSchema } from "../src/config/jsonSchema.ts"
+import type { Plain } from "../src/base/config/Config.ts"
+import { jsonSchema } from "../src/base/config/jsonSchema.ts"
 import { Rollout } from "../src/episode/Rollout.ts"
 import { Sample } from "../src/episode/samples/Sample.ts"
 import { EvaluationResult } from "../src/evaluate/execute.ts"
@@ -94,7 +94,11 @@ const files: ReadonlyArray<File> = [
     title: "metrics.json: of an agent that talks, of a training, or of an evaluation with its report",
     schema: Schema.Union([RuntimeResult, RunResult, EvaluationResult]),
     from: ["src/run/RuntimeResult.ts"],
-    also: [["src/evaluate/execute.ts", "EvaluationResult"], ["src/evaluate/Report.ts"], ["src/statistics/paired.ts"]],
+    also: [
+      ["src/evaluate/execute.ts", "EvaluationResult"],
+      ["src/evaluate/Report.ts"],
+      ["src/base/statistics/paired.ts"],
+    ],
     renamed: true,
   },
   {

@@ -2,7 +2,7 @@
 // Defaults come from the Schemas, and meanings from the comments in src/, which it reads. settings.ts describes the
 // settings in docs/settings.md by this file, and multirunSchema.ts makes their JSON Schemas by it.
 import { Schema } from "effect"
-import { isPlain, type Plain } from "../src/config/Config.ts"
+import { isPlain, type Plain } from "../src/base/config/Config.ts"
 import { OutputSettings } from "../src/runtime/RuntimeConfig.ts"
 import { MultiRunConfig } from "../src/multirun/config/MultiRunConfig.ts"
 import { OrchestratorConfig } from "../src/multirun/config/OrchestratorConfig.ts"

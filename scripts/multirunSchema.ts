@@ -2,8 +2,8 @@
  * Makes the JSON Schemas of a multi-run trainer's YAML file and of the `orch.yaml` of one of its runs. schemas.ts writes
  * them to schemas/multirun.schema.json and schemas/orchestrator.schema.json.
  */
-import { isPlain, type Plain } from "../src/config/Config.ts"
-import { jsonSchema } from "../src/config/jsonSchema.ts"
+import { isPlain, type Plain } from "../src/base/config/Config.ts"
+import { jsonSchema } from "../src/base/config/jsonSchema.ts"
 import { closed, closedAll } from "./closed.ts"
 import * as MultiRun from "./multirun.ts"
 import { agents, definitions } from "./partSchemas.ts"

@@ -1,8 +1,8 @@
 /** Makes the JSON Schemas of models, agents and data sets for experimentSchema.ts and evaluationSchema.ts. */
 import { Schema } from "effect"
 import { McpConfig, ToolSource } from "../src/agent/Mcp.ts"
-import { isPlain, type Plain } from "../src/config/Config.ts"
-import { jsonSchema } from "../src/config/jsonSchema.ts"
+import { isPlain, type Plain } from "../src/base/config/Config.ts"
+import { jsonSchema } from "../src/base/config/jsonSchema.ts"
 import { closed } from "./closed.ts"
 import * as Experiment from "./experiment.ts"
 import { meaningsOf } from "./meanings.ts"

@@ -5,7 +5,7 @@ import { basename } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
 import { fromData, names, schemaOf } from "../src/algorithms/registry.ts"
-import { isPlain, type Plain } from "../src/config/Config.ts"
+import { isPlain, type Plain } from "../src/base/config/Config.ts"
 import { builtIn } from "../src/env/Envs.ts"
 import {
   CheckpointSettings,

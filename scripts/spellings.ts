@@ -1,5 +1,5 @@
 /** Makes JSON Schemas of configs accept all spellings that the library reads, such as `learningRate`. */
-import { camelCase, isPlain, type Plain } from "../src/config/Config.ts"
+import { camelCase, isPlain, type Plain } from "../src/base/config/Config.ts"
 
 /** Returns a regular expression for all spellings of a key: those that `Config.camelCase` converts to the same text. */
 const spellingsOf = (key: string): string =>

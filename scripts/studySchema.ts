@@ -1,6 +1,6 @@
 /** Makes the JSON Schema of a study's YAML file, for `effect tune`. schemas.ts writes it to schemas/study.schema.json. */
-import { type Plain } from "../src/config/Config.ts"
-import { jsonSchema } from "../src/config/jsonSchema.ts"
+import { type Plain } from "../src/base/config/Config.ts"
+import { jsonSchema } from "../src/base/config/jsonSchema.ts"
 import { ParameterSettings, PrunerSettings, SamplerSettings, StudySettings } from "../src/tune/StudySettings.ts"
 import { closed } from "./closed.ts"
 import { meaningsOf } from "./meanings.ts"

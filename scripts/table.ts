@@ -1,5 +1,5 @@
 /** Formats settings as a Markdown table, for docs/settings.md. */
-import { type Plain, snakeCase, toSnakeCase } from "../src/config/Config.ts"
+import { type Plain, snakeCase, toSnakeCase } from "../src/base/config/Config.ts"
 import type { Meanings } from "./meanings.ts"
 
 const shown = (value: unknown): string =>

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { Engine } from "../../src/inference/Engine.ts"
 import { type DecoderConfig, initialValues, parametersOf } from "../../src/model/decoder/Decoder.ts"
 import { backend } from "../../src/node.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { defineBench } from "../Bench.ts"
 
 const config: DecoderConfig = {

@@ -1,5 +1,5 @@
 import { gae } from "../../src/returns/gae.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { defineBench } from "../Bench.ts"
 
 const steps = 128

@@ -8,7 +8,7 @@ import * as OnnxNode from "../../src/backend/onnx-node.ts"
 import { mlp } from "../../src/graph/layers.ts"
 import { input, state } from "../../src/graph/ops.ts"
 import { layout } from "../../src/graph/Parameters.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { defineBench } from "../Bench.ts"
 
 const actor = mlp("actor", { sizes: [4, 64, 64, 2], activation: "tanh", outputGain: 0.01 })

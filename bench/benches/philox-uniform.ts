@@ -1,4 +1,4 @@
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { defineBench } from "../Bench.ts"
 
 const draws = 65_536

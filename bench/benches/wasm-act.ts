@@ -7,7 +7,7 @@ import { Backend, type Program } from "../../src/backend/Backend.ts"
 import { mlp } from "../../src/graph/layers.ts"
 import { input, state } from "../../src/graph/ops.ts"
 import { layout } from "../../src/graph/Parameters.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { backend } from "../../src/node.ts"
 import { defineBench } from "../Bench.ts"
 

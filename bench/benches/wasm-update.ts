@@ -12,7 +12,7 @@ import * as G from "../../src/graph/ops.ts"
 import { adam, clipGlobalNorm } from "../../src/graph/optimisers.ts"
 import { layout } from "../../src/graph/Parameters.ts"
 import type { ProgramSpec } from "../../src/graph/Program.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { backend } from "../../src/node.ts"
 import { defineBench } from "../Bench.ts"
 

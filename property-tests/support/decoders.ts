@@ -7,7 +7,7 @@ import * as OnnxNode from "../../src/backend/onnx-node.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import type { NamedArray } from "../../src/graph/Parameters.ts"
 import * as Decoder from "../../src/model/decoder/Decoder.ts"
-import * as Rng from "../../src/rng/Rng.ts"
+import * as Rng from "../../src/base/rng/Rng.ts"
 
 export const backends = { wasm: Wasm.layer, cpu: OnnxNode.layerCpu() }
 

@@ -13,7 +13,7 @@ import type { Rollout, Step } from "../../src/episode/Rollout.ts"
 import * as SingleAgent from "../../src/episode/protocols/SingleAgent.ts"
 import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
 import * as Scripted from "../../src/lm/providers/scripted.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 /** Any agent, in any env, by any protocol. */
 export interface World {

@@ -21,8 +21,8 @@
  * ```
  */
 import { Effect, type FileSystem, type Path, Schema } from "effect"
-import { type ConfigError, decode, isPlain, type Plain } from "../config/Config.ts"
-import { bounded, withDefault } from "../config/fields.ts"
+import { type ConfigError, decode, isPlain, type Plain } from "../base/config/Config.ts"
+import { bounded, withDefault } from "../base/config/fields.ts"
 import type { Lm } from "../lm/Lm.ts"
 import { LmConfig } from "../lm/LmConfig.ts"
 import type { Agent } from "./Agent.ts"

@@ -10,9 +10,9 @@
  * ```
  */
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
-import { choiceHint } from "../config/closest.ts"
-import { ConfigError, display, isPlain, toCamelCase } from "../config/Config.ts"
-import { bounded, real, withDefault } from "../config/fields.ts"
+import { choiceHint } from "../base/config/closest.ts"
+import { ConfigError, display, isPlain, toCamelCase } from "../base/config/Config.ts"
+import { bounded, real, withDefault } from "../base/config/fields.ts"
 import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
 import * as HistoryAgent from "./HistoryAgent.ts"
 import { permitTools, ToolSource, toolsOf } from "./Mcp.ts"

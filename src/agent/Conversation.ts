@@ -4,8 +4,8 @@
  * built-in agents use it; they differ in their messages, and in when they reset the conversation.
  */
 import { Effect, Schema } from "effect"
-import { display } from "../config/Config.ts"
-import { messageOf } from "../config/text.ts"
+import { display } from "../base/config/Config.ts"
+import { messageOf } from "../base/config/text.ts"
 import { asMessage, type ChatMessage, type Completion, LmRequest, type ToolCall, type ToolSpec } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { withheld } from "../lm/LmError.ts"

@@ -1,6 +1,6 @@
 /** Makes the history agent (`history_agent` in configs), whose prompts show what happened before, from its memory. */
 import { Effect } from "effect"
-import type { ConfigError } from "../config/Config.ts"
+import type { ConfigError } from "../base/config/Config.ts"
 import type { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
 import type { AgentSettings } from "./Conversation.ts"

@@ -10,10 +10,10 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { ConfigError, type Origin, placeOf } from "../config/Config.ts"
-import { positiveBelow, withDefault } from "../config/fields.ts"
+import { ConfigError, type Origin, placeOf } from "../base/config/Config.ts"
+import { positiveBelow, withDefault } from "../base/config/fields.ts"
 import { isOfThisComputer } from "../lm/addressTrust.ts"
-import { permit, type TrustRequest } from "../trust/Trust.ts"
+import { permit, type TrustRequest } from "../base/trust/Trust.ts"
 import { AgentError } from "./AgentError.ts"
 import type { Tool } from "./Tool.ts"
 

@@ -11,8 +11,8 @@
  * ```
  */
 import { Array as Arr, Record as Records, Result, Schema } from "effect"
-import { display } from "../config/Config.ts"
-import { oneLine, parsedJson } from "../config/text.ts"
+import { display } from "../base/config/Config.ts"
+import { oneLine, parsedJson } from "../base/config/text.ts"
 import { boxed as lastBox } from "../task/answers/text.ts"
 
 export const ParseResult = Schema.Union([

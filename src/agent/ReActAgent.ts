@@ -1,6 +1,6 @@
 /** Makes the ReAct agent (`react_agent` in configs), which thinks before each action and calls tools in its text. */
 import type { Effect } from "effect"
-import { type ConfigError, isPlain } from "../config/Config.ts"
+import { type ConfigError, isPlain } from "../base/config/Config.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"

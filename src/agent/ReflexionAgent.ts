@@ -1,6 +1,6 @@
 /** Makes the Reflexion agent (`reflexion_agent` in configs), whose model writes after an episode what to do better. */
 import { Effect } from "effect"
-import type { ConfigError } from "../config/Config.ts"
+import type { ConfigError } from "../base/config/Config.ts"
 import type { ChatMessage } from "../lm/Chat.ts"
 import { CallContext, type Lm } from "../lm/Lm.ts"
 import type { Agent, AgentFailure, ModelCall } from "./Agent.ts"

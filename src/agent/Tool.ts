@@ -14,8 +14,8 @@
  * ```
  */
 import { Cause, Duration, Effect, type Schema } from "effect"
-import { jsonSchema } from "../config/jsonSchema.ts"
-import { messageOf, oneLine } from "../config/text.ts"
+import { jsonSchema } from "../base/config/jsonSchema.ts"
+import { messageOf, oneLine } from "../base/config/text.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { toolArguments } from "../lm/toolArguments.ts"
 import type { ToolResult } from "./Agent.ts"

@@ -1,6 +1,6 @@
 /** Makes the tool agent (`tool_agent` in configs), which calls tools before it acts. */
 import type { Effect } from "effect"
-import type { ConfigError } from "../config/Config.ts"
+import type { ConfigError } from "../base/config/Config.ts"
 import type { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
 import { conversationAgent, type ConversationAgentConfig } from "./internal/conversationAgent.ts"

@@ -1,7 +1,7 @@
 /** Finds built-in algorithms by name, for configs and commands; `fromData` are those that only code can make. */
 import { Effect, type Schema } from "effect"
-import { choiceHint } from "../config/closest.ts"
-import { ConfigError, type Plain } from "../config/Config.ts"
+import { choiceHint } from "../base/config/closest.ts"
+import { ConfigError, type Plain } from "../base/config/Config.ts"
 import * as Bc from "./demonstrations/Bc.ts"
 import * as Dagger from "./demonstrations/Dagger.ts"
 import * as Gail from "./demonstrations/Gail.ts"

@@ -4,7 +4,7 @@
  * program many times. This file itself uses no device.
  */
 import { Context, Effect, Record, Schema, type Scope } from "effect"
-import { attempt } from "../config/attempt.ts"
+import { attempt } from "../base/config/attempt.ts"
 import type { GraphError } from "../graph/GraphError.ts"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { arrayTypes, sizeOf, type TensorData } from "../graph/Tensor.ts"

@@ -3,7 +3,7 @@
  * with it; it is slow, and needs nothing but JavaScript.
  */
 import { Layer, Record } from "effect"
-import { attempt } from "../config/attempt.ts"
+import { attempt } from "../base/config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { kernelOf } from "../graph/kernels.ts"
 import { changing, indicesFeed, type ProgramSpec } from "../graph/Program.ts"

@@ -1,7 +1,7 @@
 /** Implements the backend `wasm`. `node.ts`, `web.ts` and users provide it; `auto.ts` chooses it for small graphs. */
 import { Deferred, Effect, Layer, Record } from "effect"
-import { attempt } from "../config/attempt.ts"
-import { exactText } from "../config/text.ts"
+import { attempt } from "../base/config/attempt.ts"
+import { exactText } from "../base/config/text.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { changing, type ProgramSpec } from "../graph/Program.ts"
 import { descriptionOf } from "../graph/descriptionOf.ts"

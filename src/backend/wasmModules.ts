@@ -1,6 +1,6 @@
 /** Compiles and instantiates WebAssembly modules in Node, browsers and edge workers. The `wasm` backend uses it. */
 import { Record } from "effect"
-import { messageOf } from "../config/text.ts"
+import { messageOf } from "../base/config/text.ts"
 import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
 import { type CompiledModule, exportOf, type Place } from "../graph/wasm/compile.ts"
 import { releaseExport } from "../graph/wasm/slices.ts"

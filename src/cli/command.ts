@@ -6,7 +6,7 @@ import manifest from "../../package.json" with { type: "json" }
 import { report } from "./output/errors.ts"
 import { presenter } from "./output/help.ts"
 import { harmlessConsole } from "./output/output.ts"
-import { Trust, type TrustService } from "../trust/Trust.ts"
+import { Trust, type TrustService } from "../base/trust/Trust.ts"
 import { isName, type Name, names, short } from "./subcommands.ts"
 import type { UserCodeError } from "./userCode/userCode.ts"
 

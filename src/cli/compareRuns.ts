@@ -1,11 +1,16 @@
 /** `effect runs compare A B`: tests whether trainings differ in more than luck, in each environment and over all of them. */
 import { Effect } from "effect"
 import * as Argument from "effect/cli/Argument"
-import { fieldOf } from "../formats/csv.ts"
+import { fieldOf } from "../base/formats/csv.ts"
 import * as Query from "../run/find/query.ts"
 import type { RunEntry } from "../run/find/RunEntry.ts"
 import { type Cell, short, table } from "../run/find/table.ts"
-import { type AlgorithmComparison, compareAlgorithms, type Estimate, type Unpaired } from "../statistics/unpaired.ts"
+import {
+  type AlgorithmComparison,
+  compareAlgorithms,
+  type Estimate,
+  type Unpaired,
+} from "../base/statistics/unpaired.ts"
 import { evaluations, findRun, withRunsOnDisk } from "./findRun.ts"
 import * as Flags from "./flags.ts"
 import { usageError, writeError, writeJson, writeOut } from "./output/output.ts"

@@ -1,7 +1,7 @@
 /** Finds the runs that the user names, for all subcommands. It reads results folders and changes nothing. */
 import { dirname, join, resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { exists, statOf } from "../config/files.ts"
+import { exists, statOf } from "../base/config/files.ts"
 import { findRuns } from "../run/find/find-node.ts"
 import { pick, type Usable } from "../run/find/pick.ts"
 import { entryOf, type RunEntry, unplacedEntry } from "../run/find/RunEntry.ts"

@@ -1,7 +1,7 @@
 /** Defines the subcommand `effect orchestrate`, which plays the tasks of a trainer's runs in a process of its own. */
 import { join } from "node:path"
 import { Effect, Option, Redacted } from "effect"
-import { exists } from "../config/files.ts"
+import { exists } from "../base/config/files.ts"
 import type { PlayEvent } from "../multirun/outside/orchestrateFolder.ts"
 import { MultiRunError } from "../multirun/MultiRunError.ts"
 import type { ServerEvent } from "../multirun/outside/InferenceServer.ts"

@@ -1,7 +1,7 @@
 /** Finds the finished trainings that the user named, in groups that differ only in their seeds, for export and compare. */
 import { dirname, join, resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { exists } from "../config/files.ts"
+import { exists } from "../base/config/files.ts"
 import { findRuns } from "../run/find/find-node.ts"
 import { entryOf, type RunEntry, unplacedEntry } from "../run/find/RunEntry.ts"
 import { derivedName, isChildName } from "../run/identifier.ts"

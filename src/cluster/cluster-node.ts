@@ -34,7 +34,7 @@ import { freePort, ownAddress, processName } from "./network-node.ts"
 import { type Overview, overview } from "./overview.ts"
 import { DatabaseAnswers, patience } from "./persistence.ts"
 import { reasonOf } from "./reason.ts"
-import { quietLogs } from "../config/quietLogs.ts"
+import { quietLogs } from "../base/config/quietLogs.ts"
 import { codeVersion } from "./version-node.ts"
 import { JobWorkflow, leaseSeconds, queueLayer, renewSeconds, type Watcher, work, workflowLayer } from "./work.ts"
 

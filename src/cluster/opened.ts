@@ -3,8 +3,8 @@
  * a training. The first job that needs something opens it; a minute after the last one, it is closed.
  */
 import { Effect, RcMap, type Scope } from "effect"
-import { display, type Plain } from "../config/Config.ts"
-import { firstDifference } from "../config/difference.ts"
+import { display, type Plain } from "../base/config/Config.ts"
+import { firstDifference } from "../base/config/difference.ts"
 import { DispatchError } from "./Dispatcher.ts"
 
 /** The time for which something is kept open after its last job. */

@@ -9,8 +9,8 @@
  * ```
  */
 import { Effect, Layer, Schema } from "effect"
-import { parsedJson } from "../config/text.ts"
-import * as Rng from "../rng/Rng.ts"
+import { parsedJson } from "../base/config/text.ts"
+import * as Rng from "../base/rng/Rng.ts"
 import {
   Answer,
   answer,

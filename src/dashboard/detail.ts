@@ -9,7 +9,7 @@ import type { RunSummary } from "./RunSummary.ts"
 import { systemCurves } from "./curves/systemCurves.ts"
 import { treeOf } from "../run/read/FileSource.ts"
 import * as Layout from "../run/Layout.ts"
-import { deviationOf, meanOf } from "../statistics/resampling.ts"
+import { deviationOf, meanOf } from "../base/statistics/resampling.ts"
 
 /** The page shows at most this many of the log's last lines, and at most `mostFiles` files. */
 const logLines = 200

@@ -1,6 +1,6 @@
 /** Reads the report of an evaluation from the contents of its `metrics.json`, for the evaluation's page. */
 import { Option, Schema } from "effect"
-import { toCamelCase } from "../config/Config.ts"
+import { toCamelCase } from "../base/config/Config.ts"
 import { Report } from "../evaluate/Report.ts"
 
 /** The Schema of an evaluation's means, intervals and comparisons, for the evaluation's page. */

@@ -3,7 +3,7 @@
  * request that the page makes to the server of `effect ui`, and copies of the runs' files. For `effect ui --export`.
  */
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
-import { type FileError, makeFolder, systemMessage } from "../config/files.ts"
+import { type FileError, makeFolder, systemMessage } from "../base/config/files.ts"
 import * as Multirun from "../multirun/Layout.ts"
 import * as Layout from "../run/Layout.ts"
 import { copyName, documentStart, isDocument } from "./copyName.ts"

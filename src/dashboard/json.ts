@@ -1,5 +1,5 @@
 /** Reads values from JSON texts that may be incomplete, or that another program may have written in another form. */
-import { parsedJson } from "../config/text.ts"
+import { parsedJson } from "../base/config/text.ts"
 
 /** Parses a JSON text; undefined if it is invalid, such as the first half of a file. */
 export const parsed = (text: string | undefined): unknown => (text === undefined ? undefined : parsedJson(text))

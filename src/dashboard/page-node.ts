@@ -9,7 +9,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, FileSystem } from "effect"
 import { framePolicy, pagePolicy, workerPolicy } from "./guard.ts"
 import { workerScript } from "./play/bundle-node.ts"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../base/config/utf8.ts"
 
 interface PageFile {
   /** The file's path relative to the page's address. */

@@ -4,7 +4,7 @@
  * different part once, and for each run the indices of its parts.
  */
 import { Effect } from "effect"
-import { isPlain } from "../config/plain.ts"
+import { isPlain } from "../base/config/plain.ts"
 import type { RunIndex } from "./runIndex.ts"
 import type { RunSummary } from "./RunSummary.ts"
 

@@ -10,8 +10,8 @@
  * ```
  */
 import { Effect } from "effect"
-import { readTomlText } from "../formats/toml.ts"
-import { readYamlText } from "../config/yaml.ts"
+import { readTomlText } from "../base/formats/toml.ts"
+import { readYamlText } from "../base/config/yaml.ts"
 import * as Multirun from "../multirun/Layout.ts"
 import { isEndAfter } from "../multirun/runs/runFolder.ts"
 import { type Token, tokenOf } from "../multirun/runs/token.ts"

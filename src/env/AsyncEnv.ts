@@ -33,8 +33,8 @@
  * ```
  */
 import { Cause, Effect, type Scope } from "effect"
-import { messageOf, oneLine } from "../config/text.ts"
-import type { Stream } from "../rng/Rng.ts"
+import { messageOf, oneLine } from "../base/config/text.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import { actionReader } from "./Batch.ts"
 import { type ActionOf, type Env, rowSpaceOf } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"

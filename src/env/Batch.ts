@@ -13,19 +13,19 @@
  * ```
  */
 import { Effect, type Scope } from "effect"
-import { attempt } from "../config/attempt.ts"
-import type { Stream } from "../rng/Rng.ts"
+import { attempt } from "../base/config/attempt.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import type { AsyncBatchEnv, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
 import { type ActionOf, type Env, rowSpaceOf, type Transition } from "./Env.ts"
 import { EnvError, invalid } from "./EnvError.ts"
-import { messageOf, oneLine } from "../config/text.ts"
+import { messageOf, oneLine } from "../base/config/text.ts"
 import { batchOf, errorAt, type Columns, type Kernel, streamsOf } from "./internal/episodes.ts"
 import { maskWriter } from "./internal/rows.ts"
 import { fromText, NotPlain, toText } from "./internal/plainData.ts"
 import { writerOf } from "./internal/values.ts"
 import { type ActionSpace, display as displayedSpace, sizeOf } from "./Space.ts"
-import { utf8 } from "../config/utf8.ts"
-import { display } from "../config/Config.ts"
+import { utf8 } from "../base/config/utf8.ts"
+import { display } from "../base/config/Config.ts"
 
 export interface Options extends Partial<Omit<BatchOptions, "maxSteps">> {}
 

@@ -21,14 +21,14 @@
  * ```
  */
 import { type Effect, Predicate, type Scope } from "effect"
-import { closest } from "../config/closest.ts"
-import type { Stream } from "../rng/Rng.ts"
+import { closest } from "../base/config/closest.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import type { AsyncBatchEnv, BatchEnv, BatchOptions } from "./BatchEnv.ts"
 import { EnvError } from "./EnvError.ts"
 import type { ActionSpace, Box, Discrete, MultiBinary, MultiDiscrete, RowSpace, Space, ValueOf } from "./Space.ts"
 import { masked } from "./Space.ts"
 import { isModule } from "./ui/module.ts"
-import { display } from "../config/Config.ts"
+import { display } from "../base/config/Config.ts"
 
 /** The type of an action in the space `A`: its index if the space is discrete, otherwise a list of numbers. */
 export type ActionOf<A extends ActionSpace> = A extends Discrete

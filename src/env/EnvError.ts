@@ -1,6 +1,6 @@
 /** Defines the error of envs, batches, spaces and wrappers, and functions that make or throw it. */
 import { Schema } from "effect"
-import { closest } from "../config/closest.ts"
+import { closest } from "../base/config/closest.ts"
 
 /**
  * The error of an env that failed or was used wrongly: its code threw, a reward or an observation is not finite, an

@@ -13,7 +13,7 @@
  * ```
  */
 import type { Tensor } from "../graph/Tensor.ts"
-import type { Stream } from "../rng/Rng.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import type { Env } from "./Env.ts"
 
 /**

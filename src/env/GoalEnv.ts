@@ -21,7 +21,7 @@
  * })
  * ```
  */
-import type { Stream } from "../rng/Rng.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import * as Env from "./Env.ts"
 import { invalid } from "./EnvError.ts"
 import {

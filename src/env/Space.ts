@@ -16,7 +16,7 @@
  * Space.sizeOf(robot) // 3073
  * ```
  */
-import type { Stream } from "../rng/Rng.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import { EnvError } from "./EnvError.ts"
 import { sampleInto, unflattened } from "./internal/values.ts"
 

@@ -10,9 +10,9 @@
  * checkEnv(CartPole.env) // []
  * ```
  */
-import { display } from "../config/Config.ts"
-import { messageOf } from "../config/text.ts"
-import { type Stream, stream } from "../rng/Rng.ts"
+import { display } from "../base/config/Config.ts"
+import { messageOf } from "../base/config/text.ts"
+import { type Stream, stream } from "../base/rng/Rng.ts"
 import * as Batch from "./Batch.ts"
 import type { BatchEnv } from "./BatchEnv.ts"
 import { type ActionOf, type Env, rowSpaceOf } from "./Env.ts"

@@ -4,11 +4,19 @@
  * (`env: { name: ScaleReward, factor: 0.1, env: Pendulum-v1 }`). Training and the threads of `EnvPool` use it.
  */
 import { Effect, Schema } from "effect"
-import { messageOf, shortened } from "../config/text.ts"
-import { choiceHint } from "../config/closest.ts"
-import { ConfigError, decode, isPlain, type DecodeOptions, display, placeOf, toSnakeCase } from "../config/Config.ts"
-import { bounded, fraction, limit, real } from "../config/fields.ts"
-import { permit, type ProgramStart } from "../trust/Trust.ts"
+import { messageOf, shortened } from "../base/config/text.ts"
+import { choiceHint } from "../base/config/closest.ts"
+import {
+  ConfigError,
+  decode,
+  isPlain,
+  type DecodeOptions,
+  display,
+  placeOf,
+  toSnakeCase,
+} from "../base/config/Config.ts"
+import { bounded, fraction, limit, real } from "../base/config/fields.ts"
+import { permit, type ProgramStart } from "../base/trust/Trust.ts"
 import type { Env } from "./Env.ts"
 import { EnvError } from "./EnvError.ts"
 import { builtIn, byId } from "./Envs.ts"

@@ -1,5 +1,5 @@
 /** Remembers in memory an env's recipe, i.e. the name and options that made it, so that a config can hold it. */
-import type { Plain } from "../config/Config.ts"
+import type { Plain } from "../base/config/Config.ts"
 import type { Env } from "./Env.ts"
 
 /** An env in a config: the id of a built-in one, or a name with options such as `{ name: "KeyDoor", size: 12 }`. */

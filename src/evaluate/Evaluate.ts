@@ -22,7 +22,7 @@ import type { Tasks } from "../episode/rollouts/RolloutEngine.ts"
 import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { type LmError, isFinal } from "../lm/LmError.ts"
-import { stream } from "../rng/Rng.ts"
+import { stream } from "../base/rng/Rng.ts"
 import type { TaskInfo, PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
 import { scored } from "./PlayedEpisode.ts"
 

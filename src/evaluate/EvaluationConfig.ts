@@ -5,7 +5,7 @@
  */
 import { Effect, Schema } from "effect"
 import { AgentConfig } from "../agent/Agents.ts"
-import { choiceHint } from "../config/closest.ts"
+import { choiceHint } from "../base/config/closest.ts"
 import {
   camelCase,
   ConfigError,
@@ -15,8 +15,8 @@ import {
   isPlain,
   overridden,
   type Override,
-} from "../config/Config.ts"
-import { atOnce, bounded, fraction, real, runName, withDefault } from "../config/fields.ts"
+} from "../base/config/Config.ts"
+import { atOnce, bounded, fraction, real, runName, withDefault } from "../base/config/fields.ts"
 import { DatasetConfig } from "../task/Datasets.ts"
 import { shownKey } from "../lm/LmConfig.ts"
 import { LogLevel } from "../run/record/logLevel.ts"

@@ -14,10 +14,10 @@
  * are not part of means.
  */
 import { Schema } from "effect"
-import { withDefault } from "../config/fields.ts"
+import { withDefault } from "../base/config/fields.ts"
 import { type Cell, short, table } from "../run/find/table.ts"
-import { Interval, interval } from "../statistics/intervals.ts"
-import { Paired, paired } from "../statistics/paired.ts"
+import { Interval, interval } from "../base/statistics/intervals.ts"
+import { Paired, paired } from "../base/statistics/paired.ts"
 import { changeTexts, type Direction, directions, scorerText, usualDirection } from "./direction.ts"
 import { bestOf, majority, mean, passAt, type Reducer } from "./reducers.ts"
 import type { EpisodeRow } from "./rows.ts"

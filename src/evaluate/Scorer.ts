@@ -12,7 +12,7 @@
  */
 import { Effect, Schema } from "effect"
 import { exact as sameText, f1 as sameWords, type Scorer as AnswerScorer } from "../task/answers/score.ts"
-import { messageOf } from "../config/text.ts"
+import { messageOf } from "../base/config/text.ts"
 import { normalise, unboxed } from "../task/answers/text.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { type LmConfig, request } from "../lm/LmConfig.ts"

@@ -13,7 +13,7 @@
  */
 import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
 import { inject } from "../agent/internal/prompts.ts"
-import { choiceHint } from "../config/closest.ts"
+import { choiceHint } from "../base/config/closest.ts"
 import {
   ConfigError,
   decode as decodeStrictly,
@@ -21,8 +21,8 @@ import {
   display,
   isPlain,
   type Plain,
-} from "../config/Config.ts"
-import { real, withDefault } from "../config/fields.ts"
+} from "../base/config/Config.ts"
+import { real, withDefault } from "../base/config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { LmConfig } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"

@@ -1,7 +1,7 @@
 /** Checks the tasks of an evaluation against its settings, before anything is played. */
 import { Effect } from "effect"
-import { choiceHint } from "../config/closest.ts"
-import { checkAll, ConfigError, type DecodeOptions } from "../config/Config.ts"
+import { choiceHint } from "../base/config/closest.ts"
+import { checkAll, ConfigError, type DecodeOptions } from "../base/config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 
 /** The number of tasks that are looked at. A set can make its tasks on demand, so all of a huge one would take long. */

@@ -4,8 +4,8 @@
  * of a model. Each line ends with its own SHA-256 (its seal), so that a changed line is noticed. `execute.ts` calls it.
  */
 import { Effect, Schema, Semaphore, Stream } from "effect"
-import { Sha256 } from "../config/sha256.ts"
-import { JsonLinesError, type Line, lines, valueOf } from "../formats/jsonLines.ts"
+import { Sha256 } from "../base/config/sha256.ts"
+import { JsonLinesError, type Line, lines, valueOf } from "../base/formats/jsonLines.ts"
 import type { Part } from "../run/store/FileTree.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import type { RunStoreError } from "../run/store/RunStoreError.ts"
@@ -13,7 +13,7 @@ import { Spending } from "../lm/middleware/budgeted.ts"
 import { evaluation as files } from "../run/Layout.ts"
 import { PlayedEpisode } from "./PlayedEpisode.ts"
 import { EpisodeRow } from "./rows.ts"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../base/config/utf8.ts"
 
 /** An episode that has ended, with its scores. */
 export const Entry = Schema.Struct({

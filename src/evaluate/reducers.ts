@@ -10,7 +10,7 @@
  * bestOf(2)(samples) // also 0.8333…, since the values are 0 and 1
  * ```
  */
-import { meanOrNull } from "../statistics/resampling.ts"
+import { meanOrNull } from "../base/statistics/resampling.ts"
 import { normalise, unboxed } from "../task/answers/text.ts"
 
 /** The score of an episode, and its answer. */

@@ -11,10 +11,10 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { isPlain } from "../config/Config.ts"
+import { isPlain } from "../base/config/Config.ts"
 import { Failure } from "../episode/rollouts/Outcome.ts"
 import { type Ending, TruncationReason, usageOf } from "../episode/Rollout.ts"
-import { fieldOf } from "../formats/csv.ts"
+import { fieldOf } from "../base/formats/csv.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"

@@ -26,7 +26,7 @@ import {
   precisionOf,
   stretchOf,
 } from "./DenseActor.ts"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../base/config/utf8.ts"
 
 export interface HeaderOptions {
   /** The name of the policy. `namespaceOf` makes the C++ namespace from it. */

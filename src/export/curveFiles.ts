@@ -2,9 +2,9 @@
  * Writes learning curves of runs as CSV, and draws them as figures, which `effect export` saves as SVG, PDF or PNG. The
  * page of `effect ui` loads this file in the browser, so it may import only files without Node or Effect.
  */
-import { fieldOf } from "../formats/csv.ts"
-import { thinned } from "../statistics/resampling.ts"
-import type { CurvePoint } from "../statistics/statistics.ts"
+import { fieldOf } from "../base/formats/csv.ts"
+import { thinned } from "../base/statistics/resampling.ts"
+import type { CurvePoint } from "../base/statistics/statistics.ts"
 import { type Drawing, type Point, type Shape, svgOf } from "./drawing.ts"
 
 export type Curve = ReadonlyArray<typeof CurvePoint.Type>

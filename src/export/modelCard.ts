@@ -1,9 +1,9 @@
 /** Makes the model card of a trained policy, the README of its repository, as the Hugging Face hub reads it. */
 import { stringify } from "yaml"
-import { fenced } from "../config/text.ts"
+import { fenced } from "../base/config/text.ts"
 import { writerOf } from "../env/internal/values.ts"
 import { display, sample, type Space, sizeOf, type Value } from "../env/Space.ts"
-import * as Rng from "../rng/Rng.ts"
+import * as Rng from "../base/rng/Rng.ts"
 import type { PolicyAbout } from "../policy/about.ts"
 
 export interface ModelCard {

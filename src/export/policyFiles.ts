@@ -8,11 +8,11 @@ import type { RunningMoments } from "../env/RunningMoments.ts"
 import type { ActionSpace } from "../env/Space.ts"
 import { actorToHeader } from "./cheader.ts"
 import { type Bounds, type DenseActor, exampleOf, layer, type Normalisation } from "./DenseActor.ts"
-import { Hdf5Error } from "../formats/hdf5/Hdf5.ts"
+import { Hdf5Error } from "../base/formats/hdf5/Hdf5.ts"
 import { ExportError } from "./ExportError.ts"
 import { actorToHdf5 } from "./rltools.ts"
 import * as Layout from "../run/Layout.ts"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../base/config/utf8.ts"
 
 interface PolicyFilesOptions {
   readonly name: string

@@ -18,7 +18,7 @@ import {
   precisionOf,
 } from "./DenseActor.ts"
 import { refuse } from "./ExportError.ts"
-import { type Dataset, encode, type Group } from "../formats/hdf5/Hdf5.ts"
+import { type Dataset, encode, type Group } from "../base/formats/hdf5/Hdf5.ts"
 
 export interface Hdf5Options {
   readonly checkpointName: string

@@ -4,11 +4,11 @@
  * bytes.
  */
 import { Effect } from "effect"
-import { sha256 } from "../config/sha256.ts"
-import { utf8 } from "../config/utf8.ts"
-import { ByteWriter } from "../formats/ByteWriter.ts"
-import { Message } from "../formats/protobuf.ts"
-import { writeLogHeader, writeLogRecord } from "../formats/recordLog.ts"
+import { sha256 } from "../base/config/sha256.ts"
+import { utf8 } from "../base/config/utf8.ts"
+import { ByteWriter } from "../base/formats/ByteWriter.ts"
+import { Message } from "../base/formats/protobuf.ts"
+import { writeLogHeader, writeLogRecord } from "../base/formats/recordLog.ts"
 import { timeOf, toFlatPath } from "../run/identifier.ts"
 import { ExportError } from "./ExportError.ts"
 import type { TrackedEvent, TrackedRun } from "./TrackedRun.ts"

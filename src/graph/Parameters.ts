@@ -9,7 +9,7 @@
  * const { weight, bias } = parameters.tensorsOf(theta)
  * ```
  */
-import type { Stream } from "../rng/Rng.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import type { Initialiser } from "./initialisers.ts"
 import { concat, flatten, reshape, slice } from "./ops.ts"
 import { fail, sameShape, shapeText } from "./ops/core.ts"

@@ -1,6 +1,6 @@
 /** Describes programs by a text, so that the compiled form of the same programs can be found again. `backend/wasm.ts` uses it. */
-import { Sha256 } from "../config/sha256.ts"
-import { exactText } from "../config/text.ts"
+import { Sha256 } from "../base/config/sha256.ts"
+import { exactText } from "../base/config/text.ts"
 import type { ProgramSpec } from "./Program.ts"
 import { type Tensor, type TensorData, topologicalOrder } from "./Tensor.ts"
 import { rootsOf } from "./validate.ts"

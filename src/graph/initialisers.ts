@@ -1,5 +1,5 @@
 /** Defines how the initial values of parameters are drawn, such as Xavier, He and orthogonal initialisation. */
-import type { Stream } from "../rng/Rng.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import { type Shape, sizeOf } from "./Tensor.ts"
 
 /** Draws the initial values of a parameter from a random stream. */

@@ -1,6 +1,6 @@
 /** Declares optimisers as settings, by name with options, and makes them. Algorithms have such a setting. */
 import { Schema } from "effect"
-import { fraction, nonNegative, positive } from "../config/fields.ts"
+import { fraction, nonNegative, positive } from "../base/config/fields.ts"
 import * as Optimisers from "./optimisers.ts"
 import type { Layout } from "./Parameters.ts"
 import type { Tensor } from "./Tensor.ts"

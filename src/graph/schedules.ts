@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { bounded, fraction, nonNegative, withDefault } from "../config/fields.ts"
+import { bounded, fraction, nonNegative, withDefault } from "../base/config/fields.ts"
 import { fail } from "./ops/core.ts"
 
 /**

@@ -1,5 +1,5 @@
 import { Record } from "effect"
-import { exactText } from "../config/text.ts"
+import { exactText } from "../base/config/text.ts"
 import { evaluate } from "./evaluate.ts"
 import { constant } from "./ops.ts"
 import { make, sameShape } from "./ops/core.ts"

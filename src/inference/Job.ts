@@ -1,7 +1,7 @@
 /** A request in the engine: its tokens, the text that they decode to, and when they end. */
 import type { Exit } from "effect"
-import type { Stream } from "../rng/Rng.ts"
-import { stream } from "../rng/Rng.ts"
+import type { Stream } from "../base/rng/Rng.ts"
+import { stream } from "../base/rng/Rng.ts"
 import { draw, type Drawing } from "./draw.ts"
 import type { Generated, GeneratedToken, GenerateEvent, WeightsUsed } from "./Engine.ts"
 import { type EngineError, engineError } from "./EngineError.ts"

@@ -3,7 +3,7 @@
  * from the defaults; the engine checks them by this Schema.
  */
 import { Schema } from "effect"
-import { fraction, intBetween, naturalInt, nonNegative, positiveInt, withDefault } from "../config/fields.ts"
+import { fraction, intBetween, naturalInt, nonNegative, positiveInt, withDefault } from "../base/config/fields.ts"
 
 /** The most alternatives of a token whose log-probabilities a request can ask for. */
 export const mostTopLogprobs = 20

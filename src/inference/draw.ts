@@ -6,7 +6,7 @@
  * Everything is computed in float64 from exact comparisons of the logits, without an allocation per token, and with the same
  * bits on every machine.
  */
-import { exp, log } from "../rng/Elementary.ts"
+import { exp, log } from "../base/rng/Elementary.ts"
 import { mostTopLogprobs } from "./Sampling.ts"
 
 /** The settings of a draw; `Sampling` describes them. */

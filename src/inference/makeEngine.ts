@@ -1,8 +1,8 @@
 /** Makes an `Engine` from a model that computes steps. One fiber runs the steps while there is work, and sleeps otherwise. */
 import { Cause, Deferred, Effect, Exit, Latch, Option, Queue, Schema, type Scope, Stream } from "effect"
 import type { BackendError } from "../backend/Backend.ts"
-import { messageOf } from "../config/text.ts"
-import { stream } from "../rng/Rng.ts"
+import { messageOf } from "../base/config/text.ts"
+import { stream } from "../base/rng/Rng.ts"
 import type { EngineService, Generated, GenerateEvent, GenerateRequest, ModelInfo } from "./Engine.ts"
 import { type EngineError, engineError } from "./EngineError.ts"
 import { type Detokenizer, Job } from "./Job.ts"

@@ -5,7 +5,7 @@
  */
 import { Effect, Schema, type Scope } from "effect"
 import type { Backend, BackendError, BackendUnavailable, Program } from "../backend/Backend.ts"
-import { type ConfigError, decode, type Origin, type Plain } from "../config/Config.ts"
+import { type ConfigError, decode, type Origin, type Plain } from "../base/config/Config.ts"
 import type { AnyBatchEnv } from "../env/BatchEnv.ts"
 import type { Env } from "../env/Env.ts"
 import type { EnvError } from "../env/EnvError.ts"

@@ -13,7 +13,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { oneLine } from "../config/text.ts"
+import { oneLine } from "../base/config/text.ts"
 import { type Env, rowSpaceOf } from "../env/Env.ts"
 import { forbiddenIn } from "../env/internal/rows.ts"
 import { isWhole, sizeOf } from "../env/Space.ts"

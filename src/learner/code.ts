@@ -3,7 +3,7 @@
  * with such parts is resumed by its program. `define` in `Algorithm.ts` uses this file.
  */
 import { Effect, Record } from "effect"
-import { ConfigError, isPlain, type Origin, type Plain } from "../config/Config.ts"
+import { ConfigError, isPlain, type Origin, type Plain } from "../base/config/Config.ts"
 
 /** Changes each layer of the user's own, wherever it stands in a tree of settings. */
 const mapOwnLayers = (tree: unknown, change: (layer: Plain) => unknown): unknown => {

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { BackendError, type Program } from "../backend/Backend.ts"
 import type { Wait } from "../env/BatchEnv.ts"
 import { EnvError } from "../env/EnvError.ts"
-import { attempt } from "../config/attempt.ts"
+import { attempt } from "../base/config/attempt.ts"
 
 /** Something that a loop waits for: a program, or by `waitFor` a batch whose envs step elsewhere. */
 export type Awaited = Pick<Program, "runSync"> & { readonly run: Effect.Effect<void, BackendError | EnvError> }

@@ -1,6 +1,6 @@
 /** Exploration: ε-greedy actions (random with the probability ε, else the best), and random ones without a policy. */
 import { Schema } from "effect"
-import { fraction, withDefault } from "../config/fields.ts"
+import { fraction, withDefault } from "../base/config/fields.ts"
 import { drawAllowed } from "../env/internal/rows.ts"
 import { type Box, optionsOf } from "../env/Space.ts"
 import {
@@ -21,7 +21,7 @@ import {
 } from "../graph/ops.ts"
 import { linear, type Schedule, within } from "../graph/schedules.ts"
 import type { Tensor } from "../graph/Tensor.ts"
-import type { Stream } from "../rng/Rng.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import type { Task } from "./Algorithm.ts"
 import { type Scheduled, scheduled, scheduleOf } from "./scheduled.ts"
 

@@ -1,6 +1,6 @@
 /** Functions with which algorithms build the graphs of their updates: networks, gradient steps and sums of losses. */
 import type { Effect } from "effect"
-import { attempt } from "../config/attempt.ts"
+import { attempt } from "../base/config/attempt.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { gradients } from "../graph/gradients.ts"
 import { add, constant, greater, mul, state, sub, where } from "../graph/ops.ts"

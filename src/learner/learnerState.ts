@@ -4,7 +4,7 @@
  */
 import { Effect, Record } from "effect"
 import type { Program } from "../backend/Backend.ts"
-import { attempt } from "../config/attempt.ts"
+import { attempt } from "../base/config/attempt.ts"
 import { EnvError } from "../env/EnvError.ts"
 import type { Layout } from "../graph/Parameters.ts"
 import type { ProgramSpec } from "../graph/Program.ts"

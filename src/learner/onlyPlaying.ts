@@ -4,7 +4,7 @@
  */
 import { Effect, type Schema } from "effect"
 import { Backend } from "../backend/Backend.ts"
-import type { Plain } from "../config/Config.ts"
+import type { Plain } from "../base/config/Config.ts"
 import { layout } from "../graph/Parameters.ts"
 import type { Actor } from "../model/Actor.ts"
 import { policies } from "./acting.ts"

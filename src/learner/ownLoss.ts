@@ -1,7 +1,7 @@
 /** Applies losses of the user's own, which replace those of algorithms, and checks their results. */
 import { Predicate } from "effect"
-import { display } from "../config/Config.ts"
-import { messageOf } from "../config/text.ts"
+import { display } from "../base/config/Config.ts"
+import { messageOf } from "../base/config/text.ts"
 import { GraphError } from "../graph/GraphError.ts"
 import { shapeText } from "../graph/ops/core.ts"
 import type { Tensor } from "../graph/Tensor.ts"

@@ -1,6 +1,6 @@
 /** Declares the settings of parts that a user can replace: the network, the optimiser, and the course of the learning rate. */
 import { Schema } from "effect"
-import { code, positive, withDefault } from "../config/fields.ts"
+import { code, positive, withDefault } from "../base/config/fields.ts"
 import { type OptimiserOf, optimiserOf, OptimiserSetting } from "../graph/optimiserSettings.ts"
 import { Course, course, type Schedule } from "../graph/schedules.ts"
 import { type Networks, NetworksSetting } from "../model/network/layers.ts"

@@ -1,6 +1,6 @@
 /** Checks that an algorithm can learn in a task's spaces. Algorithms call these functions before the first step. */
 import { Effect } from "effect"
-import { ConfigError } from "../config/Config.ts"
+import { ConfigError } from "../base/config/Config.ts"
 import { type Box, display } from "../env/Space.ts"
 import { imageShapeOf } from "../model/observations.ts"
 import type { Task } from "./Algorithm.ts"

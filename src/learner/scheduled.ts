@@ -1,6 +1,6 @@
 /** Declares settings that are numbers or change over the run, and makes them inputs of the graphs that read them. */
 import { Schema } from "effect"
-import { code, fraction, nonNegative, withDefault } from "../config/fields.ts"
+import { code, fraction, nonNegative, withDefault } from "../base/config/fields.ts"
 import { cosine, linear, type Schedule, within } from "../graph/schedules.ts"
 import { input } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"

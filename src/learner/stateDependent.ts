@@ -1,7 +1,7 @@
 /** Declares the setting `sde`, generalised state-dependent exploration, and says which steps share its noise. */
 import { Effect, Schema } from "effect"
-import { ConfigError } from "../config/Config.ts"
-import { bounded, real, withDefault } from "../config/fields.ts"
+import { ConfigError } from "../base/config/Config.ts"
+import { bounded, real, withDefault } from "../base/config/fields.ts"
 import { display } from "../env/Space.ts"
 import { stateDependentFields, type StateDependentOptions } from "../model/stateDependentNoise.ts"
 import type { Task } from "./Algorithm.ts"

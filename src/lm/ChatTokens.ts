@@ -1,12 +1,12 @@
 /**
  * Converts a conversation to one sequence of token ids, for the models that run in this process (`scripted:`,
- * `builtin:`), whose tokenizers are in `tokens/words.ts`. A new message only adds ids at the end of the sequence, so the
+ * `builtin:`), whose tokenizers are in `base/tokens/words.ts`. A new message only adds ids at the end of the sequence, so the
  * prompts and completions of a conversation can be joined into one training sample. This file only computes. Models with
- * a chat template encode conversations by `tokens/ChatTemplate.ts`.
+ * a chat template encode conversations by `base/tokens/ChatTemplate.ts`.
  */
 import type { ChatMessage, LmRequest } from "./Chat.ts"
-import type { Tokenizer } from "../tokens/Tokenizer.ts"
-import { end, roles } from "../tokens/words.ts"
+import type { Tokenizer } from "../base/tokens/Tokenizer.ts"
+import { end, roles } from "../base/tokens/words.ts"
 
 /** The part of a tokenizer that is needed here. */
 export type Encoder = Pick<Tokenizer, "encode">

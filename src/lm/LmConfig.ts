@@ -12,7 +12,7 @@
  * ```
  */
 import { Redacted, Schema, SchemaGetter } from "effect"
-import { shownSecret, variableIn } from "../config/Config.ts"
+import { shownSecret, variableIn } from "../base/config/Config.ts"
 import {
   bounded,
   fraction,
@@ -22,7 +22,7 @@ import {
   positive,
   positiveBelow,
   withDefault,
-} from "../config/fields.ts"
+} from "../base/config/fields.ts"
 import { type ChatMessage, LmRequest } from "./Chat.ts"
 
 /** The text that the files of a run contain instead of an API key. As the value of `api_key`, it counts as no key. */

@@ -3,9 +3,9 @@
  * and the request may hold a key.
  */
 import { Effect, Redacted } from "effect"
-import { ConfigError, type Origin, placeOf, variableIn } from "../config/Config.ts"
-import { isLoopback } from "../config/hostGuard.ts"
-import { permit } from "../trust/Trust.ts"
+import { ConfigError, type Origin, placeOf, variableIn } from "../base/config/Config.ts"
+import { isLoopback } from "../base/config/hostGuard.ts"
+import { permit } from "../base/trust/Trust.ts"
 import type { LmConfig } from "./LmConfig.ts"
 import type { Destination } from "./Lms.ts"
 

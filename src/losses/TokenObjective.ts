@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { fraction, nonNegative, positive, withDefault } from "../config/fields.ts"
+import { fraction, nonNegative, positive, withDefault } from "../base/config/fields.ts"
 import type { GroupAdvantageInputs, Numbers } from "../returns/Returns.ts"
 import { Normalisation } from "./tokenWeights.ts"
 

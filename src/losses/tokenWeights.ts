@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { bounded } from "../config/fields.ts"
+import { bounded } from "../base/config/fields.ts"
 
 /**
  * Weights of tokens, computed before a program runs. A loss over tokens is Σ w_t L_t; the weights hold the mask and the

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { withDefault } from "../config/fields.ts"
+import { withDefault } from "../base/config/fields.ts"
 import { constant as filledWith } from "../graph/initialisers.ts"
 import { broadcastTo, exp, greater, log, add, maximum, where } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"

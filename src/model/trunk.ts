@@ -1,6 +1,6 @@
 /** Defines the settings of networks, and makes trunks: the layers from observations to the features that heads read. */
 import { Schema } from "effect"
-import { bounded, layers, real, units, withDefault } from "../config/fields.ts"
+import { bounded, layers, real, units, withDefault } from "../base/config/fields.ts"
 import { type Box, partsOf, type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { type Activation, activations, conv, linear } from "../graph/layers.ts"

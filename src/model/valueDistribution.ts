@@ -1,7 +1,7 @@
 /** Declares the setting of networks that compute the distribution of an action's return, and makes such networks. */
 import { Schema } from "effect"
-import { bounds } from "../config/bounds.ts"
-import { bounded, intBetween, real, withDefault } from "../config/fields.ts"
+import { bounds } from "../base/config/bounds.ts"
+import { bounded, intBetween, real, withDefault } from "../base/config/fields.ts"
 import { withoutForbidden } from "../graph/distributions.ts"
 import { constant, exp, logSoftmax, mean, mul, reshape, sum } from "../graph/ops.ts"
 import type { Tensor } from "../graph/Tensor.ts"

@@ -1,6 +1,6 @@
 /** Makes the planner of a value-iteration network (VIN): a trunk that plans paths on a map, for `ActorCritic.ts`. */
 import { Schema } from "effect"
-import { bounded, intBetween, units, withDefault } from "../config/fields.ts"
+import { bounded, intBetween, units, withDefault } from "../base/config/fields.ts"
 import { display, type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../graph/initialisers.ts"
 import { conv } from "../graph/layers.ts"

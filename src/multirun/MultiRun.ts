@@ -12,7 +12,7 @@
  * ```
  */
 import { Effect } from "effect"
-import { checkAll, ConfigError } from "../config/Config.ts"
+import { checkAll, ConfigError } from "../base/config/Config.ts"
 import type { RunResult } from "../run/RunResult.ts"
 import type * as Run from "../run/Run.ts"
 import { RunOptions } from "../train/RunOptions.ts"

@@ -1,14 +1,14 @@
 /** Opens the model that all runs of a trainer share: from a folder with Hugging Face's files, or with random weights. */
 import { Effect, type FileSystem, Path } from "effect"
-import type { Plain } from "../config/Config.ts"
+import type { Plain } from "../base/config/Config.ts"
 import type { NamedArray } from "../graph/Parameters.ts"
 import * as ChatModel from "../lm/engine/ChatModel.ts"
 import * as Decoder from "../model/decoder/Decoder.ts"
 import * as LmDirectory from "../model/huggingFace/LmDirectory.ts"
-import { stream } from "../rng/Rng.ts"
+import { stream } from "../base/rng/Rng.ts"
 import { onDisk } from "../run/store/FileTree.ts"
-import * as Scratch from "../tokens/scratch.ts"
-import type { Tokenizer } from "../tokens/Tokenizer.ts"
+import * as Scratch from "../base/tokens/scratch.ts"
+import type { Tokenizer } from "../base/tokens/Tokenizer.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 
 /** A model's way of reading and writing texts, without its weights. */

@@ -8,7 +8,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { codeOf, isMachineFault, lostLease } from "../config/files.ts"
+import { codeOf, isMachineFault, lostLease } from "../base/config/files.ts"
 
 type Problem = { readonly message: string }
 

@@ -1,9 +1,16 @@
 /** Brings the folders of the runs that a trainer's config names up to date with it, for a new trainer or a resumed one. */
 import { Effect, Option } from "effect"
 import { stringify } from "yaml"
-import { ConfigError, type DecodeOptions, isPlain, type Plain, toCamelCase, toSnakeCase } from "../config/Config.ts"
-import { readYamlText } from "../config/yaml.ts"
-import { changedSetting, firstDifference } from "../config/difference.ts"
+import {
+  ConfigError,
+  type DecodeOptions,
+  isPlain,
+  type Plain,
+  toCamelCase,
+  toSnakeCase,
+} from "../base/config/Config.ts"
+import { readYamlText } from "../base/config/yaml.ts"
+import { changedSetting, firstDifference } from "../base/config/difference.ts"
 import * as RunLayout from "../run/Layout.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import * as Layout from "./Layout.ts"

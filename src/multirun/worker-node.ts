@@ -2,8 +2,8 @@
 import { createInterface } from "node:readline"
 import { Worker } from "node:worker_threads"
 import { Deferred, Effect, Queue, type Scope } from "effect"
-import { compileCacheVariable } from "../config/compile-cache-node.ts"
-import { messageOf } from "../config/text.ts"
+import { compileCacheVariable } from "../base/config/compile-cache-node.ts"
+import { messageOf } from "../base/config/text.ts"
 
 export interface WorkerOptions {
   /** The name of the thread in the log. */

@@ -14,8 +14,8 @@
  */
 import { Effect, type FileSystem, type Path, Schema, type Scope, Semaphore } from "effect"
 import { Backend, type BackendError, type BackendUnavailable, type Program } from "../backend/Backend.ts"
-import { mostBytes, namesIn, readBytes, statOf } from "../config/files.ts"
-import { messageOf } from "../config/text.ts"
+import { mostBytes, namesIn, readBytes, statOf } from "../base/config/files.ts"
+import { messageOf } from "../base/config/text.ts"
 import { emptyMaskProblem } from "../env/internal/rows.ts"
 import { writerOf } from "../env/internal/values.ts"
 import {
@@ -32,7 +32,7 @@ import {
 import type { GraphError } from "../graph/GraphError.ts"
 import { type Embedded, readEmbedded } from "../graph/onnx/embedded.ts"
 import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
-import * as Rng from "../rng/Rng.ts"
+import * as Rng from "../base/rng/Rng.ts"
 import * as Checkpoint from "../run/Checkpoint.ts"
 import * as Layout from "../run/Layout.ts"
 import { foldersOnDisk, savedAt } from "../run/savedAt.ts"

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { positiveInt } from "../config/fields.ts"
+import { positiveInt } from "../base/config/fields.ts"
 
 /** Everything that the process of a rank has to know: it gets the program and its inputs from the master. */
 export const SliceTask = Schema.Struct({

@@ -11,7 +11,7 @@
  * ```
  */
 import { Clock, Deferred, Duration, Effect, Record } from "effect"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../base/config/utf8.ts"
 import type { BackendError, Program } from "../backend/Backend.ts"
 import { sizeOf } from "../graph/Tensor.ts"
 import { type Channel, kinds } from "./Channel.ts"

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline"
 import type { Readable, Writable } from "node:stream"
 import { fileURLToPath } from "node:url"
 import { type Cause, Deferred, Effect, Fiber, Option, Queue, Schema, type Scope } from "effect"
-import { compileCacheVariable } from "../config/compile-cache-node.ts"
+import { compileCacheVariable } from "../base/config/compile-cache-node.ts"
 import { RankFailed, RankLost } from "./RankError.ts"
 
 /** The message that a rank's process writes to its standard output if it fails. */

@@ -3,8 +3,8 @@
  * the rows of the update, so that a rank can join and leave at any time.
  */
 import { Effect, type Scope } from "effect"
-import { messageOf } from "../config/text.ts"
-import { utf8 } from "../config/utf8.ts"
+import { messageOf } from "../base/config/text.ts"
+import { utf8 } from "../base/config/utf8.ts"
 import type { Backend, BackendUnavailable } from "../backend/Backend.ts"
 import { type Channel, kinds } from "./Channel.ts"
 import { RankFailed, type RankLost } from "./RankError.ts"

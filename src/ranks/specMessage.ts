@@ -7,7 +7,7 @@
  * ```
  */
 import { Record, Schema } from "effect"
-import * as Safetensors from "../formats/safetensors.ts"
+import * as Safetensors from "../base/formats/safetensors.ts"
 import { decodeNodes, EncodedNodes, encodeNodes, tensorAt } from "../graph/encoded.ts"
 import type { TensorData } from "../graph/Tensor.ts"
 import type { SlicedSpec } from "./Ranks.ts"

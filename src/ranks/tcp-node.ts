@@ -5,7 +5,7 @@
 import { timingSafeEqual } from "node:crypto"
 import { connect as connectTo, createServer, type Socket } from "node:net"
 import { Effect, Queue, Schema, type Scope } from "effect"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../base/config/utf8.ts"
 import { reasonOf } from "../cluster/reason.ts"
 import { type Channel, kinds, makeInbox } from "./Channel.ts"
 import { RankLost } from "./RankError.ts"

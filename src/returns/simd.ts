@@ -3,7 +3,7 @@
  * module has half a kilobyte and is written here instruction by instruction. It does the same operations as `scalar32`
  * in `sweep.ts`, so results have the same bits with and without it. `simd` is undefined if the engine cannot run it.
  */
-import { ModuleBuilder, type ValueType } from "../formats/wasm/encode.ts"
+import { ModuleBuilder, type ValueType } from "../tensor/wasm/encode.ts"
 import {
   f32x4,
   i32,
@@ -14,7 +14,7 @@ import {
   type Statement,
   v128,
   type V128,
-} from "../formats/wasm/instructions.ts"
+} from "../tensor/wasm/instructions.ts"
 
 /**
  * The exports of the WebAssembly module. The caller writes the arrays of a rollout (rewards, values, …) to `memory`, and

@@ -1,5 +1,5 @@
 /** Computes V-trace: value targets and advantages from rollouts of another policy. `Returns.ts` exports it. */
-import { exp } from "../rng/Elementary.ts"
+import { exp } from "../base/rng/Elementary.ts"
 import {
   checkRates,
   countedRewards,

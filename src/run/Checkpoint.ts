@@ -24,13 +24,13 @@
  * ```
  */
 import { Effect, Option, Schema, Stream } from "effect"
-import { oneLine, prettyJson } from "../config/text.ts"
-import { bounded } from "../config/fields.ts"
+import { oneLine, prettyJson } from "../base/config/text.ts"
+import { bounded } from "../base/config/fields.ts"
 import type { Contents, FileTree } from "./store/FileTree.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
-import { sha256, Sha256 } from "../config/sha256.ts"
+import { sha256, Sha256 } from "../base/config/sha256.ts"
 import * as Layout from "./Layout.ts"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../base/config/utf8.ts"
 
 /** The error of a checkpoint that cannot be used; it names the file that is damaged or missing. */
 export class CheckpointError extends Schema.TaggedError<CheckpointError>()("CheckpointError", {

@@ -12,8 +12,8 @@
  * ```
  */
 import { Effect } from "effect"
-import { isPlain } from "../config/plain.ts"
-import { jsonValue } from "../config/text.ts"
+import { isPlain } from "../base/config/plain.ts"
+import { jsonValue } from "../base/config/text.ts"
 import { type RunEntry, trainerOf } from "./find/RunEntry.ts"
 import { dataAt } from "./find/Value.ts"
 import * as Layout from "./Layout.ts"
@@ -32,7 +32,7 @@ import {
 } from "./read/validations.ts"
 import { failureIn } from "./record/runLog.ts"
 import { type ScoreLine, scoreLine } from "./record/scoreLine.ts"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../base/config/utf8.ts"
 import { kindOf } from "./RunSpec.ts"
 
 /** Says whether a run is in progress, and if not, how it ended; `stopped` may have been interrupted or killed. */

@@ -9,9 +9,9 @@
  * ```
  */
 import { Effect, Option, Schema } from "effect"
-import { closest } from "../config/closest.ts"
-import { ConfigError, display, isPlain, type Origin, type Plain } from "../config/Config.ts"
-import { withDefault } from "../config/fields.ts"
+import { closest } from "../base/config/closest.ts"
+import { ConfigError, display, isPlain, type Origin, type Plain } from "../base/config/Config.ts"
+import { withDefault } from "../base/config/fields.ts"
 import type { LogLevel } from "./record/logLevel.ts"
 import type { RunStarted } from "./record/RunEvent.ts"
 import type { RunIdentity } from "./identifier.ts"

@@ -3,8 +3,8 @@
  * converts this result to the one of other trainings, and reads the training episodes for it from the run's scores.
  */
 import { Effect, Schema } from "effect"
-import { isPlain } from "../config/Config.ts"
-import { parsedJson } from "../config/text.ts"
+import { isPlain } from "../base/config/Config.ts"
+import { parsedJson } from "../base/config/text.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import { trainScores } from "./Layout.ts"
 import { RunResult, ValidationSummary } from "./RunResult.ts"

@@ -1,7 +1,7 @@
 /** Cuts the files that a run appends to (scores, rollouts, logs) back to their sizes at a checkpoint, for `Run.ts`. */
 import { Effect, Option, Schema } from "effect"
-import { intactBytes } from "../formats/tfevents.ts"
-import { utf8 } from "../config/utf8.ts"
+import { intactBytes } from "../base/formats/tfevents.ts"
+import { utf8 } from "../base/config/utf8.ts"
 import * as Layout from "./Layout.ts"
 import { CheckpointError } from "./Checkpoint.ts"
 import { Checkpoints } from "./Checkpoints.ts"

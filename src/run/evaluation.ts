@@ -4,11 +4,11 @@
  * computes. Every kind of run uses it.
  */
 import { Schema } from "effect"
-import { utf8 } from "../config/utf8.ts"
+import { utf8 } from "../base/config/utf8.ts"
 import type { ValidationEnded } from "./record/RunEvent.ts"
 import { countedIn, scoresBy } from "./record/scalars.ts"
 import { AgentScore, type ValidationSummary } from "./RunResult.ts"
-import { deviationOf, meanOf } from "../statistics/resampling.ts"
+import { deviationOf, meanOf } from "../base/statistics/resampling.ts"
 
 /** One evaluation in `return.json`, in the format of RLtools. The file is a list of these records. */
 export const EvaluationRecord = Schema.Struct({

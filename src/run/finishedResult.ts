@@ -1,7 +1,7 @@
 /** Encodes the result of a run as the text of `metrics.json`, and reads it from the files of a finished run. */
 import { Effect, Schema } from "effect"
-import { isPlain, snakeCase, toCamelCase, toSnakeCase } from "../config/Config.ts"
-import { jsonValue, messageOf } from "../config/text.ts"
+import { isPlain, snakeCase, toCamelCase, toSnakeCase } from "../base/config/Config.ts"
+import { jsonValue, messageOf } from "../base/config/text.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import * as Layout from "./Layout.ts"
 

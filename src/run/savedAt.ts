@@ -3,7 +3,7 @@
  * `start.from` of a training read from them. It only reads.
  */
 import { Effect, type FileSystem, type Path } from "effect"
-import { parseYaml } from "../config/yaml.ts"
+import { parseYaml } from "../base/config/yaml.ts"
 import { CheckpointError } from "./Checkpoint.ts"
 import * as Layout from "./Layout.ts"
 import { type FileTree, onDisk } from "./store/FileTree.ts"

@@ -4,7 +4,7 @@
  */
 import type { Agent } from "../agent/Agent.ts"
 import type { DispatchError } from "../cluster/Dispatcher.ts"
-import type { DecodeOptions, Plain } from "../config/Config.ts"
+import type { DecodeOptions, Plain } from "../base/config/Config.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { Spent } from "../lm/middleware/budgeted.ts"
 import type { EpisodeFailure } from "../episode/Protocol.ts"

@@ -17,7 +17,7 @@
  */
 import { Effect } from "effect"
 import type { Agent } from "../agent/Agent.ts"
-import { applyOverrides, decode, type Plain } from "../config/Config.ts"
+import { applyOverrides, decode, type Plain } from "../base/config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import { RunOptions, sentTraining } from "../train/RunOptions.ts"
 import { execute, type Needs, type RuntimeError } from "./execute.ts"

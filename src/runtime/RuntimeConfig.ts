@@ -1,7 +1,7 @@
 /** Defines the settings of a training of agents. `settings.ts` checks what a Schema can't express. */
 import { Schema } from "effect"
 import type { RetentionStrategy } from "../run/Checkpoint.ts"
-import { atOnce, bounded, orDefault, runName, withDefault } from "../config/fields.ts"
+import { atOnce, bounded, orDefault, runName, withDefault } from "../base/config/fields.ts"
 import { LogLevel } from "../run/record/logLevel.ts"
 import { kindField } from "../run/RunSpec.ts"
 

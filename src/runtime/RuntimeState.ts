@@ -5,7 +5,7 @@ import { Spending } from "../lm/middleware/budgeted.ts"
 import { LmUsage, noUsage } from "../lm/Chat.ts"
 import { Evaluation, evaluationOf, type ValidationOutcome } from "../run/evaluation.ts"
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
-import { meanOrNull } from "../statistics/resampling.ts"
+import { meanOrNull } from "../base/statistics/resampling.ts"
 
 /** The training episode or validation in progress, with the data from before it, to undo it after an interruption. */
 interface Unfinished {

@@ -4,9 +4,9 @@
  */
 import { Clock, Effect, type FileSystem, type Path, References, type Scope } from "effect"
 import type { AgentError } from "../agent/AgentError.ts"
-import { ConfigError, type Plain } from "../config/Config.ts"
-import { utf8 } from "../config/utf8.ts"
-import { sha256 } from "../config/sha256.ts"
+import { ConfigError, type Plain } from "../base/config/Config.ts"
+import { utf8 } from "../base/config/utf8.ts"
+import { sha256 } from "../base/config/sha256.ts"
 import { type DispatchError, Dispatcher } from "../cluster/Dispatcher.ts"
 import type { EpisodeFailure } from "../episode/Protocol.ts"
 import { CallSink } from "../lm/middleware/logged.ts"

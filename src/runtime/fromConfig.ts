@@ -1,8 +1,8 @@
 /** Trains the agent of a config: opens its data sets, model and agent, and passes them to `execute.ts`. */
 import { Effect, Schema, type Scope } from "effect"
 import * as Agents from "../agent/Agents.ts"
-import { checkAll, decode, type DecodeOptions, overridden, sourceOf } from "../config/Config.ts"
-import { withPlaces } from "../config/places.ts"
+import { checkAll, decode, type DecodeOptions, overridden, sourceOf } from "../base/config/Config.ts"
+import { withPlaces } from "../base/config/places.ts"
 import * as Datasets from "../task/Datasets.ts"
 import { agentIdentity, openParts } from "../evaluate/openParts.ts"
 import { priceOf } from "../lm/middleware/budgeted.ts"

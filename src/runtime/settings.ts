@@ -1,7 +1,7 @@
 /** Checks the settings of a training of agents, for `execute.ts`. It only reads the names of files in folders. */
 import { Effect, Path } from "effect"
-import { ConfigError, type DecodeOptions } from "../config/Config.ts"
-import { namesIn } from "../config/files.ts"
+import { ConfigError, type DecodeOptions } from "../base/config/Config.ts"
+import { namesIn } from "../base/config/files.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import * as Layout from "../run/Layout.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"

@@ -3,9 +3,9 @@
  * a new run; a resumed run continues from its own checkpoint, and does not read the other run again.
  */
 import { Effect, Path } from "effect"
-import { ConfigError } from "../config/Config.ts"
-import { exists } from "../config/files.ts"
-import { parseYaml } from "../config/yaml.ts"
+import { ConfigError } from "../base/config/Config.ts"
+import { exists } from "../base/config/files.ts"
+import { parseYaml } from "../base/config/yaml.ts"
 import * as Layout from "../run/Layout.ts"
 import { onDisk } from "../run/store/FileTree.ts"
 import { RunOptions } from "../train/RunOptions.ts"

@@ -5,7 +5,7 @@ import type { Step } from "../episode/Rollout.ts"
 import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
 import { scored, type TimedStep } from "../evaluate/PlayedEpisode.ts"
 import { CallContext } from "../lm/Lm.ts"
-import { stream } from "../rng/Rng.ts"
+import { stream } from "../base/rng/Rng.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 

@@ -9,7 +9,7 @@ import {
   type ModelInfo,
   type SamplingOptions,
 } from "../inference/Engine.ts"
-import { stream as randomStream } from "../rng/Rng.ts"
+import { stream as randomStream } from "../base/rng/Rng.ts"
 import { badRequest } from "./ApiError.ts"
 import type { ChatBody, CompletionBody } from "./requests.ts"
 

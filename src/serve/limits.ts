@@ -1,5 +1,5 @@
 /** Refuses bodies of requests that would take long to decode and to answer, by the lengths of their lists alone. */
-import { isPlain, type Plain } from "../config/plain.ts"
+import { isPlain, type Plain } from "../base/config/plain.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
 
 export interface RequestLimits {

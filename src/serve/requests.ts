@@ -3,9 +3,9 @@
  * answer; harmless ones are ignored, as other servers of the protocol do.
  */
 import { Effect, Schema, SchemaIssue } from "effect"
-import { closest } from "../config/closest.ts"
-import { fraction, intBetween, naturalInt, nonNegative, positiveInt, withDefault } from "../config/fields.ts"
-import { isPlain, type Plain } from "../config/plain.ts"
+import { closest } from "../base/config/closest.ts"
+import { fraction, intBetween, naturalInt, nonNegative, positiveInt, withDefault } from "../base/config/fields.ts"
+import { isPlain, type Plain } from "../base/config/plain.ts"
 import { mostTopLogprobs } from "../inference/Sampling.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
 

@@ -15,8 +15,8 @@
  * ```
  */
 import { Effect, type FileSystem, type Path, Schema } from "effect"
-import { type ConfigError, decode, type DecodeOptions, isPlain, type Plain } from "../config/Config.ts"
-import { bounded, withDefault } from "../config/fields.ts"
+import { type ConfigError, decode, type DecodeOptions, isPlain, type Plain } from "../base/config/Config.ts"
+import { bounded, withDefault } from "../base/config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import type { LmConfig } from "../lm/LmConfig.ts"
 import type { DatasetError, Order, TaskSet } from "./TaskSet.ts"

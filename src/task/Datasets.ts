@@ -8,7 +8,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { choiceHint } from "../config/closest.ts"
+import { choiceHint } from "../base/config/closest.ts"
 import {
   ConfigError,
   type DecodeOptions,
@@ -18,7 +18,7 @@ import {
   snakeCase,
   toCamelCase,
   toSnakeCase,
-} from "../config/Config.ts"
+} from "../base/config/Config.ts"
 import * as CodeTask from "./code/CodeTask.ts"
 import { type DatasetKind, type OpenContext, type Opening } from "./DatasetKind.ts"
 import * as Arithmetic from "./games/Arithmetic.ts"

@@ -15,7 +15,7 @@
  * ```
  */
 import { Effect, type Schema } from "effect"
-import { jsonSchema } from "../config/jsonSchema.ts"
+import { jsonSchema } from "../base/config/jsonSchema.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import { toolArguments } from "../lm/toolArguments.ts"
 import type { CallResult, TextRules } from "./TextEnv.ts"

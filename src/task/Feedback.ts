@@ -7,7 +7,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { display, isPlain } from "../config/Config.ts"
+import { display, isPlain } from "../base/config/Config.ts"
 
 /** The feedback on a step: a score, the right answer (null if there is none) and a message. */
 export const Feedback = Schema.Struct({

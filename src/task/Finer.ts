@@ -10,8 +10,8 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import type { Plain } from "../config/Config.ts"
-import { withDefault } from "../config/fields.ts"
+import type { Plain } from "../base/config/Config.ts"
+import { withDefault } from "../base/config/fields.ts"
 import { exact } from "./answers/score.ts"
 import { open, recordFields, templateOf } from "./data/fileSet.ts"
 import { readQuestion } from "./data/question.ts"

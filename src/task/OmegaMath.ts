@@ -10,9 +10,9 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { isPlain, type Plain, ConfigError } from "../config/Config.ts"
-import { parsedJson } from "../config/text.ts"
-import { bounded, nonNegative, withDefault } from "../config/fields.ts"
+import { isPlain, type Plain, ConfigError } from "../base/config/Config.ts"
+import { parsedJson } from "../base/config/text.ts"
+import { bounded, nonNegative, withDefault } from "../base/config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { LmConfig, request } from "../lm/LmConfig.ts"
 import { math, modes } from "./answers/math.ts"

@@ -10,14 +10,14 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { choiceHint } from "../config/closest.ts"
-import { withDefault } from "../config/fields.ts"
+import { choiceHint } from "../base/config/closest.ts"
+import { withDefault } from "../base/config/fields.ts"
 import { choiceOf, exact, f1, letterOf, mcq, numeric } from "./answers/score.ts"
 import { open, recordFields, templateOf } from "./data/fileSet.ts"
 import { readQuestion, type AskedQuestion } from "./data/question.ts"
 import { make as makeKind, type DatasetKind } from "./DatasetKind.ts"
 import { type AnyScorer, make as makeQuestion } from "./Question.ts"
-import { ConfigError } from "../config/Config.ts"
+import { ConfigError } from "../base/config/Config.ts"
 
 export type { AnyScorer as Scorer } from "./Question.ts"
 

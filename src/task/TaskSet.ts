@@ -8,7 +8,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { stream } from "../rng/Rng.ts"
+import { stream } from "../base/rng/Rng.ts"
 import type { TextEnv } from "./TextEnv.ts"
 
 /** The error for a data set that can't be read or is invalid. It names the file, the line, and what was expected. */

@@ -22,7 +22,7 @@
  */
 import { Effect, type Scope } from "effect"
 import type { Answer, ToolCall, ToolSpec } from "../lm/Chat.ts"
-import type { Stream } from "../rng/Rng.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import type { EnvError } from "../env/EnvError.ts"
 import { expectedReward, type Feedback, type FeedbackInput, isReward, readFeedback } from "./Feedback.ts"
 import { guardOf, headOf, lifeOf, notJson, type OrEffect } from "./guard.ts"

@@ -1,8 +1,8 @@
 /** Calls the functions that the author of an env writes, and checks their results, for `TextEnv` and `MultiTextEnv`. */
 import { Effect } from "effect"
-import { messageOf } from "../config/text.ts"
+import { messageOf } from "../base/config/text.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
-import type { Stream } from "../rng/Rng.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import { EnvError } from "../env/EnvError.ts"
 import type { CallResult, TextRules, TextStep } from "./TextEnv.ts"
 

@@ -22,7 +22,7 @@
  * ```
  */
 import { Effect, Predicate, Schema } from "effect"
-import { display } from "../config/Config.ts"
+import { display } from "../base/config/Config.ts"
 import type { Metrics } from "../learner/Algorithm.ts"
 import type { ValidationOutcome } from "../run/evaluation.ts"
 

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import type { Algorithm } from "../learner/Algorithm.ts"
 import { RetentionStrategy } from "../run/Checkpoint.ts"
-import { bounded, real, runName, threads, withDefault } from "../config/fields.ts"
+import { bounded, real, runName, threads, withDefault } from "../base/config/fields.ts"
 import type { Env } from "../env/Env.ts"
 import type { Callback } from "./Callback.ts"
 import { LogLevel } from "../run/record/logLevel.ts"

@@ -1,7 +1,7 @@
 /** Runs the loop of a training: rollouts, updates, validations, checkpoints and renderings. `Train.ts` calls it. */
 import { Effect } from "effect"
 import type { DispatchError } from "../cluster/Dispatcher.ts"
-import { oneLine } from "../config/text.ts"
+import { oneLine } from "../base/config/text.ts"
 import { crossed, type LearnerError } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"
 import { CurrentRun } from "../run/CurrentRun.ts"

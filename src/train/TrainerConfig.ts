@@ -1,8 +1,8 @@
 /** Declares the block `trainer` of a training's config, and translates it into the usual settings, for `plan.ts`. */
 import { Effect, Schema } from "effect"
 import type { Algorithm } from "../learner/Algorithm.ts"
-import { ConfigError, decode, isPlain, keysOf, type Plain } from "../config/Config.ts"
-import { bounded, fraction, withDefault } from "../config/fields.ts"
+import { ConfigError, decode, isPlain, keysOf, type Plain } from "../base/config/Config.ts"
+import { bounded, fraction, withDefault } from "../base/config/fields.ts"
 import * as Layout from "../run/Layout.ts"
 
 /**

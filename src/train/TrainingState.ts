@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { Evaluation, evaluationOf, type ValidationOutcome } from "../run/evaluation.ts"
 import { count, list, recent, scoreHash, total } from "../run/Progress.ts"
-import { meanOrNull } from "../statistics/resampling.ts"
+import { meanOrNull } from "../base/statistics/resampling.ts"
 
 /** Numbers by name. They may be infinite, which JSON has no numbers for. */
 const numbers = Schema.toCodecJson(Schema.Record(Schema.String, Schema.mutableKey(Schema.Number)))

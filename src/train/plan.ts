@@ -16,8 +16,8 @@ import {
   type Plain,
   sourceOf,
   display,
-} from "../config/Config.ts"
-import { tidyFolder } from "../config/files.ts"
+} from "../base/config/Config.ts"
+import { tidyFolder } from "../base/config/files.ts"
 import { type Env, rowSpaceOf } from "../env/Env.ts"
 import { builtIn, envConfigOf } from "../env/Envs.ts"
 import { fromConfig, expandedConfig } from "../env/fromConfig.ts"

@@ -3,11 +3,11 @@
  * `Train.ts` calls it.
  */
 import { Effect, Record } from "effect"
-import { isPlain, type Plain, snakeCase } from "../config/Config.ts"
-import { messageOf } from "../config/text.ts"
+import { isPlain, type Plain, snakeCase } from "../base/config/Config.ts"
+import { messageOf } from "../base/config/text.ts"
 import { rowSpaceOf } from "../env/Env.ts"
 import { shapeOf } from "../env/Space.ts"
-import * as safetensors from "../formats/safetensors.ts"
+import * as safetensors from "../base/formats/safetensors.ts"
 import type { LearnerError } from "../learner/Algorithm.ts"
 import { settled } from "../learner/drive.ts"
 import { CheckpointError } from "../run/Checkpoint.ts"

@@ -4,10 +4,10 @@
  */
 import { Effect } from "effect"
 import type { BackendError } from "../backend/Backend.ts"
-import { ConfigError } from "../config/Config.ts"
-import { messageOf } from "../config/text.ts"
+import { ConfigError } from "../base/config/Config.ts"
+import { messageOf } from "../base/config/text.ts"
 import type { RunningMoments } from "../env/RunningMoments.ts"
-import * as safetensors from "../formats/safetensors.ts"
+import * as safetensors from "../base/formats/safetensors.ts"
 import type { LearningError, NamedTensors } from "../learner/Algorithm.ts"
 import * as Checkpoint from "../run/Checkpoint.ts"
 import * as Layout from "../run/Layout.ts"

@@ -12,8 +12,8 @@
  * valueAt(rate, coordinateOf(rate, 0.001)) // 0.001
  * ```
  */
-import { exp, log } from "../rng/Elementary.ts"
-import type { Stream } from "../rng/Rng.ts"
+import { exp, log } from "../base/rng/Elementary.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 
 /** A parameter is only set in trials in which the parameter `path` has one of `values`. */
 export interface Condition {

@@ -4,8 +4,8 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { stringify } from "yaml"
-import { type ConfigError, decode, isPlain, type Plain, toCamelCase, toSnakeCase } from "../config/Config.ts"
-import { keyPlaces, readYamlText } from "../config/yaml.ts"
+import { type ConfigError, decode, isPlain, type Plain, toCamelCase, toSnakeCase } from "../base/config/Config.ts"
+import { keyPlaces, readYamlText } from "../base/config/yaml.ts"
 import { readStudy, StudySettings } from "./StudySettings.ts"
 import { Trial } from "./Trial.ts"
 

@@ -23,8 +23,8 @@ import {
   type Plain,
   snakeCase,
   toCamelCase,
-} from "../config/Config.ts"
-import { bounded, fraction, intBetween, nonNegative, positive, real, withDefault } from "../config/fields.ts"
+} from "../base/config/Config.ts"
+import { bounded, fraction, intBetween, nonNegative, positive, real, withDefault } from "../base/config/fields.ts"
 import { type Condition, isSame, type Parameter, type Space } from "./Space.ts"
 import { Direction } from "./Trial.ts"
 

@@ -3,7 +3,7 @@
  * compares the density of a parameter in the best trials with that in all trials. A parameter does not matter if the
  * best trials have the same values as all. The measure uses only ranks, so pruned and failed trials count, too.
  */
-import { exp } from "../rng/Elementary.ts"
+import { exp } from "../base/rng/Elementary.ts"
 import { logDensity, mixtureOf, type Mixture } from "./parzen.ts"
 import { boundsOf, type Parameter, type Space } from "./Space.ts"
 import { type Direction, type Ended, ranked } from "./Trial.ts"

@@ -6,9 +6,9 @@
  * A component has a normal distribution for each number, cut off at the bounds, and a probability for each choice. A
  * mixture over several parameters multiplies them within a component.
  */
-import { exp, log } from "../rng/Elementary.ts"
-import type { Stream } from "../rng/Rng.ts"
-import { normalBelow } from "../statistics/intervals.ts"
+import { exp, log } from "../base/rng/Elementary.ts"
+import type { Stream } from "../base/rng/Rng.ts"
+import { normalBelow } from "../base/statistics/intervals.ts"
 import { type Bounds, boundsOf, cellOf, coordinateOf, type Parameter, type Params } from "./Space.ts"
 
 export interface ParzenOptions {

@@ -2,7 +2,7 @@
  * Suggests the settings of the next trial: at random, or by the tree-structured Parzen estimator (TPE). Pure functions
  * of the trials that are known and of a stream of random numbers, so the same study gets the same suggestions again.
  */
-import type { Stream } from "../rng/Rng.ts"
+import type { Stream } from "../base/rng/Rng.ts"
 import { draw, logDensity, mixtureOf, type ParzenOptions } from "./parzen.ts"
 import { coordinateOf, drawCoordinate, isActive, type Parameter, type Params, type Space, valueAt } from "./Space.ts"
 import { type Direction, type Ended, ranked } from "./Trial.ts"

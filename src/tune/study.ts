@@ -2,7 +2,7 @@
  * Decides what a trial of a study is: its settings and the limits at which its runs stop early. Both depend only on the
  * study's settings and on the trials before it that are known when it starts. Pure functions.
  */
-import { stream } from "../rng/Rng.ts"
+import { stream } from "../base/rng/Rng.ts"
 import { type Limit, limitsOf } from "./asha.ts"
 import { randomParams, tpeParams } from "./samplers.ts"
 import type { Params, Space } from "./Space.ts"

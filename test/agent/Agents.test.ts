@@ -8,8 +8,8 @@ import * as HistoryAgent from "../../src/agent/HistoryAgent.ts"
 import * as HistoryList from "../../src/agent/memory/HistoryList.ts"
 import * as Memories from "../../src/agent/memory/Memories.ts"
 import * as MemoryKind from "../../src/agent/memory/MemoryKind.ts"
-import { type Plain, toSnakeCase } from "../../src/config/Config.ts"
-import { positiveInt } from "../../src/config/fields.ts"
+import { type Plain, toSnakeCase } from "../../src/base/config/Config.ts"
+import { positiveInt } from "../../src/base/config/fields.ts"
 import { inTurn, lastOf, linesOf, look, play, scripted, told } from "./support.ts"
 
 const lm_config = { model: "scripted:x" }

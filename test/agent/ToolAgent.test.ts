@@ -11,7 +11,7 @@ import * as RolloutFilters from "../../src/episode/rollouts/RolloutFilters.ts"
 import * as Samples from "../../src/episode/samples/samples.ts"
 import * as SingleAgent from "../../src/episode/protocols/SingleAgent.ts"
 import { scored } from "../../src/evaluate/PlayedEpisode.ts"
-import { bytes } from "../../src/tokens/words.ts"
+import { bytes } from "../../src/base/tokens/words.ts"
 import type { Completion, ToolSpec } from "../../src/lm/Chat.ts"
 import { broken, calls, inTurn, lastOf, linesOf, look, play, said, told } from "./support.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as CrossQ from "../../src/algorithms/replay/CrossQ.ts"
-import * as safetensors from "../../src/formats/safetensors.ts"
+import * as safetensors from "../../src/base/formats/safetensors.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import { box } from "../../src/env/Space.ts"

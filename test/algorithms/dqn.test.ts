@@ -4,11 +4,11 @@ import { DqnConfig } from "../../src/algorithms/replay/Dqn.ts"
 import { distributionalLoss, dqnLoss } from "../../src/losses/dqnLosses.ts"
 import { epsilonGreedy, epsilonSchedule } from "../../src/learner/exploration.ts"
 import * as Reference from "../../src/backend/reference.ts"
-import { decode } from "../../src/config/Config.ts"
+import { decode } from "../../src/base/config/Config.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
 import { expectedReturn, type ValueDistribution } from "../../src/model/valueDistribution.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { compileWith } from "../../property-tests/support/agreement.ts"
 
 /** A table in place of a network: the observation is the index of its row. */

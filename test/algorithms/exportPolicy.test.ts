@@ -24,7 +24,7 @@ import * as Normalise from "../../src/env/Normalise.ts"
 import { sizeOf } from "../../src/env/Space.ts"
 import { evaluate } from "../../src/export/DenseActor.ts"
 import { boundsOf, denseActor } from "../../src/export/policyFiles.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { withFolder } from "../cli/effect.ts"
 import { courier } from "../env/courier.ts"
 

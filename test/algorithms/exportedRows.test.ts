@@ -14,7 +14,7 @@ import { sizeOf } from "../../src/env/Space.ts"
 import { evaluate } from "../../src/export/DenseActor.ts"
 import { denseActor } from "../../src/export/policyFiles.ts"
 import type { Algorithm, Learner } from "../../src/learner/Algorithm.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { courier } from "../env/courier.ts"
 import { policyCases } from "../export/policyCases.ts"
 

@@ -33,7 +33,7 @@ import { keep, textOf } from "../train/inMemory.ts"
 import { resumable } from "../train/resumable.ts"
 import { Layer } from "effect"
 import * as Wasm from "../../src/backend/wasm.ts"
-import { parseYaml } from "../../src/config/yaml.ts"
+import { parseYaml } from "../../src/base/config/yaml.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 

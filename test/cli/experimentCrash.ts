@@ -1,7 +1,7 @@
 import { mkdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { resultOf, effect, start, write } from "./effect.ts"
 import { at, comparable, experiment, runsBelow, someFaults, type Wanted, withServer } from "./experiment.ts"
 

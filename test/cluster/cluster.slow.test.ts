@@ -123,7 +123,7 @@ describe.skipIf(!hasPostgres)("a cluster over Postgres", () => {
       const worker = startWorker(postgres.url, folder, ["--slots", "1"])
       await worker.says(/joined .* version 0\.1\.0\+[0-9a-f]{12}/)
       const copy = copyOfTheCode(folder)
-      appendFileSync(join(copy, "src/rng/Rng.ts"), "// This machine has another version.\n")
+      appendFileSync(join(copy, "src/base/rng/Rng.ts"), "// This machine has another version.\n")
       const refused = spawnSync(process.execPath, [join(copy, "bin/effect.js"), "worker", "--join", postgres.url])
       assert.strictEqual(refused.status, 1)
       assert.match(

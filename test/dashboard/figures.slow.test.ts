@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "vitest"
-import { unpaired } from "../../src/statistics/unpaired.ts"
+import { unpaired } from "../../src/base/statistics/unpaired.ts"
 import { makeRun, withFolder, write } from "./folder.ts"
 import { inBrowser } from "./inBrowser.ts"
 

@@ -8,7 +8,7 @@ import * as TaskSet from "../../src/task/TaskSet.ts"
 import { Lm } from "../../src/lm/Lm.ts"
 import { logged } from "../../src/lm/middleware/logged.ts"
 import * as Scripted from "../../src/lm/providers/scripted.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { type Input, type Place, runIn, tasks } from "../runtime/support.ts"
 import { write } from "./folder.ts"
 

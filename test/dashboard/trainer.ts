@@ -1,7 +1,7 @@
 /** The folder of a multi-run trainer, made up: its runs have the files of other runs, and those of the trainer. */
 import { toPath } from "../../src/run/identifier.ts"
-import { ByteWriter } from "../../src/formats/ByteWriter.ts"
-import { writeHeader, writeScalars } from "../../src/formats/tfevents.ts"
+import { ByteWriter } from "../../src/base/formats/ByteWriter.ts"
+import { writeHeader, writeScalars } from "../../src/base/formats/tfevents.ts"
 import * as Multirun from "../../src/multirun/Layout.ts"
 import { tokenText } from "../../src/multirun/runs/token.ts"
 import * as Layout from "../../src/run/Layout.ts"

@@ -16,7 +16,7 @@ import { sizeOf } from "../../src/env/Space.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
 import * as G from "../../src/graph/ops.ts"
 import type { ProgramSpec } from "../../src/graph/Program.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const backends: Readonly<Record<string, Layer.Layer<Backend, BackendUnavailable>>> = {
   wasm: Wasm.layer,

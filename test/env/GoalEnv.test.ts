@@ -9,7 +9,7 @@ import * as BitFlip from "../../src/env/games/BitFlip.ts"
 import * as GoalEnv from "../../src/env/GoalEnv.ts"
 import { box, dict, discrete } from "../../src/env/Space.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const place = box(0, 9)
 const definition = {

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import * as Space from "../../src/env/Space.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { envError } from "./errors.ts"
 
 describe("box", () => {

@@ -4,7 +4,7 @@ import { check } from "../../src/env/check.ts"
 import * as Env from "../../src/env/Env.ts"
 import * as Envs from "../../src/env/Envs.ts"
 import * as Space from "../../src/env/Space.ts"
-import type { Stream } from "../../src/rng/Rng.ts"
+import type { Stream } from "../../src/base/rng/Rng.ts"
 
 interface State {
   readonly at: number

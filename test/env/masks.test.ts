@@ -7,7 +7,7 @@ import { drawAllowed } from "../../src/env/internal/rows.ts"
 import * as Normalise from "../../src/env/Normalise.ts"
 import { box, discrete, masked, multiBinary, multiDiscrete, partsOf, tuple } from "../../src/env/Space.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { courier } from "./courier.ts"
 import { envError } from "./errors.ts"
 

@@ -8,7 +8,7 @@ import * as KeyDoor from "../../src/env/grid/KeyDoor.ts"
 import { discrete, sampleInto, sizeOf } from "../../src/env/Space.ts"
 import { trajectoriesJson, uiOf } from "../../src/env/ui/Ui.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 /** The functions of a ui module that RLtools' viewer calls. */
 interface Module {

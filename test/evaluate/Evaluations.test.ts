@@ -10,7 +10,7 @@ import { type RunFiles, RunStore } from "../../src/run/store/RunStore.ts"
 import type { RunIdentity } from "../../src/run/identifier.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import type { RunEvent } from "../../src/run/record/RunEvent.ts"
-import { toCamelCase } from "../../src/config/Config.ts"
+import { toCamelCase } from "../../src/base/config/Config.ts"
 import { below, contestant, evaluated, linesOf, model, type Place, prepared, settings, words } from "./support.ts"
 
 const ended = <A, E>(effect: Effect.Effect<A, E>) =>

@@ -1,7 +1,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { withDefault } from "../../src/config/fields.ts"
+import { withDefault } from "../../src/base/config/fields.ts"
 import { verdictOf } from "../../src/evaluate/Scorer.ts"
 import type { PlayedEpisode } from "../../src/evaluate/PlayedEpisode.ts"
 import * as Scorer from "../../src/evaluate/Scorer.ts"

@@ -16,7 +16,7 @@ import { evaluate as evaluateGraph } from "../../src/graph/evaluate.ts"
 import { mlp } from "../../src/graph/layers.ts"
 import { constant } from "../../src/graph/ops.ts"
 import { layout } from "../../src/graph/Parameters.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { activations, drawn, squashed } from "./actors.ts"
 
 const close = (found: ArrayLike<number>, expected: ArrayLike<number>, tolerance: number): void => {

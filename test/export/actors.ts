@@ -1,5 +1,5 @@
 import { type Activation, type DenseActor, type DenseLayer, exampleOf } from "../../src/export/DenseActor.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 /** Policies to write, with numbers drawn from a seed. */
 const random = stream(21)

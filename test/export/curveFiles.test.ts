@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { curveColours, curvesCsv, curvesFigure, curveSvg } from "../../src/export/curveFiles.ts"
 import { svgOf } from "../../src/export/drawing.ts"
 import { pdfOf } from "../../src/export/pdf.ts"
-import { decodePng, encodePng } from "../../src/formats/picture/png.ts"
-import { drawSvg } from "../../src/formats/picture/svg.ts"
+import { decodePng, encodePng } from "../../src/base/formats/picture/png.ts"
+import { drawSvg } from "../../src/base/formats/picture/svg.ts"
 import { type Browser, chromium, launch } from "../dashboard/chromium.ts"
 
 const curve = Array.from({ length: 12 }, (_, index) => {

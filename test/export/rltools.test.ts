@@ -5,7 +5,7 @@ import type { DenseActor } from "../../src/export/DenseActor.ts"
 import { ExportError } from "../../src/export/ExportError.ts"
 import { actorToHdf5, type Hdf5Options } from "../../src/export/rltools.ts"
 import { drawnLayer, rowsFor, squashed, uneven } from "./actors.ts"
-import { type Found, read } from "../formats/hdf5/hdf5Reader.ts"
+import { type Found, read } from "../base/formats/hdf5/hdf5Reader.ts"
 import { inFolder, isInstalled, output } from "./programs.ts"
 
 const options = (actor: DenseActor): Hdf5Options => ({

@@ -5,7 +5,7 @@ import { GraphError } from "../../src/graph/GraphError.ts"
 import { constant, normal, orthogonal, zeros } from "../../src/graph/initialisers.ts"
 import * as G from "../../src/graph/ops.ts"
 import { layout } from "../../src/graph/Parameters.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const parameters = layout({
   weight: { shape: [2, 3], init: orthogonal(1) },

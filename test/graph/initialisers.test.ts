@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Initialisers from "../../src/graph/initialisers.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const random = () => stream(1, "initialisers")
 

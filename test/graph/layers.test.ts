@@ -5,7 +5,7 @@ import { type Activation, conv, linear, lstmCell, mlp } from "../../src/graph/la
 import * as G from "../../src/graph/ops.ts"
 import { type Declaration, layout } from "../../src/graph/Parameters.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 /** Constants for a layer's parameters, drawn as it says. */
 const weightsFor = (parameters: Readonly<Record<string, Declaration>>): Readonly<Record<string, Tensor>> => {

@@ -12,7 +12,7 @@ import type { Tensor } from "../../src/graph/Tensor.ts"
 import { conjugateGradient, hessianProduct, trustRegionStep } from "../../src/graph/trustRegion.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
 import { compileWith } from "../../property-tests/support/agreement.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 /** A policy with one hidden layer: 3 observations, 4 tanh units, 3 outputs, and all weights in one vector of 31. */
 const rows = 5

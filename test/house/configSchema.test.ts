@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import { fromData, names, schemaOf } from "../../src/algorithms/registry.ts"
-import { decode, isPlain, type Plain, snakeCase, toCamelCase, toSnakeCase } from "../../src/config/Config.ts"
+import { decode, isPlain, type Plain, snakeCase, toCamelCase, toSnakeCase } from "../../src/base/config/Config.ts"
 import { Settings } from "../../src/train/Settings.ts"
 import { TrainerConfig } from "../../src/train/TrainerConfig.ts"
 import { validator } from "./validators.ts"

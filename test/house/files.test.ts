@@ -21,16 +21,16 @@ describe("files", () => {
   it("are found at all", () => assert.isAbove(files.length, 50))
 
   it("of YAML are read by one reader, which has limits", () =>
-    assert.deepEqual(linesWith(/import .*\b(parse\w*|Composer|Parser)\b.* from "yaml"/, ["config/yaml.ts"]), []))
+    assert.deepEqual(linesWith(/import .*\b(parse\w*|Composer|Parser)\b.* from "yaml"/, ["base/config/yaml.ts"]), []))
 
   it("of TOML are parsed by one reader, whose errors name the line", () =>
-    assert.deepEqual(linesWith(/from "smol-toml"/, ["formats/toml.ts"]), []))
+    assert.deepEqual(linesWith(/from "smol-toml"/, ["base/formats/toml.ts"]), []))
 
   it("are read as text by one reader, which has limits", () =>
     // A run store checks what it reads itself; the page's own files and the system's figures come from no user.
     assert.deepEqual(
       linesWith(/\.readFileString\(|\b(readFile|readFileSync)\(.*"utf8"/, [
-        "config/files-node.ts",
+        "base/config/files-node.ts",
         "run/store/FileTree.ts",
         "run/store/owner-node.ts",
         "dashboard/page-node.ts",

@@ -36,7 +36,7 @@ import type { Run } from "../../src/train/Train.ts"
 import type { ChatModel } from "../../src/lm/engine/ChatModel.ts"
 import type { Completion, LmRequest } from "../../src/lm/Chat.ts"
 import type { Lm, LmService } from "../../src/lm/Lm.ts"
-import type { ReadableParts } from "../../src/formats/Weights.ts"
+import type { ReadableParts } from "../../src/base/formats/Weights.ts"
 
 /** A game of two agents that take turns. */
 export declare const game: MultiEnv<Space.Discrete, Space.Box>

@@ -7,13 +7,9 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 
 /** Top to bottom: a folder knows only itself and those before it. */
 const order = [
-  "rng",
-  "statistics",
-  "config",
-  "trust",
-  "formats",
+  "base",
+  "tensor",
   "cluster",
-  "tokens",
   "returns",
   "graph",
   "backend",

@@ -6,7 +6,7 @@ import type { EngineService, Generated, GenerateRequest, SamplingOptions } from 
 import { makeEngine } from "../../src/inference/makeEngine.ts"
 import { Sampling } from "../../src/inference/Sampling.ts"
 import { makeStopSearch } from "../../src/inference/stopStrings.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { fakeModel, type FakeOptions, letters, logitsAfter } from "./fakeModel.ts"
 
 export const eosId = 25

@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { draw, type DrawSettings, makeDrawing } from "../../src/inference/draw.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const plain: DrawSettings = { temperature: 1, topK: 0, topP: 1, minP: 0, topLogprobs: 0 }
 

@@ -10,7 +10,7 @@ import { box, dict, discrete, sizeOf } from "../../src/env/Space.ts"
 import type { Her } from "../../src/learner/replay/fields.ts"
 import { hindsight } from "../../src/learner/replay/Hindsight.ts"
 import { makeReplay } from "../../src/learner/replay/Replay.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { keep } from "../train/inMemory.ts"
 
 const place = box(-Infinity, Infinity)

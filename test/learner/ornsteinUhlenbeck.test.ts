@@ -3,7 +3,7 @@ import * as Batch from "../../src/env/Batch.ts"
 import * as Env from "../../src/env/Env.ts"
 import { box } from "../../src/env/Space.ts"
 import { ornsteinUhlenbeck } from "../../src/learner/replay/ornsteinUhlenbeck.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 /** Each env ends an episode after as many steps as the number that it drew. */
 const short = Env.make({

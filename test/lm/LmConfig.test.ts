@@ -1,7 +1,7 @@
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
-import { decode, toCamelCase } from "../../src/config/Config.ts"
+import { decode, toCamelCase } from "../../src/base/config/Config.ts"
 import * as LmConfig from "../../src/lm/LmConfig.ts"
 
 const decoded = (said: unknown) =>

@@ -11,8 +11,8 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http"
 import { Effect, type Scope } from "effect"
 import type { ToolCall } from "../../src/lm/Chat.ts"
-import { bytes } from "../../src/tokens/words.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { bytes } from "../../src/base/tokens/words.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { serveHttp } from "../servers/listen.ts"
 
 export interface Body {

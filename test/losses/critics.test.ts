@@ -13,7 +13,7 @@ import {
   temperatureGradient,
   criticLoss,
 } from "../../src/losses/critics.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { evaluated, gradientOf } from "./evaluated.ts"
 
 const close = (tensor: Tensor, expected: ReadonlyArray<number>): void => {

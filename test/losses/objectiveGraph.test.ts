@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import * as fc from "fast-check"
-import { decode as decodeConfig, toCamelCase } from "../../src/config/Config.ts"
+import { decode as decodeConfig, toCamelCase } from "../../src/base/config/Config.ts"
 import { evaluate } from "../../src/graph/evaluate.ts"
 import { gradients } from "../../src/graph/gradients.ts"
 import { GraphError } from "../../src/graph/GraphError.ts"

@@ -9,7 +9,7 @@ import {
   quantileLoss,
   quantileTarget,
 } from "../../src/losses/valueDistributions.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { evaluated, gradientOf } from "./evaluated.ts"
 
 type Rows = ReadonlyArray<ReadonlyArray<number>>

@@ -4,7 +4,7 @@ import * as PixelMaze from "../../src/env/grid/PixelMaze.ts"
 import { evaluate } from "../../src/graph/evaluate.ts"
 import * as G from "../../src/graph/ops.ts"
 import { type ActorCriticOptions, actorCritic } from "../../src/model/ActorCritic.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const config = { hidden: [5, 6], activation: "tanh", convolutions: [{ filters: 2, kernel: 3, stride: 2 }] } as const
 

@@ -4,7 +4,7 @@ import * as G from "../../src/graph/ops.ts"
 import { layout } from "../../src/graph/Parameters.ts"
 import type { Tensor } from "../../src/graph/Tensor.ts"
 import { batchRenorm, normalisedMlp, withStatistics } from "../../src/model/batchRenorm.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { evaluated } from "../losses/evaluated.ts"
 
 const close = (found: ReadonlyArray<number>, expected: ReadonlyArray<number>) => {

@@ -6,7 +6,7 @@ import { evaluate } from "../../src/graph/evaluate.ts"
 import { gradients } from "../../src/graph/gradients.ts"
 import * as G from "../../src/graph/ops.ts"
 import { memory } from "../../src/model/memory.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const Numbers = Schema.Array(Schema.Finite)
 /** What PyTorch's LSTM computed in float64: `data/lstm.py`. */

@@ -5,7 +5,7 @@ import { zeros } from "../../src/graph/initialisers.ts"
 import * as G from "../../src/graph/ops.ts"
 import { layout } from "../../src/graph/Parameters.ts"
 import { noisyLayers } from "../../src/model/noisy.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const declared = (...shape: ReadonlyArray<number>) => ({ shape, init: zeros })
 

@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { type Stream, stream } from "../../src/rng/Rng.ts"
+import { type Stream, stream } from "../../src/base/rng/Rng.ts"
 import { runsIn } from "../cli/crash.ts"
 import { type Outcome, program, resultOf, start, write } from "../cli/effect.ts"
 import { type Machine, makeNetwork, type Network, whyNoNetwork } from "../cluster/network.ts"

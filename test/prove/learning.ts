@@ -1,4 +1,4 @@
-import { bootstrap, interquartileMean } from "../../src/statistics/resampling.ts"
+import { bootstrap, interquartileMean } from "../../src/base/statistics/resampling.ts"
 import { effect } from "../cli/effect.ts"
 import { must, type Proof } from "./Proof.ts"
 

@@ -18,7 +18,7 @@ import { multirun } from "./multirun.ts"
 import { must, type Proof } from "./Proof.ts"
 import { talking } from "./talking.ts"
 import { tuning } from "./tuning.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { killAndResume, runsIn, scoresOf } from "../cli/crash.ts"
 import { effect, program, resultOf, root, start, write } from "../cli/effect.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { simd } from "../../src/returns/simd.ts"
 import { type Columns, scalar32, sweep32 } from "../../src/returns/sweep.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const columns = (steps: number, envs: number, truncation: boolean): Columns<Float32Array> => {
   const random = stream(1, "sweep", steps, envs)

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, FileSystem, Stream } from "effect"
 import * as Checkpoint from "../../src/run/Checkpoint.ts"
 import { Checkpoints } from "../../src/run/Checkpoints.ts"
-import * as Safetensors from "../../src/formats/safetensors.ts"
+import * as Safetensors from "../../src/base/formats/safetensors.ts"
 import type { RunFiles } from "../../src/run/store/RunStore.ts"
 import { disk, memoryRun, temporaryRun } from "./store/disk.ts"
 

@@ -6,7 +6,7 @@ import { checkpointName } from "../../src/run/Layout.ts"
 import type { RunFiles } from "../../src/run/store/RunStore.ts"
 import { RunStoreError } from "../../src/run/store/RunStoreError.ts"
 import { tensorBoard } from "../../src/run/record/tensorBoard.ts"
-import { decode } from "../../src/formats/tfevents.ts"
+import { decode } from "../../src/base/formats/tfevents.ts"
 import { disk, temporaryDirectory } from "../run/store/disk.ts"
 import { below, folderOf, history, type Input, keep, lasting, type Place, runIn, tasks } from "./support.ts"
 

@@ -15,7 +15,7 @@ import {
 import { makeStepWaiters } from "../../src/inference/stepWaiters.ts"
 import type { ChatModel } from "../../src/lm/engine/ChatModel.ts"
 import { hermes } from "../../src/lm/toolFormats/hermes.ts"
-import { stream as randomStream } from "../../src/rng/Rng.ts"
+import { stream as randomStream } from "../../src/base/rng/Rng.ts"
 
 /** The id of the token that ends an answer; those below it are bytes. */
 export const eos = 256

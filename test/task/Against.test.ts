@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Against from "../../src/task/Against.ts"
 import * as MultiTextEnv from "../../src/task/MultiTextEnv.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const told = (score: number, message = "") => ({ score, target: null, message })
 

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import * as EnvTool from "../../src/task/EnvTool.ts"
 import * as TextEnv from "../../src/task/TextEnv.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const deposit = EnvTool.make({
   name: "deposit",

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as MultiTextEnv from "../../src/task/MultiTextEnv.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const told = (score: number) => ({ score, target: null, message: "" })
 

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as MultiTextEnv from "../../src/task/MultiTextEnv.ts"
 import * as TextEnv from "../../src/task/TextEnv.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 
 const cycle: Record<string, unknown> = {}
 cycle["itself"] = cycle

@@ -2,7 +2,7 @@ import { Effect, FileSystem, Path } from "effect"
 import * as Datasets from "../../src/task/Datasets.ts"
 import type { Feedback } from "../../src/task/Feedback.ts"
 import type { TextEnv } from "../../src/task/TextEnv.ts"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { disk } from "../run/store/disk.ts"
 
 export type Files = Readonly<Record<string, string | Uint8Array>>

@@ -9,7 +9,7 @@ import { Recorder, type Sink } from "../../src/run/record/Recorder.ts"
 import { runLog } from "../../src/run/record/runLog.ts"
 import { scores } from "../../src/run/record/scores.ts"
 import { tensorBoard } from "../../src/run/record/tensorBoard.ts"
-import { decode } from "../../src/formats/tfevents.ts"
+import { decode } from "../../src/base/formats/tfevents.ts"
 import * as Train from "../../src/train/Train.ts"
 
 const input: Parameters<typeof Train.run>[0] = {

@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import type { Backend, BackendUnavailable } from "../../src/backend/Backend.ts"
 import * as Wasm from "../../src/backend/wasm.ts"
-import * as safetensors from "../../src/formats/safetensors.ts"
+import * as safetensors from "../../src/base/formats/safetensors.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { Recorder, type Sink } from "../../src/run/record/Recorder.ts"
 import type { RunEvent } from "../../src/run/record/RunEvent.ts"

@@ -16,7 +16,7 @@ import {
   Wasm,
   Wrapper,
 } from "../../src/index.ts"
-import * as safetensors from "../../src/formats/safetensors.ts"
+import * as safetensors from "../../src/base/formats/safetensors.ts"
 import type { Sink } from "../../src/run/record/Recorder.ts"
 import { RunOptions } from "../../src/train/RunOptions.ts"
 

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { keyPlaces, parseYaml } from "../../src/config/yaml.ts"
+import { keyPlaces, parseYaml } from "../../src/base/config/yaml.ts"
 import { readStudy } from "../../src/tune/StudySettings.ts"
 
 const read = (text: string) => {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { stream } from "../../src/rng/Rng.ts"
+import { stream } from "../../src/base/rng/Rng.ts"
 import { draw, logDensity, mixtureOf, weightsOf } from "../../src/tune/parzen.ts"
 import type { Parameter } from "../../src/tune/Space.ts"
 

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { join } from "node:path"
-import { isPlain } from "../../src/config/Config.ts"
+import { isPlain } from "../../src/base/config/Config.ts"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 

@@ -1,6 +1,6 @@
 /** Checks the inputs and settings of agents, and gives their clones a memory. Several kinds of agent use it. */
 import { Effect } from "effect"
-import { ConfigError, display } from "../../config/Config.ts"
+import { ConfigError, display } from "../../base/config/Config.ts"
 import type { AgentFailure, CloneOptions, AgentInput, Turn } from "../Agent.ts"
 import { AgentError } from "../AgentError.ts"
 import type { Memory } from "../memory/Memory.ts"

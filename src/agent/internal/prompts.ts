@@ -1,8 +1,8 @@
 /** Reads the prompts of a config and inserts the files that they name. Agents and scorers use it. */
 import { Effect, type FileSystem, type Path } from "effect"
-import { mostBytes, readText, shownPath } from "../../config/files.ts"
-import { ConfigError, type DecodeOptions, type Plain } from "../../config/Config.ts"
-import { locate } from "../../config/places.ts"
+import { mostBytes, readText, shownPath } from "../../base/config/files.ts"
+import { ConfigError, type DecodeOptions, type Plain } from "../../base/config/Config.ts"
+import { locate } from "../../base/config/places.ts"
 
 /** The origin of a config: the name of its source for error messages, and the folder of the files that it names. */
 export interface From extends DecodeOptions {

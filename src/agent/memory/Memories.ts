@@ -8,9 +8,9 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { choiceHint } from "../../config/closest.ts"
-import { ConfigError, type DecodeOptions, display, type Plain } from "../../config/Config.ts"
-import { bounded, withDefault } from "../../config/fields.ts"
+import { choiceHint } from "../../base/config/closest.ts"
+import { ConfigError, type DecodeOptions, display, type Plain } from "../../base/config/Config.ts"
+import { bounded, withDefault } from "../../base/config/fields.ts"
 import * as Bm25Memory from "./Bm25Memory.ts"
 import * as EmbeddingMemory from "./EmbeddingMemory.ts"
 import { Embeddings } from "./Embeddings.ts"

@@ -12,7 +12,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { type ConfigError, decode, type DecodeOptions, isPlain, type Plain } from "../../config/Config.ts"
+import { type ConfigError, decode, type DecodeOptions, isPlain, type Plain } from "../../base/config/Config.ts"
 import type { AgentError } from "../AgentError.ts"
 import type { Memory } from "./Memory.ts"
 

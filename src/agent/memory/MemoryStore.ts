@@ -1,6 +1,6 @@
 /** Makes a memory from its store, so that all kinds of memory share checks, snapshots, copies and read-only views. */
 import { Effect } from "effect"
-import { display } from "../../config/Config.ts"
+import { display } from "../../base/config/Config.ts"
 import { AgentError } from "../AgentError.ts"
 import { fromLines, holding, toLines } from "./entries.ts"
 import type { Memory, MemoryEntry, RecallQuery } from "./Memory.ts"

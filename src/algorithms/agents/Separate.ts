@@ -3,7 +3,7 @@
  * numbers are its own. The algorithms are those that play rollouts of a fixed number of steps, such as PPO and DQN.
  */
 import { Effect, Schema } from "effect"
-import { ConfigError, decode, type Plain } from "../../config/Config.ts"
+import { ConfigError, decode, type Plain } from "../../base/config/Config.ts"
 import type { Algorithm, ConfiguredAlgorithm } from "../../learner/Algorithm.ts"
 import { separateLearner, type SeparatePolicy } from "../../learner/agents/separateLearner.ts"
 

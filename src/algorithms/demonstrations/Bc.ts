@@ -1,6 +1,6 @@
 import { Effect, Schema, type Scope, Struct } from "effect"
 import { Backend } from "../../backend/Backend.ts"
-import { bounded, nonNegative, withDefault } from "../../config/fields.ts"
+import { bounded, nonNegative, withDefault } from "../../base/config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { mean, mul, sub } from "../../graph/ops.ts"
 import { adam } from "../../graph/optimisers.ts"
@@ -41,7 +41,7 @@ import { accuracy, behaviourCloning } from "../../losses/policyGradient.ts"
 import { type ActorCritic, actorCritic } from "../../model/ActorCritic.ts"
 import { networkFields, type NetworkOptions } from "../../model/trunk.ts"
 import { planningFields, type PlanningOptions } from "../../model/valueIteration.ts"
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 
 /**
  * Behaviour cloning: it trains the policy under which the demonstrated actions are likeliest. The demonstrations are in

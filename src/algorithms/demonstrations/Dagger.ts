@@ -1,7 +1,7 @@
 import { Effect, Schema, type Scope } from "effect"
 import type { Backend } from "../../backend/Backend.ts"
-import { ConfigError } from "../../config/Config.ts"
-import { bounded, fraction, withDefault } from "../../config/fields.ts"
+import { ConfigError } from "../../base/config/Config.ts"
+import { bounded, fraction, withDefault } from "../../base/config/fields.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { linear, within } from "../../graph/schedules.ts"
@@ -20,7 +20,7 @@ import { checkExpert, type Expert, makeLabeller } from "../../learner/imitation/
 import { savedState } from "../../learner/learnerState.ts"
 import { onlyPlaying } from "../../learner/onlyPlaying.ts"
 import { tooLarge } from "../../learner/replay/storage.ts"
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import { bcFields, type BcOptions, cloneOf, cloner } from "./Bc.ts"
 
 /**

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import * as Fields from "../../config/fields.ts"
+import * as Fields from "../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"
 import * as Graph from "../../graph/ops.ts"
 import * as Optimisers from "../../graph/optimisers.ts"

@@ -1,7 +1,7 @@
 import { Effect, Schema, type Scope } from "effect"
 import { Backend } from "../../backend/Backend.ts"
-import { ConfigError } from "../../config/Config.ts"
-import { bounded, layers, nonNegative, positive, withDefault } from "../../config/fields.ts"
+import { ConfigError } from "../../base/config/Config.ts"
+import { bounded, layers, nonNegative, positive, withDefault } from "../../base/config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
 import type { Distribution } from "../../graph/distributions.ts"
 import { activations, mlp } from "../../graph/layers.ts"
@@ -19,8 +19,8 @@ import { numbersOf, savedState, vectorsOf, weightsIn } from "../../learner/learn
 import { outputsFor, policyOver, toEnvAction } from "../../model/actions.ts"
 import type { Actor } from "../../model/Actor.ts"
 import { asVectors, maskOf, vectorSizeOf } from "../../model/observations.ts"
-import { stream } from "../../rng/Rng.ts"
-import { meanOf } from "../../statistics/resampling.ts"
+import { stream } from "../../base/rng/Rng.ts"
+import { meanOf } from "../../base/statistics/resampling.ts"
 
 /**
  * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own slight

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
-import { ConfigError } from "../../config/Config.ts"
-import * as Fields from "../../config/fields.ts"
+import { ConfigError } from "../../base/config/Config.ts"
+import * as Fields from "../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"
 import * as Distributions from "../../graph/distributions.ts"
 import * as Initialisers from "../../graph/initialisers.ts"

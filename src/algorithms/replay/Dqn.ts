@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
-import { ConfigError } from "../../config/Config.ts"
-import * as Fields from "../../config/fields.ts"
+import { ConfigError } from "../../base/config/Config.ts"
+import * as Fields from "../../base/config/fields.ts"
 import * as Graph from "../../graph/ops.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"

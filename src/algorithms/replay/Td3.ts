@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import * as Fields from "../../config/fields.ts"
+import * as Fields from "../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"
 import * as Distributions from "../../graph/distributions.ts"
 import * as Initialisers from "../../graph/initialisers.ts"

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import * as Fields from "../../config/fields.ts"
+import * as Fields from "../../base/config/fields.ts"
 import * as Initialisers from "../../graph/initialisers.ts"
 import * as Layers from "../../graph/layers.ts"
 import * as Graph from "../../graph/ops.ts"

@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import * as Fields from "../../config/fields.ts"
+import * as Fields from "../../base/config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
 import {

@@ -1,6 +1,6 @@
 /** Lets a command that works in a temporary folder print addresses in a bucket instead of paths in that folder. */
 import { Effect, Schema } from "effect"
-import { messageOf } from "../../config/text.ts"
+import { messageOf } from "../../base/config/text.ts"
 import { Output, UsageError, usageError } from "../output/output.ts"
 
 /** The error of a command that worked in a temporary folder. Its message has addresses instead. */

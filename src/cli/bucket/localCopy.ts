@@ -4,8 +4,8 @@
  */
 import { dirname, join } from "node:path"
 import { Effect, FileSystem, Option } from "effect"
-import { exists, makeFolder } from "../../config/files.ts"
-import { jsonValue } from "../../config/text.ts"
+import { exists, makeFolder } from "../../base/config/files.ts"
+import { jsonValue } from "../../base/config/text.ts"
 import { unplacedEntry } from "../../run/find/RunEntry.ts"
 import { dataAt } from "../../run/find/Value.ts"
 import * as Layout from "../../run/Layout.ts"

@@ -4,8 +4,8 @@
  */
 import { basename, dirname, join } from "node:path"
 import { Effect, FileSystem, Option, type Path, Schema } from "effect"
-import { makeFolder } from "../../config/files.ts"
-import { messageOf } from "../../config/text.ts"
+import { makeFolder } from "../../base/config/files.ts"
+import { messageOf } from "../../base/config/text.ts"
 import { dateOf } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
 import { isFile } from "../../run/read/objectSource.ts"

@@ -3,7 +3,7 @@
  * prints a finished evaluation again, or compares two evaluations.
  */
 import { Effect, Option } from "effect"
-import { exists } from "../../config/files.ts"
+import { exists } from "../../base/config/files.ts"
 import { kindOf } from "../../run/RunSpec.ts"
 import { evaluations, ofKind, requireConfig, runFolder, trainings, withRunsOnDisk } from "../findRun.ts"
 import { isBucket, subcommand } from "../flags.ts"

@@ -3,8 +3,8 @@
  */
 import { dirname, join } from "node:path"
 import { Effect, Layer, Option } from "effect"
-import { isPlain } from "../../config/Config.ts"
-import { exists } from "../../config/files.ts"
+import { isPlain } from "../../base/config/Config.ts"
+import { exists } from "../../base/config/files.ts"
 import type { EvaluationOptions } from "../../evaluate/Evaluations.ts"
 import { backend, platform, recorder, runStore, terminalProgress } from "../../node.ts"
 import { findRuns } from "../../run/find/find-node.ts"

@@ -4,8 +4,8 @@
  */
 import { basename, dirname, join } from "node:path"
 import { Effect, Option } from "effect"
-import type { Override } from "../../config/Config.ts"
-import { type Plain, snakeCase } from "../../config/plain.ts"
+import type { Override } from "../../base/config/Config.ts"
+import { type Plain, snakeCase } from "../../base/config/plain.ts"
 import { nameOf } from "../../multirun/Layout.ts"
 import { configOf, findModel } from "../../multirun/weights/SavedModel.ts"
 import * as Layout from "../../run/Layout.ts"

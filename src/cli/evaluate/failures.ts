@@ -1,7 +1,7 @@
 /** Ends `effect eval` with the exit code 1 if more episodes failed than `--max-failures` allows, and says why they did. */
 import { Effect, Option, Schema } from "effect"
 import * as Flag from "effect/cli/Flag"
-import type { FailureCounts } from "../../statistics/failureCounts.ts"
+import type { FailureCounts } from "../../base/statistics/failureCounts.ts"
 
 /** Reports that too many episodes failed; the exit code is 1. */
 export class EpisodesFailed extends Schema.TaggedError<EpisodesFailed>()("EpisodesFailed", {

@@ -1,6 +1,6 @@
 /** Prints finished evaluations, which it reads from their folders. */
 import { Effect } from "effect"
-import { messageOf } from "../../config/text.ts"
+import { messageOf } from "../../base/config/text.ts"
 import type { EvaluationResult } from "../../evaluate/execute.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { readMetrics } from "../run/finished.ts"

@@ -1,7 +1,7 @@
 /** Writes exported files and folders as a whole; a folder only where it replaces nothing. */
 import { basename, resolve } from "node:path"
 import { Effect, FileSystem } from "effect"
-import { exists, namesIn, statOf, systemMessage } from "../../config/files.ts"
+import { exists, namesIn, statOf, systemMessage } from "../../base/config/files.ts"
 import { type Contents, onDisk } from "../../run/store/FileTree.ts"
 import { usageError } from "../output/output.ts"
 

@@ -1,8 +1,8 @@
 /** Exports the policy of a run, for `effect export RUN --to onnx` and the like, and for `--to worker`. */
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Layer, type Option } from "effect"
-import type { Plain } from "../../config/Config.ts"
-import { mostBytes, readBytes } from "../../config/files.ts"
+import type { Plain } from "../../base/config/Config.ts"
+import { mostBytes, readBytes } from "../../base/config/files.ts"
 import { backend, envPool, platform } from "../../node.ts"
 import * as Checkpoint from "../../run/Checkpoint.ts"
 import * as Layout from "../../run/Layout.ts"

@@ -1,10 +1,10 @@
 /** Reads a run that has ended for `effect export RUN --to mlflow` and `--to wandb`: what of it is exported is decided here. */
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Option } from "effect"
-import { exists, mostBytes, readBytes } from "../../config/files.ts"
-import { isPlain } from "../../config/plain.ts"
+import { exists, mostBytes, readBytes } from "../../base/config/files.ts"
+import { isPlain } from "../../base/config/plain.ts"
 import type { TrackedRun } from "../../export/TrackedRun.ts"
-import { decode } from "../../formats/tfevents.ts"
+import { decode } from "../../base/formats/tfevents.ts"
 import * as Checkpoint from "../../run/Checkpoint.ts"
 import { unplacedEntry } from "../../run/find/RunEntry.ts"
 import { fromPath } from "../../run/identifier.ts"

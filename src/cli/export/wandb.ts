@@ -1,7 +1,7 @@
 /** Writes a run as a folder for `wandb sync`, for `effect export RUN --to wandb`. */
 import { join } from "node:path"
 import { Effect, Option } from "effect"
-import { variable } from "../../config/variables.ts"
+import { variable } from "../../base/config/variables.ts"
 import { wandbFolder, type WandbLabels } from "../../export/wandb.ts"
 import { usageError } from "../output/output.ts"
 import { requireNewFolder, writeFolder } from "./folder.ts"

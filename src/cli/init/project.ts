@@ -1,7 +1,7 @@
 /** Writes the files that a folder needs so that Node can run TypeScript programs in it. `effect init` calls it. */
 import { Effect, FileSystem, Path } from "effect"
 import manifest from "../../../package.json" with { type: "json" }
-import { prettyJson } from "../../config/text.ts"
+import { prettyJson } from "../../base/config/text.ts"
 import { quoted } from "../flags.ts"
 
 const packageFile = prettyJson({ private: true, type: "module" })

@@ -1,6 +1,6 @@
 /** Writes the results and messages of the `effect` command, and defines the error of a wrong command line. */
 import { type Console, Context, Effect, Schema } from "effect"
-import { harmless } from "../../config/text.ts"
+import { harmless } from "../../base/config/text.ts"
 
 /** The streams of the command: results go to `stdout`; progress, warnings and errors go to `stderr`. */
 export interface Output {

@@ -1,6 +1,6 @@
 /** Compares the texts of the score files of two runs, for `effect replay`. It reads no files. */
-import { unplacedModel } from "../../config/places.ts"
-import { parsedJson } from "../../config/text.ts"
+import { unplacedModel } from "../../base/config/places.ts"
+import { parsedJson } from "../../base/config/text.ts"
 import { trainScores } from "../../run/Layout.ts"
 
 /** The first value that differs between the score files of two runs. */

@@ -4,9 +4,9 @@
  */
 import { join } from "node:path"
 import { Deferred, Effect, Layer, Option, Schema } from "effect"
-import { exists } from "../../config/files.ts"
-import { shownDigest } from "../../config/text.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { exists } from "../../base/config/files.ts"
+import { shownDigest } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import {
   backend,
   envPool,

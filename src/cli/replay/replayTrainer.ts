@@ -1,7 +1,7 @@
 /** Trains the runs of a language model's trainer again in a temporary folder, for `effect replay`. */
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Layer } from "effect"
-import { isPlain, toCamelCase } from "../../config/Config.ts"
+import { isPlain, toCamelCase } from "../../base/config/Config.ts"
 import { backend, trainerThreads, platform, rankProcesses, runStore, terminalProgress } from "../../node.ts"
 import { nameOf } from "../../multirun/Layout.ts"
 import { runsIn } from "../../multirun/trainerFolder.ts"

@@ -1,9 +1,9 @@
 /** Finds the run that `effect run FILE --resume` continues, and checks that it is a run of this file. It only reads. */
 import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { display, isPlain, type Plain, toSnakeCase } from "../../config/Config.ts"
-import { exists, mostBytes, readRunText } from "../../config/files.ts"
-import { asSaved } from "../../config/yaml.ts"
+import { display, isPlain, type Plain, toSnakeCase } from "../../base/config/Config.ts"
+import { exists, mostBytes, readRunText } from "../../base/config/files.ts"
+import { asSaved } from "../../base/config/yaml.ts"
 import { diff } from "../../run/find/diff.ts"
 import { findRuns } from "../../run/find/find-node.ts"
 import { entryOf, newestFirst, trainerOf, unplacedEntry } from "../../run/find/RunEntry.ts"

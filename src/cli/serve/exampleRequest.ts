@@ -10,7 +10,7 @@ import { openRunParts } from "../../multirun/config/runParts.ts"
 import { makeRunFolders } from "../../multirun/runs/runFolder.ts"
 import { runsIn, type TrainerFolder } from "../../multirun/trainerFolder.ts"
 import { platform } from "../../node.ts"
-import { onlyKnown } from "../../trust/Trust.ts"
+import { onlyKnown } from "../../base/trust/Trust.ts"
 
 /** Returns the first request of a run's agent in its first task; undefined if the run's config cannot be used. */
 const firstRequest = Effect.fnUntraced(function* (directory: string, run: string) {

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Option } from "effect"
 import * as Flag from "effect/cli/Flag"
-import { isLoopback } from "../../config/hostGuard.ts"
+import { isLoopback } from "../../base/config/hostGuard.ts"
 import { formatNames } from "../../lm/toolFormats/ToolFormat.ts"
 import { backend } from "../../node.ts"
 import {

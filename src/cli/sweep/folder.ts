@@ -1,9 +1,9 @@
 /** Makes the folder of a new sweep, or finds the folder of the sweep to resume and checks its settings. */
 import { basename, dirname, join } from "node:path"
 import { Clock, Effect, FileSystem } from "effect"
-import { display, isPlain, toSnakeCase } from "../../config/Config.ts"
-import { exists, makeFolder, namesIn, systemMessage } from "../../config/files.ts"
-import { asSaved } from "../../config/yaml.ts"
+import { display, isPlain, toSnakeCase } from "../../base/config/Config.ts"
+import { exists, makeFolder, namesIn, systemMessage } from "../../base/config/files.ts"
+import { asSaved } from "../../base/config/yaml.ts"
 import { diff } from "../../run/find/diff.ts"
 import { findRuns } from "../../run/find/find-node.ts"
 import { dateOf, fromPath, timeOf } from "../../run/identifier.ts"

@@ -1,7 +1,7 @@
 /** Computes and formats the results of a sweep: scores, and their interquartile mean (IQM) over the seeds. */
-import { shownLike, shownScore, shownSpread } from "../../config/text.ts"
+import { shownLike, shownScore, shownSpread } from "../../base/config/text.ts"
 import { table } from "../../run/find/table.ts"
-import { aggregate, aggregateCurves } from "../../statistics/statistics.ts"
+import { aggregate, aggregateCurves } from "../../base/statistics/statistics.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import type { Finished } from "../run/finished.ts"
 import type { PlannedRun } from "./plan.ts"

@@ -1,6 +1,6 @@
 /** Parses the settings that a sweep varies (its population), and combines their values. It only computes. */
 import { Effect } from "effect"
-import { camelCase, snakeCase } from "../../config/Config.ts"
+import { camelCase, snakeCase } from "../../base/config/Config.ts"
 import { isNaming, settingValue } from "../run/overrides.ts"
 import { usageError } from "../output/output.ts"
 

@@ -1,6 +1,6 @@
 /** Trains the runs of a sweep one by one: in processes of this machine, or on a cluster. A study trains its trials by it, too. */
 import { Effect, FileSystem, Option } from "effect"
-import { messageOf } from "../../config/text.ts"
+import { messageOf } from "../../base/config/text.ts"
 import { toPath } from "../../run/identifier.ts"
 import { threadsOfEach } from "../flags.ts"
 import { RunCommand, RunFailed, trainInChild } from "./child.ts"

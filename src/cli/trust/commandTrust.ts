@@ -4,9 +4,9 @@
  * is permitted. docs/trust.md describes the rules.
  */
 import { Context, Effect, Semaphore } from "effect"
-import type { TrustRequest, TrustService } from "../../trust/Trust.ts"
-import { Untrusted } from "../../trust/Trust.ts"
-import { visible } from "../../config/text.ts"
+import type { TrustRequest, TrustService } from "../../base/trust/Trust.ts"
+import { Untrusted } from "../../base/trust/Trust.ts"
+import { visible } from "../../base/config/text.ts"
 import { warningLabel } from "../output/colors.ts"
 import { writeError } from "../output/output.ts"
 import { Asking } from "./ask.ts"

@@ -6,8 +6,8 @@ import { createHash } from "node:crypto"
 import { lstatSync, mkdirSync, realpathSync, type Stats, writeFileSync } from "node:fs"
 import { dirname, isAbsolute, join, resolve } from "node:path"
 import { userHome } from "../../../bin/userCache.js"
-import { canonical } from "../../config/canonical.ts"
-import type { TrustRequest } from "../../trust/Trust.ts"
+import { canonical } from "../../base/config/canonical.ts"
+import type { TrustRequest } from "../../base/trust/Trust.ts"
 
 /** The folder in which the user's own settings are kept, by the rules of the system. Throws if the user has no home. */
 const settingsFolder = (): string => {

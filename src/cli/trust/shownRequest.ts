@@ -1,6 +1,6 @@
 /** Describes to the user what a config wants to do, so that nothing of it can hide or pretend to be something else. */
-import { visible } from "../../config/text.ts"
-import { type ProgramStart, sentTo, type TrustRequest } from "../../trust/Trust.ts"
+import { visible } from "../../base/config/text.ts"
+import { type ProgramStart, sentTo, type TrustRequest } from "../../base/trust/Trust.ts"
 
 /** A text of more characters is not shown: a person could not find what matters in it. */
 const mostCharacters = 4000

@@ -5,7 +5,7 @@ import { ForeignEnvs } from "../../env/foreign/options.ts"
 import { unstartedEnvs } from "../../env/foreign/unstarted.ts"
 import { TextPrograms } from "../../task/foreign/TextPrograms.ts"
 import { invalid } from "../../env/EnvError.ts"
-import { allowAll, Trust } from "../../trust/Trust.ts"
+import { allowAll, Trust } from "../../base/trust/Trust.ts"
 
 /** The number of tasks of a program that would have to be started to tell it. */
 const assumedTasks = 1_000_000

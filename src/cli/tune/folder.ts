@@ -1,9 +1,9 @@
 /** Makes the folder of a new study, or finds the folder of the study to resume; reads and writes the files in it. */
 import { basename, dirname, join, resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { display, type Plain, toSnakeCase } from "../../config/Config.ts"
-import { exists, mostBytes, namesIn, readRunText } from "../../config/files.ts"
-import { asSaved } from "../../config/yaml.ts"
+import { display, type Plain, toSnakeCase } from "../../base/config/Config.ts"
+import { exists, mostBytes, namesIn, readRunText } from "../../base/config/files.ts"
+import { asSaved } from "../../base/config/yaml.ts"
 import { diff } from "../../run/find/diff.ts"
 import { dateOf, isSameName } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"

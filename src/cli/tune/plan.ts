@@ -1,6 +1,6 @@
 /** Plans the runs of a study's trials, and checks the whole search space before anything runs. It writes nothing. */
 import { Effect, Option } from "effect"
-import { camelCase, isPlain, type Origin, type Override, sourceOf } from "../../config/Config.ts"
+import { camelCase, isPlain, type Origin, type Override, sourceOf } from "../../base/config/Config.ts"
 import type { Limit } from "../../tune/asha.ts"
 import { extremes, limitsFor } from "../../tune/study.ts"
 import type { Params } from "../../tune/Space.ts"

@@ -1,8 +1,8 @@
 /** Formats the progress and the result of a study for people, and its result as JSON. It only computes. */
 import { Option } from "effect"
 import { stringify } from "yaml"
-import { toSnakeCase } from "../../config/Config.ts"
-import { shownScore } from "../../config/text.ts"
+import { toSnakeCase } from "../../base/config/Config.ts"
+import { shownScore } from "../../base/config/text.ts"
 import { table } from "../../run/find/table.ts"
 import { importances } from "../../tune/importance.ts"
 import { sections } from "../../tune/StudyFile.ts"

@@ -1,9 +1,9 @@
 /** Runs the trials of a study, several at a time, and saves a record of each that has ended. */
 import { join, relative } from "node:path"
 import { Deferred, Effect, Option, Semaphore } from "effect"
-import { exists } from "../../config/files.ts"
-import { messageOf } from "../../config/text.ts"
-import { meanOf } from "../../statistics/resampling.ts"
+import { exists } from "../../base/config/files.ts"
+import { messageOf } from "../../base/config/text.ts"
+import { meanOf } from "../../base/statistics/resampling.ts"
 import { toPath } from "../../run/identifier.ts"
 import { stopOf } from "../../tune/asha.ts"
 import type { Params } from "../../tune/Space.ts"

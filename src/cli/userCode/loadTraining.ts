@@ -8,9 +8,9 @@ import {
   type Override,
   type Plain,
   toCamelCase,
-} from "../../config/Config.ts"
-import { exists, mostBytes, readBytes } from "../../config/files.ts"
-import { sha256 } from "../../config/sha256.ts"
+} from "../../base/config/Config.ts"
+import { exists, mostBytes, readBytes } from "../../base/config/files.ts"
+import { sha256 } from "../../base/config/sha256.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf, refuseUnknownKind } from "../../run/RunSpec.ts"
@@ -20,7 +20,7 @@ import type * as MultiRun from "../../multirun/MultiRun.ts"
 import type * as Runtime from "../../runtime/Runtime.ts"
 import type { Run, TrainError } from "../../train/Train.ts"
 import { type UsageError, usageError } from "../output/output.ts"
-import { permit } from "../../trust/Trust.ts"
+import { permit } from "../../base/trust/Trust.ts"
 import { isOwnCode } from "../trust/ownFiles.ts"
 import { loadModule } from "./loadModule.ts"
 import { guarded, notATraining, type UserCodeError } from "./userCode.ts"

@@ -3,8 +3,8 @@ import { createRequire } from "node:module"
 import { dirname, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Context, Effect, Schema } from "effect"
-import { display } from "../../config/Config.ts"
-import { shortened, shownError } from "../../config/text.ts"
+import { display } from "../../base/config/Config.ts"
+import { shortened, shownError } from "../../base/config/text.ts"
 
 /**
  * Reports that the user's own code threw, or returned something that isn't a result. The message is one line that names

@@ -6,7 +6,7 @@
 import { setImmediate } from "node:timers/promises"
 import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
-import { compileCacheVariable } from "../../config/compile-cache-node.ts"
+import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
 import { stepsTaken } from "../../env/internal/stepsTaken.ts"
 import { type Measures, stallMeter } from "./stall.ts"
 import { PartOfSweep } from "../sweep/part.ts"

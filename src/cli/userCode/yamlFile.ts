@@ -1,8 +1,8 @@
 /** Reads configs from YAML files, with the line of each key for error messages. The commands use it. */
 import { Effect } from "effect"
-import { display, isPlain, type Override } from "../../config/Config.ts"
-import { mostBytes, readText, shownPath } from "../../config/files.ts"
-import { keyPlaces, readYamlText } from "../../config/yaml.ts"
+import { display, isPlain, type Override } from "../../base/config/Config.ts"
+import { mostBytes, readText, shownPath } from "../../base/config/files.ts"
+import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"
 import { type UsageError, usageError } from "../output/output.ts"
 
 /** Tells whether a path ends like the name of a YAML file. */

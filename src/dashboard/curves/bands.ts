@@ -2,8 +2,8 @@
  * Combines the curves of several runs into one band: a line with its confidence interval. A place is a value on the x
  * axis. Pure functions with a fixed seed for resampling; the server and the page use this file.
  */
-import { valueAt } from "../../statistics/interpolation.ts"
-import { bootstrap, interquartileMean, meanOf } from "../../statistics/resampling.ts"
+import { valueAt } from "../../base/statistics/interpolation.ts"
+import { bootstrap, interquartileMean, meanOf } from "../../base/statistics/resampling.ts"
 import { type Axis, type Curve, rounded } from "./Curve.ts"
 
 export type Band = ReturnType<typeof bandOf>

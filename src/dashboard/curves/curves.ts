@@ -1,12 +1,12 @@
 /** Reads the learning curves of runs and keeps them in memory. When a file has grown, it reads only the new part. */
 import { Effect, Semaphore } from "effect"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { unplacedEntry } from "../../run/find/RunEntry.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { FileSource } from "../../run/read/FileSource.ts"
 import { type Position, readOn, start, wholeLines } from "../../run/read/readOn.ts"
 import * as RunReader from "../../run/RunReader.ts"
-import { thinned } from "../../statistics/resampling.ts"
+import { thinned } from "../../base/statistics/resampling.ts"
 import { type Band, bandOf, mostRunsInABand } from "./bands.ts"
 import type { Axis, Curve, Measure } from "./Curve.ts"
 import {

@@ -2,7 +2,7 @@
  * Collects the metrics of a run from the events of its event file, and merges points so that there are not more than a
  * chart can show. Events can be added while the run writes them. It works in memory; `runMetrics.ts` reads the files.
  */
-import type { DecodedEvent } from "../../formats/tfevents.ts"
+import type { DecodedEvent } from "../../base/formats/tfevents.ts"
 import { rounded } from "./Curve.ts"
 
 /** A chart has room for this many points. Up to twice as many points are kept, so that points are merged rarely. */

@@ -1,6 +1,6 @@
 /** Reads the metrics of runs from their TensorBoard event files. When a file has grown, it reads only the new part. */
 import { Effect, Semaphore } from "effect"
-import { decode } from "../../formats/tfevents.ts"
+import { decode } from "../../base/formats/tfevents.ts"
 import { unplacedEntry } from "../../run/find/RunEntry.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { FileSource } from "../../run/read/FileSource.ts"

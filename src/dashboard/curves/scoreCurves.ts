@@ -10,7 +10,7 @@
  * ```
  */
 import { episodesOf, scoreLine } from "../../run/record/scoreLine.ts"
-import { meanOf } from "../../statistics/resampling.ts"
+import { meanOf } from "../../base/statistics/resampling.ts"
 import { type Curve, rounded } from "./Curve.ts"
 
 /** Columns of equal length, with one value per training episode in the order of the file. */

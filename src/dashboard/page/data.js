@@ -3,7 +3,7 @@
  * at the same addresses. Only bands (mean curves of groups, with intervals) differ: the server computes the band of any
  * group, but an export has only the bands of groups without a filter.
  */
-import { thinned } from "../../statistics/resampling.ts"
+import { thinned } from "../../base/statistics/resampling.ts"
 import { bandOf, mostRunsInABand } from "../curves/bands.ts"
 import { chosen, pageOf, says } from "../transcripts/Episode.ts"
 import { segments } from "./parts/format.js"

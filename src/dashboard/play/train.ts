@@ -1,8 +1,8 @@
 /** Trains as a page requests it, and sends the page the progress, episodes to watch and the result. */
 import { Cause, Effect, Exit, Layer, Option } from "effect"
 import * as wasm from "../../backend/wasm.ts"
-import { messageOf } from "../../config/text.ts"
-import { keyPlaces, readYamlText } from "../../config/yaml.ts"
+import { messageOf } from "../../base/config/text.ts"
+import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"
 import * as Layout from "../../run/Layout.ts"
 import { Recorder, type Sink } from "../../run/record/Recorder.ts"
 import { ObjectStore } from "../../run/store/objects/ObjectStore.ts"

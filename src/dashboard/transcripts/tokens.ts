@@ -3,7 +3,7 @@ import type { AgentStep } from "../../episode/Rollout.ts"
 import type { Sample } from "../../episode/samples/Sample.ts"
 import { asMessage, type Completion } from "../../lm/Chat.ts"
 import { completionIds } from "../../lm/ChatTokens.ts"
-import { bytes } from "../../tokens/words.ts"
+import { bytes } from "../../base/tokens/words.ts"
 import type { TokenSpan } from "./Transcript.ts"
 
 /** The texts of an answer's tokens (`of`). */

@@ -4,7 +4,7 @@
  * new part is read. The server and the export use it; it only reads files.
  */
 import { Effect, Exit, Option, Schema, Semaphore } from "effect"
-import { isPlain } from "../../config/plain.ts"
+import { isPlain } from "../../base/config/plain.ts"
 import { Outcome } from "../../episode/rollouts/Outcome.ts"
 import { Rollout } from "../../episode/Rollout.ts"
 import { pathFor, Sample } from "../../episode/samples/samples.ts"
@@ -15,7 +15,7 @@ import { scoreLine } from "../../run/record/scoreLine.ts"
 import { unplacedEntry } from "../../run/find/RunEntry.ts"
 import type { FileSource } from "../../run/read/FileSource.ts"
 import * as RunReader from "../../run/RunReader.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { parsed } from "../json.ts"
 import { type Asked, chosen, type Episode, largestAdvantage, pageOf, says } from "./Episode.ts"
 import {

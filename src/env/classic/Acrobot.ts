@@ -7,7 +7,7 @@
  * the first link. The observation is [cos 1, sin 1, cos 2, sin 2, velocity 1, velocity 2]. The dynamics are
  * Gymnasium's: the equations of Sutton and Barto's book, one Runge-Kutta step of 0.2 s.
  */
-import { cos, sin } from "../../rng/Elementary.ts"
+import { cos, sin } from "../../base/rng/Elementary.ts"
 import type { Env } from "../Env.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
 import { clip, type Motion, motionEnv, type Moved } from "../internal/motion.ts"

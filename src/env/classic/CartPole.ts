@@ -6,7 +6,7 @@
  * (Barto, Sutton and Anderson 1983, Euler steps of 0.02 s), number for number.
  */
 import * as G from "../../graph/ops.ts"
-import { cos, sin } from "../../rng/Elementary.ts"
+import { cos, sin } from "../../base/rng/Elementary.ts"
 import type { Env } from "../Env.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
 import { canvas, caption, disc, palette, short, slab, stroke, svg } from "../internal/draw.ts"

@@ -6,7 +6,7 @@
  * [cos, sin, velocity]. The dynamics are Gymnasium's.
  */
 import * as G from "../../graph/ops.ts"
-import { cos, sin } from "../../rng/Elementary.ts"
+import { cos, sin } from "../../base/rng/Elementary.ts"
 import type { Env } from "../Env.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
 import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"

@@ -11,8 +11,8 @@
  * engine and 0.03 per step of a side engine. Landing on the pad ends the episode with 100 points; touching the ground
  * in any other way, or leaving the field, ends it with −100.
  */
-import { cos, sin } from "../../rng/Elementary.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { cos, sin } from "../../base/rng/Elementary.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { make, type Env } from "../Env.ts"
 import { canvas, caption, palette, type Point, short, stroke, svg } from "../internal/draw.ts"
 import { clip, type Moved } from "../internal/motion.ts"

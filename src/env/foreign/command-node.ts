@@ -9,7 +9,7 @@
  * const corridor = ForeignEnv.command(["python3", "corridor.py"], { id: "corridor", options: { length: 8 } })
  * ```
  */
-import { toCamelCase, toSnakeCase } from "../../config/Config.ts"
+import { toCamelCase, toSnakeCase } from "../../base/config/Config.ts"
 import type { Env } from "../Env.ts"
 import { withRecipe } from "../recipe.ts"
 import { describedBy, foreignEnv } from "./foreignEnv.ts"

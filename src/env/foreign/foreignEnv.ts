@@ -1,7 +1,7 @@
 /** Makes envs that other programs step, of the connections to these programs. */
 import { Effect, Exit, Result, Schema, type Scope } from "effect"
-import { messageOf } from "../../config/text.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { messageOf } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
 import { type AsyncColumns, type AsyncKernel, asyncBatchOf, command } from "../internal/asyncEpisodes.ts"

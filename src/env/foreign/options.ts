@@ -1,6 +1,6 @@
 /** The options of envs that other programs step, in configs, and the service that makes such envs. */
 import { Context, Schema } from "effect"
-import { bounded, positiveBelow, withDefault } from "../../config/fields.ts"
+import { bounded, positiveBelow, withDefault } from "../../base/config/fields.ts"
 import type { Env } from "../Env.ts"
 import { invalid } from "../EnvError.ts"
 

@@ -4,11 +4,11 @@
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { Effect, Option, Schema } from "effect"
-import { oneLine } from "../../config/text.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { oneLine } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { type EnvError, invalid } from "../EnvError.ts"
 import { partsOfLimit, wasStopped } from "../internal/timeLimit.ts"
-import { environmentOf } from "../../trust/environment.ts"
+import { environmentOf } from "../../base/trust/environment.ts"
 import type { Connect, Connection, Reply } from "./Connection.ts"
 import { headerSize, isStatus, status } from "./protocol.ts"
 

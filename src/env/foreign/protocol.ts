@@ -3,8 +3,8 @@
  * them for authors of such programs.
  */
 import { Schema } from "effect"
-import { oneLine } from "../../config/text.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { oneLine } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { command } from "../internal/asyncEpisodes.ts"
 import {

@@ -6,8 +6,8 @@
  * Actions: the bit to flip. The observation's parts: `observation` and `achieved_goal` are the bits, `desired_goal` is the goal.
  */
 import { Schema } from "effect"
-import { bounded, intBetween } from "../../config/fields.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { bounded, intBetween } from "../../base/config/fields.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import type { Env } from "../Env.ts"
 import { checkOptions, checkWhole } from "../EnvError.ts"
 import * as GoalEnv from "../GoalEnv.ts"

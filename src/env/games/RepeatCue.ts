@@ -7,7 +7,7 @@
  * the last step, else 0; and a random number from −1 to 1. The only reward is 1 for the right cue in the last step.
  */
 import { Schema } from "effect"
-import { intBetween } from "../../config/fields.ts"
+import { intBetween } from "../../base/config/fields.ts"
 import * as Env from "../Env.ts"
 import { checkOptions, checkWhole } from "../EnvError.ts"
 import { withRecipe } from "../recipe.ts"

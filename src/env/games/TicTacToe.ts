@@ -11,13 +11,13 @@
  * whose turn it is, and those of the other player.
  */
 import { Schema } from "effect"
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { checkOptions, EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type BoardGame, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
 import { ticTacToe } from "../ui/boards.ts"
-import { display } from "../../config/Config.ts"
+import { display } from "../../base/config/Config.ts"
 
 // `over` and `cells` are offsets in a state: 1 at `over` if the game has ended, the nine places from `cells` on. A
 // place is 0 if free, `mine` (1) for the player whose turn it is (the agent, if it has an opponent), `theirs` (2) for

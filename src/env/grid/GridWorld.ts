@@ -7,9 +7,9 @@
  * goal, agent.
  */
 import { Schema } from "effect"
-import { bounded, fraction } from "../../config/fields.ts"
+import { bounded, fraction } from "../../base/config/fields.ts"
 import * as G from "../../graph/ops.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
 import { checkOptions, checkWhole, EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, flagged, lookUp, numbersOf, type Rules } from "../internal/board.ts"

@@ -8,10 +8,10 @@
  * is at the agent's place), agent.
  */
 import { Schema } from "effect"
-import { bounded, intBetween } from "../../config/fields.ts"
+import { bounded, intBetween } from "../../base/config/fields.ts"
 import * as G from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
-import { stream, type Stream } from "../../rng/Rng.ts"
+import { stream, type Stream } from "../../base/rng/Rng.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
 import {
   boardEnv,

@@ -9,8 +9,8 @@
  * blue.
  */
 import { Schema } from "effect"
-import { bounded, intBetween } from "../../config/fields.ts"
-import { stream, type Stream } from "../../rng/Rng.ts"
+import { bounded, intBetween } from "../../base/config/fields.ts"
+import { stream, type Stream } from "../../base/rng/Rng.ts"
 import { checkOptions, EnvError } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
 import { board } from "../ui/board.ts"

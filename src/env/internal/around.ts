@@ -1,5 +1,5 @@
 /** The parts of wrappers that keep a state of their own around the state of an env (`Wrapper.ts`, `pixel/wrappers.ts`). */
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import type { ActionOf, Env, Transition } from "../Env.ts"
 import { envConfigOf } from "../Envs.ts"
 import { invalid } from "../EnvError.ts"

@@ -7,9 +7,9 @@
  * episode ends as truncated in the next step, and the next episode begins.
  */
 import { Effect } from "effect"
-import { attempt } from "../../config/attempt.ts"
-import { utf8 } from "../../config/utf8.ts"
-import { type Stream, stream } from "../../rng/Rng.ts"
+import { attempt } from "../../base/config/attempt.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { type Stream, stream } from "../../base/rng/Rng.ts"
 import type { AsyncBatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"

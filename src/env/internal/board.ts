@@ -4,7 +4,7 @@
  */
 import * as G from "../../graph/ops.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"
 import { type EnvGraph, withGraph } from "../EnvGraph.ts"
 import { withRecipe } from "../recipe.ts"

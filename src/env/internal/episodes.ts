@@ -5,14 +5,14 @@
  * `Batch.make` call `batchOf` with a kernel, which holds the states of the envs.
  */
 import { Schema } from "effect"
-import { type Stream, stream } from "../../rng/Rng.ts"
+import { type Stream, stream } from "../../base/rng/Rng.ts"
 import type { BatchArrays, BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"
 import { optionsOf, sizeOf } from "../Space.ts"
 import { forbiddenProblemIn } from "./rows.ts"
 import { stepsTaken } from "./stepsTaken.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 
 /** The arrays that a kernel writes, and the progress of each env. */
 export interface Columns extends Omit<BatchArrays, "finalObservations"> {

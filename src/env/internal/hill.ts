@@ -1,5 +1,5 @@
 /** Defines what both mountain car envs share: the physics and the rendering of a car in a valley. */
-import { cos, sin } from "../../rng/Elementary.ts"
+import { cos, sin } from "../../base/rng/Elementary.ts"
 import { type ActionSpace, box } from "../Space.ts"
 import { mountainCar } from "../ui/mountainCar.ts"
 import { scene } from "../ui/scene.ts"

@@ -1,5 +1,5 @@
 /** Makes envs, and their fast batches, from rules for a state of a few real numbers. `classic` and `hill.ts` use it. */
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"
 import { type EnvGraph, withGraph } from "../EnvGraph.ts"
 import { type ActionSpace, type Box, sizeOf } from "../Space.ts"

@@ -1,6 +1,6 @@
 /** Helps batches that wrap an inner batch (`EpisodeLog`, `Normalise`, `mapped.ts`) with snapshots and resets. */
 import { Effect } from "effect"
-import { attempt } from "../../config/attempt.ts"
+import { attempt } from "../../base/config/attempt.ts"
 import type { AnyBatchEnv, Snapshot, Wait } from "../BatchEnv.ts"
 import { EnvError } from "../EnvError.ts"
 import { copyFrom } from "./episodes.ts"

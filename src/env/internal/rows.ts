@@ -1,6 +1,6 @@
 /** Writes and reads the rows of a batch: observations, and the action masks after them, which are zeros and ones. */
-import { display } from "../../config/Config.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { display } from "../../base/config/Config.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { invalid } from "../EnvError.ts"
 import { writerOf } from "./values.ts"

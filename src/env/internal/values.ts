@@ -2,9 +2,9 @@
  * Converts values between their form in an env (numbers, arrays, objects) and flat rows of numbers, in which batches,
  * networks and files hold them. `Space.ts` exports the public functions.
  */
-import { display as displayed } from "../../config/Config.ts"
-import { log } from "../../rng/Elementary.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { display as displayed } from "../../base/config/Config.ts"
+import { log } from "../../base/rng/Elementary.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { EnvError } from "../EnvError.ts"
 import type { ActionSpace, Box, RowSpace, Space, ValueOf } from "../Space.ts"
 

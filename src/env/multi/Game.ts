@@ -1,7 +1,7 @@
 /** Declares games of several agents, checks their definitions, and steps them. `MultiEnv.ts` makes envs of them. */
 import { Predicate } from "effect"
-import { display } from "../../config/Config.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { display } from "../../base/config/Config.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import type { ActionOf } from "../Env.ts"
 import { invalid } from "../EnvError.ts"
 import { type ActionSpace, choicesOf, sizeOf, type Space, type ValueOf } from "../Space.ts"

@@ -6,10 +6,10 @@
  * once runs it in its functions; other batches run those of all games together, and ask the opponents once for all.
  */
 import { Effect, Predicate, type Scope } from "effect"
-import { attempt } from "../../config/attempt.ts"
-import { utf8 } from "../../config/utf8.ts"
-import { messageOf } from "../../config/text.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { attempt } from "../../base/config/attempt.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { messageOf } from "../../base/config/text.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { actionReader } from "../Batch.ts"
 import type { ActionOf, Env, Transition } from "../Env.ts"
 import { EnvError, invalid } from "../EnvError.ts"

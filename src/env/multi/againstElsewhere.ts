@@ -3,7 +3,7 @@
  * The masks of the rows tell whose turn it is: an agent that waits may only choose 0. A forced choice 0 is taken like waiting.
  */
 import { Effect, type Scope } from "effect"
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { actionReader } from "../Batch.ts"
 import type { ActionOf, Env } from "../Env.ts"
 import { rowSpaceOf } from "../Env.ts"

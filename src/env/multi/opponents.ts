@@ -1,8 +1,8 @@
 /** Declares the opponents, which play the agents that are not trained: random players, functions, policies, and past policies of a training. */
 import { Effect, Predicate, type Scope } from "effect"
-import { display } from "../../config/Config.ts"
-import { messageOf } from "../../config/text.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { display } from "../../base/config/Config.ts"
+import { messageOf } from "../../base/config/text.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import type { Snapshot } from "../BatchEnv.ts"
 import type { ActionOf } from "../Env.ts"
 import { type EnvError, invalid } from "../EnvError.ts"

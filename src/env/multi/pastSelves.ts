@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import type { BackendError } from "../../backend/Backend.ts"
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import { actionReader } from "../Batch.ts"
 import type { Snapshot } from "../BatchEnv.ts"
 import { type EnvError, invalid } from "../EnvError.ts"

@@ -2,9 +2,9 @@
  * Makes the env of a game in which one policy plays all agents: a batch has a row for each agent of each game. The rows of a
  * game are neighbours, and their episodes begin and end together.
  */
-import { utf8 } from "../../config/utf8.ts"
-import { messageOf, oneLine } from "../../config/text.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { messageOf, oneLine } from "../../base/config/text.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { actionReader } from "../Batch.ts"
 import type { BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"

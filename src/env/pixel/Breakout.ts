@@ -8,7 +8,7 @@
  * without those before it; in MinAtar it does not.
  */
 import { Schema } from "effect"
-import { fraction } from "../../config/fields.ts"
+import { fraction } from "../../base/config/fields.ts"
 import { checkOptions } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"

@@ -7,8 +7,8 @@
  * Actions: left, stay, right. The observation's planes (grids of zeros and ones): ball, paddle.
  */
 import { Schema } from "effect"
-import { fraction } from "../../config/fields.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { fraction } from "../../base/config/fields.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { checkOptions } from "../EnvError.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"

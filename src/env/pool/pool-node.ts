@@ -13,8 +13,8 @@ import { wrongLength } from "../internal/episodes.ts"
 import { sizeOf } from "../Space.ts"
 import { bytesFor, command, condition, control, type Reply, type Request, type Start, viewsOf } from "./shared.ts"
 import { merge, part } from "./snapshots.ts"
-import { attempt } from "../../config/attempt.ts"
-import { compileCacheVariable } from "../../config/compile-cache-node.ts"
+import { attempt } from "../../base/config/attempt.ts"
+import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
 
 /** A worker thread, and the part of the batch that it steps: `count` envs, starting with env `first`. */
 interface Thread {

@@ -17,21 +17,21 @@
  * ```
  */
 import { Cause, Effect, Exit, type FileSystem, Option, type Path, Queue, Stream } from "effect"
-import { messageOf } from "../../config/text.ts"
-import { sha256 } from "../../config/sha256.ts"
+import { messageOf } from "../../base/config/text.ts"
+import { sha256 } from "../../base/config/sha256.ts"
 import type { DatasetError } from "../../task/TaskSet.ts"
 import type { TextEnv } from "../../task/TextEnv.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import { type LmError, isFinal } from "../../lm/LmError.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 import { inOrder } from "./inOrder.ts"
-import { type JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
+import { type JsonLinesError, linesOf, valueOf } from "../../base/formats/jsonLines.ts"
 import { type Failure, Outcome } from "./Outcome.ts"
 import * as outcomeFile from "./outcomeFile.ts"
 import type { Protocol } from "../Protocol.ts"
 import type { Rollout } from "../Rollout.ts"
 import type { RolloutRequest } from "./RolloutRequest.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 
 /** Tasks by their positions; `digest` changes if the tasks change. A `TaskSet` has this interface. */
 export interface Tasks<Env = TextEnv> {

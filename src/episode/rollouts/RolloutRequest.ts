@@ -12,8 +12,8 @@
  * how many requests there are: with eight repetitions, the first four have the same seeds as with four.
  */
 import { Schema } from "effect"
-import { naturalInt } from "../../config/fields.ts"
-import { stream, type Stream } from "../../rng/Rng.ts"
+import { naturalInt } from "../../base/config/fields.ts"
+import { stream, type Stream } from "../../base/rng/Rng.ts"
 
 export const RolloutRequest = Schema.Struct({
   /** The id of the rollout; it must be unique in a batch. */

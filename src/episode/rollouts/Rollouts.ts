@@ -12,7 +12,7 @@
  * ```
  */
 import { type FileSystem, Stream } from "effect"
-import { type JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
+import { type JsonLinesError, linesOf, valueOf } from "../../base/formats/jsonLines.ts"
 import { Rollout } from "../Rollout.ts"
 
 /** Encodes a rollout as a line with its line feed. */

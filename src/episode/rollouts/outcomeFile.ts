@@ -3,12 +3,12 @@
  * checks the lines that earlier runs wrote, and `appending` adds lines. `RolloutEngine` uses both.
  */
 import { Effect, FileSystem, Path, type PlatformError, Schema, Semaphore, Stream } from "effect"
-import { type FileError, makeFolder } from "../../config/files.ts"
-import { oneLine } from "../../config/text.ts"
-import { JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
+import { type FileError, makeFolder } from "../../base/config/files.ts"
+import { oneLine } from "../../base/config/text.ts"
+import { JsonLinesError, linesOf, valueOf } from "../../base/formats/jsonLines.ts"
 import { line, Outcome } from "./Outcome.ts"
 import { type RolloutRequest, textOf } from "./RolloutRequest.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 
 /** Collected lines are written when they have this many characters, and at the latest after `flushInterval`. */
 const bufferLength = 256 * 1024

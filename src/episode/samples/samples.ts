@@ -16,7 +16,7 @@ import { Effect, type FileSystem, Schema, Stream } from "effect"
 import { asMessage } from "../../lm/Chat.ts"
 import { completionIds, type Encoder, promptIds } from "../../lm/ChatTokens.ts"
 import { episodic, type StepCredit, turnsOf } from "./credit.ts"
-import { type JsonLinesError, linesOf, valueOf } from "../../formats/jsonLines.ts"
+import { type JsonLinesError, linesOf, valueOf } from "../../base/formats/jsonLines.ts"
 import { type AgentStep, parseFailureOf, type Rollout, type Step } from "../Rollout.ts"
 import { Sample, SampleError } from "./Sample.ts"
 

@@ -9,9 +9,9 @@
  * ```
  */
 import { Record } from "effect"
-import { jsonSchema } from "../../config/jsonSchema.ts"
-import { prettyJson } from "../../config/text.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { jsonSchema } from "../../base/config/jsonSchema.ts"
+import { prettyJson } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { type ActionSpace, maskSizeOf, optionsOf, sizeOf, type Space, unmasked } from "../../env/Space.ts"
 import type { ProgramSpec } from "../../graph/Program.ts"
 import { simplify } from "../../graph/simplify.ts"

@@ -4,8 +4,8 @@
  * instead of repeating their numbers, so the weights are in the file once.
  */
 import { Record, Schema } from "effect"
-import { fieldsOf } from "../../formats/protobuf.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { fieldsOf } from "../../base/formats/protobuf.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { decodeNodes, EncodedNodes, encodeNodes, tensorAt } from "../encoded.ts"
 import { fail } from "../ops/core.ts"
 import type { ProgramSpec } from "../Program.ts"

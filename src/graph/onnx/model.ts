@@ -2,7 +2,7 @@
  * Defines the graph of an ONNX model and encodes it as bytes (ir_version 9, opset 18). It writes no files. The first
  * argument of each `Message` method is a field number of ONNX's protobuf format (`onnx.proto`).
  */
-import { Message } from "../../formats/protobuf.ts"
+import { Message } from "../../base/formats/protobuf.ts"
 import type { DType, Shape, TensorData } from "../Tensor.ts"
 
 /** The codes of element types in ONNX. */

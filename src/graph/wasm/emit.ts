@@ -1,5 +1,5 @@
 /** Emits groups (nodes of one loop) for `compile.ts`: adds functions to the module, and returns the calls of these. */
-import { call, f32x4, i32, type I32, memoryFill, type Statement } from "../../formats/wasm/instructions.ts"
+import { call, f32x4, i32, type I32, memoryFill, type Statement } from "../../tensor/wasm/instructions.ts"
 import { type Shape, sizeOf, stridesOf } from "../Tensor.ts"
 import { evaluate, expressionsOf, weightOf } from "./expression.ts"
 import { addresses, FunctionBuilder, type Target } from "./function.ts"

@@ -3,7 +3,7 @@
  * another. If threads share the work, each computes bands of its own, and has its own memory for their rows. What all bands add
  * up is added in the order of the bands: each waits for its turn.
  */
-import { call, i32, type I32, loopWhile, memoryFill, type Statement } from "../../formats/wasm/instructions.ts"
+import { call, i32, type I32, loopWhile, memoryFill, type Statement } from "../../tensor/wasm/instructions.ts"
 import type { Stage } from "./bands.ts"
 import { emitGroups, type PlacedBand } from "./emit.ts"
 import { FunctionBuilder, type Target } from "./function.ts"

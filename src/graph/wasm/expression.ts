@@ -6,7 +6,7 @@ import type { UnaryFn } from "../Tensor.ts"
 import { sizeOf } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
 import { type Group, nodesOf } from "./fuse.ts"
-import { f32x4, i32x4, v128, type V128 } from "../../formats/wasm/instructions.ts"
+import { f32x4, i32x4, v128, type V128 } from "../../tensor/wasm/instructions.ts"
 import type { MapFn, Node, Ref } from "./ir.ts"
 import { apply, apply2, type Block, constant, cos, exp, log, pow, sigmoid, sign, sin, softplus, tanh } from "./math.ts"
 

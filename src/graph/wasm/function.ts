@@ -5,7 +5,7 @@
  * engines compile `v128.const` to four instructions.
  */
 import type { Slices } from "./slices.ts"
-import type { FunctionType, ModuleBuilder, ValueType } from "../../formats/wasm/encode.ts"
+import type { FunctionType, ModuleBuilder, ValueType } from "../../tensor/wasm/encode.ts"
 import {
   type Expression,
   i32,
@@ -15,7 +15,7 @@ import {
   type Statement,
   v128,
   type V128,
-} from "../../formats/wasm/instructions.ts"
+} from "../../tensor/wasm/instructions.ts"
 
 const bits = new DataView(new ArrayBuffer(4))
 

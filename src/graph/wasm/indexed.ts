@@ -15,7 +15,7 @@ import {
   memoryFill,
   type Statement,
   v128,
-} from "../../formats/wasm/instructions.ts"
+} from "../../tensor/wasm/instructions.ts"
 
 const bump = (pointer: Local<"i32">, bytes: number): Statement => pointer.set(i32.add(pointer, i32.const(bytes)))
 

@@ -7,7 +7,7 @@
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
-import { i32, type I32, i32x4, v128, type V128 } from "../../formats/wasm/instructions.ts"
+import { i32, type I32, i32x4, v128, type V128 } from "../../tensor/wasm/instructions.ts"
 
 const { zero } = v128
 

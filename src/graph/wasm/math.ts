@@ -8,7 +8,7 @@
  * tanh 5.5, sigmoid 3, softplus 3, sin and cos 2, pow 0.5.
  */
 import type { FunctionBuilder } from "./function.ts"
-import { callFor, f32, f32x4, f64, f64x2, i32x4, type V128, v128 } from "../../formats/wasm/instructions.ts"
+import { callFor, f32, f32x4, f64, f64x2, i32x4, type V128, v128 } from "../../tensor/wasm/instructions.ts"
 import { powFunction } from "./pow.ts"
 
 /** A few vectors of four lanes; all blocks in one computation have the same length. */

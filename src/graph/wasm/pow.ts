@@ -4,7 +4,7 @@
  * unit in the last place.
  */
 import { FunctionBuilder, type Target } from "./function.ts"
-import { choose, type F64, f64, i32, i64 } from "../../formats/wasm/instructions.ts"
+import { choose, type F64, f64, i32, i64 } from "../../tensor/wasm/instructions.ts"
 
 const horner = (f: FunctionBuilder, x: F64, coefficients: ReadonlyArray<number>): F64 => {
   const sum = f.let(f64.const(coefficients[0]))

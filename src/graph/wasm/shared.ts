@@ -3,7 +3,7 @@
  * and constants, such as a transposed copy of a weight, is computed by `prepare` and stays in memory. Programs that compute
  * the same one keep it in the same place: each `prepare` writes the same numbers there.
  */
-import { exactText } from "../../config/text.ts"
+import { exactText } from "../../base/config/text.ts"
 import type { TensorData } from "../Tensor.ts"
 import type { Group } from "./fuse.ts"
 import type { Node } from "./ir.ts"

@@ -9,8 +9,8 @@
  * core, the first thread computes all slices. A thread that waits spins for some microseconds and then sleeps.
  */
 import { sizeOf } from "../Tensor.ts"
-import type { ModuleBuilder } from "../../formats/wasm/encode.ts"
-import { atomic32, atomic64, discard, notify, wait32, wait64 } from "../../formats/wasm/atomics.ts"
+import type { ModuleBuilder } from "../../tensor/wasm/encode.ts"
+import { atomic32, atomic64, discard, notify, wait32, wait64 } from "../../tensor/wasm/atomics.ts"
 import {
   call,
   callFor,
@@ -24,7 +24,7 @@ import {
   loopWhile,
   type Statement,
   when,
-} from "../../formats/wasm/instructions.ts"
+} from "../../tensor/wasm/instructions.ts"
 import { weightOf } from "./expression.ts"
 import { FunctionBuilder, type Target } from "./function.ts"
 import type { Group } from "./fuse.ts"

@@ -4,7 +4,7 @@
  * one at each reset. After a rollout, the states that it took are replaced by those of later episodes.
  */
 import type { EnvGraph } from "../../env/EnvGraph.ts"
-import { type Stream, stream } from "../../rng/Rng.ts"
+import { type Stream, stream } from "../../base/rng/Rng.ts"
 
 interface StartsOptions {
   readonly graph: EnvGraph

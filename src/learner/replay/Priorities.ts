@@ -1,5 +1,5 @@
 /** Prioritised replay: draws transitions of a replay buffer by their priorities, which it keeps in memory. */
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
 import type { Prioritised } from "./fields.ts"

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import type { Course, Schedule } from "../../graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
-import { bounded, fraction, nonNegative, positive, positiveBelow, withDefault } from "../../config/fields.ts"
+import { bounded, fraction, nonNegative, positive, positiveBelow, withDefault } from "../../base/config/fields.ts"
 
 /** The settings that all replay learners share, whose networks can be the user's. */
 export interface ReplayOptions extends NetworksOption, BufferOptions {}

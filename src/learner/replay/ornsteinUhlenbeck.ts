@@ -1,6 +1,6 @@
 /** Noise whose steps follow each other: the process of Ornstein and Uhlenbeck, for algorithms that explore by added noise. */
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 
 /** The pull to 0 in a unit of time, and the time of a step, as in Stable-Baselines3. */
 const [pull, timeStep] = [0.15, 1e-2]

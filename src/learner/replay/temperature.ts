@@ -1,7 +1,7 @@
 /** Defines the temperature of soft actor-critic, the weight of the policy's entropy: a number, or one that is learned. */
 import { Effect, Schema } from "effect"
-import { ConfigError } from "../../config/Config.ts"
-import { positive, withDefault } from "../../config/fields.ts"
+import { ConfigError } from "../../base/config/Config.ts"
+import { positive, withDefault } from "../../base/config/fields.ts"
 import { add, exp, mean, state } from "../../graph/ops.ts"
 import { adam } from "../../graph/optimisers.ts"
 import type { Tensor } from "../../graph/Tensor.ts"

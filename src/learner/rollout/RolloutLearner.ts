@@ -1,10 +1,10 @@
 /** Makes learners of on-policy algorithms from an experience (how they act) and an update (losses and optimisers). */
 import { Effect, type Scope } from "effect"
 import { Backend, type Program } from "../../backend/Backend.ts"
-import { ConfigError } from "../../config/Config.ts"
+import { ConfigError } from "../../base/config/Config.ts"
 import { layout } from "../../graph/Parameters.ts"
 import type { Schedule } from "../../graph/schedules.ts"
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import { actSpec, policies } from "../acting.ts"
 import {
   type Learner,

@@ -1,7 +1,7 @@
 /** Declares the settings that on-policy algorithms share: option interfaces for users, fields for config Schemas. */
 import { Effect, Schema } from "effect"
-import { ConfigError } from "../../config/Config.ts"
-import { bounded, discount, nonNegative, withDefault } from "../../config/fields.ts"
+import { ConfigError } from "../../base/config/Config.ts"
+import { bounded, discount, nonNegative, withDefault } from "../../base/config/fields.ts"
 import type { Course, Schedule } from "../../graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { type Scheduled, scheduled, type WithInputs, withInputs } from "../scheduled.ts"

@@ -1,7 +1,7 @@
 /** Makes learners that choose their actions by tree search and learn from the searches: AlphaZero. */
 import { Effect, type Scope } from "effect"
 import { Backend, type Program } from "../../backend/Backend.ts"
-import { ConfigError } from "../../config/Config.ts"
+import { ConfigError } from "../../base/config/Config.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import type { Env } from "../../env/Env.ts"
 import { invalid } from "../../env/EnvError.ts"
@@ -15,9 +15,9 @@ import type { Tensor } from "../../graph/Tensor.ts"
 import type { ActorCritic } from "../../model/ActorCritic.ts"
 import type { Weights } from "../../model/trunk.ts"
 import { gae } from "../../returns/gae.ts"
-import { dirichlet } from "../../rng/dirichlet.ts"
-import { exp as exponential, log } from "../../rng/Elementary.ts"
-import { type Stream, stream } from "../../rng/Rng.ts"
+import { dirichlet } from "../../base/rng/dirichlet.ts"
+import { exp as exponential, log } from "../../base/rng/Elementary.ts"
+import { type Stream, stream } from "../../base/rng/Rng.ts"
 import { policies } from "../acting.ts"
 import {
   type Learner,

@@ -8,8 +8,8 @@ import { invalid } from "../../env/EnvError.ts"
 import { maskWriter } from "../../env/internal/rows.ts"
 import { writerOf } from "../../env/internal/values.ts"
 import { sizeOf } from "../../env/Space.ts"
-import { log } from "../../rng/Elementary.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { log } from "../../base/rng/Elementary.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import type { Awaited, Steps } from "../drive.ts"
 
 /** The network that evaluates states: a program with its arrays, which have a row for each tree. */

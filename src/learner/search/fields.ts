@@ -1,5 +1,5 @@
 /** Declares the settings of algorithms that search: option interfaces for users, fields for config Schemas. */
-import { bounded, fraction, nonNegative, positive, withDefault } from "../../config/fields.ts"
+import { bounded, fraction, nonNegative, positive, withDefault } from "../../base/config/fields.ts"
 import type { NetworkOptions } from "../../model/trunk.ts"
 import type { NetworksOption, OptimiserOption } from "../parts.ts"
 

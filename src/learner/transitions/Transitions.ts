@@ -11,11 +11,11 @@
  * ```
  */
 import { Effect } from "effect"
-import { attempt } from "../../config/attempt.ts"
+import { attempt } from "../../base/config/attempt.ts"
 import { type Env, rowSpaceOf } from "../../env/Env.ts"
 import { EnvError } from "../../env/EnvError.ts"
 import { isWhole, sizeOf, type Value } from "../../env/Space.ts"
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import type { Demonstrations } from "../Demonstrations.ts"
 import { randomActions } from "../exploration.ts"
 import { makePlayer, observationIn } from "./player.ts"

@@ -3,13 +3,13 @@
  * and `main_data.hdf5`, which has a group for each episode. `Transitions.ts` exports the public functions.
  */
 import { Effect, type FileSystem, Path, Schema } from "effect"
-import { utf8 } from "../../config/utf8.ts"
-import { mostBytes, readBytes, readText, replaceFolder, statOf, systemMessage } from "../../config/files.ts"
-import { oneLine } from "../../config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { mostBytes, readBytes, readText, replaceFolder, statOf, systemMessage } from "../../base/config/files.ts"
+import { oneLine } from "../../base/config/text.ts"
 import { type Env, rowSpaceOf } from "../../env/Env.ts"
 import { type ActionSpace, isWhole, maskSizeOf, partsOf, sizeOf, type Space } from "../../env/Space.ts"
-import { type Dataset, encode, type Group, type Node } from "../../formats/hdf5/Hdf5.ts"
-import { type Hdf5File, read } from "../../formats/hdf5/read.ts"
+import { type Dataset, encode, type Group, type Node } from "../../base/formats/hdf5/Hdf5.ts"
+import { type Hdf5File, read } from "../../base/formats/hdf5/read.ts"
 import { LearningError } from "../Algorithm.ts"
 import { notFiniteIn, wrongElementIn } from "./player.ts"
 import type { Transitions } from "./Transitions.ts"

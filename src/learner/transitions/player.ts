@@ -1,5 +1,5 @@
 /** Plays one copy of an env, and keeps every step. `Transitions.record` and `Transitions.play` choose its actions. */
-import { display } from "../../config/Config.ts"
+import { display } from "../../base/config/Config.ts"
 import * as Batch from "../../env/Batch.ts"
 import type { Env } from "../../env/Env.ts"
 import { EnvError } from "../../env/EnvError.ts"

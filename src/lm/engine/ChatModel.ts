@@ -13,9 +13,9 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import type { ChatTemplate, RenderOptions } from "../../tokens/ChatTemplate.ts"
-import { encodeAtMost, mostCharacters, TextTooLong } from "../../tokens/encodeAtMost.ts"
-import type { Tokenizer } from "../../tokens/Tokenizer.ts"
+import type { ChatTemplate, RenderOptions } from "../../base/tokens/ChatTemplate.ts"
+import { encodeAtMost, mostCharacters, TextTooLong } from "../../base/tokens/encodeAtMost.ts"
+import type { Tokenizer } from "../../base/tokens/Tokenizer.ts"
 import {
   type AnswerEvent,
   byName,

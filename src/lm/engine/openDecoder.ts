@@ -10,8 +10,8 @@
  */
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { Backend, BackendError, BackendUnavailable } from "../../backend/Backend.ts"
-import type { ConfigError } from "../../config/Config.ts"
-import type { ReadableParts, WeightsError } from "../../formats/Weights.ts"
+import type { ConfigError } from "../../base/config/Config.ts"
+import type { ReadableParts, WeightsError } from "../../base/formats/Weights.ts"
 import type { GraphError } from "../../graph/GraphError.ts"
 import type { NamedArray } from "../../graph/Parameters.ts"
 import { type Adapter, Engine, type EngineError, type EngineService } from "../../inference/Engine.ts"
@@ -19,7 +19,7 @@ import type { AdapterShape, DecoderConfig } from "../../model/decoder/Decoder.ts
 import { projections } from "../../model/decoder/parameters.ts"
 import * as HuggingFaceAdapter from "../../model/huggingFace/Adapter.ts"
 import * as LmDirectory from "../../model/huggingFace/LmDirectory.ts"
-import type { Tokenizer } from "../../tokens/Tokenizer.ts"
+import type { Tokenizer } from "../../base/tokens/Tokenizer.ts"
 import type { FormatName } from "../toolFormats/ToolFormats.ts"
 import * as ChatModel from "./ChatModel.ts"
 

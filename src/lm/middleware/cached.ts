@@ -13,12 +13,12 @@
  * ```
  */
 import { Effect, FileSystem, Path, Schema } from "effect"
-import type { Plain } from "../../config/Config.ts"
-import { makeFolder, mostBytes, readText } from "../../config/files.ts"
-import { sha256 } from "../../config/sha256.ts"
-import { messageOf } from "../../config/text.ts"
-import { utf8 } from "../../config/utf8.ts"
-import { canonical } from "../../config/canonical.ts"
+import type { Plain } from "../../base/config/Config.ts"
+import { makeFolder, mostBytes, readText } from "../../base/config/files.ts"
+import { sha256 } from "../../base/config/sha256.ts"
+import { messageOf } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { canonical } from "../../base/config/canonical.ts"
 import { Completion, LmRequest } from "../Chat.ts"
 import { type Middleware, CallContext } from "../Lm.ts"
 import { type LmError, lmError } from "../LmError.ts"

@@ -3,7 +3,7 @@
  * `SamplingSeed`; the middleware `seeded` derives a seed for each call from it, always the same for the same call.
  */
 import { Context, Effect } from "effect"
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import { type Middleware, CallContext } from "../Lm.ts"
 
 /** The seed of an episode's answers; null outside of episodes. */

@@ -1,6 +1,6 @@
 /** Encodes requests and decodes answers of Anthropic's messages protocol, for `anthropic.ts`. It only computes. */
 import { Schema } from "effect"
-import { isPlain, type Plain } from "../../config/Config.ts"
+import { isPlain, type Plain } from "../../base/config/Config.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest } from "../Chat.ts"
 import { jsonOrText } from "./languageModel.ts"
 import type { AnswerForm } from "./wireProvider.ts"

@@ -10,14 +10,14 @@ import type * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as UrlParams from "effect/http/UrlParams"
-import { joined } from "../../config/bytes.ts"
-import { isPlain } from "../../config/Config.ts"
-import { innermostCause, oneLine, parsedJson } from "../../config/text.ts"
+import { joined } from "../../base/config/bytes.ts"
+import { isPlain } from "../../base/config/Config.ts"
+import { innermostCause, oneLine, parsedJson } from "../../base/config/text.ts"
 import type { Completion } from "../Chat.ts"
 import { withoutKey } from "./keys.ts"
 import { LmError, lmError } from "../LmError.ts"
 import type { Server } from "./Server.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 
 /** Gives an address without its query, which may hold a secret. */
 const shown = (url: URL): string => `${url.origin}${url.pathname}`

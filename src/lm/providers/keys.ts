@@ -3,7 +3,7 @@
  * usual variable, e.g. `OPENAI_API_KEY`. A key never appears in a message, a log or a file.
  */
 import { Config, Effect, Redacted } from "effect"
-import { variableIn } from "../../config/Config.ts"
+import { variableIn } from "../../base/config/Config.ts"
 import { shownKey } from "../LmConfig.ts"
 import { type LmError, lmError } from "../LmError.ts"
 

@@ -12,15 +12,15 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { ConfigError, decode } from "../../config/Config.ts"
-import { positiveInt } from "../../config/fields.ts"
-import { jsonValue, messageOf } from "../../config/text.ts"
-import { exp, log } from "../../rng/Elementary.ts"
-import { stream } from "../../rng/Rng.ts"
+import { ConfigError, decode } from "../../base/config/Config.ts"
+import { positiveInt } from "../../base/config/fields.ts"
+import { jsonValue, messageOf } from "../../base/config/text.ts"
+import { exp, log } from "../../base/rng/Elementary.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import type { Completion, LmRequest, TokenTrace } from "../Chat.ts"
 import { promptIds } from "../ChatTokens.ts"
-import type { Tokenizer } from "../../tokens/Tokenizer.ts"
-import { bytes, end, firstWord, roles, words } from "../../tokens/words.ts"
+import type { Tokenizer } from "../../base/tokens/Tokenizer.ts"
+import { bytes, end, firstWord, roles, words } from "../../base/tokens/words.ts"
 import type { LmService } from "../Lm.ts"
 
 export interface NgramOptions {

@@ -10,7 +10,7 @@
  */
 import { Array as Arr, Effect, Schema } from "effect"
 import type * as HttpClient from "effect/http/HttpClient"
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import { failure, read, requestText } from "./http.ts"
 import type { LmError } from "../LmError.ts"
 import { protocol } from "./openAi.ts"

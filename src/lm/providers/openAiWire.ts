@@ -1,6 +1,6 @@
 /** Encodes requests and decodes answers of OpenAI's chat completions protocol, for `openAi.ts`. It only computes. */
 import { Schema } from "effect"
-import { withDefault } from "../../config/fields.ts"
+import { withDefault } from "../../base/config/fields.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest, ToolCall } from "../Chat.ts"
 import type { AnswerForm } from "./wireProvider.ts"
 import type { FailureBody } from "./http.ts"

@@ -2,8 +2,8 @@
  * Reads one call of a tool, a JSON object like `{"name": "add", "arguments": {"a": 1}}`, while its text arrives. The
  * arguments are passed on as soon as the name is read, in the words of the model. It only computes.
  */
-import { isPlain } from "../../config/plain.ts"
-import { parsedJson } from "../../config/text.ts"
+import { isPlain } from "../../base/config/plain.ts"
+import { parsedJson } from "../../base/config/text.ts"
 import type { AnswerEvent } from "./ToolFormat.ts"
 
 /** Finds the end of a JSON object whose text arrives in pieces. */

@@ -1,7 +1,7 @@
 /** Defines the sizes and options of a decoder transformer, and the Schema that checks them. */
 import { type Effect, Schema } from "effect"
-import { type ConfigError, decode } from "../../config/Config.ts"
-import { bounded, intBetween, positive } from "../../config/fields.ts"
+import { type ConfigError, decode } from "../../base/config/Config.ts"
+import { bounded, intBetween, positive } from "../../base/config/fields.ts"
 
 /**
  * Defines how rotary frequencies are changed for sequences that are longer than in the first training: `linear` divides

@@ -1,6 +1,6 @@
 import type { NamedArray } from "../../graph/Parameters.ts"
 import { sizeOf } from "../../graph/Tensor.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { AdapterError, adapterLayoutOf, adapterParametersOf, type AdapterShape } from "./adapters.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 

@@ -5,7 +5,7 @@ import { state } from "../../graph/ops.ts"
 import { fail } from "../../graph/ops/core.ts"
 import type { NamedArray } from "../../graph/Parameters.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import type { Declarations, Weights } from "../trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 

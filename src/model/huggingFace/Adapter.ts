@@ -10,12 +10,12 @@
  * ```
  */
 import { Effect, Record } from "effect"
-import { ConfigError } from "../../config/Config.ts"
-import { prettyJson } from "../../config/text.ts"
-import { utf8 } from "../../config/utf8.ts"
-import { inFolder, modelFiles } from "../../formats/modelFiles.ts"
-import { open } from "../../formats/TensorFiles.ts"
-import { type ReadableParts, WeightsError } from "../../formats/Weights.ts"
+import { ConfigError } from "../../base/config/Config.ts"
+import { prettyJson } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { inFolder, modelFiles } from "../../base/formats/modelFiles.ts"
+import { open } from "../../base/formats/TensorFiles.ts"
+import { type ReadableParts, WeightsError } from "../../base/formats/Weights.ts"
 import type { NamedArray } from "../../graph/Parameters.ts"
 import { adapterParametersOf } from "../decoder/adapters.ts"
 import type { DecoderConfig } from "../decoder/DecoderConfig.ts"

@@ -10,11 +10,11 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { ConfigError, display } from "../../config/Config.ts"
-import { naturalInt, positive, positiveInt } from "../../config/fields.ts"
-import { checkJson, parseJson } from "../../config/jsonFile.ts"
-import { isPlain, type Plain } from "../../config/plain.ts"
-import { modelFiles } from "../../formats/modelFiles.ts"
+import { ConfigError, display } from "../../base/config/Config.ts"
+import { naturalInt, positive, positiveInt } from "../../base/config/fields.ts"
+import { checkJson, parseJson } from "../../base/config/jsonFile.ts"
+import { isPlain, type Plain } from "../../base/config/plain.ts"
+import { modelFiles } from "../../base/formats/modelFiles.ts"
 import { type DecoderConfig, decodeConfig, type RopeScaling } from "../decoder/DecoderConfig.ts"
 
 /** The number types in which weights are stored. They are computed with as 32-bit floats. */

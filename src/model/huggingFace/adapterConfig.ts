@@ -1,10 +1,10 @@
 /** Converts peft's `adapter_config.json` to the settings of our adapters and back. */
 import { Effect, Schema } from "effect"
-import { ConfigError, display } from "../../config/Config.ts"
-import { positive, positiveInt } from "../../config/fields.ts"
-import { checkJson, parseJson } from "../../config/jsonFile.ts"
-import { isPlain, type Plain } from "../../config/plain.ts"
-import { messageOf } from "../../config/text.ts"
+import { ConfigError, display } from "../../base/config/Config.ts"
+import { positive, positiveInt } from "../../base/config/fields.ts"
+import { checkJson, parseJson } from "../../base/config/jsonFile.ts"
+import { isPlain, type Plain } from "../../base/config/plain.ts"
+import { messageOf } from "../../base/config/text.ts"
 import type { DecoderConfig } from "../decoder/DecoderConfig.ts"
 import {
   embeddingName,

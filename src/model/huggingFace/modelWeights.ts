@@ -10,11 +10,11 @@
  * ```
  */
 import { Effect } from "effect"
-import { type Dtype, dtypeOf, elements } from "../../formats/dtypes.ts"
-import type { ShardOptions } from "../../formats/shards.ts"
-import { shardParts } from "../../formats/shards.ts"
-import { open, type TensorFiles } from "../../formats/TensorFiles.ts"
-import { type ReadableParts, type TensorEntry, WeightsError } from "../../formats/Weights.ts"
+import { type Dtype, dtypeOf, elements } from "../../base/formats/dtypes.ts"
+import type { ShardOptions } from "../../base/formats/shards.ts"
+import { shardParts } from "../../base/formats/shards.ts"
+import { open, type TensorFiles } from "../../base/formats/TensorFiles.ts"
+import { type ReadableParts, type TensorEntry, WeightsError } from "../../base/formats/Weights.ts"
 import type { Declaration, NamedArray } from "../../graph/Parameters.ts"
 import type { DecoderConfig } from "../decoder/DecoderConfig.ts"
 import { embeddingName, headName, parametersOf } from "../decoder/parameters.ts"

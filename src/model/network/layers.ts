@@ -1,6 +1,6 @@
 /** Declares the layers of networks as plain data, which configs can hold, and their Schema. It builds no graphs. */
 import { Predicate, Schema } from "effect"
-import { bounded, codeTitle, nonNegative, positive, units } from "../../config/fields.ts"
+import { bounded, codeTitle, nonNegative, positive, units } from "../../base/config/fields.ts"
 import { GraphError } from "../../graph/GraphError.ts"
 import type { Declaration } from "../../graph/Parameters.ts"
 import type { Shape, Tensor } from "../../graph/Tensor.ts"

@@ -17,7 +17,7 @@
  * ```
  */
 import { Clock, Context, Duration, Effect, type FileSystem, Layer, type Path, Queue, Schema } from "effect"
-import { attempt } from "../../config/attempt.ts"
+import { attempt } from "../../base/config/attempt.ts"
 import { openRunFolder, type RunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { retried } from "../machine.ts"

@@ -12,7 +12,7 @@
  */
 import { Effect, Schema } from "effect"
 import type { Sample } from "../../episode/samples/Sample.ts"
-import { shortened } from "../../config/text.ts"
+import { shortened } from "../../base/config/text.ts"
 
 /** A sequence of tokens to learn from. All four arrays have the same length. */
 export interface TrainingSample {

@@ -9,8 +9,8 @@
  * ```
  */
 import { Schema } from "effect"
-import { naturalInt } from "../../config/fields.ts"
-import * as Safetensors from "../../formats/safetensors.ts"
+import { naturalInt } from "../../base/config/fields.ts"
+import * as Safetensors from "../../base/formats/safetensors.ts"
 import { arrayNames, type MicroBatch } from "./MicroBatch.ts"
 import type { Share } from "./Packer.ts"
 

@@ -12,12 +12,12 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { naturalInt, positiveInt } from "../../config/fields.ts"
-import { sha256 } from "../../config/sha256.ts"
-import { oneLine, prettyJson } from "../../config/text.ts"
-import { attempt } from "../../config/attempt.ts"
-import { utf8 } from "../../config/utf8.ts"
-import * as Safetensors from "../../formats/safetensors.ts"
+import { naturalInt, positiveInt } from "../../base/config/fields.ts"
+import { sha256 } from "../../base/config/sha256.ts"
+import { oneLine, prettyJson } from "../../base/config/text.ts"
+import { attempt } from "../../base/config/attempt.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import * as Safetensors from "../../base/formats/safetensors.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"

@@ -12,8 +12,8 @@
  * ```
  */
 import { Schema } from "effect"
-import { isPlain, type Plain } from "../../config/Config.ts"
-import { bounded, orDefault, positive, positiveBelow, runName, withDefault } from "../../config/fields.ts"
+import { isPlain, type Plain } from "../../base/config/Config.ts"
+import { bounded, orDefault, positive, positiveBelow, runName, withDefault } from "../../base/config/fields.ts"
 import { projections, usualInitializerRange } from "../../model/decoder/Decoder.ts"
 import { kindField } from "../../run/RunSpec.ts"
 import { OutputSettings } from "../../runtime/RuntimeConfig.ts"

@@ -10,10 +10,10 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { ConfigError, decode, isPlain, overLines, type Plain, toCamelCase } from "../../config/Config.ts"
-import { bounded, fraction, nonNegative, positive, withDefault } from "../../config/fields.ts"
-import { readTomlText } from "../../formats/toml.ts"
-import { keyPlaces, readYamlText } from "../../config/yaml.ts"
+import { ConfigError, decode, isPlain, overLines, type Plain, toCamelCase } from "../../base/config/Config.ts"
+import { bounded, fraction, nonNegative, positive, withDefault } from "../../base/config/fields.ts"
+import { readTomlText } from "../../base/formats/toml.ts"
+import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"
 import { byStep, ScheduleConfig, scheduleProblem } from "../../graph/schedules.ts"
 import { SftObjective, TokenObjective } from "../../losses/Losses.ts"
 import { OptimiserConfig } from "../optimisers/OptimiserConfig.ts"

@@ -3,7 +3,7 @@
  * error names the file, the line and the key: `conf.yaml:31: runs.letters.optimiser.lr: expected …`.
  */
 import { Effect, Path, Record, Schema } from "effect"
-import { choiceHint } from "../../config/closest.ts"
+import { choiceHint } from "../../base/config/closest.ts"
 import {
   checkAll,
   ConfigError,
@@ -13,13 +13,13 @@ import {
   overridden,
   type Plain,
   placeOf,
-} from "../../config/Config.ts"
-import { withPlaces } from "../../config/places.ts"
+} from "../../base/config/Config.ts"
+import { withPlaces } from "../../base/config/places.ts"
 import { isOfThisComputer } from "../../lm/addressTrust.ts"
 import { advantageEstimatorOf } from "../../losses/Losses.ts"
 import type { DecoderConfig } from "../../model/decoder/DecoderConfig.ts"
 import type { RunOptions } from "../../train/RunOptions.ts"
-import { permit } from "../../trust/Trust.ts"
+import { permit } from "../../base/trust/Trust.ts"
 import { lettersWarning, missingLetters } from "./letters.ts"
 import { MultiRunConfig } from "./MultiRunConfig.ts"
 import { defaultMaxTokens, OrchestratorConfig } from "./OrchestratorConfig.ts"

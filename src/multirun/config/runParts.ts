@@ -1,7 +1,7 @@
 /** Opens what the config of a run describes besides its training: the data sets, and the agent that plays their tasks. */
 import { Effect } from "effect"
 import * as Agents from "../../agent/Agents.ts"
-import { ConfigError, type DecodeOptions, type Plain } from "../../config/Config.ts"
+import { ConfigError, type DecodeOptions, type Plain } from "../../base/config/Config.ts"
 import { openParts } from "../../evaluate/openParts.ts"
 import type { OrchestratorConfig } from "./OrchestratorConfig.ts"
 

@@ -10,8 +10,8 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { attempt } from "../../config/attempt.ts"
-import { naturalInt } from "../../config/fields.ts"
+import { attempt } from "../../base/config/attempt.ts"
+import { naturalInt } from "../../base/config/fields.ts"
 import { GraphError } from "../../graph/GraphError.ts"
 import { learningRateOf } from "../config/OrchestratorConfig.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"

@@ -1,6 +1,6 @@
 /** Declares the optimiser of a run's adapter in the run's config, and makes it. */
 import { Schema } from "effect"
-import { fraction, nonNegative, positive, withDefault } from "../../config/fields.ts"
+import { fraction, nonNegative, positive, withDefault } from "../../base/config/fields.ts"
 import type { Tensor } from "../../graph/Tensor.ts"
 import { adam, muon, type Optimiser, sgd } from "../../graph/optimisers.ts"
 import type { Layout } from "../../graph/Parameters.ts"

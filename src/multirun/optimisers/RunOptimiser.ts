@@ -1,7 +1,7 @@
 /** One run's optimiser: its compiled program, its moments and the sum of its gradients. `MultiLoRAOptimizer` has many. */
 import { Effect } from "effect"
 import { Backend, type BackendError, type Compiling } from "../../backend/Backend.ts"
-import { attempt } from "../../config/attempt.ts"
+import { attempt } from "../../base/config/attempt.ts"
 import { GraphError } from "../../graph/GraphError.ts"
 import { zeros } from "../../graph/initialisers.ts"
 import { input } from "../../graph/ops.ts"

@@ -16,7 +16,7 @@ import * as SingleAgent from "../../episode/protocols/SingleAgent.ts"
 import type { Answer, Completion, LmRequest } from "../../lm/Chat.ts"
 import type { LmService } from "../../lm/Lm.ts"
 import type { LmError } from "../../lm/LmError.ts"
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import type { TextEnv } from "../../task/TextEnv.ts"
 
 /** Makes the run's agent, which asks this model. */

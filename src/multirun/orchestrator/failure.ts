@@ -1,6 +1,6 @@
 /** Says why an orchestrator failed. */
 import { Cause, Option } from "effect"
-import { messageOf } from "../../config/text.ts"
+import { messageOf } from "../../base/config/text.ts"
 
 /** Returns the error of a failure; a defect has only a message. */
 export const errorOf = (cause: Cause.Cause<{ readonly message: string }>): { readonly message: string } =>

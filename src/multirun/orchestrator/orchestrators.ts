@@ -1,10 +1,10 @@
 /** Starts and ends the orchestrators of the runs that are trained, each with the agent and the data sets of its run. */
 import { Effect, References, type Scope } from "effect"
-import { isMachineFault } from "../../config/files.ts"
+import { isMachineFault } from "../../base/config/files.ts"
 import { Engine } from "../../inference/Engine.ts"
 import * as EngineLm from "../../lm/engine/EngineLm.ts"
 import type * as Lms from "../../lm/Lms.ts"
-import { onlyKnown } from "../../trust/Trust.ts"
+import { onlyKnown } from "../../base/trust/Trust.ts"
 import type { BaseModel } from "../baseModel.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { persistently } from "../outside/persistence.ts"

@@ -1,4 +1,4 @@
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 
 /**
  * Returns the task of a draw, counted from 0 over the whole run: all tasks of a set in a random order, then all of them

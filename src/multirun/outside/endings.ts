@@ -4,7 +4,7 @@
  */
 import { Effect, type FileSystem, type Path, type Scope } from "effect"
 import type * as Lms from "../../lm/Lms.ts"
-import { onlyKnown } from "../../trust/Trust.ts"
+import { onlyKnown } from "../../base/trust/Trust.ts"
 import { openRunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { hasValidation } from "../records/reports.ts"

@@ -10,7 +10,7 @@
  * ```
  */
 import { Clock, Duration, Effect, type Scope } from "effect"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import type { Store, StoreError } from "../store/Store.ts"
 
 /** The time in milliseconds between two renewals, and between two looks for them. */

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { positiveInt } from "../../config/fields.ts"
+import { positiveInt } from "../../base/config/fields.ts"
 import { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { StorePlace } from "./rankStore.ts"
 

@@ -1,6 +1,6 @@
 /** Declares the line of JSON with which the master tells the process of another rank what to do. */
 import { Schema } from "effect"
-import { positiveInt } from "../../config/fields.ts"
+import { positiveInt } from "../../base/config/fields.ts"
 import { backendNames } from "../../backend/names.ts"
 import { RankTask } from "./RankTask.ts"
 

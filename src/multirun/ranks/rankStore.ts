@@ -10,8 +10,8 @@
  * ```
  */
 import { Config, Context, Effect, FileSystem, Layer, Option, Path, Schedule, Schema, type Scope } from "effect"
-import { makeFolder, systemMessage } from "../../config/files.ts"
-import { positiveInt, withDefault } from "../../config/fields.ts"
+import { makeFolder, systemMessage } from "../../base/config/files.ts"
+import { positiveInt, withDefault } from "../../base/config/fields.ts"
 import * as Layout from "../Layout.ts"
 import { MultiRunError } from "../MultiRunError.ts"
 import type { RedisStoreOptions } from "../store/redisStore.ts"

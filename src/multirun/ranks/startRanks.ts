@@ -9,7 +9,7 @@
  * ```
  */
 import { Duration, Effect, Exit, type FileSystem, Latch, type Layer, Option, type Path, Scope } from "effect"
-import * as Rng from "../../rng/Rng.ts"
+import * as Rng from "../../base/rng/Rng.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import type { RankFailed, RankLost } from "../../ranks/RankError.ts"
 import { MultiRunError } from "../MultiRunError.ts"

@@ -15,9 +15,9 @@
  */
 import { Cause, Clock, Effect, Exit, type FileSystem, Option, type Path, Schema, Scope, Semaphore } from "effect"
 import { stringify } from "yaml"
-import { type Plain, toSnakeCase } from "../../config/Config.ts"
-import { messageOf, prettyJson } from "../../config/text.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { type Plain, toSnakeCase } from "../../base/config/Config.ts"
+import { messageOf, prettyJson } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { cutBack } from "../../run/cutBack.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
 import { encodeReturnFile, outcomeOf } from "../../run/evaluation.ts"

@@ -10,9 +10,9 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { naturalInt } from "../../config/fields.ts"
-import { oneLine, shortened } from "../../config/text.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { naturalInt } from "../../base/config/fields.ts"
+import { oneLine, shortened } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { StepScored } from "../../run/record/RunEvent.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"

@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
 import { Backend, type BackendError, type BackendUnavailable } from "../../backend/Backend.ts"
-import { attempt } from "../../config/attempt.ts"
+import { attempt } from "../../base/config/attempt.ts"
 import { GraphError } from "../../graph/GraphError.ts"
 import type { BaseModel } from "../baseModel.ts"
 import type { MicroBatch } from "../batches/MicroBatch.ts"

@@ -4,7 +4,7 @@
  * creations and tells it about deletions.
  */
 import { Clock, Effect } from "effect"
-import { oneLine } from "../../config/text.ts"
+import { oneLine } from "../../base/config/text.ts"
 import * as hooks from "./hooks.ts"
 import * as Layout from "../Layout.ts"
 import { type OrchestratorConfig, parse } from "../config/OrchestratorConfig.ts"

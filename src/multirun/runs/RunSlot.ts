@@ -1,6 +1,6 @@
 /** Describes the runs of a multi-run trainer: a run that waits, a run that is trained in a slot, and the hooks on both. */
 import { type Effect, Schema } from "effect"
-import { naturalInt } from "../../config/fields.ts"
+import { naturalInt } from "../../base/config/fields.ts"
 import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import type { EvictedRun } from "./eviction.ts"
 

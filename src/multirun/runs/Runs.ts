@@ -27,7 +27,7 @@ import {
   Semaphore,
   Stream,
 } from "effect"
-import { isMachineFault, makeFolder } from "../../config/files.ts"
+import { isMachineFault, makeFolder } from "../../base/config/files.ts"
 import { MachineFault } from "../machine.ts"
 import { makeDiscovery } from "./Discovery.ts"
 import { type EvictedRun, evictionMessage } from "./eviction.ts"

@@ -1,7 +1,7 @@
 /** Declares what the ranks tell each other when they change their runs together, and sends it through the `Store`. */
 import { type Duration, Effect, Schema } from "effect"
-import { naturalInt } from "../../config/fields.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { naturalInt } from "../../base/config/fields.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import { Progress } from "./RunSlot.ts"
 import { ranksMissing, type Store, storeError } from "../store/Store.ts"

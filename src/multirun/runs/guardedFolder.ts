@@ -9,7 +9,7 @@
  * ```
  */
 import { Effect, FileSystem, Option, Path, PlatformError, Schema } from "effect"
-import { type FileError, lostLease, mostBytes, type PlatformFailure, readText } from "../../config/files.ts"
+import { type FileError, lostLease, mostBytes, type PlatformFailure, readText } from "../../base/config/files.ts"
 import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
 import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"

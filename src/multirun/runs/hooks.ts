@@ -1,7 +1,7 @@
 /** Runs the hooks of the trainer's parts, so that the failure of a hook is a message and never ends the trainer. */
 import { Cause, Effect, Exit } from "effect"
-import { isMachineFault } from "../../config/files.ts"
-import { messageOf, oneLine } from "../../config/text.ts"
+import { isMachineFault } from "../../base/config/files.ts"
+import { messageOf, oneLine } from "../../base/config/text.ts"
 import { MachineFault, retried } from "../machine.ts"
 import type { Hook, Hooks } from "./RunSlot.ts"
 

@@ -3,8 +3,8 @@
  * ever makes the run's folder itself: a write into a folder that has vanished fails, and leaves nothing behind.
  */
 import { Effect, FileSystem, Option, Path, type PlatformError } from "effect"
-import { mostBytes, type PlatformFailure, readText, systemMessage } from "../../config/files.ts"
-import { oneLine } from "../../config/text.ts"
+import { mostBytes, type PlatformFailure, readText, systemMessage } from "../../base/config/files.ts"
+import { oneLine } from "../../base/config/text.ts"
 import * as Layout from "../Layout.ts"
 import { RunsError } from "./RunsError.ts"
 

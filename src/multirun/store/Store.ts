@@ -17,9 +17,16 @@
  * ```
  */
 import { Context, Duration, Effect, Exit, FileSystem, Layer, Path, type PlatformError } from "effect"
-import { makeFolder, mostBytes, namesIn, type PlatformFailure, readBytes, systemMessage } from "../../config/files.ts"
-import { Sha256 } from "../../config/sha256.ts"
-import { utf8 } from "../../config/utf8.ts"
+import {
+  makeFolder,
+  mostBytes,
+  namesIn,
+  type PlatformFailure,
+  readBytes,
+  systemMessage,
+} from "../../base/config/files.ts"
+import { Sha256 } from "../../base/config/sha256.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { StoreError } from "./StoreError.ts"
 
 export { StoreError } from "./StoreError.ts"

@@ -1,8 +1,8 @@
 /** Connects the ranks of a trainer through a Redis server on Node, by the package `redis`. */
 import * as NodeRedis from "@effect/platform-node/NodeRedis"
 import { Effect, Layer } from "effect"
-import { quietLogs } from "../../config/quietLogs.ts"
-import { messageOf } from "../../config/text.ts"
+import { quietLogs } from "../../base/config/quietLogs.ts"
+import { messageOf } from "../../base/config/text.ts"
 import * as redisStore from "./redisStore.ts"
 import { type Store, storeError, type StoreError } from "./Store.ts"
 

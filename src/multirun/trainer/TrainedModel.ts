@@ -14,7 +14,7 @@ import type { BackendError } from "../../backend/Backend.ts"
 import type { NamedArray } from "../../graph/Parameters.ts"
 import { sizeOf } from "../../graph/Tensor.ts"
 import * as Decoder from "../../model/decoder/Decoder.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import type { LoraConfig } from "../config/OrchestratorConfig.ts"
 import type { GradientProgram } from "./gradientProgram.ts"
 

@@ -15,10 +15,10 @@
  */
 import { type Duration, Effect, type FileSystem, type Path, Result, Scope } from "effect"
 import { Backend, type BackendError, type Compiling } from "../../backend/Backend.ts"
-import { attempt } from "../../config/attempt.ts"
+import { attempt } from "../../base/config/attempt.ts"
 import { meanMetrics, type MetricSums, type TokenObjective } from "../../losses/Losses.ts"
 import * as Decoder from "../../model/decoder/Decoder.ts"
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import { DataLoader, type Turn, type TurnError, type UpcomingTurn } from "../batches/DataLoader.ts"
 import { makeMicroBatch } from "../batches/MicroBatch.ts"
 import { removeAfter, removeUnreachable } from "../batches/rolloutFiles.ts"

@@ -1,7 +1,7 @@
 /** Encodes the weights and moments of a run as files of its checkpoint, and reads them back. */
 import { Effect, Schema } from "effect"
-import { attempt } from "../../config/attempt.ts"
-import * as Safetensors from "../../formats/safetensors.ts"
+import { attempt } from "../../base/config/attempt.ts"
+import * as Safetensors from "../../base/formats/safetensors.ts"
 import type { NamedArray } from "../../graph/Parameters.ts"
 import { inCheckpoint } from "../Layout.ts"
 

@@ -1,6 +1,6 @@
 /** Encodes the gradients that a rank computed in a turn, to send them to the other ranks as a safetensors file. */
 import { Schema } from "effect"
-import * as Safetensors from "../../formats/safetensors.ts"
+import * as Safetensors from "../../base/formats/safetensors.ts"
 import type { RunGradient } from "./runGradients.ts"
 
 const Described = Schema.fromJsonString(

@@ -14,7 +14,7 @@
  */
 import { Effect, Record } from "effect"
 import { Backend, type BackendError, type Compiling, type Program } from "../../backend/Backend.ts"
-import { attempt } from "../../config/attempt.ts"
+import { attempt } from "../../base/config/attempt.ts"
 import { GraphError } from "../../graph/GraphError.ts"
 import { gradients } from "../../graph/gradients.ts"
 import { concat, flatten, input, reshape, scatterAdd, sum } from "../../graph/ops.ts"

@@ -9,12 +9,12 @@
  * ```
  */
 import { Effect, type FileSystem, Path, Schema } from "effect"
-import { decode, isPlain, toCamelCase } from "../../config/Config.ts"
-import { exists, mostBytes, readBytes, readText } from "../../config/files.ts"
-import { parsedJson } from "../../config/text.ts"
-import { utf8 } from "../../config/utf8.ts"
-import { readYamlText } from "../../config/yaml.ts"
-import { modelFiles } from "../../formats/modelFiles.ts"
+import { decode, isPlain, toCamelCase } from "../../base/config/Config.ts"
+import { exists, mostBytes, readBytes, readText } from "../../base/config/files.ts"
+import { parsedJson } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { readYamlText } from "../../base/config/yaml.ts"
+import { modelFiles } from "../../base/formats/modelFiles.ts"
 import * as Adapter from "../../model/huggingFace/Adapter.ts"
 import * as LmDirectory from "../../model/huggingFace/LmDirectory.ts"
 import { config as runConfig } from "../../run/Layout.ts"

@@ -1,5 +1,5 @@
 /** Parses and compares single values of runs, for `effect runs` and the page of `effect ui`. It only computes. */
-import { isPlain } from "../../config/plain.ts"
+import { isPlain } from "../../base/config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
 /** The value of one of a run's keys, such as `seed` or `algorithm.gamma`, for filters, sorting and table cells. */

@@ -1,6 +1,6 @@
 /** Picks the best run of each group of runs, for `effect runs best`. It only computes. */
 import type { Value } from "./Value.ts"
-import { meanOf } from "../../statistics/resampling.ts"
+import { meanOf } from "../../base/statistics/resampling.ts"
 
 interface Candidate<A> {
   readonly run: A

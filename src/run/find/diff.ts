@@ -1,5 +1,5 @@
 /** Compares configs, key by key, for `effect runs diff` and the page of `effect ui`. */
-import { isPlain } from "../../config/plain.ts"
+import { isPlain } from "../../base/config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
 /** A key whose values differ between two configs. `left` or `right` is left out if that config lacks the key. */

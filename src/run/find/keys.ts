@@ -6,8 +6,8 @@
  *
  * Like `filter.ts`, this module has only plain functions, so that the page can load it.
  */
-import { closest } from "../../config/closest.ts"
-import { snakeCase } from "../../config/plain.ts"
+import { closest } from "../../base/config/closest.ts"
+import { snakeCase } from "../../base/config/plain.ts"
 import { leaves } from "./diff.ts"
 import type { RunEntry } from "./RunEntry.ts"
 import { dataAt, type Value, valueOfData, valueOfText } from "./Value.ts"

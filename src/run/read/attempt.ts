@@ -1,4 +1,4 @@
-import { messageOf } from "../../config/text.ts"
+import { messageOf } from "../../base/config/text.ts"
 
 /** Calls `body`, such as a parser of a run's file, and returns its value, or if it throws, the message in one line. */
 export const attempt = <A>(body: () => A): { readonly value: A } | { readonly problem: string } => {

@@ -1,6 +1,6 @@
 /** Reads keys from texts of `config.yaml`, fast enough for thousands of runs. `RunReader.ts` reads the files. */
-import { isPlain } from "../../config/Config.ts"
-import { parseYaml } from "../../config/yaml.ts"
+import { isPlain } from "../../base/config/Config.ts"
+import { parseYaml } from "../../base/config/yaml.ts"
 import { dataAt } from "../find/Value.ts"
 
 /** The number of parsed blocks that are kept: enough for a sweep, and little memory for ten thousand different runs. */

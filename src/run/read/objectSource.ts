@@ -3,7 +3,7 @@
  * fetched when a fact in it is needed.
  */
 import { Clock, Effect } from "effect"
-import { mostBytes, textOfRunFile } from "../../config/files.ts"
+import { mostBytes, textOfRunFile } from "../../base/config/files.ts"
 import * as Layout from "../Layout.ts"
 import type { Part } from "../store/FileTree.ts"
 import { nameOfHolder } from "../store/objects/lease.ts"

@@ -1,8 +1,8 @@
 /** Makes a run's learning curve from the texts of its `return.json` or score files, which `RunReader.ts` reads. */
-import { isPlain } from "../../config/plain.ts"
+import { isPlain } from "../../base/config/plain.ts"
 import { seenEpisodesOf } from "../Layout.ts"
 import { episodesOf, type ScoreLine, scoreLine } from "../record/scoreLine.ts"
-import { deviationOf, meanOf } from "../../statistics/resampling.ts"
+import { deviationOf, meanOf } from "../../base/statistics/resampling.ts"
 
 /** One point of a run's learning curve: a validation. */
 export interface Validation {

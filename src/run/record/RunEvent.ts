@@ -11,7 +11,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { FailureCounts } from "../../statistics/failureCounts.ts"
+import { FailureCounts } from "../../base/statistics/failureCounts.ts"
 import { LogLevel } from "./logLevel.ts"
 
 /** The number of env steps of the run so far; for runs that are counted in episodes, the number of episodes. */

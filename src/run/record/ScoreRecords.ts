@@ -11,8 +11,8 @@
  * ```
  */
 import { Effect, type FileSystem, Option, Schema, Stream } from "effect"
-import { isPlain } from "../../config/Config.ts"
-import { type Line, linesOf, valueOf } from "../../formats/jsonLines.ts"
+import { isPlain } from "../../base/config/Config.ts"
+import { type Line, linesOf, valueOf } from "../../base/formats/jsonLines.ts"
 import { StepScoreRecord } from "./stepScores.ts"
 
 export { StepScoreRecord } from "./stepScores.ts"

@@ -1,10 +1,10 @@
 /** Buffers appends to a file. The sinks (receivers of a run's events) for scores, logs and metrics write through it. */
 import { Clock, Effect, Stream } from "effect"
-import { joined } from "../../config/bytes.ts"
+import { joined } from "../../base/config/bytes.ts"
 import type { RunFiles } from "../store/RunFiles.ts"
 import type { Sink } from "./Recorder.ts"
 import type { RunEvent, RunStarted } from "./RunEvent.ts"
-import { ByteWriter } from "../../formats/ByteWriter.ts"
+import { ByteWriter } from "../../base/formats/ByteWriter.ts"
 
 /** The size in bytes at which the buffer is written: one append costs 50 µs, or 0.2 ns per byte then. */
 const fullAt = 256 * 1024

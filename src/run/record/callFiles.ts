@@ -14,7 +14,7 @@ import { asPrompts, Completion, LmRequest, Usage } from "../../lm/Chat.ts"
 import { CallRecord, type CallSink } from "../../lm/middleware/logged.ts"
 import { callFile } from "../Layout.ts"
 import { timestamp } from "./timestamp.ts"
-import { prettyJson } from "../../config/text.ts"
+import { prettyJson } from "../../base/config/text.ts"
 
 /** The content of the file of a model call. The response is null until the call ends. */
 export const CallFile = Schema.Struct({

@@ -4,10 +4,10 @@
  * it). We write no record about all runs together, so the plugin collects the settings and metrics from each run.
  * `tensorBoard.ts` calls these functions; they only write into its buffer.
  */
-import { isPlain, isSecret, type Plain, snakeCase } from "../../config/Config.ts"
-import type { ByteWriter } from "../../formats/ByteWriter.ts"
-import { Message } from "../../formats/protobuf.ts"
-import { writeSummary } from "../../formats/tfevents.ts"
+import { isPlain, isSecret, type Plain, snakeCase } from "../../base/config/Config.ts"
+import type { ByteWriter } from "../../base/formats/ByteWriter.ts"
+import { Message } from "../../base/formats/protobuf.ts"
+import { writeSummary } from "../../base/formats/tfevents.ts"
 
 type Setting = number | string | boolean
 

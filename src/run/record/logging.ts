@@ -3,8 +3,8 @@
  * on the terminal, and not on standard output, which other programs may parse. `Run.ts` calls it.
  */
 import { Cause, Effect, Latch, Logger, LogLevel as Levels, References } from "effect"
-import { display } from "../../config/Config.ts"
-import { oneLine } from "../../config/text.ts"
+import { display } from "../../base/config/Config.ts"
+import { oneLine } from "../../base/config/text.ts"
 import { effectLevels, type LogLevel } from "./logLevel.ts"
 import type { Recording } from "./Recorder.ts"
 import type { RunEvent } from "./RunEvent.ts"

@@ -1,11 +1,11 @@
 /** The sink (a receiver of a run's events) that shows the progress on the terminal. `Node.recorder` adds it. */
 import { Clock, Effect } from "effect"
-import { harmless, roundedSpeed, shownScore } from "../../config/text.ts"
+import { harmless, roundedSpeed, shownScore } from "../../base/config/text.ts"
 import { includes } from "./logLevel.ts"
 import { silent, type Sink } from "./Recorder.ts"
 import { levelOf, lineOfWarning } from "./runLog.ts"
 import { type RunEnded, type RunEvent, type RunStarted, validationOfTrainer } from "./RunEvent.ts"
-import { meanOf } from "../../statistics/resampling.ts"
+import { meanOf } from "../../base/statistics/resampling.ts"
 
 interface ProgressOptions {
   readonly write: (text: string) => Effect.Effect<void>

@@ -1,5 +1,5 @@
 import type { RunEvent, ValidationEnded } from "./RunEvent.ts"
-import { meanOf } from "../../statistics/resampling.ts"
+import { meanOf } from "../../base/statistics/resampling.ts"
 
 /**
  * Returns the numbers that the event of an update or a validation holds, by their names in TensorBoard; undefined for

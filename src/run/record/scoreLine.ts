@@ -3,8 +3,8 @@
  * language-model agents (one per step), or another program (with more or other keys). It uses no Schema, because a page
  * reads thousands of files with it before it shows anything.
  */
-import { isPlain } from "../../config/plain.ts"
-import { parsedJson } from "../../config/text.ts"
+import { isPlain } from "../../base/config/plain.ts"
+import { parsedJson } from "../../base/config/text.ts"
 
 export interface ScoreLine {
   /** Whether the line describes an episode or a step. */

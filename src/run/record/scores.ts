@@ -1,13 +1,13 @@
 /** The sink (a receiver of a run's events) that writes the files of scores below `scores/`. Launchers choose it. */
 import { Clock, Effect } from "effect"
 import { appender } from "./appender.ts"
-import type { ByteWriter } from "../../formats/ByteWriter.ts"
+import type { ByteWriter } from "../../base/formats/ByteWriter.ts"
 import type { Sink } from "./Recorder.ts"
 import type { EpisodeEnded, RunStarted, ValidationEnded } from "./RunEvent.ts"
 import { stepScores } from "./stepScores.ts"
 import { timestamp } from "./timestamp.ts"
 import * as Layout from "../Layout.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 
 /** The sink for scores: one line per step for language-model agents, and one line per episode for other runs. */
 export const scores: Sink = (run, about) =>

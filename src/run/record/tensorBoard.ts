@@ -3,7 +3,7 @@ import { fileSink } from "./appender.ts"
 import { silent, type Sink } from "./Recorder.ts"
 import { scalarsOf } from "./scalars.ts"
 import { byPath, settingTree, writeEnd, writeStart } from "./hparams.ts"
-import { writeHeader, writeScalars } from "../../formats/tfevents.ts"
+import { writeHeader, writeScalars } from "../../base/formats/tfevents.ts"
 import * as Layout from "../Layout.ts"
 
 /**

@@ -10,8 +10,8 @@
  */
 import { Effect, type FileSystem, Schema, type Scope } from "effect"
 import { DispatchError } from "../../cluster/Dispatcher.ts"
-import { readBytes } from "../../config/files.ts"
-import { sha256 } from "../../config/sha256.ts"
+import { readBytes } from "../../base/config/files.ts"
+import { sha256 } from "../../base/config/sha256.ts"
 import * as Layout from "../Layout.ts"
 import type { RunFiles } from "../store/RunFiles.ts"
 import type { RunStoreError } from "../store/RunStoreError.ts"

@@ -4,10 +4,10 @@
  * machines load the same program, and refuse another version of it.
  */
 import { Effect, Schema } from "effect"
-import { isPlain, isSecret, type Override, type Plain, toSnakeCase, variableIn } from "../../config/Config.ts"
-import { sha256 } from "../../config/sha256.ts"
-import { utf8 } from "../../config/utf8.ts"
-import { asSaved } from "../../config/yaml.ts"
+import { isPlain, isSecret, type Override, type Plain, toSnakeCase, variableIn } from "../../base/config/Config.ts"
+import { sha256 } from "../../base/config/sha256.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { asSaved } from "../../base/config/yaml.ts"
 import { SentFile } from "../../cluster/sent/SentFile.ts"
 
 /** The name of the backend that computes, as `--backend` takes it; null for one without a name. */

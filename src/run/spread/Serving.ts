@@ -5,7 +5,7 @@
 import { Context, Deferred, Effect, Exit, type FileSystem, Schema, type Scope } from "effect"
 import { DispatchError, type Handler } from "../../cluster/Dispatcher.ts"
 import { keptOpen } from "../../cluster/opened.ts"
-import type { Plain } from "../../config/Config.ts"
+import type { Plain } from "../../base/config/Config.ts"
 import { readAttachment, type Attachment } from "./Attachment.ts"
 import { SentTraining, trainingFields } from "./SentTraining.ts"
 

@@ -7,9 +7,9 @@
  * new NAME.
  */
 import { Effect, FileSystem, Path, type PlatformError, Scope, Stream } from "effect"
-import { checkFile, FileError, makeFolder, mostBytes, readBytes } from "../../config/files.ts"
+import { checkFile, FileError, makeFolder, mostBytes, readBytes } from "../../base/config/files.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 
 /**
  * The content of a file: bytes, or parts that are made while they are written. The writer asks for the next part only

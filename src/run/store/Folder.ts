@@ -12,7 +12,7 @@
  * ```
  */
 import { Effect, Stream } from "effect"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { bytesOf, type Contents, type FileTree, shownBelow } from "./FileTree.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 

@@ -9,7 +9,7 @@
  * ```
  */
 import { Clock, Context, Effect, FileSystem, Layer, Path, type PlatformError, Schema, type Scope } from "effect"
-import { type FileError, makeFolder } from "../../config/files.ts"
+import { type FileError, makeFolder } from "../../base/config/files.ts"
 import { fenced, takeFence } from "./fence.ts"
 import { type FileTree, onDisk } from "./FileTree.ts"
 import { type Folder, inMemory, treeOf } from "./Folder.ts"
@@ -20,7 +20,7 @@ import { foldersIn, ObjectStore } from "./objects/ObjectStore.ts"
 import { makeRunFiles, type RunFiles } from "./RunFiles.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 import * as Layout from "../Layout.ts"
-import { prettyJson } from "../../config/text.ts"
+import { prettyJson } from "../../base/config/text.ts"
 
 export type { RunFiles } from "./RunFiles.ts"
 export { RunStoreError } from "./RunStoreError.ts"

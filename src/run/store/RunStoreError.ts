@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { codeOf, type PlatformFailure, shownPath, systemMessage } from "../../config/files.ts"
+import { codeOf, type PlatformFailure, shownPath, systemMessage } from "../../base/config/files.ts"
 
 /** The error of a `RunStore` or of a run's files: a file or folder that could not be written, read or found. */
 export class RunStoreError extends Schema.TaggedError<RunStoreError>()("RunStoreError", {

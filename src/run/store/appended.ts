@@ -1,8 +1,8 @@
 /** Hashes the growing files of a run block by block, so that a resume can detect changed files. */
 import { Effect, Schema, Stream } from "effect"
-import { sha256 } from "../../config/sha256.ts"
+import { sha256 } from "../../base/config/sha256.ts"
 import type { FileTree } from "./FileTree.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 
 /** The sizes of a run's growing files at some moment, and the digests of their content then, both by path. */
 export const Appended = Schema.Struct({

@@ -14,8 +14,8 @@
  * ```
  */
 import { Effect, FileSystem, Option, Path, PlatformError, Schema } from "effect"
-import { codeOf, lostLease, mostBytes, type PlatformFailure, readText, shownPath } from "../../config/files.ts"
-import { prettyJson } from "../../config/text.ts"
+import { codeOf, lostLease, mostBytes, type PlatformFailure, readText, shownPath } from "../../base/config/files.ts"
+import { prettyJson } from "../../base/config/text.ts"
 import * as Layout from "../Layout.ts"
 import { type FileTree, onDisk } from "./FileTree.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"

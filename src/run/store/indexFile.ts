@@ -7,7 +7,7 @@
  * such a path or a shorter one. So this library writes other files into runs' folders only, and makes links elsewhere.
  */
 import { Effect, FileSystem, Path } from "effect"
-import { mostBytes, namesIn, readText, statOf } from "../../config/files.ts"
+import { mostBytes, namesIn, readText, statOf } from "../../base/config/files.ts"
 import { fromPath } from "../identifier.ts"
 import type { Owner } from "./lock.ts"
 import { runStoreError } from "./RunStoreError.ts"

@@ -3,7 +3,7 @@
  * expressions count as equivalent if their values agree at 24 random points, which are the same in each call. `math.ts`
  * uses it.
  */
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import { bare } from "./number.ts"
 
 type Variables = ReadonlyMap<string, number>

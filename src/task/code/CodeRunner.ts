@@ -11,7 +11,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { parsedJson } from "../../config/text.ts"
+import { parsedJson } from "../../base/config/text.ts"
 
 /**
  * A test of a program: `run` is a JavaScript expression that is evaluated after the program, and `expected` is its

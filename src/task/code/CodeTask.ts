@@ -12,8 +12,8 @@
  * ```
  */
 import { Effect, Match, Option, Schema } from "effect"
-import { display, ConfigError } from "../../config/Config.ts"
-import { bounded, withDefault } from "../../config/fields.ts"
+import { display, ConfigError } from "../../base/config/Config.ts"
+import { bounded, withDefault } from "../../base/config/fields.ts"
 import { EnvError } from "../../env/EnvError.ts"
 import { open, recordFields, templateOf } from "../data/fileSet.ts"
 import { fieldOf } from "../data/question.ts"

@@ -7,7 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { Effect, Layer, Schema, Semaphore } from "effect"
-import { messageOf } from "../../config/text.ts"
+import { messageOf } from "../../base/config/text.ts"
 import { Answer, CodeRunner, CodeRunnerError, judge, type Outcome, type Work } from "./CodeRunner.ts"
 import { guest, lockDown } from "./guest-node.ts"
 

@@ -3,7 +3,7 @@
  * of a file; it reads no file itself. A record ends at a line feed; in CSV, at the first line feed outside quotes. Lines
  * with only spaces are skipped.
  */
-import { joined } from "../../config/bytes.ts"
+import { joined } from "../../base/config/bytes.ts"
 
 const lineFeed = 10
 const carriageReturn = 13

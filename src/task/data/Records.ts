@@ -6,16 +6,16 @@
  * begins. After that, only the offset and the line of each record are kept, 16 bytes for each.
  */
 import { Effect, FileSystem, type Path, type PlatformError, Stream } from "effect"
-import { isPlain, type Plain } from "../../config/Config.ts"
-import { checkFile } from "../../config/files.ts"
-import { parsedJson } from "../../config/text.ts"
-import { locate } from "../../config/places.ts"
-import { Sha256, sha256 } from "../../config/sha256.ts"
+import { isPlain, type Plain } from "../../base/config/Config.ts"
+import { checkFile } from "../../base/config/files.ts"
+import { parsedJson } from "../../base/config/text.ts"
+import { locate } from "../../base/config/places.ts"
+import { Sha256, sha256 } from "../../base/config/sha256.ts"
 import { DatasetError } from "../TaskSet.ts"
-import { fieldsOf } from "../../formats/csv.ts"
+import { fieldsOf } from "../../base/formats/csv.ts"
 import { pages } from "./pages.ts"
 import { RecordScanner } from "./RecordScanner.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 
 interface Records {
   /** The path of the file as the config gives it; `items` for records in the config itself. */

@@ -1,15 +1,15 @@
 /** Makes data sets from records: defines the config keys that all of them share, and converts records to tasks. */
 import { Effect, Schema } from "effect"
-import { type Plain, ConfigError, placeOf } from "../../config/Config.ts"
-import { orDefault, withDefault } from "../../config/fields.ts"
-import { sha256 } from "../../config/sha256.ts"
+import { type Plain, ConfigError, placeOf } from "../../base/config/Config.ts"
+import { orDefault, withDefault } from "../../base/config/fields.ts"
+import { sha256 } from "../../base/config/sha256.ts"
 import { type OpenContext, type Opening, orderFields } from "../DatasetKind.ts"
 import { recordsFile } from "../hub/dataset.ts"
 import { DatasetError, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { template, type Template } from "./question.ts"
 import { ofFile, ofItems } from "./Records.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 
 const optionalText = withDefault(Schema.NullOr(Schema.String), null)
 

@@ -1,6 +1,6 @@
 /** Reads ranges of a file in pages of 16 KiB, and keeps the pages used last, so that a small file is read only once. */
 import { Effect, type FileSystem, type PlatformError, Stream } from "effect"
-import { joined } from "../../config/bytes.ts"
+import { joined } from "../../base/config/bytes.ts"
 
 const pageBytes = 16 * 1024
 /** The number of pages that are kept: 8 MiB of a file. */

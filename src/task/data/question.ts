@@ -1,8 +1,8 @@
 /** Reads a question with its answers, choices, id and metadata from a record, for `Qa`, `OmegaMath` and `Finer`. */
 import { Schema } from "effect"
-import { camelCase, display, isPlain, type Plain, snakeCase } from "../../config/Config.ts"
-import { parsedJson } from "../../config/text.ts"
-import { closest } from "../../config/closest.ts"
+import { camelCase, display, isPlain, type Plain, snakeCase } from "../../base/config/Config.ts"
+import { parsedJson } from "../../base/config/text.ts"
+import { closest } from "../../base/config/closest.ts"
 import type { Key } from "../answers/score.ts"
 
 /** The config's keys that name a record's fields. */

@@ -8,9 +8,9 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { ConfigError } from "../../config/Config.ts"
-import { bounded, positiveBelow, withDefault } from "../../config/fields.ts"
-import { locate } from "../../config/places.ts"
+import { ConfigError } from "../../base/config/Config.ts"
+import { bounded, positiveBelow, withDefault } from "../../base/config/fields.ts"
+import { locate } from "../../base/config/places.ts"
 import { type DatasetKind, make as makeKind, orderFields, orderOf } from "../DatasetKind.ts"
 import { ordered } from "../TaskSet.ts"
 import { openTasks } from "./ForeignTask.ts"

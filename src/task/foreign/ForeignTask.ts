@@ -8,11 +8,11 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { ConfigError, type DecodeOptions, placeOf, toSnakeCase } from "../../config/Config.ts"
-import { bounded, positiveBelow, withDefault } from "../../config/fields.ts"
-import { sha256 } from "../../config/sha256.ts"
-import { utf8 } from "../../config/utf8.ts"
-import { permit } from "../../trust/Trust.ts"
+import { ConfigError, type DecodeOptions, placeOf, toSnakeCase } from "../../base/config/Config.ts"
+import { bounded, positiveBelow, withDefault } from "../../base/config/fields.ts"
+import { sha256 } from "../../base/config/sha256.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { permit } from "../../base/trust/Trust.ts"
 import { type DatasetKind, make as makeKind, orderFields, orderOf } from "../DatasetKind.ts"
 import { game } from "../games/aloud.ts"
 import { noTask, ordered, type TaskSet } from "../TaskSet.ts"

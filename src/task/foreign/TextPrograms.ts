@@ -4,8 +4,8 @@
  * program reads and writes.
  */
 import { Context, Effect, Exit, Result, Schema, Scope, Semaphore } from "effect"
-import { display, toSnakeCase } from "../../config/Config.ts"
-import { messageOf, oneLine, parsedJson, shortened } from "../../config/text.ts"
+import { display, toSnakeCase } from "../../base/config/Config.ts"
+import { messageOf, oneLine, parsedJson, shortened } from "../../base/config/text.ts"
 import { type EnvError, invalid } from "../../env/EnvError.ts"
 
 export const version = 1

@@ -1,7 +1,7 @@
 /** Provides the programs that play tasks in words, as processes of this machine, which end with the Layer. */
 import { fileURLToPath } from "node:url"
 import { Effect, Exit, Layer } from "effect"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 import { EnvError } from "../../env/EnvError.ts"
 import { connectTo, lines } from "../../env/foreign/process-node.ts"
 import { pooled, type StartProgram, TextPrograms } from "./TextPrograms.ts"

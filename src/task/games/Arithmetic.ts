@@ -9,7 +9,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { intBetween, withDefault } from "../../config/fields.ts"
+import { intBetween, withDefault } from "../../base/config/fields.ts"
 import { constantOf } from "../answers/expression.ts"
 import { numeric } from "../answers/score.ts"
 import * as EnvTool from "../EnvTool.ts"

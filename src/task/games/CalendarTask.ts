@@ -8,7 +8,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { intBetween, withDefault } from "../../config/fields.ts"
+import { intBetween, withDefault } from "../../base/config/fields.ts"
 import * as EnvTool from "../EnvTool.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"

@@ -15,8 +15,8 @@
  * ```
  */
 import { Schema } from "effect"
-import { bounded, intBetween, withDefault } from "../../config/fields.ts"
-import { stream } from "../../rng/Rng.ts"
+import { bounded, intBetween, withDefault } from "../../base/config/fields.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import { exact } from "../answers/score.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import { make as makeQuestion } from "../Question.ts"

@@ -8,14 +8,14 @@
  * ```
  */
 import { Schema } from "effect"
-import { intBetween, withDefault } from "../../config/fields.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { intBetween, withDefault } from "../../base/config/fields.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
 import { neighbour, type Direction, directionOf, directions, listed, opposite, pathBetween } from "./directions.ts"
 import { levelFields, levels, oneOf, shuffled } from "./levels.ts"
-import { ConfigError } from "../../config/Config.ts"
+import { ConfigError } from "../../base/config/Config.ts"
 
 export const colours = ["red", "blue", "green", "yellow", "white", "black", "brown", "purple"] as const
 

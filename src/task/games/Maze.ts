@@ -8,8 +8,8 @@
  * ```
  */
 import { Schema } from "effect"
-import { intBetween, withDefault } from "../../config/fields.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { intBetween, withDefault } from "../../base/config/fields.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
 import { neighbour, type Direction, directionOf, directions, listed, opposite, pathBetween } from "./directions.ts"

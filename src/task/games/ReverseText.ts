@@ -10,7 +10,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { withDefault } from "../../config/fields.ts"
+import { withDefault } from "../../base/config/fields.ts"
 import { letterFields, letterKind } from "./letters.ts"
 
 export const Config = Schema.Struct({

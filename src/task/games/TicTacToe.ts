@@ -9,8 +9,8 @@
  * ```
  */
 import { Schema } from "effect"
-import { fraction, intBetween, withDefault } from "../../config/fields.ts"
-import type { Stream } from "../../rng/Rng.ts"
+import { fraction, intBetween, withDefault } from "../../base/config/fields.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { playOptimally, playRandomly, turned, wins } from "../../env/games/TicTacToe.ts"
 import { make as against, type Policy } from "../Against.ts"
 import { make, type MultiTextEnv } from "../MultiTextEnv.ts"

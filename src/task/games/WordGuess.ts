@@ -8,7 +8,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { bounded, withDefault } from "../../config/fields.ts"
+import { bounded, withDefault } from "../../base/config/fields.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { continues, ends, game, remaining } from "./aloud.ts"
 import { levelFields, levelKind, oneOf } from "./levels.ts"

@@ -1,5 +1,5 @@
 /** Defines a week's calendar with events, draws requests that change it, and compares two calendars. */
-import type { Stream } from "../../rng/Rng.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
 import { oneOf, shuffled } from "./levels.ts"
 
 export const days = ["monday", "tuesday", "wednesday", "thursday", "friday"] as const

@@ -3,8 +3,8 @@
  * answers that are nearly right. `ReverseText` and `SortText` are such tasks.
  */
 import { Effect, Schema } from "effect"
-import { ConfigError } from "../../config/Config.ts"
-import { bounded, intBetween, withDefault } from "../../config/fields.ts"
+import { ConfigError } from "../../base/config/Config.ts"
+import { bounded, intBetween, withDefault } from "../../base/config/fields.ts"
 import { exact, type Scorer, verdict } from "../answers/score.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import { make as makeQuestion } from "../Question.ts"

@@ -3,13 +3,13 @@
  * level 7 of a seed is the same whatever the number of tasks. It reads no files.
  */
 import { Effect, type Schema } from "effect"
-import { bounded, withDefault } from "../../config/fields.ts"
-import { sha256 } from "../../config/sha256.ts"
-import { stream, type Stream } from "../../rng/Rng.ts"
+import { bounded, withDefault } from "../../base/config/fields.ts"
+import { sha256 } from "../../base/config/sha256.ts"
+import { stream, type Stream } from "../../base/rng/Rng.ts"
 import { type DatasetKind, make as makeKind, orderFields } from "../DatasetKind.ts"
 import { type DatasetError, noTask, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { utf8 } from "../../config/utf8.ts"
+import { utf8 } from "../../base/config/utf8.ts"
 
 /** The config keys of every game. `seed` seeds the tasks, and their order if they are shuffled. */
 export const levelFields = {

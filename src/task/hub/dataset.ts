@@ -6,11 +6,11 @@
  * there only when they are complete, so several processes can share it. With `HF_HUB_OFFLINE=1`, only the cache is read.
  */
 import { Effect, FileSystem, Path, Stream } from "effect"
-import { ConfigError, type DecodeOptions } from "../../config/Config.ts"
-import { exists, makeFolder, mostBytes, readText, systemMessage } from "../../config/files.ts"
-import { sha256 } from "../../config/sha256.ts"
-import { utf8 } from "../../config/utf8.ts"
-import { variable } from "../../config/variables.ts"
+import { ConfigError, type DecodeOptions } from "../../base/config/Config.ts"
+import { exists, makeFolder, mostBytes, readText, systemMessage } from "../../base/config/files.ts"
+import { sha256 } from "../../base/config/sha256.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { variable } from "../../base/config/variables.ts"
 import { DatasetError } from "../TaskSet.ts"
 import { fileOf, type Hub, type HubInfo, infoOf, openHub } from "./client.ts"
 import { HubCache } from "./HubCache.ts"

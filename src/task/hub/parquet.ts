@@ -7,8 +7,8 @@ import type { ColumnMetaData, Compressors, FileMetaData, PageHeader } from "hypa
 import type { decompressPage, readDataPage, readDataPageV2 } from "hyparquet/src/datapage.js"
 import type { DEFAULT_PARSERS } from "hyparquet/src/convert.js"
 import type { getSchemaPath } from "hyparquet/src/schema.js"
-import { messageOf } from "../../config/text.ts"
-import { unpack } from "../../formats/gzip.ts"
+import { messageOf } from "../../base/config/text.ts"
+import { unpack } from "../../base/formats/gzip.ts"
 
 /** The most bytes of a file's pages when unpacked, and the most values in them. */
 export interface ParquetLimits {

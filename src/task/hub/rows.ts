@@ -3,11 +3,11 @@
  * gzip. The lines are the same for the same file on every machine, so that their digest is, too.
  */
 import { Effect, Schema, Stream } from "effect"
-import { isPlain } from "../../config/Config.ts"
-import { parsedJson } from "../../config/text.ts"
-import { utf8 } from "../../config/utf8.ts"
-import { gunzip, mostUnpacked } from "../../formats/gzip.ts"
-import { fieldsOf } from "../../formats/csv.ts"
+import { isPlain } from "../../base/config/Config.ts"
+import { parsedJson } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { gunzip, mostUnpacked } from "../../base/formats/gzip.ts"
+import { fieldsOf } from "../../base/formats/csv.ts"
 import { fromCsv, fromJson, headerProblem, type Parsed } from "../data/Records.ts"
 import { mostRecordBytes, RecordScanner } from "../data/RecordScanner.ts"
 import { DatasetError } from "../TaskSet.ts"

@@ -6,7 +6,7 @@ import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import type { Env } from "../../env/Env.ts"
 import { outcomeOf, type ValidationOutcome } from "../../run/evaluation.ts"
 import type { Chunk } from "../../cluster/sent/chunks.ts"
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 
 /**
  * Plays a fixed number of whole episodes with the current policy, and gives their returns and lengths. Each episode

@@ -1,6 +1,6 @@
 /** Makes the validator of the user's own for a training, from its service. `setUp.ts` calls it. */
 import { Effect } from "effect"
-import { ConfigError } from "../../config/Config.ts"
+import { ConfigError } from "../../base/config/Config.ts"
 import { LearningError } from "../../learner/Algorithm.ts"
 import type { Learner } from "../../learner/Algorithm.ts"
 import { outcomeOf } from "../../run/evaluation.ts"

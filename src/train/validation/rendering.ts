@@ -7,7 +7,7 @@ import type { Env } from "../../env/Env.ts"
 import type { Step } from "../../env/ui/Ui.ts"
 import * as Normalise from "../../env/Normalise.ts"
 import type { RunningMoments } from "../../env/RunningMoments.ts"
-import { stream } from "../../rng/Rng.ts"
+import { stream } from "../../base/rng/Rng.ts"
 import type { Film } from "../../run/ValidationRequest.ts"
 import type { Training } from "../setUp.ts"
 

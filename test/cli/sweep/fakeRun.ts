@@ -4,8 +4,8 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { type Child, RunCommand } from "../../../src/cli/sweep/child.ts"
 import type { Handler } from "../../../src/cluster/Dispatcher.ts"
-import { toSnakeCase } from "../../../src/config/Config.ts"
-import { prettyJson } from "../../../src/config/text.ts"
+import { toSnakeCase } from "../../../src/base/config/Config.ts"
+import { prettyJson } from "../../../src/base/config/text.ts"
 
 const result = {
   steps: 8,

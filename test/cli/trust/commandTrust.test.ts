@@ -18,7 +18,7 @@ import { Output } from "../../../src/cli/output/output.ts"
 import { Asking } from "../../../src/cli/trust/ask.ts"
 import { ConfigsAreOwn, makeCommandTrust, TrustFlags } from "../../../src/cli/trust/commandTrust.ts"
 import { rememberedFolder } from "../../../src/cli/trust/remembered.ts"
-import type { ProgramStart, TrustRequest } from "../../../src/trust/Trust.ts"
+import type { ProgramStart, TrustRequest } from "../../../src/base/trust/Trust.ts"
 import { withVariables } from "../withVariables.ts"
 
 const start = (more: Partial<ProgramStart> = {}): ProgramStart => ({

@@ -6,8 +6,8 @@ import { assert, describe, it } from "vitest"
 import { confinedTo } from "../../../src/run/read/confined-node.ts"
 import { addEvents, emptyMetrics, metricsOf } from "../../../src/dashboard/curves/metrics.ts"
 import { makeMetrics } from "../../../src/dashboard/curves/runMetrics.ts"
-import { ByteWriter } from "../../../src/formats/ByteWriter.ts"
-import { writeHeader, writeScalars } from "../../../src/formats/tfevents.ts"
+import { ByteWriter } from "../../../src/base/formats/ByteWriter.ts"
+import { writeHeader, writeScalars } from "../../../src/base/formats/tfevents.ts"
 import { withFolder, write } from "../folder.ts"
 
 const event = (step: number, scalars: Readonly<Record<string, number>>) => ({ step, wallSeconds: 100 + step, scalars })

@@ -8,7 +8,7 @@ import {
   validationCurve,
   validationsOf,
 } from "../../../src/dashboard/curves/scoreCurves.ts"
-import { interquartileMean } from "../../../src/statistics/resampling.ts"
+import { interquartileMean } from "../../../src/base/statistics/resampling.ts"
 import { scoreLine } from "../folder.ts"
 
 const pointsOf = (values: ReadonlyArray<number>): Points => ({

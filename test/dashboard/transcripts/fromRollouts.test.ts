@@ -2,7 +2,7 @@ import { assert, describe, it } from "vitest"
 import type { Episode } from "../../../src/dashboard/transcripts/Episode.ts"
 import { fromRollouts } from "../../../src/dashboard/transcripts/fromRollouts.ts"
 import { tokensOf } from "../../../src/dashboard/transcripts/tokens.ts"
-import { bytes, end } from "../../../src/tokens/words.ts"
+import { bytes, end } from "../../../src/base/tokens/words.ts"
 import { callStep, envStep, rolloutOf, sampleOf } from "../rollouts.ts"
 
 const episode: Episode = {

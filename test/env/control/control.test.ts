@@ -3,7 +3,7 @@ import type { Env } from "../../../src/env/Env.ts"
 import * as DoubleIntegrator from "../../../src/env/control/DoubleIntegrator.ts"
 import * as Lander from "../../../src/env/control/Lander.ts"
 import type { ActionSpace } from "../../../src/env/Space.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 
 type State = ReadonlyArray<number>
 

@@ -7,7 +7,7 @@ import * as Batch from "../../../src/env/Batch.ts"
 import { env as gymnasiumEnv, type Options } from "../../../src/env/foreign/gymnasium-node.ts"
 import { drawAllowed } from "../../../src/env/internal/rows.ts"
 import { sampleInto, shapeOf, sizeOf } from "../../../src/env/Space.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { resumable } from "../../train/resumable.ts"
 import { has, python, reference } from "./python.ts"
 

@@ -4,7 +4,7 @@ import { check } from "../../../src/env/check.ts"
 import { envConfigOf } from "../../../src/env/Envs.ts"
 import { fromConfig } from "../../../src/env/fromConfig.ts"
 import * as RepeatCue from "../../../src/env/games/RepeatCue.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 
 describe("RepeatCue", () => {
   it("is a valid env", () => {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import * as TicTacToe from "../../../src/env/games/TicTacToe.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 
 /** Plays whole games with moves that are drawn among the free places; gives how they ended. */
 const outcomes = (env: typeof TicTacToe.env, games: number): Readonly<Record<string, number>> => {

@@ -7,7 +7,7 @@ import * as KeyDoor from "../../../src/env/grid/KeyDoor.ts"
 import * as PixelMaze from "../../../src/env/grid/PixelMaze.ts"
 import type { BoardEnv } from "../../../src/env/internal/board.ts"
 import { rowOf } from "../../../src/env/internal/rows.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 
 /** The fewest actions that end a game with a reward above `least`, by trying all of them. */
 const shortest = (env: BoardEnv, from: Int32Array, actions: number, least: number): number | undefined => {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
 import * as Batch from "../../../src/env/Batch.ts"
 import * as Breakout from "../../../src/env/pixel/Breakout.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 
 /** Episodes of MinAtar itself: action, reward, over, paddle, ball, trail, and the bricks as bits. */
 interface Trace {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import * as Catch from "../../../src/env/pixel/Catch.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 
 const plain = Catch.make({ stickiness: 0 })
 const paddleOf = (seen: ArrayLike<number>): number =>

@@ -6,7 +6,7 @@ import { EnvPool } from "../../../src/env/EnvPool.ts"
 import { rowSpaceOf } from "../../../src/env/Env.ts"
 import { drawAllowed } from "../../../src/env/internal/rows.ts"
 import * as pool from "../../../src/env/pool/pool-node.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { masked } from "./envs.ts"
 
 describe("a pool of worker threads", () => {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import * as MemorylessAgent from "../../../src/agent/MemorylessAgent.ts"
 import * as SelfPlay from "../../../src/episode/protocols/SelfPlay.ts"
 import * as Scripted from "../../../src/lm/providers/scripted.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import * as TicTacToe from "../../../src/task/games/TicTacToe.ts"
 import { tasksOf } from "../../task/opening.ts"
 

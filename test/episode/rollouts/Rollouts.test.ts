@@ -1,7 +1,7 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, FileSystem, Schema, Stream } from "effect"
-import { lines } from "../../../src/formats/jsonLines.ts"
+import { lines } from "../../../src/base/formats/jsonLines.ts"
 import { Rollout } from "../../../src/episode/Rollout.ts"
 import * as Rollouts from "../../../src/episode/rollouts/Rollouts.ts"
 import * as SingleAgent from "../../../src/episode/protocols/SingleAgent.ts"

@@ -5,7 +5,7 @@ import type * as Credit from "../../../src/episode/samples/credit.ts"
 import type { AgentStep, Rollout } from "../../../src/episode/Rollout.ts"
 import * as Samples from "../../../src/episode/samples/samples.ts"
 import * as SingleAgent from "../../../src/episode/protocols/SingleAgent.ts"
-import { bytes } from "../../../src/tokens/words.ts"
+import { bytes } from "../../../src/base/tokens/words.ts"
 import {
   counting,
   episodeOf,

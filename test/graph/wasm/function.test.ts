@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ModuleBuilder } from "../../../src/formats/wasm/encode.ts"
+import { ModuleBuilder } from "../../../src/tensor/wasm/encode.ts"
 import {
   call,
   choose,
@@ -9,7 +9,7 @@ import {
   memoryCopy,
   memoryFill,
   v128,
-} from "../../../src/formats/wasm/instructions.ts"
+} from "../../../src/tensor/wasm/instructions.ts"
 import { ConstantPool, FunctionBuilder, type Target } from "../../../src/graph/wasm/function.ts"
 import { bufferOf, functionOf, instantiate } from "./support.ts"
 

@@ -6,7 +6,7 @@ import type { PolicyLike } from "../../../src/env/multi/opponents.ts"
 import { box, discrete, masked } from "../../../src/env/Space.ts"
 import { drive } from "../../../src/learner/drive.ts"
 import { type Expert, makeLabeller } from "../../../src/learner/imitation/Expert.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 
 /** Counts its steps, which are its observation, and ends after three. */
 const counting = Env.make({

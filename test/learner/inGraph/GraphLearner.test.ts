@@ -20,7 +20,7 @@ import type { Learner } from "../../../src/learner/Algorithm.ts"
 import { advantagesOf } from "../../../src/learner/inGraph/advantages.ts"
 import { mostResets } from "../../../src/learner/inGraph/Starts.ts"
 import { gae } from "../../../src/returns/gae.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { keep } from "../../train/inMemory.ts"
 
 const backends: Readonly<Record<string, Layer.Layer<Backend, BackendUnavailable>>> = {

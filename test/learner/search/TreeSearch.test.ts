@@ -5,7 +5,7 @@ import * as TicTacToe from "../../../src/env/games/TicTacToe.ts"
 import { box, discrete } from "../../../src/env/Space.ts"
 import { drive } from "../../../src/learner/drive.ts"
 import { type Evaluator, type Roots, type SearchOptions, treeSearch } from "../../../src/learner/search/TreeSearch.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 
 const paper = { exploration: 1.25, explorationBase: 19_652 }
 

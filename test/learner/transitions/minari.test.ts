@@ -6,8 +6,8 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, PlatformError } from "effect"
 import { CartPole, GridWorld, Pendulum, Space, Transitions } from "../../../src/index.ts"
-import { encode } from "../../../src/formats/hdf5/Hdf5.ts"
-import { read } from "../../../src/formats/hdf5/read.ts"
+import { encode } from "../../../src/base/formats/hdf5/Hdf5.ts"
+import { read } from "../../../src/base/formats/hdf5/read.ts"
 
 const fixtures = fileURLToPath(new URL("../../fixtures/minari", import.meta.url))
 const temporary = Effect.acquireRelease(

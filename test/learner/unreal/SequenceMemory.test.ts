@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { arraysOf } from "../../../src/learner/Batch.ts"
 import { makeSequenceMemory, replayColumns } from "../../../src/learner/unreal/SequenceMemory.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 
 const steps = 4
 

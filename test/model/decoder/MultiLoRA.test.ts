@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Decoder from "../../../src/model/decoder/Decoder.ts"
-import * as Rng from "../../../src/rng/Rng.ts"
+import * as Rng from "../../../src/base/rng/Rng.ts"
 import { config } from "./fixture.ts"
 
 const shape = { rank: 8, targets: Decoder.projections }

@@ -6,7 +6,7 @@ import type { Program } from "../../../src/backend/Backend.ts"
 import * as OnnxNode from "../../../src/backend/onnx-node.ts"
 import * as Reference from "../../../src/backend/reference.ts"
 import * as Wasm from "../../../src/backend/wasm.ts"
-import * as Safetensors from "../../../src/formats/safetensors.ts"
+import * as Safetensors from "../../../src/base/formats/safetensors.ts"
 import { fixtureConfig } from "./configs.ts"
 
 const folder = fileURLToPath(new URL("../../fixtures/hugging-face/llama/", import.meta.url))

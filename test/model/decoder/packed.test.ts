@@ -16,7 +16,7 @@ import {
 } from "../../../src/model/decoder/Decoder.ts"
 import { compileWith } from "../../../property-tests/support/agreement.ts"
 import { feedSequences } from "../../../property-tests/support/decoders.ts"
-import * as Rng from "../../../src/rng/Rng.ts"
+import * as Rng from "../../../src/base/rng/Rng.ts"
 import { plainLogits } from "./plain.ts"
 import { backends, config, expected, relativeError, tensorsIn, write } from "./fixture.ts"
 

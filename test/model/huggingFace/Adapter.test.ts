@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger, Record } from "effect"
 import * as Reference from "../../../src/backend/reference.ts"
-import * as safetensors from "../../../src/formats/safetensors.ts"
+import * as safetensors from "../../../src/base/formats/safetensors.ts"
 import * as Decoder from "../../../src/model/decoder/Decoder.ts"
 import * as Adapter from "../../../src/model/huggingFace/Adapter.ts"
 import { openWeights } from "../../../src/model/huggingFace/modelWeights.ts"
@@ -9,7 +9,7 @@ import { onDisk } from "../../../src/run/store/FileTree.ts"
 import { compileWith } from "../../../property-tests/support/agreement.ts"
 import { feedSequences } from "../../../property-tests/support/decoders.ts"
 import { disk, temporaryDirectory } from "../../run/store/disk.ts"
-import { filesOf, fixtures, inMemory, json, jsonOf } from "../../tokens/fixtures.ts"
+import { filesOf, fixtures, inMemory, json, jsonOf } from "../../base/tokens/fixtures.ts"
 import { config as decoder, expected, relativeError, write } from "../decoder/fixture.ts"
 
 const files = filesOf("llama/adapter")

@@ -1,14 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as safetensors from "../../../src/formats/safetensors.ts"
+import * as safetensors from "../../../src/base/formats/safetensors.ts"
 import * as LmDirectory from "../../../src/model/huggingFace/LmDirectory.ts"
 import { parametersOf } from "../../../src/model/decoder/parameters.ts"
 import { onDisk } from "../../../src/run/store/FileTree.ts"
-import { byteLevel } from "../../../src/tokens/scratch.ts"
-import { load } from "../../../src/tokens/TokenizerFolder.ts"
+import { byteLevel } from "../../../src/base/tokens/scratch.ts"
+import { load } from "../../../src/base/tokens/TokenizerFolder.ts"
 import { disk, temporaryDirectory } from "../../run/store/disk.ts"
-import { dict, global, op, pickle, string, tensor, tuple, zip } from "../../formats/torchFile.ts"
-import { filesOf, fixtures, inMemory, json, jsonOf } from "../../tokens/fixtures.ts"
+import { dict, global, op, pickle, string, tensor, tuple, zip } from "../../base/formats/torchFile.ts"
+import { filesOf, fixtures, inMemory, json, jsonOf } from "../../base/tokens/fixtures.ts"
 
 const llama = filesOf("llama")
 const stored = safetensors.decode(llama["model.safetensors"])

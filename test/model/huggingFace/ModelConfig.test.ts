@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { decodeModelConfig, encodeModelConfig } from "../../../src/model/huggingFace/ModelConfig.ts"
-import { json, jsonOf } from "../../tokens/fixtures.ts"
+import { json, jsonOf } from "../../base/tokens/fixtures.ts"
 import { fixtureConfig } from "../decoder/configs.ts"
 
 const llama = jsonOf("llama/config.json")

@@ -11,7 +11,7 @@ import { layout } from "../../../src/graph/Parameters.ts"
 import { netOf } from "../../../src/learner/graphs.ts"
 import { networkTrunk } from "../../../src/model/network/build.ts"
 import * as Network from "../../../src/model/network/Network.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 
 /** A space with boxes of these shapes, or the only one if its name is empty. */
 const spaceOf = (shapes: Readonly<Record<string, ReadonlyArray<number>>>): Space.Space =>

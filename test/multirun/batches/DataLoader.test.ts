@@ -8,7 +8,7 @@ import type { TrainingSample } from "../../../src/multirun/batches/TrainingSampl
 import { openRunFolder } from "../../../src/multirun/runs/guardedFolder.ts"
 import { Runs } from "../../../src/multirun/runs/Runs.ts"
 import { Store } from "../../../src/multirun/store/Store.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { quickClock } from "../quickClock.ts"
 import { filesIn, temporary } from "../ranks.ts"
 

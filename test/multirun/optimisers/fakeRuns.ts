@@ -3,7 +3,7 @@ import type { NamedArray } from "../../../src/graph/Parameters.ts"
 import { sizeOf } from "../../../src/graph/Tensor.ts"
 import { parse } from "../../../src/multirun/config/OrchestratorConfig.ts"
 import type { Hooks, RunSlot } from "../../../src/multirun/runs/RunSlot.ts"
-import * as Rng from "../../../src/rng/Rng.ts"
+import * as Rng from "../../../src/base/rng/Rng.ts"
 
 /** The hooks of runs, which a test calls itself, in the order in which `Runs` does. */
 export const fakeRuns = () => {

@@ -5,7 +5,7 @@ import * as Decoder from "../../../src/model/decoder/Decoder.ts"
 import * as MultiLoRAOptimizer from "../../../src/multirun/optimisers/MultiLoRAOptimizer.ts"
 import * as MultiLoRAScheduler from "../../../src/multirun/optimisers/MultiLoRAScheduler.ts"
 import type { Runs } from "../../../src/multirun/runs/Runs.ts"
-import * as Rng from "../../../src/rng/Rng.ts"
+import * as Rng from "../../../src/base/rng/Rng.ts"
 import { config } from "../../model/decoder/fixture.ts"
 import { startRanks } from "../ranks.ts"
 

@@ -10,7 +10,7 @@ import { writtenAnswer } from "../../../src/lm/engine/writtenAnswer.ts"
 import { Lm } from "../../../src/lm/Lm.ts"
 import { lmError } from "../../../src/lm/LmError.ts"
 import { demonstrations, type Encode } from "../../../src/multirun/orchestrator/demonstrations.ts"
-import * as Scratch from "../../../src/tokens/scratch.ts"
+import * as Scratch from "../../../src/base/tokens/scratch.ts"
 import { tasksOf } from "../../task/opening.ts"
 
 const episode = { id: "d", envSeed: 1, samplingSeed: 1 }

@@ -9,7 +9,7 @@ import { makePacker, type Mixing } from "../../../src/multirun/batches/Packer.ts
 import type { TrainingSample } from "../../../src/multirun/batches/TrainingSample.ts"
 import { compileGradient, compileGradients } from "../../../src/multirun/trainer/gradientProgram.ts"
 import { addSums, gradientsOf } from "../../../src/multirun/trainer/runGradients.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { tinyConfig as config } from "../../model/decoder/configs.ts"
 
 const shape = { rank: 4, targets: Decoder.projections }

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { snakeCase } from "../../../src/config/plain.ts"
+import { snakeCase } from "../../../src/base/config/plain.ts"
 import { isKnownKey, knownKeys, type RunValues, unknownKey, valueIn } from "../../../src/run/find/keys.ts"
 import { unplacedEntry } from "../../../src/run/find/RunEntry.ts"
 import { RunResult, ValidationSummary } from "../../../src/run/RunResult.ts"

@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { bar, bytesText, cell, short, table } from "../../../src/run/find/table.ts"
-import { thinned } from "../../../src/statistics/resampling.ts"
+import { thinned } from "../../../src/base/statistics/resampling.ts"
 import { curveOf, scoreLines } from "../../../src/run/read/validations.ts"
 
 describe("text for terminals", () => {

@@ -6,7 +6,7 @@ import type { RunEvent } from "../../../src/run/record/RunEvent.ts"
 import { runLog } from "../../../src/run/record/runLog.ts"
 import { scores } from "../../../src/run/record/scores.ts"
 import { tensorBoard } from "../../../src/run/record/tensorBoard.ts"
-import { decode } from "../../../src/formats/tfevents.ts"
+import { decode } from "../../../src/base/formats/tfevents.ts"
 import { disk, memoryRun, temporaryRun } from "../store/disk.ts"
 import { episode, started, update } from "./events.ts"
 

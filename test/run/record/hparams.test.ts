@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ByteWriter } from "../../../src/formats/ByteWriter.ts"
+import { ByteWriter } from "../../../src/base/formats/ByteWriter.ts"
 import { byPath, settingTree, writeEnd, writeStart } from "../../../src/run/record/hparams.ts"
-import { decode } from "../../../src/formats/tfevents.ts"
+import { decode } from "../../../src/base/formats/tfevents.ts"
 
 /** The summaries that TensorBoard 2.21 itself writes for these settings and times, as its protobuf serialises them. */
 const recorded = {

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { ByteWriter } from "../../../src/formats/ByteWriter.ts"
+import { ByteWriter } from "../../../src/base/formats/ByteWriter.ts"
 import { writeStart } from "../../../src/run/record/hparams.ts"
 import { tensorBoard } from "../../../src/run/record/tensorBoard.ts"
-import { decode } from "../../../src/formats/tfevents.ts"
+import { decode } from "../../../src/base/formats/tfevents.ts"
 import { episode, recorded, started, update, validation } from "./events.ts"
 
 /** The metadata of settings, whose values are those of `started`. */

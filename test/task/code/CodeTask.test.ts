@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { CodeRunner, type Outcome } from "../../../src/task/code/CodeRunner.ts"
 import * as CodeTask from "../../../src/task/code/CodeTask.ts"
 import { layer as codeRunner } from "../../../src/task/code/runner-node.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { opened, problem } from "../opening.ts"
 import { play, saying } from "../support.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { pooled, type StartProgram, TextPrograms } from "../../../src/task/foreign/TextPrograms.ts"
 import { opened, problem } from "../opening.ts"
 import { play, saying } from "../support.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { constantOf } from "../../../src/task/answers/expression.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { answered, problem, tasksOf } from "../opening.ts"
 
 const call = (text: string) => ({ id: "1", name: "calculator", arguments: text })

@@ -5,7 +5,7 @@ import * as CalendarTask from "../../../src/task/games/CalendarTask.ts"
 import { type Calendar, differences, drawn, hindrance, type Plan } from "../../../src/task/games/calendar.ts"
 import * as SingleAgent from "../../../src/episode/protocols/SingleAgent.ts"
 import * as Scripted from "../../../src/lm/providers/scripted.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { play, saying } from "../support.ts"
 
 const before: Calendar = [

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Against from "../../../src/task/Against.ts"
 import * as TicTacToe from "../../../src/task/games/TicTacToe.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { tasksOf } from "../opening.ts"
 import { play, saying } from "../support.ts"
 

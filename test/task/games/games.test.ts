@@ -5,7 +5,7 @@ import * as Maze from "../../../src/task/games/Maze.ts"
 import * as TwentyQuestions from "../../../src/task/games/TwentyQuestions.ts"
 import * as WordGuess from "../../../src/task/games/WordGuess.ts"
 import { fiveLetters } from "../../../src/task/games/words.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { play, type Player, saying } from "../support.ts"
 
 /** `[action, what the answer begins with]`, one after another. */

@@ -7,7 +7,7 @@ import * as MultiAgentSync from "../../../src/episode/protocols/MultiAgentSync.t
 import * as SingleAgent from "../../../src/episode/protocols/SingleAgent.ts"
 import type { LmRequest } from "../../../src/lm/Chat.ts"
 import * as Scripted from "../../../src/lm/providers/scripted.ts"
-import { stream } from "../../../src/rng/Rng.ts"
+import { stream } from "../../../src/base/rng/Rng.ts"
 import { tasks } from "../support.ts"
 
 /** A model that plays by a policy. */

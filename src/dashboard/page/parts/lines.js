@@ -1,6 +1,6 @@
 /** Makes the lines of charts from columns of numbers, and smooths them. */
-import { meanOf } from "../../../statistics/resampling.ts"
-import { valueAt } from "../../../statistics/interpolation.ts"
+import { meanOf } from "../../../base/statistics/resampling.ts"
+import { valueAt } from "../../../base/statistics/interpolation.ts"
 
 /** Makes a line `{ x, ...columns }` of the points whose x value is not null, with smoothed columns. */
 export const lineOf = (x, columns, smoothing) => {

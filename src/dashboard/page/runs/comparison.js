@@ -2,7 +2,7 @@
  * Makes the section of the overview that tests whether the rows that are drawn differ in more than luck, as
  * `effect runs compare` does: each row is compared with the first one, by the scores of its runs in each env.
  */
-import { compareAlgorithms } from "../../../statistics/unpaired.ts"
+import { compareAlgorithms } from "../../../base/statistics/unpaired.ts"
 import { envOf } from "../../grouping.ts"
 import { el, tableOf } from "../parts/dom.js"
 import { number, signed } from "../parts/format.js"

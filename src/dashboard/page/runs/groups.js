@@ -1,5 +1,5 @@
 /** Groups, sorts and labels runs for the table and the charts. Pure functions. */
-import { deviationOf, meanOf } from "../../../statistics/resampling.ts"
+import { deviationOf, meanOf } from "../../../base/statistics/resampling.ts"
 import { mostRunsInABand } from "../../curves/bands.ts"
 import { groupKey } from "../../grouping.ts"
 import { number } from "../parts/format.js"

@@ -15,7 +15,7 @@
  */
 import type { DType } from "../../Tensor.ts"
 import type { FunctionBuilder } from "../function.ts"
-import { i32, type Local, memoryFill, v128 } from "../../../formats/wasm/instructions.ts"
+import { i32, type Local, memoryFill, v128 } from "../../../tensor/wasm/instructions.ts"
 import { type Product, type Steps, TileWriter, type Walker } from "./tiles.ts"
 import {
   blockRowsFor,

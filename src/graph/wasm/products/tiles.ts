@@ -4,7 +4,7 @@
  */
 import type { DType } from "../../Tensor.ts"
 import type { FunctionBuilder } from "../function.ts"
-import { f32x4, i32, type I32, type Local, loopWhile, v128, type V128 } from "../../../formats/wasm/instructions.ts"
+import { f32x4, i32, type I32, type Local, loopWhile, v128, type V128 } from "../../../tensor/wasm/instructions.ts"
 import { loadLanes, loadSplat, storeLanes } from "../lanes.ts"
 import type { Block } from "../math.ts"
 

@@ -1,12 +1,12 @@
 /** Makes the programs of the benchmarks of a small language model: about ten million weights, in the architecture of Llama. */
 import { Effect, Record } from "effect"
 import { Backend, Decoder, type Program, Rng } from "effect-rl"
-import { multiplyAddsOf } from "../src/backend/auto.ts"
-import { gradients } from "../src/graph/gradients.ts"
-import * as G from "../src/graph/ops.ts"
-import type { ProgramSpec } from "../src/graph/Program.ts"
-import { sizeOf, topologicalOrder } from "../src/graph/Tensor.ts"
-import { rootsOf } from "../src/graph/validate.ts"
+import { multiplyAddsOf } from "../src/tensor/backend/auto.ts"
+import { gradients } from "../src/tensor/graph/gradients.ts"
+import * as G from "../src/tensor/graph/ops.ts"
+import type { ProgramSpec } from "../src/tensor/graph/Program.ts"
+import { sizeOf, topologicalOrder } from "../src/tensor/graph/Tensor.ts"
+import { rootsOf } from "../src/tensor/graph/validate.ts"
 
 const config: Decoder.DecoderConfig = {
   architecture: "llama",

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { Record } from "effect"
-import { descriptionOf } from "../src/graph/descriptionOf.ts"
-import { simplify } from "../src/graph/simplify.ts"
-import type { ProgramSpec } from "../src/graph/Program.ts"
-import { compileAll, type CompiledModule } from "../src/graph/wasm/compile.ts"
+import { descriptionOf } from "../src/tensor/graph/descriptionOf.ts"
+import { simplify } from "../src/tensor/graph/simplify.ts"
+import type { ProgramSpec } from "../src/tensor/graph/Program.ts"
+import { compileAll, type CompiledModule } from "../src/tensor/graph/wasm/compile.ts"
 import { choices, grow } from "./support/randomGraph.ts"
 
 const groups = fc.dictionary(fc.constantFrom("act", "update"), choices, { minKeys: 1 })

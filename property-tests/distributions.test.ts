@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { categorical, diagonalGaussian, divergence, squashedGaussian } from "../src/graph/distributions.ts"
-import { evaluate } from "../src/graph/evaluate.ts"
-import * as G from "../src/graph/ops.ts"
-import type { Tensor } from "../src/graph/Tensor.ts"
+import { categorical, diagonalGaussian, divergence, squashedGaussian } from "../src/tensor/graph/distributions.ts"
+import { evaluate } from "../src/tensor/graph/evaluate.ts"
+import * as G from "../src/tensor/graph/ops.ts"
+import type { Tensor } from "../src/tensor/graph/Tensor.ts"
 import { stream } from "../src/base/rng/Rng.ts"
 import { tries } from "../test/house/tries.ts"
 

@@ -1,12 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
-import * as Reference from "../src/backend/reference.ts"
-import { evaluate } from "../src/graph/evaluate.ts"
-import * as G from "../src/graph/ops.ts"
-import { zeros } from "../src/graph/initialisers.ts"
-import { adam, clipGlobalNorm, muon, type Optimiser, orthogonalised, rmsprop, sgd } from "../src/graph/optimisers.ts"
-import { layout } from "../src/graph/Parameters.ts"
+import * as Reference from "../src/tensor/backend/reference.ts"
+import { evaluate } from "../src/tensor/graph/evaluate.ts"
+import * as G from "../src/tensor/graph/ops.ts"
+import { zeros } from "../src/tensor/graph/initialisers.ts"
+import {
+  adam,
+  clipGlobalNorm,
+  muon,
+  type Optimiser,
+  orthogonalised,
+  rmsprop,
+  sgd,
+} from "../src/tensor/graph/optimisers.ts"
+import { layout } from "../src/tensor/graph/Parameters.ts"
 import { compileWith } from "./support/agreement.ts"
 
 /** The parameters after all given gradients, by a program whose state they are. */

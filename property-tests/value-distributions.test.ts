@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { evaluate } from "../src/graph/evaluate.ts"
-import * as G from "../src/graph/ops.ts"
+import { evaluate } from "../src/tensor/graph/evaluate.ts"
+import * as G from "../src/tensor/graph/ops.ts"
 import { categoricalTarget, quantileLoss } from "../src/losses/valueDistributions.ts"
 
 const row = (values: ReadonlyArray<number>) => G.constant(values, [1, values.length])

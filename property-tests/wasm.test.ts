@@ -1,13 +1,13 @@
 import { describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { Effect, Layer } from "effect"
-import { Backend } from "../src/backend/Backend.ts"
-import * as Wasm from "../src/backend/wasm.ts"
-import { plainModules } from "../src/backend/wasmModules.ts"
-import * as G from "../src/graph/ops.ts"
-import type { ProgramSpec } from "../src/graph/Program.ts"
-import { sizeOf, stridesOf } from "../src/graph/Tensor.ts"
-import { commonDims, restride } from "../src/graph/wasm/ir.ts"
+import { Backend } from "../src/tensor/backend/Backend.ts"
+import * as Wasm from "../src/tensor/backend/wasm.ts"
+import { plainModules } from "../src/tensor/backend/wasmModules.ts"
+import * as G from "../src/tensor/graph/ops.ts"
+import type { ProgramSpec } from "../src/tensor/graph/Program.ts"
+import { sizeOf, stridesOf } from "../src/tensor/graph/Tensor.ts"
+import { commonDims, restride } from "../src/tensor/graph/wasm/ir.ts"
 
 /** Factorings of one size, in some order. */
 const factorings = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 5 })

@@ -46,7 +46,7 @@ export const trainer = {
   ),
 }
 
-const scheduleMeanings = meaningsOf("src/graph/schedules.ts", "ScheduleConfig")
+const scheduleMeanings = meaningsOf("src/tensor/graph/schedules.ts", "ScheduleConfig")
 
 /** The file of one run, and its sections by their names in it. */
 export const run = {

@@ -15,9 +15,9 @@ import * as NodePath from "@effect/platform-node/NodePath"
 import { Clock, Context, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import type * as HttpClientError from "effect/http/HttpClientError"
-import { Backend } from "./backend/Backend.ts"
-import { backend } from "./backend/named-node.ts"
-import type { BackendName } from "./backend/names.ts"
+import { Backend } from "./tensor/backend/Backend.ts"
+import { backend } from "./tensor/backend/named-node.ts"
+import type { BackendName } from "./tensor/backend/names.ts"
 import type { DecodersService } from "./lm/engine/Decoders.ts"
 import type { EngineThreads } from "./multirun/engine/EngineThreads.ts"
 import * as engineThreads from "./multirun/engine/thread-node.ts"
@@ -40,7 +40,7 @@ import { tensorBoard } from "./run/record/tensorBoard.ts"
 
 export { backend }
 export type { BackendName }
-export { backendNames } from "./backend/names.ts"
+export { backendNames } from "./tensor/backend/names.ts"
 
 /**
  * Provides the HTTP client for language models. It waits for an answer as long as the setting `timeout_s` of the model

@@ -21,7 +21,7 @@
  */
 import { Effect, FileSystem, Layer, Path } from "effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
-import * as wasm from "./backend/wasm.ts"
+import * as wasm from "./tensor/backend/wasm.ts"
 import { RunStore } from "./run/store/RunStore.ts"
 import { progress } from "./run/record/progress.ts"
 import { Recorder, type Sink } from "./run/record/Recorder.ts"

@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import { backend, type BackendName } from "effect-rl/node"
-import { sizeOf } from "../../src/graph/Tensor.ts"
+import { sizeOf } from "../../src/tensor/graph/Tensor.ts"
 import { type Context, defineBench } from "../Bench.ts"
 import { chosenBackend } from "../chosenBackend.ts"
 import { compiled, multiplyAdds, product, reading, step } from "../decoder.ts"

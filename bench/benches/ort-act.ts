@@ -3,11 +3,11 @@
  * critic (4 inputs, two hidden layers of 64 units with tanh, 2 and 1 outputs), with the weights in one flat state.
  */
 import { Effect } from "effect"
-import { Backend } from "../../src/backend/Backend.ts"
-import * as OnnxNode from "../../src/backend/onnx-node.ts"
-import { mlp } from "../../src/graph/layers.ts"
-import { input, state } from "../../src/graph/ops.ts"
-import { layout } from "../../src/graph/Parameters.ts"
+import { Backend } from "../../src/tensor/backend/Backend.ts"
+import * as OnnxNode from "../../src/tensor/backend/onnx-node.ts"
+import { mlp } from "../../src/tensor/graph/layers.ts"
+import { input, state } from "../../src/tensor/graph/ops.ts"
+import { layout } from "../../src/tensor/graph/Parameters.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
 import { defineBench } from "../Bench.ts"
 

@@ -4,10 +4,10 @@
  */
 import { Effect } from "effect"
 import { Backend, CartPole, Ppo } from "effect-rl"
-import * as OnnxNode from "../../src/backend/onnx-node.ts"
-import { emit } from "../../src/graph/onnx/emit.ts"
-import { indicesFeed, type ProgramSpec } from "../../src/graph/Program.ts"
-import { simplify } from "../../src/graph/simplify.ts"
+import * as OnnxNode from "../../src/tensor/backend/onnx-node.ts"
+import { emit } from "../../src/tensor/graph/onnx/emit.ts"
+import { indicesFeed, type ProgramSpec } from "../../src/tensor/graph/Program.ts"
+import { simplify } from "../../src/tensor/graph/simplify.ts"
 import { defineBench } from "../Bench.ts"
 
 /** Compiles PPO's update for minibatches of this size, and fills its inputs with random numbers. */

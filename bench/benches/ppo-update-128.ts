@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { Backend, CartPole, Ppo } from "effect-rl"
 import { backend, type BackendName } from "effect-rl/node"
-import type { ProgramSpec } from "../../src/graph/Program.ts"
+import type { ProgramSpec } from "../../src/tensor/graph/Program.ts"
 import { defineBench } from "../Bench.ts"
 
 /** Compiles PPO's update with CleanRL's settings for CartPole, and fills its inputs with random numbers. */

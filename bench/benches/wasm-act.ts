@@ -3,10 +3,10 @@
  * and two hidden layers of 64 units with tanh; the actor has 2 outputs, and the critic 1.
  */
 import { Effect } from "effect"
-import { Backend, type Program } from "../../src/backend/Backend.ts"
-import { mlp } from "../../src/graph/layers.ts"
-import { input, state } from "../../src/graph/ops.ts"
-import { layout } from "../../src/graph/Parameters.ts"
+import { Backend, type Program } from "../../src/tensor/backend/Backend.ts"
+import { mlp } from "../../src/tensor/graph/layers.ts"
+import { input, state } from "../../src/tensor/graph/ops.ts"
+import { layout } from "../../src/tensor/graph/Parameters.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
 import { backend } from "../../src/node.ts"
 import { defineBench } from "../Bench.ts"

@@ -3,9 +3,9 @@
  * gradient of the layer's input (dy · wᵀ) and that of its weights (xᵀ · dy).
  */
 import { Effect } from "effect"
-import { Backend, type Program } from "../../src/backend/Backend.ts"
-import * as G from "../../src/graph/ops.ts"
-import type { Tensor } from "../../src/graph/Tensor.ts"
+import { Backend, type Program } from "../../src/tensor/backend/Backend.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
+import type { Tensor } from "../../src/tensor/graph/Tensor.ts"
 import { backend } from "../../src/node.ts"
 import { defineBench } from "../Bench.ts"
 

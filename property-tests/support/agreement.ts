@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Scope } from "effect"
-import { Backend, type BackendUnavailable, type Program } from "../../src/backend/Backend.ts"
-import type { ProgramSpec } from "../../src/graph/Program.ts"
+import { Backend, type BackendUnavailable, type Program } from "../../src/tensor/backend/Backend.ts"
+import type { ProgramSpec } from "../../src/tensor/graph/Program.ts"
 
 /** A program that lives until the test is over. */
 export const compileWith = (layer: Layer.Layer<Backend, BackendUnavailable>, spec: ProgramSpec): Program =>

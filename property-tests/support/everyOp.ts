@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
-import { gradients } from "../../src/graph/gradients.ts"
-import * as G from "../../src/graph/ops.ts"
-import type { ProgramSpec } from "../../src/graph/Program.ts"
+import { gradients } from "../../src/tensor/graph/gradients.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
+import type { ProgramSpec } from "../../src/tensor/graph/Program.ts"
 import { tries } from "../../test/house/tries.ts"
 import { opCases } from "./opCases.ts"
 

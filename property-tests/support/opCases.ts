@@ -1,5 +1,5 @@
-import * as G from "../../src/graph/ops.ts"
-import type { Shape, Tensor } from "../../src/graph/Tensor.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
+import type { Shape, Tensor } from "../../src/tensor/graph/Tensor.ts"
 
 /**
  * One case for every op: shapes to draw from two small sizes, how the op is applied, and values that keep it clear of

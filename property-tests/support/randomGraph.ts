@@ -1,8 +1,8 @@
 import * as fc from "fast-check"
-import { gradients } from "../../src/graph/gradients.ts"
-import * as G from "../../src/graph/ops.ts"
-import type { ProgramSpec } from "../../src/graph/Program.ts"
-import { sizeOf, type Tensor } from "../../src/graph/Tensor.ts"
+import { gradients } from "../../src/tensor/graph/gradients.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
+import type { ProgramSpec } from "../../src/tensor/graph/Program.ts"
+import { sizeOf, type Tensor } from "../../src/tensor/graph/Tensor.ts"
 
 /** A graph grown from a list of numbers: each picks an op and what it is applied to, among all that was made before. */
 export const grow = (choices: ReadonlyArray<readonly [number, number, number]>): ProgramSpec => {

@@ -12,7 +12,7 @@
  * const moved = graph?.step(state, Graph.input("actions", [1024], "i32")) // { state, reward, terminated }
  * ```
  */
-import type { Tensor } from "../graph/Tensor.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { Stream } from "../base/rng/Rng.ts"
 import type { Env } from "./Env.ts"
 

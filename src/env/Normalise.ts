@@ -14,8 +14,8 @@
  * })
  * ```
  */
-import { clip as clipped, constant, greater, mul, sub, where } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { clip as clipped, constant, greater, mul, sub, where } from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { AnyBatchEnv, Snapshot } from "./BatchEnv.ts"
 import { invalid } from "./EnvError.ts"
 import { rewarding } from "./internal/mapped.ts"

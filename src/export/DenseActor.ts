@@ -17,7 +17,7 @@
  * except for the rounding of `tanh` and `exp` in its library.
  */
 import type { NamedTensors } from "../learner/Algorithm.ts"
-import type { Activation as GraphActivation } from "../graph/layers.ts"
+import type { Activation as GraphActivation } from "../tensor/graph/layers.ts"
 import { refuse } from "./ExportError.ts"
 
 /** The names of the activation functions of our networks. GELU is the tanh approximation. */

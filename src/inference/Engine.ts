@@ -16,9 +16,9 @@
  * ```
  */
 import { Context, Effect, Layer, type Stream } from "effect"
-import type { Backend, BackendError, BackendUnavailable } from "../backend/Backend.ts"
-import type { GraphError } from "../graph/GraphError.ts"
-import type { NamedArray } from "../graph/Parameters.ts"
+import type { Backend, BackendError, BackendUnavailable } from "../tensor/backend/Backend.ts"
+import type { GraphError } from "../tensor/graph/GraphError.ts"
+import type { NamedArray } from "../tensor/graph/Parameters.ts"
 import type { DecoderConfig } from "../model/decoder/Decoder.ts"
 import { decoderModel, type EngineSizes } from "./decoderModel.ts"
 import { type EngineError, engineError } from "./EngineError.ts"

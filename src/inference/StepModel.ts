@@ -6,8 +6,8 @@
  * read its prompt takes a row, into which its pages are copied, and generates there.
  */
 import type { Effect } from "effect"
-import type { BackendError } from "../backend/Backend.ts"
-import type { NamedArray } from "../graph/Parameters.ts"
+import type { BackendError } from "../tensor/backend/Backend.ts"
+import type { NamedArray } from "../tensor/graph/Parameters.ts"
 import type { PageStore } from "./PagedCache.ts"
 
 /** A LoRA adapter: for each projection, "….lora_A.weight" [rank, in] and "….lora_B.weight" [out, rank]. */

@@ -2,11 +2,11 @@
 import { Effect, Record, type Scope } from "effect"
 import { attempt } from "../base/config/attempt.ts"
 import { messageOf } from "../base/config/text.ts"
-import { Backend, type BackendError, type BackendUnavailable, type Program } from "../backend/Backend.ts"
-import { GraphError, programError } from "../graph/GraphError.ts"
-import type { NamedArray } from "../graph/Parameters.ts"
-import type { ProgramSpec } from "../graph/Program.ts"
-import { sizeOf, type TensorData } from "../graph/Tensor.ts"
+import { Backend, type BackendError, type BackendUnavailable, type Program } from "../tensor/backend/Backend.ts"
+import { GraphError, programError } from "../tensor/graph/GraphError.ts"
+import type { NamedArray } from "../tensor/graph/Parameters.ts"
+import type { ProgramSpec } from "../tensor/graph/Program.ts"
+import { sizeOf, type TensorData } from "../tensor/graph/Tensor.ts"
 import {
   type AdapterShape,
   cachedStep,

@@ -1,6 +1,6 @@
 /** Makes an `Engine` from a model that computes steps. One fiber runs the steps while there is work, and sleeps otherwise. */
 import { Cause, Deferred, Effect, Exit, Latch, Option, Queue, Schema, type Scope, Stream } from "effect"
-import type { BackendError } from "../backend/Backend.ts"
+import type { BackendError } from "../tensor/backend/Backend.ts"
 import { messageOf } from "../base/config/text.ts"
 import { stream } from "../base/rng/Rng.ts"
 import type { EngineService, Generated, GenerateEvent, GenerateRequest, ModelInfo } from "./Engine.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Program } from "../backend/Backend.ts"
+import type { Program } from "../tensor/backend/Backend.ts"
 import { LearningError, type Metrics } from "./Algorithm.ts"
 
 const ownPrefix = "losses/own_"

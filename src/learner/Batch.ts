@@ -3,7 +3,7 @@
  * for each quantity, such as the rewards. *Feeds* are the arrays from which a compiled program reads its inputs.
  */
 import { type ActionSpace, isWhole, sizeOf as sizeOfSpace } from "../env/Space.ts"
-import { type Shape, sizeOf, type Tensor } from "../graph/Tensor.ts"
+import { type Shape, sizeOf, type Tensor } from "../tensor/graph/Tensor.ts"
 
 /**
  * Describes one column of a batch: the shape of its entry in a row, and whether it holds real numbers or whole numbers.

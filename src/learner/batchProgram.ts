@@ -1,7 +1,7 @@
 /** Describes programs that read a batch of rows, such as the update of a learner. It only builds the graphs. */
-import { input, reshape } from "../graph/ops.ts"
-import type { ProgramSpec } from "../graph/Program.ts"
-import { sizeOf, type Tensor } from "../graph/Tensor.ts"
+import { input, reshape } from "../tensor/graph/ops.ts"
+import type { ProgramSpec } from "../tensor/graph/Program.ts"
+import { sizeOf, type Tensor } from "../tensor/graph/Tensor.ts"
 import type { Recall } from "../model/memory.ts"
 import { type Batch, type Column, type Columns, f32 } from "./Batch.ts"
 

@@ -3,7 +3,7 @@
  * such loops.
  */
 import { Effect } from "effect"
-import { BackendError, type Program } from "../backend/Backend.ts"
+import { BackendError, type Program } from "../tensor/backend/Backend.ts"
 import type { Wait } from "../env/BatchEnv.ts"
 import { EnvError } from "../env/EnvError.ts"
 import { attempt } from "../base/config/attempt.ts"

@@ -18,9 +18,9 @@ import {
   sub,
   sum,
   where,
-} from "../graph/ops.ts"
-import { linear, type Schedule, within } from "../graph/schedules.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+} from "../tensor/graph/ops.ts"
+import { linear, type Schedule, within } from "../tensor/graph/schedules.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { Stream } from "../base/rng/Rng.ts"
 import type { Task } from "./Algorithm.ts"
 import { type Scheduled, scheduled, scheduleOf } from "./scheduled.ts"

@@ -1,12 +1,12 @@
 /** Functions with which algorithms build the graphs of their updates: networks, gradient steps and sums of losses. */
 import type { Effect } from "effect"
 import { attempt } from "../base/config/attempt.ts"
-import { GraphError } from "../graph/GraphError.ts"
-import { gradients } from "../graph/gradients.ts"
-import { add, constant, greater, mul, state, sub, where } from "../graph/ops.ts"
-import { clipGlobalNorm, type Optimiser, type Updated } from "../graph/optimisers.ts"
-import type { Layout } from "../graph/Parameters.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { GraphError } from "../tensor/graph/GraphError.ts"
+import { gradients } from "../tensor/graph/gradients.ts"
+import { add, constant, greater, mul, state, sub, where } from "../tensor/graph/ops.ts"
+import { clipGlobalNorm, type Optimiser, type Updated } from "../tensor/graph/optimisers.ts"
+import type { Layout } from "../tensor/graph/Parameters.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { Weights } from "../model/trunk.ts"
 
 /**

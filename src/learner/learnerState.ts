@@ -3,11 +3,11 @@
  * arrays in memory; `src/train/checkpointing.ts` writes and reads the files.
  */
 import { Effect, Record } from "effect"
-import type { Program } from "../backend/Backend.ts"
+import type { Program } from "../tensor/backend/Backend.ts"
 import { attempt } from "../base/config/attempt.ts"
 import { EnvError } from "../env/EnvError.ts"
-import type { Layout } from "../graph/Parameters.ts"
-import type { ProgramSpec } from "../graph/Program.ts"
+import type { Layout } from "../tensor/graph/Parameters.ts"
+import type { ProgramSpec } from "../tensor/graph/Program.ts"
 import { LearningError, type LearnerState, type NamedArrays, type NamedTensors } from "./Algorithm.ts"
 import { build } from "./graphs.ts"
 

@@ -3,9 +3,9 @@
  * code, so a run's saved config cannot make it again; to validate, film or export its policy, this needs only the checkpoint.
  */
 import { Effect, type Schema } from "effect"
-import { Backend } from "../backend/Backend.ts"
+import { Backend } from "../tensor/backend/Backend.ts"
 import type { Plain } from "../base/config/Config.ts"
-import { layout } from "../graph/Parameters.ts"
+import { layout } from "../tensor/graph/Parameters.ts"
 import type { Actor } from "../model/Actor.ts"
 import { policies } from "./acting.ts"
 import { type Algorithm, define, type Learner, type Task } from "./Algorithm.ts"

@@ -2,9 +2,9 @@
 import { Predicate } from "effect"
 import { display } from "../base/config/Config.ts"
 import { messageOf } from "../base/config/text.ts"
-import { GraphError } from "../graph/GraphError.ts"
-import { shapeText } from "../graph/ops/core.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { GraphError } from "../tensor/graph/GraphError.ts"
+import { shapeText } from "../tensor/graph/ops/core.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import { ownMetric } from "./Averages.ts"
 import type { Loss } from "./graphs.ts"
 

@@ -1,12 +1,12 @@
 /** Declares the settings of parts that a user can replace: the network, the optimiser, and the course of the learning rate. */
 import { Schema } from "effect"
 import { code, positive, withDefault } from "../base/config/fields.ts"
-import { type OptimiserOf, optimiserOf, OptimiserSetting } from "../graph/optimiserSettings.ts"
-import { Course, course, type Schedule } from "../graph/schedules.ts"
+import { type OptimiserOf, optimiserOf, OptimiserSetting } from "../tensor/graph/optimiserSettings.ts"
+import { Course, course, type Schedule } from "../tensor/graph/schedules.ts"
 import { type Networks, NetworksSetting } from "../model/network/layers.ts"
 import { type Scheduled, scheduled, scheduleOf } from "./scheduled.ts"
 
-export type { OptimiserOf } from "../graph/optimiserSettings.ts"
+export type { OptimiserOf } from "../tensor/graph/optimiserSettings.ts"
 
 /** The setting of the network. */
 export interface NetworksOption {

@@ -1,9 +1,9 @@
 /** Declares settings that are numbers or change over the run, and makes them inputs of the graphs that read them. */
 import { Schema } from "effect"
 import { code, fraction, nonNegative, withDefault } from "../base/config/fields.ts"
-import { cosine, linear, type Schedule, within } from "../graph/schedules.ts"
-import { input } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { cosine, linear, type Schedule, within } from "../tensor/graph/schedules.ts"
+import { input } from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 
 /**
  * A number, or a number that changes over the run: `lin_0.2` falls from 0.2 to 0 in a line, as in the RL Zoo, and

@@ -1,7 +1,7 @@
-import { gradients } from "../graph/gradients.ts"
-import { add, mean, neg, softplus, square, sum } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
-import { fail } from "../graph/ops/core.ts"
+import { gradients } from "../tensor/graph/gradients.ts"
+import { add, mean, neg, softplus, square, sum } from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
+import { fail } from "../tensor/graph/ops/core.ts"
 
 /**
  * Losses of adversarial imitation: generative adversarial imitation learning (GAIL; Ho and Ermon 2016, arXiv:1606.03476). A

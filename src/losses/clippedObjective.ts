@@ -1,6 +1,6 @@
 /** Computes PPO's objective element by element. `policyGradient.ts` and `tokenLosses.ts` use it. */
-import { add, clip, maximum, minimum, mul, neg, sub } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { add, clip, maximum, minimum, mul, neg, sub } from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 
 /** Computes min(r A, clip(r, 1 − low, 1 + high) A). */
 export const clippedObjective = (

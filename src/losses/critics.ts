@@ -15,10 +15,10 @@ import {
   square,
   sub,
   sum,
-} from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+} from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import { tdTarget } from "./qLearning.ts"
-import { fail } from "../graph/ops/core.ts"
+import { fail } from "../tensor/graph/ops/core.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 /**

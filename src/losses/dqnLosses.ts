@@ -12,8 +12,8 @@ import {
   slice,
   stopGradient,
   sub,
-} from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+} from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { QNetwork, RecurrentQNetwork } from "../model/critic.ts"
 import type { Weights } from "../model/trunk.ts"
 import { type DistributionalQNetwork, expectedReturn, type ValueDistribution } from "../model/valueDistribution.ts"

@@ -1,6 +1,6 @@
-import { div, maximum, mean, mul, neg, square, stopGradient, sub, sum } from "../graph/ops.ts"
-import { categorical } from "../graph/distributions.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { div, maximum, mean, mul, neg, square, stopGradient, sub, sum } from "../tensor/graph/ops.ts"
+import { categorical } from "../tensor/graph/distributions.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 /** Prediction errors, which measure how new a transition is: the algorithms RND and curiosity reward large errors. */

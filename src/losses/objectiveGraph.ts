@@ -1,6 +1,6 @@
-import * as Graph from "../graph/ops.ts"
-import { fail } from "../graph/ops/core.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import * as Graph from "../tensor/graph/ops.ts"
+import { fail } from "../tensor/graph/ops/core.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import { expectShape } from "./shapes.ts"
 import {
   sequenceLogRatio,

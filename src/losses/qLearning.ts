@@ -13,9 +13,9 @@ import {
   stopGradient,
   sub,
   sum,
-} from "../graph/ops.ts"
-import { fail } from "../graph/ops/core.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+} from "../tensor/graph/ops.ts"
+import { fail } from "../tensor/graph/ops/core.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 /**

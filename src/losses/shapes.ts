@@ -1,6 +1,6 @@
 /** Defines and checks the tensors that losses take. The other files of this folder use it. */
-import { fail, sameShape } from "../graph/ops/core.ts"
-import type { Shape, Tensor } from "../graph/Tensor.ts"
+import { fail, sameShape } from "../tensor/graph/ops/core.ts"
+import type { Shape, Tensor } from "../tensor/graph/Tensor.ts"
 
 /** The input tensors of a loss, by name. */
 export type Tensors<Names extends string> = Readonly<Record<Names, Tensor>>

@@ -1,5 +1,5 @@
-import * as Graph from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import * as Graph from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import { clippedObjective } from "./clippedObjective.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 

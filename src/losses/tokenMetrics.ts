@@ -1,5 +1,5 @@
-import { cast, greater, greaterEqual, less, mul, or } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { cast, greater, greaterEqual, less, mul, or } from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 
 /**
  * Metrics of a step on tokens. A program computes sums over the tokens of a micro-batch; the caller adds the sums of all

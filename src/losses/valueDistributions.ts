@@ -20,9 +20,9 @@ import {
   sub,
   sum,
   where,
-} from "../graph/ops.ts"
-import { fail } from "../graph/ops/core.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+} from "../tensor/graph/ops.ts"
+import { fail } from "../tensor/graph/ops/core.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import { type Categories, returnsOf } from "../model/valueDistribution.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 

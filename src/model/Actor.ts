@@ -1,5 +1,5 @@
 /** Defines `Actor`, what a learner needs of a network to choose actions: types only. Each algorithm makes its actor. */
-import type { Tensor } from "../graph/Tensor.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { DensePolicy } from "./DensePolicy.ts"
 import type { Recall } from "./memory.ts"
 import type { Declarations, Weights } from "./trunk.ts"

@@ -1,4 +1,4 @@
-import type { Activation } from "../graph/layers.ts"
+import type { Activation } from "../tensor/graph/layers.ts"
 
 /** Names the layers of a policy that has only dense layers; `export/policyFiles.ts` can write it as C++ code. */
 export interface DensePolicy {

@@ -1,8 +1,8 @@
 import { type RowSpace } from "../env/Space.ts"
-import { orthogonal } from "../graph/initialisers.ts"
-import { linear } from "../graph/layers.ts"
-import { add, mean, reshape, sub } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { orthogonal } from "../tensor/graph/initialisers.ts"
+import { linear } from "../tensor/graph/layers.ts"
+import { add, mean, reshape, sub } from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import { memory, type Recall } from "./memory.ts"
 import { type Declarations, type NetworkConfig, networkFor, type Trunk, trunk, type Weights } from "./trunk.ts"
 

@@ -8,9 +8,9 @@ import {
   multiCategorical,
   type StateDependent,
   stateDependentGaussian,
-} from "../graph/distributions.ts"
-import { add, cast, concat, constant, maximum, minimum, mul, oneHot, reshape, slice, sub } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+} from "../tensor/graph/distributions.ts"
+import { add, cast, concat, constant, maximum, minimum, mul, oneHot, reshape, slice, sub } from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 
 /**
  * Returns the number of outputs that a policy needs: one for each option of a choice, one for a switch or a real number.

@@ -1,7 +1,7 @@
-import { constant, zeros } from "../graph/initialisers.ts"
-import { type Activation, activations, linear } from "../graph/layers.ts"
-import { add, clip, div, greater, mean, mul, sqrt, square, stopGradient, sub, where } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { constant, zeros } from "../tensor/graph/initialisers.ts"
+import { type Activation, activations, linear } from "../tensor/graph/layers.ts"
+import { add, clip, div, greater, mean, mul, sqrt, square, stopGradient, sub, where } from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { Declarations, Weights } from "./trunk.ts"
 
 /** Batch renormalisation's constants, as in sb3-contrib: bounds of its corrections, the share of a batch, and an ε. */

@@ -1,7 +1,7 @@
 /** Builds the graph of an LSTM, the memory of recurrent actors and critics. A learner keeps the state between steps. */
-import { lstmCell } from "../graph/layers.ts"
-import { concat, constant, mul, reshape, slice, sub } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { lstmCell } from "../tensor/graph/layers.ts"
+import { concat, constant, mul, reshape, slice, sub } from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { Declarations, Weights } from "./trunk.ts"
 
 /** The state before each sequence (successive steps, or rows, of an env), and the rows at which an episode begins. */

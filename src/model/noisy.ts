@@ -1,9 +1,9 @@
 /** Makes the dense layers of a network noisy, so that it explores by itself. */
-import { normalFromUniform } from "../graph/distributions.ts"
-import { constant } from "../graph/initialisers.ts"
-import { abs, add, mul, reshape, sign, split, sqrt } from "../graph/ops.ts"
-import { fail, sameShape } from "../graph/ops/core.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { normalFromUniform } from "../tensor/graph/distributions.ts"
+import { constant } from "../tensor/graph/initialisers.ts"
+import { abs, add, mul, reshape, sign, split, sqrt } from "../tensor/graph/ops.ts"
+import { fail, sameShape } from "../tensor/graph/ops/core.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { Declarations, Weights } from "./trunk.ts"
 
 /** The noise of a network's dense layers. */

@@ -3,8 +3,8 @@
  * become one-hot vectors. `trunk.ts` and the heads of networks use it.
  */
 import { type ActionSpace, type Box, maskSizeOf, type Part, partsOf, type RowSpace, sizeOf } from "../env/Space.ts"
-import { cast, concat, reshape, slice } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { cast, concat, reshape, slice } from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import { asNumbers, outputsFor } from "./actions.ts"
 
 const imageIn = (space: RowSpace): Box | undefined =>

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 import { withDefault } from "../base/config/fields.ts"
-import { constant as filledWith } from "../graph/initialisers.ts"
-import { broadcastTo, exp, greater, log, add, maximum, where } from "../graph/ops.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import { constant as filledWith } from "../tensor/graph/initialisers.ts"
+import { broadcastTo, exp, greater, log, add, maximum, where } from "../tensor/graph/ops.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { Declarations, Weights } from "./trunk.ts"
 
 /** The settings of a network's exploration that depends on the state. */

@@ -1,7 +1,7 @@
 /** Opens the model that all runs of a trainer share: from a folder with Hugging Face's files, or with random weights. */
 import { Effect, type FileSystem, Path } from "effect"
 import type { Plain } from "../base/config/Config.ts"
-import type { NamedArray } from "../graph/Parameters.ts"
+import type { NamedArray } from "../tensor/graph/Parameters.ts"
 import * as ChatModel from "../lm/engine/ChatModel.ts"
 import * as Decoder from "../model/decoder/Decoder.ts"
 import * as LmDirectory from "../model/huggingFace/LmDirectory.ts"

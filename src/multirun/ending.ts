@@ -9,7 +9,7 @@
  * ```
  */
 import { Effect } from "effect"
-import type { NamedArray } from "../graph/Parameters.ts"
+import type { NamedArray } from "../tensor/graph/Parameters.ts"
 import { digestOfArrays } from "../run/digest.ts"
 import { type Evaluation, evaluationOf, summaryOf } from "../run/evaluation.ts"
 import { type RunResult, speedOf } from "../run/RunResult.ts"

@@ -4,7 +4,7 @@
  * others can be added or removed while it works. It ends when all runs have reached their last step.
  */
 import { Clock, Duration, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
-import type { Backend } from "../backend/Backend.ts"
+import type { Backend } from "../tensor/backend/Backend.ts"
 import type { ConfigError, DecodeOptions, Plain } from "../base/config/Config.ts"
 import type * as Lms from "../lm/Lms.ts"
 import * as Adapter from "../model/huggingFace/Adapter.ts"

@@ -13,7 +13,7 @@
  * ```
  */
 import { Effect, type FileSystem, type Path, Schema, type Scope, Semaphore } from "effect"
-import { Backend, type BackendError, type BackendUnavailable, type Program } from "../backend/Backend.ts"
+import { Backend, type BackendError, type BackendUnavailable, type Program } from "../tensor/backend/Backend.ts"
 import { mostBytes, namesIn, readBytes, statOf } from "../base/config/files.ts"
 import { messageOf } from "../base/config/text.ts"
 import { emptyMaskProblem } from "../env/internal/rows.ts"
@@ -29,9 +29,9 @@ import {
   sizeOf,
   type Value,
 } from "../env/Space.ts"
-import type { GraphError } from "../graph/GraphError.ts"
-import { type Embedded, readEmbedded } from "../graph/onnx/embedded.ts"
-import { sizeOf as elements, type Tensor } from "../graph/Tensor.ts"
+import type { GraphError } from "../tensor/graph/GraphError.ts"
+import { type Embedded, readEmbedded } from "../tensor/graph/onnx/embedded.ts"
+import { sizeOf as elements, type Tensor } from "../tensor/graph/Tensor.ts"
 import * as Rng from "../base/rng/Rng.ts"
 import * as Checkpoint from "../run/Checkpoint.ts"
 import * as Layout from "../run/Layout.ts"

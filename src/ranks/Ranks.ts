@@ -14,9 +14,9 @@
  * ```
  */
 import { Context, Effect } from "effect"
-import type { BackendError, Program } from "../backend/Backend.ts"
-import { indicesFeed, type Minibatches, type ProgramSpec } from "../graph/Program.ts"
-import type { Tensor } from "../graph/Tensor.ts"
+import type { BackendError, Program } from "../tensor/backend/Backend.ts"
+import { indicesFeed, type Minibatches, type ProgramSpec } from "../tensor/graph/Program.ts"
+import type { Tensor } from "../tensor/graph/Tensor.ts"
 import { copyResults } from "./wire.ts"
 
 /** Describes a program that computes one slice, whose rows it gathers. Its state changes only when it is written. */

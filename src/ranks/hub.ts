@@ -12,8 +12,8 @@
  */
 import { Clock, Deferred, Duration, Effect, Record } from "effect"
 import { utf8 } from "../base/config/utf8.ts"
-import type { BackendError, Program } from "../backend/Backend.ts"
-import { sizeOf } from "../graph/Tensor.ts"
+import type { BackendError, Program } from "../tensor/backend/Backend.ts"
+import { sizeOf } from "../tensor/graph/Tensor.ts"
 import { type Channel, kinds } from "./Channel.ts"
 import { RankFailed, RankLost } from "./RankError.ts"
 import { alone, computeHere, type RanksService, type Sharing, type SlicedSpec } from "./Ranks.ts"

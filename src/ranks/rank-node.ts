@@ -1,9 +1,9 @@
 /** The program of a rank's process, which computes slices until its training ends. `ranks-node.ts` starts it. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Context, Effect, Layer, References, Schema } from "effect"
-import { Backend, BackendUnavailable } from "../backend/Backend.ts"
-import { backend } from "../backend/named-node.ts"
-import { backendNames } from "../backend/names.ts"
+import { Backend, BackendUnavailable } from "../tensor/backend/Backend.ts"
+import { backend } from "../tensor/backend/named-node.ts"
+import { backendNames } from "../tensor/backend/names.ts"
 import { reportFailure, taskLine } from "./process-node.ts"
 import { type BackendOf, serveSlices } from "./serveSlices.ts"
 import { SliceTask } from "./SliceTask.ts"

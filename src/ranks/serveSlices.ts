@@ -5,7 +5,7 @@
 import { Effect, type Scope } from "effect"
 import { messageOf } from "../base/config/text.ts"
 import { utf8 } from "../base/config/utf8.ts"
-import type { Backend, BackendUnavailable } from "../backend/Backend.ts"
+import type { Backend, BackendUnavailable } from "../tensor/backend/Backend.ts"
 import { type Channel, kinds } from "./Channel.ts"
 import { RankFailed, type RankLost } from "./RankError.ts"
 import { computeHere } from "./Ranks.ts"

@@ -8,8 +8,8 @@
  */
 import { Record, Schema } from "effect"
 import * as Safetensors from "../base/formats/safetensors.ts"
-import { decodeNodes, EncodedNodes, encodeNodes, tensorAt } from "../graph/encoded.ts"
-import type { TensorData } from "../graph/Tensor.ts"
+import { decodeNodes, EncodedNodes, encodeNodes, tensorAt } from "../tensor/graph/encoded.ts"
+import type { TensorData } from "../tensor/graph/Tensor.ts"
 import type { SlicedSpec } from "./Ranks.ts"
 
 /** A program whose tensors are named by their positions in `nodes`. The tensors of the message hold the constants. */

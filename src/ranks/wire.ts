@@ -1,7 +1,7 @@
 /** Copies the numbers of programs to and from the bytes that ranks exchange. */
-import type { Program } from "../backend/Backend.ts"
-import { indicesFeed } from "../graph/Program.ts"
-import type { TensorData } from "../graph/Tensor.ts"
+import type { Program } from "../tensor/backend/Backend.ts"
+import { indicesFeed } from "../tensor/graph/Program.ts"
+import type { TensorData } from "../tensor/graph/Tensor.ts"
 import type { SlicedSpec } from "./Ranks.ts"
 
 /** Returns the bytes of an array, without a copy. */

@@ -13,7 +13,7 @@
  */
 import { type Duration, Effect, type FileSystem, Path } from "effect"
 import { type Adapter, Engine, EngineError } from "../inference/Engine.ts"
-import type { NamedArray } from "../graph/Parameters.ts"
+import type { NamedArray } from "../tensor/graph/Parameters.ts"
 import * as Layout from "../multirun/Layout.ts"
 import { stateIn } from "../multirun/outside/runStates.ts"
 import { makeRunFolders } from "../multirun/runs/runFolder.ts"

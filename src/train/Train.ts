@@ -2,7 +2,7 @@
  * Makes trainings by reinforcement learning as Effects, and executes them. Programs and the `effect` command call it.
  */
 import { Clock, Effect, Option, type Scope } from "effect"
-import { Backend } from "../backend/Backend.ts"
+import { Backend } from "../tensor/backend/Backend.ts"
 import { type DispatchError, Dispatcher } from "../cluster/Dispatcher.ts"
 import { attempt } from "../base/config/attempt.ts"
 import { isPlain, toCamelCase } from "../base/config/Config.ts"

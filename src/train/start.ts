@@ -3,7 +3,7 @@
  * resumed run continues from its own checkpoint, and does not read the other run again.
  */
 import { Effect } from "effect"
-import type { BackendError } from "../backend/Backend.ts"
+import type { BackendError } from "../tensor/backend/Backend.ts"
 import { ConfigError } from "../base/config/Config.ts"
 import { messageOf } from "../base/config/text.ts"
 import type { RunningMoments } from "../env/RunningMoments.ts"

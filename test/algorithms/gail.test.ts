@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Gail from "../../src/algorithms/demonstrations/Gail.ts"
-import * as Wasm from "../../src/backend/wasm.ts"
+import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import * as Batch from "../../src/env/Batch.ts"
 import * as Env from "../../src/env/Env.ts"
 import { box } from "../../src/env/Space.ts"

@@ -4,12 +4,12 @@ import * as Tqc from "../../src/algorithms/replay/Tqc.ts"
 import { decode } from "../../src/base/config/Config.ts"
 import { box } from "../../src/env/Space.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
-import * as G from "../../src/graph/ops.ts"
-import type { Tensor } from "../../src/graph/Tensor.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
+import type { Tensor } from "../../src/tensor/graph/Tensor.ts"
 import * as Model from "../../src/model/Model.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
 import { evaluated } from "../losses/evaluated.ts"
-import * as Wasm from "../../src/backend/wasm.ts"
+import * as Wasm from "../../src/tensor/backend/wasm.ts"
 
 const rows = 6
 const random = stream(4, "tqc")

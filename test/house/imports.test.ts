@@ -11,8 +11,6 @@ const order = [
   "tensor",
   "cluster",
   "returns",
-  "graph",
-  "backend",
   "ranks",
   "env",
   "model",

@@ -64,7 +64,8 @@ describe("the layout of a run", () => {
     const wrong = readdirSync(source, { recursive: true, encoding: "utf8" })
       // The files of a model have the names that other programs gave them.
       .filter(
-        (file) => file.endsWith(".ts") && ![join("run", "Layout.ts"), join("base/formats/modelFiles.ts")].includes(file),
+        (file) =>
+          file.endsWith(".ts") && ![join("run", "Layout.ts"), join("base/formats/modelFiles.ts")].includes(file),
       )
       .flatMap((file) =>
         readFileSync(join(source, file), "utf8")

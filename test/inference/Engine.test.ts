@@ -1,6 +1,6 @@
 import { Deferred, Effect, Exit, Fiber, Latch, Stream } from "effect"
 import { assert, describe, it } from "@effect/vitest"
-import { BackendError } from "../../src/backend/Backend.ts"
+import { BackendError } from "../../src/tensor/backend/Backend.ts"
 import type { GenerateEvent, GenerateRequest } from "../../src/inference/Engine.ts"
 import { makeEngine } from "../../src/inference/makeEngine.ts"
 import { check, engineOf, eosId, idsOf, promptOf } from "./asking.ts"

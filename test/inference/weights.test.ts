@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { EngineService, GenerateRequest } from "../../src/inference/Engine.ts"
-import { BackendError } from "../../src/backend/Backend.ts"
+import { BackendError } from "../../src/tensor/backend/Backend.ts"
 import { makeEngine } from "../../src/inference/makeEngine.ts"
 import { checkAnswer, engineOf, promptOf } from "./asking.ts"
 import { fakeAdapter, fakeModel, fakeWeights, letters } from "./fakeModel.ts"

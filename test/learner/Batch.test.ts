@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import * as Space from "../../src/env/Space.ts"
-import { add, mean } from "../../src/graph/ops.ts"
+import { add, mean } from "../../src/tensor/graph/ops.ts"
 import {
   type Action,
   actionColumn,

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
-import * as Wasm from "../../src/backend/wasm.ts"
+import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import * as safetensors from "../../src/base/formats/safetensors.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Wrapper from "../../src/env/Wrapper.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
-import { GraphError } from "../../src/graph/GraphError.ts"
-import * as G from "../../src/graph/ops.ts"
+import { GraphError } from "../../src/tensor/graph/GraphError.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
 import { discriminatorLoss, gradientPenalty, imitationReward } from "../../src/losses/adversarial.ts"
 import { evaluated, gradientOf } from "./evaluated.ts"
 

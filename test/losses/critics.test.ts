@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { GraphError } from "../../src/graph/GraphError.ts"
-import * as G from "../../src/graph/ops.ts"
-import type { Tensor } from "../../src/graph/Tensor.ts"
+import { GraphError } from "../../src/tensor/graph/GraphError.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
+import type { Tensor } from "../../src/tensor/graph/Tensor.ts"
 import {
   clippedDoubleQTarget,
   deterministicPolicyLoss,

@@ -1,6 +1,6 @@
-import * as Reference from "../../src/backend/reference.ts"
-import { gradients } from "../../src/graph/gradients.ts"
-import type { Tensor } from "../../src/graph/Tensor.ts"
+import * as Reference from "../../src/tensor/backend/reference.ts"
+import { gradients } from "../../src/tensor/graph/gradients.ts"
+import type { Tensor } from "../../src/tensor/graph/Tensor.ts"
 import { compileWith } from "../../property-tests/support/agreement.ts"
 
 /** The numbers of a tensor without inputs. */

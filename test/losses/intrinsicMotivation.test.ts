@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as G from "../../src/graph/ops.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
 import { distillationError, forwardError, inverseLoss, maskedMean } from "../../src/losses/intrinsicMotivation.ts"
 import { evaluated, gradientOf } from "./evaluated.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { GraphError } from "../../src/graph/GraphError.ts"
-import { categorical } from "../../src/graph/distributions.ts"
-import * as G from "../../src/graph/ops.ts"
+import { GraphError } from "../../src/tensor/graph/GraphError.ts"
+import { categorical } from "../../src/tensor/graph/distributions.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
 import * as Losses from "../../src/losses/policyGradient.ts"
 import { evaluated, gradientOf } from "./evaluated.ts"
 

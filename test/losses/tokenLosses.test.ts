@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { GraphError } from "../../src/graph/GraphError.ts"
-import * as G from "../../src/graph/ops.ts"
+import { GraphError } from "../../src/tensor/graph/GraphError.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
 import * as Losses from "../../src/losses/Losses.ts"
 import { evaluated, gradientOf } from "./evaluated.ts"
 

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as PixelMaze from "../../src/env/grid/PixelMaze.ts"
-import { evaluate } from "../../src/graph/evaluate.ts"
-import * as G from "../../src/graph/ops.ts"
+import { evaluate } from "../../src/tensor/graph/evaluate.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
 import { type ActorCriticOptions, actorCritic } from "../../src/model/ActorCritic.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Distribution, squashed, stateDependentGaussian } from "../../src/graph/distributions.ts"
-import * as G from "../../src/graph/ops.ts"
+import { type Distribution, squashed, stateDependentGaussian } from "../../src/tensor/graph/distributions.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
 import { stateDependentNoise } from "../../src/model/stateDependentNoise.ts"
 import { evaluated } from "../losses/evaluated.ts"
 

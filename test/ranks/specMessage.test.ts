@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as G from "../../src/graph/ops.ts"
-import { type Tensor, topologicalOrder } from "../../src/graph/Tensor.ts"
+import * as G from "../../src/tensor/graph/ops.ts"
+import { type Tensor, topologicalOrder } from "../../src/tensor/graph/Tensor.ts"
 import type { SlicedSpec } from "../../src/ranks/Ranks.ts"
 import { decodeSpec, encodeSpec } from "../../src/ranks/specMessage.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import * as A2c from "../../src/algorithms/rollouts/A2c.ts"
-import * as Wasm from "../../src/backend/wasm.ts"
+import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { csv } from "../../src/run/record/csv.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
-import * as Wasm from "../../src/backend/wasm.ts"
+import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"

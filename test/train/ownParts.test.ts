@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import * as Wasm from "../../src/backend/wasm.ts"
+import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { RunOptions } from "../../src/train/RunOptions.ts"

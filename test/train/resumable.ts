@@ -1,6 +1,6 @@
 import { Effect, Layer } from "effect"
-import type { Backend, BackendUnavailable } from "../../src/backend/Backend.ts"
-import * as Wasm from "../../src/backend/wasm.ts"
+import type { Backend, BackendUnavailable } from "../../src/tensor/backend/Backend.ts"
+import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import type { RunResult } from "../../src/run/RunResult.ts"

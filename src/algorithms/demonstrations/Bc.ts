@@ -1,12 +1,12 @@
 import { Effect, Schema, type Scope, Struct } from "effect"
-import { Backend } from "../../backend/Backend.ts"
+import { Backend } from "../../tensor/backend/Backend.ts"
 import { bounded, nonNegative, withDefault } from "../../base/config/fields.ts"
 import { sizeOf } from "../../env/Space.ts"
-import { mean, mul, sub } from "../../graph/ops.ts"
-import { adam } from "../../graph/optimisers.ts"
-import type { Course, Schedule } from "../../graph/schedules.ts"
-import { type Layout, layout } from "../../graph/Parameters.ts"
-import type { ProgramSpec } from "../../graph/Program.ts"
+import { mean, mul, sub } from "../../tensor/graph/ops.ts"
+import { adam } from "../../tensor/graph/optimisers.ts"
+import type { Course, Schedule } from "../../tensor/graph/schedules.ts"
+import { type Layout, layout } from "../../tensor/graph/Parameters.ts"
+import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import { policies } from "../../learner/acting.ts"
 import {
   type Algorithm,

@@ -1,10 +1,10 @@
 import { Effect, Schema, type Scope } from "effect"
-import type { Backend } from "../../backend/Backend.ts"
+import type { Backend } from "../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../base/config/Config.ts"
 import { bounded, fraction, withDefault } from "../../base/config/fields.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
-import { linear, within } from "../../graph/schedules.ts"
+import { linear, within } from "../../tensor/graph/schedules.ts"
 import {
   type Algorithm,
   define,

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../base/config/Config.ts"
 import * as Fields from "../../base/config/fields.ts"
-import * as Graph from "../../graph/ops.ts"
+import * as Graph from "../../tensor/graph/ops.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"

@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../base/config/Config.ts"
 import * as Fields from "../../base/config/fields.ts"
-import * as Graph from "../../graph/ops.ts"
-import * as Optimisers from "../../graph/optimisers.ts"
+import * as Graph from "../../tensor/graph/ops.ts"
+import * as Optimisers from "../../tensor/graph/optimisers.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
@@ -18,7 +18,7 @@ const { add, lessEqual, mean, mul, sub } = Graph
  *   objective; value loss clipping; overall loss and entropy bonus; debug variables (explained variance is in
  *   `learner/rollout/RolloutLearner.ts`). Early stopping by KL, which is not one of the 37, is below too.
  * - Set below and done elsewhere: generalised advantage estimation (`returns/gae.ts`); the ε of Adam and global gradient
- *   clipping (`graph/optimisers.ts`); learning rate annealing (`learningRateOf` in `learner/rollout/fields.ts`).
+ *   clipping (`tensor/graph/optimisers.ts`); learning rate annealing (`learningRateOf` in `learner/rollout/fields.ts`).
  * - `learner/rollout/Rollout.ts`: a vectorised rollout that continues where the last one ended, keeps actions as they were
  *   before clipping, and bootstraps from the final observation of a truncated episode.
  * - `learner/rollout/update.ts`: several epochs of minibatches, shuffled without replacement; for an LSTM, whole
@@ -26,7 +26,7 @@ const { add, lessEqual, mean, mul, sub } = Graph
  *   (`learner/rollout/features.ts`). The memory passes from one rollout to the next, and is empty before the first.
  * - `model/ActorCritic.ts`: orthogonal weights (`model/trunk.ts` has the hidden layers) and zero biases; separate networks
  *   for vectors and a shared one for images; Gaussian actions with a state-independent log deviation.
- *   `graph/distributions.ts` treats their elements as independent, as it does several choices at once, and has action masks;
+ *   `tensor/graph/distributions.ts` treats their elements as independent, as it does several choices at once, and has action masks;
  *   `model/actions.ts` clips real numbers to the env's bounds.
  * - `env/Wrapper.ts`, for pixels: frame stacking, reward clipping, no-op starts, frame skipping, episodes that end with a
  *   life, firing to reset, and grey scaled-down frames. `env/Normalise.ts`: normalised and clipped observations and rewards

@@ -1,7 +1,7 @@
 /** Plans the runs of a sweep for sweep.ts, and checks their settings, without starting them. It writes nothing. */
 import { Deferred, Effect, Layer, Option } from "effect"
 import { platform } from "../../node.ts"
-import * as reference from "../../backend/reference.ts"
+import * as reference from "../../tensor/backend/reference.ts"
 import { camelCase, type Plain } from "../../base/config/Config.ts"
 import { bounds } from "../../base/config/bounds.ts"
 import { shortened } from "../../base/config/text.ts"

@@ -1,7 +1,7 @@
 /** Plays an env step by step for a page: the policy in a checkpoint of a run acts, or a person does. */
 import { Effect, Layer } from "effect"
-import type { BackendError } from "../../backend/Backend.ts"
-import * as wasm from "../../backend/wasm.ts"
+import type { BackendError } from "../../tensor/backend/Backend.ts"
+import * as wasm from "../../tensor/backend/wasm.ts"
 import { ConfigError, isPlain, toCamelCase } from "../../base/config/Config.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"

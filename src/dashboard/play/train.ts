@@ -1,6 +1,6 @@
 /** Trains as a page requests it, and sends the page the progress, episodes to watch and the result. */
 import { Cause, Effect, Exit, Layer, Option } from "effect"
-import * as wasm from "../../backend/wasm.ts"
+import * as wasm from "../../tensor/backend/wasm.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"
 import * as Layout from "../../run/Layout.ts"

@@ -5,7 +5,7 @@
  * A state is [x, x velocity, angle, angular velocity]; the observation is the state. The dynamics are Gymnasium's
  * (Barto, Sutton and Anderson 1983, Euler steps of 0.02 s), number for number.
  */
-import * as G from "../../graph/ops.ts"
+import * as G from "../../tensor/graph/ops.ts"
 import { cos, sin } from "../../base/rng/Elementary.ts"
 import type { Env } from "../Env.ts"
 import type { EnvGraph } from "../EnvGraph.ts"

@@ -5,7 +5,7 @@
  * A state is [angle, angular velocity]: the angle is 0 when upright, and may exceed a full turn. The observation is
  * [cos, sin, velocity]. The dynamics are Gymnasium's.
  */
-import * as G from "../../graph/ops.ts"
+import * as G from "../../tensor/graph/ops.ts"
 import { cos, sin } from "../../base/rng/Elementary.ts"
 import type { Env } from "../Env.ts"
 import type { EnvGraph } from "../EnvGraph.ts"

@@ -8,7 +8,7 @@
  */
 import { Schema } from "effect"
 import { bounded, fraction } from "../../base/config/fields.ts"
-import * as G from "../../graph/ops.ts"
+import * as G from "../../tensor/graph/ops.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
 import { checkOptions, checkWhole, EnvError } from "../EnvError.ts"

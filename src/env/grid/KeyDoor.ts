@@ -9,8 +9,8 @@
  */
 import { Schema } from "effect"
 import { bounded, intBetween } from "../../base/config/fields.ts"
-import * as G from "../../graph/ops.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import * as G from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { stream, type Stream } from "../../base/rng/Rng.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
 import {

@@ -2,8 +2,8 @@
  * Makes envs of board games from their rules: the env and its fast batch. An observation is planes, i.e. grids of zeros
  * and ones, one for each kind of thing on the board. It only computes; the games in `games`, `grid` and `pixel` use it.
  */
-import * as G from "../../graph/ops.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import * as G from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { type Definition, type Env, make } from "../Env.ts"
 import { type EnvGraph, withGraph } from "../EnvGraph.ts"

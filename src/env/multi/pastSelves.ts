@@ -3,7 +3,7 @@
  * among some slots, each with a program that plays one snapshot of the pool; a refresh draws the snapshots anew.
  */
 import { Effect } from "effect"
-import type { BackendError } from "../../backend/Backend.ts"
+import type { BackendError } from "../../tensor/backend/Backend.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import { actionReader } from "../Batch.ts"
 import type { Snapshot } from "../BatchEnv.ts"

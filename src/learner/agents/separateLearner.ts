@@ -1,9 +1,9 @@
 /** Makes one learner of several, each of which learns the policy of some agents of a game. */
 import { Effect, Record, type Scope } from "effect"
-import type { Backend } from "../../backend/Backend.ts"
+import type { Backend } from "../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../base/config/Config.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
-import { programError } from "../../graph/GraphError.ts"
+import { programError } from "../../tensor/graph/GraphError.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import {
   crossed,

@@ -1,6 +1,6 @@
 /** Computes advantages as tensors, for updates that read a rollout on the device. `returns/gae.ts` has the formula. */
-import { add, concat, constant, mul, slice, sub } from "../../graph/ops.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import { add, concat, constant, mul, slice, sub } from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 
 /** A rollout of T steps of N envs. All tensors have the shape [T, N]. */
 interface Steps {

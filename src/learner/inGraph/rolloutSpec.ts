@@ -1,9 +1,9 @@
 /** Describes the program that plays a whole rollout: act, step, reset and log, in one loop over the steps. */
 import type { EnvGraph } from "../../env/EnvGraph.ts"
-import * as G from "../../graph/ops.ts"
-import type { Layout } from "../../graph/Parameters.ts"
-import type { ProgramSpec, StateSpec } from "../../graph/Program.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import * as G from "../../tensor/graph/ops.ts"
+import type { Layout } from "../../tensor/graph/Parameters.ts"
+import type { ProgramSpec, StateSpec } from "../../tensor/graph/Program.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { toEnvAction } from "../../model/actions.ts"
 import type { Actor } from "../../model/Actor.ts"
 import type { Task } from "../Algorithm.ts"

@@ -1,8 +1,8 @@
 /** Describes the update of a learner whose rollouts are played in the graph: it reads them from the states of the group. */
-import * as G from "../../graph/ops.ts"
-import type { Layout } from "../../graph/Parameters.ts"
-import type { ProgramSpec, StateSpec } from "../../graph/Program.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import * as G from "../../tensor/graph/ops.ts"
+import type { Layout } from "../../tensor/graph/Parameters.ts"
+import type { ProgramSpec, StateSpec } from "../../tensor/graph/Program.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Task } from "../Algorithm.ts"
 import type { Batch, Column, Columns } from "../Batch.ts"
 import { netOf } from "../graphs.ts"

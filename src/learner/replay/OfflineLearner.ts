@@ -1,7 +1,7 @@
 /** Makes learners of algorithms that learn from a data set of transitions, and play no env. */
 import { Effect, Record, type Scope, Struct } from "effect"
-import { Backend } from "../../backend/Backend.ts"
-import type { Course, Schedule } from "../../graph/schedules.ts"
+import { Backend } from "../../tensor/backend/Backend.ts"
+import type { Course, Schedule } from "../../tensor/graph/schedules.ts"
 import { type Stream, stream } from "../../base/rng/Rng.ts"
 import { policies } from "../acting.ts"
 import { display } from "../../base/config/Config.ts"

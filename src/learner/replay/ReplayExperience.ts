@@ -1,6 +1,6 @@
 /** Describes, as plain values, what off-policy algorithms learn from. `replayLearner` makes learners from them. */
 import { sizeOf } from "../../env/Space.ts"
-import type { Schedule } from "../../graph/schedules.ts"
+import type { Schedule } from "../../tensor/graph/schedules.ts"
 import type { Actor } from "../../model/Actor.ts"
 import type { Declarations } from "../../model/trunk.ts"
 import type { Task } from "../Algorithm.ts"

@@ -3,14 +3,14 @@
  * touch no files: `state` returns the arrays of a checkpoint, and `restore` takes them.
  */
 import { Effect, type Scope } from "effect"
-import { Backend, type Program } from "../../backend/Backend.ts"
+import { Backend, type Program } from "../../tensor/backend/Backend.ts"
 import { attempt } from "../../base/config/attempt.ts"
 import { bounds } from "../../base/config/bounds.ts"
 import { ConfigError } from "../../base/config/Config.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { EnvError } from "../../env/EnvError.ts"
 import { sizeOf } from "../../env/Space.ts"
-import { indicesFeed } from "../../graph/Program.ts"
+import { indicesFeed } from "../../tensor/graph/Program.ts"
 import type { Actor } from "../../model/Actor.ts"
 import { isImage } from "../../model/observations.ts"
 import { type Stream, stream } from "../../base/rng/Rng.ts"

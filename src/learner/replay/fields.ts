@@ -1,6 +1,6 @@
 /** Declares the settings that off-policy algorithms share: option interfaces for users, fields for config Schemas. */
 import { Schema } from "effect"
-import type { Course, Schedule } from "../../graph/schedules.ts"
+import type { Course, Schedule } from "../../tensor/graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { bounded, fraction, nonNegative, positive, positiveBelow, withDefault } from "../../base/config/fields.ts"
 

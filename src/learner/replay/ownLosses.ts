@@ -1,5 +1,5 @@
 /** Declares losses of the user's own in algorithms with a replay buffer: what they get of a batch and of the networks. */
-import type { Tensor } from "../../graph/Tensor.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Batch } from "../Batch.ts"
 import type { AlgorithmsLoss, LossResult } from "../ownLoss.ts"
 import type { ReplayColumns } from "./ReplayExperience.ts"

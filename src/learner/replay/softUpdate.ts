@@ -1,6 +1,6 @@
 /** Builds what the updates of SAC and its relatives share: the steps of critics, actor and temperature, and the metrics. */
-import { mean, neg } from "../../graph/ops.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import { mean, neg } from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../../model/trunk.ts"
 import type { Loss } from "../graphs.ts"
 import type { OptimiserOption } from "../parts.ts"

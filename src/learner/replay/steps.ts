@@ -1,10 +1,10 @@
 /** Functions with which off-policy algorithms build updates as graphs: steps of Adam, changes of target networks. */
 import { Record } from "effect"
-import { add, equal, mul, state, sub, where } from "../../graph/ops.ts"
-import { GraphError } from "../../graph/GraphError.ts"
-import { adam } from "../../graph/optimisers.ts"
-import type { OptimiserOf, OptimiserSetting } from "../../graph/optimiserSettings.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import { add, equal, mul, state, sub, where } from "../../tensor/graph/ops.ts"
+import { GraphError } from "../../tensor/graph/GraphError.ts"
+import { adam } from "../../tensor/graph/optimisers.ts"
+import type { OptimiserOf, OptimiserSetting } from "../../tensor/graph/optimiserSettings.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { descend, type Net } from "../graphs.ts"
 import { chosenOptimiser } from "../parts.ts"
 

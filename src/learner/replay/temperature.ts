@@ -2,9 +2,9 @@
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../base/config/Config.ts"
 import { positive, withDefault } from "../../base/config/fields.ts"
-import { add, exp, mean, state } from "../../graph/ops.ts"
-import { adam } from "../../graph/optimisers.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import { add, exp, mean, state } from "../../tensor/graph/ops.ts"
+import { adam } from "../../tensor/graph/optimisers.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { temperatureGradient } from "../../losses/critics.ts"
 import type { Update } from "./networks.ts"
 

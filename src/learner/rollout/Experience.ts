@@ -1,10 +1,10 @@
 /** Describes, as plain values, how on-policy algorithms collect experience. `rolloutLearner` makes the learner. */
 import type { Effect, Scope } from "effect"
-import type { Backend, BackendError, Program, TensorData } from "../../backend/Backend.ts"
+import type { Backend, BackendError, Program, TensorData } from "../../tensor/backend/Backend.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
-import type { Layout } from "../../graph/Parameters.ts"
-import type { Schedule } from "../../graph/schedules.ts"
+import type { Layout } from "../../tensor/graph/Parameters.ts"
+import type { Schedule } from "../../tensor/graph/schedules.ts"
 import type { Actor } from "../../model/Actor.ts"
 import type { Declarations } from "../../model/trunk.ts"
 import { gae } from "../../returns/gae.ts"

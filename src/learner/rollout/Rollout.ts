@@ -1,5 +1,5 @@
 /** Plays the rollouts of an on-policy learner: acts in the envs, and keeps all rows of the last rollout in memory. */
-import type { Program, TensorData } from "../../backend/Backend.ts"
+import type { Program, TensorData } from "../../tensor/backend/Backend.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import { type Action, type Arrays, arraysOf, type Columns, type F32, f32 } from "../Batch.ts"

@@ -1,9 +1,9 @@
 /** Makes learners of on-policy algorithms from an experience (how they act) and an update (losses and optimisers). */
 import { Effect, type Scope } from "effect"
-import { Backend, type Program } from "../../backend/Backend.ts"
+import { Backend, type Program } from "../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../base/config/Config.ts"
-import { layout } from "../../graph/Parameters.ts"
-import type { Schedule } from "../../graph/schedules.ts"
+import { layout } from "../../tensor/graph/Parameters.ts"
+import type { Schedule } from "../../tensor/graph/schedules.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import { actSpec, policies } from "../acting.ts"
 import {

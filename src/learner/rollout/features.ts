@@ -1,6 +1,6 @@
 /** Functions that add a feature to an experience: a memory, a target network, or further tasks for the network. */
 import { Effect } from "effect"
-import type { TensorData } from "../../backend/Backend.ts"
+import type { TensorData } from "../../tensor/backend/Backend.ts"
 import type { Declarations } from "../../model/trunk.ts"
 import type { NamedArrays } from "../Algorithm.ts"
 import type { Columns } from "../Batch.ts"

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../base/config/Config.ts"
 import { bounded, discount, nonNegative, withDefault } from "../../base/config/fields.ts"
-import type { Course, Schedule } from "../../graph/schedules.ts"
+import type { Course, Schedule } from "../../tensor/graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { type Scheduled, scheduled, type WithInputs, withInputs } from "../scheduled.ts"
 import {

@@ -1,8 +1,8 @@
 /** Losses of the user's own in actor-critic algorithms: a function that gets a minibatch and the network's outputs. */
 import { Effect } from "effect"
-import type { Distribution } from "../../graph/distributions.ts"
-import { GraphError } from "../../graph/GraphError.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import type { Distribution } from "../../tensor/graph/distributions.ts"
+import { GraphError } from "../../tensor/graph/GraphError.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { type ActionSpace, sizeOf } from "../../env/Space.ts"
 import type { ActorCritic, ActorCriticKept } from "../../model/ActorCritic.ts"
 import { stream } from "../../base/rng/Rng.ts"

@@ -4,10 +4,10 @@
  * order of the slices, so the bits depend on the number of slices, and not on where each was computed.
  */
 import { Effect } from "effect"
-import { Backend, type BackendError } from "../../backend/Backend.ts"
-import { input, mul, sub } from "../../graph/ops.ts"
-import type { Layout } from "../../graph/Parameters.ts"
-import type { ProgramSpec } from "../../graph/Program.ts"
+import { Backend, type BackendError } from "../../tensor/backend/Backend.ts"
+import { input, mul, sub } from "../../tensor/graph/ops.ts"
+import type { Layout } from "../../tensor/graph/Parameters.ts"
+import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import { Ranks, type Sharing, type SlicedSpec } from "../../ranks/Ranks.ts"
 import { resultCount } from "../../ranks/wire.ts"
 import type { Averages } from "../Averages.ts"

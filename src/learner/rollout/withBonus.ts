@@ -3,12 +3,12 @@
  * like an expert's (GAIL).
  */
 import { Effect } from "effect"
-import { Backend } from "../../backend/Backend.ts"
+import { Backend } from "../../tensor/backend/Backend.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { make as makeMoments, type RunningMoments } from "../../env/RunningMoments.ts"
 import { wholeColumns } from "../../env/internal/values.ts"
 import { isWhole, sizeOf } from "../../env/Space.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Declarations, Weights } from "../../model/trunk.ts"
 import { gae } from "../../returns/gae.ts"
 import { stream } from "../../base/rng/Rng.ts"

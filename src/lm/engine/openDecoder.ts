@@ -9,11 +9,11 @@
  * ```
  */
 import { Context, Effect, Layer, type Scope } from "effect"
-import type { Backend, BackendError, BackendUnavailable } from "../../backend/Backend.ts"
+import type { Backend, BackendError, BackendUnavailable } from "../../tensor/backend/Backend.ts"
 import type { ConfigError } from "../../base/config/Config.ts"
 import type { ReadableParts, WeightsError } from "../../base/formats/Weights.ts"
-import type { GraphError } from "../../graph/GraphError.ts"
-import type { NamedArray } from "../../graph/Parameters.ts"
+import type { GraphError } from "../../tensor/graph/GraphError.ts"
+import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import { type Adapter, Engine, type EngineError, type EngineService } from "../../inference/Engine.ts"
 import type { AdapterShape, DecoderConfig } from "../../model/decoder/Decoder.ts"
 import { projections } from "../../model/decoder/parameters.ts"

@@ -1,5 +1,5 @@
-import type { NamedArray } from "../../graph/Parameters.ts"
-import { sizeOf } from "../../graph/Tensor.ts"
+import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import { sizeOf } from "../../tensor/graph/Tensor.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { AdapterError, adapterLayoutOf, adapterParametersOf, type AdapterShape } from "./adapters.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"

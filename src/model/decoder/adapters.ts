@@ -10,11 +10,11 @@
  * own: then an adapter that has become NaN cannot change another one. With finite numbers, runs can share a window.
  */
 import { Schema } from "effect"
-import { type Initialiser, uniform, zeros } from "../../graph/initialisers.ts"
-import { gather, input, matmul, mul, reshape, slice, state } from "../../graph/ops.ts"
-import { fail } from "../../graph/ops/core.ts"
-import type { Declaration } from "../../graph/Parameters.ts"
-import { sizeOf, type Tensor } from "../../graph/Tensor.ts"
+import { type Initialiser, uniform, zeros } from "../../tensor/graph/initialisers.ts"
+import { gather, input, matmul, mul, reshape, slice, state } from "../../tensor/graph/ops.ts"
+import { fail } from "../../tensor/graph/ops/core.ts"
+import type { Declaration } from "../../tensor/graph/Parameters.ts"
+import { sizeOf, type Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Declarations } from "../trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import type { Adapt } from "./layers.ts"

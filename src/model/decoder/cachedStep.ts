@@ -23,8 +23,8 @@ import {
   sum,
   transpose,
   where,
-} from "../../graph/ops.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+} from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"

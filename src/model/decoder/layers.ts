@@ -1,6 +1,6 @@
 /** Builds the layers of a decoder transformer. How tokens attend to each other is left to the caller. */
-import { add, gather, matmul, mul, reshape, rmsNorm, silu } from "../../graph/ops.ts"
-import { sizeOf, type Tensor } from "../../graph/Tensor.ts"
+import { add, gather, matmul, mul, reshape, rmsNorm, silu } from "../../tensor/graph/ops.ts"
+import { sizeOf, type Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import { embeddingName, finalNormName, headOf, type Projection, projectionName, weightOf } from "./parameters.ts"

@@ -13,8 +13,8 @@ import {
   reshape,
   sum,
   where,
-} from "../../graph/ops.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+} from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import { logitsOf } from "./layers.ts"

@@ -13,9 +13,9 @@ import {
   softmax,
   transpose,
   where,
-} from "../../graph/ops.ts"
-import { fail, sameShape } from "../../graph/ops/core.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+} from "../../tensor/graph/ops.ts"
+import { fail, sameShape } from "../../tensor/graph/ops/core.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"

@@ -1,6 +1,6 @@
 /** Rotary position embeddings (Su et al. 2021, arXiv:2104.09864), with the scaling of Llama 3 and linear scaling. */
-import { cast, concat, constant, cos, mul, reshape, sin, split, sub, add } from "../../graph/ops.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import { cast, concat, constant, cos, mul, reshape, sin, split, sub, add } from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { DecoderConfig, RopeScaling } from "./DecoderConfig.ts"
 
 /** Returns the angle, in radians a position, by which each pair of a head's numbers rotates: headDim / 2 frequencies. */

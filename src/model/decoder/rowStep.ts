@@ -19,8 +19,8 @@ import {
   softmax,
   split,
   where,
-} from "../../graph/ops.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+} from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"

@@ -4,9 +4,9 @@
  * dozens of adapters this takes less time than a copy of the matrices for each sequence, which is how `adapters.ts` computes
  * the adapters of blocks of tokens.
  */
-import { constant, equal, input, matmul, reshape, slice, state, where } from "../../graph/ops.ts"
-import type { NamedArray } from "../../graph/Parameters.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
+import { constant, equal, input, matmul, reshape, slice, state, where } from "../../tensor/graph/ops.ts"
+import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { type AdapterShape, siblings } from "./adapters.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import type { Adapt } from "./layers.ts"

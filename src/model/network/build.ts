@@ -1,10 +1,21 @@
 /** Builds the graphs of networks from their layers, and checks that their shapes fit. `trunk.ts` calls it. */
-import { constant, normal, orthogonal, zeros } from "../../graph/initialisers.ts"
-import { activations, conv, linear } from "../../graph/layers.ts"
-import { add, concat, input, layerNorm, matmul, mean, mul, reshape, softmax, transpose } from "../../graph/ops.ts"
-import { sameShape, shapeText } from "../../graph/ops/core.ts"
-import { GraphError } from "../../graph/GraphError.ts"
-import { type Shape, sizeOf, type Tensor } from "../../graph/Tensor.ts"
+import { constant, normal, orthogonal, zeros } from "../../tensor/graph/initialisers.ts"
+import { activations, conv, linear } from "../../tensor/graph/layers.ts"
+import {
+  add,
+  concat,
+  input,
+  layerNorm,
+  matmul,
+  mean,
+  mul,
+  reshape,
+  softmax,
+  transpose,
+} from "../../tensor/graph/ops.ts"
+import { sameShape, shapeText } from "../../tensor/graph/ops/core.ts"
+import { GraphError } from "../../tensor/graph/GraphError.ts"
+import { type Shape, sizeOf, type Tensor } from "../../tensor/graph/Tensor.ts"
 import { partsOf, type RowSpace } from "../../env/Space.ts"
 import { vectorOf, vectorSizeOf, withoutMask } from "../observations.ts"
 import type { Declarations, Trunk, Weights } from "../trunk.ts"

@@ -1,9 +1,9 @@
 /** Declares the layers of networks as plain data, which configs can hold, and their Schema. It builds no graphs. */
 import { Predicate, Schema } from "effect"
 import { bounded, codeTitle, nonNegative, positive, units } from "../../base/config/fields.ts"
-import { GraphError } from "../../graph/GraphError.ts"
-import type { Declaration } from "../../graph/Parameters.ts"
-import type { Shape, Tensor } from "../../graph/Tensor.ts"
+import { GraphError } from "../../tensor/graph/GraphError.ts"
+import type { Declaration } from "../../tensor/graph/Parameters.ts"
+import type { Shape, Tensor } from "../../tensor/graph/Tensor.ts"
 
 /** Makes the Schemas of layers that are their type alone: one each, so that a union is told apart by the type. */
 const bare = <const Types extends ReadonlyArray<string>>(types: Types) =>

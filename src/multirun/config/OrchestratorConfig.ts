@@ -14,7 +14,7 @@ import { ConfigError, decode, isPlain, overLines, type Plain, toCamelCase } from
 import { bounded, fraction, nonNegative, positive, withDefault } from "../../base/config/fields.ts"
 import { readTomlText } from "../../base/formats/toml.ts"
 import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"
-import { byStep, ScheduleConfig, scheduleProblem } from "../../graph/schedules.ts"
+import { byStep, ScheduleConfig, scheduleProblem } from "../../tensor/graph/schedules.ts"
 import { SftObjective, TokenObjective } from "../../losses/Losses.ts"
 import { OptimiserConfig } from "../optimisers/OptimiserConfig.ts"
 

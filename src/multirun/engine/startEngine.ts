@@ -9,7 +9,7 @@
  * ```
  */
 import { Context, Effect, Latch, Layer, Option, type Scope, Stream } from "effect"
-import type { Backend } from "../../backend/Backend.ts"
+import type { Backend } from "../../tensor/backend/Backend.ts"
 import { Engine, type EngineService, type Generated } from "../../inference/Engine.ts"
 import type { EngineError } from "../../inference/EngineError.ts"
 import type { BaseModel } from "../baseModel.ts"

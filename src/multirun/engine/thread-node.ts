@@ -5,7 +5,7 @@
 import { Effect, Layer, Schema, Stream } from "effect"
 import type * as RpcClient from "effect/rpc/RpcClient"
 import type { RpcClientError } from "effect/rpc/RpcClientError"
-import { type BackendName, backendNames } from "../../backend/names.ts"
+import { type BackendName, backendNames } from "../../tensor/backend/names.ts"
 import type { EngineService, GenerateRequest } from "../../inference/Engine.ts"
 import { type EngineError, engineError } from "../../inference/EngineError.ts"
 import { makeSpawner } from "../worker-node.ts"

@@ -17,8 +17,8 @@
  * ```
  */
 import { Context, Effect, Exit, Scope } from "effect"
-import { Backend, type BackendError } from "../../backend/Backend.ts"
-import type { NamedArray } from "../../graph/Parameters.ts"
+import { Backend, type BackendError } from "../../tensor/backend/Backend.ts"
+import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { Hook, Hooks, RunSlot } from "../runs/RunSlot.ts"
 import { OptimiserError } from "./OptimiserError.ts"
 import { makeRunOptimiser, type RunOptimiser } from "./RunOptimiser.ts"

@@ -12,7 +12,7 @@
 import { Effect, Schema } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import { naturalInt } from "../../base/config/fields.ts"
-import { GraphError } from "../../graph/GraphError.ts"
+import { GraphError } from "../../tensor/graph/GraphError.ts"
 import { learningRateOf } from "../config/OrchestratorConfig.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
 import type { MultiLoRAOptimizer, RunReference } from "./MultiLoRAOptimizer.ts"

@@ -1,9 +1,9 @@
 /** Declares the optimiser of a run's adapter in the run's config, and makes it. */
 import { Schema } from "effect"
 import { fraction, nonNegative, positive, withDefault } from "../../base/config/fields.ts"
-import type { Tensor } from "../../graph/Tensor.ts"
-import { adam, muon, type Optimiser, sgd } from "../../graph/optimisers.ts"
-import type { Layout } from "../../graph/Parameters.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import { adam, muon, type Optimiser, sgd } from "../../tensor/graph/optimisers.ts"
+import type { Layout } from "../../tensor/graph/Parameters.ts"
 
 const beta = fraction.check(Schema.isLessThan(1))
 

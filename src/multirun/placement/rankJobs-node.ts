@@ -14,7 +14,7 @@
  * ```
  */
 import { Context, Duration, Effect, Fiber, type FileSystem, Layer, Path, Schema } from "effect"
-import { type BackendName, backendNames } from "../../backend/names.ts"
+import { type BackendName, backendNames } from "../../tensor/backend/names.ts"
 import { Dispatcher, type Handler, handler, job } from "../../cluster/Dispatcher.ts"
 import { sentPath } from "../../cluster/sent/sentFiles-node.ts"
 import { exists } from "../../base/config/files.ts"

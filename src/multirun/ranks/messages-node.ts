@@ -1,7 +1,7 @@
 /** Declares the line of JSON with which the master tells the process of another rank what to do. */
 import { Schema } from "effect"
 import { positiveInt } from "../../base/config/fields.ts"
-import { backendNames } from "../../backend/names.ts"
+import { backendNames } from "../../tensor/backend/names.ts"
 import { RankTask } from "./RankTask.ts"
 
 /** The message that a rank's process reads from its standard input: the work that it has to do. */

@@ -1,6 +1,6 @@
 /** Implements `RankProcesses`: starts a Node process for each rank, with `rank-node.ts` as its program. */
 import { Effect, Layer, Schema } from "effect"
-import type { BackendName } from "../../backend/names.ts"
+import type { BackendName } from "../../tensor/backend/names.ts"
 import { startChild } from "../../ranks/process-node.ts"
 import { RankLost } from "../../ranks/RankError.ts"
 import { redisStore } from "../store/redisStores-node.ts"

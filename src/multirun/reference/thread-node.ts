@@ -1,6 +1,6 @@
 /** Implements `ReferenceThreads` with Node's worker threads, whose program is `reference-node.ts`. */
 import { Context, Deferred, Effect, Layer, Schema, type Scope } from "effect"
-import { backendNames } from "../../backend/names.ts"
+import { backendNames } from "../../tensor/backend/names.ts"
 import { makeSpawner } from "../worker-node.ts"
 import type { Answer, Question } from "./messages.ts"
 import { ReferenceLost, ReferenceTask, type ReferenceThread, ReferenceThreads } from "./ReferenceThreads.ts"

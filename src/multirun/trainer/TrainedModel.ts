@@ -10,9 +10,9 @@
  * ```
  */
 import { Effect, Record } from "effect"
-import type { BackendError } from "../../backend/Backend.ts"
-import type { NamedArray } from "../../graph/Parameters.ts"
-import { sizeOf } from "../../graph/Tensor.ts"
+import type { BackendError } from "../../tensor/backend/Backend.ts"
+import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import { sizeOf } from "../../tensor/graph/Tensor.ts"
 import * as Decoder from "../../model/decoder/Decoder.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import type { LoraConfig } from "../config/OrchestratorConfig.ts"

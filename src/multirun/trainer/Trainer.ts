@@ -14,7 +14,7 @@
  * ```
  */
 import { type Duration, Effect, type FileSystem, type Path, Result, Scope } from "effect"
-import { Backend, type BackendError, type Compiling } from "../../backend/Backend.ts"
+import { Backend, type BackendError, type Compiling } from "../../tensor/backend/Backend.ts"
 import { attempt } from "../../base/config/attempt.ts"
 import { meanMetrics, type MetricSums, type TokenObjective } from "../../losses/Losses.ts"
 import * as Decoder from "../../model/decoder/Decoder.ts"

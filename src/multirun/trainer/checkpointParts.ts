@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
-import type { NamedArray } from "../../graph/Parameters.ts"
+import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import { inCheckpoint } from "../Layout.ts"
 
 type NamedArrays = Readonly<Record<string, NamedArray>>

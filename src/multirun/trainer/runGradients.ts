@@ -1,6 +1,6 @@
 /** Computes the gradients of the runs whose tokens are in a micro-batch. */
 import { Effect } from "effect"
-import type { BackendError } from "../../backend/Backend.ts"
+import type { BackendError } from "../../tensor/backend/Backend.ts"
 import type { MetricSums } from "../../losses/Losses.ts"
 import type { MicroBatch } from "../batches/MicroBatch.ts"
 import type { References } from "../reference/references.ts"

@@ -11,7 +11,7 @@
  * ```
  */
 import { Effect, type FileSystem, Option, type Path, type Scope, Semaphore } from "effect"
-import { Backend } from "../../backend/Backend.ts"
+import { Backend } from "../../tensor/backend/Backend.ts"
 import { decoderEngine } from "../../lm/engine/openDecoder.ts"
 import type { DecodersService } from "../../lm/engine/Decoders.ts"
 import * as EngineLm from "../../lm/engine/EngineLm.ts"

@@ -7,7 +7,7 @@
  * depend on its size. So spreading pays off if the steps of the env cost more than the policy.
  */
 import { Clock, Effect, Schema, Semaphore } from "effect"
-import { BackendError } from "../../backend/Backend.ts"
+import { BackendError } from "../../tensor/backend/Backend.ts"
 import { Dispatcher, DispatchError, type Handler, handler, job } from "../../cluster/Dispatcher.ts"
 import type { Plain } from "../../base/config/Config.ts"
 import { sha256 } from "../../base/config/sha256.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Ppo from "../../../src/algorithms/rollouts/Ppo.ts"
-import * as Wasm from "../../../src/backend/wasm.ts"
+import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { makeGame } from "../../../src/dashboard/play/game.ts"
 import { type Env, rowSpaceOf } from "../../../src/env/Env.ts"
 import { courier } from "../../env/courier.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Record } from "effect"
 import type { Layer } from "effect"
-import type { Backend, BackendUnavailable } from "../../../src/backend/Backend.ts"
+import type { Backend, BackendUnavailable } from "../../../src/tensor/backend/Backend.ts"
 import { cachedStep, parametersOf, statesOf, storeEntries } from "../../../src/model/decoder/Decoder.ts"
 import { compileWith, identical } from "../../../property-tests/support/agreement.ts"
 import { backends, config, expected, relativeError, tensorsIn, write } from "./fixture.ts"

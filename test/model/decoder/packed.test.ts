@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Record } from "effect"
-import type { Program } from "../../../src/backend/Backend.ts"
-import { gradients } from "../../../src/graph/gradients.ts"
-import * as G from "../../../src/graph/ops.ts"
-import type { ProgramSpec } from "../../../src/graph/Program.ts"
+import type { Program } from "../../../src/tensor/backend/Backend.ts"
+import { gradients } from "../../../src/tensor/graph/gradients.ts"
+import * as G from "../../../src/tensor/graph/ops.ts"
+import type { ProgramSpec } from "../../../src/tensor/graph/Program.ts"
 import {
   type DecoderConfig,
   hiddenStates,

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger, Record } from "effect"
-import * as Reference from "../../../src/backend/reference.ts"
+import * as Reference from "../../../src/tensor/backend/reference.ts"
 import * as safetensors from "../../../src/base/formats/safetensors.ts"
 import * as Decoder from "../../../src/model/decoder/Decoder.ts"
 import * as Adapter from "../../../src/model/huggingFace/Adapter.ts"

@@ -9,7 +9,7 @@ import { openBaseModel } from "../../../src/multirun/baseModel.ts"
 import { MultiRunConfig } from "../../../src/multirun/config/MultiRunConfig.ts"
 import { engineModel } from "../../../src/multirun/engine/engineModel.ts"
 import { EngineThreads } from "../../../src/multirun/engine/EngineThreads.ts"
-import * as Wasm from "../../../src/backend/wasm.ts"
+import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 
 const folder = fileURLToPath(new URL("../../fixtures/hugging-face/llama", import.meta.url))
 

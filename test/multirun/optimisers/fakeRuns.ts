@@ -1,6 +1,6 @@
 import { Effect, type Scope } from "effect"
-import type { NamedArray } from "../../../src/graph/Parameters.ts"
-import { sizeOf } from "../../../src/graph/Tensor.ts"
+import type { NamedArray } from "../../../src/tensor/graph/Parameters.ts"
+import { sizeOf } from "../../../src/tensor/graph/Tensor.ts"
 import { parse } from "../../../src/multirun/config/OrchestratorConfig.ts"
 import type { Hooks, RunSlot } from "../../../src/multirun/runs/RunSlot.ts"
 import * as Rng from "../../../src/base/rng/Rng.ts"

@@ -1,6 +1,6 @@
 import { Effect, Logger } from "effect"
 import { assert, describe, it } from "vitest"
-import * as Wasm from "../../../src/backend/wasm.ts"
+import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import * as Decoder from "../../../src/model/decoder/Decoder.ts"
 import * as MultiLoRAOptimizer from "../../../src/multirun/optimisers/MultiLoRAOptimizer.ts"
 import * as MultiLoRAScheduler from "../../../src/multirun/optimisers/MultiLoRAScheduler.ts"

@@ -1,6 +1,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Deferred, Effect, Fiber, Layer } from "effect"
-import * as Wasm from "../../../src/backend/wasm.ts"
+import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { redisStores } from "../../../src/multirun/ranks/processes-node.ts"
 import { RankProcesses } from "../../../src/multirun/ranks/RankProcesses.ts"
 import type { RankFailed, RankLost } from "../../../src/ranks/RankError.ts"

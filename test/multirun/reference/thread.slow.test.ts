@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import * as Wasm from "../../../src/backend/wasm.ts"
+import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { openBaseModel } from "../../../src/multirun/baseModel.ts"
 import { makeMicroBatch } from "../../../src/multirun/batches/MicroBatch.ts"
 import { MultiRunConfig } from "../../../src/multirun/config/MultiRunConfig.ts"

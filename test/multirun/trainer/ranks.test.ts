@@ -1,7 +1,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Logger } from "effect"
-import * as Wasm from "../../../src/backend/wasm.ts"
+import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import * as Decoder from "../../../src/model/decoder/Decoder.ts"
 import { DataLoader } from "../../../src/multirun/batches/DataLoader.ts"
 import { writeRollouts } from "../../../src/multirun/batches/rolloutFiles.ts"

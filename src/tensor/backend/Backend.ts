@@ -1,0 +1,177 @@
+/**
+ * Defines the service `Backend`, which compiles a graph to a program for one device, and the errors of both. The other
+ * files of this folder implement the service as Layers. Learners and policies call `compile` once and then run the
+ * program many times. This file itself uses no device.
+ */
+import { Context, Effect, Record, Schema, type Scope } from "effect"
+import { attempt } from "../../base/config/attempt.ts"
+import type { GraphError } from "../graph/GraphError.ts"
+import type { ProgramSpec } from "../graph/Program.ts"
+import { arrayTypes, sizeOf, type TensorData } from "../graph/Tensor.ts"
+import { feedShapes, type Outline } from "../graph/validate.ts"
+
+export type { TensorData } from "../graph/Tensor.ts"
+
+/** Makes an array of zeros that has room for the numbers of a tensor with this shape and type. */
+export const dataFor = ({ shape, dtype }: Outline): TensorData => new arrayTypes[dtype](sizeOf(shape))
+
+/**
+ * Copies the first `length` elements of a tensor of ONNX Runtime; the elements behind them in `to` keep their values. If a
+ * program ends early, `length` covers only the minibatches that ran.
+ */
+export const copyInto = (from: unknown, to: TensorData, length: number): void => {
+  if (from instanceof Float32Array || from instanceof Int32Array || from instanceof Uint8Array)
+    to.set(from.length > length ? from.subarray(0, length) : from)
+}
+
+/**
+ * A compiled graph that keeps its states (such as weights) between runs. Its inputs (`feeds`) and outputs (`results`)
+ * are arrays that live as long as the program: write into `feeds`, run, read from `results`. All states start as zeros:
+ * set the weights with `write` before the first run.
+ */
+export interface Program {
+  readonly name: string
+  /** The device that runs the program: "cpu", "cuda", "webgpu", "wasm", "reference" or "onnx-web on …". */
+  readonly device: string
+  readonly feeds: Readonly<Record<string, TensorData>>
+  readonly results: Readonly<Record<string, TensorData>>
+  /** Returns the number of minibatches that the last run computed; 1 for a program without minibatches. */
+  readonly iterations: () => number
+  readonly run: Effect.Effect<void, BackendError>
+  /** Runs the program synchronously, without an Effect; absent on asynchronous devices. Throws a `BackendError`. */
+  readonly runSync?: () => void
+  /** Returns a copy of the numbers of a state. With `into`, it copies them to that array, of the same size, and returns it. */
+  readonly read: (state: string, into?: Float32Array) => Effect.Effect<Float32Array, BackendError>
+  /** Copies numbers into a state; their number must be the size of the state. */
+  readonly write: (state: string, data: Float32Array) => Effect.Effect<void, BackendError>
+}
+
+/** The error of a backend that cannot run on this machine. It names what is missing and how to install it. */
+export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()("BackendUnavailable", {
+  backend: Schema.String,
+  missing: Schema.String,
+  remedy: Schema.String,
+}) {
+  override get message(): string {
+    return `Backend "${this.backend}" is not available: ${this.missing}. ${this.remedy}`
+  }
+}
+
+/** The error of a program that failed while it was running. */
+export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
+  backend: Schema.String,
+  program: Schema.String,
+  message: Schema.String,
+}) {}
+
+/**
+ * The part of a program that differs between backends; `programOf` makes the program from it. Only the names of existing
+ * states are passed to `read` and `write`.
+ */
+interface Machine extends Pick<Program, "device" | "feeds" | "results" | "iterations"> {
+  readonly runSync: () => void
+  /** Returns the numbers of a state, which the next run may change: `programOf` copies them. */
+  readonly read: (state: string) => Float32Array
+  readonly write: (state: string, data: Float32Array) => void
+}
+
+/** Makes a `Program` from a backend's functions, and adds checks of the names and sizes of states. */
+export const programOf = ({ name, state }: ProgramSpec, machine: Machine): Program => {
+  const failure = (message: string) => new BackendError({ backend: machine.device, program: name, message })
+  const checkSize = (key: string, size: number, { length }: Float32Array): void => {
+    if (size !== length) throw failure(`state "${key}": expected ${size} numbers, found ${length}`)
+  }
+  const attemptOn = <A>(key: string, body: (size: number) => A): Effect.Effect<A, BackendError> =>
+    attempt(() => {
+      const entry = state[key]
+      if (entry === undefined) throw failure(`there is no state "${key}"`)
+      return body(sizeOf(entry.tensor.shape))
+    }, BackendError)
+  return {
+    ...machine,
+    name,
+    run: attempt(machine.runSync, BackendError),
+    read: (key, into) =>
+      attemptOn(key, (size) => {
+        const copy = into ?? new Float32Array(size)
+        checkSize(key, size, copy)
+        copy.set(machine.read(key))
+        return copy
+      }),
+    write: (key, data) =>
+      attemptOn(key, (size) => {
+        checkSize(key, size, data)
+        machine.write(key, data)
+      }),
+  }
+}
+
+/** Options of `compileAll`. */
+export interface GroupOptions {
+  /**
+   * The names of feeds that are one array for all programs which have them. Where programs have different numbers of rows,
+   * the array has the most, and a program with fewer reads the first ones. Other feeds belong to their program.
+   */
+  readonly sharedFeeds?: ReadonlyArray<string>
+}
+
+/** The ways in which compiling fails, and what it needs: programs live as long as the scope. */
+export type Compiling<A> = Effect.Effect<A, GraphError | BackendUnavailable | BackendError, Scope.Scope>
+
+/** Compiles graphs to programs. The Layer decides on which device they run. */
+export class Backend extends Context.Service<
+  Backend,
+  {
+    readonly name: string
+    /** Compiles one program, with states of its own. */
+    readonly compile: (spec: ProgramSpec) => Compiling<Program>
+    /**
+     * Compiles programs that share their states: states of the same name are one array, which a `write` to any of the
+     * programs and the next value of any of them replace for all. Use it to run one set of weights in programs with other
+     * static shapes. Only one program of a group may run at a time. It fails with a `GraphError` if a state has another
+     * shape in two of the programs.
+     *
+     * @example
+     * ```ts
+     * const group = yield* backend.compileAll({ prefill, decode, train }, { sharedFeeds: ["cache"] })
+     * yield* group.train.run
+     * yield* group.decode.run // reads the weights that `train` has computed
+     * ```
+     */
+    readonly compileAll: <Name extends string>(
+      specs: Readonly<Record<Name, ProgramSpec>>,
+      options?: GroupOptions,
+    ) => Compiling<Readonly<Record<Name, Program>>>
+    /** Returns warnings about the programs compiled so far; the run writes them to `run.log`. */
+    readonly warnings?: Effect.Effect<ReadonlyArray<string>>
+  }
+>()("effect-rl/backend/Backend") {}
+
+/** Makes the arrays of the feeds that programs share, each as long as the longest that a program needs. */
+export const sharedArrays = (
+  specs: Readonly<Record<string, ProgramSpec>>,
+  names: ReadonlyArray<string>,
+): ReadonlyMap<string, TensorData> => {
+  const largest = new Map<string, Outline>()
+  for (const spec of Object.values(specs))
+    for (const [name, outline] of Object.entries(feedShapes(spec)))
+      if (names.includes(name) && sizeOf(outline.shape) >= sizeOf(largest.get(name)?.shape ?? [0]))
+        largest.set(name, outline)
+  return new Map(Array.from(largest, ([name, outline]) => [name, dataFor(outline)]))
+}
+
+/** Makes the feeds of a program: those in `shared` are the beginnings of these arrays, the others arrays of its own. */
+export const feedsOf = (
+  spec: ProgramSpec,
+  shared: ReadonlyMap<string, TensorData>,
+): Readonly<Record<string, TensorData>> =>
+  Record.map(
+    feedShapes(spec),
+    (outline, name) => shared.get(name)?.subarray(0, sizeOf(outline.shape)) ?? dataFor(outline),
+  )
+
+/** Makes `compile` from `compileAll`: one program is a group of one. */
+export const compileOne =
+  (compileAll: Backend["Service"]["compileAll"]): Backend["Service"]["compile"] =>
+  (spec) =>
+    Effect.map(compileAll({ program: spec }), ({ program }) => program)

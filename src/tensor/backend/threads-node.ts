@@ -1,0 +1,42 @@
+/** Starts threads of Node that help to compute large programs of the backend `wasm`. `named-node.ts` uses it. */
+import { Worker } from "node:worker_threads"
+import { Effect } from "effect"
+import { messageOf } from "../../base/config/text.ts"
+import { helpExport } from "../graph/wasm/slices.ts"
+import type { Threads } from "./wasm.ts"
+import type { Shared } from "./wasmModules.ts"
+
+/** The program of a thread. It returns, and the thread ends, when the module's `release` has been called. */
+const program = `
+const { module, memory } = require("node:worker_threads").workerData
+new WebAssembly.Instance(module, { env: { memory } }).exports[${JSON.stringify(helpExport)}]()
+`
+
+/** Makes threads of which `count` compute a program, with the one that runs it. */
+export const nodeThreads = (count: number): Threads => ({
+  count,
+  start: (shared, helpers, failed) =>
+    Effect.all(
+      Array.from({ length: helpers }, () => startOne(shared, failed)),
+      { discard: true },
+    ),
+})
+
+/** Starts a thread; returns an effect that waits until it has ended. */
+const startOne = (shared: Shared, failed: (reason: string) => void): Effect.Effect<void> => {
+  try {
+    const worker = new Worker(program, { eval: true, execArgv: [], stdin: false, workerData: shared })
+    worker.on("error", (error) => failed(messageOf(error)))
+    const end = new Promise<void>((resolve) => worker.once("exit", () => resolve()))
+    // A thread that helps does not keep the process alive.
+    worker.unref()
+    return Effect.promise(() => {
+      worker.ref()
+      return end
+    })
+  } catch (error) {
+    // For example, the system allows no more threads, or Node's permission model forbids them.
+    failed(messageOf(error))
+    return Effect.void
+  }
+}

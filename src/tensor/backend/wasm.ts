@@ -1,0 +1,175 @@
+/** Implements the backend `wasm`. `node.ts`, `web.ts` and users provide it; `auto.ts` chooses it for small graphs. */
+import { Deferred, Effect, Layer, Record } from "effect"
+import { attempt } from "../../base/config/attempt.ts"
+import { exactText } from "../../base/config/text.ts"
+import { GraphError } from "../graph/GraphError.ts"
+import { changing, type ProgramSpec } from "../graph/Program.ts"
+import { descriptionOf } from "../graph/descriptionOf.ts"
+import { simplify } from "../graph/simplify.ts"
+import { validateAll } from "../graph/validate.ts"
+import { compileAll, type CompiledModule, type CompileOptions, type Place } from "../graph/wasm/compile.ts"
+import type { BandSizes } from "../graph/wasm/bands.ts"
+import type { Worth } from "../graph/wasm/slices.ts"
+import {
+  Backend,
+  BackendUnavailable,
+  compileOne,
+  type GroupOptions,
+  type Program,
+  programOf,
+  type TensorData,
+} from "./Backend.ts"
+import {
+  instantiate,
+  type KeptPrograms,
+  type ModuleCompiler,
+  plainModules,
+  type Shared,
+  viewOf,
+} from "./wasmModules.ts"
+
+/**
+ * Provides the backend: it compiles a graph, or a group of graphs, to one WebAssembly module, for Node, browsers and edge workers. The
+ * order of its operations and their rounding are fixed, so a program gives the same bits on every machine. Feeds and
+ * results are views of the module's memory: nothing is copied, and a run is one call.
+ *
+ * It is the fastest backend for small graphs, where calling a session of ONNX Runtime takes longer than the arithmetic:
+ * acting with small batches, and whole updates of small networks.
+ *
+ * @example
+ * ```ts
+ * const program = yield* compile(spec) // Backend, provided by Wasm.layer
+ * program.feeds["x"].set(observations)
+ * program.runSync?.()
+ * const actions = program.results["actions"]
+ * ```
+ */
+export const layer: Layer.Layer<Backend> = Layer.suspend(() => Layer.succeed(Backend, make()))
+
+/** The threads that share the work of large programs. */
+export interface Threads {
+  /** How many threads compute a program, with the one that runs it. */
+  readonly count: number
+  /**
+   * Starts threads that help with a module. They end when its `release` has been called; the result waits until they have
+   * ended. A program does not wait until they are ready: its own thread computes what no other thread has begun. So a
+   * thread that cannot start makes programs slower only; it calls `failed` with the reason.
+   */
+  readonly start: (shared: Shared, helpers: number, failed: (reason: string) => void) => Effect.Effect<void>
+  /** What is worth dividing. By default, as measurements say. */
+  readonly worth?: Worth
+}
+
+/**
+ * Makes the backend from a compiler of modules; `node.ts` passes that of `wide-node.ts`, which uses wider vectors. With
+ * `threads`, several threads compute large programs. The results have the same bits with any number of them, and with any
+ * `bandSizes`.
+ */
+export const make = (
+  modules: ModuleCompiler = plainModules,
+  threads?: Threads,
+  bandSizes?: BandSizes,
+): Backend["Service"] => {
+  const compileAll: Backend["Service"]["compileAll"] = (specs, options) =>
+    Effect.gen(function* () {
+      const helpers = threads && { ...threads, failed: yield* warnOfFailure }
+      const { programs } = yield* Effect.acquireRelease(
+        attempt(() => load(specs, options, modules, helpers, bandSizes), GraphError, BackendUnavailable),
+        ({ end }) => end,
+      )
+      return programs
+    })
+  return { name: "wasm", compile: compileOne(compileAll), compileAll, warnings: Effect.sync(modules.warnings) }
+}
+
+/** Threads, and the function that hears of one that failed. */
+interface Helpers extends Threads {
+  readonly failed: (reason: string) => void
+}
+
+/** Makes a function that lets a warning be logged, once, and as long as the scope is open. */
+const warnOfFailure = Effect.gen(function* () {
+  const first = yield* Deferred.make<string>()
+  yield* Deferred.await(first).pipe(
+    Effect.flatMap((reason) =>
+      Effect.logWarning(`a thread of the backend wasm failed, so programs run without its help: ${reason}`),
+    ),
+    Effect.forkScoped,
+  )
+  return (reason: string): void => void Deferred.doneUnsafe(first, Effect.succeed(reason))
+})
+
+/** Compiles programs to a module, or takes it from where it was kept. */
+const moduleOf = <Name extends string>(
+  specs: Readonly<Record<Name, ProgramSpec>>,
+  options: CompileOptions,
+  kept: KeptPrograms | undefined,
+): CompiledModule<Name> => {
+  const compileNow = (): CompiledModule<Name> => compileAll(Record.map(specs, simplify), options)
+  if (kept === undefined) return compileNow()
+  const description = `${exactText(options)}\n${descriptionOf(specs)}`
+  const existing = kept.get(description)
+  if (existing !== undefined) return { ...existing, programs: Record.map(specs, (_, name) => existing.programs[name]) }
+  const compiled = compileNow()
+  kept.set(description, compiled)
+  return compiled
+}
+
+/** Loads programs as one module with one memory, which holds their states once. */
+const load = <Name extends string>(
+  specs: Readonly<Record<Name, ProgramSpec>>,
+  { sharedFeeds = [] }: GroupOptions = {},
+  modules: ModuleCompiler,
+  threads: Helpers | undefined,
+  bandSizes: BandSizes | undefined,
+): { readonly programs: Readonly<Record<Name, Program>>; readonly end: Effect.Effect<void> } => {
+  validateAll(specs, sharedFeeds)
+  const { count = 1, worth } = threads ?? {}
+  const options = { sharedFeeds, wide: modules.wide(), threads: count, worth, bandSizes }
+  const compiled = moduleOf(specs, options, modules.kept)
+  const module = modules.module(compiled.bytes)
+  const { functions, memory, release } = instantiate(module, compiled)
+  /** Waits until the threads that help have ended; undefined before they have been started. */
+  let ended: Effect.Effect<void> | undefined
+  const end = Effect.suspend(() => {
+    release()
+    return ended ?? Effect.void
+  })
+  const view = (place: Place): TensorData => viewOf(memory.buffer, place)
+  const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))
+  /** For each program, whether a state changed after its last `prepare`, whose values depend only on states. */
+  const prepared: Record<string, { stale: boolean }> = Record.map(specs, () => ({ stale: true }))
+
+  const programs = Record.map(specs, (spec, name) => {
+    const { divided, feeds, results } = compiled.programs[name]
+    const { prepare, run } = functions[name]
+    const own = prepared[name]
+    const replaced = changing(spec).map(([state]) => state)
+    const affected = Object.entries<ProgramSpec>(specs).flatMap(([other, { state }]) =>
+      other !== name && replaced.some((key) => state[key] !== undefined) ? [prepared[other]] : [],
+    )
+    let iterations = 1
+    const runSync = (): void => {
+      if (own.stale) {
+        prepare()
+        own.stale = false
+      }
+      if (divided) ended ??= threads?.start({ module, memory }, count - 1, threads.failed)
+      iterations = run()
+      for (const other of affected) other.stale = true
+    }
+    return programOf(spec, {
+      device: "wasm",
+      feeds: Record.map(feeds, view),
+      results: Record.map(results, view),
+      iterations: () => iterations,
+      runSync,
+      read: (state) => states[state],
+      write: (state, data) => {
+        states[state].set(data)
+        for (const each of Object.values(prepared)) each.stale = true
+      },
+    })
+  })
+  return { programs, end }
+}

@@ -1,0 +1,117 @@
+/** Compiles and instantiates WebAssembly modules in Node, browsers and edge workers. The `wasm` backend uses it. */
+import { Record } from "effect"
+import { messageOf } from "../../base/config/text.ts"
+import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
+import { type CompiledModule, exportOf, type Place } from "../graph/wasm/compile.ts"
+import { releaseExport } from "../graph/wasm/slices.ts"
+import { BackendUnavailable } from "./Backend.ts"
+
+/** Compiles the bytes of a WebAssembly module to a `WebAssembly.Module`. */
+export interface ModuleCompiler {
+  readonly module: (bytes: Uint8Array<ArrayBuffer>) => object
+  /** Whether it compiles pairs of vectors to one of 256 bits. */
+  readonly wide: () => boolean
+  /** Returns warnings about the modules compiled so far. */
+  readonly warnings: () => ReadonlyArray<string>
+  /** Keeps the bytes of modules between processes. If left out, each process makes them. */
+  readonly kept?: KeptPrograms | undefined
+}
+
+/** Keeps the modules of groups of programs, by a description of all that decides about the module. */
+export interface KeptPrograms {
+  readonly get: (description: string) => CompiledModule | undefined
+  readonly set: (description: string, compiled: CompiledModule) => void
+}
+
+/** Declares the part of `WebAssembly` that this file uses. TypeScript declares it only in the types for browsers. */
+declare const WebAssembly: {
+  readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
+  readonly Instance: new (module: object, imports: object) => { readonly exports: unknown }
+  readonly validate: (bytes: Uint8Array<ArrayBuffer>) => boolean
+  readonly Memory: new (size: { initial: number; maximum: number; shared: boolean }) => Memory
+}
+
+/** A memory of WebAssembly. */
+interface Memory {
+  readonly buffer: ArrayBufferLike
+}
+
+/** What another thread needs to help with a module: it instantiates the module with the memory, and calls "help". */
+export interface Shared {
+  readonly module: object
+  readonly memory: Memory
+}
+
+/**
+ * The functions of one program in a module. `prepare` computes the values that depend only on states which this program
+ * does not change; call it after such a state has changed. `run` computes the program once, and returns the number of
+ * minibatches computed.
+ */
+interface Functions {
+  readonly prepare: () => void
+  readonly run: () => number
+}
+
+type Exports = { readonly memory: Memory } & Readonly<Record<string, () => number>>
+
+const isExports = (value: unknown): value is Exports => typeof value === "object" && value !== null && "memory" in value
+
+/** Compiles modules with the default settings of the JavaScript engine. */
+export const plainModules: ModuleCompiler = {
+  module: (bytes) => {
+    try {
+      return new WebAssembly.Module(bytes)
+    } catch (error) {
+      throw unavailable(bytes, error)
+    }
+  },
+  wide: () => false,
+  warnings: () => [],
+}
+
+/** Says why the engine has compiled no module. */
+const unavailable = (bytes: Uint8Array<ArrayBuffer>, error: unknown): BackendUnavailable => {
+  if (typeof WebAssembly === "undefined" || !WebAssembly.validate(bytes)) {
+    return new BackendUnavailable({
+      backend: "wasm",
+      missing:
+        typeof WebAssembly === "undefined" ? "this engine has no WebAssembly" : "this engine has no WebAssembly SIMD",
+      remedy: "Every current browser and Node since 16.4 has both; or choose another backend.",
+    })
+  }
+  // Edge workers, and pages with a strict content security policy, only run modules that were deployed with the program.
+  return new BackendUnavailable({
+    backend: "wasm",
+    missing: `this engine compiles no WebAssembly at run time (${messageOf(error)})`,
+    remedy:
+      "In an edge worker, provide Reference.layer, which needs none and is slower; " +
+      "in a page, allow 'wasm-unsafe-eval' in its Content-Security-Policy.",
+  })
+}
+
+/** Instantiates a module that `tensor/graph/wasm/compile.ts` made; returns its memory and the functions of its programs. */
+export const instantiate = <Name extends string>(
+  module: object,
+  { programs, shared }: Pick<CompiledModule<Name>, "programs" | "shared">,
+): {
+  readonly memory: Memory
+  readonly functions: Readonly<Record<Name, Functions>>
+  /** Ends the loops of threads that help; does nothing if the module needs none. */
+  readonly release: () => void
+} => {
+  const memory = shared && new WebAssembly.Memory({ initial: shared.pages, maximum: shared.pages, shared: true })
+  for (const { address, bytes } of shared?.segments ?? [])
+    if (memory !== undefined) new Uint8Array(memory.buffer).set(bytes, address)
+  const { exports } = new WebAssembly.Instance(module, memory === undefined ? {} : { env: { memory } })
+  if (!isExports(exports)) throw new Error("instantiate: the module lacks its memory")
+  const functions = Record.map(programs, (_, name) => {
+    const [prepare, run] = [exports[exportOf("prepare", name)], exports[exportOf("run", name)]]
+    if (prepare === undefined || run === undefined) throw new Error(`instantiate: the module lacks program "${name}"`)
+    return { prepare, run }
+  })
+  return { memory: exports.memory, functions, release: () => void exports[releaseExport]?.() }
+}
+
+/** Returns a view of the array at an address in a module's memory: no numbers are copied. */
+export const viewOf = (buffer: ArrayBufferLike, { dtype, address, length }: Place): TensorData =>
+  new arrayTypes[dtype](buffer, address, length)

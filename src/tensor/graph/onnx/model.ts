@@ -1,0 +1,120 @@
+/**
+ * Defines the graph of an ONNX model and encodes it as bytes (ir_version 9, opset 18). It writes no files. The first
+ * argument of each `Message` method is a field number of ONNX's protobuf format (`onnx.proto`).
+ */
+import { Message } from "../../../base/formats/protobuf.ts"
+import type { DType, Shape, TensorData } from "../Tensor.ts"
+
+/** The codes of element types in ONNX. */
+export const elementType: Readonly<Record<DType | "i64", number>> = { f32: 1, i32: 6, i64: 7, bool: 9 }
+
+/** The domain of the ops that ONNX Runtime has besides those of the standard. */
+export const runtimeDomain = "com.microsoft"
+
+/** The value of an attribute; a number is an integer, unless it is marked as a float. */
+export type Attribute = number | string | ReadonlyArray<number> | Graph | { readonly float: number }
+
+export interface Node {
+  readonly op: string
+  /** Names the set of ops that the op belongs to: ONNX's own by default. */
+  readonly domain?: typeof runtimeDomain
+  readonly inputs: ReadonlyArray<string>
+  readonly outputs: ReadonlyArray<string>
+  readonly attributes?: Readonly<Record<string, Attribute>>
+}
+
+export interface Value {
+  readonly name: string
+  readonly dtype: DType | "i64"
+  /** The shape, with a name for an axis of any size. It is absent if it is unknown before the model runs. */
+  readonly shape?: ReadonlyArray<number | string>
+}
+
+export interface Initializer {
+  readonly name: string
+  readonly dtype: DType | "i64"
+  readonly shape: Shape
+  readonly data: TensorData | BigInt64Array
+}
+
+export class Graph {
+  readonly name: string
+  readonly nodes: Array<Node> = []
+  readonly inputs: Array<Value> = []
+  readonly outputs: Array<Value> = []
+  readonly initializers: Array<Initializer> = []
+
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+const valueInfo = ({ name, dtype, shape }: Value): Message => {
+  const tensorType = new Message().int(1, elementType[dtype])
+  if (shape !== undefined) {
+    const dimensions = new Message()
+    for (const size of shape)
+      dimensions.message(1, typeof size === "string" ? new Message().text(2, size) : new Message().int(1, size))
+    tensorType.message(2, dimensions)
+  }
+  return new Message().text(1, name).message(2, new Message().message(1, tensorType))
+}
+
+const tensorProto = ({ name, dtype, shape, data }: Initializer): Message => {
+  const message = new Message()
+  for (const size of shape) message.int(1, size)
+  return message
+    .int(2, elementType[dtype])
+    .text(8, name)
+    .bytes(9, new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
+}
+
+const attributeProto = (name: string, value: Attribute): Message => {
+  const message = new Message().text(1, name)
+  // Attribute types: FLOAT 1, INT 2, STRING 3, GRAPH 5, INTS 7.
+  if (typeof value === "number") return message.int(3, value).int(20, 2)
+  if (typeof value === "string") return message.text(4, value).int(20, 3)
+  if (value instanceof Graph) return message.message(6, graphProto(value)).int(20, 5)
+  if ("float" in value) return message.float(2, value.float).int(20, 1)
+  for (const item of value) message.int(8, item)
+  return message.int(20, 7)
+}
+
+const nodeProto = ({ op, domain, inputs, outputs, attributes = {} }: Node): Message => {
+  const message = new Message()
+  for (const input of inputs) message.text(1, input)
+  for (const output of outputs) message.text(2, output)
+  message.text(4, op)
+  for (const [name, value] of Object.entries(attributes)) message.message(5, attributeProto(name, value))
+  return domain === undefined ? message : message.text(7, domain)
+}
+
+const graphProto = (graph: Graph): Message => {
+  const message = new Message()
+  for (const node of graph.nodes) message.message(1, nodeProto(node))
+  message.text(2, graph.name)
+  for (const initializer of graph.initializers) message.message(5, tensorProto(initializer))
+  for (const input of graph.inputs) message.message(11, valueInfo(input))
+  for (const output of graph.outputs) message.message(12, valueInfo(output))
+  return message
+}
+
+/** Encodes a model. `metadata` are texts by name, which runtimes ignore. */
+export const modelBytes = (graph: Graph, metadata: Readonly<Record<string, string>> = {}): Uint8Array => {
+  const message = new Message()
+    .int(1, 9)
+    .text(2, "effect-rl")
+    .message(7, graphProto(graph))
+    .message(8, new Message().text(1, "").int(2, 18))
+  if (usesRuntimeOps(graph)) message.message(8, new Message().text(1, runtimeDomain).int(2, 1))
+  for (const [key, value] of Object.entries(metadata)) message.message(14, new Message().text(1, key).text(2, value))
+  return message.finish()
+}
+
+/** Tells whether only ONNX Runtime can run the graph. */
+const usesRuntimeOps = ({ nodes }: Graph): boolean =>
+  nodes.some(
+    ({ domain, attributes = {} }) =>
+      domain !== undefined ||
+      Object.values(attributes).some((value) => value instanceof Graph && usesRuntimeOps(value)),
+  )

@@ -1,0 +1,316 @@
+/** Emits groups (nodes of one loop) for `compile.ts`: adds functions to the module, and returns the calls of these. */
+import { call, f32x4, i32, type I32, memoryFill, type Statement } from "../../wasm/instructions.ts"
+import { type Shape, sizeOf, stridesOf } from "../Tensor.ts"
+import { evaluate, expressionsOf, weightOf } from "./expression.ts"
+import { addresses, FunctionBuilder, type Target } from "./function.ts"
+import type { Group } from "./fuse.ts"
+import { writeGather, writeScatterAdd } from "./indexed.ts"
+import { bytesPer, type Node, type Ref, restride, wholeOf, type WorkOf } from "./ir.ts"
+import { apply2 } from "./math.ts"
+import { writeProduct } from "./products/matmul.ts"
+import type { MemoryPlan } from "./memory.ts"
+import { type Access, divisible, type Nest, type NestShape, writeNest } from "./nest.ts"
+
+/** Where a group is computed: the addresses of arrays and, if it runs in bands, which rows. */
+export interface Room {
+  readonly memory: MemoryPlan
+  readonly band?: PlacedBand
+}
+
+/**
+ * A band of `size` rows from the row `row` on. Each thread has its own copy of the arrays that have the rows of one band, and
+ * of scratch memory: `own` and `scratch` are the offsets of this thread's copies, in bytes.
+ */
+export interface PlacedBand {
+  readonly size: number
+  readonly row: I32
+  readonly own: I32
+  readonly scratch: I32
+}
+
+/** Emits groups that run once, one after another. */
+export const emitGroups = (target: Target, room: Room, groups: ReadonlyArray<Group>): ReadonlyArray<Statement> =>
+  groups.flatMap((group) => emitGroup(target, room, group))
+
+const emitGroup = (target: Target, room: Room, group: Group): ReadonlyArray<Statement> => {
+  const { core } = group
+  const { memory } = room
+  switch (core?.work.kind) {
+    case undefined:
+    case "reduce":
+      return [emitNest(target, room, group)]
+    case "matmul":
+      return [emitProduct(target, room, group, core, core.work)]
+    case "scan":
+      return [emitScan(target, room, group, core, core.work)]
+    case "gather":
+      return [emitGather(target, memory, core, core.work)]
+    case "scatterAdd":
+      return [emitScatterAdd(target, memory, core, core.work)]
+    case "assemble":
+      return emitAssemble(target, room, group, core, core.work)
+    case "leaf":
+    case "constant":
+    case "map":
+      throw new Error(`emit: unexpected group of one ${core?.work.kind}`)
+  }
+}
+
+/** Writes a function whose parameters are addresses, and returns a call of it. */
+const emitCall = (
+  target: Target,
+  name: string,
+  args: ReadonlyArray<I32>,
+  write: (f: FunctionBuilder) => void,
+): Statement => {
+  const f = new FunctionBuilder(target, { params: addresses(args.length), results: [] }, name)
+  write(f)
+  return call(f.finish(), args)
+}
+
+/** Names a group's function after its shapes and maps, such as `product 128x4x64: add tanh` for m, k and n. */
+const nameOf = ({ core, dims, members }: Group, band?: PlacedBand): string => {
+  const maps = [...members]
+    .sort((a, b) => a.id - b.id)
+    .flatMap(({ work }) => (work.kind === "map" ? [typeof work.fn === "object" ? "clip" : work.fn] : []))
+  const shape = dims.join("x")
+  const what =
+    core?.work.kind === "matmul"
+      ? `product ${[...core.inputs[0].shape, ...core.shape.slice(-1)].join("x")} by ${core.work.along}`
+      : core?.work.kind === "reduce"
+        ? `${core.work.fn} ${shape} to ${core.shape.join("x") || 1}`
+        : `maps ${shape}`
+  const whole = maps.length === 0 ? what : `${what}: ${maps.join(" ")}`
+  return band === undefined ? whole : `${band.size} rows of ${whole}`
+}
+
+/**
+ * Emits a nest, in slices if it is large and threads share the work. `compute` writes its computation, in the function that
+ * it is given.
+ */
+const emitLoops = (
+  target: Target,
+  room: Room,
+  name: string,
+  group: Group,
+  nest: NestShape,
+  compute: (f: FunctionBuilder) => Nest["compute"],
+): Statement => {
+  const division = target.slices && divisible(nest)
+  const slices = division && target.slices?.of(division, group)
+  const write = (args: ReadonlyArray<I32>, part?: number): Statement =>
+    emitCall(target, name, args, (f) => writeNest(f, { ...nest, compute: compute(f) }, part))
+  if (room.band !== undefined) return write([room.band.row, room.band.own])
+  if (slices === undefined || target.slices === undefined) return write([])
+  return target.slices.run(slices.map(({ from, size }) => write([i32.const(from)], size)))
+}
+
+const inBytes = (strides: ReadonlyArray<number>, node: Node): ReadonlyArray<number> =>
+  strides.map((stride) => stride * bytesPer(node.dtype))
+
+const baseOf = (memory: MemoryPlan, { node, offset }: Ref): number =>
+  memory.addressOf(node) + offset * bytesPer(node.dtype)
+
+/** Describes how a loop over `dims` reads or writes an array; without a room, at the address 0. */
+const accessOf = (room: Room | undefined, ref: Ref, dims: Shape): Access => {
+  const elements = restride(ref.shape, ref.strides, dims)
+  if (elements === undefined) throw new Error("emit: an array does not fit the loop that reads it")
+  const strides = inBytes(elements, ref.node)
+  const { dtype } = ref.node
+  if (room === undefined) return { dtype, base: 0, strides }
+  return { dtype, base: baseOf(room.memory, ref), strides, inBand: room.memory.local.has(ref.node) }
+}
+
+/** Returns the array of a reduction's result, with a stride for each dimension of the loop: 0 for a reduced one. */
+const reducedAccess = (room: Room | undefined, node: Node, { dims, reduced }: Group): Access => {
+  const kept = [...inBytes(stridesOf(dims.filter((_, d) => !reduced[d])), node)]
+  const strides = reduced.map((isReduced) => (isReduced ? 0 : (kept.shift() ?? 0)))
+  const { dtype } = node
+  if (room === undefined) return { dtype, base: 0, strides }
+  return { dtype, base: room.memory.addressOf(node), strides, inBand: room.memory.local.has(node) }
+}
+
+/** Describes the loops of a group of maps, or of maps and a reduction; without a room, with arrays at the address 0. */
+export const nestOf = (group: Group, room?: Room): NestShape => {
+  const { core, dims, reduced } = group
+  const stored = [...group.stored].filter((node) => node !== core)
+  const write = core && reducedAccess(room, core, group)
+  const continues = room?.band !== undefined && reduced[0]
+  const waiting = core && continues ? room.memory.sumsAt(core) : undefined
+  return {
+    dims,
+    reads: expressionsOf(group).operands.map((ref) => accessOf(room, ref, dims)),
+    writes: stored.map((node) => accessOf(room, wholeOf(node), dims)),
+    weight: weightOf(group),
+    carry:
+      core?.work.kind === "reduce" && write !== undefined
+        ? { fn: core.work.fn, over: reduced, write, continues, waiting }
+        : undefined,
+    band: room?.band?.size,
+  }
+}
+
+const emitNest = (target: Target, room: Room, group: Group): Statement => {
+  const { core } = group
+  const expressions = expressionsOf(group)
+  const stored = [...group.stored].filter((node) => node !== core)
+  return emitLoops(target, room, nameOf(group, room.band), group, nestOf(group, room), (f) => (read, width) => {
+    const value = evaluate(f, expressions, width, read)
+    const written = stored.map(value)
+    return core === undefined ? written : [...written, value(core)]
+  })
+}
+
+const emitScan = (target: Target, room: Room, group: Group, node: Node, work: WorkOf<"scan">): Statement => {
+  const { axis, exclusive, reverse } = work
+  const { shape } = node
+  const over = shape.map((_, d) => d === axis)
+  const nest: NestShape = {
+    dims: shape,
+    reads: [accessOf(room, node.inputs[0], shape)],
+    writes: [],
+    carry: { fn: "sum", over, write: accessOf(room, wholeOf(node), shape), scan: { exclusive, reverse } },
+  }
+  return emitLoops(target, room, `running sums ${shape.join("x")}`, group, nest, () => (read) => [read(0)])
+}
+
+const emitAssemble = (
+  target: Target,
+  room: Room,
+  group: Group,
+  node: Node,
+  { pieces, fill, accumulate }: WorkOf<"assemble">,
+): ReadonlyArray<Statement> => {
+  const { memory } = room
+  const { dtype, shape } = node
+  const base = memory.addressOf(node)
+  const bytes = bytesPer(dtype)
+  const whole = { dtype, base, strides: [bytes] }
+  const writeFill = (f: FunctionBuilder, value: number): void => {
+    if (value === 0) return f.emit(memoryFill(i32.const(base), i32.const(0), i32.const(bytes * sizeOf(shape))))
+    const compute = (_: unknown, width: number) => {
+      const word = dtype === "f32" ? f.constant(value) : f.word(dtype === "bool" ? -1 : value)
+      return [new Array(width).fill(f.let(word))]
+    }
+    writeNest(f, { dims: [sizeOf(shape)], reads: [], writes: [whole], compute })
+  }
+  const filled = fill === undefined ? [] : [emitCall(target, `fill ${shape.join("x")}`, [], (f) => writeFill(f, fill))]
+  const added = node.inputs.flatMap((ref, i) => {
+    const to: Access = { dtype, base: base + pieces[i].offset * bytes, strides: inBytes(pieces[i].strides, node) }
+    if (memory.inPlace.has(ref.node) && memory.addressOf(ref.node) === to.base) return []
+    const from = accessOf(room, ref, ref.shape)
+    const nest = { dims: ref.shape, reads: accumulate ? [from, to] : [from], writes: [to] }
+    const name = `${accumulate ? "add" : "copy"} piece ${ref.shape.join("x")}`
+    return emitLoops(target, room, name, group, nest, (f) => (read) => [
+      accumulate ? apply2(f, f32x4.add, read(1), read(0)) : read(0),
+    ])
+  })
+  return [...filled, ...added]
+}
+
+/** Chooses the axis of a product's result that threads divide: one of the batch, else the rows or the columns. */
+const productDivision = (
+  shape: Shape,
+  along: "columns" | "rows" | "inner",
+): { readonly axis: number; readonly size: number; readonly unit: number } => {
+  const rows = shape.length - 2
+  const axes = shape.map((size, axis) => {
+    const unit = axis < rows ? 1 : along === "inner" ? 4 : (axis === rows) === (along === "columns") ? 4 : 16
+    return { axis, size, unit }
+  })
+  return axes.reduce((best, next) => (next.size / next.unit > best.size / best.unit ? next : best))
+}
+
+/**
+ * Emits a product. A band has some rows of its result; if the product is a sum over all rows, a band adds its steps to sums
+ * that wait in memory, and without a band, at the end, these become the result.
+ */
+const emitProduct = (target: Target, room: Room, group: Group, core: Node, { along }: WorkOf<"matmul">): Statement => {
+  const { band, memory } = room
+  const [a, b] = core.inputs
+  const sums = memory.sumsAt(core)
+  const adds = sums !== undefined && band !== undefined
+  const expressions = expressionsOf(group)
+  const written = [...group.stored]
+  const reads = adds ? [] : expressions.operands.map((ref) => accessOf(room, ref, core.shape))
+  const writes = adds ? [] : written.map((node) => accessOf(room, wholeOf(node), core.shape))
+  const [left, right] = [inBytes(a.strides, a.node), inBytes(b.strides, b.node)]
+  const inner = a.shape[a.shape.length - 1]
+  const k = sums === undefined ? inner : (band?.size ?? 0)
+  const whole = band === undefined || adds ? core.shape : core.shape.with(0, band.size)
+  /** Writes the product of the given shape. Scratch memory is at an address that is fixed or, after `bases`, a parameter. */
+  const write = (shape: Shape, args: ReadonlyArray<I32>): Statement =>
+    emitCall(target, nameOf(group, band), args, (f) =>
+      writeProduct(f, {
+        along,
+        batch: shape.slice(0, -2),
+        m: shape[shape.length - 2],
+        k,
+        n: shape[shape.length - 1],
+        a: left,
+        b: right,
+        reads,
+        writes,
+        scratch: args.length > bases.length ? f.param("i32", bases.length) : i32.const(target.scratch.address),
+        sums: sums === undefined ? undefined : { address: i32.const(sums), adds },
+        finish: (product, read) => {
+          const value = evaluate(f, expressions, product.length, read, new Map([[core, product]]))
+          return written.map(value)
+        },
+      }),
+    )
+  const bases = [baseOf(memory, a), baseOf(memory, b), ...[...reads, ...writes].map(({ base }) => base)]
+  if (band !== undefined) {
+    const sides = [
+      bandAt(band, baseOf(memory, a), left[adds ? 1 : 0], memory.local.has(a.node)),
+      bandAt(band, baseOf(memory, b), adds ? right[0] : 0, memory.local.has(b.node)),
+    ]
+    const others = [...reads, ...writes].map(({ base, inBand, strides }) => bandAt(band, base, strides[0], inBand))
+    return write(whole, [...sides, ...others, i32.add(i32.const(target.scratch.address), band.scratch)])
+  }
+  const division = productDivision(core.shape, along)
+  const slices = sums === undefined ? target.slices?.of(division, group) : undefined
+  if (slices === undefined || target.slices === undefined) return write(core.shape, bases.map(i32.const))
+  const { axis } = division
+  const rows = core.shape.length - 2
+  /** The bytes from one element to the next along the axis, for each of `bases`. */
+  const strides = [
+    axis === rows + 1 ? 0 : left[axis],
+    axis === rows ? 0 : right[axis],
+    ...[...reads, ...writes].map((access) => access.strides[axis]),
+  ]
+  const calls = slices.map(({ from, size }, i) => {
+    const scratch = target.scratch.address + i * target.scratch.bytes
+    const moved = bases.map((base, at) => base + from * strides[at])
+    return write(core.shape.with(axis, size), [...moved, scratch].map(i32.const))
+  })
+  return target.slices.run(calls)
+}
+
+/** Returns the address of a band in an array, of which all rows or those of the band are in memory. */
+const bandAt = ({ own, row }: PlacedBand, base: number, stride: number, inBand = false): I32 => {
+  if (inBand) return i32.add(i32.const(base), own)
+  return stride === 0 ? i32.const(base) : i32.add(i32.const(base), i32.mul(row, i32.const(stride)))
+}
+
+const emitGather = (target: Target, memory: MemoryPlan, node: Node, { width }: WorkOf<"gather">): Statement => {
+  const [data, indices] = node.inputs
+  const args = [baseOf(memory, data), baseOf(memory, indices), memory.addressOf(node)].map(i32.const)
+  return gatherCall(target, args, data.shape[0], width * bytesPer(node.dtype), sizeOf(indices.shape))
+}
+
+/** Emits a gather of `count` rows of `bytes` bytes; `args` are the addresses of data, indices and output. */
+export const gatherCall = (
+  target: Target,
+  args: ReadonlyArray<I32>,
+  rows: number,
+  bytes: number,
+  count: number,
+): Statement => emitCall(target, `gather ${count}x${bytes} bytes`, args, (f) => writeGather(f, rows, bytes, count))
+
+const emitScatterAdd = (target: Target, memory: MemoryPlan, node: Node, { width }: WorkOf<"scatterAdd">): Statement => {
+  const [indices, updates] = node.inputs
+  const args = [baseOf(memory, indices), baseOf(memory, updates), memory.addressOf(node)].map(i32.const)
+  const count = sizeOf(indices.shape)
+  return emitCall(target, `scatter ${count}x${width}`, args, (f) => writeScatterAdd(f, node.shape[0], width, count))
+}

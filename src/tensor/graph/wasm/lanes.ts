@@ -1,0 +1,72 @@
+/**
+ * Emits code that loads and stores up to four elements of a vector (its lanes). Numbers are the same in memory and
+ * lanes; a bool is a byte in memory, and a mask (all bits set or none) in a lane.
+ *
+ * Callers store neighbouring vectors from last to first. V8 combines two stores to one of 256 bits; if the first of
+ * them were at the lower address, it would store its vector once more, in case that the upper one is out of bounds.
+ */
+import type { DType } from "../Tensor.ts"
+import type { FunctionBuilder } from "./function.ts"
+import { i32, type I32, i32x4, v128, type V128 } from "../../wasm/instructions.ts"
+
+const { zero } = v128
+
+const toMask = (bytes: V128): V128 => i32x4.ne(i32x4.extendLowBytes(bytes), zero)
+
+/** Loads one element to all four lanes. */
+export const loadSplat = (f: FunctionBuilder, dtype: DType, address: I32, offset: number): V128 =>
+  f.let(dtype === "bool" ? i32x4.ne(i32x4.splat(i32.load8(address, offset)), zero) : v128.load32Splat(address, offset))
+
+/** Loads `count` elements (1 to 4) that are `stride` bytes apart; the other lanes are undefined. */
+export const loadLanes = (
+  f: FunctionBuilder,
+  dtype: DType,
+  address: I32,
+  offset: number,
+  stride: number,
+  count: number,
+): V128 => {
+  if (dtype === "bool") {
+    if (stride === 1) return f.let(toMask(v128.load32Zero(address, offset)))
+    let lanes = zero
+    for (let lane = 0; lane < count; lane++) lanes = v128.load8Lane(address, lanes, lane, offset + lane * stride)
+    return f.let(toMask(lanes))
+  }
+  // Every array has room for a whole vector after its last element.
+  if (stride === 4) return f.let(v128.load(address, offset))
+  if (stride === 8) {
+    const [low, high] = [v128.load(address, offset), v128.load(address, offset + 16)]
+    return f.let(v128.shuffle(low, high, [0, 2, 4, 6]))
+  }
+  let lanes = v128.load32Zero(address, offset)
+  for (let lane = 1; lane < count; lane++) lanes = v128.load32Lane(address, lanes, lane, offset + lane * stride)
+  return f.let(lanes)
+}
+
+export const storeLanes = (
+  f: FunctionBuilder,
+  dtype: DType,
+  address: I32,
+  offset: number,
+  stride: number,
+  count: number,
+  value: V128,
+): void => {
+  if (dtype === "bool") {
+    const bytes = f.let(i32x4.narrowToBytes(v128.and(value, f.word(1))))
+    if (stride === 1 && count === 4) f.emit(v128.store32Lane(address, bytes, 0, offset))
+    else for (let lane = 0; lane < count; lane++) f.emit(v128.store8Lane(address, bytes, lane, offset + lane * stride))
+    return
+  }
+  if (stride === 4 && count === 4) {
+    f.emit(v128.store(address, value, offset))
+    return
+  }
+  const lanes = f.let(value)
+  if (stride === 4 && count >= 2) {
+    f.emit(v128.store64Lane(address, lanes, 0, offset))
+    if (count === 3) f.emit(v128.store32Lane(address, lanes, 2, offset + 8))
+    return
+  }
+  for (let lane = 0; lane < count; lane++) f.emit(v128.store32Lane(address, lanes, lane, offset + lane * stride))
+}

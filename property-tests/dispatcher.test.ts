@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import * as Dispatcher from "../src/cluster/Dispatcher.ts"
-import { layerUnreliable } from "../src/cluster/unreliable.ts"
+import * as Dispatcher from "../src/spread/cluster/Dispatcher.ts"
+import { layerUnreliable } from "../src/spread/cluster/unreliable.ts"
 import { stream } from "../src/base/rng/Rng.ts"
 
 /** Draws numbers by the seed and the index of the job, as rollouts do; some jobs fail. */

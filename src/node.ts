@@ -91,7 +91,7 @@ const lazyDecoders = Effect.gen(function* () {
 export { layer as rankProcesses } from "./multirun/ranks/processes-node.ts"
 
 /** Provides the processes that compute gradients for a training that sets `ranks`. */
-export { layer as trainingRanks } from "./ranks/ranks-node.ts"
+export { layer as trainingRanks } from "./spread/ranks/ranks-node.ts"
 
 /**
  * Provides the threads of a multi-run trainer: its engine's, for `inference.own_thread`, and its reference's, for

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { setTimeout as sleep } from "node:timers/promises"
 import { Effect, Exit, Fiber, Layer, Schema, Scope } from "effect"
-import * as Cluster from "../../src/cluster/cluster-node.ts"
-import * as Dispatcher from "../../src/cluster/Dispatcher.ts"
-import { hasPostgres, startPostgres } from "../../test/cluster/postgres.ts"
+import * as Cluster from "../../src/spread/cluster/cluster-node.ts"
+import * as Dispatcher from "../../src/spread/cluster/Dispatcher.ts"
+import { hasPostgres, startPostgres } from "../../test/spread/cluster/postgres.ts"
 import { defineBench } from "../Bench.ts"
 
 /** A job that takes no time, so that only its way is measured. */

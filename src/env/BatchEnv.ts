@@ -1,6 +1,6 @@
 /** Declares the types of a batch of envs: options, results and functions. `Batch.make` and `EnvPool` make batches. */
 import type { Effect } from "effect"
-import type { EnvError } from "./EnvError.ts"
+import type { EnvError } from "../base/EnvError.ts"
 import type { ActionSpace, RowSpace } from "./Space.ts"
 
 /**

@@ -14,7 +14,7 @@
 import { Context, Effect, type Scope } from "effect"
 import type { BatchEnv, BatchOptions } from "./BatchEnv.ts"
 import type { Env } from "./Env.ts"
-import { type EnvError, invalid } from "./EnvError.ts"
+import { type EnvError, invalid } from "../base/EnvError.ts"
 import { envConfigOf } from "./Envs.ts"
 import type { EnvConfig } from "./recipe.ts"
 

@@ -23,7 +23,7 @@
  */
 import type { Stream } from "../base/rng/Rng.ts"
 import * as Env from "./Env.ts"
-import { invalid } from "./EnvError.ts"
+import { invalid } from "../base/EnvError.ts"
 import {
   type ActionSpace,
   type DictOf,

@@ -32,7 +32,7 @@
  * ```
  */
 import type { Env } from "./Env.ts"
-import { invalid } from "./EnvError.ts"
+import { invalid } from "../base/EnvError.ts"
 import { kernelOf } from "./internal/kernels.ts"
 import { againstEnv, type Options, type Opponents, type Seated } from "./multi/against.ts"
 import { againstElsewhere, type GameElsewhere } from "./multi/againstElsewhere.ts"

@@ -17,7 +17,7 @@
 import { clip as clipped, constant, greater, mul, sub, where } from "../tensor/graph/ops.ts"
 import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { AnyBatchEnv, Snapshot } from "./BatchEnv.ts"
-import { invalid } from "./EnvError.ts"
+import { invalid } from "../base/EnvError.ts"
 import { rewarding } from "./internal/mapped.ts"
 import { afterwards, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 import { wholeColumns } from "./internal/values.ts"

@@ -17,7 +17,7 @@
  * ```
  */
 import type { Stream } from "../base/rng/Rng.ts"
-import { EnvError } from "./EnvError.ts"
+import { EnvError } from "../base/EnvError.ts"
 import { sampleInto, unflattened } from "./internal/values.ts"
 
 export { Json } from "./internal/spaceJson.ts"

@@ -18,7 +18,7 @@ import {
 import { bounded, fraction, limit, real } from "../base/config/fields.ts"
 import { permit, type ProgramStart } from "../base/trust/Trust.ts"
 import type { Env } from "./Env.ts"
-import { EnvError } from "./EnvError.ts"
+import { EnvError } from "../base/EnvError.ts"
 import { builtIn, byId } from "./Envs.ts"
 import * as BitFlip from "./games/BitFlip.ts"
 import * as RepeatCue from "./games/RepeatCue.ts"

@@ -5,7 +5,7 @@
  */
 import type { Effect, Scope } from "effect"
 import type { AgentFailure } from "../agent/Agent.ts"
-import type { EnvError } from "../env/EnvError.ts"
+import type { EnvError } from "../base/EnvError.ts"
 import type { TextEnv } from "../task/TextEnv.ts"
 import type { ProtocolError } from "./ProtocolError.ts"
 import type { Rollout, Step } from "./Rollout.ts"

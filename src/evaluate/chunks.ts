@@ -4,7 +4,7 @@
  * resumed evaluation asks for the same jobs again and gets the answers that are there.
  */
 import { Schema } from "effect"
-import { DispatchError, job } from "../cluster/Dispatcher.ts"
+import { DispatchError, job } from "../spread/cluster/Dispatcher.ts"
 import { LmError } from "../lm/LmError.ts"
 import { CallRecord } from "../lm/middleware/logged.ts"
 import { PlayedEpisode } from "./PlayedEpisode.ts"

@@ -3,8 +3,8 @@
  * for its first chunk, and keeps them for the next ones.
  */
 import { Effect, type Scope } from "effect"
-import { DispatchError, type Handler, handler } from "../cluster/Dispatcher.ts"
-import { keptOpen } from "../cluster/opened.ts"
+import { DispatchError, type Handler, handler } from "../spread/cluster/Dispatcher.ts"
+import { keptOpen } from "../spread/cluster/opened.ts"
 import type * as Lms from "../lm/Lms.ts"
 import { chunkJob, type ChunkPayload } from "./chunks.ts"
 import { prepare } from "./Evaluations.ts"

@@ -8,7 +8,7 @@ import type { Backend, BackendError, BackendUnavailable, Program } from "../tens
 import { type ConfigError, decode, type Origin, type Plain } from "../base/config/Config.ts"
 import type { AnyBatchEnv } from "../env/BatchEnv.ts"
 import type { Env } from "../env/Env.ts"
-import type { EnvError } from "../env/EnvError.ts"
+import type { EnvError } from "../base/EnvError.ts"
 import type { EnvGraph } from "../env/EnvGraph.ts"
 import type { EpisodeLog } from "../env/EpisodeLog.ts"
 import type { Goals } from "../env/GoalEnv.ts"

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { BackendError, type Program } from "../tensor/backend/Backend.ts"
 import type { Wait } from "../env/BatchEnv.ts"
-import { EnvError } from "../env/EnvError.ts"
+import { EnvError } from "../base/EnvError.ts"
 import { attempt } from "../base/config/attempt.ts"
 
 /** Something that a loop waits for: a program, or by `waitFor` a batch whose envs step elsewhere. */

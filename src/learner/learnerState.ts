@@ -5,7 +5,7 @@
 import { Effect, Record } from "effect"
 import type { Program } from "../tensor/backend/Backend.ts"
 import { attempt } from "../base/config/attempt.ts"
-import { EnvError } from "../env/EnvError.ts"
+import { EnvError } from "../base/EnvError.ts"
 import type { Layout } from "../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../tensor/graph/Program.ts"
 import { LearningError, type LearnerState, type NamedArrays, type NamedTensors } from "./Algorithm.ts"

@@ -3,7 +3,7 @@
  * `fromConfig.ts` from a config, and `execute.ts` runs it.
  */
 import type { Agent } from "../agent/Agent.ts"
-import type { DispatchError } from "../cluster/Dispatcher.ts"
+import type { DispatchError } from "../spread/cluster/Dispatcher.ts"
 import type { DecodeOptions, Plain } from "../base/config/Config.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { Spent } from "../lm/middleware/budgeted.ts"

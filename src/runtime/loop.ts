@@ -1,6 +1,6 @@
 /** Runs the loop of a training of agents: episodes, validations, checkpoints. Writes its files for `execute.ts`. */
 import { Effect } from "effect"
-import type { DispatchError } from "../cluster/Dispatcher.ts"
+import type { DispatchError } from "../spread/cluster/Dispatcher.ts"
 import { type Rollout, usageOf } from "../episode/Rollout.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import { episodeEnded, stepScored } from "../evaluate/events.ts"

@@ -14,7 +14,7 @@
  */
 import { Effect } from "effect"
 import type { Stream } from "../base/rng/Rng.ts"
-import { EnvError } from "../env/EnvError.ts"
+import { EnvError } from "../base/EnvError.ts"
 import type { MultiTextEnv, MultiTextEpisode, MultiTextStep, Scene } from "./MultiTextEnv.ts"
 import { make as makeText, type TextEnv } from "./TextEnv.ts"
 

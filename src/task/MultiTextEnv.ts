@@ -29,7 +29,7 @@
 import { Effect } from "effect"
 import type { ToolCall } from "../lm/Chat.ts"
 import type { Stream } from "../base/rng/Rng.ts"
-import type { EnvError } from "../env/EnvError.ts"
+import type { EnvError } from "../base/EnvError.ts"
 import { guardOf, headOf, lifeOf, notJson, type OrEffect } from "./guard.ts"
 import { expectedReward, type Feedback, isReward } from "./Feedback.ts"
 import type { CallResult, TextEnv, TextStep } from "./TextEnv.ts"

@@ -14,7 +14,7 @@
  * ```
  */
 import { Effect } from "effect"
-import type { EnvError } from "../env/EnvError.ts"
+import type { EnvError } from "../base/EnvError.ts"
 import type { Key } from "./answers/score.ts"
 import type { FeedbackInput } from "./Feedback.ts"
 import { type StepInput, make as makeEnv, type TextEnv } from "./TextEnv.ts"

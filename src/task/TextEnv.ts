@@ -23,7 +23,7 @@
 import { Effect, type Scope } from "effect"
 import type { Answer, ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../base/rng/Rng.ts"
-import type { EnvError } from "../env/EnvError.ts"
+import type { EnvError } from "../base/EnvError.ts"
 import { expectedReward, type Feedback, type FeedbackInput, isReward, readFeedback } from "./Feedback.ts"
 import { guardOf, headOf, lifeOf, notJson, type OrEffect } from "./guard.ts"
 import type { MultiTextEnv } from "./MultiTextEnv.ts"

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { messageOf } from "../base/config/text.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../base/rng/Rng.ts"
-import { EnvError } from "../env/EnvError.ts"
+import { EnvError } from "../base/EnvError.ts"
 import type { CallResult, TextRules, TextStep } from "./TextEnv.ts"
 
 /** The result of a function that the author of an env writes: a value, or an Effect of it. */

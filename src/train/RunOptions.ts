@@ -1,7 +1,7 @@
 /** The options that a launcher (the `effect` command, a sweep) gives to a run as a service. `src/cli` provides them. */
 import { Context, type Effect } from "effect"
 import type { Override, Plain } from "../base/config/Config.ts"
-import type { SentFile } from "../cluster/sent/SentFile.ts"
+import type { SentFile } from "../spread/cluster/sent/SentFile.ts"
 import type { RunIdentity } from "../run/identifier.ts"
 import { asSent, type SentTraining, withoutKeys } from "../run/spread/SentTraining.ts"
 

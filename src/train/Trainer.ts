@@ -1,6 +1,6 @@
 /** Runs the loop of a training: rollouts, updates, validations, checkpoints and renderings. `Train.ts` calls it. */
 import { Effect } from "effect"
-import type { DispatchError } from "../cluster/Dispatcher.ts"
+import type { DispatchError } from "../spread/cluster/Dispatcher.ts"
 import { oneLine } from "../base/config/text.ts"
 import { crossed, type LearnerError } from "../learner/Algorithm.ts"
 import { Averages } from "../learner/Averages.ts"

@@ -1,7 +1,7 @@
 /** The page "Cluster" in a real browser: what it shows of a cluster, while the cluster changes and its database is gone. */
 import { Effect } from "effect"
 import { assert, it } from "vitest"
-import type { Observed } from "../../src/cluster/overview.ts"
+import type { Observed } from "../../src/spread/cluster/overview.ts"
 import { lowContrasts } from "./contrast.ts"
 import { makeRun, withFolder } from "./folder.ts"
 import { inBrowser } from "./inBrowser.ts"

@@ -1,5 +1,5 @@
 import { assert } from "vitest"
-import { EnvError } from "../../src/env/EnvError.ts"
+import { EnvError } from "../../src/base/EnvError.ts"
 
 /** The `EnvError` that a call ends with. */
 export const envError = (call: () => unknown): EnvError => {

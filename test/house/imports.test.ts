@@ -9,9 +9,8 @@ const root = fileURLToPath(new URL("../..", import.meta.url))
 const order = [
   "base",
   "tensor",
-  "cluster",
+  "spread",
   "returns",
-  "ranks",
   "env",
   "model",
   "losses",
@@ -53,7 +52,7 @@ const folderOf = (file: string): string | undefined => (file.includes("/") ? fil
 const mayUseNode = (file: string): boolean =>
   file === "node.ts" ||
   file.startsWith("cli/") ||
-  file.startsWith("cluster/") ||
+  file.startsWith("spread/cluster/") ||
   /^[a-z]+\/([a-z]+\/)*[a-z-]+-node\.ts$/.test(file)
 
 describe("imports", () => {
@@ -125,7 +124,7 @@ describe("imports", () => {
           !(file.startsWith("agent/mcp/") && forTools(specifier)) &&
           !(usesHttp(file) && forHttp(specifier)) &&
           !(/^multirun\/(engine|reference)\//.test(file) && forThreads(specifier)) &&
-          !(file.startsWith("cluster/") && forClusters(specifier)),
+          !(file.startsWith("spread/cluster/") && forClusters(specifier)),
       )
     assert.deepStrictEqual(wrong, [])
   })

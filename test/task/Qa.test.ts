@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { EnvError } from "../../src/env/EnvError.ts"
+import { EnvError } from "../../src/base/EnvError.ts"
 import type { Key } from "../../src/task/answers/score.ts"
 import * as Qa from "../../src/task/Qa.ts"
 import type { Feedback } from "../../src/task/Feedback.ts"

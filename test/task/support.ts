@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert } from "vitest"
 import * as Datasets from "../../src/task/Datasets.ts"
-import type { EnvError } from "../../src/env/EnvError.ts"
+import type { EnvError } from "../../src/base/EnvError.ts"
 import type { TextEnv, TextStep } from "../../src/task/TextEnv.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"

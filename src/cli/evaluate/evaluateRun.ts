@@ -1,9 +1,9 @@
 /** `effect eval RUN`: plays validation episodes from a checkpoint and prints their returns; `--render` saves one. */
 import { join, resolve } from "node:path"
 import { Effect, Layer, Option } from "effect"
-import { Dispatcher } from "../../cluster/Dispatcher.ts"
-import { watchModules } from "../../cluster/sent/loadedModules-node.ts"
-import { asSentProgram } from "../../cluster/sent/sentFiles-node.ts"
+import { Dispatcher } from "../../spread/cluster/Dispatcher.ts"
+import { watchModules } from "../../spread/cluster/sent/loadedModules-node.ts"
+import { asSentProgram } from "../../spread/cluster/sent/sentFiles-node.ts"
 import type { Override } from "../../base/config/Config.ts"
 import { exists, namesIn } from "../../base/config/files.ts"
 import { backend, envPool, platform, runStore } from "../../node.ts"

@@ -1,8 +1,8 @@
 /** Runs one training in this process, for `effect run`: saves it in its folder, and prints progress and a summary. */
 import { join } from "node:path"
 import { Effect, FileSystem, Layer, Option, Schema } from "effect"
-import { watchModules } from "../../cluster/sent/loadedModules-node.ts"
-import { asSentProgram } from "../../cluster/sent/sentFiles-node.ts"
+import { watchModules } from "../../spread/cluster/sent/loadedModules-node.ts"
+import { asSentProgram } from "../../spread/cluster/sent/sentFiles-node.ts"
 import { exists } from "../../base/config/files.ts"
 import { isPlain } from "../../base/config/plain.ts"
 import { roundedSpeed, shownDigest, shownScore, shownSpread } from "../../base/config/text.ts"

@@ -4,7 +4,7 @@ import { McpServers } from "../../agent/Mcp.ts"
 import { ForeignEnvs } from "../../env/foreign/options.ts"
 import { unstartedEnvs } from "../../env/foreign/unstarted.ts"
 import { TextPrograms } from "../../task/foreign/TextPrograms.ts"
-import { invalid } from "../../env/EnvError.ts"
+import { invalid } from "../../base/EnvError.ts"
 import { allowAll, Trust } from "../../base/trust/Trust.ts"
 
 /** The number of tasks of a program that would have to be started to tell it. */

@@ -1,7 +1,7 @@
 /** Loads the code of clusters, which needs a package that only their users install, and makes the flag `--cluster`. */
 import { Effect, Layer, Option } from "effect"
-import { ClusterError } from "../../cluster/ClusterError.ts"
-import { shownUrl } from "../../cluster/databaseUrl.ts"
+import { ClusterError } from "../../spread/cluster/ClusterError.ts"
+import { shownUrl } from "../../spread/cluster/databaseUrl.ts"
 import { text } from "../flags.ts"
 import { writeError } from "../output/output.ts"
 
@@ -17,7 +17,7 @@ export const resumedCluster = (url: Option.Option<string>): Option.Option<string
 
 /** Loads the module of clusters. Fails with a hint if the package for Postgres is not installed. */
 export const clusterModule = Effect.tryPromise({
-  try: () => import("../../cluster/cluster-node.ts"),
+  try: () => import("../../spread/cluster/cluster-node.ts"),
   catch: (error) =>
     new ClusterError({
       message: /Cannot find package|ERR_MODULE_NOT_FOUND/.test(String(error))

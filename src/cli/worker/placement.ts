@@ -1,17 +1,17 @@
 /** Gives the ranks of a training, and the orchestrators of a multi-run trainer, to this machine or to a cluster. */
 import { Effect, Layer, Option } from "effect"
-import type { ClusterError } from "../../cluster/ClusterError.ts"
-import { parseUrl } from "../../cluster/databaseUrl.ts"
-import { ownAddress } from "../../cluster/network-node.ts"
+import type { ClusterError } from "../../spread/cluster/ClusterError.ts"
+import { parseUrl } from "../../spread/cluster/databaseUrl.ts"
+import { ownAddress } from "../../spread/cluster/network-node.ts"
 import type { BackendName } from "../../tensor/backend/names.ts"
 import type { PlacedOrchestrators } from "../../multirun/placement/PlacedOrchestrators.ts"
 import { processesOn, layer as rankProcesses, redisStores } from "../../multirun/ranks/processes-node.ts"
 import type { RankProcesses } from "../../multirun/ranks/RankProcesses.ts"
 import type { RedisStores } from "../../multirun/ranks/rankStore.ts"
 import { platform, trainingRanks } from "../../node.ts"
-import { slicesHandler, startJob } from "../../ranks/jobs-node.ts"
-import { ranksBy } from "../../ranks/ranks-node.ts"
-import type { TrainingRanks } from "../../ranks/TrainingRanks.ts"
+import { slicesHandler, startJob } from "../../spread/ranks/jobs-node.ts"
+import { ranksBy } from "../../spread/ranks/ranks-node.ts"
+import type { TrainingRanks } from "../../spread/ranks/TrainingRanks.ts"
 import { dispatcherLayer } from "./cluster.ts"
 
 // These modules are loaded only when they are needed, because they know the config of trainers.

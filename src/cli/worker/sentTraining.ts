@@ -1,6 +1,6 @@
 /** Loads the trainings of clients, so that this worker does a part of their work: from their configs, or their programs. */
 import { Effect, Layer } from "effect"
-import { checkFiles } from "../../cluster/sent/sentFiles-node.ts"
+import { checkFiles } from "../../spread/cluster/sent/sentFiles-node.ts"
 import { backend, backendNames, envPool, platform } from "../../node.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import { kindOf } from "../../run/RunSpec.ts"

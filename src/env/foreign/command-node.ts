@@ -13,7 +13,7 @@ import { toCamelCase, toSnakeCase } from "../../base/config/Config.ts"
 import type { Env } from "../Env.ts"
 import { withRecipe } from "../recipe.ts"
 import { describedBy, foreignEnv } from "./foreignEnv.ts"
-import { askOnce, connectTo, type Command } from "./process-node.ts"
+import { askOnce, connectTo, type Command } from "../../spread/programs/process-node.ts"
 import { makeRequest } from "./protocol.ts"
 
 export interface Options {

@@ -3,13 +3,13 @@ import { Effect, Exit, Result, Schema, type Scope } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
-import { EnvError, invalid } from "../EnvError.ts"
+import { EnvError, invalid } from "../../base/EnvError.ts"
 import { type AsyncColumns, type AsyncKernel, asyncBatchOf, command } from "../internal/asyncEpisodes.ts"
 import { elsewhere } from "../internal/elsewhere.ts"
 import { errorAt } from "../internal/episodes.ts"
 import { withKernel } from "../internal/kernels.ts"
 import { type ActionSpace, sizeOf } from "../Space.ts"
-import type { Connect, Connection, Reply } from "./Connection.ts"
+import type { Connect, Connection, Reply } from "../../spread/programs/Connection.ts"
 import {
   actionSpaceOf,
   decodeDescription,

@@ -2,7 +2,7 @@
 import { Context, Schema } from "effect"
 import { bounded, positiveBelow, withDefault } from "../../base/config/fields.ts"
 import type { Env } from "../Env.ts"
-import { invalid } from "../EnvError.ts"
+import { invalid } from "../../base/EnvError.ts"
 
 const common = {
   /** The number of processes among which the envs of a batch are divided. Results don't depend on it. */

@@ -17,7 +17,7 @@
  * ```
  */
 import type { Env } from "../Env.ts"
-import { invalid } from "../EnvError.ts"
+import { invalid } from "../../base/EnvError.ts"
 import type * as MultiEnv from "../MultiEnv.ts"
 import { withRecipe } from "../recipe.ts"
 import { asConfig } from "./command-node.ts"

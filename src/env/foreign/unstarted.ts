@@ -1,7 +1,7 @@
 /** Makes envs that stand for those of other programs without starting the programs, for a training that is only planned. */
 import { Effect } from "effect"
 import type { Env } from "../Env.ts"
-import { invalid } from "../EnvError.ts"
+import { invalid } from "../../base/EnvError.ts"
 import { elsewhere } from "../internal/elsewhere.ts"
 import { withRecipe } from "../recipe.ts"
 import { box, discrete } from "../Space.ts"

@@ -9,7 +9,7 @@
 import { Schema } from "effect"
 import { intBetween } from "../../base/config/fields.ts"
 import * as Env from "../Env.ts"
-import { checkOptions, checkWhole } from "../EnvError.ts"
+import { checkOptions, checkWhole } from "../../base/EnvError.ts"
 import { withRecipe } from "../recipe.ts"
 import { type Box, box, discrete, type Discrete } from "../Space.ts"
 

@@ -12,7 +12,7 @@
  */
 import { Schema } from "effect"
 import type { Stream } from "../../base/rng/Rng.ts"
-import { checkOptions, EnvError } from "../EnvError.ts"
+import { checkOptions, EnvError } from "../../base/EnvError.ts"
 import { boardEnv, type BoardEnv, type BoardGame, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"

@@ -14,7 +14,7 @@ import * as G from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { stream, type Stream } from "../../base/rng/Rng.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
-import { checkOptions, checkWhole, EnvError } from "../EnvError.ts"
+import { checkOptions, checkWhole, EnvError } from "../../base/EnvError.ts"
 import {
   boardEnv,
   type BoardEnv,

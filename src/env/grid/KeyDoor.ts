@@ -26,7 +26,7 @@ import {
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
 import { keyDoor } from "../ui/boards.ts"
-import { checkOptions, checkWhole, EnvError } from "../EnvError.ts"
+import { checkOptions, checkWhole, EnvError } from "../../base/EnvError.ts"
 
 export const Options = Schema.Struct({
   /** Width and height, including the walls around the field. Default: 8. */

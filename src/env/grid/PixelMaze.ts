@@ -11,7 +11,7 @@
 import { Schema } from "effect"
 import { bounded, intBetween } from "../../base/config/fields.ts"
 import { stream, type Stream } from "../../base/rng/Rng.ts"
-import { checkOptions, EnvError } from "../EnvError.ts"
+import { checkOptions, EnvError } from "../../base/EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
 import { board } from "../ui/board.ts"
 import { pixelMaze } from "../ui/boards.ts"

@@ -2,7 +2,7 @@
 import type { Stream } from "../../base/rng/Rng.ts"
 import type { ActionOf, Env, Transition } from "../Env.ts"
 import { envConfigOf } from "../Envs.ts"
-import { invalid } from "../EnvError.ts"
+import { invalid } from "../../base/EnvError.ts"
 import { withRecipe } from "../recipe.ts"
 import type { ActionSpace, Space } from "../Space.ts"
 import { adapted } from "../ui/module.ts"

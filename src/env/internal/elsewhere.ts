@@ -1,5 +1,5 @@
 import type { Env } from "../Env.ts"
-import { invalid } from "../EnvError.ts"
+import { invalid } from "../../base/EnvError.ts"
 import { type ActionSpace, choicesOf, display as displayedSpace } from "../Space.ts"
 
 /**

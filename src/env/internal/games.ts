@@ -1,6 +1,6 @@
 /** Keeps the rows of a game together, in batches that have a row for each agent of each game. */
 import type { Env } from "../Env.ts"
-import { invalid } from "../EnvError.ts"
+import { invalid } from "../../base/EnvError.ts"
 
 /** Returns the number of rows of a game: its agents, or 1. Throws an `EnvError` if a batch of `numEnvs` has no whole games. */
 export const rowsOfGame = ({ id, agents }: Pick<Env, "id" | "agents">, numEnvs: number): number => {

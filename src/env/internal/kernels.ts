@@ -1,7 +1,7 @@
 /** Remembers how the games of an env with several agents are opened that steps elsewhere, so that opponents can play in them. */
 import type { Effect, Scope } from "effect"
 import type { Env } from "../Env.ts"
-import type { EnvError } from "../EnvError.ts"
+import type { EnvError } from "../../base/EnvError.ts"
 import type { AsyncColumns, AsyncKernel } from "./asyncEpisodes.ts"
 
 export type OpenKernel = (columns: AsyncColumns) => Effect.Effect<AsyncKernel, EnvError, Scope.Scope>

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import type { AnyBatchEnv, Snapshot, Wait } from "../BatchEnv.ts"
-import { EnvError } from "../EnvError.ts"
+import { EnvError } from "../../base/EnvError.ts"
 import { copyFrom } from "./episodes.ts"
 
 /** The arrays of a wrapper around a batch, by name. The wrapper's snapshot holds them and those of the inner batch. */

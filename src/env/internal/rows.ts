@@ -2,7 +2,7 @@
 import { display } from "../../base/config/Config.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
-import { invalid } from "../EnvError.ts"
+import { invalid } from "../../base/EnvError.ts"
 import { writerOf } from "./values.ts"
 import { choicesOf, type Masked, maskSizeOf, type RowSpace, sizeOf } from "../Space.ts"
 

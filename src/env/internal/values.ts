@@ -5,7 +5,7 @@
 import { display as displayed } from "../../base/config/Config.ts"
 import { log } from "../../base/rng/Elementary.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
-import { EnvError } from "../EnvError.ts"
+import { EnvError } from "../../base/EnvError.ts"
 import type { ActionSpace, Box, RowSpace, Space, ValueOf } from "../Space.ts"
 
 /** A part of a space that has no parts itself, and the place of its numbers in a flat row. */

@@ -3,7 +3,7 @@ import { Predicate } from "effect"
 import { display } from "../../base/config/Config.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import type { ActionOf } from "../Env.ts"
-import { invalid } from "../EnvError.ts"
+import { invalid } from "../../base/EnvError.ts"
 import { type ActionSpace, choicesOf, sizeOf, type Space, type ValueOf } from "../Space.ts"
 
 /** The result of a step of a game. */

@@ -1,7 +1,7 @@
 /** Declares the service by which an env of a training plays against the policy that is being trained. */
 import { Context, type Effect, type Scope } from "effect"
 import type { BackendError, Program } from "../../tensor/backend/Backend.ts"
-import type { EnvError } from "../EnvError.ts"
+import type { EnvError } from "../../base/EnvError.ts"
 
 /** The trained policy in a program of its own, which keeps the weights that it has copied. */
 export interface TraineePolicy {

@@ -5,7 +5,7 @@ import { messageOf } from "../../base/config/text.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import type { Snapshot } from "../BatchEnv.ts"
 import type { ActionOf } from "../Env.ts"
-import { type EnvError, invalid } from "../EnvError.ts"
+import { type EnvError, invalid } from "../../base/EnvError.ts"
 import { drawAllowed, forbiddenProblemIn, givenMaskWriter } from "../internal/rows.ts"
 import {
   type ActionSpace,

@@ -9,7 +9,7 @@
 import { Schema } from "effect"
 import { fraction } from "../../base/config/fields.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
-import { checkOptions } from "../EnvError.ts"
+import { checkOptions } from "../../base/EnvError.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"

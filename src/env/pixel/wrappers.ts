@@ -10,7 +10,7 @@
  * ```
  */
 import type { ActionOf, Env } from "../Env.ts"
-import { checkWhole, invalid } from "../EnvError.ts"
+import { checkWhole, invalid } from "../../base/EnvError.ts"
 import { type Around, around, firstStep, refuseElsewhere, rowOf, withConfig } from "../internal/around.ts"
 import { allows, maskOf } from "../internal/rows.ts"
 import { type ActionSpace, type Box, box, contains, display, type Space } from "../Space.ts"

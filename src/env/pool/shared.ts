@@ -2,7 +2,7 @@
 import { isWhole, sizeOf } from "../Space.ts"
 import type { AutoReset, BatchArrays, Snapshot } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
-import type { EnvError } from "../EnvError.ts"
+import type { EnvError } from "../../base/EnvError.ts"
 import type { Place } from "../EnvPool.ts"
 
 export interface Arrays extends BatchArrays {

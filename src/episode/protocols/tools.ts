@@ -5,7 +5,7 @@
 import { Cause, Duration, Effect } from "effect"
 import type { AgentInput, ToolResult } from "../../agent/Agent.ts"
 import { messageOf } from "../../base/config/text.ts"
-import type { EnvError } from "../../env/EnvError.ts"
+import type { EnvError } from "../../base/EnvError.ts"
 import type { CallResult, TextEpisode } from "../../task/TextEnv.ts"
 import type { ToolCall, ToolSpec } from "../../lm/Chat.ts"
 import { ProtocolError } from "../ProtocolError.ts"

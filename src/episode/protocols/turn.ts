@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { type Agent, type AgentFailure, type ModelCall, type AgentInput } from "../../agent/Agent.ts"
 import { defaultPenalty } from "../../agent/Parser.ts"
-import type { EnvError } from "../../env/EnvError.ts"
+import type { EnvError } from "../../base/EnvError.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import { expectedReward, isReward } from "../../task/Feedback.ts"
 import type { TextStep } from "../../task/TextEnv.ts"

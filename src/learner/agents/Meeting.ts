@@ -4,7 +4,7 @@
  */
 import { Deferred, Effect, Exit } from "effect"
 import type { AnyBatchEnv, AsyncBatchEnv } from "../../env/BatchEnv.ts"
-import { type EnvError, invalid } from "../../env/EnvError.ts"
+import { type EnvError, invalid } from "../../base/EnvError.ts"
 import { wrongLength } from "../../env/internal/episodes.ts"
 import { settled } from "../drive.ts"
 import { copy } from "../rollout/Rollout.ts"

@@ -4,7 +4,7 @@
  * model; a network evaluates the leaves of all trees together, in one call for each simulation.
  */
 import { type Env, rowSpaceOf } from "../../env/Env.ts"
-import { invalid } from "../../env/EnvError.ts"
+import { invalid } from "../../base/EnvError.ts"
 import { maskWriter } from "../../env/internal/rows.ts"
 import { writerOf } from "../../env/internal/values.ts"
 import { sizeOf } from "../../env/Space.ts"

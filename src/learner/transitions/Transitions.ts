@@ -13,7 +13,7 @@
 import { Effect } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import { type Env, rowSpaceOf } from "../../env/Env.ts"
-import { EnvError } from "../../env/EnvError.ts"
+import { EnvError } from "../../base/EnvError.ts"
 import { isWhole, sizeOf, type Value } from "../../env/Space.ts"
 import { stream } from "../../base/rng/Rng.ts"
 import type { Demonstrations } from "../Demonstrations.ts"

@@ -2,7 +2,7 @@
 import { display } from "../../base/config/Config.ts"
 import * as Batch from "../../env/Batch.ts"
 import type { Env } from "../../env/Env.ts"
-import { EnvError } from "../../env/EnvError.ts"
+import { EnvError } from "../../base/EnvError.ts"
 import { forbiddenIn } from "../../env/internal/rows.ts"
 import {
   type ActionSpace,

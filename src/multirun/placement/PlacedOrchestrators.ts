@@ -10,7 +10,7 @@
  */
 import { Context, Effect, Option, type Scope } from "effect"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
-import { Dispatcher } from "../../cluster/Dispatcher.ts"
+import { Dispatcher } from "../../spread/cluster/Dispatcher.ts"
 import { MultiRunError } from "../MultiRunError.ts"
 
 /** The trainer whose runs are played elsewhere. */

@@ -13,8 +13,8 @@
  * ```
  */
 import { Config, Context, Deferred, Duration, Effect, Layer, Path, Schema } from "effect"
-import { Dispatcher, type Handler, handler, job } from "../../cluster/Dispatcher.ts"
-import { sentPath } from "../../cluster/sent/sentFiles-node.ts"
+import { Dispatcher, type Handler, handler, job } from "../../spread/cluster/Dispatcher.ts"
+import { sentPath } from "../../spread/cluster/sent/sentFiles-node.ts"
 import { exists } from "../../base/config/files.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import type * as Lms from "../../lm/Lms.ts"

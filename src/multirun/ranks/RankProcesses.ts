@@ -11,7 +11,7 @@
  * ```
  */
 import { Context, type Effect, type Scope } from "effect"
-import { type RankFailed, RankLost } from "../../ranks/RankError.ts"
+import { type RankFailed, RankLost } from "../../spread/ranks/RankError.ts"
 import { EngineLost } from "../engine/EngineThreads.ts"
 import { StoreError } from "../store/StoreError.ts"
 import type { RankTask } from "./RankTask.ts"

@@ -1,8 +1,8 @@
 /** Implements `RankProcesses`: starts a Node process for each rank, with `rank-node.ts` as its program. */
 import { Effect, Layer, Schema } from "effect"
 import type { BackendName } from "../../tensor/backend/names.ts"
-import { startChild } from "../../ranks/process-node.ts"
-import { RankLost } from "../../ranks/RankError.ts"
+import { startChild } from "../../spread/ranks/process-node.ts"
+import { RankLost } from "../../spread/ranks/RankError.ts"
 import { redisStore } from "../store/redisStores-node.ts"
 import { RedisStores } from "./rankStore.ts"
 import { RankProcesses } from "./RankProcesses.ts"

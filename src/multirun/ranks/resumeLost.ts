@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { RankLost } from "../../ranks/RankError.ts"
+import { RankLost } from "../../spread/ranks/RankError.ts"
 import { isLoss } from "./RankProcesses.ts"
 
 /** The number of times that a training is started again without a step in between. */

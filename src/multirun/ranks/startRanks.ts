@@ -11,7 +11,7 @@
 import { Duration, Effect, Exit, type FileSystem, Latch, type Layer, Option, type Path, Scope } from "effect"
 import * as Rng from "../../base/rng/Rng.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
-import type { RankFailed, RankLost } from "../../ranks/RankError.ts"
+import type { RankFailed, RankLost } from "../../spread/ranks/RankError.ts"
 import { MultiRunError } from "../MultiRunError.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { checkStore, openPlace, storeAt } from "./rankStore.ts"

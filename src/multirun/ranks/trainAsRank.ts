@@ -8,7 +8,7 @@
  * ```
  */
 import { Duration, Effect } from "effect"
-import { RankFailed, RankLost } from "../../ranks/RankError.ts"
+import { RankFailed, RankLost } from "../../spread/ranks/RankError.ts"
 import { openBaseModel } from "../baseModel.ts"
 import { makeTrainer } from "../trainer/Trainer.ts"
 import { rankParts } from "./rankParts.ts"

@@ -9,7 +9,7 @@
  * ```
  */
 import { Effect, type FileSystem, Schema, type Scope } from "effect"
-import { DispatchError } from "../../cluster/Dispatcher.ts"
+import { DispatchError } from "../../spread/cluster/Dispatcher.ts"
 import { readBytes } from "../../base/config/files.ts"
 import { sha256 } from "../../base/config/sha256.ts"
 import * as Layout from "../Layout.ts"

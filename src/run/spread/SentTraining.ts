@@ -8,7 +8,7 @@ import { isPlain, isSecret, type Override, type Plain, toSnakeCase, variableIn }
 import { sha256 } from "../../base/config/sha256.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { asSaved } from "../../base/config/yaml.ts"
-import { SentFile } from "../../cluster/sent/SentFile.ts"
+import { SentFile } from "../../spread/cluster/sent/SentFile.ts"
 
 /** The name of the backend that computes, as `--backend` takes it; null for one without a name. */
 const backend = Schema.NullOr(Schema.String)

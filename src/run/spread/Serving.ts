@@ -3,8 +3,8 @@
  * `Serving`: once the training is set up, it offers the code of its jobs, and waits until it is interrupted.
  */
 import { Context, Deferred, Effect, Exit, type FileSystem, Schema, type Scope } from "effect"
-import { DispatchError, type Handler } from "../../cluster/Dispatcher.ts"
-import { keptOpen } from "../../cluster/opened.ts"
+import { DispatchError, type Handler } from "../../spread/cluster/Dispatcher.ts"
+import { keptOpen } from "../../spread/cluster/opened.ts"
 import type { Plain } from "../../base/config/Config.ts"
 import { readAttachment, type Attachment } from "./Attachment.ts"
 import { SentTraining, trainingFields } from "./SentTraining.ts"

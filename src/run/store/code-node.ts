@@ -4,7 +4,7 @@
  */
 import { lstatSync, readFileSync, realpathSync } from "node:fs"
 import { dirname, join, relative, resolve, sep } from "node:path"
-import { digestOfBytes } from "../../cluster/sent/loadedModules-node.ts"
+import { digestOfBytes } from "../../spread/cluster/sent/loadedModules-node.ts"
 import type { Code, CodeFile, SavedCode } from "./RunStore.ts"
 
 /** At most this many files are saved, with at most this many bytes in all. */

@@ -7,8 +7,8 @@
  */
 import { Schema } from "effect"
 import { AgentError } from "../../agent/AgentError.ts"
-import { DispatchError, job } from "../../cluster/Dispatcher.ts"
-import { EnvError } from "../../env/EnvError.ts"
+import { DispatchError, job } from "../../spread/cluster/Dispatcher.ts"
+import { EnvError } from "../../base/EnvError.ts"
 import { ProtocolError } from "../../episode/ProtocolError.ts"
 import { Rollout } from "../../episode/Rollout.ts"
 import { PlayedEpisode, TimedStep } from "../../evaluate/PlayedEpisode.ts"

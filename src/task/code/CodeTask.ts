@@ -14,7 +14,7 @@
 import { Effect, Match, Option, Schema } from "effect"
 import { display, ConfigError } from "../../base/config/Config.ts"
 import { bounded, withDefault } from "../../base/config/fields.ts"
-import { EnvError } from "../../env/EnvError.ts"
+import { EnvError } from "../../base/EnvError.ts"
 import { open, recordFields, templateOf } from "../data/fileSet.ts"
 import { fieldOf } from "../data/question.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"

@@ -6,7 +6,7 @@
 import { Context, Effect, Exit, Result, Schema, Scope, Semaphore } from "effect"
 import { display, toSnakeCase } from "../../base/config/Config.ts"
 import { messageOf, oneLine, parsedJson, shortened } from "../../base/config/text.ts"
-import { type EnvError, invalid } from "../../env/EnvError.ts"
+import { type EnvError, invalid } from "../../base/EnvError.ts"
 
 export const version = 1
 

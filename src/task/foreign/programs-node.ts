@@ -2,8 +2,8 @@
 import { fileURLToPath } from "node:url"
 import { Effect, Exit, Layer } from "effect"
 import { utf8 } from "../../base/config/utf8.ts"
-import { EnvError } from "../../env/EnvError.ts"
-import { connectTo, lines } from "../../env/foreign/process-node.ts"
+import { EnvError } from "../../base/EnvError.ts"
+import { connectTo, lines } from "../../spread/programs/process-node.ts"
 import { pooled, type StartProgram, TextPrograms } from "./TextPrograms.ts"
 
 /** The length in bytes above which a line is no reply. */

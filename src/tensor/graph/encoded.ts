@@ -1,6 +1,6 @@
 /**
  * Turns graphs into plain data and back, so that another process can compile a program without the code that made it:
- * `ranks/specMessage.ts` sends programs to other processes, and `onnx/embedded.ts` puts them into ONNX models.
+ * `spread/ranks/specMessage.ts` sends programs to other processes, and `onnx/embedded.ts` puts them into ONNX models.
  *
  * @example
  * ```ts

@@ -5,7 +5,7 @@ import { drive, settled, waitFor } from "../../learner/drive.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import type { Env } from "../../env/Env.ts"
 import { outcomeOf, type ValidationOutcome } from "../../run/evaluation.ts"
-import type { Chunk } from "../../cluster/sent/chunks.ts"
+import type { Chunk } from "../../spread/cluster/sent/chunks.ts"
 import { stream } from "../../base/rng/Rng.ts"
 
 /**

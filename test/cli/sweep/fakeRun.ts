@@ -3,7 +3,7 @@ import { Deferred, Effect } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { type Child, RunCommand } from "../../../src/cli/sweep/child.ts"
-import type { Handler } from "../../../src/cluster/Dispatcher.ts"
+import type { Handler } from "../../../src/spread/cluster/Dispatcher.ts"
 import { toSnakeCase } from "../../../src/base/config/Config.ts"
 import { prettyJson } from "../../../src/base/config/text.ts"
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
-import { hasPostgres, type Postgres, startPostgres } from "../../cluster/postgres.ts"
-import { killAll, startWorker } from "../../cluster/workers.ts"
+import { hasPostgres, type Postgres, startPostgres } from "../../spread/cluster/postgres.ts"
+import { killAll, startWorker } from "../../spread/cluster/workers.ts"
 import { effect, program, start, withFolder, write } from "../effect.ts"
 
 if (!hasPostgres)

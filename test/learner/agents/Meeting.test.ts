@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Batch from "../../../src/env/Batch.ts"
-import { EnvError } from "../../../src/env/EnvError.ts"
+import { EnvError } from "../../../src/base/EnvError.ts"
 import * as MultiEnv from "../../../src/env/MultiEnv.ts"
 import { box, discrete } from "../../../src/env/Space.ts"
 import { makeMeeting } from "../../../src/learner/agents/Meeting.ts"

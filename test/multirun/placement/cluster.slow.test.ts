@@ -4,9 +4,9 @@ import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { stringify } from "yaml"
 import { runsIn } from "../../cli/crash.ts"
 import { effect, resultOf, start, until, withFolder, write } from "../../cli/effect.ts"
-import { hasPostgres, type Postgres, startPostgres } from "../../cluster/postgres.ts"
+import { hasPostgres, type Postgres, startPostgres } from "../../spread/cluster/postgres.ts"
 import { freePort } from "../../servers/listen.ts"
-import { interrupted, killAll, startWorker, watched, type Worker } from "../../cluster/workers.ts"
+import { interrupted, killAll, startWorker, watched, type Worker } from "../../spread/cluster/workers.ts"
 import { configOf, runConfig, validated } from "../smallTraining.ts"
 
 if (!hasPostgres) console.warn("cluster.slow.test.ts: postgresql is not installed here, so clusters are NOT tested")

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger, PlatformError } from "effect"
 import { TestClock } from "effect/testing"
-import { Dispatcher, handler } from "../../../src/cluster/Dispatcher.ts"
+import { Dispatcher, handler } from "../../../src/spread/cluster/Dispatcher.ts"
 import {
   orchestratorHandler,
   orchestratorJob,

@@ -5,7 +5,7 @@ import {
   encodePayload,
   type Handler,
   settle,
-} from "../../../src/cluster/Dispatcher.ts"
+} from "../../../src/spread/cluster/Dispatcher.ts"
 
 /** A job that a worker has taken. */
 interface Taken {

@@ -9,7 +9,7 @@ import {
   type DispatcherService,
   encodePayload,
   settle,
-} from "../../../src/cluster/Dispatcher.ts"
+} from "../../../src/spread/cluster/Dispatcher.ts"
 import { MultiRunConfig } from "../../../src/multirun/config/MultiRunConfig.ts"
 import { rankHandler, rankJobs } from "../../../src/multirun/placement/rankJobs-node.ts"
 import { redisStores } from "../../../src/multirun/ranks/processes-node.ts"

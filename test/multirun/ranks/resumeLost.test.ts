@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
 import { describe } from "vitest"
-import { RankFailed, RankLost } from "../../../src/ranks/RankError.ts"
+import { RankFailed, RankLost } from "../../../src/spread/ranks/RankError.ts"
 import { resumeLost } from "../../../src/multirun/ranks/resumeLost.ts"
 import { ranksMissing } from "../../../src/multirun/store/Store.ts"
 

@@ -1,0 +1,38 @@
+/**
+ * Keeps what the jobs of a worker need open between jobs: the data set and the models of an evaluation, the compiled policy of
+ * a training. The first job that needs something opens it; a minute after the last one, it is closed.
+ */
+import { Effect, RcMap, type Scope } from "effect"
+import { display, type Plain } from "../../base/config/Config.ts"
+import { firstDifference } from "../../base/config/difference.ts"
+import { DispatchError } from "./Dispatcher.ts"
+
+/** The time for which something is kept open after its last job. */
+const keepOpen = "1 minute"
+
+/**
+ * Makes a function that opens what a description (a text) describes, or returns it if it is open already. It stays open
+ * until the scope of the job closes. Fails if its settings differ from those of the client, which `identity` holds.
+ */
+export const keptOpen = Effect.fnUntraced(function* <A extends { readonly identity: Plain }, R>(
+  open: (description: string) => Effect.Effect<A, { readonly message: string }, R>,
+) {
+  const opened = yield* RcMap.make({ lookup: open, idleTimeToLive: keepOpen })
+  return Effect.fnUntraced(function* (
+    job: string,
+    description: string,
+    identity: Plain,
+  ): Effect.fn.Return<A, DispatchError, Scope.Scope> {
+    const problem = (message: string): DispatchError =>
+      new DispatchError({ job, message: `on a worker of the cluster: ${message}` })
+    const one = yield* RcMap.get(opened, description).pipe(
+      // The map would keep the failure, but a file that is missing now may be there for the next job.
+      Effect.tapError(() => RcMap.invalidate(opened, description)),
+      Effect.mapError(({ message }) => problem(message)),
+    )
+    const difference = firstDifference(one.identity, identity)
+    if (difference === undefined) return one
+    const { key, now, then } = difference
+    return yield* problem(`${key}: expected ${display(then)} as where the run was started, found ${display(now)}`)
+  })
+})

@@ -1,0 +1,82 @@
+/**
+ * Does jobs in this process as an unreliable network would have them done, for tests: a job may be done several times, its
+ * answer may be lost, repeated or late, and answers overtake each other. Payloads and answers are sent as JSON. The faults
+ * depend only on the seed, and on the keys of the jobs.
+ *
+ * @example
+ * ```ts
+ * const same = Effect.provide(evaluation, layerUnreliable({ seed: 1, handlers: [] }))
+ * ```
+ */
+import { Effect, Layer, Schema } from "effect"
+import { parsedJson } from "../../base/config/text.ts"
+import * as Rng from "../../base/rng/Rng.ts"
+import {
+  Answer,
+  answer,
+  Dispatcher,
+  DispatchError,
+  encodePayload,
+  type Handler,
+  type Job,
+  settle,
+} from "./Dispatcher.ts"
+
+export interface Unreliable {
+  readonly seed: number
+  /** The number of jobs that callers have under way at once. */
+  readonly inFlight?: number
+  /** The code of workers. A job without a handler is done by the caller's own code. */
+  readonly handlers: ReadonlyArray<Handler>
+}
+
+/** The most attempts of one job that are lost. */
+const mostLost = 3
+/** The most turns of the scheduler by which an answer is late. */
+const mostLate = 20
+
+/** Does jobs in this process with faults, which depend only on `seed`. */
+export const layerUnreliable = ({ seed, inFlight = 8, handlers }: Unreliable): Layer.Layer<never> => {
+  const byName = new Map(handlers.map((one) => [one.name, one]))
+  return Layer.succeed(Dispatcher, {
+    inFlight,
+    run: Effect.fnUntraced(function* <Payload, Result, Failure, R>(
+      job: Job<Payload, Result, Failure>,
+      payload: Payload,
+      here: Effect.Effect<Result, Failure, R>,
+    ) {
+      const random = Rng.stream(seed, "unreliable", `${job.name} ${job.key(payload)}`)
+      const sent = overTheWire(yield* encodePayload(job, payload))
+      const handler = byName.get(job.name)
+      const attempt = handler === undefined ? answer(job, here) : handler.perform(sent)
+      const late = turns(random.integer(mostLate))
+      // Attempts whose answer is lost: the work was done, and nobody hears of it.
+      for (let lost = random.integer(mostLost + 1); lost > 0; lost--) yield* Effect.exit(attempt)
+      yield* late
+      // Two workers at once. Both answers arrive, and either may be first.
+      const twice = random.integer(2) === 1
+      const answers = yield* Effect.all(twice ? [Effect.andThen(late, attempt), attempt] : [attempt], {
+        concurrency: "unbounded",
+      })
+      yield* late
+      const chosen = answers[random.integer(answers.length)]
+      return yield* settle(job, yield* received(job.name, chosen))
+    }),
+  })
+}
+
+const isAnswer = Schema.is(Answer)
+
+/** Lets other fibers run for some turns. */
+const turns = (count: number): Effect.Effect<void> =>
+  Effect.forEach(Array.from({ length: count }), () => Effect.yieldNow, { discard: true })
+
+/** Returns the value as it arrives: as JSON text that is parsed again. */
+const overTheWire = (value: unknown): unknown => parsedJson(JSON.stringify(value))
+
+const received = (job: string, value: Answer): Effect.Effect<Answer, DispatchError> => {
+  const sent = overTheWire(value)
+  return isAnswer(sent)
+    ? Effect.succeed(sent)
+    : Effect.fail(new DispatchError({ job, message: `job ${job}: its answer is not JSON` }))
+}

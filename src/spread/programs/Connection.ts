@@ -1,0 +1,21 @@
+/** Declares the connection to a program that steps envs. `process-node.ts` implements it by a process of this machine. */
+import type { Effect, Scope } from "effect"
+import type { EnvError } from "../../base/EnvError.ts"
+
+/** A reply: its status (see `protocol.ts`; that of a line is `done`) and its body, which is valid until the next request. */
+export interface Reply {
+  readonly status: number
+  readonly body: Uint8Array
+}
+
+export interface Connection {
+  /**
+   * Sends a request, and calls `done` with the reply, or with the reason why there is none. The bytes may be changed when
+   * `done` is called. There is only one request at a time. The body of a reply without a failure has `mostBytes` at most: what
+   * announces more is no reply.
+   */
+  readonly send: (request: Uint8Array, mostBytes: number, done: (reply: Reply | EnvError) => void) => void
+}
+
+/** Opens connections to programs of one kind. `described` names the envs of a connection, for error messages. */
+export type Connect = (described: string) => Effect.Effect<Connection, EnvError, Scope.Scope>

@@ -1,0 +1,153 @@
+/**
+ * Spreads slices over the ranks that are connected to this process, the master. It alone has the state of the training:
+ * ranks get the rows of each update, and the weights for each minibatch, and answer with the results of their slices. A rank
+ * that is lost, or does not answer in time, leaves its slices to the master; the results stay the same.
+ *
+ * @example
+ * ```ts
+ * const hub = yield* makeHub()
+ * yield* Effect.forkScoped(hub.serve(1, channel))
+ * yield* Effect.provideService(training, Ranks, hub.ranks)
+ * ```
+ */
+import { Clock, Deferred, Duration, Effect, Record } from "effect"
+import { utf8 } from "../../base/config/utf8.ts"
+import type { BackendError, Program } from "../../tensor/backend/Backend.ts"
+import { sizeOf } from "../../tensor/graph/Tensor.ts"
+import { type Channel, kinds } from "./Channel.ts"
+import { RankFailed, RankLost } from "./RankError.ts"
+import { alone, computeHere, type RanksService, type Sharing, type SlicedSpec } from "./Ranks.ts"
+import { encodeSpec } from "./specMessage.ts"
+import { bytesOf, fill, otherFeeds, rowFeeds } from "./wire.ts"
+
+/** A connected rank that has compiled the program. */
+interface Member {
+  readonly rank: number
+  readonly channel: Channel
+  readonly lost: Deferred.Deferred<never, RankLost>
+}
+
+export interface Hub {
+  readonly ranks: RanksService
+  /** Lets a rank take part in the training until it is lost. */
+  readonly serve: (rank: number, channel: Channel) => Effect.Effect<never, RankLost | RankFailed>
+}
+
+/** A rank may take so many times as long as the master for its slices, if that is more than the deadline. */
+const patience = 20
+
+/** Makes a hub without ranks. `deadline` is the time after which a rank that does not answer is given up. */
+export const makeHub = Effect.fnUntraced(function* ({
+  deadline = "10 seconds",
+}: { readonly deadline?: Duration.Input } = {}): Effect.fn.Return<Hub> {
+  const program = yield* Deferred.make<ReadonlyArray<Uint8Array>>()
+  const members = new Map<number, Member>()
+  const deadlineMillis = Duration.toMillis(Duration.fromInputUnsafe(deadline))
+
+  /** Removes a member, unless another one has taken its place. */
+  const leave = (member: Member): void => {
+    if (members.get(member.rank) === member) members.delete(member.rank)
+  }
+
+  const serve: Hub["serve"] = Effect.fnUntraced(function* (rank, channel) {
+    yield* channel.send(kinds.program, yield* Deferred.await(program))
+    const { kind, bytes } = yield* channel.receive
+    if (kind !== kinds.ready) return yield* new RankFailed({ message: utf8.decode(bytes) })
+    const lost = yield* Deferred.make<never, RankLost>()
+    const member = { rank, channel, lost }
+    members.set(rank, member)
+    yield* Effect.logInfo(`rank ${rank} computes slices`)
+    return yield* Effect.ensuring(
+      Effect.raceFirst(channel.closed, Deferred.await(lost)),
+      Effect.sync(() => leave(member)),
+    )
+  })
+
+  const open = Effect.fnUntraced(function* (spec: SlicedSpec, here: Program): Effect.fn.Return<Sharing> {
+    const device = utf8.encode(here.device)
+    const isFirst = yield* Deferred.succeed(program, [Uint8Array.of(device.length), device, encodeSpec(spec)])
+    // The ranks have compiled the first program.
+    if (!isFirst) return yield* alone.open(spec, here)
+    const [rows, others] = [rowFeeds(spec, here), otherFeeds(spec, here)]
+    /** The numbers of the states, as they were last sent to the ranks. */
+    const sent = Record.map(spec.state, ({ tensor }) => new Float32Array(sizeOf(tensor.shape)))
+    /** The ranks that have the rows of this update. */
+    let active: ReadonlyArray<Member> = []
+
+    /** Returns what a rank answers; if it is lost or late, it takes no further part, and the result is undefined. */
+    const asked = <A>(member: Member, exchange: Effect.Effect<A, RankLost>, millis: number) => {
+      const { lost } = member
+      const late = new RankLost({
+        message: `it did not answer within ${Duration.format(Duration.millis(millis))}`,
+      })
+      return exchange.pipe(
+        Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.fail(late) }),
+        Effect.catch((error) => {
+          active = active.filter((other) => other !== member)
+          // The next update must not ask it: the late answer would be taken for the next one.
+          leave(member)
+          return Effect.as(Deferred.fail(lost, error), undefined)
+        }),
+      )
+    }
+
+    const begin = Effect.suspend(() => {
+      active = [...members.values()].sort((a, b) => a.rank - b.rank)
+      const parts = rows.map(bytesOf)
+      return Effect.forEach(active, (member) => asked(member, member.channel.send(kinds.rows, parts), deadlineMillis), {
+        concurrency: "unbounded",
+        discard: true,
+      })
+    })
+
+    const compute = Effect.fnUntraced(function* (
+      slices: ReadonlyArray<Int32Array>,
+      into: ReadonlyArray<Float32Array>,
+    ): Effect.fn.Return<void, BackendError> {
+      const ranks = active
+      const owners = ranks.length + 1
+      /** Lists the slices of the master, at 0, or of another rank. */
+      const share = (place: number) => slices.flatMap((_, slice) => (slice % owners === place ? [slice] : []))
+      const computeAll = Effect.fnUntraced(function* (own: ReadonlyArray<number>) {
+        for (const slice of own) yield* computeHere(here, slices[slice], into[slice])
+      })
+      if (ranks.length === 0) return yield* computeAll(share(0))
+
+      const theirs = ranks.map((member, at) => ({ member, own: share(at + 1) }))
+      const states = yield* Effect.forEach(Object.entries(sent), ([name, into]) => here.read(name, into))
+      const shared = [...states, ...others].map(bytesOf)
+      const send = ({ member, own }: (typeof theirs)[number]) => {
+        const parts = [...shared, ...own.map((slice) => bytesOf(slices[slice]))]
+        return asked(member, member.channel.send(kinds.compute, parts), deadlineMillis)
+      }
+      yield* Effect.forEach(theirs, send, { concurrency: "unbounded", discard: true })
+      const begun = yield* Clock.currentTimeMillis
+      yield* computeAll(share(0))
+      const millis = Math.max(deadlineMillis, patience * ((yield* Clock.currentTimeMillis) - begun))
+      const answers = yield* Effect.forEach(
+        theirs,
+        ({ member }) => (active.includes(member) ? asked(member, answerOf(member), millis) : Effect.undefined),
+        { concurrency: "unbounded" },
+      )
+      for (const [at, { own }] of theirs.entries()) {
+        const results = answers[at]
+        if (results === undefined) yield* computeAll(own)
+        else
+          fill(
+            results,
+            own.map((slice) => into[slice]),
+          )
+      }
+    })
+    return { begin, compute }
+  })
+  return { ranks: { open }, serve }
+})
+
+/** Waits for the results of a rank's slices. */
+const answerOf = ({ channel }: Member): Effect.Effect<Uint8Array, RankLost> =>
+  Effect.flatMap(channel.receive, ({ kind, bytes }) =>
+    kind === kinds.results
+      ? Effect.succeed(bytes)
+      : Effect.fail(new RankLost({ message: `it failed: ${utf8.decode(bytes)}` })),
+  )

@@ -1,0 +1,117 @@
+/**
+ * Starts the process of a rank on this machine. It gets its task as a line of JSON on its standard input, which stays open:
+ * when it closes, the process that started it has ended, in whatever way, and the rank ends, too. If the rank cannot work,
+ * it prints the reason as a line of JSON.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { createInterface } from "node:readline"
+import type { Readable, Writable } from "node:stream"
+import { fileURLToPath } from "node:url"
+import { type Cause, Deferred, Effect, Fiber, Option, Queue, Schema, type Scope } from "effect"
+import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
+import { RankFailed, RankLost } from "./RankError.ts"
+
+/** The message that a rank's process writes to its standard output if it fails. */
+const Failure = Schema.fromJsonString(Schema.Union([RankLost, RankFailed]))
+const decodeFailure = Schema.decodeOption(Failure)
+
+/** A process that runs, or has ended. */
+interface Started {
+  readonly child: ChildProcess
+  readonly ended: Deferred.Deferred<void, RankLost | RankFailed>
+  /** The lines that the process writes on its standard error. */
+  readonly lines: Queue.Dequeue<string, Cause.Done>
+}
+
+export interface ChildOptions {
+  readonly rank: number
+  /** The module that the process runs. */
+  readonly program: URL
+  /** The line that the process reads from its standard input. */
+  readonly task: string
+}
+
+type WithStreams = ChildProcess & Record<"stdin", Writable> & Record<"stdout" | "stderr", Readable>
+
+const hasStreams = (child: ChildProcess): child is WithStreams => Boolean(child.stdin && child.stdout && child.stderr)
+
+const spawned = ({ rank, program }: ChildOptions): Effect.Effect<Started> =>
+  Effect.gen(function* () {
+    const ended = yield* Deferred.make<void, RankLost | RankFailed>()
+    const lines = yield* Queue.unbounded<string, Cause.Done>()
+    const child: ChildProcess = spawn(process.execPath, [fileURLToPath(program)], {
+      stdio: ["pipe", "pipe", "pipe"],
+      env: { ...process.env, ...compileCacheVariable() },
+      // Ctrl-C in a terminal must reach only the master, which then saves the run before it ends the ranks.
+      detached: process.platform !== "win32",
+      windowsHide: true,
+    })
+    const end = (outcome: Effect.Effect<void, RankLost | RankFailed>): void => {
+      Queue.endUnsafe(lines)
+      Deferred.doneUnsafe(ended, outcome)
+    }
+    const lost = (problem: string) => Effect.fail(new RankLost({ message: `rank ${rank}${problem}` }))
+    // A process that cannot be started would not start at a second try either: the system has no room for so many.
+    const failed = (problem: string) =>
+      Effect.fail(
+        new RankFailed({
+          message: `rank ${rank}: cannot start its process: ${problem}; set ranks to a smaller number`,
+        }),
+      )
+    child.once("error", ({ message }) => end(failed(message)))
+    // Without any room for another file, Node makes no streams; the error above follows.
+    if (!hasStreams(child)) return { child, ended, lines }
+    let output = ""
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text))
+    createInterface({ input: child.stderr }).on("line", (line) => void Queue.offerUnsafe(lines, line))
+    // A process that has ended reads no more; its end is reported below.
+    child.stdin.on("error", () => {})
+    child.once("close", (code, signal) => {
+      const reason = signal === null ? `with exit code ${code}` : `by ${signal}`
+      const unexplained = code === 0 ? Effect.void : lost(` was lost: its process was ended ${reason}`)
+      end(Option.match(decodeFailure(output), { onNone: () => unexplained, onSome: Effect.fail }))
+    })
+    return { child, ended, lines }
+  })
+
+/** Ends a process, which has nothing to save, and waits until it is gone. */
+const killed = ({ child, ended }: Started): Effect.Effect<void> =>
+  Effect.andThen(
+    Effect.sync(() => void child.kill("SIGKILL")),
+    Effect.exit(Deferred.await(ended)),
+  )
+
+/**
+ * Starts a process, and ends it when the scope closes. Returns the Effect that waits until it has ended by itself. Whatever
+ * it writes on its standard error is logged.
+ */
+export const startChild = Effect.fnUntraced(function* (
+  options: ChildOptions,
+): Effect.fn.Return<Effect.Effect<void, RankLost | RankFailed>, never, Scope.Scope> {
+  const { rank, task } = options
+  const { child, ended, lines } = yield* Effect.acquireRelease(spawned(options), killed)
+  yield* Effect.logInfo(`rank ${rank} starts as process ${child.pid}`)
+  const logging = yield* Queue.take(lines).pipe(
+    Effect.flatMap((line) => Effect.logWarning(`rank ${rank}: ${line}`)),
+    Effect.forever,
+    Effect.ignore,
+    Effect.forkScoped,
+  )
+  child.stdin?.write(`${task}\n`)
+  // The last lines of the process are logged before its end is reported.
+  return Effect.tapError(Deferred.await(ended), () => Fiber.await(logging))
+})
+
+/** Waits for the task on the standard input of a rank's process, which ends when this input is closed. */
+export const taskLine = Effect.callback<string>((resume) => {
+  const lines = createInterface({ input: process.stdin })
+  lines.once("line", (line) => resume(Effect.succeed(line)))
+  // The process that started this one has ended. There is nothing to save.
+  lines.once("close", () => process.exit())
+})
+
+/** Prints why the process of a rank ends, and ends it. */
+export const reportFailure = (failure: RankLost | RankFailed): Effect.Effect<never> =>
+  Effect.callback(() => {
+    process.stdout.write(`${Schema.encodeSync(Failure)(failure)}\n`, () => process.exit(1))
+  })

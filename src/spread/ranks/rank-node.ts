@@ -1,0 +1,36 @@
+/** The program of a rank's process, which computes slices until its training ends. `ranks-node.ts` starts it. */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import { Context, Effect, Layer, References, Schema } from "effect"
+import { Backend, BackendUnavailable } from "../../tensor/backend/Backend.ts"
+import { backend } from "../../tensor/backend/named-node.ts"
+import { backendNames } from "../../tensor/backend/names.ts"
+import { reportFailure, taskLine } from "./process-node.ts"
+import { type BackendOf, serveSlices } from "./serveSlices.ts"
+import { SliceTask } from "./SliceTask.ts"
+import { connect } from "./tcp-node.ts"
+
+const backendOf =
+  (threads: number): BackendOf =>
+  (device) => {
+    const name = backendNames.find((one) => one === device)
+    const remedy = "Choose another one by --backend."
+    return name === undefined
+      ? Effect.fail(new BackendUnavailable({ backend: device, missing: "ranks cannot compute on it", remedy }))
+      : Effect.map(Layer.build(backend(name, { threads })), Context.get(Backend))
+  }
+
+taskLine.pipe(
+  Effect.flatMap((line) => Effect.orDie(Schema.decodeEffect(Schema.fromJsonString(SliceTask))(line))),
+  Effect.flatMap(
+    Effect.fnUntraced(function* ({ rank, threads, place }) {
+      const channel = yield* connect(place, rank)
+      // When the connection closes, the training has ended, or does without this rank.
+      return yield* Effect.catchTag(serveSlices(channel, backendOf(threads)), "RankLost", () => Effect.void)
+    }, Effect.scoped),
+  ),
+  Effect.catch(reportFailure),
+  // The open standard input would keep the process alive.
+  Effect.andThen(Effect.sync(() => process.exit())),
+  Effect.provideService(References.MinimumLogLevel, "None"),
+  NodeRuntime.runMain,
+)

@@ -9,7 +9,7 @@ import { elsewhere } from "../internal/elsewhere.ts"
 import { errorAt } from "../internal/episodes.ts"
 import { withKernel } from "../internal/kernels.ts"
 import { type ActionSpace, sizeOf } from "../Space.ts"
-import type { Connect, Connection, Reply } from "../../spread/programs/Connection.ts"
+import { type Connect, type Connection, headerSize, type Reply, status } from "../../spread/programs/Connection.ts"
 import {
   actionSpaceOf,
   decodeDescription,
@@ -17,12 +17,10 @@ import {
   exchangeLayout,
   failureOf,
   hasEnded,
-  headerSize,
   makeRequest,
   message,
   request,
   spaceOf,
-  status,
   version,
 } from "./protocol.ts"
 

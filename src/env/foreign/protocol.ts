@@ -5,6 +5,7 @@
 import { Schema } from "effect"
 import { oneLine } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
+import { headerSize } from "../../spread/programs/Connection.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { command } from "../internal/asyncEpisodes.ts"
 import {
@@ -24,15 +25,6 @@ export const version = 1
 
 /** The kinds of requests. */
 export const request = { make: 0, exchange: 1, render: 2 } as const
-/** The status of a reply. */
-export const status = { done: 0, failed: 1 } as const
-
-/** Tells whether a number is the status of a reply. */
-export const isStatus = (value: number): boolean => value === status.done || value === status.failed
-
-/** The size in bytes of a message's header: the length of its body, and its kind or status. */
-export const headerSize = 8
-
 /** Returns a message: its header, and room for its body. */
 export const message = (kind: number, length: number): Uint8Array => {
   const bytes = new Uint8Array(headerSize + length)

@@ -1,8 +1,20 @@
-/** Declares the connection to a program that steps envs. `process-node.ts` implements it by a process of this machine. */
+/**
+ * Declares the connection to a program that steps envs, and what every reply begins with. `process-node.ts` implements it by a
+ * process of this machine.
+ */
 import type { Effect, Scope } from "effect"
 import type { EnvError } from "../../base/EnvError.ts"
 
-/** A reply: its status (see `protocol.ts`; that of a line is `done`) and its body, which is valid until the next request. */
+/** The status of a reply. */
+export const status = { done: 0, failed: 1 } as const
+
+/** Tells whether a number is the status of a reply. */
+export const isStatus = (value: number): boolean => value === status.done || value === status.failed
+
+/** The size in bytes of a message's header: the length of its body, and its kind or status. */
+export const headerSize = 8
+
+/** A reply: its status (that of a line is `done`) and its body, which is valid until the next request. */
 export interface Reply {
   readonly status: number
   readonly body: Uint8Array

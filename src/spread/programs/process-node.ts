@@ -9,8 +9,7 @@ import { utf8 } from "../../base/config/utf8.ts"
 import { type EnvError, invalid } from "../../base/EnvError.ts"
 import { partsOfLimit, wasStopped } from "./timeLimit.ts"
 import { environmentOf } from "../../base/trust/environment.ts"
-import type { Connect, Connection, Reply } from "./Connection.ts"
-import { headerSize, isStatus, status } from "../../env/foreign/protocol.ts"
+import { type Connect, type Connection, headerSize, isStatus, type Reply, status } from "./Connection.ts"
 
 export interface Command {
   /** The program and its arguments. */

@@ -15,13 +15,13 @@ import { EpisodeRow, StepRow } from "../src/evaluate/rows.ts"
 import { ReturnFile } from "../src/run/evaluation.ts"
 import { Lease } from "../src/run/store/fence.ts"
 import { Provenance } from "../src/run/store/RunStore.ts"
-import { CallFile } from "../src/run/record/callFiles.ts"
+import { CallFile } from "../src/lm/callFiles.ts"
 import { StepScoreRecord } from "../src/run/record/stepScores.ts"
 import { SystemRecord } from "../src/run/record/system.ts"
 import { RunResult } from "../src/run/RunResult.ts"
 import { AgentJson, RuntimeJson } from "../src/runtime/checkpointing.ts"
 import { RuntimeState } from "../src/runtime/RuntimeState.ts"
-import { RuntimeResult } from "../src/run/RuntimeResult.ts"
+import { RuntimeResult } from "../src/runtime/RuntimeResult.ts"
 import { closedAll } from "./closed.ts"
 import { type Meanings, meaningsIn, read, schemaIn } from "./meanings.ts"
 
@@ -87,13 +87,13 @@ const files: ReadonlyArray<File> = [
     name: "llm-call",
     title: "A file of llm_calls/",
     schema: CallFile,
-    from: ["src/run/record/callFiles.ts", "CallFile"],
+    from: ["src/lm/callFiles.ts", "CallFile"],
   },
   {
     name: "metrics",
     title: "metrics.json: of an agent that talks, of a training, or of an evaluation with its report",
     schema: Schema.Union([RuntimeResult, RunResult, EvaluationResult]),
-    from: ["src/run/RuntimeResult.ts"],
+    from: ["src/runtime/RuntimeResult.ts"],
     also: [
       ["src/evaluate/execute.ts", "EvaluationResult"],
       ["src/evaluate/Report.ts"],

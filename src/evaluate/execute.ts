@@ -27,11 +27,11 @@ import type { OwnPlace, RunStore } from "../run/store/RunStore.ts"
 import { RunStoreError } from "../run/store/RunStoreError.ts"
 import type { Spent } from "../lm/middleware/budgeted.ts"
 import type { Price } from "../lm/LmConfig.ts"
-import type { LmError } from "../lm/LmError.ts"
+import { isSpent, type LmError } from "../lm/LmError.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
 import { type DispatchError, Dispatcher } from "../spread/cluster/Dispatcher.ts"
-import { callFiles } from "../run/record/callFiles.ts"
+import { callFiles } from "../lm/callFiles.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import * as Layout from "../run/Layout.ts"
 import * as Run from "../run/Run.ts"
@@ -122,6 +122,7 @@ export const execute = Effect.fnUntraced(function* (
     open: (files: RunFiles) => open(prepared, files),
     loop: (state: State) => playAll(prepared, state),
     position: ({ rows }: State) => ({ step: rows.length, episodes: rows.length }),
+    stopsUpon: isSpent,
     result: {
       schema: EvaluationResult,
       of: ({ rows }: State) => resultOf(prepared, rows),

@@ -16,7 +16,7 @@
  * All numbers are float32, and sums are taken in one order, bias first: code that does the same gets the same bits,
  * except for the rounding of `tanh` and `exp` in its library.
  */
-import type { NamedTensors } from "../learner/Algorithm.ts"
+import type { NamedTensors } from "../tensor/graph/Parameters.ts"
 import type { Activation as GraphActivation } from "../tensor/graph/layers.ts"
 import { refuse } from "./ExportError.ts"
 

@@ -2,7 +2,7 @@
  * Makes the files `checkpoint.h` (C++) and `checkpoint.h5` (RLtools) of a policy that has only dense layers. It returns
  * their contents; `train/stepFolder.ts` calls it and writes the files.
  */
-import type { NamedTensors } from "../learner/Algorithm.ts"
+import type { NamedTensors } from "../tensor/graph/Parameters.ts"
 import type { DensePolicy } from "../model/DensePolicy.ts"
 import type { RunningMoments } from "../env/RunningMoments.ts"
 import type { ActionSpace } from "../env/Space.ts"

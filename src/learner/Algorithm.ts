@@ -14,7 +14,7 @@ import type { EpisodeLog } from "../env/EpisodeLog.ts"
 import type { Goals } from "../env/GoalEnv.ts"
 import type { ActionSpace, RowSpace } from "../env/Space.ts"
 import type { GraphError } from "../tensor/graph/GraphError.ts"
-import type { NamedArray } from "../tensor/graph/Parameters.ts"
+import type { NamedArrays, NamedTensors } from "../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../tensor/graph/Program.ts"
 import type { Tensor } from "../tensor/graph/Tensor.ts"
 import type { DensePolicy } from "../model/DensePolicy.ts"
@@ -51,14 +51,6 @@ export type SetupError = LearningError | ConfigError | GraphError | BackendUnava
 
 /** Averages over updates by metric name. The names are those of the library CleanRL, such as `losses/policy_loss`. */
 export type Metrics = Readonly<Record<string, number>>
-
-/** Weights by parameter name, each an array with its shape. */
-export type NamedTensors = Readonly<Record<string, NamedArray>>
-
-/** Arrays by name, each with its shape, of all the number types that a checkpoint can hold. */
-export type NamedArrays = Readonly<
-  Record<string, Pick<NamedArray, "shape"> & { readonly data: Float32Array | Float64Array | Int32Array | Uint8Array }>
->
 
 /** The state of a learner except weights: arrays by name, for each checkpoint file (`optimizer`, `replay` …). */
 export type LearnerState = Readonly<Record<string, NamedArrays>>

@@ -6,9 +6,9 @@ import { Effect, Record } from "effect"
 import type { Program } from "../tensor/backend/Backend.ts"
 import { attempt } from "../base/config/attempt.ts"
 import { EnvError } from "../base/EnvError.ts"
-import type { Layout } from "../tensor/graph/Parameters.ts"
+import type { Layout, NamedArrays, NamedTensors } from "../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../tensor/graph/Program.ts"
-import { LearningError, type LearnerState, type NamedArrays, type NamedTensors } from "./Algorithm.ts"
+import { LearningError, type LearnerState } from "./Algorithm.ts"
 import { build } from "./graphs.ts"
 
 type NamedVector = NamedArrays[string]

@@ -54,3 +54,7 @@ export const withheld = (model: string): LmError =>
 /** Says whether every later call would fail in the same way: the key is wrong, or the budget is spent. */
 export const isFinal = (error: { readonly _tag: string }): error is LmError =>
   error._tag === "LmError" && "reason" in error && (error.reason === "unauthorised" || error.reason === "budget")
+
+/** Tells whether an error says that the run has spent its budget: it stops, to be resumed with a larger one. */
+export const isSpent = (error: { readonly _tag: string }): boolean =>
+  error._tag === "LmError" && "reason" in error && error.reason === "budget"

@@ -24,7 +24,6 @@ import { display, type Plain, toSnakeCase } from "../base/config/Config.ts"
 import { type Difference, differences, refusalOf } from "../base/config/difference.ts"
 import { oneLine, prettyJson } from "../base/config/text.ts"
 import { utf8 } from "../base/config/utf8.ts"
-import { LmError } from "../lm/LmError.ts"
 import { CheckpointError, type Loaded, type RetentionStrategy } from "./Checkpoint.ts"
 import { Checkpoints, type RunCheckpoints } from "./Checkpoints.ts"
 import { CurrentRun, type Parts } from "./CurrentRun.ts"
@@ -67,6 +66,8 @@ export interface Program<S, A, E, R> {
   readonly position: (state: S) => { readonly step: number; readonly episodes: number }
   /** Says why a run that finished ended early; null if it did all its work. Runs that never end early leave it out. */
   readonly earlyEndOf?: (state: S) => string | null
+  /** Tells whether an error only stops the run, as a used-up budget does, so that it did not fail. None does if left out. */
+  readonly stopsUpon?: (error: E | RunError) => boolean
   /** The result: `of` makes it when the loop has ended, and `schema` decodes it from the files of a finished run. */
   readonly result: {
     readonly schema: Schema.Codec<A, unknown>
@@ -368,9 +369,9 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   // If a file could not be read or written, a new checkpoint may be damaged, too, so keep the previous one.
   if (saving?.savesOnFailure === true && !(error instanceof RunStoreError))
     yield* Effect.ignore(Effect.andThen(saving.save(state), saved))
-  // A used-up budget only stops the run. If recording the end fails too (the disk is full), report the first error.
-  const isBudget = error instanceof LmError && error.reason === "budget"
-  yield* Effect.ignore(isBudget ? ended("stopped", error.message) : ended("failed", Cause.pretty(exit.cause)))
+  const isStopped = error !== undefined && program.stopsUpon?.(error) === true
+  // If recording the end fails too (the disk is full), report the first error.
+  yield* Effect.ignore(isStopped ? ended("stopped", error.message) : ended("failed", Cause.pretty(exit.cause)))
   return yield* exit
 })
 

@@ -3,7 +3,7 @@ import type { Effect } from "effect"
 import { joined } from "../base/config/bytes.ts"
 import { utf8 } from "../base/config/utf8.ts"
 import { sha256 } from "../base/config/sha256.ts"
-import type { NamedArrays, NamedTensors } from "../learner/Algorithm.ts"
+import type { NamedArrays, NamedTensors } from "../tensor/graph/Parameters.ts"
 import type { ScoreHash } from "./ScoreHash.ts"
 
 /** Returns the digest of a run: of its final weights (sorted by name), the hash of its scores, an agent's memory. */

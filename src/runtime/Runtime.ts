@@ -19,17 +19,17 @@ import { Effect } from "effect"
 import type { Agent } from "../agent/Agent.ts"
 import { applyOverrides, decode, type Plain } from "../base/config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
-import { RunOptions, sentTraining } from "../train/RunOptions.ts"
+import { RunOptions, sentTraining } from "../run/RunOptions.ts"
 import { execute, type Needs, type RuntimeError } from "./execute.ts"
 import { type OutputOptions, type RuntimeOptions, RunSettings, type StartOptions } from "./RuntimeConfig.ts"
-import type { RuntimeResult } from "../run/RuntimeResult.ts"
+import type { RuntimeResult } from "./RuntimeResult.ts"
 
 export { type Needs, type RuntimeError } from "./execute.ts"
 export { fromConfig } from "./fromConfig.ts"
 export { validate } from "../run/ValidationRequest.ts"
 export { logsDir } from "./logsDir.ts"
 export { RunSettings, RuntimeSettings, OutputSettings } from "./RuntimeConfig.ts"
-export { AnyResult, RuntimeResult, toRunResult } from "../run/RuntimeResult.ts"
+export { AnyResult, RuntimeResult, toRunResult } from "./RuntimeResult.ts"
 
 /** The input of `Runtime.run`: the agent, its tasks and the settings. Only the agent is required. */
 export interface RuntimeInput<E = never, R = never> {

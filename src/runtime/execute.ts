@@ -16,23 +16,24 @@ import { CurrentRun } from "../run/CurrentRun.ts"
 import { digestOf } from "../run/digest.ts"
 import { summaryOf } from "../run/evaluation.ts"
 import { derivedName } from "../run/identifier.ts"
-import { callFiles } from "../run/record/callFiles.ts"
+import { callFiles } from "../lm/callFiles.ts"
 import { effectLevels } from "../run/record/logLevel.ts"
 import * as Layout from "../run/Layout.ts"
 import type { Recorder } from "../run/record/Recorder.ts"
 import * as Run from "../run/Run.ts"
 import type { RunSpec } from "../run/RunSpec.ts"
 import { speedOf } from "../run/RunResult.ts"
-import { episodesOf, RuntimeResult } from "../run/RuntimeResult.ts"
+import { episodesOf, RuntimeResult } from "./RuntimeResult.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import { Serving } from "../run/spread/Serving.ts"
 import { RunStore } from "../run/store/RunStore.ts"
 import type { RunIdentity } from "../run/identifier.ts"
 import { RunStoreError } from "../run/store/RunStoreError.ts"
+import { isSpent } from "../lm/LmError.ts"
 import { ValidationRequest } from "../run/ValidationRequest.ts"
 import { reportingFailures } from "../task/feedbackFailures.ts"
 import type { DatasetError } from "../task/TaskSet.ts"
-import { RunOptions } from "../train/RunOptions.ts"
+import { RunOptions } from "../run/RunOptions.ts"
 import { type AgentTraining, totalEpisodesOf } from "./AgentTraining.ts"
 import { restoreMemory, restoreOther } from "./checkpointing.ts"
 import { isSaved, loop, owesValidation, saveBoundary } from "./loop.ts"
@@ -141,6 +142,7 @@ export const execute = Effect.fnUntraced(function* (
       savesOnFailure: true,
     },
     position: ({ seen }: RuntimeState) => ({ step: seen, episodes: seen }),
+    stopsUpon: isSpent,
     result: { schema: RuntimeResult, of: (state: RuntimeState) => resultOf(training, state) },
   }
   const request = yield* ValidationRequest

@@ -10,10 +10,10 @@ import { isKeyItself } from "../lm/providers/keys.ts"
 import { Lm } from "../lm/Lm.ts"
 import { shownKey } from "../lm/LmConfig.ts"
 import type * as Lms from "../lm/Lms.ts"
-import { RunOptions, sentTraining } from "../train/RunOptions.ts"
+import { RunOptions, sentTraining } from "../run/RunOptions.ts"
 import { execute, type Needs, type RuntimeError } from "./execute.ts"
 import { RunSettings } from "./RuntimeConfig.ts"
-import type { RuntimeResult } from "../run/RuntimeResult.ts"
+import type { RuntimeResult } from "./RuntimeResult.ts"
 
 /** The Schema of a config. The sections of the data sets and the agent stay undecoded: their types do that later. */
 const Experiment = Schema.Struct({

@@ -25,12 +25,13 @@ import { Serving } from "../run/spread/Serving.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import { RunStore } from "../run/store/RunStore.ts"
 import type { RunIdentity } from "../run/identifier.ts"
-import type { TrainedPolicy } from "../run/TrainedPolicy.ts"
+import type { TrainedPolicy } from "../learner/TrainedPolicy.ts"
 import { ValidationRequest } from "../run/ValidationRequest.ts"
+import { CheckpointWishes } from "./validate.ts"
 import { checkCheckpointFolder, checkTotalSteps, deviceWarnings, saveCheckpoint } from "./checkpointing.ts"
 import { configOf, type Plan, plan } from "./plan.ts"
 import { changesOf, restore, sharedSettings } from "./resume.ts"
-import { RunOptions, sentTraining } from "./RunOptions.ts"
+import { RunOptions, sentTraining } from "../run/RunOptions.ts"
 import type { TrainInput } from "./Settings.ts"
 import { setUp, type Training } from "./setUp.ts"
 import { begin, readSource, type Source } from "./start.ts"
@@ -39,7 +40,7 @@ import { TrainingState } from "./TrainingState.ts"
 import { filmOf } from "./validation/rendering.ts"
 import { handlersOf, identityOf, validateAnywhere } from "./validation/spread.ts"
 
-export { validate } from "../run/ValidationRequest.ts"
+export { validate } from "./validate.ts"
 
 export type TrainError = SetupError | LoopError | DispatchError
 
@@ -232,16 +233,10 @@ const open = Effect.fnUntraced(function* (
 const validated = Effect.fnUntraced(function* (
   training: Training,
   state: TrainingState,
-  {
-    writesStepFolder,
-    exportsPolicy,
-    films = 0,
-    onPlayed,
-    onExported,
-    onFilmed,
-  }: NonNullable<typeof ValidationRequest.Service>,
+  { onPlayed }: NonNullable<typeof ValidationRequest.Service>,
 ) {
   const { writeStepFolder } = training
+  const { writesStepFolder, exportsPolicy, films = 0, onExported, onFilmed } = yield* CheckpointWishes
   const outcome = yield* validateAnywhere(training, state.step)
   const seconds = yield* (yield* CurrentRun).secondsOfWork
   if (outcome !== undefined) {

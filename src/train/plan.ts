@@ -27,7 +27,7 @@ import { shapeOf } from "../env/Space.ts"
 import { Serving } from "../run/spread/Serving.ts"
 import { ValidationRequest } from "../run/ValidationRequest.ts"
 import { type Callback, callbacksProblemOf } from "./Callback.ts"
-import { RunOptions } from "./RunOptions.ts"
+import { RunOptions } from "../run/RunOptions.ts"
 import { Settings, type TrainInput } from "./Settings.ts"
 import { expand } from "./TrainerConfig.ts"
 

@@ -6,7 +6,7 @@ import maze from "../../examples/randal-maze.ts"
 import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
-import { RunOptions } from "../../src/train/RunOptions.ts"
+import { RunOptions } from "../../src/run/RunOptions.ts"
 import type { Run } from "../../src/train/Train.ts"
 
 /** Trains an example for a few steps, with further settings. */

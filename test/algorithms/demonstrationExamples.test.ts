@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
-import { RunOptions } from "../../src/train/RunOptions.ts"
+import { RunOptions } from "../../src/run/RunOptions.ts"
 import type { Run } from "../../src/train/Train.ts"
 
 /** Trains an example for fewer steps, and returns its last validation score. */

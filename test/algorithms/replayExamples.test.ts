@@ -9,7 +9,7 @@ import tqc from "../../examples/tqc-pendulum.ts"
 import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import { Recorder, type Sink } from "../../src/run/record/Recorder.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
-import { RunOptions } from "../../src/train/RunOptions.ts"
+import { RunOptions } from "../../src/run/RunOptions.ts"
 import type { Run } from "../../src/train/Train.ts"
 
 /** The least and the greatest return of an episode on each env. */

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Algorithm, NamedArrays } from "../../src/learner/Algorithm.ts"
+import type { Algorithm } from "../../src/learner/Algorithm.ts"
+import type { NamedArrays } from "../../src/tensor/graph/Parameters.ts"
 import { copyInto } from "../../src/learner/learnerState.ts"
 import * as Ppo from "../../src/algorithms/rollouts/Ppo.ts"
 import * as Rnd from "../../src/algorithms/rollouts/Rnd.ts"

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Algorithm, NamedArrays } from "../../src/learner/Algorithm.ts"
+import type { Algorithm } from "../../src/learner/Algorithm.ts"
+import type { NamedArrays } from "../../src/tensor/graph/Parameters.ts"
 import * as Dqn from "../../src/algorithms/replay/Dqn.ts"
 import { makePriorities } from "../../src/learner/replay/Priorities.ts"
 import { makeReplay } from "../../src/learner/replay/Replay.ts"

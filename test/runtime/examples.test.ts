@@ -6,7 +6,7 @@ import { parse } from "yaml"
 import { camelCase } from "../../src/base/config/Config.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
-import { RunOptions } from "../../src/train/RunOptions.ts"
+import { RunOptions } from "../../src/run/RunOptions.ts"
 import * as Runtime from "../../src/runtime/Runtime.ts"
 import { disk } from "../run/store/disk.ts"
 

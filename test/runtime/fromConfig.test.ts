@@ -4,7 +4,7 @@ import { Effect, FileSystem, Layer, Path } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { Recorder, type Sink } from "../../src/run/record/Recorder.ts"
-import { RunOptions } from "../../src/train/RunOptions.ts"
+import { RunOptions } from "../../src/run/RunOptions.ts"
 import { disk } from "../run/store/disk.ts"
 import * as Runtime from "../../src/runtime/Runtime.ts"
 

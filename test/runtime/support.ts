@@ -12,7 +12,7 @@ import type { RunEvent } from "../../src/run/record/RunEvent.ts"
 import { runLog } from "../../src/run/record/runLog.ts"
 import { scores } from "../../src/run/record/scores.ts"
 import * as Runtime from "../../src/runtime/Runtime.ts"
-import type { RuntimeResult } from "../../src/run/RuntimeResult.ts"
+import type { RuntimeResult } from "../../src/runtime/RuntimeResult.ts"
 
 /** Returns the name of a number, which an agent can't know but only learn. */
 const nameOf = (number: number): string => `name-${(number * 7) % 11}`

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
-import { RunOptions } from "../../src/train/RunOptions.ts"
+import { RunOptions } from "../../src/run/RunOptions.ts"
 import type { Run } from "../../src/train/Train.ts"
 
 /** Runs the training of an example for fewer steps, twice: with an interruption that a resume goes over, and without. */

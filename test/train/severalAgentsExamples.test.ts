@@ -9,7 +9,7 @@ import { check } from "../../src/env/check.ts"
 import * as MultiEnv from "../../src/env/MultiEnv.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
-import { RunOptions } from "../../src/train/RunOptions.ts"
+import { RunOptions } from "../../src/run/RunOptions.ts"
 import type { Run } from "../../src/train/Train.ts"
 
 const trained = (training: Run, settings: Readonly<Record<string, number>>) => {

@@ -5,7 +5,7 @@ import training from "../../examples/spaces.ts"
 import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import { Recorder } from "../../src/run/record/Recorder.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
-import { RunOptions } from "../../src/train/RunOptions.ts"
+import { RunOptions } from "../../src/run/RunOptions.ts"
 
 describe("examples/spaces.ts", () => {
   it("has at most 40 lines", () => {

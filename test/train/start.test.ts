@@ -18,7 +18,7 @@ import {
 } from "../../src/index.ts"
 import * as safetensors from "../../src/base/formats/safetensors.ts"
 import type { Sink } from "../../src/run/record/Recorder.ts"
-import { RunOptions } from "../../src/train/RunOptions.ts"
+import { RunOptions } from "../../src/run/RunOptions.ts"
 
 type Input = Parameters<typeof Train.run>[0]
 

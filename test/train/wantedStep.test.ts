@@ -8,7 +8,7 @@ import * as Td3 from "../../src/algorithms/replay/Td3.ts"
 import * as CartPole from "../../src/env/classic/CartPole.ts"
 import * as Pendulum from "../../src/env/classic/Pendulum.ts"
 import type { RunEvent } from "../../src/run/record/RunEvent.ts"
-import { RunOptions } from "../../src/train/RunOptions.ts"
+import { RunOptions } from "../../src/run/RunOptions.ts"
 import { keep } from "./inMemory.ts"
 
 type Input = Parameters<typeof keep>[0]

@@ -9,10 +9,10 @@ import * as Layout from "../../run/Layout.ts"
 import { foldersOnDisk, savedAt } from "../../run/savedAt.ts"
 import { Recorder } from "../../run/record/Recorder.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
-import { validate, type ValidationOptions } from "../../run/ValidationRequest.ts"
+import { validate, type WantedFromCheckpoint } from "../../train/validate.ts"
 import { scripts } from "../../export/worker/scripts-node.ts"
 import { workerFiles } from "../../export/worker/workerFiles.ts"
-import { RunOptions } from "../../train/RunOptions.ts"
+import { RunOptions } from "../../run/RunOptions.ts"
 import { checkpointOf } from "../evaluate/evaluateRun.ts"
 import { requireConfig } from "../findRun.ts"
 import { usageError } from "../output/output.ts"
@@ -35,7 +35,7 @@ export interface Wanted {
 export const restored = Effect.fnUntraced(function* (
   { run, step, file }: Wanted,
   settings: Readonly<Record<string, Plain[string]>>,
-  options: Omit<ValidationOptions, "checkpoint">,
+  options: WantedFromCheckpoint,
 ) {
   const config = yield* requireConfig(run)
   const training = yield* loadTrainingOf(run, file)

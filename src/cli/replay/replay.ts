@@ -24,7 +24,7 @@ import { kindOf } from "../../run/RunSpec.ts"
 import { foldersOnDisk } from "../../run/savedAt.ts"
 import { codeOf, differingFrom } from "../../run/store/code-node.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
-import { RunOptions } from "../../train/RunOptions.ts"
+import { RunOptions } from "../../run/RunOptions.ts"
 import { requireConfig, runFolder, trainings, warn, withRunsOnDisk } from "../findRun.ts"
 import {
   argument,

@@ -7,7 +7,7 @@ import { kindOf } from "../../run/RunSpec.ts"
 import type { SentTraining } from "../../run/spread/SentTraining.ts"
 import { trainingHandlers } from "../../run/spread/Serving.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
-import { RunOptions } from "../../train/RunOptions.ts"
+import { RunOptions } from "../../run/RunOptions.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
 
 /** The names of the jobs that do a part of a training's work. */

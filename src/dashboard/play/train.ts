@@ -7,7 +7,7 @@ import * as Layout from "../../run/Layout.ts"
 import { Recorder, type Sink } from "../../run/record/Recorder.ts"
 import { ObjectStore } from "../../run/store/objects/ObjectStore.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
-import { RunOptions } from "../../train/RunOptions.ts"
+import { RunOptions } from "../../run/RunOptions.ts"
 import * as Training from "../../train/Train.ts"
 import type { Answer, Train } from "./messages.ts"
 

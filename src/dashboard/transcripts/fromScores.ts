@@ -1,5 +1,5 @@
 /** Makes the transcript of an episode that has no rollout, from its scores and the files of its model calls. Pure. */
-import type { CallFile } from "../../run/record/callFiles.ts"
+import type { CallFile } from "../../lm/callFiles.ts"
 import type { StepScoreRecord } from "../../run/record/stepScores.ts"
 import type { ChatMessage } from "../../lm/Chat.ts"
 import type { Episode } from "./Episode.ts"

@@ -18,7 +18,7 @@ import { simplify } from "../../tensor/graph/simplify.ts"
 import { topologicalOrder } from "../../tensor/graph/Tensor.ts"
 import { rootsOf, validate } from "../../tensor/graph/validate.ts"
 import { compileAll, type Place as ModulePlace } from "../../tensor/graph/wasm/compile.ts"
-import type { TrainedPolicy } from "../../run/TrainedPolicy.ts"
+import type { TrainedPolicy } from "../../learner/TrainedPolicy.ts"
 import type { Card, Part, Place } from "./card.d.ts"
 import { observationSchemaOf } from "./observationSchema.ts"
 

@@ -5,17 +5,8 @@ import { ConfigError } from "../../base/config/Config.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { programError } from "../../tensor/graph/GraphError.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import {
-  crossed,
-  type Learner,
-  LearningError,
-  type LearnerState,
-  type NamedArrays,
-  type NamedTensors,
-  type Position,
-  type SetupError,
-  type Task,
-} from "../Algorithm.ts"
+import { crossed, type Learner, LearningError, type LearnerState, type Position, type SetupError, type Task } from "../Algorithm.ts"
+import type { NamedArrays, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { jointPolicy, type Seated } from "./jointPolicy.ts"
 import { makeMeeting, type Meeting } from "./Meeting.ts"
 import { type Played, seatsOf } from "./seats.ts"

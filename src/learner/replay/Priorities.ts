@@ -1,6 +1,6 @@
 /** Prioritised replay: draws transitions of a replay buffer by their priorities, which it keeps in memory. */
 import type { Stream } from "../../base/rng/Rng.ts"
-import type { NamedArrays } from "../Algorithm.ts"
+import type { NamedArrays } from "../../tensor/graph/Parameters.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
 import type { Prioritised } from "./fields.ts"
 import type { Replay } from "./Replay.ts"

@@ -1,7 +1,7 @@
 /** The replay buffer of off-policy learners: stores steps in memory, draws transitions and copies them to batches. */
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
-import type { NamedArrays } from "../Algorithm.ts"
+import type { NamedArrays } from "../../tensor/graph/Parameters.ts"
 import type { Arrays } from "../Batch.ts"
 import { copyInto, Misfit, namedVector } from "../learnerState.ts"
 import type { ReplayColumns, SequenceColumns } from "./ReplayExperience.ts"

@@ -1,5 +1,5 @@
 /** Stores the final observations of episodes for a replay buffer, which has no room for them between its steps. */
-import type { NamedArrays } from "../Algorithm.ts"
+import type { NamedArrays } from "../../tensor/graph/Parameters.ts"
 import { Misfit, namedVector } from "../learnerState.ts"
 
 /** Makes a store of final observations, each under the place of its episode's last step. It grows when it is full. */

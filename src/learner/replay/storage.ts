@@ -1,5 +1,5 @@
 /** Helps memories of past steps (replay buffers): limits their size, saves their arrays, and stores images as bytes. */
-import type { NamedArrays } from "../Algorithm.ts"
+import type { NamedArrays } from "../../tensor/graph/Parameters.ts"
 import { copyInto } from "../learnerState.ts"
 
 const gibibyte = 2 ** 30

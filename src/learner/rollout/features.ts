@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { TensorData } from "../../tensor/backend/Backend.ts"
 import type { Declarations } from "../../model/trunk.ts"
-import type { NamedArrays } from "../Algorithm.ts"
+import type { NamedArrays } from "../../tensor/graph/Parameters.ts"
 import type { Columns } from "../Batch.ts"
 import { namedVector } from "../learnerState.ts"
 import type { Experience, Feature, FeatureInput } from "./Experience.ts"

@@ -1,6 +1,6 @@
 /** The memory of UNREAL's auxiliary tasks: stores the last steps of every env, and draws sequences to replay. */
 import type { Stream } from "../../base/rng/Rng.ts"
-import type { NamedArrays } from "../Algorithm.ts"
+import type { NamedArrays } from "../../tensor/graph/Parameters.ts"
 import { type Arrays, f32, i32, perUpdate } from "../Batch.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
 import { type Filled, filledPart, Frames, restoreFilled } from "../replay/storage.ts"

@@ -11,7 +11,7 @@
 import { Schema } from "effect"
 import { fraction, intBetween, withDefault } from "../../base/config/fields.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
-import { playOptimally, playRandomly, turned, wins } from "../../env/games/TicTacToe.ts"
+import { playOptimally, playRandomly, turned, wins } from "../../base/games/ticTacToe.ts"
 import { make as against, type Policy } from "../Against.ts"
 import { make, type MultiTextEnv } from "../MultiTextEnv.ts"
 import { isThought, neutral } from "./aloud.ts"

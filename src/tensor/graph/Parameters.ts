@@ -37,6 +37,14 @@ export interface NamedArray {
   readonly data: Float32Array
 }
 
+/** Weights by parameter name, each an array with its shape. */
+export type NamedTensors = Readonly<Record<string, NamedArray>>
+
+/** Arrays by name, each with its shape, of all the number types that a checkpoint can hold. */
+export type NamedArrays = Readonly<
+  Record<string, Pick<NamedArray, "shape"> & { readonly data: Float32Array | Float64Array | Int32Array | Uint8Array }>
+>
+
 export interface Declaration {
   readonly shape: Shape
   readonly init: Initialiser

@@ -8,7 +8,7 @@ import type { Step } from "../../env/ui/Ui.ts"
 import * as Normalise from "../../env/Normalise.ts"
 import type { RunningMoments } from "../../env/RunningMoments.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import type { Film } from "../../run/ValidationRequest.ts"
+import type { Film } from "../validate.ts"
 import type { Training } from "../setUp.ts"
 
 /** The largest number of pictures in an animation, for browsers. It shows every n-th state of a longer episode, and the last. */

@@ -7,7 +7,7 @@ import * as LmConfig from "../../../src/lm/LmConfig.ts"
 import { LmError } from "../../../src/lm/LmError.ts"
 import { CallSink, logged } from "../../../src/lm/middleware/logged.ts"
 import * as Scripted from "../../../src/lm/providers/scripted.ts"
-import { CallFile, callFiles } from "../../../src/run/record/callFiles.ts"
+import { CallFile, callFiles } from "../../../src/lm/callFiles.ts"
 import { memoryRun } from "../store/disk.ts"
 
 const request = LmConfig.request(

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { sentTraining } from "../../../src/train/RunOptions.ts"
+import { sentTraining } from "../../../src/run/RunOptions.ts"
 
 describe("a training that is sent to other machines", () => {
   it("has no API keys among its settings, only the names of their variables", () => {

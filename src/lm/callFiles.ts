@@ -9,12 +9,12 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import type { RunFiles } from "../store/RunFiles.ts"
-import { asPrompts, Completion, LmRequest, Usage } from "../../lm/Chat.ts"
-import { CallRecord, type CallSink } from "../../lm/middleware/logged.ts"
-import { callFile } from "../Layout.ts"
-import { timestamp } from "./timestamp.ts"
-import { prettyJson } from "../../base/config/text.ts"
+import type { RunFiles } from "../run/store/RunFiles.ts"
+import { asPrompts, Completion, LmRequest, Usage } from "./Chat.ts"
+import { CallRecord, type CallSink } from "./middleware/logged.ts"
+import { callFile } from "../run/Layout.ts"
+import { timestamp } from "../run/record/timestamp.ts"
+import { prettyJson } from "../base/config/text.ts"
 
 /** The content of the file of a model call. The response is null until the call ends. */
 export const CallFile = Schema.Struct({

@@ -5,9 +5,9 @@
 import { Effect, Schema } from "effect"
 import { isPlain } from "../base/config/Config.ts"
 import { parsedJson } from "../base/config/text.ts"
-import type { RunFiles } from "./store/RunFiles.ts"
-import { trainScores } from "./Layout.ts"
-import { RunResult, ValidationSummary } from "./RunResult.ts"
+import type { RunFiles } from "../run/store/RunFiles.ts"
+import { trainScores } from "../run/Layout.ts"
+import { RunResult, ValidationSummary } from "../run/RunResult.ts"
 import { LmUsage } from "../lm/Chat.ts"
 
 /** A step of a training episode. */

@@ -2,8 +2,8 @@
 import { Context, type Effect } from "effect"
 import type { Override, Plain } from "../base/config/Config.ts"
 import type { SentFile } from "../spread/cluster/sent/SentFile.ts"
-import type { RunIdentity } from "../run/identifier.ts"
-import { asSent, type SentTraining, withoutKeys } from "../run/spread/SentTraining.ts"
+import type { RunIdentity } from "./identifier.ts"
+import { asSent, type SentTraining, withoutKeys } from "./spread/SentTraining.ts"
 
 /** The changes that a launcher can make to a training or evaluation that a program has already made as a value. */
 export interface RunOptions {

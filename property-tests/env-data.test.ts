@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { fromText, toText } from "../src/env/internal/plainData.ts"
-import { make } from "../src/env/RunningMoments.ts"
+import { fromText, toText } from "../src/rl/env/internal/plainData.ts"
+import { make } from "../src/rl/env/RunningMoments.ts"
 
 const typedArray = fc.oneof(
   fc.float64Array(),

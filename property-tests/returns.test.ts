@@ -1,7 +1,7 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { gae } from "../src/returns/gae.ts"
-import * as Returns from "../src/returns/Returns.ts"
+import { gae } from "../src/rl/returns/gae.ts"
+import * as Returns from "../src/rl/returns/Returns.ts"
 
 interface Rollout {
   readonly rewards: Float64Array

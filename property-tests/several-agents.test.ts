@@ -1,9 +1,9 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import * as Batch from "../src/env/Batch.ts"
-import { drawAllowed } from "../src/env/internal/rows.ts"
-import * as MultiEnv from "../src/env/MultiEnv.ts"
-import { box, discrete } from "../src/env/Space.ts"
+import * as Batch from "../src/rl/env/Batch.ts"
+import { drawAllowed } from "../src/rl/env/internal/rows.ts"
+import * as MultiEnv from "../src/rl/env/MultiEnv.ts"
+import { box, discrete } from "../src/rl/env/Space.ts"
 import { stream } from "../src/base/rng/Rng.ts"
 import { tries } from "../test/house/tries.ts"
 

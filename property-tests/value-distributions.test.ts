@@ -2,7 +2,7 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { evaluate } from "../src/tensor/graph/evaluate.ts"
 import * as G from "../src/tensor/graph/ops.ts"
-import { categoricalTarget, quantileLoss } from "../src/losses/valueDistributions.ts"
+import { categoricalTarget, quantileLoss } from "../src/rl/losses/valueDistributions.ts"
 
 const row = (values: ReadonlyArray<number>) => G.constant(values, [1, values.length])
 

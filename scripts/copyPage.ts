@@ -8,11 +8,11 @@ const page = new URL("../src/dashboard/page/", import.meta.url)
 cpSync(page, new URL("../dist/dashboard/page/", import.meta.url), { recursive: true })
 
 const scripts = [
-  "env/foreign/effect_rl_env.py",
-  "env/foreign/effect_rl_pettingzoo.py",
+  "rl/env/foreign/effect_rl_env.py",
+  "rl/env/foreign/effect_rl_pettingzoo.py",
   "task/foreign/effect_rl_alfworld.py",
 ]
-for (const path of [...scripts, "export/worker/policy.js", "export/worker/worker.js"]) {
+for (const path of [...scripts, "rl/export/worker/policy.js", "rl/export/worker/worker.js"]) {
   cpSync(new URL(`../src/${path}`, import.meta.url), new URL(`../dist/${path}`, import.meta.url))
 }
 

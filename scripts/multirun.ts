@@ -66,7 +66,7 @@ export const run = {
     checkpoint: section(decodedRun.checkpoint, meaningsOf(runFile, "CheckpointConfig")),
   },
   /** All objectives together: each has some of these keys. */
-  objectives: meaningsOf("src/losses/TokenObjective.ts", "common"),
+  objectives: meaningsOf("src/rl/losses/TokenObjective.ts", "common"),
 }
 
 const tableOf = ({ defaults, meanings }: Section, required: ReadonlyArray<string> = []): string =>

@@ -8,13 +8,13 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
-import { PolicyConfig, name as separateName } from "../src/algorithms/agents/Separate.ts"
-import { fromData, names, schemaOf } from "../src/algorithms/registry.ts"
+import { PolicyConfig, name as separateName } from "../src/rl/algorithms/agents/Separate.ts"
+import { fromData, names, schemaOf } from "../src/rl/algorithms/registry.ts"
 import { isPlain, type Plain } from "../src/base/config/Config.ts"
-import { builtIn } from "../src/env/Envs.ts"
-import { NetworksSetting } from "../src/model/network/layers.ts"
-import { Settings } from "../src/train/Settings.ts"
-import { TrainerConfig } from "../src/train/TrainerConfig.ts"
+import { builtIn } from "../src/rl/env/Envs.ts"
+import { NetworksSetting } from "../src/rl/model/network/layers.ts"
+import { Settings } from "../src/rl/train/Settings.ts"
+import { TrainerConfig } from "../src/rl/train/TrainerConfig.ts"
 import { closed, closedAll } from "./closed.ts"
 import { evaluationSchema } from "./evaluationSchema.ts"
 import { experimentSchema } from "./experimentSchema.ts"
@@ -69,7 +69,7 @@ const separate = (): Plain => {
   }
 }
 
-/** Maps each section of a config to the interface in src/train/Settings.ts that has the comments on its settings. */
+/** Maps each section of a config to the interface in src/rl/train/Settings.ts that has the comments on its settings. */
 const blocks = {
   validation: "ValidationOptions",
   checkpoint: "CheckpointOptions",

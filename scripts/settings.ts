@@ -4,17 +4,17 @@ import { readdirSync, writeFileSync } from "node:fs"
 import { basename } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
-import { fromData, names, schemaOf } from "../src/algorithms/registry.ts"
+import { fromData, names, schemaOf } from "../src/rl/algorithms/registry.ts"
 import { isPlain, type Plain } from "../src/base/config/Config.ts"
-import { builtIn } from "../src/env/Envs.ts"
+import { builtIn } from "../src/rl/env/Envs.ts"
 import {
   CheckpointSettings,
   NormalizeSettings,
   RenderSettings,
   Settings,
   ValidationSettings,
-} from "../src/train/Settings.ts"
-import { ofAlgorithm, TrainerConfig } from "../src/train/TrainerConfig.ts"
+} from "../src/rl/train/Settings.ts"
+import { ofAlgorithm, TrainerConfig } from "../src/rl/train/TrainerConfig.ts"
 import { evaluationSettings } from "./evaluation.ts"
 import { experimentSettings } from "./experiment.ts"
 import { meaningsOfMembers } from "./interfaces.ts"
@@ -22,7 +22,7 @@ import { type Meanings, meaningsOf } from "./meanings.ts"
 import { multirunSettings } from "./multirun.ts"
 import { table } from "./table.ts"
 
-const trainFile = "src/train/Settings.ts"
+const trainFile = "src/rl/train/Settings.ts"
 
 /** Reads the meanings of the settings of a training. Comments on the Schema replace those on `TrainInput`. */
 export const trainMeanings = (): Meanings =>
@@ -31,7 +31,7 @@ export const trainMeanings = (): Meanings =>
 /** Reads the meanings of the settings in one block of a training's settings. */
 export const blockMeanings = (options: string): Meanings => meaningsOfMembers(trainFile, options)
 
-export const trainerMeanings = (): Meanings => meaningsOfMembers("src/train/TrainerConfig.ts", "TrainerOptions")
+export const trainerMeanings = (): Meanings => meaningsOfMembers("src/rl/train/TrainerConfig.ts", "TrainerOptions")
 
 export const algorithmMeanings = (name: string): Meanings =>
   meaningsOfMembers(fileOfAlgorithm(titleOf(name)), `${titleOf(name)}Options`)
@@ -55,9 +55,9 @@ export const titleOf = (name: string): string =>
     .map((word) => `${word.charAt(0).toUpperCase()}${word.slice(1)}`)
     .join("")
 
-/** Returns the file of an algorithm's module: `src/algorithms/rollouts/Ppo.ts` for `Ppo`. */
+/** Returns the file of an algorithm's module: `src/rl/algorithms/rollouts/Ppo.ts` for `Ppo`. */
 export const fileOfAlgorithm = (title: string): string => {
-  const folder = "src/algorithms"
+  const folder = "src/rl/algorithms"
   const file = readdirSync(new URL(`../${folder}`, import.meta.url), { recursive: true, encoding: "utf8" }).find(
     (file) => basename(file) === `${title}.ts`,
   )

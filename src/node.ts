@@ -23,7 +23,7 @@ import type { EngineThreads } from "./multirun/engine/EngineThreads.ts"
 import * as engineThreads from "./multirun/engine/thread-node.ts"
 import type { ReferenceThreads } from "./multirun/reference/ReferenceThreads.ts"
 import * as referenceThreads from "./multirun/reference/thread-node.ts"
-import { layer as foreignEnvs } from "./env/foreign/layer-node.ts"
+import { layer as foreignEnvs } from "./rl/env/foreign/layer-node.ts"
 import { layer as codeRunner } from "./task/code/runner-node.ts"
 import { layer as hubCache } from "./task/hub/cache-node.ts"
 import { layer as textPrograms } from "./task/foreign/programs-node.ts"
@@ -104,12 +104,12 @@ export const trainerThreads = (options: {
   Layer.merge(engineThreads.layer(options), referenceThreads.layer(options))
 
 /** Provides threads that step envs, for a training that sets `workers`. */
-export { layer as envPool } from "./env/pool/pool-node.ts"
+export { layer as envPool } from "./rl/env/pool/pool-node.ts"
 
 /** Envs of Gymnasium, games of PettingZoo, and envs of programs in any language. */
-export * as Gymnasium from "./env/foreign/gymnasium-node.ts"
-export * as PettingZoo from "./env/foreign/pettingzoo-node.ts"
-export * as ForeignEnv from "./env/foreign/command-node.ts"
+export * as Gymnasium from "./rl/env/foreign/gymnasium-node.ts"
+export * as PettingZoo from "./rl/env/foreign/pettingzoo-node.ts"
+export * as ForeignEnv from "./rl/env/foreign/command-node.ts"
 
 /** Provides the processes that step the envs of other programs, for configs that name such envs. */
 export { foreignEnvs }

@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { Engine } from "../../src/inference/Engine.ts"
-import { type DecoderConfig, initialValues, parametersOf } from "../../src/model/decoder/Decoder.ts"
+import { type DecoderConfig, initialValues, parametersOf } from "../../src/decoder/networks/Decoder.ts"
 import { backend } from "../../src/node.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
 import { defineBench } from "../Bench.ts"

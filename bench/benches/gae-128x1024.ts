@@ -1,4 +1,4 @@
-import { gae } from "../../src/returns/gae.ts"
+import { gae } from "../../src/rl/returns/gae.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
 import { defineBench } from "../Bench.ts"
 

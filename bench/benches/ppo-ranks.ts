@@ -5,7 +5,7 @@
 import { Effect, Layer, Logger } from "effect"
 import { CartPole, Ppo } from "effect-rl"
 import { backend, trainingRanks } from "effect-rl/node"
-import * as Batch from "../../src/env/Batch.ts"
+import * as Batch from "../../src/rl/env/Batch.ts"
 import { Ranks, type RanksService } from "../../src/spread/ranks/Ranks.ts"
 import { TrainingRanks } from "../../src/spread/ranks/TrainingRanks.ts"
 import { defineBench } from "../Bench.ts"

@@ -1,6 +1,6 @@
 import { Batch, Pendulum, Rng } from "effect-rl"
-import { makePriorities } from "../../src/learner/replay/Priorities.ts"
-import { makeReplay } from "../../src/learner/replay/Replay.ts"
+import { makePriorities } from "../../src/rl/learner/replay/Priorities.ts"
+import { makeReplay } from "../../src/rl/learner/replay/Replay.ts"
 import { defineBench } from "../Bench.ts"
 
 const rows = 256

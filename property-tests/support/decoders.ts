@@ -6,7 +6,7 @@ import type { Program } from "../../src/tensor/backend/Backend.ts"
 import * as OnnxNode from "../../src/tensor/backend/onnx-node.ts"
 import * as Wasm from "../../src/tensor/backend/wasm.ts"
 import type { NamedArray } from "../../src/tensor/graph/Parameters.ts"
-import * as Decoder from "../../src/model/decoder/Decoder.ts"
+import * as Decoder from "../../src/decoder/networks/Decoder.ts"
 import * as Rng from "../../src/base/rng/Rng.ts"
 
 export const backends = { wasm: Wasm.layer, cpu: OnnxNode.layerCpu() }

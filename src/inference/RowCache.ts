@@ -2,7 +2,7 @@
  * Writes the keys and values of the sequences that generate, each in a row of its own. The arrays are inputs of the programs
  * of `rowStep.ts`, which says how they are laid out.
  */
-import type { DecoderConfig } from "../model/decoder/DecoderConfig.ts"
+import type { DecoderConfig } from "../decoder/networks/DecoderConfig.ts"
 
 /** The arrays of one layer in one segment, for all rows. */
 export interface CacheLayer {

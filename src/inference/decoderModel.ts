@@ -21,7 +21,7 @@ import {
   selectedAdapters,
   statesOf,
   storeEntries,
-} from "../model/decoder/Decoder.ts"
+} from "../decoder/networks/Decoder.ts"
 import { RowCache } from "./RowCache.ts"
 import type { Adapter, GeneratingProgram, ReadingProgram, StepModel } from "./StepModel.ts"
 

@@ -6,7 +6,7 @@ import * as ort from "onnxruntime-node"
 import { assert, describe, it } from "vitest"
 import { decodePng } from "../../src/base/formats/picture/png.ts"
 import { decode } from "../../src/base/formats/safetensors.ts"
-import { ticksOf } from "../../src/export/curveFiles.ts"
+import { ticksOf } from "../../src/rl/export/curveFiles.ts"
 import { effect, program, resultOf, withFolder, write } from "./effect.ts"
 
 const settings = "validation: { everySteps: 1024, episodes: 4 }, checkpoint: { everySteps: 1024 }"

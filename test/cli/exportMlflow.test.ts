@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { fakeMlflow } from "../export/fakeMlflow.ts"
+import { fakeMlflow } from "../rl/export/fakeMlflow.ts"
 import { effect, program, resultOf, withFolder, write } from "./effect.ts"
 import { withVariables } from "./withVariables.ts"
 

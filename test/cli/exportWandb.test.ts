@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { ownerName } from "../../src/run/store/owner-node.ts"
-import { runIn } from "../export/wandbLog.ts"
+import { runIn } from "../rl/export/wandbLog.ts"
 import { effect, program, resultOf, withFolder, write } from "./effect.ts"
 import { withVariables } from "./withVariables.ts"
 

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Effect, Layer } from "effect"
 import { assert, describe, it } from "vitest"
 import { backend, platform } from "../../src/node.ts"
-import * as Policy from "../../src/policy/Policy.ts"
+import * as Policy from "../../src/rl/policy/Policy.ts"
 import { effect, program, resultOf, root, withFolder, write } from "./effect.ts"
 
 /** The Python with ONNX Runtime: EFFECT_RL_PYTHON, or python3. */

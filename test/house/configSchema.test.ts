@@ -1,9 +1,9 @@
 import { Effect, Schema } from "effect"
 import { assert, describe, it } from "vitest"
-import { fromData, names, schemaOf } from "../../src/algorithms/registry.ts"
+import { fromData, names, schemaOf } from "../../src/rl/algorithms/registry.ts"
 import { decode, isPlain, type Plain, snakeCase, toCamelCase, toSnakeCase } from "../../src/base/config/Config.ts"
-import { Settings } from "../../src/train/Settings.ts"
-import { TrainerConfig } from "../../src/train/TrainerConfig.ts"
+import { Settings } from "../../src/rl/train/Settings.ts"
+import { TrainerConfig } from "../../src/rl/train/TrainerConfig.ts"
 import { validator } from "./validators.ts"
 
 describe("schemas/config.schema.json", () => {

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { copiedAlgorithms } from "../algorithms/copied.ts"
+import { copiedAlgorithms } from "../rl/algorithms/copied.ts"
 import { root, withFolder, write } from "../cli/effect.ts"
 import { examplesIn } from "./docExamples.ts"
 

@@ -2,14 +2,14 @@ import { Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import { membersOf } from "../../scripts/interfaces.ts"
 import { algorithmMeanings, fileOfAlgorithm, titleOf } from "../../scripts/settings.ts"
-import { fromData, names, schemaOf } from "../../src/algorithms/registry.ts"
+import { fromData, names, schemaOf } from "../../src/rl/algorithms/registry.ts"
 import { isPlain, type Plain } from "../../src/base/config/Config.ts"
-import { Her, Prioritised } from "../../src/learner/replay/fields.ts"
+import { Her, Prioritised } from "../../src/rl/learner/replay/fields.ts"
 import * as LmConfig from "../../src/lm/LmConfig.ts"
-import { Planning } from "../../src/model/valueIteration.ts"
+import { Planning } from "../../src/rl/model/valueIteration.ts"
 import { OutputSettings, RunSettings, RuntimeSettings } from "../../src/runtime/RuntimeConfig.ts"
-import * as Settings from "../../src/train/Settings.ts"
-import { ofAlgorithm, TrainerConfig } from "../../src/train/TrainerConfig.ts"
+import * as Settings from "../../src/rl/train/Settings.ts"
+import { ofAlgorithm, TrainerConfig } from "../../src/rl/train/TrainerConfig.ts"
 
 interface Options {
   readonly name: string
@@ -31,15 +31,15 @@ const algorithms: ReadonlyArray<Options> = [...names, ...Object.keys(fromData)].
   return { name: `${title}Options`, file: fileOfAlgorithm(title), schema }
 })
 
-const trainFile = "src/train/Settings.ts"
+const trainFile = "src/rl/train/Settings.ts"
 const runtimeFile = "src/runtime/RuntimeConfig.ts"
 const lmFile = "src/lm/LmConfig.ts"
 
 const all: ReadonlyArray<Options> = [
   ...algorithms,
-  { name: "PlannerOptions", file: "src/model/valueIteration.ts", schema: Planning },
-  { name: "PrioritisedOptions", file: "src/learner/replay/fields.ts", schema: Prioritised },
-  { name: "HerOptions", file: "src/learner/replay/fields.ts", schema: Her },
+  { name: "PlannerOptions", file: "src/rl/model/valueIteration.ts", schema: Planning },
+  { name: "PrioritisedOptions", file: "src/rl/learner/replay/fields.ts", schema: Prioritised },
+  { name: "HerOptions", file: "src/rl/learner/replay/fields.ts", schema: Her },
   {
     name: "TrainInput",
     file: trainFile,
@@ -53,7 +53,7 @@ const all: ReadonlyArray<Options> = [
   { name: "RenderOptions", file: trainFile, schema: Settings.RenderSettings },
   { name: "NormalizeOptions", file: trainFile, schema: Settings.NormalizeSettings },
   { name: "StartOptions", file: trainFile, schema: Settings.StartSettings, base: { from: "any" } },
-  { name: "TrainerOptions", file: "src/train/TrainerConfig.ts", schema: TrainerConfig, fromAlgorithm: ofAlgorithm },
+  { name: "TrainerOptions", file: "src/rl/train/TrainerConfig.ts", schema: TrainerConfig, fromAlgorithm: ofAlgorithm },
   {
     name: "RuntimeInput",
     file: "src/runtime/Runtime.ts",

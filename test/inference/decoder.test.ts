@@ -5,8 +5,8 @@ import { Effect, Layer, Record } from "effect"
 import type { Backend, BackendUnavailable } from "../../src/tensor/backend/Backend.ts"
 import * as Safetensors from "../../src/base/formats/safetensors.ts"
 import { type Adapter, Engine, type EngineModel, type GenerateRequest } from "../../src/inference/Engine.ts"
-import { projections } from "../../src/model/decoder/Decoder.ts"
-import { backends, config, expected } from "../model/decoder/fixture.ts"
+import { projections } from "../../src/decoder/networks/Decoder.ts"
+import { backends, config, expected } from "../decoder/networks/fixture.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
 
 const folder = fileURLToPath(new URL("../fixtures/hugging-face/llama/", import.meta.url))

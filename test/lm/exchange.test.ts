@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
-import { sendRun } from "../../src/export/mlflow.ts"
+import { sendRun } from "../../src/command/trackers/mlflow.ts"
 import { exchange, type ExchangeOptions, ServerRetries, type Site } from "../../src/lm/exchange.ts"
 
 type Request = HttpClientRequest.HttpClientRequest

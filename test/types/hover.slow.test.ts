@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { join, relative } from "node:path"
 import { Schema } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { fromData, names, schemaOf } from "../../src/algorithms/registry.ts"
+import { fromData, names, schemaOf } from "../../src/rl/algorithms/registry.ts"
 import { isPlain } from "../../src/base/config/Config.ts"
 import { LmConfig } from "../../src/lm/LmConfig.ts"
 import { RunSettings } from "../../src/runtime/RuntimeConfig.ts"
-import { Settings } from "../../src/train/Settings.ts"
+import { Settings } from "../../src/rl/train/Settings.ts"
 import { membersOf } from "../../scripts/interfaces.ts"
 import { fileOfAlgorithm, titleOf } from "../../scripts/settings.ts"
 import { languageService, type LanguageService, root } from "./languageService.ts"
@@ -40,7 +40,7 @@ const others = [
       // Only a file states the kind of its run.
       (key) => key !== "kind",
     ),
-    members: membersOf("src/train/Settings.ts", "TrainInput"),
+    members: membersOf("src/rl/train/Settings.ts", "TrainInput"),
     nested: {
       "validation.everySteps": "The number of env steps, over all envs, between two validations",
       "checkpoint.everySteps": "The number of env steps, over all envs, between two checkpoints",

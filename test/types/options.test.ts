@@ -22,8 +22,8 @@ import type {
 } from "../../src/index.ts"
 import type * as RuntimeConfig from "../../src/runtime/RuntimeConfig.ts"
 import type { RuntimeInput } from "../../src/runtime/Runtime.ts"
-import type * as Settings from "../../src/train/Settings.ts"
-import type { TrainerConfig, TrainerOptions } from "../../src/train/TrainerConfig.ts"
+import type * as Settings from "../../src/rl/train/Settings.ts"
+import type { TrainerConfig, TrainerOptions } from "../../src/rl/train/TrainerConfig.ts"
 
 /** Compares types, so `tsc` runs these tests. */
 describe("the interfaces of settings have the types of their Schemas", () => {

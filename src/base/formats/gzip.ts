@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { joined } from "../config/bytes.ts"
 
 /**
- * Compresses a text and returns the bytes of a gzip file; `train/stepFolder.ts` writes them. `CompressionStream`, which
+ * Compresses a text and returns the bytes of a gzip file; `rl/train/stepFolder.ts` writes them. `CompressionStream`, which
  * Node and browsers have, doesn't block the thread, and for 13 MiB of JSON it is 1.7 times as fast as fflate.
  */
 export const gzip = (text: string): Effect.Effect<Uint8Array> => packed(new Blob([text]), "gzip")

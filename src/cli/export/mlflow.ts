@@ -1,7 +1,7 @@
 /** Sends a run to the tracking server of MLflow, for `effect export RUN --to mlflow`. */
 import { Effect, type Option, Redacted } from "effect"
 import { variable } from "../../base/config/variables.ts"
-import { MlflowError, type MlflowRun, type MlflowServer, sendRun } from "../../export/mlflow.ts"
+import { MlflowError, type MlflowRun, type MlflowServer, sendRun } from "../../command/trackers/mlflow.ts"
 import { httpClient } from "../../node.ts"
 import { byPath } from "../../run/record/hparams.ts"
 import { usageError, writeError } from "../output/output.ts"

@@ -7,7 +7,7 @@ import { oneLine, shortened } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { gifOf, rawFrames } from "../../base/formats/picture/movie.ts"
 import { PictureError } from "../../base/formats/picture/Picture.ts"
-import type { Film } from "../../train/validate.ts"
+import type { Film } from "../../rl/train/validate.ts"
 import { usageError } from "../output/output.ts"
 import { restored, type Wanted } from "./policy.ts"
 

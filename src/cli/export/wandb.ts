@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { variable } from "../../base/config/variables.ts"
-import { wandbFolder, type WandbLabels } from "../../export/wandb.ts"
+import { wandbFolder, type WandbLabels } from "../../command/trackers/wandb.ts"
 import { usageError } from "../output/output.ts"
 import { requireNewFolder, writeFolder } from "./folder.ts"
 import { trackedRun } from "./trackedRun.ts"

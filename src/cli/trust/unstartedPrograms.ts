@@ -1,8 +1,8 @@
 /** Provides services that start none of the programs which a config names, for `--dry-run`. */
 import { Effect, Layer } from "effect"
 import { McpServers } from "../../agent/Mcp.ts"
-import { ForeignEnvs } from "../../env/foreign/options.ts"
-import { unstartedEnvs } from "../../env/foreign/unstarted.ts"
+import { ForeignEnvs } from "../../rl/env/foreign/options.ts"
+import { unstartedEnvs } from "../../rl/env/foreign/unstarted.ts"
 import { TextPrograms } from "../../task/foreign/TextPrograms.ts"
 import { invalid } from "../../base/EnvError.ts"
 import { allowAll, Trust } from "../../base/trust/Trust.ts"

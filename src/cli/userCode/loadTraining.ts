@@ -18,7 +18,7 @@ import { toRunResult } from "../../runtime/RuntimeResult.ts"
 import { logsDir } from "../../runtime/logsDir.ts"
 import type * as MultiRun from "../../multirun/MultiRun.ts"
 import type * as Runtime from "../../runtime/Runtime.ts"
-import type { Run, TrainError } from "../../train/Train.ts"
+import type { Run, TrainError } from "../../rl/train/Train.ts"
 import { type UsageError, usageError } from "../output/output.ts"
 import { permit } from "../../base/trust/Trust.ts"
 import { isOwnCode } from "../trust/ownFiles.ts"
@@ -119,7 +119,7 @@ const ofManyRuns = Effect.fnUntraced(function* (config: unknown, where: Paramete
 })
 
 const ofPolicy = Effect.fnUntraced(function* (config: unknown, lines: ReadonlyMap<string, string>) {
-  const { fromConfig } = yield* Effect.promise(() => import("../../train/Train.ts"))
+  const { fromConfig } = yield* Effect.promise(() => import("../../rl/train/Train.ts"))
   return fromConfig(config, { lines }) satisfies Training
 })
 

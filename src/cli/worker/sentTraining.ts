@@ -23,7 +23,7 @@ const loadSent = Effect.fnUntraced(function* (sent: SentTraining) {
 
 const fromConfig = Effect.fnUntraced(function* (config: unknown) {
   if (kindOf(config) !== "agents") {
-    const { fromConfig } = yield* Effect.promise(() => import("../../train/Train.ts"))
+    const { fromConfig } = yield* Effect.promise(() => import("../../rl/train/Train.ts"))
     return Effect.asVoid(fromConfig(config))
   }
   const { fromConfig } = yield* Effect.promise(() => import("../../runtime/Runtime.ts"))

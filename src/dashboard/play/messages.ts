@@ -3,7 +3,7 @@
  * worker sends answers.
  */
 import { Schema } from "effect"
-import type { ActionSpace } from "../../env/Space.ts"
+import type { ActionSpace } from "../../rl/env/Space.ts"
 import type { Step } from "./game.ts"
 
 /** Starts a training, unless one is in progress. */

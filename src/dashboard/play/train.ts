@@ -8,7 +8,7 @@ import { Recorder, type Sink } from "../../run/record/Recorder.ts"
 import { ObjectStore } from "../../run/store/objects/ObjectStore.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { RunOptions } from "../../run/RunOptions.ts"
-import * as Training from "../../train/Train.ts"
+import * as Training from "../../rl/train/Train.ts"
 import type { Answer, Train } from "./messages.ts"
 
 /** The name of the page's config in error messages, and of the file that the user can save it as. */

@@ -27,7 +27,7 @@
  * ```
  */
 import { Schema } from "effect"
-import { countedTokens, type Normalisation, totalsOf, weightOfTokens } from "../../losses/tokenWeights.ts"
+import { countedTokens, type Normalisation, totalsOf, weightOfTokens } from "../../rl/losses/tokenWeights.ts"
 import { fill, makeMicroBatch, type MicroBatch, type MicroBatchShape, type PlacedSample } from "./MicroBatch.ts"
 import { promptLengthOf, sharedPrompts } from "./sharedPrompts.ts"
 import type { TrainingSample } from "./TrainingSample.ts"

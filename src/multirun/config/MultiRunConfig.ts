@@ -14,7 +14,7 @@
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../../base/config/Config.ts"
 import { bounded, orDefault, positive, positiveBelow, runName, withDefault } from "../../base/config/fields.ts"
-import { projections, usualInitializerRange } from "../../model/decoder/Decoder.ts"
+import { projections, usualInitializerRange } from "../../decoder/networks/Decoder.ts"
 import { kindField } from "../../run/RunSpec.ts"
 import { OutputSettings } from "../../runtime/RuntimeConfig.ts"
 import { Mixing } from "../batches/Packer.ts"

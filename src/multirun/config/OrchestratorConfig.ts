@@ -15,7 +15,7 @@ import { bounded, fraction, nonNegative, positive, withDefault } from "../../bas
 import { readTomlText } from "../../base/formats/toml.ts"
 import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"
 import { byStep, ScheduleConfig, scheduleProblem } from "../../tensor/graph/schedules.ts"
-import { SftObjective, TokenObjective } from "../../losses/Losses.ts"
+import { SftObjective, TokenObjective } from "../../rl/losses/Losses.ts"
 import { OptimiserConfig } from "../optimisers/OptimiserConfig.ts"
 
 /** Settings that the part which they describe decodes later: the agent, the data sets. */

@@ -2,8 +2,8 @@
 import { Effect, Result } from "effect"
 import type { Rollout } from "../../episode/Rollout.ts"
 import * as Samples from "../../episode/samples/samples.ts"
-import { advantageEstimatorOf, type TokenObjective } from "../../losses/Losses.ts"
-import { groupAdvantages } from "../../returns/Returns.ts"
+import { advantageEstimatorOf, type TokenObjective } from "../../rl/losses/Losses.ts"
+import { groupAdvantages } from "../../rl/returns/Returns.ts"
 import {
   fromSample,
   type InvalidSample,

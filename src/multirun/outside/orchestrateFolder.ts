@@ -11,7 +11,7 @@
  */
 import { Cause, Deferred, Effect, Fiber, Path, References, type Scope } from "effect"
 import { isMachineFault } from "../../base/config/files.ts"
-import type * as LmDirectory from "../../model/huggingFace/LmDirectory.ts"
+import type * as LmDirectory from "../../decoder/huggingFace/LmDirectory.ts"
 import type * as Lms from "../../lm/Lms.ts"
 import type { LmError } from "../../lm/LmError.ts"
 import { type Language, openLanguage } from "../baseModel.ts"

@@ -21,8 +21,8 @@ import { concat, flatten, input, reshape, scatterAdd, sum } from "../../tensor/g
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import { columnsOf, type MetricSums, objectiveGraph, type TokenObjective } from "../../losses/Losses.ts"
-import * as Decoder from "../../model/decoder/Decoder.ts"
+import { columnsOf, type MetricSums, objectiveGraph, type TokenObjective } from "../../rl/losses/Losses.ts"
+import * as Decoder from "../../decoder/networks/Decoder.ts"
 import type { MicroBatch } from "../batches/MicroBatch.ts"
 import type { Mixing } from "../batches/Packer.ts"
 

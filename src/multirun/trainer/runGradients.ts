@@ -1,7 +1,7 @@
 /** Computes the gradients of the runs whose tokens are in a micro-batch. */
 import { Effect } from "effect"
 import type { BackendError } from "../../tensor/backend/Backend.ts"
-import type { MetricSums } from "../../losses/Losses.ts"
+import type { MetricSums } from "../../rl/losses/Losses.ts"
 import type { MicroBatch } from "../batches/MicroBatch.ts"
 import type { References } from "../reference/references.ts"
 import type { GradientProgram } from "./gradientProgram.ts"

@@ -1,10 +1,10 @@
 import { createRequire } from "node:module"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Ppo from "../../../src/algorithms/rollouts/Ppo.ts"
+import * as Ppo from "../../../src/rl/algorithms/rollouts/Ppo.ts"
 import { decode, encode } from "../../../src/base/formats/safetensors.ts"
-import * as CartPole from "../../../src/env/classic/CartPole.ts"
-import { keep } from "../../train/inMemory.ts"
+import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
+import { keep } from "../../rl/train/inMemory.ts"
 
 /** The reader of the npm package `safetensors`, which is somebody else's. It has no types. */
 interface Reader {

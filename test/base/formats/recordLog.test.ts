@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { assert, describe, it } from "vitest"
 import { ByteWriter } from "../../../src/base/formats/ByteWriter.ts"
 import { writeLogHeader, writeLogRecord } from "../../../src/base/formats/recordLog.ts"
-import { recordsIn } from "../../export/wandbLog.ts"
+import { recordsIn } from "../../rl/export/wandbLog.ts"
 
 /** The contents of a test's record. */
 const contents = (size: number, index: number): Uint8Array =>

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { fromConfig } from "../../../src/env/fromConfig.ts"
-import { ForeignEnvs } from "../../../src/env/foreign/options.ts"
-import { unstartedEnvs } from "../../../src/env/foreign/unstarted.ts"
+import { fromConfig } from "../../../src/rl/env/fromConfig.ts"
+import { ForeignEnvs } from "../../../src/rl/env/foreign/options.ts"
+import { unstartedEnvs } from "../../../src/rl/env/foreign/unstarted.ts"
 import { commonVariables, environmentOf } from "../../../src/base/trust/environment.ts"
 import {
   allowAll,

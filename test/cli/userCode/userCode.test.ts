@@ -65,7 +65,7 @@ describe("a default export", () => {
       mkdirSync(other, { recursive: true })
       writeFileSync(join(other, "package.json"), '{ "name": "effect-rl" }')
       const file = join(folder, "train.ts")
-      const bug = thrownIn(new URL("../../../src/train/Train.ts", import.meta.url).href)
+      const bug = thrownIn(new URL("../../../src/rl/train/Train.ts", import.meta.url).href)
       const error = yield* Effect.flip(guarded(file, Effect.die(bug)))
       const expected = `${file}: its default export died of Error: boom; it imports the effect-rl in ${other}, but this command is that of `
       assert.include(error.message, expected)
@@ -74,7 +74,7 @@ describe("a default export", () => {
 
   it.effect("that dies of a bug of the library's keeps the stack", () =>
     Effect.gen(function* () {
-      const bug = thrownIn(new URL("../../../src/train/Train.ts", import.meta.url).href)
+      const bug = thrownIn(new URL("../../../src/rl/train/Train.ts", import.meta.url).href)
       const exit = yield* Effect.exit(guarded("train.ts", Effect.die(bug)))
       assert.deepEqual(exit, yield* Effect.exit(Effect.die(bug)))
     }),
@@ -112,7 +112,7 @@ describe("an error that nothing could catch", () => {
 
   it.effect("is a bug where it is the library's own", () =>
     Effect.gen(function* () {
-      const bug = thrownIn(new URL("../../../src/train/Train.ts", import.meta.url).href)
+      const bug = thrownIn(new URL("../../../src/rl/train/Train.ts", import.meta.url).href)
       assert.deepEqual(yield* Effect.exit(strayError(bug)), yield* Effect.exit(Effect.die(bug)))
     }),
   )

@@ -1,6 +1,6 @@
 /** Configs of short trainings as the page "Play" makes them: one for each of its envs. */
 import { Effect } from "effect"
-import * as Train from "../../../src/train/Train.ts"
+import * as Train from "../../../src/rl/train/Train.ts"
 import * as Web from "../../../src/web.ts"
 
 const rest = `seed: 2

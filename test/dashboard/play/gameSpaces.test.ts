@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as Ppo from "../../../src/algorithms/rollouts/Ppo.ts"
+import * as Ppo from "../../../src/rl/algorithms/rollouts/Ppo.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { makeGame } from "../../../src/dashboard/play/game.ts"
-import { type Env, rowSpaceOf } from "../../../src/env/Env.ts"
-import { courier } from "../../env/courier.ts"
-import { lock } from "../../env/locks.ts"
+import { type Env, rowSpaceOf } from "../../../src/rl/env/Env.ts"
+import { courier } from "../../rl/env/courier.ts"
+import { lock } from "../../rl/env/locks.ts"
 
 const gameOf = (env: Env) =>
   Effect.gen(function* () {

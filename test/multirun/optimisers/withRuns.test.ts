@@ -1,12 +1,12 @@
 import { Effect, Logger } from "effect"
 import { assert, describe, it } from "vitest"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
-import * as Decoder from "../../../src/model/decoder/Decoder.ts"
+import * as Decoder from "../../../src/decoder/networks/Decoder.ts"
 import * as MultiLoRAOptimizer from "../../../src/multirun/optimisers/MultiLoRAOptimizer.ts"
 import * as MultiLoRAScheduler from "../../../src/multirun/optimisers/MultiLoRAScheduler.ts"
 import type { Runs } from "../../../src/multirun/runs/Runs.ts"
 import * as Rng from "../../../src/base/rng/Rng.ts"
-import { config } from "../../model/decoder/fixture.ts"
+import { config } from "../../decoder/networks/fixture.ts"
 import { startRanks } from "../ranks.ts"
 
 /** The part of a trainer that holds adapters and their optimisers, on one rank. */

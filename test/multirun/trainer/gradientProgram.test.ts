@@ -2,15 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { Backend } from "../../../src/tensor/backend/Backend.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
-import * as Losses from "../../../src/losses/Losses.ts"
-import * as Decoder from "../../../src/model/decoder/Decoder.ts"
+import * as Losses from "../../../src/rl/losses/Losses.ts"
+import * as Decoder from "../../../src/decoder/networks/Decoder.ts"
 import { makeMicroBatch } from "../../../src/multirun/batches/MicroBatch.ts"
 import { makePacker, type Mixing } from "../../../src/multirun/batches/Packer.ts"
 import type { TrainingSample } from "../../../src/multirun/batches/TrainingSample.ts"
 import { compileGradient, compileGradients } from "../../../src/multirun/trainer/gradientProgram.ts"
 import { addSums, gradientsOf } from "../../../src/multirun/trainer/runGradients.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
-import { tinyConfig as config } from "../../model/decoder/configs.ts"
+import { tinyConfig as config } from "../../decoder/networks/configs.ts"
 
 const shape = { rank: 4, targets: Decoder.projections }
 const sizes = { rows: 2, width: 16, block: 4, maxRuns: 3 }

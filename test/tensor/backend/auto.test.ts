@@ -1,18 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Record } from "effect"
-import * as Ppo from "../../../src/algorithms/rollouts/Ppo.ts"
-import * as Sac from "../../../src/algorithms/replay/Sac.ts"
+import * as Ppo from "../../../src/rl/algorithms/rollouts/Ppo.ts"
+import * as Sac from "../../../src/rl/algorithms/replay/Sac.ts"
 import { auto, prefersWasm } from "../../../src/tensor/backend/auto.ts"
 import { Backend, BackendUnavailable, type Program, type TensorData } from "../../../src/tensor/backend/Backend.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
-import * as CartPole from "../../../src/env/classic/CartPole.ts"
-import * as Pendulum from "../../../src/env/classic/Pendulum.ts"
+import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
+import * as Pendulum from "../../../src/rl/env/classic/Pendulum.ts"
 import { RunStore } from "../../../src/run/store/RunStore.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
 import { indicesFeed, type ProgramSpec } from "../../../src/tensor/graph/Program.ts"
 import { sizeOf, type Tensor } from "../../../src/tensor/graph/Tensor.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
-import * as Train from "../../../src/train/Train.ts"
+import * as Train from "../../../src/rl/train/Train.ts"
 
 /** A backend whose programs compute nothing. */
 const idle = (device: string): Backend["Service"] => ({

@@ -10,7 +10,7 @@ import * as Reference from "../../../src/tensor/backend/reference.ts"
 import { gradients } from "../../../src/tensor/graph/gradients.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
 import type { ProgramSpec } from "../../../src/tensor/graph/Program.ts"
-import * as Train from "../../../src/train/Train.ts"
+import * as Train from "../../../src/rl/train/Train.ts"
 import * as Web from "../../../src/web.ts"
 import { ort } from "./onnxWeb.ts"
 

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { assert, it } from "vitest"
 import * as OnnxWeb from "../../../src/tensor/backend/onnx-web.ts"
-import * as Train from "../../../src/train/Train.ts"
+import * as Train from "../../../src/rl/train/Train.ts"
 import * as Web from "../../../src/web.ts"
 import { withFolder } from "../../dashboard/folder.ts"
 import { inBrowser } from "../../dashboard/inBrowser.ts"

@@ -4,7 +4,7 @@ import { Backend, type BackendUnavailable, compileOne, type Program } from "../.
 import * as OnnxWeb from "../../../src/tensor/backend/onnx-web.ts"
 import * as Reference from "../../../src/tensor/backend/reference.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
-import * as Train from "../../../src/train/Train.ts"
+import * as Train from "../../../src/rl/train/Train.ts"
 import * as Web from "../../../src/web.ts"
 import { type Differences, shadowing } from "./shadow.ts"
 

@@ -1,13 +1,13 @@
 /** Run by `webgpu.slow.test.ts` in a process of its own: trains on WebGPU and on the CPU, and prints what each gave. */
 import { Effect, Layer } from "effect"
-import * as Ppo from "../../../src/algorithms/rollouts/Ppo.ts"
+import * as Ppo from "../../../src/rl/algorithms/rollouts/Ppo.ts"
 import { Backend } from "../../../src/tensor/backend/Backend.ts"
 import * as OnnxNode from "../../../src/tensor/backend/onnx-node.ts"
-import * as CartPole from "../../../src/env/classic/CartPole.ts"
+import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
 import { RunStore } from "../../../src/run/store/RunStore.ts"
-import * as Train from "../../../src/train/Train.ts"
+import * as Train from "../../../src/rl/train/Train.ts"
 
 /** Two programs that share a state, which one replaces and both read. */
 const shared = Effect.gen(function* () {

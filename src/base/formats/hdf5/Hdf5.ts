@@ -1,6 +1,6 @@
 /**
  * Encodes a tree of groups, datasets and attributes as the bytes of an HDF5 file. Equal trees give equal bytes. It writes no
- * file itself; `export/rltools.ts` and `learner/transitions/minari.ts` call it. `read.ts` reads such files.
+ * file itself; `rl/export/rltools.ts` and `rl/learner/transitions/minari.ts` call it. `read.ts` reads such files.
  *
  * @example
  * ```ts

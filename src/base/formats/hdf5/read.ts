@@ -1,7 +1,7 @@
 /// <reference path="./jsfive.d.ts" />
 /**
  * Reads the bytes of HDF5 files, such as h5py writes them: groups, and datasets of numbers and booleans, whole or in chunks,
- * also compressed by gzip. It reads no file itself; `learner/transitions/minari.ts` calls it.
+ * also compressed by gzip. It reads no file itself; `rl/learner/transitions/minari.ts` calls it.
  *
  * @example
  * ```ts

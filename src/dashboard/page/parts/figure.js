@@ -1,6 +1,6 @@
 /** Makes a figure of a chart, as `effect export` does, and saves it as SVG, or as PNG in twice its size. */
-import { curvesFigure } from "../../../export/curveFiles.ts"
-import { svgOf } from "../../../export/drawing.ts"
+import { curvesFigure } from "../../../rl/export/curveFiles.ts"
+import { svgOf } from "../../../rl/export/drawing.ts"
 import { el } from "./dom.js"
 
 /** Returns a figure of the series of a chart (see `chart.js`) that have points, without those of single runs in groups. */

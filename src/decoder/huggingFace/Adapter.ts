@@ -1,0 +1,180 @@
+/**
+ * Reads, checks and writes low-rank adapters (LoRA) as peft stores them: `adapter_config.json` and
+ * `adapter_model.safetensors`. `merge` adds an adapter to the weights of its base model.
+ *
+ * @example
+ * ```ts
+ * const adapter = yield* load(files, "out/adapter", decoderConfig)
+ * const adapters = new Decoder.MultiLoRA(decoderConfig, adapter, 1)
+ * adapters.load(0, adapter, adapter.tensors)
+ * ```
+ */
+import { Effect, Record } from "effect"
+import { ConfigError } from "../../base/config/Config.ts"
+import { prettyJson } from "../../base/config/text.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { inFolder, modelFiles } from "../../base/formats/modelFiles.ts"
+import { open } from "../../base/formats/TensorFiles.ts"
+import { type ReadableParts, WeightsError } from "../../base/formats/Weights.ts"
+import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import { adapterParametersOf } from "../networks/adapters.ts"
+import type { DecoderConfig } from "../networks/DecoderConfig.ts"
+import { type Projection, projectionName } from "../networks/parameters.ts"
+import { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig, scalingOf } from "./adapterConfig.ts"
+import { checkTensors, type Contents, type FolderWriter, weightFiles } from "./modelWeights.ts"
+import type { WeightType } from "./ModelConfig.ts"
+
+export { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig } from "./adapterConfig.ts"
+
+type NamedArrays = Readonly<Record<string, NamedArray>>
+
+/** An adapter as an `Engine` and a `MultiLoRA` take it: its settings, and its matrices A and B. */
+export interface Adapter {
+  /** The settings as the file has them. */
+  readonly config: AdapterConfig
+  readonly rank: number
+  /** What the adapter adds is multiplied by alpha / rank, also if the file says that alpha is divided by √rank. */
+  readonly alpha: number
+  readonly targets: ReadonlyArray<Projection>
+  /** The matrices by their names in the decoder, e.g. `model.layers.0.self_attn.q_proj.lora_A.weight`. */
+  readonly tensors: NamedArrays
+}
+
+/** peft wraps the base model twice, which shows in the names of the tensors. */
+const prefix = "base_model.model."
+
+/** Makes an adapter of its settings and matrices, for saving. */
+export const make = (config: AdapterConfig, tensors: NamedArrays): Adapter => {
+  const { rank, targets } = config
+  return { config, rank, alpha: scalingOf(config) * rank, targets, tensors }
+}
+
+export interface LoadOptions {
+  /** The name or path of the base model. If the adapter's config names another one, a warning is logged. */
+  readonly base?: string | undefined
+}
+
+/**
+ * Loads the adapter in a folder. Fails if it uses a feature that we lack, or if its matrices do not fit the decoder, as
+ * those of an adapter for another model.
+ */
+export const load = Effect.fnUntraced(function* (
+  files: ReadableParts,
+  folder: string,
+  decoder: DecoderConfig,
+  { base }: LoadOptions = {},
+): Effect.fn.Return<Adapter, ConfigError | WeightsError> {
+  const configPath = inFolder(folder, modelFiles.adapterConfig)
+  const bytes = yield* Effect.mapError(files.read(configPath), ({ message }) =>
+    ConfigError.at({ source: configPath }, "", message),
+  )
+  const config = yield* decodeAdapterConfig(bytes, configPath, decoder)
+  if (base !== undefined && config.base !== null && config.base !== base) {
+    yield* Effect.logWarning(
+      `${configPath}: base_model_name_or_path: expected "${base}", found "${config.base}"; the adapter is used all the same`,
+    )
+  }
+  const names = yield* Effect.orElseSucceed(files.list(folder), (): ReadonlyArray<string> => [])
+  const hasOlder = !names.includes(modelFiles.adapterWeights) && names.includes(modelFiles.olderAdapterWeights)
+  const weights = hasOlder ? modelFiles.olderAdapterWeights : modelFiles.adapterWeights
+  const stored = yield* open(files, inFolder(folder, weights))
+  const declared = adapterParametersOf(decoder, config)
+  const inFile = Record.mapKeys(declared, (name) => `${prefix}${name}`)
+  yield* Effect.mapError(
+    checkTensors(stored, inFile),
+    ({ path, message }) => new WeightsError({ path, message: `${message}; is the adapter for another base model?` }),
+  )
+  const tensors: Record<string, NamedArray> = {}
+  for (const name of Object.keys(declared)) {
+    const { shape, data } = yield* stored.read(`${prefix}${name}`)
+    tensors[name] = { shape, data: data instanceof Float32Array ? data : Float32Array.from(data) }
+  }
+  return make(config, tensors)
+})
+
+/** Returns the files of an adapter by name. Fails if a matrix is missing or has another shape. */
+export const filesOf = Effect.fnUntraced(function* (
+  { config, tensors }: Adapter,
+  decoder: DecoderConfig,
+  type: WeightType = "float32",
+): Effect.fn.Return<Readonly<Record<string, Contents>>, WeightsError> {
+  const declared = adapterParametersOf(decoder, config)
+  const contents = yield* weightFiles(
+    Record.mapKeys(tensors, (name) => `${prefix}${name}`),
+    Record.mapKeys(declared, (name) => `${prefix}${name}`),
+    type,
+    { name: modelFiles.adapterWeights.replace(".safetensors", ""), maxShardBytes: Infinity },
+  )
+  return { ...contents, [modelFiles.adapterConfig]: utf8.encode(prettyJson(encodeAdapterConfig(config))) }
+})
+
+/** Saves an adapter as the folder `folder`, as a whole or not at all. A folder of that name is replaced. */
+export const save = Effect.fnUntraced(function* (
+  files: FolderWriter,
+  folder: string,
+  adapter: Adapter,
+  decoder: DecoderConfig,
+  type: WeightType = "float32",
+): Effect.fn.Return<void, WeightsError> {
+  const contents = yield* filesOf(adapter, decoder, type)
+  yield* Effect.mapError(
+    files.writeDirectory(folder, contents),
+    ({ message }) => new WeightsError({ path: folder, message: `${folder}: ${message}` }),
+  )
+})
+
+/**
+ * Adds matrices of zeros for the projections of `targets` that the adapter leaves alone, so that it can stand in a table
+ * of adapters with more targets. What the adapter computes stays the same.
+ */
+export const withTargets = (adapter: Adapter, decoder: DecoderConfig, targets: ReadonlyArray<Projection>): Adapter => {
+  const all = [...new Set([...adapter.targets, ...targets])]
+  const config = { ...adapter.config, targets: all }
+  const tensors = Record.map(
+    adapterParametersOf(decoder, config),
+    ({ shape }, name): NamedArray =>
+      adapter.tensors[name] ?? { shape, data: new Float32Array(shape.reduce((size, length) => size * length, 1)) },
+  )
+  return make(config, tensors)
+}
+
+/**
+ * Returns the weights of the base model with an adapter added: W + scaling · B A for each projection that it adapts.
+ * Arrays of other parameters are those of `weights`, not copies.
+ */
+export const merge = (decoder: DecoderConfig, weights: NamedArrays, adapter: Adapter): NamedArrays => {
+  const merged: Record<string, NamedArray> = { ...weights }
+  for (let layer = 0; layer < decoder.layers; layer++) {
+    for (const projection of adapter.targets) {
+      const name = projectionName(layer, projection)
+      const a = adapter.tensors[`${name}.lora_A.weight`]
+      const b = adapter.tensors[`${name}.lora_B.weight`]
+      const { shape, data } = weights[`${name}.weight`]
+      merged[`${name}.weight`] = { shape, data: added(data, shape, a.data, b.data, adapter) }
+    }
+  }
+  return merged
+}
+
+const added = (
+  base: Float32Array,
+  [outputs, inputs]: ReadonlyArray<number>,
+  a: Float32Array,
+  b: Float32Array,
+  { config }: Adapter,
+): Float32Array => {
+  const { rank } = config
+  const scaling = scalingOf(config)
+  const sum = new Float32Array(base.length)
+  const row = new Float64Array(inputs)
+  for (let output = 0; output < outputs; output++) {
+    row.fill(0)
+    for (let k = 0; k < rank; k++) {
+      const factor = scaling * b[output * rank + k]
+      for (let input = 0; input < inputs; input++) row[input] += factor * a[k * inputs + input]
+    }
+    const at = output * inputs
+    for (let input = 0; input < inputs; input++) sum[at + input] = base[at + input] + row[input]
+  }
+  return sum
+}

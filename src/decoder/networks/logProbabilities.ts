@@ -1,0 +1,69 @@
+/** Computes the log-probabilities of the tokens of packed sequences, on which all token losses are built. */
+import {
+  add,
+  constant,
+  exp,
+  flatten,
+  gather,
+  greaterEqual,
+  logSoftmax,
+  mul,
+  neg,
+  reciprocal,
+  reshape,
+  sum,
+  where,
+} from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import type { Weights } from "../../rl/model/trunk.ts"
+import type { DecoderConfig } from "./DecoderConfig.ts"
+import { logitsOf } from "./layers.ts"
+import type { PackedInputs } from "./packed.ts"
+
+interface Options extends Pick<PackedInputs, "tokens" | "contexts"> {
+  /** The temperature at which each token was sampled, f32 [rows, width]; by default 1. */
+  readonly temperature?: Tensor
+}
+
+/** The model's predictions of each token, both [rows, width]. They are 0 where a token has no context. */
+export interface TokenPredictions {
+  /** log π(token t | the tokens before it in its sequence). */
+  readonly logProbability_t: Tensor
+  /** The entropy of the distribution that token t was drawn from, in nats. */
+  readonly entropy_t: Tensor
+}
+
+/**
+ * Predicts each token from those before it in its sequence. Place t of the results is about token t itself, so masks,
+ * advantages and sampled log-probabilities that are aligned with the tokens need no shift. The first token of a sequence
+ * and padding have 0, and no gradient flows from them.
+ *
+ * @example
+ * ```ts
+ * const inputs = Decoder.packedInputs(4, 256)
+ * const weights = Decoder.statesOf(Decoder.parametersOf(decoderConfig))
+ * const hidden = Decoder.hiddenStates(decoderConfig, weights, inputs)
+ * const { logProbability_t } = Decoder.predictions(decoderConfig, weights, hidden, inputs)
+ * ```
+ */
+export const predictions = (
+  config: DecoderConfig,
+  weights: Weights,
+  hidden: Tensor,
+  { tokens, contexts, temperature }: Options,
+): TokenPredictions => {
+  const [rows, width] = tokens.shape
+  const count = rows * width
+  const places = flatten(contexts)
+  const hasContext = greaterEqual(places, 0)
+  // The state of a token predicts the next one of each sequence that has the token.
+  const before = gather(reshape(hidden, [count, config.hiddenSize]), where(hasContext, places, 0))
+  // Dividing the states by the temperature, not the logits, takes less: there are fewer numbers.
+  const cooled = temperature === undefined ? before : mul(before, reshape(reciprocal(temperature), [count, 1]))
+  const all = logSoftmax(logitsOf(config, weights, cooled))
+  const firsts = constant(Int32Array.from({ length: count }, (_, token) => token * config.vocabSize))
+  const chosen = gather(flatten(all), add(firsts, flatten(tokens)))
+  const entropy = neg(sum(mul(exp(all), all), -1))
+  const inWindows = (perToken: Tensor): Tensor => reshape(where(hasContext, perToken, 0), [rows, width])
+  return { logProbability_t: inWindows(chosen), entropy_t: inWindows(entropy) }
+}

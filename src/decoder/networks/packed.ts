@@ -1,0 +1,132 @@
+/** The forward graph over packed sequences, for training: windows of tokens, each with one or more sequences. */
+import {
+  add,
+  and,
+  concat,
+  constant,
+  input,
+  less,
+  lessEqual,
+  matmul,
+  reshape,
+  slice,
+  softmax,
+  transpose,
+  where,
+} from "../../tensor/graph/ops.ts"
+import { fail, sameShape } from "../../tensor/graph/ops/core.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import type { Weights } from "../../rl/model/trunk.ts"
+import type { DecoderConfig } from "./DecoderConfig.ts"
+import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"
+import { rotate, rotationOf, scaledRotation } from "./rope.ts"
+
+/**
+ * The inputs of a packed program, all i32 [rows, width]: `rows` windows of `width` tokens. A window holds sequences one
+ * after another, and attention stays inside of a sequence. Sequences that begin with the same tokens can share these: then
+ * the shared tokens stand once, before the remaining tokens of all these sequences.
+ *
+ * The sequences `a b c`, `a b d e` and `f` stand in a window of seven tokens like this, the first two with a shared `a b`:
+ *
+ * | input       | numbers                |
+ * | ----------- | ---------------------- |
+ * | `tokens`    | a, b, c, d, e, f, 0    |
+ * | `positions` | 0, 1, 2, 2, 3, 0, 0    |
+ * | `contexts`  | −1, 0, 1, 1, 3, −1, −1 |
+ * | `ends`      | 5, 5, 3, 5, 5, 6, 0    |
+ */
+export interface PackedInputs {
+  readonly tokens: Tensor
+  /** The position of each token in its sequence, from 0. */
+  readonly positions: Tensor
+  /** Where the token before it in its sequence stands, as row · width + place; −1 for a first token and for padding. */
+  readonly contexts: Tensor
+  /**
+   * The place in the window behind the last token of all sequences that have this token. The tokens from this one up to
+   * there attend to it. It is 0 for padding, to which no token attends.
+   */
+  readonly ends: Tensor
+}
+
+/** Makes the inputs of a packed program: `tokens`, `positions`, `contexts` and `ends`. */
+export const packedInputs = (rows: number, width: number): PackedInputs => ({
+  tokens: input("tokens", [rows, width], "i32"),
+  positions: input("positions", [rows, width], "i32"),
+  contexts: input("contexts", [rows, width], "i32"),
+  ends: input("ends", [rows, width], "i32"),
+})
+
+/** A score that is so low that its token gets an attention of exactly zero, but that no infinity or NaN can follow from. */
+export const excluded = -1e9
+
+/**
+ * Computes the hidden states after the last norm, [rows, width, hiddenSize]. `logitsOf` and `predictions`
+ * compute the rest.
+ *
+ * @example
+ * ```ts
+ * const inputs = Decoder.packedInputs(4, 256)
+ * const weights = Decoder.statesOf(Decoder.parametersOf(decoderConfig))
+ * const hidden = Decoder.hiddenStates(decoderConfig, weights, inputs)
+ * ```
+ */
+export const hiddenStates = (config: DecoderConfig, weights: Weights, inputs: PackedInputs, adapt?: Adapt): Tensor => {
+  const { tokens, positions, ends } = inputs
+  if (tokens.shape.length !== 2) fail("hiddenStates", "expected tokens [rows, width]", tokens)
+  if (![positions, ends].every(({ shape }) => sameShape(shape, tokens.shape)))
+    fail("hiddenStates", "expected tokens, positions and ends of one shape", tokens, positions, ends)
+  const attend = packedAttention(config, inputs)
+  const hidden = transformer({ config, weights, tokens: reshape(tokens, [-1]), attend, adapt })
+  return reshape(hidden, [...tokens.shape, config.hiddenSize])
+}
+
+/** Computes the logits [rows, width, vocabSize] of the token after each token. */
+export const packedLogits = (config: DecoderConfig, weights: Weights, inputs: PackedInputs, adapt?: Adapt): Tensor =>
+  logitsOf(config, weights, hiddenStates(config, weights, inputs, adapt))
+
+/**
+ * The number of queries whose scores are computed together. Each group reads the keys up to its last query only, so that
+ * a long window does not compute scores that its mask excludes.
+ */
+const queriesAtOnce = 256
+
+const packedAttention = (config: DecoderConfig, { positions, ends }: PackedInputs): Attend => {
+  const { heads, keyValueHeads, headDim } = config
+  const [rows, width] = positions.shape
+  const group = heads / keyValueHeads
+  const rotation = rotationOf(config, positions)
+  const queryRotation = scaledRotation(rotation, 1 / Math.sqrt(headDim))
+  const places = Int32Array.from({ length: width }, (_, place) => place)
+  const notLater = lessEqual(constant(places, [1, width]), constant(places, [width, 1]))
+  const notEnded = less(constant(places, [width, 1]), reshape(ends, [rows, 1, width]))
+  // One mask serves all heads and layers.
+  const mask = reshape(where(and(notEnded, notLater), 0, excluded), [rows, 1, 1, width, width])
+
+  return (_, queries, keys, values) => {
+    const byHead = (x: Tensor, count: number): Tensor => reshape(x, [rows, width, count, headDim])
+    const q = reshape(rotate(byHead(queries, heads), queryRotation), [rows, width, keyValueHeads, group, headDim])
+    const grouped = transpose(q, [0, 2, 3, 1, 4])
+    const k = transpose(rotate(byHead(keys, keyValueHeads), rotation), [0, 2, 1, 3])
+    const v = transpose(byHead(values, keyValueHeads), [0, 2, 1, 3])
+    const mixed = Array.from({ length: Math.ceil(width / queriesAtOnce) }, (_, index) => {
+      const start = index * queriesAtOnce
+      const end = Math.min(width, start + queriesAtOnce)
+      const count = end - start
+      const before = (x: Tensor): Tensor => slice(x, [0, 0, 0, 0], [rows, keyValueHeads, end, headDim])
+      const some = slice(grouped, [0, 0, 0, start, 0], [rows, keyValueHeads, group, count, headDim])
+      // Query heads that share a key head are rows of one product.
+      const together = reshape(some, [rows, keyValueHeads, group * count, headDim])
+      const scores = matmul(together, before(k), { transposeB: true })
+      const weights = softmax(
+        add(
+          reshape(scores, [rows, keyValueHeads, group, count, end]),
+          slice(mask, [0, 0, 0, start, 0], [rows, 1, 1, count, end]),
+        ),
+      )
+      const sums = matmul(reshape(weights, [rows, keyValueHeads, group * count, end]), before(v))
+      return reshape(sums, [rows, keyValueHeads, group, count, headDim])
+    })
+    const byToken = transpose(concat(mixed, 3), [0, 3, 1, 2, 4])
+    return reshape(byToken, [rows * width, heads * headDim])
+  }
+}

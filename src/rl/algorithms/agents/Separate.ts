@@ -1,0 +1,143 @@
+/**
+ * Separate policies for the agents of a game, each learned by an algorithm of its own: its networks, optimiser and random
+ * numbers are its own. The algorithms are those that play rollouts of a fixed number of steps, such as PPO and DQN.
+ */
+import { Effect, Schema } from "effect"
+import { ConfigError, decode, type Plain } from "../../../base/config/Config.ts"
+import type { Algorithm, ConfiguredAlgorithm } from "../../learner/Algorithm.ts"
+import { separateLearner, type SeparatePolicy } from "../../learner/agents/separateLearner.ts"
+
+export const name = "separate"
+
+/** A policy for several agents, which share its weights. */
+export interface SharedPolicy {
+  /** The names of the agents. */
+  readonly agents: ReadonlyArray<string>
+  readonly algorithm: Algorithm
+}
+
+/** The policies by their names. That of one agent has the agent's name, and is given by its algorithm alone. */
+export type Policies = Readonly<Record<string, Algorithm | SharedPolicy>>
+
+/** The settings in a config. */
+export const SeparateConfig = Schema.Struct({
+  /** The policies: each its name, maybe its agents, and its algorithm with settings. */
+  policies: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)).check(Schema.isMinLength(1)),
+})
+
+/** The settings of a policy besides those of its algorithm. Files and weights have its name. */
+export const PolicyConfig = Schema.Struct({
+  policy: Schema.String.check(
+    Schema.isPattern(/^[A-Za-z0-9_-]+$/, {
+      expected: 'a name of letters, digits, "-" and "_"; `agents` has the names of the agents, if they are others',
+    }),
+  ),
+  /** The agents that the policy plays; the one with its name if left out. */
+  agents: Schema.optionalKey(Schema.Array(Schema.String).check(Schema.isMinLength(1))),
+  name: Schema.String.annotate({ expected: "an algorithm's name" }),
+})
+
+/** A policy of the program, or of a config. */
+interface Made {
+  readonly policy: string
+  readonly algorithm: Algorithm
+}
+
+/**
+ * Makes the algorithm that trains separate policies for the agents of a game: one for each agent, or one for some of them.
+ *
+ * @example
+ * ```ts
+ * Train.run({
+ *   env: pursuit,
+ *   numEnvs: 48,
+ *   algorithm: Separate.make({
+ *     hunters: { agents: ["fox", "owl"], algorithm: Ppo.make({ nsteps: 64 }) },
+ *     hare: A2c.make({ nsteps: 64 }),
+ *   }),
+ *   totalSteps: 500_000,
+ * })
+ * ```
+ */
+export const make = (policies: Policies): Algorithm => {
+  const all = Object.entries(policies).map(([policy, made]) =>
+    "algorithm" in made ? { policy, ...made } : { policy, agents: undefined, algorithm: made },
+  )
+  const written = all.map(({ policy, agents, algorithm }) => ({
+    policy,
+    ...(agents === undefined ? {} : { agents }),
+    name: algorithm.name,
+    ...algorithm.input,
+  }))
+  return algorithmOf({ policies: written }, all)
+}
+
+/** Finds an algorithm by its name, or says why there is none. */
+type Find = (name: string) => Algorithm | string
+
+/** Makes the same algorithm without policies, whose config names them. */
+export const named = (find: Find): Algorithm => algorithmOf({}, [], find)
+
+const ofProgram: Find = (algorithm) =>
+  `the program has no algorithm "${algorithm}" for this policy; choose the one that it has`
+
+const algorithmOf = (input: Plain, made: ReadonlyArray<Made>, find: Find = ofProgram): Algorithm => ({
+  name,
+  input,
+  schema: SeparateConfig,
+  configure: Effect.fnUntraced(function* (value, options) {
+    const { prefix = ["algorithm"] } = options
+    const { policies } = yield* decode(SeparateConfig, value, { ...options, prefix })
+    const configured = yield* Effect.forEach(policies, (written, index) =>
+      policyOf(written, made, find, { ...options, prefix: [...prefix, "policies", String(index)] }),
+    )
+    const twice = configured.find(({ policy }, at) => configured.findIndex((other) => other.policy === policy) < at)
+    if (twice !== undefined) {
+      const problem = `two policies are called "${twice.policy}"; give each a name of its own`
+      return yield* ConfigError.at({ ...options, prefix }, "policies", problem)
+    }
+    const configOf = (part: "config" | "written") =>
+      configured.map(({ policy, agents, algorithm }) => ({ policy, agents, name: algorithm.name, ...algorithm[part] }))
+    const learners = configured.map(({ policy, agents, algorithm }, index): SeparatePolicy => ({
+      name: policy,
+      algorithm: algorithm.name,
+      agents,
+      setup: (task) =>
+        Effect.catchTag(algorithm.setup(task), "ConfigError", ({ key, problem }) =>
+          Effect.fail(ConfigError.at({ source: name }, inPolicy(key, index), problem)),
+        ),
+    }))
+    return {
+      name,
+      config: { policies: configOf("config") },
+      written: { policies: configOf("written") },
+      setup: (task) => separateLearner(task, learners),
+    } satisfies ConfiguredAlgorithm
+  }),
+})
+
+/** Returns the path of a policy's setting, which its algorithm calls `algorithm.KEY`. */
+const inPolicy = (key: string, index: number): string =>
+  key.startsWith("algorithm") ? key.replace("algorithm", `algorithm.policies.${index}`) : key
+
+/** Checks the config of a policy, and configures its algorithm. */
+const policyOf = Effect.fnUntraced(function* (
+  { policy, agents, name: algorithmName, ...settings }: Plain,
+  made: ReadonlyArray<Made>,
+  find: Find,
+  from: Parameters<Algorithm["configure"]>[1],
+) {
+  const entry = yield* decode(
+    PolicyConfig,
+    { policy, ...(agents === undefined ? {} : { agents }), name: algorithmName },
+    from,
+  )
+  const algorithm =
+    made.find((one) => one.policy === entry.policy && one.algorithm.name === entry.name)?.algorithm ?? find(entry.name)
+  if (typeof algorithm === "string") return yield* ConfigError.at(from, "name", algorithm, { unknown: "algorithm" })
+  return {
+    policy: entry.policy,
+    agents: entry.agents ?? [entry.policy],
+    algorithm: yield* algorithm.configure(settings, from),
+  }
+})

@@ -1,0 +1,220 @@
+/**
+ * Steps many copies of one env together, in this thread, and writes the results to flat arrays with one row per env.
+ * All its random numbers come from the seed given to `reset`. Training, validation and the threads of `EnvPool` use it.
+ *
+ * @example
+ * ```ts
+ * import { Batch, CartPole } from "effect-rl"
+ *
+ * const envs = Batch.make(CartPole.env, 8)
+ * envs.reset(1, "env")
+ * envs.step(new Int32Array(8))
+ * envs.observations // 8 × 4 numbers
+ * ```
+ */
+import { Effect, type Scope } from "effect"
+import { attempt } from "../../base/config/attempt.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
+import type { AsyncBatchEnv, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
+import { type ActionOf, type Env, rowSpaceOf, type Transition } from "./Env.ts"
+import { EnvError, invalid } from "../../base/EnvError.ts"
+import { messageOf, oneLine } from "../../base/config/text.ts"
+import { batchOf, errorAt, type Columns, type Kernel, streamsOf } from "./internal/episodes.ts"
+import { maskWriter } from "./internal/rows.ts"
+import { fromText, NotPlain, toText } from "./internal/plainData.ts"
+import { writerOf } from "./internal/values.ts"
+import { type ActionSpace, display as displayedSpace, sizeOf } from "./Space.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { display } from "../../base/config/Config.ts"
+
+export interface Options extends Partial<Omit<BatchOptions, "maxSteps">> {}
+
+/**
+ * Makes a batch of any env. It uses the env's own `batch` if there is one that supports the options, otherwise it calls
+ * the env's `reset`, `observe` and `step` for each copy.
+ *
+ * All random numbers of episode k of env i come from the stream (seed, ...path, firstIndex + i, "episode", k); `reset`
+ * receives the seed and the path. So an episode depends neither on the other envs nor on their number.
+ */
+export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv => {
+  const fast = env.batch?.(numEnvs, complete(env, numEnvs, options))
+  if (fast === undefined) return oneByOne(env, numEnvs, options)
+  const rowSpace = rowSpaceOf(env)
+  if (fast.observationSize === sizeOf(rowSpace)) return fast
+  const expected = `${sizeOf(rowSpace)} numbers, for ${displayedSpace(rowSpace)}`
+  throw invalid(env.id, `its own batch has rows of ${fast.observationSize} numbers; expected ${expected}`)
+}
+
+/**
+ * Opens a batch of any env: `make` makes the batch, except for an env that steps elsewhere (`env.open`), whose batch has
+ * Effects as its functions. Closing the scope ends its processes or connections.
+ */
+export const open = (
+  env: Env,
+  numEnvs: number,
+  options: Options = {},
+): Effect.Effect<BatchEnv | AsyncBatchEnv, EnvError, Scope.Scope> =>
+  Effect.flatMap(
+    attempt(() => complete(env, numEnvs, options), EnvError),
+    (all): Effect.Effect<BatchEnv | AsyncBatchEnv, EnvError, Scope.Scope> =>
+      env.open?.(numEnvs, all) ?? attempt(() => make(env, numEnvs, options), EnvError),
+  )
+
+/** Makes a batch that calls the env's own functions for each copy, even if the env has a `batch`. */
+export const oneByOne = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
+  batchOf(env, numEnvs, complete(env, numEnvs, options), (columns) => pureKernel(env, columns))
+
+const complete = (env: Env, numEnvs: number, options: Options): BatchOptions => {
+  const { autoReset = "same-step", firstIndex = 0, arrays } = options
+  if (!Number.isInteger(numEnvs) || numEnvs < 1) {
+    throw invalid(env.id, `numEnvs: expected a whole number from 1, found ${numEnvs}`)
+  }
+  return { autoReset, firstIndex, maxSteps: env.maxSteps, arrays }
+}
+
+/** Returns a hint for error messages if the env returned a Promise: a batch steps synchronously and cannot await it. */
+const asyncHint = (value: unknown): string => (value instanceof Promise ? " (it must not be async)" : "")
+
+const isList = (value: unknown): value is ArrayLike<number> =>
+  typeof value === "object" && value !== null && "length" in value
+
+/** Makes the kernel (it holds and steps the states, see `internal/episodes.ts`) that calls the env's own functions. */
+const pureKernel = (env: Env, columns: Columns): Kernel => {
+  const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
+  const size = sizeOf(env.observationSpace)
+  const rowSize = sizeOf(rowSpaceOf(env))
+  const isBox = env.observationSpace._tag === "Box"
+  const write = writerOf(env.observationSpace, "observation")
+  const writeMask = maskWriter(env)
+  const states: Array<unknown> = []
+  const { streams, ...positions } = streamsOf(env.id, numEnvs)
+
+  const fail = (index: number, step: number, message: string, userStack?: string): EnvError =>
+    errorAt(env.id, index, episodes[index], step, message, userStack)
+
+  /** Makes the error for an exception that the env threw in `doing`: `reset`, `observe`, `step` or `actionMask`. */
+  const threw = (index: number, step: number, doing: string, error: unknown): EnvError => {
+    // An EnvError with an index comes from the checks below, and already names the env and the step.
+    if (error instanceof EnvError && error.index !== undefined) return error
+    const isForeign = error instanceof Error && !(error instanceof EnvError)
+    const what = isForeign ? `${error.name}: ${error.message}` : messageOf(error)
+    return fail(index, step, `${doing} threw ${oneLine(what)}`, error instanceof Error ? error.stack : undefined)
+  }
+
+  /** Checks an observation and writes it to the env's row. */
+  const storeObservation = (index: number, step: number, seen: unknown): void => {
+    if (!isBox) {
+      const problem = write(seen, observations, index * rowSize)
+      if (problem !== undefined) throw fail(index, step, `${problem}${asyncHint(seen)}`)
+      return
+    }
+    if (!isList(seen) || seen.length !== size) {
+      const description = isList(seen) ? `${String(seen.length)} numbers` : `${display(seen)}${asyncHint(seen)}`
+      throw fail(index, step, `observe returned ${description}, the observation space wants an array of ${size}`)
+    }
+    const offset = index * rowSize
+    let zero = 0
+    for (let at = 0; at < size; at++) {
+      observations[offset + at] = seen[at]
+      // Subtracting a number from itself gives 0 for finite numbers, and NaN for NaN and the infinities.
+      zero += observations[offset + at] - observations[offset + at]
+    }
+    if (zero === 0) return
+    const wrong = Array.from(seen).findIndex((element) => !Number.isFinite(Math.fround(element)))
+    throw fail(index, step, `observation element ${wrong} is ${display(seen[wrong])}, not a finite number`)
+  }
+
+  /** Writes the action mask of a state to the env's row, if the env has masks. */
+  const storeMask = (index: number, step: number, state: unknown, isOver: boolean): void => {
+    const problem = writeMask?.(state, isOver, observations, index * rowSize + size)
+    if (problem !== undefined) throw fail(index, step, problem)
+  }
+
+  const start = (index: number, random: Stream): void => {
+    streams[index] = random
+    let doing = "reset"
+    try {
+      const state = env.reset(random)
+      if (state instanceof Promise) throw fail(index, 0, `reset returned ${display(state)}${asyncHint(state)}`)
+      states[index] = state
+      doing = "observe"
+      storeObservation(index, 0, env.observe(state))
+      doing = "actionMask"
+      storeMask(index, 0, state, false)
+    } catch (error) {
+      throw threw(index, 0, doing, error)
+    }
+  }
+
+  const storeTransition = (index: number, transition: Transition<unknown>): void => {
+    if (typeof transition !== "object" || transition === null || transition instanceof Promise) {
+      const description = `${display(transition)}${asyncHint(transition)}`
+      throw fail(index, elapsed[index] + 1, `step returned ${description}, not { state, reward, terminated }`)
+    }
+    const { reward, terminated: ended, truncated: cut } = transition
+    rewards[index] = reward
+    if (!Number.isFinite(rewards[index]) || typeof reward !== "number") {
+      throw fail(index, elapsed[index] + 1, `reward is ${display(reward)}, not a finite number`)
+    }
+    if (typeof ended !== "boolean")
+      throw fail(index, elapsed[index] + 1, `terminated is ${display(ended)}, not a boolean`)
+    states[index] = transition.state
+    terminated[index] = ended ? 1 : 0
+    if (cut === true) truncated[index] = 1
+  }
+
+  const actionAt = actionReader(env.actionSpace)
+
+  const advance = (actions: Float32Array | Int32Array, waiting: Uint8Array): void => {
+    let index = 0
+    let doing = "step"
+    try {
+      for (; index < numEnvs; index++) {
+        if (waiting[index] !== 0) continue
+        doing = "step"
+        storeTransition(index, env.step(states[index], actionAt(actions, index), streams[index]))
+        doing = "observe"
+        storeObservation(index, elapsed[index] + 1, env.observe(states[index]))
+        if (writeMask === undefined) continue
+        doing = "actionMask"
+        storeMask(index, elapsed[index] + 1, states[index], terminated[index] !== 0)
+      }
+    } catch (error) {
+      throw threw(index, elapsed[index] + 1, doing, error)
+    }
+  }
+
+  const save = (): Snapshot => {
+    try {
+      return { states: utf8.encode(toText(states)), ...positions.save() }
+    } catch (error) {
+      if (!(error instanceof NotPlain)) throw error
+      throw invalid(env.id, `a snapshot needs a state of plain data, but ${error.path} is ${error.kind}`)
+    }
+  }
+
+  const load = (saved: Snapshot, streamOf: (index: number) => Stream): void => {
+    const text = saved["states"]
+    const decoded = text instanceof Uint8Array ? fromText(utf8.decode(text)) : undefined
+    if (!Array.isArray(decoded) || decoded.length !== numEnvs) {
+      throw invalid(env.id, `the snapshot doesn't fit: it has no ${numEnvs} states`)
+    }
+    positions.load(saved, streamOf)
+    for (let index = 0; index < numEnvs; index++) states[index] = decoded[index]
+  }
+
+  return { start, advance, stateAt: (index) => states[index], save, load }
+}
+
+/** Returns a function that reads the action of one env. A list is a new array, since an env may keep it. */
+export const actionReader = (
+  space: ActionSpace,
+): ((actions: Float32Array | Int32Array, index: number) => ActionOf<ActionSpace>) => {
+  if (space._tag === "Discrete") return (actions, index) => actions[index]
+  const size = sizeOf(space)
+  return (actions, index) => {
+    const action: Array<number> = []
+    for (let at = 0; at < size; at++) action.push(actions[index * size + at])
+    return action
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * Lists the built-in envs, and finds them by their ids. Configs, the command line and `EnvPool` use it.
+ *
+ * @example
+ * ```ts
+ * import { Envs } from "effect-rl"
+ *
+ * Envs.byId("CartPole-v1").maxSteps // 500
+ * Envs.byId("CartPol") // throws: unknown env "CartPol"; did you mean "CartPole-v1"?
+ * ```
+ */
+import { closest } from "../../base/config/closest.ts"
+import * as Acrobot from "./classic/Acrobot.ts"
+import * as CartPole from "./classic/CartPole.ts"
+import * as MountainCar from "./classic/MountainCar.ts"
+import * as MountainCarContinuous from "./classic/MountainCarContinuous.ts"
+import * as Pendulum from "./classic/Pendulum.ts"
+import * as DoubleIntegrator from "./control/DoubleIntegrator.ts"
+import * as Lander from "./control/Lander.ts"
+import type { Env } from "./Env.ts"
+import { EnvError } from "../../base/EnvError.ts"
+import * as TicTacToe from "./games/TicTacToe.ts"
+import * as ApplePicker from "./grid/ApplePicker.ts"
+import * as GridWorld from "./grid/GridWorld.ts"
+import * as KeyDoor from "./grid/KeyDoor.ts"
+import * as PixelMaze from "./grid/PixelMaze.ts"
+import * as Breakout from "./pixel/Breakout.ts"
+import * as Catch from "./pixel/Catch.ts"
+import { type EnvConfig, recipeOf } from "./recipe.ts"
+
+/** All built-in envs. Functions that take a list of envs accept your own list too. */
+export const builtIn: ReadonlyArray<Env> = [
+  CartPole.env,
+  Pendulum.env,
+  MountainCar.env,
+  MountainCarContinuous.env,
+  Acrobot.env,
+  DoubleIntegrator.env,
+  Lander.env,
+  Lander.continuous,
+  Breakout.env,
+  Catch.env,
+  KeyDoor.small,
+  KeyDoor.env,
+  KeyDoor.large,
+  GridWorld.env,
+  GridWorld.large,
+  PixelMaze.env,
+  ApplePicker.env,
+  ApplePicker.deterministic,
+  TicTacToe.env,
+  TicTacToe.optimal,
+  TicTacToe.selfPlay,
+]
+
+/** Returns the config from which `fromConfig` makes this env; undefined for envs that no config can make. */
+export const envConfigOf = (env: Env): EnvConfig | undefined =>
+  recipeOf(env) ?? (builtIn.includes(env) ? env.id : undefined)
+
+/** Returns the env with this id. An unknown id throws an `EnvError` that suggests the nearest one. */
+export const byId = (id: string, envs: ReadonlyArray<Env> = builtIn): Env => {
+  const env = envs.find((candidate) => candidate.id === id)
+  if (env !== undefined) return env
+  const ids = envs.map((candidate) => candidate.id)
+  // The version at the end (`-v1`) may be missing or wrong, so compare the ids also without their versions.
+  const withoutVersion = (name: string): string => name.replace(/-v\d+$/, "")
+  const suggestion =
+    closest(id, ids) ?? ids.find((name) => withoutVersion(name) === closest(id, ids.map(withoutVersion)))
+  const hint = suggestion === undefined ? `expected one of ${ids.join(", ")}` : `did you mean "${suggestion}"?`
+  throw new EnvError({ env: id, message: `unknown env "${id}"; ${hint}` })
+}

@@ -1,0 +1,17 @@
+/** Remembers how the games of an env with several agents are opened that steps elsewhere, so that opponents can play in them. */
+import type { Effect, Scope } from "effect"
+import type { Env } from "../Env.ts"
+import type { EnvError } from "../../../base/EnvError.ts"
+import type { AsyncColumns, AsyncKernel } from "./asyncEpisodes.ts"
+
+export type OpenKernel = (columns: AsyncColumns) => Effect.Effect<AsyncKernel, EnvError, Scope.Scope>
+
+const kernels = new WeakMap<Env, OpenKernel>()
+
+/** Records how the rows of an env are opened, and returns the env. */
+export const withKernel = <E extends Env>(env: E, open: OpenKernel): E => {
+  kernels.set(env, open)
+  return env
+}
+
+export const kernelOf = (env: Env): OpenKernel | undefined => kernels.get(env)

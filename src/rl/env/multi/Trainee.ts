@@ -1,0 +1,28 @@
+/** Declares the service by which an env of a training plays against the policy that is being trained. */
+import { Context, type Effect, type Scope } from "effect"
+import type { BackendError, Program } from "../../../tensor/backend/Backend.ts"
+import type { EnvError } from "../../../base/EnvError.ts"
+
+/** The trained policy in a program of its own, which keeps the weights that it has copied. */
+export interface TraineePolicy {
+  /** Its inputs are `observations`, and maybe `noise` and `memory`; its outputs are `actions` and maybe `nextMemory`. */
+  readonly program: Program
+  /** Copies the current weights into the program. */
+  readonly refresh: Effect.Effect<void, BackendError>
+  /** Returns a copy of the weights that the program has, as one vector. */
+  readonly read: Effect.Effect<Float32Array, BackendError>
+  readonly write: (weights: Float32Array) => Effect.Effect<void, BackendError>
+}
+
+export interface TraineeService {
+  readonly seed: number
+  /** Compiles the policy for so many rows; it draws actions as in training. */
+  readonly policy: (rows: number) => Effect.Effect<TraineePolicy, EnvError, Scope.Scope>
+  /** Runs an Effect after each update, with the number of updates so far. */
+  readonly afterUpdate: (run: (updates: number) => Effect.Effect<void, BackendError>) => void
+}
+
+/** The training whose envs are being opened; undefined elsewhere. */
+export const Trainee = Context.Reference<TraineeService | undefined>("effect-rl/env/Trainee", {
+  defaultValue: () => undefined,
+})

@@ -1,0 +1,208 @@
+/** Makes one learner of several, each of which learns the policy of some agents of a game. */
+import { Effect, Record, type Scope } from "effect"
+import type { Backend } from "../../../tensor/backend/Backend.ts"
+import { ConfigError } from "../../../base/config/Config.ts"
+import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
+import { programError } from "../../../tensor/graph/GraphError.ts"
+import { stream } from "../../../base/rng/Rng.ts"
+import { crossed, type Learner, LearningError, type LearnerState, type Position, type SetupError, type Task } from "../Algorithm.ts"
+import type { NamedArrays, NamedTensors } from "../../../tensor/graph/Parameters.ts"
+import { jointPolicy, type Seated } from "./jointPolicy.ts"
+import { makeMeeting, type Meeting } from "./Meeting.ts"
+import { type Played, seatsOf } from "./seats.ts"
+
+/** A policy, the agents that it plays, and the function that makes its learner. */
+export interface SeparatePolicy extends Played {
+  /** The name of the algorithm. */
+  readonly algorithm: string
+  readonly setup: (task: Task) => Effect.Effect<Learner, SetupError, Backend | Scope.Scope>
+}
+
+/**
+ * Makes a learner of one learner for each policy. In each iteration all play a rollout in the same games, then each one
+ * updates its own networks from the rows of its agents. A learner counts only the steps of its own rows, and draws its random
+ * numbers from a seed that depends on the run's seed and the name of its policy.
+ *
+ * @example
+ * ```ts
+ * separateLearner(task, [
+ *   { name: "wolf", algorithm: "mine", agents: ["wolf"], setup: (own) => myLearner({ learningRate: 1e-3 }, own) },
+ *   { name: "sheep", algorithm: "mine", agents: ["sheep"], setup: (own) => myLearner({ learningRate: 1e-4 }, own) },
+ * ])
+ * ```
+ */
+export const separateLearner = Effect.fnUntraced(function* (
+  task: Task,
+  policies: ReadonlyArray<SeparatePolicy>,
+): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
+  const agents = yield* checkedAgents(task, policies)
+  const seats = seatsOf(agents, policies, task.numEnvs)
+  const share = (steps: number, { rows }: (typeof seats)[number]): number => (steps * rows.length) / task.numEnvs
+  const members = yield* Effect.forEach(policies, ({ name, setup }, index) => {
+    const own: Task = {
+      observationSpace: task.observationSpace,
+      actionSpace: task.actionSpace,
+      maxSteps: task.maxSteps,
+      numEnvs: seats[index].rows.length,
+      totalSteps: Math.ceil(share(task.totalSteps, seats[index])),
+      seed: seedOf(task.seed, name),
+    }
+    return Effect.map(setup(own), (learner) => ({ name, learner, seat: seats[index] }))
+  })
+  const onlyPlays = members.some(({ learner }) => learner.onlyPlays === true)
+  if (!onlyPlays) yield* checkRollouts(members)
+
+  let meeting: { readonly envs: AnyBatchEnv; readonly made: Meeting } | undefined
+  const positionOf = ({ seat }: (typeof members)[number], position: Position): Position => ({
+    ...position,
+    step: Math.round(share(position.step, seat)),
+  })
+  const rollout = Effect.fnUntraced(function* (envs: AnyBatchEnv, position: Position) {
+    if (meeting?.envs !== envs) meeting = { envs, made: makeMeeting(envs, seats) }
+    const { views, play } = meeting.made
+    const steps = yield* play(
+      members.map((member, index) => member.learner.rollout(views[index], positionOf(member, position))),
+    )
+    return steps.reduce((sum, own) => sum + own, 0)
+  })
+
+  const update = Effect.fnUntraced(function* (position: Position) {
+    for (const member of members) {
+      const { name, learner, seat } = member
+      const own = positionOf(member, position)
+      yield* Effect.catchTag(learner.update(own), "LearningError", ({ message }) =>
+        Effect.fail(new LearningError({ message: `${name}: ${message}` })),
+      )
+      const steps = (learner.rolloutSteps ?? 0) * seat.rows.length
+      const { target } = learner
+      if (target !== undefined && crossed(own.step, own.step + steps, target.everySteps)) yield* target.update
+    }
+  })
+
+  /** Joins what all learners have by names, with the names of their policies before them. */
+  const joined = <A>(parts: ReadonlyArray<Readonly<Record<string, A>>>): Readonly<Record<string, A>> =>
+    Object.assign({}, ...parts.map((part, index) => Record.mapKeys(part, (key) => `${members[index].name}.${key}`)))
+
+  const policy: Learner["policy"] = Effect.fnUntraced(function* (numEnvs, options) {
+    if (numEnvs % agents.length !== 0) {
+      const problem = `separate policies play whole games of ${agents.length} agents; expected such a number of rows, found ${numEnvs}`
+      return yield* programError("policy", problem)
+    }
+    const seated: Array<Seated> = []
+    for (const [index, seat] of seatsOf(agents, policies, numEnvs).entries()) {
+      const { name, learner } = members[index]
+      if (learner.policy === undefined) return yield* programError("policy", `the learner of ${name} has no policy`)
+      seated.push({ ...seat, policy: yield* learner.policy(seat.rows.length, options) })
+    }
+    const [first, ...rest] = seated
+    return jointPolicy("separate.policy", [first, ...rest])
+  })
+
+  const hasData = members.some(({ learner }) => learner.data !== undefined)
+  const starts = members.flatMap(({ learner: { start } }) => start ?? [])
+  return {
+    devices: joined(members.map(({ learner }) => learner.devices)),
+    separate: members.map(({ name, learner }, index) => {
+      const { algorithm, agents: own } = policies[index]
+      return { name, algorithm, agents: own, learner }
+    }),
+    ...(members.some(({ learner }) => learner.imitates === true) ? { imitates: true } : {}),
+    ...(onlyPlays ? { onlyPlays } : {}),
+    hasTotalLoss: members.every(({ learner }) => learner.hasTotalLoss === true),
+    ...(hasData ? { data: joined(members.map(({ learner }) => learner.data ?? {})) } : {}),
+    rollout,
+    update,
+    metrics: () =>
+      Object.assign(
+        {},
+        ...members.map(({ name, learner }) => Record.mapKeys(learner.metrics(), (metric) => `${metric}/${name}`)),
+      ),
+    ...(members.every(({ learner }) => learner.policy !== undefined) ? { policy } : {}),
+    weights: Effect.map(
+      Effect.forEach(members, ({ learner }) => learner.weights),
+      joined,
+    ),
+    state: Effect.gen(function* () {
+      const files: Record<string, NamedArrays> = {}
+      for (const { name, learner } of members) {
+        for (const [file, arrays] of Object.entries(yield* learner.state))
+          files[file] = { ...files[file], ...Record.mapKeys(arrays, (key) => `${name}.${key}`) }
+      }
+      return files
+    }),
+    ...(starts.length < members.length
+      ? {}
+      : {
+          start: (weights: NamedTensors) =>
+            Effect.forEach(starts, (start, index) => start(below(members[index].name, weights)), { discard: true }),
+        }),
+    restore: Effect.fnUntraced(function* (weights, saved) {
+      for (const { name, learner } of members) {
+        const own: LearnerState = Object.fromEntries(
+          Object.entries(saved).flatMap(([file, arrays]) => {
+            const part = below(name, arrays)
+            return Object.keys(part).length === 0 ? [] : [[file, part]]
+          }),
+        )
+        yield* Effect.catchTag(learner.restore(below(name, weights), own), "LearningError", ({ message }) =>
+          Effect.fail(new LearningError({ message: `${name}: ${message}` })),
+        )
+      }
+    }),
+  }
+})
+
+/** Returns those values whose names begin with the name of a policy, by the rest of their names. */
+const below = <A>(name: string, values: Readonly<Record<string, A>>): Readonly<Record<string, A>> =>
+  Object.fromEntries(
+    Object.entries(values).flatMap(([key, value]) =>
+      key.startsWith(`${name}.`) ? [[key.slice(name.length + 1), value] as const] : [],
+    ),
+  )
+
+/** Returns the seed of a policy's learner: a number of 53 bits. */
+const seedOf = (seed: number, name: string): number => {
+  const random = stream(seed, "policies", name)
+  return random.uint32At(0) * 2 ** 21 + (random.uint32At(1) >>> 11)
+}
+
+const refuse = (problem: string, key = "algorithm.policies"): Effect.Effect<never, ConfigError> =>
+  Effect.fail(ConfigError.at({ source: "separate" }, key, problem))
+
+/** Returns the agents of the game. Fails unless each has exactly one policy and the batch has whole games. */
+const checkedAgents = (
+  { agents, numEnvs }: Task,
+  policies: ReadonlyArray<Played>,
+): Effect.Effect<ReadonlyArray<string>, ConfigError> => {
+  if (agents === undefined) {
+    return refuse("separate policies need a game of several agents, as MultiEnv or PettingZoo makes", "algorithm")
+  }
+  const owners = policies.flatMap(({ name, agents: own }) => own.map((agent) => ({ name, agent })))
+  const stranger = owners.find(({ agent }) => !agents.includes(agent))
+  if (stranger !== undefined) {
+    return refuse(`"${stranger.agent}" is no agent of the game; its agents are ${agents.join(", ")}`)
+  }
+  const without = agents.find((agent) => !owners.some((owner) => owner.agent === agent))
+  if (without !== undefined) return refuse(`the agent "${without}" has no policy; expected one for each agent`)
+  const twice = owners.find(({ agent }, at) => owners.findIndex((owner) => owner.agent === agent) < at)
+  if (twice !== undefined) return refuse(`the agent "${twice.agent}" has two policies; expected one for each agent`)
+  if (numEnvs % agents.length === 0) return Effect.succeed(agents)
+  const problem = `the game has a row for each of its ${agents.length} agents; expected a multiple of ${agents.length}, found ${numEnvs}`
+  return refuse(problem, "num_envs")
+}
+
+/** Fails unless all learners play rollouts of the same number of steps. */
+const checkRollouts = (
+  members: ReadonlyArray<{ readonly name: string; readonly learner: Learner }>,
+): Effect.Effect<void, ConfigError> => {
+  const other = members.findIndex(({ learner }) => learner.rolloutSteps === undefined)
+  if (other >= 0) {
+    const problem = `the algorithm of "${members[other].name}" plays no rollouts of a fixed number of steps, which separate policies need; algorithms of rollouts such as ppo do, and those with a replay buffer such as dqn`
+    return refuse(problem, `algorithm.policies.${other}.name`)
+  }
+  const lengths = members.map(({ name, learner }) => `${learner.rolloutSteps} of ${name}`)
+  if (new Set(members.map(({ learner }) => learner.rolloutSteps)).size === 1) return Effect.void
+  return refuse(
+    `expected rollouts of equally many steps, found ${lengths.join(", ")}; set nsteps of each policy, or for one with a replay buffer train_every, which counts the steps of all its envs`,
+  )
+}

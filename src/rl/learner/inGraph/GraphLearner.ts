@@ -1,0 +1,213 @@
+/** Makes learners whose rollouts are played in the graph: states, actions and experience stay in the backend. */
+import { Effect, type Scope } from "effect"
+import { Backend } from "../../../tensor/backend/Backend.ts"
+import { attempt } from "../../../base/config/attempt.ts"
+import { ConfigError } from "../../../base/config/Config.ts"
+import { makeLog } from "../../env/EpisodeLog.ts"
+import { display } from "../../env/Space.ts"
+import { type Layout, layout } from "../../../tensor/graph/Parameters.ts"
+import { indicesFeed } from "../../../tensor/graph/Program.ts"
+import type { Schedule } from "../../../tensor/graph/schedules.ts"
+import { stream } from "../../../base/rng/Rng.ts"
+import { policies } from "../acting.ts"
+import { type Learner, type LearnerError, LearningError, type SetupError, steered } from "../Algorithm.ts"
+import { Averages } from "../Averages.ts"
+import type { Columns } from "../Batch.ts"
+import { build } from "../graphs.ts"
+import { copyInto, floatsOf, namedVector, savedState, statesOf, weightsIn } from "../learnerState.ts"
+import type { Experience } from "../rollout/Experience.ts"
+import type { BaseColumns } from "../rollout/Rollout.ts"
+import { checkDivisors } from "../rollout/RolloutLearner.ts"
+import { type Phase, withTotalLoss } from "../rollout/update.ts"
+import { fillScheduled } from "../scheduled.ts"
+import { columnState, envStates, rolloutSpec, stepColumns } from "./rolloutSpec.ts"
+import { Starts } from "./Starts.ts"
+import { storedColumns, updateSpec } from "./updateSpec.ts"
+
+/** Describes how a learner learns from rollouts that are played in the graph. */
+export interface GraphUpdate<C> {
+  /** The learning rate as a function of the run's progress, from 0 to 1. */
+  readonly learningRate: Schedule
+  readonly phase: Phase<C>
+  /** The discount factor, and the λ of generalised advantage estimation. */
+  readonly gamma: number
+  readonly lambda: number
+}
+
+/**
+ * Makes the learner of an on-policy algorithm for an env with a graph form (see `EnvGraph`). In each iteration one
+ * program plays the whole rollout, and another computes advantages and learns from it. The programs share their states,
+ * so only random numbers, first states of episodes and the log of ended episodes pass through JavaScript.
+ *
+ * It draws the same random numbers as `rolloutLearner`: episodes begin in the same states, and the same noise draws the
+ * actions. The results differ in rounding, because the env's dynamics are computed in single precision.
+ *
+ * @example
+ * ```ts
+ * const returns = { gamma: 0.99, lambda: 0.95 }
+ * const plain = Learner.experience({ name: "mine", task, actor: network, steps: 100, returns: Learner.generalisedAdvantages(returns) })
+ * const loss = ({ batch, weights }: Learner.Minibatch<Learner.BaseColumns>): Learner.Loss => {
+ *   const { value } = network.evaluate(weights, batch.observations)
+ *   return { loss: Losses.valueLoss({ v_t: value, target_t: batch.targets }), metrics: {} }
+ * }
+ * const phase = { name: "update", epochs: 1, minibatches: 1, maxGradNorm: 0.5, optimiser: Optimisers.adam }
+ * Learner.graphLearner(plain, { learningRate: Schedules.linear(7e-4), phase: { ...phase, loss }, ...returns })
+ * ```
+ */
+export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
+  experience: Experience<C>,
+  { learningRate, phase, gamma, lambda }: GraphUpdate<C>,
+): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
+  const { name, task, actor, steps, noiseRepeat } = experience
+  const { graph, maxSteps } = yield* formOf(experience)
+  yield* checkDivisors(experience, [phase])
+  const { numEnvs, seed } = task
+  const rows = steps * numEnvs
+  const backend = yield* Backend
+  const parameters: Layout = yield* build(() => layout(experience.parameters))
+  const starts = new Starts({ graph, numEnvs, steps, maxSteps, seed })
+
+  const common = { name, task, steps, layout: parameters }
+  const columns = storedColumns(experience.columns)
+  const specs = {
+    rollout: yield* build(() => rolloutSpec({ ...common, actor, graph, maxSteps, slots: starts.slots, columns })),
+    update: yield* build(() =>
+      updateSpec({
+        ...common,
+        columns: experience.columns,
+        phase: task.logLoss ? withTotalLoss(phase) : phase,
+        gamma,
+        lambda,
+        learningRateShares: experience.learningRateShares,
+      }),
+    ),
+  }
+  const { rollout, update } = yield* backend.compileAll(specs)
+  const rings = floatsOf(rollout.feeds, "starts")
+  const noise = floatsOf(rollout.feeds, "noise")
+  rollout.feeds[indicesFeed].forEach((_, t, feed) => (feed[t] = t))
+  update.feeds.row.forEach((_, row, feed) => (feed[row] = row))
+
+  yield* rollout.write("theta", parameters.initialise(stream(seed, "weights")))
+  yield* rollout.write("envs", starts.current())
+  yield* rollout.write("slots", starts.next())
+  starts.fill(rings)
+
+  const noiseSize = noise.length / steps
+  /** Fills the noise of all steps with the numbers that `makeRollout` draws for them. */
+  const drawNoise = (iteration: number): void => {
+    if (noiseRepeat === 1) return stream(seed, "act", iteration).fillUniform(noise)
+    for (let t = 0; t < steps; t++) {
+      const draw = Math.floor((iteration * steps + t) / noiseRepeat)
+      stream(seed, "act", draw).fillUniform(noise, t * noiseSize, (t + 1) * noiseSize)
+    }
+  }
+
+  const episodes = makeLog(numEnvs)
+  /** The number of episodes of each env that ended in the last rollout. */
+  const ended = new Int32Array(numEnvs)
+  /** Adds the episodes that ended in the last rollout to the log, and draws the states in which later ones begin. */
+  const log = (iteration: number): void => {
+    const { lengths, returns, terminated, truncated } = rollout.results
+    ended.fill(0)
+    for (let at = 0; at < rows; at++) {
+      if (lengths[at] === 0) continue
+      const env = at % numEnvs
+      if (++ended[env] > starts.slots) {
+        const message = `${ended[env]} episodes ended within ${steps} steps, but the env's graph form names ${graph.shortest} as the least number of steps of an episode`
+        throw new LearningError({ message })
+      }
+      const row = episodes.next()
+      episodes.envs[row] = env
+      episodes.episodes[row] = starts.episodes[env]
+      episodes.returns[row] = returns[at]
+      episodes.lengths[row] = lengths[at]
+      episodes.steps[row] = iteration * steps + Math.floor(at / numEnvs) + 1
+      episodes.terminated[row] = terminated[at]
+      episodes.truncated[row] = truncated[at]
+      starts.begin(rings, env)
+    }
+  }
+
+  const averages = new Averages()
+  const iterations = Math.ceil(task.totalSteps / rows)
+  const order = new Int32Array(rows)
+  const shuffle = (iteration: number): void => {
+    const random = stream(seed, "minibatches", iteration)
+    const indices = update.feeds[indicesFeed]
+    for (let epoch = 0; epoch < phase.epochs; epoch++) {
+      random.permutation(order)
+      indices.set(order, epoch * rows)
+    }
+  }
+
+  const weights = update.read("theta")
+  const inRollout = [...Object.keys(columns), ...stepColumns].map(columnState)
+  const optimiser = statesOf(update, specs.update, ["theta", ...inRollout])
+  const progress = statesOf(rollout, specs.rollout, Object.keys(specs.rollout.state).filter(isNoEnvState))
+  return {
+    devices: Object.fromEntries([rollout, update].map((program) => [program.name, program.device])),
+    episodes,
+    rollout: Effect.fnUntraced(function* (_, { iteration }): Effect.fn.Return<number, LearnerError> {
+      drawNoise(iteration)
+      yield* rollout.run
+      yield* attempt(() => log(iteration), LearningError)
+      return rows
+    }),
+    update: Effect.fnUntraced(function* (position): Effect.fn.Return<void, LearnerError> {
+      const { iteration } = position
+      const progress = iteration / iterations
+      const rate = steered(position, learningRate(progress))
+      shuffle(iteration)
+      fillScheduled(phase.scheduledInputs, update.feeds, progress)
+      update.feeds.learningRate[0] = rate
+      averages.add("charts/learning_rate", rate)
+      yield* update.run
+      averages.addResults(update)
+      yield* averages.checkFinite(`update ${iteration + 1}`)
+    }),
+    hasTotalLoss: true,
+    metrics: () => averages.take(),
+    ...policies(backend, { name, task, actor, layout: parameters }, weights),
+    weights: Effect.map(weights, parameters.toNamed),
+    state: Effect.gen(function* () {
+      return {
+        optimizer: yield* optimiser.read,
+        rollout: { ...(yield* progress.read), episodes: namedVector(starts.episodes) },
+      }
+    }),
+    start: (named) => Effect.flatMap(weightsIn(parameters, named), (theta) => rollout.write("theta", theta)),
+    restore: Effect.fnUntraced(function* (named, saved) {
+      const checkpoint = savedState(saved)
+      yield* rollout.write("theta", yield* checkpoint.weights(parameters, named))
+      yield* optimiser.restore(checkpoint, "optimizer")
+      yield* progress.restore(checkpoint, "rollout")
+      yield* checkpoint.use("rollout", (arrays) => copyInto(arrays, "episodes", starts.episodes))
+      starts.fill(rings)
+      episodes.clear()
+    }),
+  }
+})
+
+const isNoEnvState = (state: string): boolean => !envStates.some((other) => other === state)
+
+/** Returns the graph form of the task's env. Fails if there is none, or if the actor has parts that need the env itself. */
+const formOf = <C extends Columns>({ name, task, actor, exploration, features, freshNoise }: Experience<C>) => {
+  const refuse = (key: string, problem: string) =>
+    Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, key, problem))
+  const { graph, maxSteps = Infinity } = task
+  if (graph === undefined) {
+    const envs = "CartPole, Pendulum, GridWorld, KeyDoor and ApplePicker have one, with any time limit"
+    return refuse("rollouts", `"graph" needs an env with a graph form; ${envs}. Use "envs" for other envs`)
+  }
+  const { observationSpace, actionSpace } = task
+  if (observationSpace._tag !== "Box" || (actionSpace._tag !== "Discrete" && actionSpace._tag !== "Box")) {
+    const needs = `"graph" needs observations in a box, and one choice or real numbers as actions`
+    return refuse("rollouts", `${needs}, found ${display(observationSpace)} and ${display(actionSpace)}`)
+  }
+  if (actor.memorySize > 0) return refuse("lstm", `expected 0 with algorithm.rollouts "graph"`)
+  if (freshNoise) return refuse("sde", `expected null with algorithm.rollouts "graph"`)
+  if (features.length > 0) return refuse("rollouts", `expected "envs": ${name} adds parts to the rollout`)
+  if (exploration !== undefined) return refuse("rollouts", `expected "envs": ${name} explores by a schedule`)
+  return Effect.succeed({ graph, maxSteps })
+}

@@ -1,0 +1,43 @@
+/** Computes advantages as tensors, for updates that read a rollout on the device. `rl/returns/gae.ts` has the formula. */
+import { add, concat, constant, mul, slice, sub } from "../../../tensor/graph/ops.ts"
+import type { Tensor } from "../../../tensor/graph/Tensor.ts"
+
+/** A rollout of T steps of N envs. All tensors have the shape [T, N]. */
+interface Steps {
+  readonly rewards: Tensor
+  readonly values: Tensor
+  /** The value of the observation after each step: 0 if the episode terminated, otherwise that before any reset. */
+  readonly nextValues: Tensor
+  /** 1 where an episode ended, in either way, else 0. */
+  readonly ended: Tensor
+}
+
+/**
+ * Computes advantages by generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438):
+ *
+ *     δ_t = r_t + γ v'_t − V_t        A_t = δ_t + γ λ (1 − done_t) A_{t+1}        A_T = 0
+ *
+ * Instead of one step after the other, it doubles the number of steps that each sum covers, so it takes about log₂ T
+ * operations on whole rollouts. The sums are rounded in another order than those of `Returns.gae`.
+ */
+export const advantagesOf = (
+  { rewards, values, nextValues, ended }: Steps,
+  { gamma, lambda }: { readonly gamma: number; readonly lambda: number },
+): Tensor => {
+  const [steps] = rewards.shape
+  let sums = sub(add(rewards, mul(nextValues, gamma)), values)
+  // The weight of the sum that begins where each step's sum ends; 0 if an episode ends between them.
+  let weights = mul(sub(1, ended), gamma * lambda)
+  for (let covered = 1; covered < steps; covered *= 2) {
+    sums = add(sums, mul(weights, later(sums, covered)))
+    weights = mul(weights, later(weights, covered))
+  }
+  return sums
+}
+
+/** Moves the rows of a tensor [T, N] `distance` steps forward in time; zeros stand for rows after the last. */
+const later = (rows: Tensor, distance: number): Tensor => {
+  const [steps, envs] = rows.shape
+  const rest = slice(rows, [distance, 0], [steps - distance, envs])
+  return concat([rest, constant(0, [distance, envs])], 0)
+}

@@ -1,0 +1,57 @@
+/**
+ * Makes algorithms that can play a saved policy, but not learn. An algorithm that learns from data or from an expert is made in
+ * code, so a run's saved config cannot make it again; to validate, film or export its policy, this needs only the checkpoint.
+ */
+import { Effect, type Schema } from "effect"
+import { Backend } from "../../tensor/backend/Backend.ts"
+import type { Plain } from "../../base/config/Config.ts"
+import { layout } from "../../tensor/graph/Parameters.ts"
+import type { Actor } from "../model/Actor.ts"
+import { policies } from "./acting.ts"
+import { type Algorithm, define, type Learner, type Task } from "./Algorithm.ts"
+import { build } from "./graphs.ts"
+import { weightsIn } from "./learnerState.ts"
+
+/**
+ * Makes the algorithm `name`, whose learner only plays. `actorOf` builds the network of the policy as the learner does that
+ * trains it.
+ *
+ * @example
+ * ```ts
+ * const saved = onlyPlaying("bc", Bc.BcConfig, (config, task) => Model.actorCritic({ ...task, ...config, lstm: 0 }))
+ * ```
+ */
+export const onlyPlaying = <S extends Schema.Codec<Plain, Plain>>(
+  name: string,
+  config: S,
+  actorOf: (config: S["Type"], task: Task) => Actor<string>,
+): Algorithm =>
+  define({
+    name,
+    config,
+    setup: Effect.fnUntraced(function* (settings, task) {
+      const actor = yield* build(() => actorOf(settings, task))
+      const parameters = layout(actor.parameters)
+      let theta: Float32Array = new Float32Array(parameters.size)
+      const cannotLearn = Effect.die(new Error(`${name}: a learner that only plays was asked to learn`))
+      const learner: Learner = {
+        devices: {},
+        onlyPlays: true,
+        rollout: () => cannotLearn,
+        update: () => cannotLearn,
+        metrics: () => ({}),
+        ...policies(
+          yield* Backend,
+          { name, task, actor, layout: parameters },
+          Effect.sync(() => theta),
+        ),
+        weights: Effect.sync(() => parameters.toNamed(theta)),
+        state: Effect.succeed({}),
+        // The checkpoint may hold other networks as well, such as critics.
+        restore: Effect.fnUntraced(function* (weights) {
+          theta = yield* weightsIn(parameters, weights)
+        }),
+      }
+      return learner
+    }),
+  }).make()

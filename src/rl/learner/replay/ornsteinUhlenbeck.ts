@@ -1,0 +1,28 @@
+/** Noise whose steps follow each other: the process of Ornstein and Uhlenbeck, for algorithms that explore by added noise. */
+import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
+import type { Stream } from "../../../base/rng/Rng.ts"
+
+/** The pull to 0 in a unit of time, and the time of a step, as in Stable-Baselines3. */
+const [pull, timeStep] = [0.15, 1e-2]
+
+/**
+ * Makes a process for each element of the actions of `numEnvs` envs, with the deviation 1 (Uhlenbeck and Ornstein 1930; DDPG's
+ * paper, arXiv:1509.02971, explores by it): x ← x − θ x dt + √dt N(0, 1), with θ = 0.15 and dt = 0.01. It begins with 0 in each
+ * episode.
+ */
+export const ornsteinUhlenbeck = (numEnvs: number, size: number) => {
+  const values = new Float32Array(numEnvs * size)
+  const spread = Math.sqrt(timeStep)
+  return {
+    /** The current values, one row for each env. */
+    values,
+    step: (random: Stream): void => {
+      for (let at = 0; at < values.length; at++) values[at] += spread * random.normal() - pull * timeStep * values[at]
+    },
+    /** Sets the processes of envs whose episode ended to 0. */
+    afterStep: ({ terminated, truncated }: AnyBatchEnv): void => {
+      for (let env = 0; env < numEnvs; env++)
+        if ((terminated[env] | truncated[env]) !== 0) values.fill(0, env * size, (env + 1) * size)
+    },
+  }
+}

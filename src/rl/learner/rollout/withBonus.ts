@@ -1,0 +1,287 @@
+/**
+ * Adds a bonus to an on-policy algorithm after each rollout: a reward for surprising transitions (Curiosity, RND), or for those
+ * like an expert's (GAIL).
+ */
+import { Effect } from "effect"
+import { Backend } from "../../../tensor/backend/Backend.ts"
+import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
+import { make as makeMoments, type RunningMoments } from "../../env/RunningMoments.ts"
+import { wholeColumns } from "../../env/internal/values.ts"
+import { isWhole, sizeOf } from "../../env/Space.ts"
+import type { Tensor } from "../../../tensor/graph/Tensor.ts"
+import type { Declarations, Weights } from "../../model/trunk.ts"
+import { gae } from "../../returns/gae.ts"
+import { stream } from "../../../base/rng/Rng.ts"
+import type { Task } from "../Algorithm.ts"
+import { type Arrays, type Batch, type Columns, type F32, f32 } from "../Batch.ts"
+import { batchSpec } from "../batchProgram.ts"
+import { type Steps, waitFor } from "../drive.ts"
+import { build, netOf } from "../graphs.ts"
+import { floatsOf, vectorsOf } from "../learnerState.ts"
+import { randomActions } from "../exploration.ts"
+import type { Experience, Feature } from "./Experience.ts"
+import { type BaseColumns, copy, type Rollout } from "./Rollout.ts"
+
+/** Describes a reward that the learner gives itself for each transition, such as its surprise. */
+export interface Bonus<C> {
+  readonly parameters: Declarations
+  /** The learning rate of `parameters` as a share of the common learning rate; 1 by default. */
+  readonly learningRateShare?: number
+  /** Weights that are drawn once and never learned. */
+  readonly fixed?: Declarations
+  /** Computes the surprise, one number for each row, such as the error of a prediction. */
+  readonly surprise: (rows: BonusRows<C>) => Tensor
+  /** Says whether the surprise is added to the env's reward, replaces it, or is a separate reward with its own critic. */
+  readonly reward: AddedReward | ReplacedReward | SeparateReward<C>
+}
+
+/** The rows for which the surprise is computed, such as a minibatch. */
+export interface BonusRows<C> {
+  readonly batch: Batch<C>
+  readonly weights: Weights
+  readonly fixed: Weights
+}
+
+interface AddedReward {
+  readonly kind: "added"
+  /** The factor of the surprise. */
+  readonly coefficient: number
+}
+
+/** The surprise is the reward; the env's rewards are not read. */
+interface ReplacedReward {
+  readonly kind: "replaced"
+}
+
+/**
+ * A second stream of rewards, with its own critic and discount. The bonuses are divided by the standard deviation of
+ * their discounted sums, so that a coefficient means the same in every env.
+ */
+interface SeparateReward<C> {
+  readonly kind: "separate"
+  readonly gamma: number
+  readonly lambda: number
+  /** The weight of the bonus' advantages in the sum that the policy learns from. */
+  readonly coefficient: number
+  /** The weight of the advantages of the env's rewards in that sum. */
+  readonly extrinsicCoefficient: number
+  /** Whether the returns of the bonus end with the episode. */
+  readonly episodic: boolean
+  /** Returns the bonus critic's values of the rows, of the observations after them, and of truncated episodes' ends. */
+  readonly critic: (rollout: Rollout<C>) => Readonly<Record<"values" | "lastValues" | "truncatedValues", Float32Array>>
+  /** The share of rows from which the bonus learns; the column `predicted` is 1 in these rows. */
+  readonly predictedShare: number
+  /** The number of random steps of each env before the first rollout, for a first mean and variance of observations. */
+  readonly warmUpSteps: number
+}
+
+/** The columns that a bonus can read. A column that is not read costs nothing. */
+export type BonusColumns = {
+  /** The observation after each step; where the episode ended, it is the final observation. */
+  readonly nextObservations: F32
+  /** The next observations with mean 0 and standard deviation 1, clipped to ±5; only a separate reward has this column. */
+  readonly normalisedObservations: F32
+  /** 1 in a random share of the rows, which the bonus learns from, else 0; only a separate reward has this column. */
+  readonly predicted: F32
+  /** The returns that the bonus' critic learns; only a separate reward has this column. */
+  readonly bonusTargets: F32
+}
+
+/**
+ * Adds a bonus to an experience. The algorithm's own loss must train the bonus' parameters, if it has any.
+ *
+ * @example
+ * ```ts
+ * const plain = Learner.experience({ name: "counting", task, actor: network, steps: 5, returns: () => {} })
+ * withBonus(plain, {
+ *   parameters: {},
+ *   // How far the last action went: the mean squared change of the observation.
+ *   surprise: ({ batch }) => Graph.mean(Graph.square(Graph.sub(batch.nextObservations, batch.observations)), 1),
+ *   reward: { kind: "added", coefficient: 0.1 },
+ * })
+ * ```
+ */
+export const withBonus = <C extends BaseColumns & Columns>(
+  experience: Experience<C>,
+  bonus: Bonus<C & BonusColumns>,
+): Experience<C & BonusColumns> => {
+  const { parameters, learningRateShare = 1, fixed = {} } = bonus
+  const size = sizeOf(experience.task.observationSpace)
+  const shares = Object.fromEntries(Object.keys(parameters).map((name) => [name, learningRateShare]))
+  const columns: BonusColumns = {
+    nextObservations: f32(size),
+    normalisedObservations: f32(size),
+    predicted: f32(),
+    bonusTargets: f32(),
+  }
+  return {
+    ...experience,
+    columns: { ...experience.columns, ...columns },
+    parameters: { ...experience.parameters, ...parameters },
+    fixed: { ...experience.fixed, ...fixed },
+    learningRateShares: { ...experience.learningRateShares, ...(learningRateShare === 1 ? {} : shares) },
+    features: [...experience.features, bonusFeature(bonus)],
+  }
+}
+
+/**
+ * Makes the feature that computes the bonus. After a rollout, one program computes the surprise of all rows. The surprise is
+ * then added to the rewards, or replaces them, or gives its own advantages, which are added to those of the env's rewards.
+ */
+const bonusFeature =
+  <C extends BonusColumns & BaseColumns & Columns>({ surprise, reward }: Bonus<C>): Feature<C> =>
+  ({ name, task, columns: kinds, parameters, fixed, rollout, updates }) =>
+    Effect.gen(function* () {
+      const { numEnvs, steps } = rollout
+      const rows = steps * numEnvs
+      const spec = yield* build(() =>
+        batchSpec({
+          name: `${name}.bonus`,
+          columns: kinds,
+          sequences: rows,
+          build: ({ batch }) => {
+            const net = netOf(parameters, "theta")
+            const constants = netOf(fixed, "fixed")
+            return {
+              states: {
+                theta: { tensor: net.theta },
+                ...(fixed.size > 0 ? { fixed: { tensor: constants.theta } } : {}),
+              },
+              outputs: { surprise: surprise({ batch, weights: net.weights, fixed: constants.weights }) },
+            }
+          },
+        }),
+      )
+      const { compile } = yield* Backend
+      const program = yield* compile(spec)
+      const surprises = floatsOf(program.results, "surprise")
+      const columns: Arrays<BonusColumns & BaseColumns> = rollout.columns
+      const arrays: Readonly<Record<string, Float32Array | Int32Array>> = rollout.columns
+      const observationMoments = makeMoments(sizeOf(task.observationSpace))
+      const wholes = wholeColumns(task.observationSpace)
+      /** The discounted sum of each env's bonuses so far. */
+      const returns = new Float64Array(numEnvs)
+      /** The mean and variance of those sums over all rollouts. */
+      const returnMoments = makeMoments(1)
+      const saved = vectorsOf({
+        "bonus.returns": returns,
+        "bonus.mean": observationMoments.mean,
+        "bonus.variance": observationMoments.variance,
+        "bonus.count": observationMoments.count,
+        "bonus.return.mean": returnMoments.mean,
+        "bonus.return.variance": returnMoments.variance,
+        "bonus.return.count": returnMoments.count,
+      })
+      const intrinsicAdvantages = new Float32Array(rows)
+      let mean = 0
+
+      const estimateSeparately = ({ gamma, lambda, episodic, critic }: SeparateReward<C>): void => {
+        const { truncatedValues, ...values } = critic(rollout)
+        for (let t = 0; t < steps; t++) {
+          for (let env = 0; env < numEnvs; env++) returns[env] = returns[env] * gamma + surprises[t * numEnvs + env]
+          returnMoments.update(returns)
+        }
+        // Divided by the standard deviation of their discounted sums, bonuses have a similar scale in every env.
+        const scale = 1 / Math.sqrt(returnMoments.variance[0] + 1e-8)
+        gae({
+          rewards: surprises.map((bonus) => bonus * scale),
+          ...values,
+          terminated: episodic ? rollout.terminated : new Uint8Array(rows),
+          ...(episodic ? { truncated: rollout.truncated, truncatedValues } : {}),
+          gamma,
+          lambda,
+          out: intrinsicAdvantages,
+          targets: columns.bonusTargets,
+        })
+      }
+
+      return {
+        program,
+        initialise: () => {
+          const constants = fixed.initialise(stream(task.seed, "fixed"))
+          const readers = fixed.size === 0 ? [] : [...updates, program]
+          return Effect.forEach(readers, (reader) => reader.write("fixed", constants), { discard: true })
+        },
+        beforeFirstRollout: function* (envs) {
+          if (reward.kind === "separate") yield* observeRandomSteps(envs, task, reward.warmUpSteps, observationMoments)
+        },
+        afterStep: (envs, t) => {
+          const size = envs.observationSize
+          for (let env = 0; env < numEnvs; env++) {
+            const ended = (envs.terminated[env] | envs.truncated[env]) !== 0
+            const next = ended ? envs.finalObservations : envs.observations
+            copy(next, env * size, columns.nextObservations, (t * numEnvs + env) * size, size)
+          }
+        },
+        beforeReturns: function* (iteration) {
+          if (reward.kind === "separate") {
+            observationMoments.update(columns.nextObservations)
+            normalise(columns.nextObservations, observationMoments, columns.normalisedObservations)
+            keepColumns(columns.nextObservations, wholes, columns.normalisedObservations, observationMoments.size)
+            const { predicted } = columns
+            stream(task.seed, "bonus", iteration).fillUniform(predicted)
+            for (let row = 0; row < rows; row++) predicted[row] = predicted[row] < reward.predictedShare ? 1 : 0
+          }
+          for (const input of Object.keys(spec.inputs)) program.feeds[input].set(arrays[input])
+          yield program
+          mean = 0
+          for (let row = 0; row < rows; row++) mean += surprises[row] / rows
+          if (reward.kind === "separate") estimateSeparately(reward)
+          else if (reward.kind === "replaced") rollout.rewards.set(surprises)
+          else for (let row = 0; row < rows; row++) rollout.rewards[row] += reward.coefficient * surprises[row]
+        },
+        afterReturns: () => {
+          if (reward.kind !== "separate") return
+          const { advantages } = columns
+          for (let row = 0; row < rows; row++) {
+            advantages[row] =
+              reward.extrinsicCoefficient * advantages[row] + reward.coefficient * intrinsicAdvantages[row]
+          }
+        },
+        metrics: () => ({ "charts/intrinsic_reward": mean }),
+        state: Effect.sync(() => ({ learner: saved.state() })),
+        restore: (files) => files.use("learner", saved.restore),
+      }
+    })
+
+/** Takes random steps in all envs, adds the observations to `moments` (mean and variance), and undoes these steps. */
+const observeRandomSteps = function* (
+  envs: AnyBatchEnv,
+  task: Task,
+  steps: number,
+  moments: RunningMoments,
+): Steps<void> {
+  if (steps === 0) return
+  const before = envs.snapshot()
+  const random = stream(task.seed, "warm-up")
+  const size = task.numEnvs * envs.actionSize
+  const actions = isWhole(task.actionSpace) ? new Int32Array(size) : new Float32Array(size)
+  for (let step = 0; step < steps; step++) {
+    randomActions(task, envs.observations, random, actions)
+    const wait = envs.step(actions)
+    if (wait !== undefined) yield waitFor(wait)
+    moments.update(envs.observations)
+  }
+  const wait = envs.restore(before)
+  if (wait !== undefined) yield waitFor(wait)
+}
+
+/** The bound to which normalised observations are clipped. */
+const bound = 5
+
+/** Normalises observations to (x − mean) / √(variance + 1e-8), clipped to ±5. */
+const normalise = (observations: Float32Array, { mean, variance, size }: RunningMoments, out: Float32Array): void => {
+  for (let column = 0; column < size; column++) {
+    const scale = 1 / Math.sqrt(variance[column] + 1e-8)
+    for (let at = column; at < observations.length; at += size) {
+      out[at] = Math.min(Math.max((observations[at] - mean[column]) * scale, -bound), bound)
+    }
+  }
+}
+
+/** Copies the columns of choices, switches and masks as they are. */
+const keepColumns = (from: Float32Array, columns: Int32Array, into: Float32Array, size: number): void => {
+  for (const column of columns) {
+    for (let at = column; at < from.length; at += size) into[at] = from[at]
+  }
+}

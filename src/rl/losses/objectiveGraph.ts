@@ -1,0 +1,200 @@
+import * as Graph from "../../tensor/graph/ops.ts"
+import { fail } from "../../tensor/graph/ops/core.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import { expectShape } from "./shapes.ts"
+import {
+  sequenceLogRatio,
+  tokenCispo,
+  tokenClippedSurrogate,
+  tokenKl,
+  tokenNegativeLogLikelihood,
+  tokenPolicyGradient,
+  truncatedImportance,
+  weightedSum,
+} from "./tokenLosses.ts"
+import { type MetricSums, sumsOf } from "./tokenMetrics.ts"
+import type { KlTerm, TokenObjective } from "./TokenObjective.ts"
+
+const { add, exp, mul, notEqual, stopGradient, sub, sum, where } = Graph
+
+/** The tensors that an objective reads. All have the shape of `logProbability_t`. */
+export interface TokenColumns {
+  /** The log probability of the token by the weights that are trained. */
+  readonly logProbability_t: Tensor
+  /** The log probability of the token by the inference engine that sampled it. */
+  readonly inferenceLogProbability_t?: Tensor | undefined
+  /**
+   * The log probability of the token by the trainer's weights at the beginning of the step, for steps of several updates.
+   * If it is missing, ratios compare with `inferenceLogProbability_t`; or, with an importance correction, which already
+   * makes that comparison, with `logProbability_t` itself, so that they are 1.
+   */
+  readonly oldLogProbability_t?: Tensor | undefined
+  /** The log probability of the token by the reference model of the KL term. */
+  readonly referenceLogProbability_t?: Tensor | undefined
+  /** The advantage of the token's completion. */
+  readonly advantage_t?: Tensor | undefined
+  /** The weight of the token, from `tokenWeights`. A token of weight 0 does not count, whatever its other columns hold. */
+  readonly weight_t: Tensor
+  /** i32: the sequence of the token, from 0; −1 for none. */
+  readonly sequence_t?: Tensor | undefined
+  /** The entropy of the model's distribution at the token, if it should be reported: see `tokenEntropy`. */
+  readonly entropy_t?: Tensor | undefined
+}
+
+type ColumnName = keyof TokenColumns
+
+/** Returns the KL term of an objective, if it has one. */
+const klTermOf = (config: TokenObjective): KlTerm | null =>
+  config.type === "sft" || config.kl === null || config.kl.coefficient === 0 ? null : config.kl
+
+/**
+ * Returns the columns that an objective needs, besides `logProbability_t` and `weight_t`. `oldLogProbability_t` and
+ * `entropy_t` are never among them, because all objectives work without them.
+ *
+ * @example
+ * ```ts
+ * const config = Schema.decodeSync(Losses.TokenObjective)({ type: "gspo" })
+ * Losses.columnsOf(config) // ["advantage_t", "inferenceLogProbability_t", "sequence_t"]
+ * ```
+ */
+export const columnsOf = (config: TokenObjective): ReadonlyArray<ColumnName> => {
+  if (config.type === "sft") return []
+  const hasRatio = config.type !== "reinforce" && config.type !== "rloo"
+  return [
+    "advantage_t",
+    ...(hasRatio || config.importance !== null ? (["inferenceLogProbability_t"] as const) : []),
+    ...(klTermOf(config) === null ? [] : (["referenceLogProbability_t"] as const)),
+    ...(config.type === "gspo" ? (["sequence_t"] as const) : []),
+  ]
+}
+
+export interface ObjectiveGraph {
+  /** The scalar to minimise. The losses of the micro-batches of a step add up to the loss of the step. */
+  readonly loss: Tensor
+  /** The same number, summed as the option `total` says. */
+  readonly losses: Tensor
+  /** Sums over the tokens that count: add those of all micro-batches, then call `meanMetrics`. */
+  readonly metrics: MetricSums<Tensor>
+}
+
+export interface ObjectiveOptions {
+  /** A number above all numbers in `sequence_t`. By default, the number of tokens, which is always enough. */
+  readonly sequences?: number
+  /**
+   * Sums a number of each token for `losses` and `metrics`: for a micro-batch of several runs, to one number for each run.
+   * By default, to one number.
+   */
+  readonly total?: (x_t: Tensor) => Tensor
+}
+
+/**
+ * Builds the loss of an objective over a micro-batch: Σ w_t (i_t L_t + β KL_t), where w_t is the weight of the token, L_t
+ * its loss by the algorithm, i_t its importance weight, and β the coefficient of the KL term. Throws a `GraphError` that
+ * names the column if one is missing or has another shape.
+ *
+ * @example
+ * ```ts
+ * const config = Schema.decodeSync(Losses.TokenObjective)({ type: "dapo" })
+ * const column = (name: string) => Graph.input(name, [4, 128])
+ * const { loss, metrics } = Losses.objectiveGraph(config, {
+ *   logProbability_t: column("logProbability"),
+ *   inferenceLogProbability_t: column("inferenceLogProbability"),
+ *   advantage_t: column("advantage"),
+ *   weight_t: column("weight"),
+ * })
+ * ```
+ */
+export const objectiveGraph = (
+  config: TokenObjective,
+  columns: TokenColumns,
+  { sequences, total = (x_t) => sum(x_t) }: ObjectiveOptions = {},
+): ObjectiveGraph => {
+  const { weight_t, logProbability_t: raw_t } = columns
+  const { shape } = raw_t
+  expectShape(config.type, shape, { weight_t })
+  const counts_t = notEqual(weight_t, 0)
+  const optional = (name: ColumnName, otherwise = 0): Tensor | undefined => {
+    const tensor = columns[name]
+    if (tensor === undefined) return undefined
+    expectShape(config.type, shape, { [name]: tensor })
+    // Padding may hold anything, such as −∞ or NaN, which a weight of 0 would not remove.
+    return where(counts_t, tensor, otherwise)
+  }
+  const required = (name: ColumnName, otherwise = 0): Tensor =>
+    optional(name, otherwise) ?? fail(config.type, `the column ${name} is missing`, raw_t)
+
+  const reduced = (loss_t: Tensor) => ({
+    loss: weightedSum({ loss_t, weight_t }),
+    losses: total(mul(loss_t, weight_t)),
+  })
+  const logProbability_t = required("logProbability_t")
+  const entropy_t = optional("entropy_t")
+  if (config.type === "sft") {
+    const loss_t = tokenNegativeLogLikelihood({ logProbability_t })
+    return { ...reduced(loss_t), metrics: sumsOf({ counts_t, entropy_t }, total) }
+  }
+  for (const name of columnsOf(config)) required(name)
+  const advantage_t = required("advantage_t")
+  const inferenceLogProbability_t = optional("inferenceLogProbability_t")
+  const self_t = stopGradient(logProbability_t)
+  const behaviour_t = config.importance === null ? (inferenceLogProbability_t ?? self_t) : self_t
+  const oldLogProbability_t = optional("oldLogProbability_t") ?? behaviour_t
+  const tokenLogRatio_t = sub(logProbability_t, oldLogProbability_t)
+  const logRatio_t =
+    config.type === "gspo"
+      ? sequenceLogRatio({
+          logRatio_t: tokenLogRatio_t,
+          sequence_t: required("sequence_t", -1),
+          sequences: sequences ?? shape.reduce((a, b) => a * b, 1),
+        })
+      : tokenLogRatio_t
+
+  const policyLoss_t = ((): Tensor => {
+    switch (config.type) {
+      case "reinforce":
+      case "rloo":
+        return tokenPolicyGradient({ logProbability_t, advantage_t })
+      case "cispo":
+        return tokenCispo({ ...config, logProbability_t, logRatio_t, advantage_t })
+      default:
+        return tokenClippedSurrogate({ ...config, logRatio_t, advantage_t })
+    }
+  })()
+  const importance_t =
+    config.importance === null || inferenceLogProbability_t === undefined
+      ? undefined
+      : truncatedImportance({
+          // REINFORCE has no ratio to the old policy, so that the whole ratio to the inference engine is its weight.
+          oldLogProbability_t: config.type === "reinforce" || config.type === "rloo" ? self_t : oldLogProbability_t,
+          inferenceLogProbability_t,
+          cap: config.importance.cap,
+        })
+  const corrected_t = importance_t === undefined ? policyLoss_t : mul(importance_t, policyLoss_t)
+  const referenceLogProbability_t = optional("referenceLogProbability_t")
+  const kl = klTermOf(config)
+  const loss_t =
+    kl === null || referenceLogProbability_t === undefined
+      ? corrected_t
+      : add(
+          corrected_t,
+          mul(tokenKl({ logProbability_t, referenceLogProbability_t, estimator: kl.type }), kl.coefficient),
+        )
+  const metrics = {
+    counts_t,
+    entropy_t,
+    ratio_t: exp(logRatio_t),
+    clip: "clipHigh" in config ? config : undefined,
+    importance_t,
+    cap: config.importance?.cap,
+    // The inference engine drew the tokens: this is the divergence from it to the trainer.
+    inferenceKl_t: klTo(inferenceLogProbability_t, logProbability_t),
+    referenceKl_t: klTo(logProbability_t, referenceLogProbability_t),
+  }
+  return { ...reduced(loss_t), metrics: sumsOf(metrics, total) }
+}
+
+/** Estimates KL(sampling ‖ other) by k3 at each token that was drawn from `sampling`. */
+const klTo = (sampling: Tensor | undefined, other: Tensor | undefined): Tensor | undefined =>
+  sampling === undefined || other === undefined
+    ? undefined
+    : tokenKl({ logProbability_t: sampling, referenceLogProbability_t: other, estimator: "k3" })

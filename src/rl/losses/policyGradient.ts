@@ -1,0 +1,206 @@
+import * as Graph from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import { clippedObjective, clipWithin } from "./clippedObjective.ts"
+import { expectShape, type Tensors } from "./shapes.ts"
+
+const { abs, add, cast, div, exp, maximum, mean, mul, neg, sqrt, square, stopGradient, sub } = Graph
+
+/**
+ * Losses of algorithms that learn a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
+ *
+ * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is
+ * log π(a_t | s_t) by the weights that are learned, `logProbabilityOld_t` by the weights that chose the action a_t.
+ * `advantage_t` (A_t) is the advantage of a_t, `v_t` the critic's value of s_t, `vOld_t` its value at the time of the
+ * rollout, and `target_t` (G_t) the return that `v_t` is trained towards. All have the shape [rows].
+ *
+ * @example
+ * ```ts
+ * const [logProbability_t, logProbabilityOld_t] = [Graph.constant([-1, -2]), Graph.constant([-2, -1])]
+ * const { ratio_t, logRatio_t } = Losses.importanceRatio({ logProbability_t, logProbabilityOld_t })
+ * const advantage_t = Graph.constant([1, -1])
+ * const policyLoss = Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: 0.2 })
+ * const divergence = Losses.approximateKl({ ratio_t, logRatio_t })
+ * ```
+ */
+
+/**
+ * Computes the loss of the policy gradient (Williams 1992; with an advantage, Mnih et al. 2016, arXiv:1602.01783):
+ * −E[log π(a_t | s_t) A_t]. No gradient flows through the advantage.
+ *
+ * @example
+ * ```ts
+ * const logProbability_t = Graph.constant([-1, -2])
+ * Losses.policyGradient({ logProbability_t, advantage_t: Graph.constant([1, -1]) }) // −(−1 + 2) / 2
+ * ```
+ */
+export const policyGradient = ({
+  logProbability_t,
+  advantage_t,
+}: Tensors<"logProbability_t" | "advantage_t">): Tensor => {
+  expectShape("policyGradient", logProbability_t.shape, { advantage_t })
+  return neg(mean(mul(logProbability_t, stopGradient(advantage_t))))
+}
+
+/**
+ * Returns how much likelier the actions have become: the ratio r_t = π(a_t | s_t) / π_old(a_t | s_t), and its logarithm.
+ *
+ * @example
+ * ```ts
+ * const logProbability_t = Graph.constant([Math.log(0.5)])
+ * Losses.importanceRatio({ logProbability_t, logProbabilityOld_t: Graph.constant([Math.log(0.25)]) }).ratio_t // [2]
+ * ```
+ */
+export const importanceRatio = ({
+  logProbability_t,
+  logProbabilityOld_t,
+}: Tensors<"logProbability_t" | "logProbabilityOld_t">): { readonly ratio_t: Tensor; readonly logRatio_t: Tensor } => {
+  expectShape("importanceRatio", logProbability_t.shape, { logProbabilityOld_t })
+  const logRatio_t = sub(logProbability_t, logProbabilityOld_t)
+  return { ratio_t: exp(logRatio_t), logRatio_t }
+}
+
+/**
+ * Computes PPO's clipped surrogate objective (Schulman et al. 2017, arXiv:1707.06347, equation 7), negated:
+ * −E[min(r_t A_t, clip(r_t, 1 − ε, 1 + ε) A_t)].
+ *
+ * @example
+ * ```ts
+ * const ratio_t = Graph.constant([0.5, 2])
+ * const advantage_t = Graph.constant([1, 1])
+ * Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: 0.2 }) // −(0.5 + 1.2) / 2
+ * ```
+ */
+export const clippedSurrogate = ({
+  ratio_t,
+  advantage_t,
+  epsilon,
+}: Tensors<"ratio_t" | "advantage_t"> & { readonly epsilon: number | Tensor }): Tensor => {
+  expectShape("clippedSurrogate", ratio_t.shape, { advantage_t })
+  return neg(mean(clippedObjective(ratio_t, advantage_t, epsilon, epsilon)))
+}
+
+/**
+ * Returns the share of rows whose importance ratio r_t lies outside 1 ± ε, where `clippedSurrogate` clips it.
+ *
+ * @example
+ * ```ts
+ * Losses.clipFraction({ ratio_t: Graph.constant([0.5, 1, 2, 1.1]), epsilon: 0.2 }) // 0.5
+ * ```
+ */
+export const clipFraction = ({
+  ratio_t,
+  epsilon,
+}: {
+  readonly ratio_t: Tensor
+  readonly epsilon: number | Tensor
+}): Tensor => mean(cast(Graph.greater(abs(sub(ratio_t, 1)), epsilon), "f32"))
+
+/**
+ * Estimates KL(π_old ‖ π) from samples of π_old: E[(r_t − 1) − log r_t], which is never negative and has a low variance
+ * (Schulman 2020, "Approximating KL Divergence", estimator k₃).
+ *
+ * @example
+ * ```ts
+ * const ratio_t = Graph.constant([1, 2])
+ * Losses.approximateKl({ ratio_t, logRatio_t: Graph.log(ratio_t) }) // (0 + 1 − log 2) / 2
+ * ```
+ */
+export const approximateKl = ({ ratio_t, logRatio_t }: Tensors<"ratio_t" | "logRatio_t">): Tensor =>
+  mean(sub(sub(ratio_t, 1), logRatio_t))
+
+/**
+ * Computes the squared error of a critic: E[(V(s_t) − G_t)²].
+ *
+ * @example
+ * ```ts
+ * Losses.valueLoss({ v_t: Graph.constant([1, 2]), target_t: Graph.constant([0, 4]) }) // (1 + 4) / 2
+ * ```
+ */
+export const valueLoss = ({ v_t, target_t }: { readonly v_t: Tensor; readonly target_t: Tensor }): Tensor => {
+  expectShape("valueLoss", v_t.shape, { target_t })
+  return mean(square(sub(v_t, target_t)))
+}
+
+/**
+ * Computes the squared error of a critic whose value may move by at most ε in an update, as in OpenAI's baselines:
+ * E[max((V(s_t) − G_t)², (V_old(s_t) + clip(V(s_t) − V_old(s_t), −ε, ε) − G_t)²)].
+ *
+ * @example
+ * ```ts
+ * const [v_t, vOld_t, target_t] = [Graph.constant([2]), Graph.constant([0]), Graph.constant([3])]
+ * Losses.clippedValueLoss({ v_t, vOld_t, target_t, epsilon: 0.5 }) // max((2 − 3)², (0.5 − 3)²)
+ * ```
+ */
+export const clippedValueLoss = ({
+  v_t,
+  vOld_t,
+  target_t,
+  epsilon,
+}: Tensors<"v_t" | "vOld_t" | "target_t"> & { readonly epsilon: number | Tensor }): Tensor => {
+  expectShape("clippedValueLoss", v_t.shape, { vOld_t, target_t })
+  const error = square(sub(v_t, target_t))
+  const clipped = add(vOld_t, clipWithin(sub(v_t, vOld_t), epsilon))
+  return mean(maximum(error, square(sub(clipped, target_t))))
+}
+
+/**
+ * Scales the values of a minibatch to mean 0 and standard deviation 1: (x − mean) / (deviation + 1e-8). The variance
+ * divides by n − 1. A minibatch with a single row is returned unchanged.
+ *
+ * @example
+ * ```ts
+ * Losses.standardised(Graph.constant([1, 2, 3])) // [−1, 0, 1]
+ * ```
+ */
+export const standardised = (x: Tensor): Tensor => {
+  const [n] = x.shape
+  if (n < 2) return x
+  const centred = sub(x, mean(x))
+  const variance = mul(mean(square(centred)), n / (n - 1))
+  return div(centred, add(sqrt(variance), 1e-8))
+}
+
+/**
+ * Computes the loss of behaviour cloning: the negative log likelihood of the actions, −E[log π(a_t | s_t)].
+ *
+ * @example
+ * ```ts
+ * Losses.behaviourCloning(Graph.constant([-1, -3])) // 2
+ * ```
+ */
+export const behaviourCloning = (logProbability_t: Tensor): Tensor => neg(mean(logProbability_t))
+
+/**
+ * Computes the cross entropy of a policy to probabilities that it learns, such as the visits of a search in AlphaZero
+ * (Silver et al. 2018): −E[Σ_a π(a) log p(a | s)]. Both have the shape [rows, actions].
+ *
+ * @example
+ * ```ts
+ * const logProbabilities = Graph.logSoftmax(Graph.constant([0, 0], [1, 2]))
+ * Losses.crossEntropy({ logProbabilities, target: Graph.constant([0.5, 0.5], [1, 2]) }) // log 2
+ * ```
+ */
+export const crossEntropy = ({
+  logProbabilities,
+  target,
+}: {
+  readonly logProbabilities: Tensor
+  readonly target: Tensor
+}): Tensor => {
+  expectShape("crossEntropy", logProbabilities.shape, { target })
+  return neg(mean(Graph.sum(mul(target, logProbabilities), -1)))
+}
+
+/**
+ * Returns the share of rows in which the policy's action (`chosen`) equals the demonstrated one (`actions`): a metric.
+ *
+ * @example
+ * ```ts
+ * const chosen = Graph.constant(Int32Array.of(1, 0))
+ * Losses.accuracy(chosen, Graph.constant(Int32Array.of(1, 1))) // 0.5
+ * ```
+ */
+export const accuracy = (chosen: Tensor, actions: Tensor): Tensor => {
+  expectShape("accuracy", actions.shape, { chosen })
+  return mean(cast(Graph.equal(chosen, actions), "f32"))
+}

@@ -1,0 +1,84 @@
+import { cast, greater, greaterEqual, less, mul, or } from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
+
+/**
+ * Metrics of a step on tokens. A program computes sums over the tokens of a micro-batch; the caller adds the sums of all
+ * micro-batches and ranks; `meanMetrics` divides them by the number of tokens.
+ *
+ * @example
+ * ```ts
+ * const sums = { tokens: 4, clipped: 1, inferenceKl: 0.2 }
+ * Losses.meanMetrics(sums) // { "losses/tokens": 4, "losses/clipfrac": 0.25, "losses/inference_kl": 0.05 }
+ * ```
+ */
+
+/** Sums over the tokens that count, by name: all that the objective has. */
+export type MetricSums<A> = { readonly tokens: A } & { readonly [Name in keyof typeof names]?: A }
+
+/** The metrics in logs, by the name of their sum. */
+const names = {
+  /** The ratio of the probabilities of the token by the trained and the old weights; in GSPO, that of its sequence. */
+  ratio: "losses/ratio",
+  /** The share of tokens whose ratio lies outside of the clip range. */
+  clipped: "losses/clipfrac",
+  /** The weight of the importance correction. */
+  importance: "losses/importance",
+  /** The share of tokens whose importance weight reached the cap. */
+  capped: "losses/importance_capped",
+  /** The divergence from the inference engine's policy to the trainer's. */
+  inferenceKl: "losses/inference_kl",
+  /** The divergence from the trainer's policy to the reference model's. */
+  referenceKl: "losses/reference_kl",
+  /** The entropy of the model's distribution. */
+  entropy: "losses/entropy",
+} as const
+
+/** The metrics of each token, which `sumsOf` sums up. Tokens that do not count are left out; their numbers are finite. */
+interface TokenMetrics {
+  readonly counts_t: Tensor
+  readonly ratio_t?: Tensor
+  readonly clip?: { readonly clipLow: number | null; readonly clipHigh: number } | undefined
+  readonly importance_t?: Tensor | undefined
+  readonly cap?: number | undefined
+  readonly inferenceKl_t?: Tensor | undefined
+  readonly referenceKl_t?: Tensor | undefined
+  readonly entropy_t?: Tensor | undefined
+}
+
+/** Builds the sums of a micro-batch, for `objectiveGraph`. `reduce` sums a number of each token. */
+export const sumsOf = (metrics: TokenMetrics, reduce: (x_t: Tensor) => Tensor): MetricSums<Tensor> => {
+  const { counts_t, ratio_t, clip, importance_t, cap, inferenceKl_t, referenceKl_t, entropy_t } = metrics
+  const ones = cast(counts_t, "f32")
+  const total = (x: Tensor): Tensor => reduce(mul(x, ones))
+  const share = (condition: Tensor): Tensor => total(cast(condition, "f32"))
+  const sumOf = (name: keyof typeof names, x: Tensor | undefined) => (x === undefined ? {} : { [name]: total(x) })
+  return {
+    tokens: reduce(ones),
+    ...sumOf("ratio", ratio_t),
+    ...(ratio_t === undefined || clip === undefined
+      ? {}
+      : {
+          clipped: share(
+            clip.clipLow === null
+              ? greater(ratio_t, 1 + clip.clipHigh)
+              : or(greater(ratio_t, 1 + clip.clipHigh), less(ratio_t, 1 - clip.clipLow)),
+          ),
+        }),
+    ...sumOf("importance", importance_t),
+    ...(importance_t === undefined || cap === undefined ? {} : { capped: share(greaterEqual(importance_t, cap)) }),
+    ...sumOf("inferenceKl", inferenceKl_t),
+    ...sumOf("referenceKl", referenceKl_t),
+    ...sumOf("entropy", entropy_t),
+  }
+}
+
+/** Divides the sums of a step by its number of tokens, and names them as logs do. */
+export const meanMetrics = (sums: MetricSums<number>): Readonly<Record<string, number>> => ({
+  "losses/tokens": sums.tokens,
+  ...Object.fromEntries(
+    Object.entries(sums).flatMap(([name, value]) => {
+      const label = name in names ? Reflect.get(names, name) : undefined
+      return label === undefined ? [] : [[label, sums.tokens === 0 ? 0 : value / sums.tokens]]
+    }),
+  ),
+})

@@ -1,0 +1,304 @@
+/**
+ * Loads trained policies and acts with them, without their envs and without a training. Programs call `load`.
+ *
+ * @example
+ * ```ts
+ * import * as Node from "effect-rl/node"
+ *
+ * const act = Effect.gen(function* () {
+ *   const policy = yield* Policy.load(runDir)
+ *   return yield* policy.act([0.01, 0, 0.02, 0])
+ * }).pipe(Effect.scoped, Effect.provide(Layer.merge(Node.backend("wasm"), Node.platform)))
+ * const { action } = await Effect.runPromise(act) // 1
+ * ```
+ */
+import { Effect, type FileSystem, type Path, Schema, type Scope, Semaphore } from "effect"
+import { Backend, type BackendError, type BackendUnavailable, type Program } from "../../tensor/backend/Backend.ts"
+import { mostBytes, namesIn, readBytes, statOf } from "../../base/config/files.ts"
+import { messageOf } from "../../base/config/text.ts"
+import { emptyMaskProblem } from "../env/internal/rows.ts"
+import { writerOf } from "../env/internal/values.ts"
+import {
+  type ActionSpace,
+  box,
+  choicesOf,
+  masked,
+  multiBinary,
+  type RowSpace,
+  type Space,
+  sizeOf,
+  type Value,
+} from "../env/Space.ts"
+import type { GraphError } from "../../tensor/graph/GraphError.ts"
+import { type Embedded, readEmbedded } from "../../tensor/graph/onnx/embedded.ts"
+import { sizeOf as elements, type Tensor } from "../../tensor/graph/Tensor.ts"
+import * as Rng from "../../base/rng/Rng.ts"
+import * as Checkpoint from "../../run/Checkpoint.ts"
+import * as Layout from "../../run/Layout.ts"
+import { foldersOnDisk, savedAt } from "../../run/savedAt.ts"
+import { aboutOf, type PolicyAbout } from "./about.ts"
+
+/** The error of a file that holds no policy which can act here. */
+export class PolicyError extends Schema.TaggedError<PolicyError>()("PolicyError", {
+  path: Schema.String,
+  message: Schema.String,
+}) {}
+
+/** The error of an observation or a state that the policy cannot read. The message is one line for people. */
+export class ObservationError extends Schema.TaggedError<ObservationError>()("ObservationError", {
+  message: Schema.String,
+}) {}
+
+export interface LoadOptions {
+  /** Draws actions as in training, if the algorithm draws actions. By default the policy takes the best action. */
+  readonly sampled?: boolean
+  /** The seed of the draws: the same seed gives the same actions for the same calls. @default 1 */
+  readonly seed?: number
+  /** The checkpoint in the folder of a run: `latest`, `best` (by its validation score), or its name. @default "latest" */
+  readonly checkpoint?: string
+  /** The name of the policy, of a run that has trained separate policies for the agents of a game. */
+  readonly policy?: string
+}
+
+/**
+ * The memory of a recurrent policy between two steps of an episode; undefined or null for other policies and at the start
+ * of an episode, as for `act` of an exported worker.
+ */
+export type State = ArrayLike<number> | null | undefined
+
+/**
+ * The choices that are allowed, as the env says: a 1 for each of them, else a 0. `"all"` allows every choice. A policy of an
+ * env with action masks needs one, because it has never learned which choices are not allowed.
+ */
+export type Mask = ArrayLike<number | boolean> | "all" | null | undefined
+
+/** An action, and the state for the next step of the episode. */
+export interface Acted {
+  /** The number of the choice; the numbers of several choices, or of a continuous action within its bounds. */
+  readonly action: number | ReadonlyArray<number>
+  readonly state: ReadonlyArray<number> | undefined
+}
+
+/** A policy that acts. Its programs live as long as the scope in which it was loaded. */
+export interface Policy {
+  /** The id of the env in which it was trained. */
+  readonly env: string
+  /** The name of the algorithm that trained it. */
+  readonly algorithm: string
+  /** The step of the training at which it had these weights. */
+  readonly step: number
+  readonly observationSpace: Space
+  readonly actionSpace: ActionSpace
+  /** Whether the env says by a mask which choices are allowed. */
+  readonly hasActionMask: boolean
+  /** The length of the state of a recurrent policy; 0 for other policies. */
+  readonly stateSize: number
+  /**
+   * Returns the action for an observation as the env gives it: the numbers of a box in one flat list, an object for a
+   * space with named parts. The policy itself normalises it as the training did. A recurrent policy also takes the state
+   * that the previous call of the episode returned; an episode begins without. `mask` has a 1 for each choice that is
+   * allowed, or is `"all"`; a policy of an env with action masks fails without it.
+   */
+  readonly act: (
+    observation: Value,
+    state?: State,
+    mask?: Mask,
+  ) => Effect.Effect<Acted, ObservationError | BackendError>
+  /** Returns the actions for several observations, each with its own state and mask. */
+  readonly actAll: (
+    observations: ReadonlyArray<Value>,
+    states?: ReadonlyArray<State>,
+    masks?: ReadonlyArray<Mask>,
+  ) => Effect.Effect<ReadonlyArray<Acted>, ObservationError | BackendError>
+}
+
+export type LoadError = PolicyError | GraphError | BackendUnavailable | BackendError
+
+/**
+ * Loads a policy from the folder of a run (its newest checkpoint, or the one that `checkpoint` names), the folder of a
+ * checkpoint, or an exported ONNX file. It needs neither the env nor the code of the training.
+ */
+export const load = Effect.fnUntraced(function* (
+  path: string,
+  options: LoadOptions = {},
+): Effect.fn.Return<Policy, LoadError, Backend | FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const asPolicyError = Effect.mapError(
+    ({ message }: { readonly message: string }) => new PolicyError({ path, message }),
+  )
+  const stat = yield* statOf(path)
+  if (stat === undefined) {
+    return yield* new PolicyError({
+      path,
+      message: `${path}: expected a run, a checkpoint or an ONNX file, found nothing`,
+    })
+  }
+  const exported = `${path}/${Layout.inStep.onnxOf(options.policy)}`
+  const file = stat.type !== "Directory" ? path : (yield* statOf(exported)) === undefined ? undefined : exported
+  const namesOne = (place: string, key: "checkpoint" | "policy") => {
+    const message = `${place}: expected the folder of a run to choose ${key} "${options[key]}" from, found one policy`
+    return new PolicyError({ path: place, message })
+  }
+  if (file !== undefined) {
+    if (options.checkpoint !== undefined) return yield* namesOne(file, "checkpoint")
+    if (options.policy !== undefined && file === path) return yield* namesOne(file, "policy")
+    return yield* fromOnnx(yield* asPolicyError(readBytes(file, mostBytes.binary)), { ...options, path: file })
+  }
+  const separate = new Set((yield* namesIn(path)).flatMap((name) => Layout.separatePolicyOf(name) ?? []))
+  const hintOf = (): string => `it has separate policies: set the option policy to ${[...separate].join(" or ")}`
+  const { tree, wanted, pathOf } = yield* savedAt(path, yield* foldersOnDisk).pipe(
+    // The folder of a step has policies, but is neither a run nor a checkpoint.
+    Effect.mapError((error) => (separate.size === 0 ? error : { message: `${path}: ${hintOf()}` })),
+    asPolicyError,
+  )
+  const wantedFile = Layout.inCheckpoint.policyOf(options.policy)
+  const isWanted = (name: string): boolean => {
+    const policy = Layout.separatePolicyOf(name)
+    if (policy !== undefined) separate.add(policy)
+    return name === wantedFile
+  }
+  if (options.checkpoint !== undefined && wanted !== Layout.latest) return yield* namesOne(path, "checkpoint")
+  const checkpoint = options.checkpoint ?? wanted
+  const { name, files } = yield* asPolicyError(Checkpoint.loadFiles(tree, checkpoint, isWanted))
+  const place = pathOf(name)
+  const bytes = files[wantedFile]
+  if (bytes === undefined) {
+    const hint =
+      separate.size > 0
+        ? hintOf()
+        : options.policy === undefined
+          ? "its algorithm exports no policy"
+          : "its run has trained one policy: leave out the option policy"
+    return yield* new PolicyError({ path: place, message: `${place}: the checkpoint has no ${wantedFile}; ${hint}` })
+  }
+  return yield* fromOnnx(bytes, { ...options, path: `${place}/${wantedFile}` })
+})
+
+/**
+ * Makes a policy from the bytes of an ONNX file that this library exported, for programs without a file system. Error
+ * messages name the file by `path`.
+ *
+ * @example
+ * ```ts
+ * const inBrowser = Effect.gen(function* () {
+ *   const response = yield* Effect.promise(() => fetch("policy.onnx"))
+ *   return yield* Policy.fromOnnx(new Uint8Array(yield* Effect.promise(() => response.arrayBuffer())))
+ * })
+ * ```
+ */
+export const fromOnnx = Effect.fnUntraced(function* (
+  bytes: Uint8Array,
+  {
+    path = Layout.inCheckpoint.policy,
+    sampled = false,
+    seed = 1,
+  }: Omit<LoadOptions, "checkpoint" | "policy"> & { readonly path?: string } = {},
+): Effect.fn.Return<Policy, LoadError, Backend | Scope.Scope> {
+  const { about, programs } = yield* Effect.try({
+    try: () => {
+      const embedded = readEmbedded(bytes)
+      if (embedded === undefined) throw new Error("expected an ONNX file that effect-rl exported, found no description")
+      const { programs } = embedded
+      const about = aboutOf(embedded.about)
+      const misfit = misfitOf(programs, about)
+      if (misfit !== undefined) throw new Error(misfit)
+      return { about, programs }
+    },
+    catch: (error) => new PolicyError({ path, message: `${path}: ${messageOf(error)}` }),
+  })
+  const spec = (sampled ? programs.sampled : undefined) ?? programs.main
+  const program = yield* (yield* Backend).compile(spec)
+  return { ...about, ...acting(program, about, seed) }
+})
+
+/** Says why programs do not fit their description, as in a file that another program wrote; undefined if all fit. */
+const misfitOf = (programs: Embedded["programs"], about: PolicyAbout): string | undefined => {
+  const wanted = { observations: sizeOf(rowSpaceIn(about)), actions: sizeOf(about.actionSpace) }
+  if (!Object.hasOwn(programs, "main")) return "expected a program that acts, found none"
+  for (const { inputs, outputs } of Object.values(programs)) {
+    const lengthOf = (tensor: Tensor | undefined) => (tensor === undefined ? 0 : elements(tensor.shape))
+    const [observations, actions] = [lengthOf(inputs.observations), lengthOf(outputs.actions)]
+    if (observations !== wanted.observations)
+      return `expected a program that reads ${wanted.observations} numbers, found ${observations}`
+    if (actions !== wanted.actions) return `expected a program that gives ${wanted.actions} numbers, found ${actions}`
+    const [memory, next] = [lengthOf(inputs.memory), lengthOf(outputs.nextMemory)]
+    if (memory !== next) return `expected a program that keeps a memory of ${memory} numbers, found ${next}`
+  }
+  return undefined
+}
+
+/** Returns the space of the rows that a policy reads. Throws if masks do not fit the actions. */
+const rowSpaceIn = ({ observationSpace, actionSpace, hasActionMask }: PolicyAbout): RowSpace =>
+  hasActionMask ? masked(observationSpace, actionSpace) : observationSpace
+
+/** Makes the functions of a policy from its compiled program, which acts on one observation at a time. */
+const acting = (
+  program: Program,
+  { observationSpace, actionSpace, hasActionMask }: PolicyAbout,
+  seed: number,
+): Pick<Policy, "act" | "actAll" | "stateSize"> => {
+  const { observations, noise, memory } = program.feeds
+  const { actions, nextMemory } = program.results
+  const stateSize = memory?.length ?? 0
+  const random = Rng.stream(seed, "policy")
+  const uniform = noise === undefined ? undefined : new Float32Array(noise.length)
+  let calls = 0
+
+  const row = new Float32Array(observations.length)
+  const size = sizeOf(observationSpace)
+  const choices = (hasActionMask ? choicesOf(actionSpace) : undefined) ?? []
+  const writeObservation = writerOf(observationSpace, "observation")
+  const writeNumbers = hasActionMask ? writerOf(multiBinary(row.length - size), "mask") : undefined
+  const writeMask =
+    writeNumbers &&
+    ((mask: Exclude<Mask, null | undefined>): string | undefined => {
+      if (mask === "all") return void row.fill(1, size)
+      if (typeof mask === "string")
+        return `mask: expected ${row.length - size} zeros and ones, or "all", found "${mask}"`
+      const problem = writeNumbers(mask, row, size)
+      if (problem !== undefined) return problem
+      const empty = emptyMaskProblem(choices, row, size)
+      return empty === undefined ? undefined : `mask: it ${empty}`
+    })
+  const writeState = stateSize === 0 ? undefined : writerOf(box(-Infinity, Infinity, [stateSize]), "state")
+  const remembered = new Float32Array(stateSize)
+
+  /** Fills the inputs of the program. Returns a problem of the values; undefined if they have none. */
+  const fill = (observation: Value, givenState: State, givenMask: Mask): string | undefined => {
+    const [state, mask] = [givenState ?? undefined, givenMask ?? undefined]
+    if (mask !== undefined && writeMask === undefined) return "mask: the env has no action masks, so it takes none"
+    if (state !== undefined && writeState === undefined) return "state: the policy has no memory, so it takes none"
+    if (mask === undefined && writeMask !== undefined)
+      return `mask: expected ${row.length - size} zeros and ones, a 1 for each choice that the env allows, or "all"; found none`
+    remembered.fill(0)
+    const problem =
+      writeObservation(observation, row, 0) ??
+      (mask === undefined ? undefined : writeMask?.(mask)) ??
+      (state === undefined ? undefined : writeState?.(state, remembered, 0))
+    if (problem !== undefined) return problem
+    observations.set(row)
+    memory?.set(remembered)
+    if (uniform !== undefined) {
+      random.child(calls++).fillUniform(uniform)
+      noise.set(uniform)
+    }
+    return undefined
+  }
+  const taken = (): Acted => ({
+    action: actionSpace._tag === "Discrete" ? actions[0] : Array.from(actions),
+    state: nextMemory === undefined ? undefined : Array.from(nextMemory),
+  })
+  const once = (observation: Value, state: State, mask: Mask, where = "") =>
+    Effect.suspend((): Effect.Effect<Acted, ObservationError | BackendError> => {
+      const problem = fill(observation, state, mask)
+      if (problem !== undefined) return Effect.fail(new ObservationError({ message: `${where}${problem}` }))
+      return Effect.map(program.run, taken)
+    })
+  // The arrays of the program are those of one call, so the next call waits.
+  const oneAtATime = Semaphore.makeUnsafe(1).withPermits(1)
+  return {
+    stateSize,
+    act: (observation, state, mask) => oneAtATime(once(observation, state, mask)),
+    actAll: (all, states = [], masks = []) =>
+      oneAtATime(Effect.forEach(all, (one, at) => once(one, states[at], masks[at], `at ${at}: `))),
+  }
+}

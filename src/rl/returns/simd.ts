@@ -1,0 +1,109 @@
+/**
+ * Makes the WebAssembly module by which `sweep.ts` computes advantages in float32, four elements at a time (SIMD). The
+ * module has half a kilobyte and is written here instruction by instruction. It does the same operations as `scalar32`
+ * in `sweep.ts`, so results have the same bits with and without it. `simd` is undefined if the engine cannot run it.
+ */
+import { ModuleBuilder, type ValueType } from "../../tensor/wasm/encode.ts"
+import {
+  f32x4,
+  i32,
+  type I32,
+  i32x4,
+  local,
+  loopWhile,
+  type Statement,
+  v128,
+  type V128,
+} from "../../tensor/wasm/instructions.ts"
+
+/**
+ * The exports of the WebAssembly module. The caller writes the arrays of a rollout (rewards, values, …) to `memory`, and
+ * reads the advantages and value targets there.
+ */
+export interface Simd {
+  readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
+  readonly sweep: Kernel
+  /** Computes like `sweep`, but reads `truncated` and `truncatedValues`, too: for rollouts with truncated episodes. */
+  readonly sweepCut: Kernel
+}
+
+/**
+ * Computes advantages backwards, four elements at a time: first elements `at` to `at` + 3, then the four before, and so
+ * on until all are done. The last group can begin at index −1, −2 or −3, so up to three elements before each array are
+ * read and written too. Each array is given by its address in `memory`, in bytes. A row (one time step of all envs) must
+ * have at least four elements. Value targets overwrite the rewards.
+ */
+type Kernel = (
+  at: number,
+  rowBytes: number,
+  rewards: number,
+  values: number,
+  advantages: number,
+  terminated: number,
+  truncated: number,
+  truncatedValues: number,
+  gamma: number,
+  decay: number,
+) => void
+
+/** Declares the part of `WebAssembly` that this file uses. TypeScript declares it only in the types for browsers. */
+declare const WebAssembly: {
+  readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
+  readonly Instance: new (module: object) => { readonly exports: Simd }
+}
+
+// The parameters of the function, in the order of `Kernel`, then its local variables.
+const [at, rowBytes, rewards, values, advantages] = [0, 1, 2, 3, 4].map((index) => local("i32", index))
+const [terminated, truncated, truncatedValues] = [5, 6, 7].map((index) => local("i32", index))
+const [gamma, decay] = [8, 9].map((index) => local("f32", index))
+const offset = local("i32", 10)
+const [gammas, decays, value, next, advantage] = [11, 12, 13, 14, 15].map((index) => local("v128", index))
+const parameters: ReadonlyArray<ValueType> = [...new Array<ValueType>(8).fill("i32"), "f32", "f32"]
+const locals: ReadonlyArray<ValueType> = ["i32", ...new Array<ValueType>(5).fill("v128")]
+
+/** Returns the address of this row's element of a column; `after` returns that of the next row's element. */
+const here = (column: I32): I32 => i32.add(column, offset)
+const after = (column: I32): I32 => i32.add(here(column), rowBytes)
+/** Makes a mask of the four elements from index `at` on: all bits of an element are 1 if its flag is 0, else 0. */
+const unset = (flags: I32): V128 => i32x4.eq(i32x4.extendLowBytes(v128.load32Zero(i32.add(flags, at))), v128.zero)
+
+/** Makes the code for four elements of a row; `handlesTruncation` adds the code for truncated episodes. */
+const row = (handlesTruncation: boolean): ReadonlyArray<Statement> => [
+  offset.set(i32.shl(at, i32.const(2))),
+  value.set(v128.load(here(values))),
+  next.set(f32x4.add(f32x4.mul(v128.load(after(values)), gammas), f32x4.mul(v128.load(after(advantages)), decays))),
+  handlesTruncation
+    ? next.set(v128.bitselect(next, f32x4.mul(v128.load(here(truncatedValues)), gammas), unset(truncated)))
+    : [],
+  advantage.set(f32x4.add(f32x4.sub(v128.load(here(rewards)), value), v128.and(next, unset(terminated)))),
+  v128.store(here(advantages), advantage),
+  v128.store(here(rewards), f32x4.add(advantage, value)),
+  at.set(i32.sub(at, i32.const(4))),
+]
+
+/** The largest size of the module's memory, in pages of 64 KiB. */
+const largestMemory = 65_536
+
+const bytes = (): Uint8Array<ArrayBuffer> => {
+  const module = new ModuleBuilder()
+  for (const [name, handlesTruncation] of [
+    ["sweep", false],
+    ["sweepCut", true],
+  ] as const) {
+    const loop = loopWhile(row(handlesTruncation), i32.gtS(at, i32.const(-4)))
+    const body = [gammas.set(f32x4.splat(gamma)), decays.set(f32x4.splat(decay)), loop]
+    module.export(name, module.define({ params: parameters, results: [] }, locals, body))
+  }
+  return module.encode(1, largestMemory)
+}
+
+const instantiate = (): Simd | undefined => {
+  try {
+    return new WebAssembly.Instance(new WebAssembly.Module(bytes())).exports
+  } catch {
+    // The engine has no WebAssembly or no SIMD, or may not compile at run time.
+    return undefined
+  }
+}
+
+export const simd: Simd | undefined = instantiate()

@@ -1,0 +1,91 @@
+import { readFileSync } from "node:fs"
+import { assert, describe, it } from "vitest"
+import * as Batch from "../../../../src/rl/env/Batch.ts"
+import * as Breakout from "../../../../src/rl/env/pixel/Breakout.ts"
+import { stream } from "../../../../src/base/rng/Rng.ts"
+
+/** Episodes of MinAtar itself: action, reward, over, paddle, ball, trail, and the bricks as bits. */
+interface Trace {
+  readonly fromRight: number
+  readonly first: ReadonlyArray<number>
+  readonly steps: ReadonlyArray<ReadonlyArray<number>>
+}
+
+const traces: ReadonlyArray<Trace> = readFileSync(new URL("../data/MinAtar-Breakout.jsonl", import.meta.url), "utf8")
+  .trimEnd()
+  .split("\n")
+  .map((line) => JSON.parse(line))
+
+const plane = 100
+
+/** The same numbers as the trace has, read off an observation. */
+const readOff = (seen: ArrayLike<number>): ReadonlyArray<number> => {
+  const only = (at: number): number => {
+    const places = Array.from({ length: plane }, (_, place) => place).filter((place) => seen[at * plane + place] === 1)
+    assert.strictEqual(places.length, 1)
+    return places[0]
+  }
+  const [paddle, ball, trail] = [only(0), only(1), only(2)]
+  assert.strictEqual(Math.floor(paddle / 10), 9)
+  let bricks = 0
+  for (let brick = 0; brick < 30; brick++) bricks += seen[3 * plane + 10 + brick] * 2 ** brick
+  return [paddle % 10, ball % 10, Math.floor(ball / 10), trail % 10, Math.floor(trail / 10), bricks]
+}
+
+const unsticky = Breakout.make({ stickiness: 0 })
+
+/** A first state with the ball on the side that the trace has it. */
+const startOf = ({ fromRight }: Trace): Int32Array => {
+  for (let seed = 0; ; seed++) {
+    const state = unsticky.reset(stream(seed))
+    if (readOff(unsticky.observe(state))[1] === (fromRight === 1 ? 9 : 0)) return state
+  }
+}
+
+describe("MinAtar/Breakout-v1", () => {
+  it("follows MinAtar's trajectories", () => {
+    assert.isAbove(traces.flatMap(({ steps }) => steps).length, 1500)
+    for (const trace of traces) {
+      let state = startOf(trace)
+      assert.deepEqual(readOff(unsticky.observe(state)), trace.first)
+      for (const [action, reward, over, ...seen] of trace.steps) {
+        const moved = unsticky.step(state, action, stream(0))
+        assert.strictEqual(moved.reward, reward)
+        assert.strictEqual(moved.terminated, over === 1)
+        assert.deepEqual(readOff(unsticky.observe(moved.state)), seen)
+        state = moved.state
+      }
+    }
+  })
+
+  it("repeats the last action about every tenth time", () => {
+    const envs = Batch.make(Breakout.env, 1000)
+    envs.reset(1)
+    const paddleAt = (index: number): number =>
+      envs.observations.subarray(index * 400 + 90, index * 400 + 100).indexOf(1)
+    // Before the first action nothing was done: whoever sticks to that stays where it is.
+    envs.step(new Int32Array(1000).fill(2))
+    const stuck = Array.from({ length: 1000 }, (_, index) => paddleAt(index)).filter((at) => at === 4).length
+    assert.isAbove(stuck, 70)
+    assert.isBelow(stuck, 130)
+  })
+
+  it("builds a new wall when the last brick is gone and the ball comes down", () => {
+    let state = startOf(traces[0])
+    state.fill(0, 9)
+    let bricks = 0
+    for (let step = 0; step < 40 && bricks === 0; step++) {
+      // The paddle is carried under the ball.
+      state[1] = state[2]
+      state = unsticky.step(state, 0, stream(0)).state
+      bricks = readOff(unsticky.observe(state))[5]
+    }
+    assert.strictEqual(bricks, 2 ** 30 - 1)
+  })
+
+  it("draws a state", () => {
+    const state = unsticky.reset(stream(1))
+    assert.include(unsticky.renderText?.(state) ?? "", "▬")
+    assert.include(unsticky.renderSvg?.(state) ?? "", "</svg>")
+  })
+})

@@ -1,13 +1,13 @@
 import { Effect, Exit, Schema } from "effect"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import * as Bm25Memory from "../src/agent/memory/Bm25Memory.ts"
-import * as EmbeddingMemory from "../src/agent/memory/EmbeddingMemory.ts"
-import * as HistoryList from "../src/agent/memory/HistoryList.ts"
-import * as KeyValueMemory from "../src/agent/memory/KeyValueMemory.ts"
-import type { Memory, MemoryEntry } from "../src/agent/memory/Memory.ts"
-import * as Reflections from "../src/agent/memory/Reflections.ts"
-import * as Parser from "../src/agent/Parser.ts"
+import * as Bm25Memory from "../src/agents/agent/memory/Bm25Memory.ts"
+import * as EmbeddingMemory from "../src/agents/agent/memory/EmbeddingMemory.ts"
+import * as HistoryList from "../src/agents/agent/memory/HistoryList.ts"
+import * as KeyValueMemory from "../src/agents/agent/memory/KeyValueMemory.ts"
+import type { Memory, MemoryEntry } from "../src/agents/agent/memory/Memory.ts"
+import * as Reflections from "../src/agents/agent/memory/Reflections.ts"
+import * as Parser from "../src/agents/agent/Parser.ts"
 
 const word = fc.constantFrom("red", "door", "key", "blue", "a", "gate", "ünï", "")
 const text = fc.oneof(

@@ -2,10 +2,10 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, FileSystem, Layer, Schema } from "effect"
-import * as RolloutEngine from "../src/episode/rollouts/RolloutEngine.ts"
-import * as RolloutRequest from "../src/episode/rollouts/RolloutRequest.ts"
-import * as SingleAgent from "../src/episode/protocols/SingleAgent.ts"
-import { batchOf, failing, newPath, parrot, textOf, written, yields } from "../test/episode/rollouts/batch.ts"
+import * as RolloutEngine from "../src/agents/episode/rollouts/RolloutEngine.ts"
+import * as RolloutRequest from "../src/agents/episode/rollouts/RolloutRequest.ts"
+import * as SingleAgent from "../src/agents/episode/protocols/SingleAgent.ts"
+import { batchOf, failing, newPath, parrot, textOf, written, yields } from "../test/agents/episode/rollouts/batch.ts"
 
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))

@@ -1,10 +1,10 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { constantOf, equivalent } from "../src/task/answers/expression.ts"
-import { math, modes } from "../src/task/answers/math.ts"
-import { lastNumber, numberOf } from "../src/task/answers/number.ts"
-import { exact, f1, mcq, numeric } from "../src/task/answers/score.ts"
-import { boxed, normalise } from "../src/task/answers/text.ts"
+import { constantOf, equivalent } from "../src/agents/task/answers/expression.ts"
+import { math, modes } from "../src/agents/task/answers/math.ts"
+import { lastNumber, numberOf } from "../src/agents/task/answers/number.ts"
+import { exact, f1, mcq, numeric } from "../src/agents/task/answers/score.ts"
+import { boxed, normalise } from "../src/agents/task/answers/text.ts"
 
 const anything = fc.oneof(
   fc.string({ unit: "grapheme" }),

@@ -2,10 +2,10 @@ import * as fc from "fast-check"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { fieldsOf } from "../src/base/formats/csv.ts"
-import { RecordScanner } from "../src/task/data/RecordScanner.ts"
-import { template } from "../src/task/data/question.ts"
-import * as TaskSet from "../src/task/TaskSet.ts"
-import * as TextEnv from "../src/task/TextEnv.ts"
+import { RecordScanner } from "../src/agents/task/data/RecordScanner.ts"
+import { template } from "../src/agents/task/data/question.ts"
+import * as TaskSet from "../src/agents/task/TaskSet.ts"
+import * as TextEnv from "../src/agents/task/TextEnv.ts"
 
 const text = fc.oneof(
   fc.string({ unit: "grapheme" }),

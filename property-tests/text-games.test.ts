@@ -1,14 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import * as fc from "fast-check"
-import * as KeyDoor from "../src/task/games/KeyDoor.ts"
-import * as Maze from "../src/task/games/Maze.ts"
-import * as TwentyQuestions from "../src/task/games/TwentyQuestions.ts"
-import * as WordGuess from "../src/task/games/WordGuess.ts"
-import { fiveLetters } from "../src/task/games/words.ts"
-import type { TextEnv } from "../src/task/TextEnv.ts"
+import * as KeyDoor from "../src/agents/task/games/KeyDoor.ts"
+import * as Maze from "../src/agents/task/games/Maze.ts"
+import * as TwentyQuestions from "../src/agents/task/games/TwentyQuestions.ts"
+import * as WordGuess from "../src/agents/task/games/WordGuess.ts"
+import { fiveLetters } from "../src/agents/task/games/words.ts"
+import type { TextEnv } from "../src/agents/task/TextEnv.ts"
 import { stream } from "../src/base/rng/Rng.ts"
-import { play, saying, tasks } from "../test/task/support.ts"
+import { play, saying, tasks } from "../test/agents/task/support.ts"
 
 /** Games of several steps, by what a config calls them. */
 const games = ["key_door", "text_maze", "tic_tac_toe", "word_guess", "twenty_questions", "calendar"]

@@ -1,6 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { collect, hermes, llama3 } from "../src/lm/toolFormats/ToolFormats.ts"
+import { collect, hermes, llama3 } from "../src/agents/lm/toolFormats/ToolFormats.ts"
 
 const formats = fc.constantFrom(hermes, llama3)
 const tools = ["add", "search"]

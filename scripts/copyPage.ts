@@ -10,7 +10,7 @@ cpSync(page, new URL("../dist/dashboard/page/", import.meta.url), { recursive: t
 const scripts = [
   "rl/env/foreign/effect_rl_env.py",
   "rl/env/foreign/effect_rl_pettingzoo.py",
-  "task/foreign/effect_rl_alfworld.py",
+  "agents/task/foreign/effect_rl_alfworld.py",
 ]
 for (const path of [...scripts, "rl/export/worker/policy.js", "rl/export/worker/worker.js"]) {
   cpSync(new URL(`../src/${path}`, import.meta.url), new URL(`../dist/${path}`, import.meta.url))

@@ -1,15 +1,15 @@
 // Collects the settings of an evaluation's YAML file: the Schemas, the defaults, and the meanings from the comments in
-// src/evaluate/, which it reads. Agents and data sets are in experiment.ts. settings.ts describes the settings in
+// src/agents/evaluate/, which it reads. Agents and data sets are in experiment.ts. settings.ts describes the settings in
 // docs/settings.md by this file, and evaluationSchema.ts makes their JSON Schema by it.
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../src/base/config/Config.ts"
-import { EvaluationSettings, OutputSettings } from "../src/evaluate/EvaluationConfig.ts"
-import * as Scorers from "../src/evaluate/Scorers.ts"
+import { EvaluationSettings, OutputSettings } from "../src/agents/evaluate/EvaluationConfig.ts"
+import * as Scorers from "../src/agents/evaluate/Scorers.ts"
 import type { Part } from "./experiment.ts"
 import { type Meanings, meaningsIn, meaningsOf, schemaIn } from "./meanings.ts"
 import { table } from "./table.ts"
 
-const file = "src/evaluate/EvaluationConfig.ts"
+const file = "src/agents/evaluate/EvaluationConfig.ts"
 const { output: outputDefaults, ...defaults } = Schema.decodeSync(EvaluationSettings)({})
 
 /** The settings of the file, except those of its scorers, its agents and its data set. */
@@ -22,7 +22,7 @@ export const evaluation = {
   output: { schema: OutputSettings, defaults: outputDefaults, meanings: meaningsOf(file, "OutputSettings") },
 }
 
-const scorersFile = "src/evaluate/Scorers.ts"
+const scorersFile = "src/agents/evaluate/Scorers.ts"
 
 /** Maps each kind of scorer that has settings of its own to the name of its Schema in Scorers.ts. */
 const ownFields: Readonly<Record<string, string>> = { solved: "SolvedConfig", judge: "JudgeConfig" }

@@ -2,12 +2,12 @@
 // Defaults come from the Schemas, and meanings from the comments in src/, which it reads. settings.ts describes the
 // settings in docs/settings.md by this file, and experimentSchema.ts and partSchemas.ts make their JSON Schemas by it.
 import { Effect, FileSystem, Layer, Path, Schema } from "effect"
-import * as Agents from "../src/agent/Agents.ts"
-import * as Memories from "../src/agent/memory/Memories.ts"
+import * as Agents from "../src/agents/agent/Agents.ts"
+import * as Memories from "../src/agents/agent/memory/Memories.ts"
 import { isPlain, type Plain, toCamelCase } from "../src/base/config/Config.ts"
-import * as Datasets from "../src/task/Datasets.ts"
-import { LmConfig } from "../src/lm/LmConfig.ts"
-import { OutputSettings, RunSettings, RuntimeSettings, StartSettings } from "../src/runtime/RuntimeConfig.ts"
+import * as Datasets from "../src/agents/task/Datasets.ts"
+import { LmConfig } from "../src/agents/lm/LmConfig.ts"
+import { OutputSettings, RunSettings, RuntimeSettings, StartSettings } from "../src/agents/training/RuntimeConfig.ts"
 import { meaningsOfMembers } from "./interfaces.ts"
 import { type Meanings, meaningsIn, meaningsOf, read, schemaIn } from "./meanings.ts"
 import { table } from "./table.ts"
@@ -41,13 +41,13 @@ const agentDefaults = (type: string): Plain => {
 const agentMeanings = (type: string): Meanings => {
   // Matches the beginning of a Schema in Agents.ts: `const history = Schema.Struct({ ...fields(HistoryAgent.type)`.
   const own = /^const (\w+) = Schema\.Struct\(\{ ?\s*\.\.\.fields\((\w+)\.type\)/gm
-  const file = read("src/agent/Agents.ts")
+  const file = read("src/agents/agent/Agents.ts")
   const name = [...file.matchAll(own)].map(([, name]) => name).find((name) => type.startsWith(name))
   return meaningsIn([
-    schemaIn("src/agent/Agents.ts", name ?? ""),
-    schemaIn("src/agent/Agents.ts", "loopFields"),
-    schemaIn("src/agent/AgentKind.ts", "memoryFields"),
-    schemaIn("src/agent/AgentKind.ts", "fields"),
+    schemaIn("src/agents/agent/Agents.ts", name ?? ""),
+    schemaIn("src/agents/agent/Agents.ts", "loopFields"),
+    schemaIn("src/agents/agent/AgentKind.ts", "memoryFields"),
+    schemaIn("src/agents/agent/AgentKind.ts", "fields"),
   ])
 }
 
@@ -77,11 +77,11 @@ export const memories = (): ReadonlyArray<Part> =>
       type,
       schema,
       defaults: without(plain(Schema.decodeUnknownSync(Schema.toCodecJson(schema))({ _type: type })), "_type"),
-      meanings: meaningsOf("src/agent/memory/Memories.ts", name),
+      meanings: meaningsOf("src/agents/agent/memory/Memories.ts", name),
     }
   })
 
-/** The source file of each kind of data set, in src/task/; its constant `Config` is the Schema. */
+/** The source file of each kind of data set, in src/agents/task/; its constant `Config` is the Schema. */
 const datasetFiles: Readonly<Record<string, string>> = {
   qa: "Qa.ts",
   arithmetic: "games/Arithmetic.ts",
@@ -103,7 +103,7 @@ const datasetFiles: Readonly<Record<string, string>> = {
 
 /** The texts of the files with the fields that several kinds of data set share. */
 const sharedByDatasets = ["data/fileSet.ts", "games/letters.ts", "games/levels.ts", "DatasetKind.ts"].map((file) =>
-  read(`src/task/${file}`),
+  read(`src/agents/task/${file}`),
 )
 
 /** The settings without which a kind of data set cannot be decoded, with values that stand for any. */
@@ -123,10 +123,10 @@ export const datasets = (): ReadonlyArray<Part> =>
     type,
     schema,
     defaults: without(datasetDefaults(type), "type", ...requiredBy(type)),
-    meanings: meaningsIn([schemaIn(`src/task/${datasetFiles[type]}`, "Config"), ...sharedByDatasets]),
+    meanings: meaningsIn([schemaIn(`src/agents/task/${datasetFiles[type]}`, "Config"), ...sharedByDatasets]),
   }))
 
-const lmFile = "src/lm/LmConfig.ts"
+const lmFile = "src/agents/lm/LmConfig.ts"
 
 /** The settings of a model and its nested sections. */
 export const model = {
@@ -140,13 +140,13 @@ export const model = {
   },
 }
 
-const runtimeFile = "src/runtime/RuntimeConfig.ts"
+const runtimeFile = "src/agents/training/RuntimeConfig.ts"
 
 /** The settings of the run (those at the top of the file), and of its sections `runtime` and `output`. */
 export const run = {
   defaults: without(plain(Schema.decodeSync(RunSettings)({})), "runtime", "output"),
   meanings: new Map([
-    ...meaningsOfMembers("src/runtime/Runtime.ts", "RuntimeInput"),
+    ...meaningsOfMembers("src/agents/training/Runtime.ts", "RuntimeInput"),
     ...meaningsOf(runtimeFile, "RunSettings"),
   ]),
   start: { schema: StartSettings, defaults: {}, meanings: meaningsOfMembers(runtimeFile, "StartOptions") },

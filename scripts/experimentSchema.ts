@@ -1,7 +1,7 @@
 /** Makes the JSON Schema of an experiment's YAML file. schemas.ts writes it to schemas/experiment.schema.json. */
 import { isPlain, type Plain } from "../src/base/config/Config.ts"
 import { jsonSchema } from "../src/base/config/jsonSchema.ts"
-import { RunSettings } from "../src/runtime/RuntimeConfig.ts"
+import { RunSettings } from "../src/agents/training/RuntimeConfig.ts"
 import { closed } from "./closed.ts"
 import * as Experiment from "./experiment.ts"
 import { agents, definitions } from "./partSchemas.ts"

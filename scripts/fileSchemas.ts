@@ -3,25 +3,25 @@
  * schemas/files/. All objects are closed (they allow only the keys that they list), so a validator finds other keys.
  */
 import { Schema } from "effect"
-import { MemoryEntry } from "../src/agent/memory/Memory.ts"
+import { MemoryEntry } from "../src/agents/agent/memory/Memory.ts"
 import { Manifest, Pointer } from "../src/run/Checkpoint.ts"
 import type { Plain } from "../src/base/config/Config.ts"
 import { jsonSchema } from "../src/base/config/jsonSchema.ts"
-import { Rollout } from "../src/episode/Rollout.ts"
-import { Sample } from "../src/episode/samples/Sample.ts"
-import { EvaluationResult } from "../src/evaluate/execute.ts"
-import { Entry, Head } from "../src/evaluate/journal.ts"
-import { EpisodeRow, StepRow } from "../src/evaluate/rows.ts"
+import { Rollout } from "../src/agents/episode/Rollout.ts"
+import { Sample } from "../src/agents/episode/samples/Sample.ts"
+import { EvaluationResult } from "../src/agents/evaluate/execute.ts"
+import { Entry, Head } from "../src/agents/evaluate/journal.ts"
+import { EpisodeRow, StepRow } from "../src/agents/evaluate/rows.ts"
 import { ReturnFile } from "../src/run/evaluation.ts"
 import { Lease } from "../src/run/store/fence.ts"
 import { Provenance } from "../src/run/store/RunStore.ts"
-import { CallFile } from "../src/lm/callFiles.ts"
+import { CallFile } from "../src/agents/lm/callFiles.ts"
 import { StepScoreRecord } from "../src/run/record/stepScores.ts"
 import { SystemRecord } from "../src/run/record/system.ts"
 import { RunResult } from "../src/run/RunResult.ts"
-import { AgentJson, RuntimeJson } from "../src/runtime/checkpointing.ts"
-import { RuntimeState } from "../src/runtime/RuntimeState.ts"
-import { RuntimeResult } from "../src/runtime/RuntimeResult.ts"
+import { AgentJson, RuntimeJson } from "../src/agents/training/checkpointing.ts"
+import { RuntimeState } from "../src/agents/training/RuntimeState.ts"
+import { RuntimeResult } from "../src/agents/training/RuntimeResult.ts"
 import { closedAll } from "./closed.ts"
 import { type Meanings, meaningsIn, read, schemaIn } from "./meanings.ts"
 
@@ -56,20 +56,20 @@ const files: ReadonlyArray<File> = [
     name: "memory",
     title: "A line of memories/memory_{episode}.jsonl, and of the one in a checkpoint",
     schema: MemoryEntry,
-    from: ["src/agent/memory/Memory.ts", "MemoryEntry"],
+    from: ["src/agents/agent/memory/Memory.ts", "MemoryEntry"],
   },
   {
     name: "runtime",
     title: "checkpoints/{name}/runtime.json",
     schema: Schema.Struct({ ...RuntimeJson.fields, progress: Schema.optionalKey(Schema.Struct(RuntimeState.fields)) }),
-    from: ["src/runtime/checkpointing.ts", "RuntimeJson"],
-    also: [["src/runtime/RuntimeState.ts", "RuntimeState"]],
+    from: ["src/agents/training/checkpointing.ts", "RuntimeJson"],
+    also: [["src/agents/training/RuntimeState.ts", "RuntimeState"]],
   },
   {
     name: "agent",
     title: "checkpoints/{name}/agent.json",
     schema: AgentJson,
-    from: ["src/runtime/checkpointing.ts", "AgentJson"],
+    from: ["src/agents/training/checkpointing.ts", "AgentJson"],
   },
   {
     name: "manifest",
@@ -87,16 +87,16 @@ const files: ReadonlyArray<File> = [
     name: "llm-call",
     title: "A file of llm_calls/",
     schema: CallFile,
-    from: ["src/lm/callFiles.ts", "CallFile"],
+    from: ["src/agents/lm/callFiles.ts", "CallFile"],
   },
   {
     name: "metrics",
     title: "metrics.json: of an agent that talks, of a training, or of an evaluation with its report",
     schema: Schema.Union([RuntimeResult, RunResult, EvaluationResult]),
-    from: ["src/runtime/RuntimeResult.ts"],
+    from: ["src/agents/training/RuntimeResult.ts"],
     also: [
-      ["src/evaluate/execute.ts", "EvaluationResult"],
-      ["src/evaluate/Report.ts"],
+      ["src/agents/evaluate/execute.ts", "EvaluationResult"],
+      ["src/agents/evaluate/Report.ts"],
       ["src/base/statistics/paired.ts"],
     ],
     renamed: true,
@@ -117,33 +117,33 @@ const files: ReadonlyArray<File> = [
     name: "rollout",
     title: "A line of rollouts/train/rollouts.jsonl and of rollouts/val/",
     schema: Rollout,
-    from: ["src/episode/Rollout.ts"],
+    from: ["src/agents/episode/Rollout.ts"],
   },
   {
     name: "sample",
     title: "A line of training samples: the tokens of a turn",
     schema: Sample,
-    from: ["src/episode/samples/Sample.ts", "Fields"],
+    from: ["src/agents/episode/samples/Sample.ts", "Fields"],
   },
   {
     name: "evaluation-episode",
     title: "A line of episodes.jsonl of an evaluation; table.csv has the same, with columns such as scores.exact",
     schema: EpisodeRow,
-    from: ["src/evaluate/rows.ts", "about", "ending", "EpisodeRow"],
+    from: ["src/agents/evaluate/rows.ts", "about", "ending", "EpisodeRow"],
   },
   {
     name: "evaluation-step",
     title: "A line of steps.jsonl of an evaluation",
     schema: StepRow,
-    from: ["src/evaluate/rows.ts", "about", "ending", "StepRow"],
+    from: ["src/agents/evaluate/rows.ts", "about", "ending", "StepRow"],
   },
   {
     name: "played",
     title:
       "A line of played.jsonl, which an evaluation keeps until it has finished: what must be equal to resume it, then its episodes",
     schema: Schema.Union([withChecksum(Head.fields), withChecksum(Entry.fields)]),
-    from: ["src/evaluate/journal.ts", "Entry"],
-    also: [["src/evaluate/PlayedEpisode.ts"], ["src/evaluate/rows.ts", "about", "EpisodeRow"]],
+    from: ["src/agents/evaluate/journal.ts", "Entry"],
+    also: [["src/agents/evaluate/PlayedEpisode.ts"], ["src/agents/evaluate/rows.ts", "about", "EpisodeRow"]],
   },
   {
     name: "git",

@@ -3,7 +3,7 @@
 // settings in docs/settings.md by this file, and multirunSchema.ts makes their JSON Schemas by it.
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../src/base/config/Config.ts"
-import { OutputSettings } from "../src/runtime/RuntimeConfig.ts"
+import { OutputSettings } from "../src/agents/training/RuntimeConfig.ts"
 import { MultiRunConfig } from "../src/multirun/config/MultiRunConfig.ts"
 import { OrchestratorConfig } from "../src/multirun/config/OrchestratorConfig.ts"
 import { meaningsOfMembers } from "./interfaces.ts"
@@ -42,7 +42,7 @@ export const trainer = {
   broadcast: section(decoded.broadcast, meaningsOf(trainerFile, "BroadcastSettings")),
   output: section(
     Schema.decodeSync(OutputSettings)({}),
-    meaningsOfMembers("src/runtime/RuntimeConfig.ts", "OutputOptions"),
+    meaningsOfMembers("src/agents/training/RuntimeConfig.ts", "OutputOptions"),
   ),
 }
 

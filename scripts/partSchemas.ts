@@ -1,6 +1,6 @@
 /** Makes the JSON Schemas of models, agents and data sets for experimentSchema.ts and evaluationSchema.ts. */
 import { Schema } from "effect"
-import { McpConfig, ToolSource } from "../src/agent/Mcp.ts"
+import { McpConfig, ToolSource } from "../src/agents/agent/Mcp.ts"
 import { isPlain, type Plain } from "../src/base/config/Config.ts"
 import { jsonSchema } from "../src/base/config/jsonSchema.ts"
 import { closed } from "./closed.ts"
@@ -47,11 +47,11 @@ const memory = (agent: string): Plain => {
 /** Returns the schema of the `tools` of an agent: servers, each under the key `mcp`. */
 const tools = (): Plain => {
   const server = closed(jsonSchema(McpConfig), {
-    meanings: meaningsOf("src/agent/Mcp.ts", "McpConfig"),
+    meanings: meaningsOf("src/agents/agent/Mcp.ts", "McpConfig"),
     defaults: { ...Schema.decodeSync(McpConfig)({}) },
   })
   const items = closed(jsonSchema(ToolSource), {
-    meanings: meaningsOf("src/agent/Mcp.ts", "ToolSource"),
+    meanings: meaningsOf("src/agents/agent/Mcp.ts", "ToolSource"),
     parts: { mcp: server },
   })
   return { type: "array", items }

@@ -18,15 +18,15 @@ import type * as HttpClientError from "effect/http/HttpClientError"
 import { Backend } from "./tensor/backend/Backend.ts"
 import { backend } from "./tensor/backend/named-node.ts"
 import type { BackendName } from "./tensor/backend/names.ts"
-import type { DecodersService } from "./lm/engine/Decoders.ts"
+import type { DecodersService } from "./agents/lm/Decoders.ts"
 import type { EngineThreads } from "./multirun/engine/EngineThreads.ts"
 import * as engineThreads from "./multirun/engine/thread-node.ts"
 import type { ReferenceThreads } from "./multirun/reference/ReferenceThreads.ts"
 import * as referenceThreads from "./multirun/reference/thread-node.ts"
 import { layer as foreignEnvs } from "./rl/env/foreign/layer-node.ts"
-import { layer as codeRunner } from "./task/code/runner-node.ts"
-import { layer as hubCache } from "./task/hub/cache-node.ts"
-import { layer as textPrograms } from "./task/foreign/programs-node.ts"
+import { layer as codeRunner } from "./agents/task/code/runner-node.ts"
+import { layer as hubCache } from "./agents/task/hub/cache-node.ts"
+import { layer as textPrograms } from "./agents/task/foreign/programs-node.ts"
 import { owner } from "./run/store/owner-node.ts"
 import { codeOf, withProgram } from "./run/store/code-node.ts"
 import { gitCommit, gitProvenance, shortCommit, trackedAmong } from "./run/store/git-node.ts"
@@ -71,7 +71,7 @@ export const httpClient: Layer.Layer<HttpClient.HttpClient> = Layer.effect(
  */
 export const decoders: Layer.Layer<never, never, FileSystem.FileSystem | Path.Path> = Layer.unwrap(
   Effect.map(
-    Effect.promise(() => import("./lm/engine/Decoders.ts")),
+    Effect.promise(() => import("./agents/lm/Decoders.ts")),
     ({ Decoders }) => Layer.effect(Decoders, lazyDecoders),
   ),
 )
@@ -124,7 +124,7 @@ export { textPrograms }
 export const mcpServers: Layer.Layer<never, never, HttpClient.HttpClient | FileSystem.FileSystem | Path.Path> =
   Layer.unwrap(
     Effect.map(
-      Effect.promise(() => import("./agent/mcp/servers-node.ts")),
+      Effect.promise(() => import("./agents/agent/mcp/servers-node.ts")),
       ({ layer }) => layer,
     ),
   )

@@ -2,7 +2,7 @@
 import { Effect, type FileSystem, Path } from "effect"
 import type { Plain } from "../base/config/Config.ts"
 import type { NamedArray } from "../tensor/graph/Parameters.ts"
-import * as ChatModel from "../lm/engine/ChatModel.ts"
+import * as ChatModel from "../decoder/engine/ChatModel.ts"
 import * as Decoder from "../decoder/networks/Decoder.ts"
 import * as LmDirectory from "../decoder/huggingFace/LmDirectory.ts"
 import { stream } from "../base/rng/Rng.ts"

@@ -6,7 +6,7 @@
 import { Clock, Duration, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
 import type { Backend } from "../tensor/backend/Backend.ts"
 import type { ConfigError, DecodeOptions, Plain } from "../base/config/Config.ts"
-import type * as Lms from "../lm/Lms.ts"
+import type * as Lms from "../agents/lm/Lms.ts"
 import * as Adapter from "../decoder/huggingFace/Adapter.ts"
 import * as LmDirectory from "../decoder/huggingFace/LmDirectory.ts"
 import { modelFiles } from "../base/formats/modelFiles.ts"

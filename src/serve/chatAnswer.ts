@@ -1,6 +1,6 @@
 /** Encodes answers of `POST /v1/chat/completions`: whole ones, and the chunks of streamed ones. It only computes. */
 import type { Generated, GeneratedToken, WeightsUsed } from "../inference/Engine.ts"
-import { type AnswerEvent, collect, type ToolReader } from "../lm/toolFormats/ToolFormat.ts"
+import { type AnswerEvent, collect, type ToolReader } from "../agents/lm/toolFormats/ToolFormat.ts"
 import type { ChoiceEvent } from "./choices.ts"
 import type { TokenTexts } from "./tokenTexts.ts"
 import { fingerprint, weightsBody } from "./weightsUsed.ts"

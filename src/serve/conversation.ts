@@ -1,6 +1,6 @@
 /** Converts the conversation of a request to the form that chat templates render. */
 import { Effect } from "effect"
-import { type ChatModel, promptOf } from "../lm/engine/ChatModel.ts"
+import { type ChatModel, promptOf } from "../decoder/engine/ChatModel.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
 import type { ChatBody, Message } from "./requests.ts"
 

@@ -1,6 +1,6 @@
 /** Writes tokens and their log-probabilities in the forms of OpenAI's protocol. It only computes. */
 import type { Candidate, GeneratedToken } from "../inference/Engine.ts"
-import type { ModelTokens } from "../lm/engine/ChatModel.ts"
+import type { ModelTokens } from "../decoder/engine/ChatModel.ts"
 
 /** JSON has no −Infinity; other servers write this number for a token that cannot occur. */
 const least = -9999

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { assert } from "vitest"
 import { stringify } from "yaml"
-import type { Body } from "../lm/server.ts"
+import type { Body } from "../agents/lm/server.ts"
 import type { Outcome } from "./effect.ts"
 
 const capitals = { France: "Paris", Japan: "Tokyo", Italy: "Rome", China: "Beijing", Peru: "Lima", Egypt: "Cairo" }

@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { stringify } from "yaml"
-import { LmRequest } from "../../src/lm/Chat.ts"
-import { reader } from "../../src/lm/providers/reader.ts"
-import { type Body, type Fault, faults, type Options, overloaded, serve, type Server } from "../lm/server.ts"
+import { LmRequest } from "../../src/agents/lm/Chat.ts"
+import { reader } from "../../src/agents/lm/providers/reader.ts"
+import { type Body, type Fault, faults, type Options, overloaded, serve, type Server } from "../agents/lm/server.ts"
 
 /** An experiment of agents that talk, as people write it, and the server that it asks. */
 

@@ -1,6 +1,6 @@
 /** Tests the page's details in a real browser: layout, numbers, charts, folded parts, and contrast. */
 import { assert, it } from "vitest"
-import * as Rollouts from "../../src/episode/rollouts/Rollouts.ts"
+import * as Rollouts from "../../src/agents/episode/rollouts/Rollouts.ts"
 import { effect } from "../cli/effect.ts"
 import { lowContrasts } from "./contrast.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"

@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "vitest"
-import * as Rollouts from "../../src/episode/rollouts/Rollouts.ts"
+import * as Rollouts from "../../src/agents/episode/rollouts/Rollouts.ts"
 import { effect } from "../cli/effect.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
 import { inBrowser } from "./inBrowser.ts"

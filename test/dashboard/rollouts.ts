@@ -1,6 +1,6 @@
 /** Rollouts made up, with whatever a test wants to be different. */
-import type { AgentStep, EnvironmentStep, Rollout } from "../../src/episode/Rollout.ts"
-import type { Sample } from "../../src/episode/samples/Sample.ts"
+import type { AgentStep, EnvironmentStep, Rollout } from "../../src/agents/episode/Rollout.ts"
+import type { Sample } from "../../src/agents/episode/samples/Sample.ts"
 
 const ending = { terminated: true, truncated: false, truncationReason: null }
 const goesOn = { terminated: false, truncated: false, truncationReason: null }

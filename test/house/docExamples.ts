@@ -6,7 +6,7 @@ import * as library from "../../src/index.ts"
 
 /** A piece of code in a text, as a program of its own that says where it stands. */
 export interface Example {
-  /** `src/lm/Lms.ts`, and which of its pieces. */
+  /** `src/agents/lm/Lms.ts`, and which of its pieces. */
   readonly at: string
   readonly name: string
   readonly program: string

@@ -34,7 +34,7 @@ describe("files", () => {
         "run/store/FileTree.ts",
         "run/store/owner-node.ts",
         "dashboard/page-node.ts",
-        "task/code/runner-node.ts",
+        "agents/task/code/runner-node.ts",
       ]),
       [],
     ))

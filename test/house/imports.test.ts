@@ -110,7 +110,7 @@ describe("imports", () => {
     const forClusters = (specifier: string): boolean => /^effect\/(cluster|persistence|sql|workflow)\//.test(specifier)
     const usesHttp = (file: string): boolean =>
       file.startsWith("serve/") ||
-      ["command/trackers/mlflow.ts", "run/store/objects/s3.ts", "task/hub/client.ts", "task/hub/upload.ts"].includes(file)
+      ["command/trackers/mlflow.ts", "run/store/objects/s3.ts", "agents/task/hub/client.ts", "agents/task/hub/upload.ts"].includes(file)
     const forTools = (specifier: string): boolean => /^effect\/(ai|http|process)\//.test(specifier)
     const forThreads = (specifier: string): boolean => /^effect\/(rpc|workers)\//.test(specifier)
     const wrong = files

@@ -2,11 +2,11 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Exit } from "effect"
 import { assert, describe, it } from "vitest"
 import { parse, stringify } from "yaml"
-import * as Agents from "../../src/agent/Agents.ts"
+import * as Agents from "../../src/agents/agent/Agents.ts"
 import { decode, isPlain, toCamelCase } from "../../src/base/config/Config.ts"
 import { MultiRunConfig } from "../../src/multirun/config/MultiRunConfig.ts"
 import * as OrchestratorConfig from "../../src/multirun/config/OrchestratorConfig.ts"
-import * as Datasets from "../../src/task/Datasets.ts"
+import * as Datasets from "../../src/agents/task/Datasets.ts"
 import { validator } from "./validators.ts"
 
 /** Every key that a run can have. */

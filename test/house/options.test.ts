@@ -5,9 +5,9 @@ import { algorithmMeanings, fileOfAlgorithm, titleOf } from "../../scripts/setti
 import { fromData, names, schemaOf } from "../../src/rl/algorithms/registry.ts"
 import { isPlain, type Plain } from "../../src/base/config/Config.ts"
 import { Her, Prioritised } from "../../src/rl/learner/replay/fields.ts"
-import * as LmConfig from "../../src/lm/LmConfig.ts"
+import * as LmConfig from "../../src/agents/lm/LmConfig.ts"
 import { Planning } from "../../src/rl/model/valueIteration.ts"
-import { OutputSettings, RunSettings, RuntimeSettings } from "../../src/runtime/RuntimeConfig.ts"
+import { OutputSettings, RunSettings, RuntimeSettings } from "../../src/agents/training/RuntimeConfig.ts"
 import * as Settings from "../../src/rl/train/Settings.ts"
 import { ofAlgorithm, TrainerConfig } from "../../src/rl/train/TrainerConfig.ts"
 
@@ -32,8 +32,8 @@ const algorithms: ReadonlyArray<Options> = [...names, ...Object.keys(fromData)].
 })
 
 const trainFile = "src/rl/train/Settings.ts"
-const runtimeFile = "src/runtime/RuntimeConfig.ts"
-const lmFile = "src/lm/LmConfig.ts"
+const runtimeFile = "src/agents/training/RuntimeConfig.ts"
+const lmFile = "src/agents/lm/LmConfig.ts"
 
 const all: ReadonlyArray<Options> = [
   ...algorithms,
@@ -56,7 +56,7 @@ const all: ReadonlyArray<Options> = [
   { name: "TrainerOptions", file: "src/rl/train/TrainerConfig.ts", schema: TrainerConfig, fromAlgorithm: ofAlgorithm },
   {
     name: "RuntimeInput",
-    file: "src/runtime/Runtime.ts",
+    file: "src/agents/training/Runtime.ts",
     schema: RunSettings,
     onlyInFiles: ["kind"],
     onlyInCode: ["agentConfig", "logCalls"],

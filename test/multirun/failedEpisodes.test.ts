@@ -6,7 +6,7 @@ import { assert, describe, it } from "vitest"
 import { scores } from "../../src/run/record/scores.ts"
 import { runLog } from "../../src/run/record/runLog.ts"
 import type { RunEvent } from "../../src/run/record/RunEvent.ts"
-import { Scorers } from "../../src/task/Qa.ts"
+import { Scorers } from "../../src/agents/task/Qa.ts"
 import { configOf, resultsFolder, runConfig, runFiles, trained } from "./smallTraining.ts"
 
 /** A file of questions, of which `bad` is put in the place of the fourth; it is gone after the test. */

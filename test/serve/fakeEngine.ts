@@ -13,8 +13,8 @@ import {
   type WeightsUsed,
 } from "../../src/inference/Engine.ts"
 import { makeStepWaiters } from "../../src/inference/stepWaiters.ts"
-import type { ChatModel } from "../../src/lm/engine/ChatModel.ts"
-import { hermes } from "../../src/lm/toolFormats/hermes.ts"
+import type { ChatModel } from "../../src/decoder/engine/ChatModel.ts"
+import { hermes } from "../../src/agents/lm/toolFormats/hermes.ts"
 import { stream as randomStream } from "../../src/base/rng/Rng.ts"
 
 /** The id of the token that ends an answer; those below it are bytes. */

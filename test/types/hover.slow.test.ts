@@ -5,8 +5,8 @@ import { Schema } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { fromData, names, schemaOf } from "../../src/rl/algorithms/registry.ts"
 import { isPlain } from "../../src/base/config/Config.ts"
-import { LmConfig } from "../../src/lm/LmConfig.ts"
-import { RunSettings } from "../../src/runtime/RuntimeConfig.ts"
+import { LmConfig } from "../../src/agents/lm/LmConfig.ts"
+import { RunSettings } from "../../src/agents/training/RuntimeConfig.ts"
 import { Settings } from "../../src/rl/train/Settings.ts"
 import { membersOf } from "../../scripts/interfaces.ts"
 import { fileOfAlgorithm, titleOf } from "../../scripts/settings.ts"
@@ -51,14 +51,14 @@ const others = [
     name: "Runtime",
     before: "Runtime.run({",
     keys: Object.keys(Schema.decodeSync(RunSettings)({})).filter((key) => key !== "kind"),
-    members: membersOf("src/runtime/Runtime.ts", "RuntimeInput"),
+    members: membersOf("src/agents/training/Runtime.ts", "RuntimeInput"),
     nested: { "runtime.validationFreq": "The number of ended episodes between two validations" },
   },
   {
     name: "LmConfig",
     before: "LmConfig.make({",
     keys: Object.keys(Schema.decodeSync(LmConfig)({ model: "any" })),
-    members: membersOf("src/lm/LmConfig.ts", "LmOptions"),
+    members: membersOf("src/agents/lm/LmConfig.ts", "LmOptions"),
     nested: { "budget.calls": "The largest number of requests to a server" },
   },
 ]

@@ -20,8 +20,8 @@ import type {
   Vin,
   LmConfig,
 } from "../../src/index.ts"
-import type * as RuntimeConfig from "../../src/runtime/RuntimeConfig.ts"
-import type { RuntimeInput } from "../../src/runtime/Runtime.ts"
+import type * as RuntimeConfig from "../../src/agents/training/RuntimeConfig.ts"
+import type { RuntimeInput } from "../../src/agents/training/Runtime.ts"
 import type * as Settings from "../../src/rl/train/Settings.ts"
 import type { TrainerConfig, TrainerOptions } from "../../src/rl/train/TrainerConfig.ts"
 

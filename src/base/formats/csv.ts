@@ -1,6 +1,6 @@
 /**
  * Splits a record of comma-separated values (RFC 4180) into its fields, and writes fields: a quoted field can hold
- * separators, line ends and doubled quotes. It only computes: `task/data/Records.ts` reads the file, splits it into records, and calls this.
+ * separators, line ends and doubled quotes. It only computes: `agents/task/data/Records.ts` reads the file, splits it into records, and calls this.
  * We use no library for CSV, since it would take the whole file and not one record, and its errors would not name the
  * line of the problem.
  *

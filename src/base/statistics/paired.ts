@@ -1,6 +1,6 @@
 /**
  * Compares two evaluations of the same tasks, called left and right, by the difference on each task. So it does not
- * matter that some tasks are harder than others. `evaluate/Report.ts` calls it.
+ * matter that some tasks are harder than others. `agents/evaluate/Report.ts` calls it.
  *
  * @example
  * ```ts

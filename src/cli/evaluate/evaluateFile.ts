@@ -5,7 +5,7 @@ import { dirname, join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { isPlain } from "../../base/config/Config.ts"
 import { exists } from "../../base/config/files.ts"
-import type { EvaluationOptions } from "../../evaluate/Evaluations.ts"
+import type { EvaluationOptions } from "../../agents/evaluate/Evaluations.ts"
 import { backend, platform, recorder, runStore, terminalProgress } from "../../node.ts"
 import { findRuns } from "../../run/find/find-node.ts"
 import { newestFirst } from "../../run/find/RunEntry.ts"
@@ -13,7 +13,7 @@ import { isSameName } from "../../run/identifier.ts"
 import * as Layout from "../../run/Layout.ts"
 import { silentSource } from "../../run/read/disk-node.ts"
 import { kindOf, refuseUnknownKind } from "../../run/RunSpec.ts"
-import { logsDir } from "../../runtime/logsDir.ts"
+import { logsDir } from "../../agents/training/logsDir.ts"
 import { evaluations, printRun, readRun, runToResumeAt } from "../findRun.ts"
 import { defaultResultsDir, flagWords, nameOf, quoted } from "../flags.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
@@ -71,7 +71,7 @@ export const playEvaluation = Effect.fnUntraced(function* (
   config: unknown,
   { resume, resumeCommand, ...options }: Playing,
 ) {
-  const { EvaluationResult, fromConfig } = yield* Effect.promise(() => import("../../evaluate/Evaluations.ts"))
+  const { EvaluationResult, fromConfig } = yield* Effect.promise(() => import("../../agents/evaluate/Evaluations.ts"))
   const evaluation = fromConfig(config, {
     ...options,
     placeOf: (resultsDir) => Effect.map(logsDir(resultsDir), (placed) => ({ resultsDir: placed })),

@@ -1,13 +1,13 @@
 /** Prints finished evaluations, which it reads from their folders. */
 import { Effect } from "effect"
 import { messageOf } from "../../base/config/text.ts"
-import type { EvaluationResult } from "../../evaluate/execute.ts"
+import type { EvaluationResult } from "../../agents/evaluate/execute.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { readMetrics } from "../run/finished.ts"
 
 // These modules import the code that asks language models, so they are loaded only when they are needed.
-const evaluations = Effect.promise(() => import("../../evaluate/Evaluations.ts"))
-const reports = Effect.promise(() => import("../../evaluate/Report.ts"))
+const evaluations = Effect.promise(() => import("../../agents/evaluate/Evaluations.ts"))
+const reports = Effect.promise(() => import("../../agents/evaluate/Report.ts"))
 
 /** Formats the result of an evaluation that has just finished: its tables, and its folder. */
 export const evaluationText = Effect.fnUntraced(function* (result: EvaluationResult) {

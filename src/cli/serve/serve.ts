@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto"
 import { Effect, Option } from "effect"
 import * as Flag from "effect/cli/Flag"
 import { isLoopback } from "../../base/config/hostGuard.ts"
-import { formatNames } from "../../lm/toolFormats/ToolFormat.ts"
+import { formatNames } from "../../agents/lm/toolFormats/ToolFormat.ts"
 import { backend } from "../../node.ts"
 import {
   allowHostFlag,

@@ -17,7 +17,7 @@ import { asSent, asSentProgram, checkFiles, sentPath } from "../../spread/cluste
 import * as Layout from "../../run/Layout.ts"
 import { parseMetrics } from "../../run/finishedResult.ts"
 import { RunResult } from "../../run/RunResult.ts"
-import { AnyResult, toRunResult } from "../../runtime/RuntimeResult.ts"
+import { AnyResult, toRunResult } from "../../agents/training/RuntimeResult.ts"
 import { indexRun } from "../../run/store/indexFile.ts"
 import { owner } from "../../run/store/owner-node.ts"
 import { isBucket } from "../flags.ts"

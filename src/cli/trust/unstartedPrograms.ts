@@ -1,9 +1,9 @@
 /** Provides services that start none of the programs which a config names, for `--dry-run`. */
 import { Effect, Layer } from "effect"
-import { McpServers } from "../../agent/Mcp.ts"
+import { McpServers } from "../../agents/agent/Mcp.ts"
 import { ForeignEnvs } from "../../rl/env/foreign/options.ts"
 import { unstartedEnvs } from "../../rl/env/foreign/unstarted.ts"
-import { TextPrograms } from "../../task/foreign/TextPrograms.ts"
+import { TextPrograms } from "../../agents/task/foreign/TextPrograms.ts"
 import { invalid } from "../../base/EnvError.ts"
 import { allowAll, Trust } from "../../base/trust/Trust.ts"
 

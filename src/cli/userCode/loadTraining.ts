@@ -14,10 +14,10 @@ import { sha256 } from "../../base/config/sha256.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf, refuseUnknownKind } from "../../run/RunSpec.ts"
-import { toRunResult } from "../../runtime/RuntimeResult.ts"
-import { logsDir } from "../../runtime/logsDir.ts"
+import { toRunResult } from "../../agents/training/RuntimeResult.ts"
+import { logsDir } from "../../agents/training/logsDir.ts"
 import type * as MultiRun from "../../multirun/MultiRun.ts"
-import type * as Runtime from "../../runtime/Runtime.ts"
+import type * as Runtime from "../../agents/training/Runtime.ts"
 import type { Run, TrainError } from "../../rl/train/Train.ts"
 import { type UsageError, usageError } from "../output/output.ts"
 import { permit } from "../../base/trust/Trust.ts"
@@ -109,7 +109,7 @@ const fromYaml = Effect.fnUntraced(function* (file: string, path: string, progra
 
 // Runtime.ts and Train.ts are loaded only when a training needs them, so that help and the other commands start fast.
 const ofAgents = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof Runtime.fromConfig>[1]) {
-  const { fromConfig } = yield* Effect.promise(() => import("../../runtime/Runtime.ts"))
+  const { fromConfig } = yield* Effect.promise(() => import("../../agents/training/Runtime.ts"))
   return withStepsHint(Effect.map(fromConfig(config, where), toRunResult))
 })
 

@@ -26,7 +26,7 @@ const fromConfig = Effect.fnUntraced(function* (config: unknown) {
     const { fromConfig } = yield* Effect.promise(() => import("../../rl/train/Train.ts"))
     return Effect.asVoid(fromConfig(config))
   }
-  const { fromConfig } = yield* Effect.promise(() => import("../../runtime/Runtime.ts"))
+  const { fromConfig } = yield* Effect.promise(() => import("../../agents/training/Runtime.ts"))
   return Effect.asVoid(fromConfig(config))
 })
 

@@ -58,7 +58,7 @@ export const worker = subcommand(
     const address = Option.isNone(input.address) ? undefined : yield* parseAddress(input.address.value)
     watchModules()
     const { worker } = yield* clusterModule
-    const { evaluationHandler } = yield* Effect.promise(() => import("../../evaluate/worker.ts"))
+    const { evaluationHandler } = yield* Effect.promise(() => import("../../agents/evaluate/worker.ts"))
     yield* Effect.gen(function* () {
       const handlers = [
         yield* evaluationHandler,

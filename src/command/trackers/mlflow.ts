@@ -15,7 +15,7 @@ import {
   refusalOf,
   type Site,
   withoutName,
-} from "../../lm/exchange.ts"
+} from "../../agents/lm/exchange.ts"
 
 /** The error of a server that cannot be reached or refuses a request. The message is one line for people. */
 export class MlflowError extends Schema.TaggedError<MlflowError>()("MlflowError", { message: Schema.String }) {}

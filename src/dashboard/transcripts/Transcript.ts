@@ -1,5 +1,5 @@
 /** Defines the transcript of an episode, which the page shows. `fromRollouts.ts` and `fromScores.ts` make it. */
-import type { ChatMessage, Usage } from "../../lm/Chat.ts"
+import type { ChatMessage, Usage } from "../../agents/lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
 
 /** One or more consecutive tokens of an answer that have equal advantages and log-probabilities. */

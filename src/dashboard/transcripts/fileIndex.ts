@@ -2,7 +2,7 @@
  * Finds the episodes in the lines of a file, and keeps the offsets of each episode's lines. A line holds a rollout, an
  * outcome (the rollouts or the error of a requested episode), or a scored step. `transcripts.ts` passes the lines.
  */
-import { agentTypeOf } from "../../agent/agentType.ts"
+import { agentTypeOf } from "../../agents/agent/agentType.ts"
 import { fields, finite, parsed } from "../json.ts"
 import type { Episode } from "./Episode.ts"
 import { endingOf } from "./fromRollouts.ts"

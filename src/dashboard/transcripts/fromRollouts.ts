@@ -1,5 +1,5 @@
 /** Makes the transcript of an episode from its rollouts. Pure functions; `transcripts.ts` reads the rollouts. */
-import * as Credit from "../../episode/samples/credit.ts"
+import * as Credit from "../../agents/episode/samples/credit.ts"
 import {
   type AgentStep,
   type EnvironmentStep,
@@ -7,9 +7,9 @@ import {
   parseFailureOf,
   type Rollout,
   type Step,
-} from "../../episode/Rollout.ts"
-import type { Sample } from "../../episode/samples/Sample.ts"
-import type { ChatMessage, Usage } from "../../lm/Chat.ts"
+} from "../../agents/episode/Rollout.ts"
+import type { Sample } from "../../agents/episode/samples/Sample.ts"
+import type { ChatMessage, Usage } from "../../agents/lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
 import { tokensOf } from "./tokens.ts"
 import type { Call, Played, TokenSpan, ToolUse, Transcript, Turn } from "./Transcript.ts"

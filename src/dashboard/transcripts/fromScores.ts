@@ -1,7 +1,7 @@
 /** Makes the transcript of an episode that has no rollout, from its scores and the files of its model calls. Pure. */
-import type { CallFile } from "../../lm/callFiles.ts"
+import type { CallFile } from "../../agents/lm/callFiles.ts"
 import type { StepScoreRecord } from "../../run/record/stepScores.ts"
-import type { ChatMessage } from "../../lm/Chat.ts"
+import type { ChatMessage } from "../../agents/lm/Chat.ts"
 import type { Episode } from "./Episode.ts"
 import { finite } from "../json.ts"
 import { addUsage, endingOf, keptOf, nothingUsed } from "./fromRollouts.ts"

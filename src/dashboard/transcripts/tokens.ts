@@ -1,8 +1,8 @@
 /** Finds the tokens of a model's answers, with their advantages, in the samples of a run. Pure functions. */
-import type { AgentStep } from "../../episode/Rollout.ts"
-import type { Sample } from "../../episode/samples/Sample.ts"
-import { asMessage, type Completion } from "../../lm/Chat.ts"
-import { completionIds } from "../../lm/ChatTokens.ts"
+import type { AgentStep } from "../../agents/episode/Rollout.ts"
+import type { Sample } from "../../agents/episode/samples/Sample.ts"
+import { asMessage, type Completion } from "../../agents/lm/Chat.ts"
+import { completionIds } from "../../agents/lm/ChatTokens.ts"
 import { bytes } from "../../base/tokens/words.ts"
 import type { TokenSpan } from "./Transcript.ts"
 

@@ -11,7 +11,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import type { Sample } from "../../episode/samples/Sample.ts"
+import type { Sample } from "../../agents/episode/samples/Sample.ts"
 import { shortened } from "../../base/config/text.ts"
 
 /** A sequence of tokens to learn from. All four arrays have the same length. */

@@ -16,7 +16,7 @@ import { isPlain, type Plain } from "../../base/config/Config.ts"
 import { bounded, orDefault, positive, positiveBelow, runName, withDefault } from "../../base/config/fields.ts"
 import { projections, usualInitializerRange } from "../../decoder/networks/Decoder.ts"
 import { kindField } from "../../run/RunSpec.ts"
-import { OutputSettings } from "../../runtime/RuntimeConfig.ts"
+import { OutputSettings } from "../../agents/training/RuntimeConfig.ts"
 import { Mixing } from "../batches/Packer.ts"
 import { RankStore } from "../ranks/rankStore.ts"
 

@@ -1,7 +1,7 @@
 /** Compares the alphabet of a model from scratch with the texts of the tasks that it is to learn. */
 import { Effect } from "effect"
 import { stream } from "../../base/rng/Rng.ts"
-import type { TaskSet } from "../../task/TaskSet.ts"
+import type { TaskSet } from "../../agents/task/TaskSet.ts"
 
 /** The number of tasks whose texts are compared. */
 const compared = 16

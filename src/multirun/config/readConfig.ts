@@ -15,7 +15,7 @@ import {
   placeOf,
 } from "../../base/config/Config.ts"
 import { withPlaces } from "../../base/config/places.ts"
-import { isOfThisComputer } from "../../lm/addressTrust.ts"
+import { isOfThisComputer } from "../../agents/lm/addressTrust.ts"
 import { advantageEstimatorOf } from "../../rl/losses/Losses.ts"
 import type { DecoderConfig } from "../../decoder/networks/DecoderConfig.ts"
 import type { RunOptions } from "../../run/RunOptions.ts"

@@ -1,8 +1,8 @@
 /** Opens what the config of a run describes besides its training: the data sets, and the agent that plays their tasks. */
 import { Effect } from "effect"
-import * as Agents from "../../agent/Agents.ts"
+import * as Agents from "../../agents/agent/Agents.ts"
 import { ConfigError, type DecodeOptions, type Plain } from "../../base/config/Config.ts"
-import { openParts } from "../../evaluate/openParts.ts"
+import { openParts } from "../../agents/evaluate/openParts.ts"
 import type { OrchestratorConfig } from "./OrchestratorConfig.ts"
 
 export interface RunPlace {

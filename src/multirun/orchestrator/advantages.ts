@@ -1,7 +1,7 @@
 /** Turns the rollouts of a step into the samples that the trainer learns from. */
 import { Effect, Result } from "effect"
-import type { Rollout } from "../../episode/Rollout.ts"
-import * as Samples from "../../episode/samples/samples.ts"
+import type { Rollout } from "../../agents/episode/Rollout.ts"
+import * as Samples from "../../agents/episode/samples/samples.ts"
 import { advantageEstimatorOf, type TokenObjective } from "../../rl/losses/Losses.ts"
 import { groupAdvantages } from "../../rl/returns/Returns.ts"
 import {

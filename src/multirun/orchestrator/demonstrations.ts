@@ -9,15 +9,15 @@
  * ```
  */
 import { Effect } from "effect"
-import type { Agent } from "../../agent/Agent.ts"
-import type { Protocol } from "../../episode/Protocol.ts"
-import { ProtocolError } from "../../episode/ProtocolError.ts"
-import * as SingleAgent from "../../episode/protocols/SingleAgent.ts"
-import type { Answer, Completion, LmRequest } from "../../lm/Chat.ts"
-import type { LmService } from "../../lm/Lm.ts"
-import type { LmError } from "../../lm/LmError.ts"
+import type { Agent } from "../../agents/agent/Agent.ts"
+import type { Protocol } from "../../agents/episode/Protocol.ts"
+import { ProtocolError } from "../../agents/episode/ProtocolError.ts"
+import * as SingleAgent from "../../agents/episode/protocols/SingleAgent.ts"
+import type { Answer, Completion, LmRequest } from "../../agents/lm/Chat.ts"
+import type { LmService } from "../../agents/lm/Lm.ts"
+import type { LmError } from "../../agents/lm/LmError.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import type { TextEnv } from "../../task/TextEnv.ts"
+import type { TextEnv } from "../../agents/task/TextEnv.ts"
 
 /** Makes the run's agent, which asks this model. */
 export type AgentOf = (lm: LmService) => Effect.Effect<Agent, { readonly message: string }>

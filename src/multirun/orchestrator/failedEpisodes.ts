@@ -8,10 +8,10 @@
  * ```
  */
 import { Effect } from "effect"
-import type { Rollout } from "../../episode/Rollout.ts"
-import type { Outcome } from "../../episode/rollouts/Outcome.ts"
-import { isReward, expectedReward } from "../../task/Feedback.ts"
-import type { TaskSet } from "../../task/TaskSet.ts"
+import type { Rollout } from "../../agents/episode/Rollout.ts"
+import type { Outcome } from "../../agents/episode/rollouts/Outcome.ts"
+import { isReward, expectedReward } from "../../agents/task/Feedback.ts"
+import type { TaskSet } from "../../agents/task/TaskSet.ts"
 import { type FailedEpisode, type Failures, summaryOf } from "../records/reports.ts"
 
 /** Names a task in messages. A task that cannot be opened has only its number. */

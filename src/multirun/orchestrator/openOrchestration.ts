@@ -1,9 +1,9 @@
 /** Opens what an orchestrator needs besides a model: the data sets and the agent of its run, and the model's tokens. */
 import { Effect } from "effect"
-import type { Answer, LmRequest } from "../../lm/Chat.ts"
-import { writtenAnswer } from "../../lm/engine/writtenAnswer.ts"
-import { Lm } from "../../lm/Lm.ts"
-import { lmError } from "../../lm/LmError.ts"
+import type { Answer, LmRequest } from "../../agents/lm/Chat.ts"
+import { writtenAnswer } from "../../decoder/engine/writtenAnswer.ts"
+import { Lm } from "../../agents/lm/Lm.ts"
+import { lmError } from "../../agents/lm/LmError.ts"
 import type { Language } from "../baseModel.ts"
 import * as Layout from "../Layout.ts"
 import { openRunParts } from "../config/runParts.ts"

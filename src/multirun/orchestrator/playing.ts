@@ -10,7 +10,7 @@
  */
 import { Effect, type Scope } from "effect"
 import { Engine } from "../../inference/Engine.ts"
-import type * as Lms from "../../lm/Lms.ts"
+import type * as Lms from "../../agents/lm/Lms.ts"
 import { DataLoader } from "../batches/DataLoader.ts"
 import type { TrainerEngine } from "../engine/startEngine.ts"
 import { makeWeightLoads } from "../engine/weightLoads.ts"

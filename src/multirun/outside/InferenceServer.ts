@@ -13,12 +13,12 @@
  * ```
  */
 import { Deferred, Effect, type Redacted, Schema } from "effect"
-import type { LmRequest } from "../../lm/Chat.ts"
-import type { LmService } from "../../lm/Lm.ts"
-import { LmError, lmError } from "../../lm/LmError.ts"
-import { getText, read } from "../../lm/providers/http.ts"
-import * as OpenAi from "../../lm/providers/openAi.ts"
-import { serverOf } from "../../lm/providers/Server.ts"
+import type { LmRequest } from "../../agents/lm/Chat.ts"
+import type { LmService } from "../../agents/lm/Lm.ts"
+import { LmError, lmError } from "../../agents/lm/LmError.ts"
+import { getText, read } from "../../agents/lm/providers/http.ts"
+import * as OpenAi from "../../agents/lm/providers/openAi.ts"
+import { serverOf } from "../../agents/lm/providers/Server.ts"
 import type { SamplingConfig } from "../config/OrchestratorConfig.ts"
 
 /** An event of the server that a client reports: it fails, it answers again, or its weights are too old. */

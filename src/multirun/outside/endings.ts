@@ -3,7 +3,7 @@
  * and its last validation is in its folder.
  */
 import { Effect, type FileSystem, type Path, type Scope } from "effect"
-import type * as Lms from "../../lm/Lms.ts"
+import type * as Lms from "../../agents/lm/Lms.ts"
 import { onlyKnown } from "../../base/trust/Trust.ts"
 import { openRunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"

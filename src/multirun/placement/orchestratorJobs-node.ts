@@ -17,7 +17,7 @@ import { Dispatcher, type Handler, handler, job } from "../../spread/cluster/Dis
 import { sentPath } from "../../spread/cluster/sent/sentFiles-node.ts"
 import { exists } from "../../base/config/files.ts"
 import { utf8 } from "../../base/config/utf8.ts"
-import type * as Lms from "../../lm/Lms.ts"
+import type * as Lms from "../../agents/lm/Lms.ts"
 import { owner as ownOwner } from "../../run/store/owner-node.ts"
 import * as Layout from "../Layout.ts"
 import { MultiRunError } from "../MultiRunError.ts"

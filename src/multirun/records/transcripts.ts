@@ -1,7 +1,7 @@
 /** Turns rollouts into the lines of a run's scores, from which the page shows what the agent said and did. */
-import { stepScored } from "../../evaluate/events.ts"
-import { scored } from "../../evaluate/PlayedEpisode.ts"
-import type { Rollout } from "../../episode/Rollout.ts"
+import { stepScored } from "../../agents/evaluate/events.ts"
+import { scored } from "../../agents/evaluate/PlayedEpisode.ts"
+import type { Rollout } from "../../agents/episode/Rollout.ts"
 import type { StepScored } from "../../run/record/RunEvent.ts"
 import type { FailedEpisode } from "./reports.ts"
 

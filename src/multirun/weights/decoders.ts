@@ -12,10 +12,10 @@
  */
 import { Effect, type FileSystem, Option, type Path, type Scope, Semaphore } from "effect"
 import { Backend } from "../../tensor/backend/Backend.ts"
-import { decoderEngine } from "../../lm/engine/openDecoder.ts"
-import type { DecodersService } from "../../lm/engine/Decoders.ts"
-import * as EngineLm from "../../lm/engine/EngineLm.ts"
-import type { Provider } from "../../lm/providers/Provider.ts"
+import { decoderEngine } from "../../decoder/engine/openDecoder.ts"
+import type { DecodersService } from "../../agents/lm/Decoders.ts"
+import * as EngineLm from "../../decoder/engine/EngineLm.ts"
+import type { Provider } from "../../agents/lm/providers/Provider.ts"
 import { findModel, type ModelPlace, openModel } from "./SavedModel.ts"
 
 /**

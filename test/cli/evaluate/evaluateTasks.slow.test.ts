@@ -2,7 +2,7 @@ import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { serve } from "../../lm/server.ts"
+import { serve } from "../../agents/lm/server.ts"
 import { capitalOf, evaluation, told } from "../capitals.ts"
 import { effect, resultOf, start, until, withFolder, write } from "../effect.ts"
 

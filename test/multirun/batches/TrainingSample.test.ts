@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { Sample } from "../../../src/episode/samples/Sample.ts"
+import { Sample } from "../../../src/agents/episode/samples/Sample.ts"
 import { fromSample, validate } from "../../../src/multirun/batches/TrainingSample.ts"
 
 const sample: Sample = {

@@ -1,8 +1,8 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { lettersWarning, missingLetters } from "../../../src/multirun/config/letters.ts"
-import * as Question from "../../../src/task/Question.ts"
-import * as TaskSet from "../../../src/task/TaskSet.ts"
+import * as Question from "../../../src/agents/task/Question.ts"
+import * as TaskSet from "../../../src/agents/task/TaskSet.ts"
 
 const tasks = TaskSet.of("words", [
   Question.make({

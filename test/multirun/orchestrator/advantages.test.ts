@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import * as MemorylessAgent from "../../../src/agent/MemorylessAgent.ts"
-import * as SelfPlay from "../../../src/episode/protocols/SelfPlay.ts"
-import { Lm, type LmService } from "../../../src/lm/Lm.ts"
+import * as MemorylessAgent from "../../../src/agents/agent/MemorylessAgent.ts"
+import * as SelfPlay from "../../../src/agents/episode/protocols/SelfPlay.ts"
+import { Lm, type LmService } from "../../../src/agents/lm/Lm.ts"
 import { TokenObjective } from "../../../src/rl/losses/Losses.ts"
 import { isPlayed, samplesOf, usableOf } from "../../../src/multirun/orchestrator/advantages.ts"
-import * as Against from "../../../src/task/Against.ts"
-import * as TicTacToe from "../../../src/task/games/TicTacToe.ts"
-import { completion } from "../../lm/support.ts"
+import * as Against from "../../../src/agents/task/Against.ts"
+import * as TicTacToe from "../../../src/agents/task/games/TicTacToe.ts"
+import { completion } from "../../agents/lm/support.ts"
 
 const env = Against.make(TicTacToe.playersOf({ invalidMoves: "lose" }), {
   id: "t",

@@ -3,7 +3,7 @@ import { snakeCase } from "../../../src/base/config/plain.ts"
 import { isKnownKey, knownKeys, type RunValues, unknownKey, valueIn } from "../../../src/run/find/keys.ts"
 import { unplacedEntry } from "../../../src/run/find/RunEntry.ts"
 import { RunResult, ValidationSummary } from "../../../src/run/RunResult.ts"
-import { RuntimeResult } from "../../../src/runtime/RuntimeResult.ts"
+import { RuntimeResult } from "../../../src/agents/training/RuntimeResult.ts"
 
 const run: RunValues = {
   entry: { ...unplacedEntry("results/a"), population: { num_envs: "8" } },

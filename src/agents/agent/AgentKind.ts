@@ -1,0 +1,191 @@
+/**
+ * Defines kinds of agents. A kind has a Schema for the config below the key `agent`, and makes an agent from that
+ * config. To add a kind of your own, provide a longer list of kinds by the reference `Agents.Kinds`.
+ *
+ * @example
+ * ```ts
+ * const shouting = AgentKind.make({
+ *   schema: Schema.Struct({
+ *     ...AgentKind.fields("shouting_agent"),
+ *     ...AgentKind.memoryFields,
+ *     loud: Schema.Boolean,
+ *   }),
+ *   type: "shouting_agent",
+ *   memory: { _type: "history_list", maxLength: 10 },
+ *   make: ({ loud }, { settings, memory }) =>
+ *     Effect.flatMap(memory, (memory) => Shouting.make({ ...settings, memory, loud })),
+ * })
+ * const decoded = yield* Agents.decode({ type: "shouting_agent", loud: true }, { source: "train.yaml" }).pipe(
+ *   Effect.provideService(Agents.Kinds, [...Agents.builtIn, shouting]),
+ * )
+ * ```
+ */
+import { Effect, type FileSystem, type Path, Schema } from "effect"
+import { type ConfigError, decode, isPlain, type Plain } from "../../base/config/Config.ts"
+import { bounded, withDefault } from "../../base/config/fields.ts"
+import type { Lm } from "../lm/Lm.ts"
+import { LmConfig } from "../lm/LmConfig.ts"
+import type { Agent } from "./Agent.ts"
+import type { AgentError } from "./AgentError.ts"
+import type { AgentSettings } from "./Conversation.ts"
+import { type From, inject } from "./internal/prompts.ts"
+import * as HistoryList from "./memory/HistoryList.ts"
+import type { Memory } from "./memory/Memory.ts"
+import type { DecodedMemory } from "./memory/MemoryKind.ts"
+import * as Memories from "./memory/Memories.ts"
+import { fromConfig, ParserConfig } from "./Parser.ts"
+
+export type { From } from "./internal/prompts.ts"
+
+/** The Schema of a setting that holds a prompt; null means no prompt, or the default one. */
+export const prompt = withDefault(Schema.NullOr(Schema.String), null)
+
+/** Returns the fields of the Schema that all kinds of agent have. */
+export const fields = <Type extends string>(type: Type) => ({
+  /** The kind of the agent. */
+  type: Schema.Literal(type),
+  /** The language model, and the settings of its calls. */
+  lmConfig: LmConfig,
+  /**
+   * The system prompt, which stands before all other messages; `{file:path}` inserts the text of a file. null: no
+   * system prompt.
+   */
+  systemPrompt: prompt,
+  /**
+   * How the action is found in an answer: all of it, the boxed part, the content of a tag, or the value of a key of
+   * JSON. Of several parsers, the first that can read the answer is used.
+   */
+  parser: withDefault(ParserConfig, "whole"),
+  /** Does not act upon an answer that was cut off at its length limit. */
+  rejectIncompleteCompletions: withDefault(Schema.Boolean, true),
+  /** Asks the server for the tokens of every call, to train on. */
+  traceTokens: withDefault(Schema.Boolean, false),
+  /** Has no effect: an agent prints nothing. The key is accepted so that files that have it stay valid. */
+  verbose: withDefault(Schema.Boolean, true),
+})
+
+/** The fields of the Schema that kinds of agent with a memory have in addition. */
+export const memoryFields = {
+  /** The memory that keeps experience, by its `_type`; null takes the default memory of the kind of agent. */
+  memoryConfig: withDefault(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown)), null),
+  /**
+   * The number of memory entries in a prompt: the last ones, or those most similar to the observation. null stands for
+   * all entries, 0 for none.
+   */
+  historyK: withDefault(Schema.NullOr(bounded("countOrNone")), null),
+}
+
+const Common = Schema.Struct(fields(""))
+/** The decoded settings that all kinds of agent have. */
+type Common = Omit<typeof Common.Type, "type">
+
+/** The inputs of a kind's `make` besides the config. They are made in the same way for all kinds of agent. */
+export interface Parts {
+  /** The settings of the conversation with the model. */
+  readonly settings: AgentSettings
+  /** The prompts by their keys, with the texts of files inserted. */
+  readonly texts: Readonly<Record<string, string>>
+  /** Makes the memory; its value is null if the agent has no memory. */
+  readonly memory: Effect.Effect<Memory | null, AgentError>
+}
+
+/** A valid config of an agent, with an Effect that makes the agent. */
+export interface DecodedAgent {
+  readonly type: string
+  /**
+   * The config with all defaults and with the texts of all files, so that the same agent can be made without these
+   * files.
+   */
+  readonly config: Plain
+  readonly lmConfig: LmConfig
+  /** Asks the service `Trust` about the programs that the agent starts. `make` does so, too. */
+  readonly permit: Effect.Effect<void, ConfigError>
+  readonly make: Effect.Effect<Agent, ConfigError | AgentError, Lm>
+}
+
+export interface AgentKind {
+  readonly type: string
+  readonly schema: Schema.Codec<unknown, unknown>
+  readonly decode: (
+    config: Plain,
+    from: From,
+  ) => Effect.Effect<DecodedAgent, ConfigError, FileSystem.FileSystem | Path.Path>
+}
+
+/** Describes a kind of agent to `make`. */
+export interface KindRules<Config extends Common & { readonly memoryConfig?: unknown }, Encoded> {
+  readonly type: string
+  /** The Schema of the config: the `fields`, the `memoryFields` of kinds with a memory, and the kind's own settings. */
+  readonly schema: Schema.Codec<Config, Encoded>
+  /** The default `memory_config`; null for no memory by default. Kinds that never have a memory leave it out. */
+  readonly memory?: Plain | null
+  /** The keys of further prompts, besides `systemPrompt`, in which `{file:path}` inserts a file. */
+  readonly prompts?: ReadonlyArray<string>
+  /** The keys, among `prompts`, of settings whose whole value may be the name of a file. */
+  readonly fileNames?: ReadonlyArray<string>
+  /** Asks the service `Trust` about the programs that an agent of this config starts. Default: it starts none. */
+  readonly permit?: (config: Config, from: From) => Effect.Effect<void, ConfigError>
+  readonly make: (config: Config, parts: Parts) => Effect.Effect<Agent, ConfigError | AgentError, Lm>
+}
+
+/** Converts the settings that all agents have to the settings of a `Conversation`. */
+const settingsOf = (config: Common, systemPrompt: string | null): AgentSettings => ({
+  model: config.lmConfig.model,
+  temperature: config.lmConfig.temperature,
+  maxOutputTokens: config.lmConfig.maxOutputTokens,
+  stop: config.lmConfig.stopSequences,
+  traceTokens: config.traceTokens,
+  systemPrompt,
+  parser: fromConfig(config.parser),
+  rejectIncompleteCompletions: config.rejectIncompleteCompletions,
+})
+
+/**
+ * Makes a kind of agent from its rules. Its `decode` checks a config, inserts the files of prompts, and prepares the
+ * parser and the memory; `rules.make` gets these and makes the agent.
+ */
+export const make = <Config extends Common & { readonly memoryConfig?: unknown }, Encoded>(
+  rules: KindRules<Config, Encoded>,
+): AgentKind => ({
+  type: rules.type,
+  schema: rules.schema,
+  decode: Effect.fnUntraced(function* (plainConfig: Plain, from: From) {
+    const { type, schema, memory, prompts = [], fileNames = [] } = rules
+    const config = yield* decode(schema, plainConfig, from)
+    const memoryConfig = memory === undefined ? null : memoryOf(config.memoryConfig, memory)
+    const decodedMemory: DecodedMemory | null =
+      memoryConfig === null
+        ? null
+        : yield* Memories.decode(memoryConfig, { ...from, prefix: [...(from.prefix ?? []), "memoryConfig"] })
+    const encoded: unknown = Schema.encodeSync(schema)(config)
+    const plain = isPlain(encoded) ? encoded : {}
+    const { texts, config: completeConfig } = yield* inject(plain, ["systemPrompt", ...prompts], fileNames, from)
+    const settings = settingsOf(config, texts["systemPrompt"] ?? null)
+    const permit = rules.permit?.(config, from) ?? Effect.void
+    return {
+      type,
+      config: decodedMemory === null ? completeConfig : { ...completeConfig, memoryConfig: decodedMemory.config },
+      lmConfig: config.lmConfig,
+      permit,
+      make: Effect.andThen(
+        permit,
+        Effect.suspend(() =>
+          rules.make(config, { settings, texts, memory: decodedMemory?.make ?? Effect.succeed(null) }),
+        ),
+      ),
+    }
+  }),
+})
+
+/**
+ * Completes a `memory_config` with the defaults of a kind of agent; null means no memory. The default `maxLength` is
+ * only used for the default kind of memory and for `history_list`.
+ */
+const memoryOf = (config: unknown, defaults: Plain | null): Plain | null => {
+  if (!isPlain(config)) return defaults
+  if (defaults === null) return { _type: HistoryList.type, ...config }
+  const { _type: type = defaults["_type"] } = config
+  const { maxLength } = defaults
+  const applies = maxLength !== undefined && (type === defaults["_type"] || type === HistoryList.type)
+  return { ...(applies ? { maxLength } : {}), ...config, _type: type }
+}

@@ -1,0 +1,153 @@
+/**
+ * Makes agents from their configs, and defines the built-in kinds of agent. Decoding reads the prompt files that a
+ * config names.
+ *
+ * @example
+ * ```ts
+ * const config = { type: "reflexion_agent", lm_config: { model: "gpt-4.1-mini" }, system_prompt: "{file:prompts/qa.md}" }
+ * const { make, lmConfig } = yield* Agents.decode(config, { source: "train.yaml", baseDir: "experiments" })
+ * const agent = yield* Effect.provideService(make, Lm, yield* Lms.open(lmConfig, {}))
+ * ```
+ */
+import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
+import { choiceHint } from "../../base/config/closest.ts"
+import { ConfigError, display, isPlain, toCamelCase } from "../../base/config/Config.ts"
+import { bounded, real, withDefault } from "../../base/config/fields.ts"
+import { type AgentKind, type DecodedAgent, fields, type From, make, memoryFields, prompt } from "./AgentKind.ts"
+import * as HistoryAgent from "./HistoryAgent.ts"
+import { permitTools, ToolSource, toolsOf } from "./Mcp.ts"
+import * as MemorylessAgent from "./MemorylessAgent.ts"
+import * as ReActAgent from "./ReActAgent.ts"
+import * as ReflexionAgent from "./ReflexionAgent.ts"
+import * as ToolAgent from "./ToolAgent.ts"
+import { MemoryConfig } from "./memory/Memories.ts"
+
+export type { AgentKind, DecodedAgent, From } from "./AgentKind.ts"
+
+const history = Schema.Struct({ ...fields(HistoryAgent.type), ...memoryFields })
+const memoryless = Schema.Struct(fields(MemorylessAgent.type))
+const reflexion = Schema.Struct({
+  ...fields(ReflexionAgent.type),
+  ...memoryFields,
+  /** Makes the agent reflect when a training episode is over. */
+  enableReflection: withDefault(Schema.Boolean, true),
+  /** Reflects only on episodes whose scores add up to less than `failure_threshold`. */
+  reflectOnFailureOnly: withDefault(Schema.Boolean, false),
+  /** An episode counts as a success if its scores add up to at least this number. */
+  failureThreshold: withDefault(real, 1),
+  /** The number of reflections, the newest ones, that a prompt holds before the history; null stands for all. */
+  maxReflectionsInPrompt: withDefault(Schema.NullOr(bounded("countOrNone")), 10),
+  /** The system prompt for acting; null uses `system_prompt`. */
+  agentSystemPrompt: prompt,
+  /** The system prompt for reflecting; null uses the built-in prompt. */
+  reflectionSystemPrompt: prompt,
+  /** Examples that are shown before the episode to reflect on, as a text or as the name of a file; null shows none. */
+  reflectionFewShotExamples: prompt,
+})
+
+/** The fields of agents that may call the model several times for one action, including the fields of a memory. */
+const loopFields = {
+  ...memoryFields,
+  /** The largest number of calls of the model for one action. */
+  maxCalls: withDefault(bounded("count"), 8),
+  /** The servers whose tools the agent may call, besides those of the task. */
+  tools: withDefault(Schema.Array(ToolSource), []),
+}
+
+const tool = Schema.Struct({
+  ...fields(ToolAgent.type),
+  ...loopFields,
+  /** Forbids tool calls in the answer to the last of the `max_calls` requests, so that the model has to act. */
+  shotClock: withDefault(Schema.Boolean, true),
+})
+
+const react = Schema.Struct({ ...fields(ReActAgent.type), ...loopFields })
+
+/** The built-in kinds of agent; the first is the default. */
+export const builtIn: ReadonlyArray<AgentKind> = [
+  make({
+    type: HistoryAgent.type,
+    schema: history,
+    memory: { _type: "history_list", maxLength: 100 },
+    make: ({ historyK }, { settings, memory }) =>
+      Effect.flatMap(memory, (memory) => HistoryAgent.make({ ...settings, memory, historyK })),
+  }),
+  make({
+    type: MemorylessAgent.type,
+    schema: memoryless,
+    make: (_, { settings }) => MemorylessAgent.make(settings),
+  }),
+  make({
+    type: ReflexionAgent.type,
+    schema: reflexion,
+    memory: { _type: "reflections", maxLength: 200 },
+    prompts: ["agentSystemPrompt", "reflectionSystemPrompt", "reflectionFewShotExamples"],
+    fileNames: ["reflectionFewShotExamples"],
+    make: (config, { settings, memory, texts }) => {
+      const { historyK, maxReflectionsInPrompt, enableReflection, reflectOnFailureOnly, failureThreshold } = config
+      const reflecting = { maxReflectionsInPrompt, enableReflection, reflectOnFailureOnly, failureThreshold }
+      return Effect.flatMap(memory, (memory) =>
+        // The keys of `texts` are the names of the settings in `prompts`.
+        ReflexionAgent.make({ ...texts, ...settings, ...reflecting, memory, historyK }),
+      )
+    },
+  }),
+  make({
+    type: ToolAgent.type,
+    schema: tool,
+    memory: null,
+    permit: ({ tools: sources }, from) => permitTools(sources, from),
+    make: ({ historyK, maxCalls, shotClock, tools: sources }, { settings, memory: making }) =>
+      Effect.gen(function* () {
+        const [memory, tools] = [yield* making, yield* toolsOf(sources)]
+        return yield* ToolAgent.make({ ...settings, memory, historyK, maxCalls, shotClock, tools })
+      }),
+  }),
+  make({
+    type: ReActAgent.type,
+    schema: react,
+    memory: null,
+    permit: ({ tools: sources }, from) => permitTools(sources, from),
+    make: ({ historyK, maxCalls, parser, tools: sources }, { settings, memory: making }) =>
+      Effect.gen(function* () {
+        const [memory, tools] = [yield* making, yield* toolsOf(sources)]
+        const { parser: decoded, ...rest } = settings
+        // The agent's default parser also reads `finish[…]`, so leave it in place unless the config sets another one.
+        const own = parser === "whole" || decoded === undefined ? {} : { parser: decoded }
+        return yield* ReActAgent.make({ ...rest, ...own, memory, historyK, maxCalls, tools })
+      }),
+  }),
+]
+
+/** The kinds of agent that configs can name. Provide a longer list to add a kind. */
+export const Kinds = Context.Reference<ReadonlyArray<AgentKind>>("effect-rl/agent/AgentKinds", {
+  defaultValue: () => builtIn,
+})
+
+/** Replaces the field `memoryConfig`, which accepts any object, by one that lists the built-in kinds of memory. */
+const withMemory = { memoryConfig: withDefault(Schema.NullOr(MemoryConfig), null) }
+
+/** The Schema of the config below the key `agent`, for the JSON Schemas of config files: only the built-in kinds. */
+export const AgentConfig = Schema.Union([
+  Schema.Struct({ ...history.fields, ...withMemory }),
+  memoryless,
+  Schema.Struct({ ...reflexion.fields, ...withMemory }),
+  Schema.Struct({ ...tool.fields, ...withMemory }),
+  Schema.Struct({ ...react.fields, ...withMemory }),
+])
+
+/** Decodes a config, strictly, with keys in snake_case or camelCase. Adds defaults and the texts of prompt files. */
+export const decode = (
+  config: unknown,
+  from: From = { source: "agent" },
+): Effect.Effect<DecodedAgent, ConfigError, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function* () {
+    const plain = toCamelCase(config)
+    if (!isPlain(plain)) return yield* ConfigError.at(from, "", `expected an agent, found ${display(config)}`)
+    const kinds = yield* Kinds
+    const { type = kinds[0]?.type } = plain
+    const kind = kinds.find((candidate) => candidate.type === type)
+    if (kind !== undefined) return yield* kind.decode({ ...plain, type }, from)
+    const names = kinds.map(({ type }) => type)
+    return yield* ConfigError.at(from, "type", `unknown agent ${display(type)}; ${choiceHint(type, names)}`)
+  })

@@ -1,0 +1,291 @@
+/**
+ * Makes the conversation between an agent and its model: calls the model and the agent's tools, and finds the action in
+ * the answer. Messages are only appended, so each request begins with the previous request and the answer to it. All
+ * built-in agents use it; they differ in their messages, and in when they reset the conversation.
+ */
+import { Effect, Schema } from "effect"
+import { display } from "../../base/config/Config.ts"
+import { messageOf } from "../../base/config/text.ts"
+import { asMessage, type ChatMessage, type Completion, LmRequest, type ToolCall, type ToolSpec } from "../lm/Chat.ts"
+import type { LmService } from "../lm/Lm.ts"
+import { withheld } from "../lm/LmError.ts"
+import type { AgentFailure, ModelCall, ToolResult, Turn } from "./Agent.ts"
+import { AgentError } from "./AgentError.ts"
+import { type Parser, ParseResult, refused, whole } from "./Parser.ts"
+import { failed, type Tool } from "./Tool.ts"
+
+/** The settings of an agent that calls a model. */
+export interface AgentSettings extends Partial<
+  Pick<LmRequest, "temperature" | "topP" | "maxOutputTokens" | "stop" | "seed" | "traceTokens">
+> {
+  readonly model: string
+  readonly systemPrompt?: string | null
+  /** Finds the action in an answer; by default it is the whole answer. */
+  readonly parser?: Parser
+  /** Whether the agent refuses to act upon an answer that was cut off at its length limit; true by default. */
+  readonly rejectIncompleteCompletions?: boolean
+}
+
+/** The format in which the model calls tools and gets their results. */
+export interface ToolFormat {
+  /** Whether requests list the tools in the provider's own format; if not, the text of the prompt describes them. */
+  readonly native: boolean
+  /** Finds the calls in a completion. The agent does not run the `external` tools itself. */
+  readonly callsIn: (completion: Completion, external: ReadonlyArray<ToolSpec>) => ReadonlyArray<ToolCall>
+  /** Describes new external tools to the model, in a text before the observation. */
+  readonly introduce?: (external: ReadonlyArray<ToolSpec>) => string
+  /** Makes the messages by which the model gets the results of its calls. */
+  readonly resultMessages: (results: ReadonlyArray<ToolResult>) => ReadonlyArray<ChatMessage>
+}
+
+export interface ConversationOptions {
+  /** The agent's type, for error messages. */
+  readonly agent: string
+  readonly settings: AgentSettings
+  readonly lm: LmService
+  /** The tools that the agent runs itself. The model continues with their results. */
+  readonly tools?: ReadonlyArray<Tool>
+  /** The largest number of calls of the model for one observation, 1 by default. */
+  readonly maxCalls?: number
+  /**
+   * Whether the last of the `maxCalls` requests forbids tool calls, so that the model has to act; false by default. It
+   * still describes the tools, so that it begins with the request before it.
+   */
+  readonly shotClock?: boolean
+  /** The format of tool calls; by default the provider's own. */
+  readonly format?: ToolFormat
+}
+
+export interface Conversation {
+  /** Says whether the conversation has no messages yet, except the system prompt. */
+  readonly isNew: () => boolean
+  /** Removes all messages except the system prompt. */
+  readonly reset: () => void
+  /**
+   * Adds a text as a message of the user, sets the external tools, and takes a turn. If the turn fails, nothing has
+   * changed.
+   */
+  readonly say: (text: string, externalTools?: ReadonlyArray<ToolSpec>) => Effect.Effect<Turn, AgentFailure>
+  /** Adds the results of the external calls that ended the last turn, and takes the next turn. */
+  readonly answer: (results: ReadonlyArray<ToolResult>) => Effect.Effect<Turn, AgentFailure>
+}
+
+/** Makes the request that an agent sends to its model, without the messages. */
+export const requestOf = ({
+  model,
+  temperature = null,
+  topP = null,
+  maxOutputTokens = null,
+  stop = [],
+  seed = null,
+  traceTokens = false,
+}: AgentSettings): Omit<LmRequest, "messages"> => {
+  // The defaults stand in the parameter list, since those also replace keys that are present but undefined.
+  return { ...LmRequest.defaults, model, temperature, topP, maxOutputTokens, stop, seed, traceTokens }
+}
+
+/** Gives the first messages of a conversation: the system prompt, if there is one. */
+export const systemMessages = (prompt: string | null | undefined): ReadonlyArray<ChatMessage> =>
+  prompt === null || prompt === undefined || prompt === "" ? [] : [{ role: "system", content: prompt }]
+
+const incompleteFeedback =
+  "Your answer was longer than it may be and was cut off, so it was not acted upon. Answer more briefly."
+
+/** Says whether a completion was cut off at its length limit, and the settings forbid to act upon it. */
+export const isIncomplete = ({ finishReason }: Completion, settings: AgentSettings): boolean =>
+  finishReason === "length" && settings.rejectIncompleteCompletions !== false
+
+const asToolMessage = ({ toolCallId, toolName, content, isError }: ToolResult): ChatMessage => ({
+  role: "tool",
+  toolCallId,
+  toolName,
+  content,
+  ...(isError ? { isError } : {}),
+})
+
+/** The provider's own format of tools: calls are part of the completion, and each result is a message. */
+export const nativeTools: ToolFormat = {
+  native: true,
+  callsIn: ({ toolCalls }) => toolCalls,
+  resultMessages: (results) => results.map(asToolMessage),
+}
+
+const expectedOfParsers = "expected an action, or a failure with feedback"
+const isParseResult = Schema.is(ParseResult)
+
+/** Converts the parser's result to the outcome of the turn. */
+const outcomeOf = (parsed: ParseResult): Turn["outcome"] =>
+  parsed._tag === "Parsed"
+    ? { _tag: "Act", action: parsed.action, reward: parsed.reward }
+    : { _tag: "NoAction", feedback: parsed.feedback, reward: parsed.reward }
+
+/** Makes a conversation that holds only the system prompt. */
+export const make = (options: ConversationOptions): Conversation => {
+  const { agent, settings, lm, tools = [], maxCalls = 1, shotClock = false, format = nativeTools } = options
+  const { parser = whole } = settings
+  const base = requestOf(settings)
+  const system = systemMessages(settings.systemPrompt)
+  const ownTools = new Map(tools.map((tool) => [tool.spec.name, tool]))
+  const ownSpecs = format.native ? tools.map(({ spec }) => spec) : []
+
+  let messages: Array<ChatMessage> = [...system]
+  /** The external tools, which the agent does not run itself. */
+  let external: ReadonlyArray<ToolSpec> = []
+  /** The external tool calls that have no result yet. */
+  let openCalls: ReadonlyArray<ToolCall> = []
+  /** The number of calls of the model since the last observation. */
+  let callCount = 0
+
+  const wrong = (problem: string, more: { readonly userStack?: string } = {}): AgentError =>
+    new AgentError({ agent, message: `${agent}: ${problem}`, ...more })
+
+  const isExternal = ({ name }: ToolCall): boolean => external.some((spec) => spec.name === name)
+
+  /** Runs one of the agent's own tools. An unknown tool is an error that the model sees. */
+  const runTool = (call: ToolCall): Effect.Effect<ToolResult> => {
+    const tool = ownTools.get(call.name)
+    if (tool !== undefined) return tool.call(call)
+    const names = [...new Set([...ownTools.keys(), ...external.map(({ name }) => name)])].join(", ")
+    return Effect.succeed(failed(call, `There is no tool "${call.name}"${names === "" ? "" : `; there are ${names}`}.`))
+  }
+
+  /** Parses the text of an answer. Fails if the parser throws or gives something else than a `ParseResult`. */
+  const read = (text: string): Effect.Effect<ParseResult, AgentError> =>
+    Effect.try({
+      try: () => parser(text),
+      catch: (error) =>
+        wrong(
+          `the parser threw: ${messageOf(error)}; ${expectedOfParsers}`,
+          error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {},
+        ),
+    }).pipe(
+      Effect.filterOrFail(isParseResult, (result) => wrong(`the parser gave ${display(result)}; ${expectedOfParsers}`)),
+    )
+
+  /** Calls the model until it acts, calls an external tool, or gives an answer that is refused. */
+  const turn = Effect.gen(function* () {
+    const calls: Array<ModelCall> = []
+    const specs = format.native ? [...ownSpecs, ...external] : []
+    while (true) {
+      const isLast = callCount + 1 >= maxCalls
+      const loopIndex = callCount
+      const prompt = messages.slice()
+      const completion = yield* lm.complete({
+        ...base,
+        messages: prompt,
+        tools: specs,
+        toolChoice: isLast && shotClock && specs.length > 0 ? "none" : "auto",
+      })
+      // Our own providers fail if a filter withheld the answer; other services and older cached answers may not.
+      if (completion.finishReason === "content_filter") return yield* withheld(settings.model)
+      callCount++
+      messages.push(asMessage(completion))
+      const incomplete = isIncomplete(completion, settings)
+      if (completion.finishReason === "length") {
+        const limit = base.maxOutputTokens === null ? "" : ` (max_output_tokens: ${base.maxOutputTokens})`
+        const consequence = incomplete ? ", so the agent does not act upon it" : ""
+        yield* Effect.logWarning(`${settings.model}: an answer was cut off at its length${limit}${consequence}`)
+      }
+      /** Adds the call to the turn's calls, and the results of its tools to the messages. */
+      const record = (
+        result: Pick<ModelCall, "target" | "parsed" | "toolResults">,
+        resultMessages: ToolFormat["resultMessages"] = format.resultMessages,
+      ): void => {
+        const toolList = specs.length === 0 ? {} : { tools: specs }
+        calls.push({ purpose: "action", loopIndex, messages: prompt, ...toolList, completion, incomplete, ...result })
+        messages.push(...resultMessages(result.toolResults))
+      }
+
+      /** Ends the turn without an action: the model gets the feedback next, and an error for each of its tool calls. */
+      const refuse = (feedback: string, callResult: string): Turn => {
+        const parsed = refused(feedback)
+        // Servers refuse a conversation in which a call has no result.
+        const toolResults = completion.toolCalls.map((call) => failed(call, callResult))
+        record({ target: "env", parsed, toolResults }, nativeTools.resultMessages)
+        return { calls, outcome: outcomeOf(parsed) }
+      }
+      if (incomplete) return refuse(incompleteFeedback, "Not run: the answer was cut off.")
+
+      const toolCalls = format.callsIn(completion, external)
+      if (toolCalls.length === 0) {
+        const parsed = yield* read(completion.content)
+        record({ target: "env", parsed, toolResults: [] })
+        return { calls, outcome: outcomeOf(parsed) }
+      }
+      if (isLast) {
+        return external.length === 0 && ownTools.size === 0
+          ? refuse("There are no tools to call. Answer in words.", "Not run: there are no tools.")
+          : refuse("No more tools can be called for this. Answer without one.", "Not run: too many calls.")
+      }
+
+      const externalCalls = toolCalls.filter(isExternal)
+      const toolResults = yield* Effect.forEach(
+        toolCalls.filter((call) => !isExternal(call)),
+        runTool,
+      )
+      const isInternal = externalCalls.length === 0
+      // The agent does not act upon a text next to a tool call, so it does not matter if the parser throws.
+      const parsed = isInternal ? yield* Effect.orElseSucceed(read(completion.content), () => null) : null
+      record({ target: isInternal ? "internal" : "external", parsed, toolResults })
+      if (!isInternal) {
+        openCalls = externalCalls
+        return { calls, outcome: { _tag: "CallTools", toolCalls: externalCalls } } satisfies Turn
+      }
+    }
+  })
+
+  /** Applies a change to the conversation and takes a turn. If the turn fails, restores the earlier conversation. */
+  const turnAfter = (change: () => void): Effect.Effect<Turn, AgentFailure> => {
+    const state = { length: messages.length, openCalls, callCount, external }
+    change()
+    return Effect.onError(turn, () =>
+      Effect.sync(() => {
+        messages.length = state.length
+        ;({ openCalls, callCount, external } = state)
+      }),
+    )
+  }
+
+  return {
+    isNew: () => messages.length === system.length,
+    reset: () => {
+      messages = [...system]
+      external = []
+      openCalls = []
+      callCount = 0
+    },
+    say: (text, externalTools) =>
+      Effect.suspend(() => {
+        if (openCalls.length > 0) {
+          const names = openCalls.map(({ id, name }) => `${name} (${id})`).join(", ")
+          return Effect.fail(wrong(`expected the results of its calls ${names}, found an observation`))
+        }
+        return turnAfter(() => {
+          callCount = 0
+          const before = new Set(external.map((spec) => JSON.stringify(spec)))
+          if (externalTools !== undefined) external = externalTools.filter(({ name }) => !ownTools.has(name))
+          const added = external.filter((spec) => !before.has(JSON.stringify(spec)))
+          const introduction = added.length === 0 ? undefined : format.introduce?.(added)
+          messages.push({ role: "user", content: introduction === undefined ? text : `${introduction}\n\n${text}` })
+        })
+      }),
+    answer: (results) =>
+      Effect.suspend(() => {
+        const expected = openCalls.map(({ id }) => id)
+        const answered = results.map(({ toolCallId }) => toolCallId)
+        if (expected.length === 0 || expected.toSorted().join("\n") !== answered.toSorted().join("\n")) {
+          const found = answered.join(", ")
+          return Effect.fail(
+            wrong(`expected the results of the calls [${expected.join(", ")}], found those of [${found}]`),
+          )
+        }
+        // Put the results into the order of the calls. Several calls may have the same id; each result is used once.
+        const byId = Map.groupBy(results, ({ toolCallId }) => toolCallId)
+        const inOrder = expected.flatMap((id) => byId.get(id)?.shift() ?? [])
+        return turnAfter(() => {
+          messages.push(...format.resultMessages(inOrder))
+          openCalls = []
+        })
+      }),
+  }
+}

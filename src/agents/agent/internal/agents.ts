@@ -1,0 +1,43 @@
+/** Checks the inputs and settings of agents, and gives their clones a memory. Several kinds of agent use it. */
+import { Effect } from "effect"
+import { ConfigError, display } from "../../../base/config/Config.ts"
+import type { AgentFailure, CloneOptions, AgentInput, Turn } from "../Agent.ts"
+import { AgentError } from "../AgentError.ts"
+import type { Memory } from "../memory/Memory.ts"
+import type { Tool } from "../Tool.ts"
+
+/** Acts on an observation, for agents that call no tools. If the input is the results of tools, it fails. */
+export const withoutTools = (
+  agent: string,
+  input: AgentInput,
+  act: (observation: string) => Effect.Effect<Turn, AgentFailure>,
+): Effect.Effect<Turn, AgentFailure> =>
+  input._tag === "Observation"
+    ? act(input.text)
+    : Effect.fail(new AgentError({ agent, message: `${agent}: expected an observation, found results of tools` }))
+
+/** Gives the memory for a clone of an agent: the agent's own memory if it is shared, or else a copy of it. */
+export const memoryFor = (memory: Memory, { shareMemory }: Pick<CloneOptions, "shareMemory">): Effect.Effect<Memory> =>
+  shareMemory ? Effect.succeed(memory) : memory.copy
+
+/** Refuses a setting that is neither null nor a whole number of at least `least`. */
+export const checkCount = (
+  agent: string,
+  key: string,
+  value: number | null | undefined,
+  least = 0,
+): Effect.Effect<void, ConfigError> =>
+  value === undefined || value === null || (Number.isSafeInteger(value) && value >= least)
+    ? Effect.void
+    : Effect.fail(
+        ConfigError.at({ source: agent }, key, `expected a whole number of at least ${least}, found ${display(value)}`),
+      )
+
+/** Refuses a list in which two tools have the same name, since a call could mean either tool. */
+export const checkNames = (agent: string, tools: ReadonlyArray<Tool>): Effect.Effect<void, ConfigError> => {
+  const names = tools.map(({ spec }) => spec.name)
+  const twice = names.find((name, at) => names.indexOf(name) !== at)
+  if (twice === undefined) return Effect.void
+  const problem = `expected different names, found two tools with the name "${twice}"`
+  return Effect.fail(ConfigError.at({ source: agent }, "tools", problem))
+}

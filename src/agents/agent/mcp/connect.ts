@@ -1,0 +1,150 @@
+/** Connects to an MCP server by Effect's client, and converts its tools to tools of an agent. */
+import { Config, Effect, Record, Redacted, Schema, type Scope } from "effect"
+import * as McpClient from "effect/ai/McpClient"
+import * as McpProtocol from "effect/ai/McpProtocol"
+import type * as McpSchema from "effect/ai/McpSchema"
+import type * as HttpClient from "effect/http/HttpClient"
+import * as ChildProcess from "effect/process/ChildProcess"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { isPlain, type Plain } from "../../../base/config/Config.ts"
+import { innermostCause, oneLine } from "../../../base/config/text.ts"
+import { commonVariables, environmentOf } from "../../../base/trust/environment.ts"
+import type { AgentError } from "../AgentError.ts"
+import { failure, type McpConfig } from "../Mcp.ts"
+import { make as makeTool, type Tool } from "../Tool.ts"
+
+export type Needs = HttpClient.HttpClient | ChildProcessSpawner | Scope.Scope
+
+const variable = (name: string) =>
+  Effect.orElseSucceed(
+    Effect.map(Config.String(name), (value): string | undefined => value),
+    () => undefined,
+  )
+
+/** Returns the server's name for messages. */
+const nameOf = ({ command, args, url }: McpConfig): string =>
+  url === null ? [command, ...args].join(" ") : url.replace(/[?#].*$/s, "").replace(/\/\/[^/@]*@/, "//")
+
+const protocols = { "2025-11-25": McpProtocol.v2025_11_25, "2026-07-28": McpProtocol.v2026_07_28 }
+
+/** Starts the program, or prepares the requests to the address. */
+const transportOf = Effect.fnUntraced(function* (config: McpConfig, command: string | null) {
+  const protocol = protocols[config.protocol]
+  if (command === null) {
+    const { tokenVariable } = config
+    const token = tokenVariable === null ? undefined : yield* variable(tokenVariable)
+    if (tokenVariable !== null && (token === undefined || !/^[\x21-\x7e]+$/.test(token))) {
+      return yield* failure(`token_variable: the environment variable ${tokenVariable} holds no token`)
+    }
+    const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    return yield* McpClient.http({ url: config.url ?? "", protocol, headers })
+  }
+  const values = new Map<string, string | undefined>()
+  for (const name of [...commonVariables, ...config.env]) values.set(name, yield* variable(name))
+  const environment = environmentOf(config.env, (name) => values.get(name))
+  if ("missing" in environment) return yield* failure(`env: the environment variable ${environment.missing} is not set`)
+  const env = Record.map(environment.env, (value) => Redacted.make(value))
+  const place = config.cwd === null ? {} : { cwd: config.cwd }
+  const process = ChildProcess.make(command, config.args, { env, extendEnv: false, ...place })
+  return yield* McpClient.stdio({ command: process, protocol })
+})
+
+const types: Readonly<Record<string, (value: unknown) => boolean>> = {
+  string: (value) => typeof value === "string",
+  number: (value) => typeof value === "number",
+  integer: (value) => Number.isInteger(value),
+  boolean: (value) => typeof value === "boolean",
+  array: Array.isArray,
+  object: isPlain,
+}
+
+/** Describes what is wrong with arguments: a key is missing or has another type. The server checks all the rest. */
+const problemOf = (schema: unknown, given: Plain): string | undefined => {
+  if (!isPlain(schema)) return undefined
+  const required: ReadonlyArray<unknown> = Array.isArray(schema["required"]) ? schema["required"] : []
+  const missing = required.find((key) => typeof key === "string" && !Object.hasOwn(given, key))
+  if (missing !== undefined) return `expected a key "${String(missing)}", found none`
+  const properties = isPlain(schema["properties"]) ? schema["properties"] : {}
+  for (const [key, value] of Object.entries(given)) {
+    const property = Object.hasOwn(properties, key) ? properties[key] : undefined
+    const type = isPlain(property) ? property["type"] : undefined
+    if (typeof type === "string" && types[type]?.(value) === false) {
+      return `${key}: expected a value of type ${type}, found ${JSON.stringify(value)}`
+    }
+  }
+  return undefined
+}
+
+/** Returns the text of a result. What is no text is named, because a model of text cannot see it. */
+const textOf = ({ content, structuredContent }: McpSchema.CallToolResult): string => {
+  const parts = content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`))
+  return parts.length === 0 && structuredContent !== undefined ? JSON.stringify(structuredContent) : parts.join("\n")
+}
+
+const messageIn = (error: Error): string => {
+  const cause = innermostCause(error.cause)
+  return oneLine(cause === "" || error.message.includes(cause) ? error.message : `${error.message}: ${cause}`)
+}
+
+const Arguments = Schema.Record(Schema.String, Schema.Unknown)
+
+const toolOf = (client: McpClient.McpClient, tool: McpSchema.Tool, { prefix, timeoutS }: McpConfig): Tool => {
+  const name = `${prefix}${tool.name}`
+  const own = makeTool({
+    name,
+    description: tool.description ?? tool.title ?? "",
+    parameters: Arguments,
+    timeout: `${timeoutS} seconds`,
+    run: (given): Effect.Effect<string, string> => {
+      const problem = problemOf(tool.inputSchema, given)
+      if (problem !== undefined) return Effect.fail(`the arguments are invalid: ${problem}`)
+      return client.callTool({ tool, arguments: given }).pipe(
+        Effect.mapError(messageIn),
+        Effect.flatMap((result) =>
+          result.isError === true ? Effect.fail(textOf(result)) : Effect.succeed(textOf(result)),
+        ),
+      )
+    },
+  })
+  // The model gets the server's own description of the parameters.
+  return { ...own, spec: { ...own.spec, parameters: isPlain(tool.inputSchema) ? tool.inputSchema : {} } }
+}
+
+/** The seconds in which a server has to start. Programs such as `npx` may download the server first. */
+const slowestStart = 60
+
+/** Connects to a server and lists its tools, by their names. The connection lasts as long as the scope. */
+export const connect = Effect.fnUntraced(function* (
+  config: McpConfig,
+): Effect.fn.Return<ReadonlyArray<Tool>, AgentError, Needs> {
+  const { command, url, only } = config
+  if ((command === null) === (url === null)) {
+    return yield* failure(`expected either command or url, found ${command === null ? "neither" : "both"}`)
+  }
+  const server = nameOf(config)
+  const listed = yield* Effect.gen(function* () {
+    const transport = yield* transportOf(config, command)
+    const timeout = Math.max(slowestStart, config.timeoutS) * 1000
+    const client = yield* McpClient.make({ name: "effect-rl", version: "0.1.0", timeout }).pipe(
+      Effect.provideService(McpClient.Transport, transport),
+    )
+    return { client, tools: yield* client.listTools() }
+  }).pipe(
+    Effect.catchTag("McpClientError", (error) => Effect.fail(failure(`${server} cannot be used: ${messageIn(error)}`))),
+  )
+  const { client } = listed
+  const all = listed.tools.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  const names = all.map(({ name }) => name)
+  const unknown = only?.find((name) => !names.includes(name))
+  if (unknown !== undefined) {
+    return yield* failure(`only: ${server} has no tool "${unknown}"; expected some of ${names.join(", ") || "none"}`)
+  }
+  const chosen = all.filter(({ name }) => only === null || only.includes(name))
+  const odd = chosen.find(({ name }) => !/^[\w-]{1,64}$/.test(`${config.prefix}${name}`))
+  if (odd !== undefined) {
+    return yield* failure(
+      `${server}: models cannot call a tool named "${config.prefix}${odd.name}"; leave it out by only`,
+    )
+  }
+  return chosen.map((tool) => toolOf(client, tool, config))
+})

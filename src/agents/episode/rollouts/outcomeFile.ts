@@ -1,0 +1,130 @@
+/**
+ * Resumes and appends to a batch's file of outcomes, which has a line for each completed request, in order: `resume`
+ * checks the lines that earlier runs wrote, and `appending` adds lines. `RolloutEngine` uses both.
+ */
+import { Effect, FileSystem, Path, type PlatformError, Schema, Semaphore, Stream } from "effect"
+import { type FileError, makeFolder } from "../../../base/config/files.ts"
+import { oneLine } from "../../../base/config/text.ts"
+import { JsonLinesError, linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
+import { line, Outcome } from "./Outcome.ts"
+import { type RolloutRequest, textOf } from "./RolloutRequest.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
+
+/** Collected lines are written when they have this many characters, and at the latest after `flushInterval`. */
+const bufferLength = 256 * 1024
+const flushInterval = "100 millis"
+
+/** The totals of the requests that earlier runs of the batch completed. */
+export interface Done {
+  readonly outcomes: number
+  readonly rollouts: number
+  readonly failed: number
+  /** The number of requests that have no line in the file because they failed and were dropped. */
+  readonly dropped: number
+}
+
+export const nothingDone: Done = { outcomes: 0, rollouts: 0, failed: 0, dropped: 0 }
+
+/** An outcome as `resume` reads it: it only counts rollouts and failures, so their contents are not checked. */
+const Head = Schema.Struct({
+  ...Outcome.fields,
+  rollouts: Schema.Array(Schema.Unknown),
+  failure: Schema.Unknown,
+})
+const headOf = valueOf(Head)
+
+const failedTo = (operation: string, path: string, error: PlatformError.PlatformError | FileError): JsonLinesError =>
+  new JsonLinesError({ path, line: null, message: `${path}: cannot ${operation}: ${oneLine(error.message)}` })
+
+/**
+ * Checks that the lines of a file belong to the first requests of a batch, cuts off an incomplete last line, and
+ * returns the totals. Takes these requests from the iterator, so that the caller plays the rest. If `gaps` is true,
+ * requests may lack a line, because failed ones were dropped. `tasks` is a hash of the set of tasks.
+ */
+export const resume = Effect.fnUntraced(function* (
+  path: string,
+  requests: Iterator<RolloutRequest>,
+  tasks: string,
+  protocolOf: (request: RolloutRequest) => string,
+  gaps: boolean,
+): Effect.fn.Return<Done, JsonLinesError, FileSystem.FileSystem> {
+  const fs = yield* FileSystem.FileSystem
+  const exists = yield* Effect.mapError(fs.exists(path), (error) => failedTo("check whether it exists", path, error))
+  if (!exists) return nothingDone
+  let { outcomes, rollouts, failed, dropped } = nothingDone
+  let end = 0
+  let lastIsIncomplete = false
+  yield* Stream.runForEach(
+    linesOf(path),
+    Effect.fnUntraced(function* (line) {
+      lastIsIncomplete = !line.whole
+      if (lastIsIncomplete) return
+      const head = yield* headOf(path, line)
+      const wrong = (problem: string) =>
+        new JsonLinesError({ path, line: line.number, message: `${path}:${line.number}: ${problem}` })
+      const otherBatch = "the file belongs to another batch"
+      if (head.tasks !== tasks) {
+        return yield* wrong(`expected an outcome of the tasks ${tasks}, found one of ${head.tasks}; ${otherBatch}`)
+      }
+      let next = requests.next()
+      const first = next
+      while (gaps && next.done !== true && next.value.id !== head.request.id) {
+        dropped++
+        next = requests.next()
+      }
+      if (next.done === true) {
+        const rest = first.done === true ? "no more outcomes" : `the outcome of "${first.value.id}" or a later request`
+        return yield* wrong(`expected ${rest}, found the outcome of "${head.request.id}"; ${otherBatch}`)
+      }
+      const [expected, found] = [textOf(next.value), textOf(head.request)]
+      if (found !== expected) return yield* wrong(`expected an outcome of ${expected}, found one of ${found}`)
+      const protocol = protocolOf(next.value)
+      if (head.protocol !== protocol) {
+        return yield* wrong(`expected an outcome by ${protocol}, found one by ${head.protocol}`)
+      }
+      end = line.end
+      outcomes++
+      rollouts += head.rollouts.length
+      if (head.failure !== null) failed++
+    }),
+  )
+  if (lastIsIncomplete) yield* Effect.mapError(fs.truncate(path, end), (error) => failedTo("truncate it", path, error))
+  return { outcomes, rollouts, failed, dropped }
+})
+
+/** Opens or creates a file to append outcomes, until the Scope closes. Lines are collected and written together. */
+export const appending = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const { dirname } = yield* Path.Path
+  const file = yield* makeFolder(dirname(path)).pipe(
+    Effect.andThen(fs.open(path, { flag: "a" })),
+    Effect.mapError((error) => failedTo("open it", path, error)),
+  )
+  const oneWriter = Semaphore.makeUnsafe(1)
+  let texts: Array<string> = []
+  let size = 0
+  let broken: JsonLinesError | undefined
+  // A failed write may have left half a line. Write nothing after it, so that `resume` can cut it off.
+  const write = Effect.suspend((): Effect.Effect<void, JsonLinesError> => {
+    if (broken !== undefined) return Effect.fail(broken)
+    if (size === 0) return Effect.void
+    const bytes = utf8.encode(texts.join(""))
+    texts = []
+    size = 0
+    return Effect.mapError(file.writeAll(bytes), (error) => (broken = failedTo("write to it", path, error)))
+  })
+  const flush = Effect.uninterruptible(oneWriter.withPermit(write))
+  // A killed process loses at most the outcomes of the last interval. If a write fails here, the next `add` fails.
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(flushInterval), Effect.ignore(flush))))
+  return {
+    /** Adds an outcome. It is written to the file later, at the latest by `flush`. */
+    add: (outcome: Outcome): Effect.Effect<void, JsonLinesError> =>
+      Effect.suspend(() => {
+        const text = line(outcome)
+        texts.push(text)
+        size += text.length
+        return size < bufferLength && broken === undefined ? Effect.void : flush
+      }),
+    flush,
+  }
+})

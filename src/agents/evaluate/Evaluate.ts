@@ -1,0 +1,142 @@
+/**
+ * Plays the tasks of a data set, many at a time, by a protocol: code that plays one episode. `frozen` makes the
+ * protocol for an agent that must not learn. `each` passes the played episodes to a callback, `all` returns them, and
+ * `one` plays a single episode. An episode that fails is a result, too, and does not stop the others. Episodes come in
+ * the order of the tasks, so the result does not depend on the concurrency. No files are written: the callers, such as
+ * `execute.ts` and the validation of agents in training, record the episodes.
+ *
+ * @example
+ * ```ts
+ * const evaluation = { tasks, protocol: Evaluate.frozen(agent), seed: 1, concurrency: 100 }
+ * yield* Evaluate.each(evaluation, (played) => Console.log(played.totalScore))
+ * ```
+ */
+import { Cause, Clock, Effect, Exit, Option } from "effect"
+import type { Agent } from "../agent/Agent.ts"
+import type { DatasetError } from "../task/TaskSet.ts"
+import type { TextEnv } from "../task/TextEnv.ts"
+import { inOrder } from "../episode/rollouts/inOrder.ts"
+import type { Episode, EpisodeFailure, Protocol } from "../episode/Protocol.ts"
+import { notEnded, type Step } from "../episode/Rollout.ts"
+import type { Tasks } from "../episode/rollouts/RolloutEngine.ts"
+import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
+import { CallContext } from "../lm/Lm.ts"
+import { type LmError, isFinal } from "../lm/LmError.ts"
+import { stream } from "../../base/rng/Rng.ts"
+import type { TaskInfo, PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
+import { scored } from "./PlayedEpisode.ts"
+
+export type { TaskInfo, PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
+
+export interface Evaluation<Env extends TaskInfo = TextEnv> {
+  readonly tasks: Tasks<Env>
+  /** The protocol that plays the episodes, e.g. `frozen(agent)`. */
+  readonly protocol: Protocol<Env>
+  /** The seed of envs and sampling. The n-th episode of a task has the same randomness in every evaluation with it. */
+  readonly seed: number
+  /** The number of episodes that are played at the same time. */
+  readonly concurrency: number
+  /** The number of episodes of each task, 1 by default. */
+  readonly repeats?: number
+  /** The phase of a run, which logs and caches of model calls record; `default` (outside of runs) if left out. */
+  readonly phase?: CallContext["phase"]
+  /** Called with the index and the error of each failed episode, before that episode is emitted or returned. */
+  readonly onFailed?: (index: number, error: EpisodeFailure | DatasetError) => void
+}
+
+/** Makes the protocol that plays clones of the agent, which read its memory but cannot write it: it learns nothing. */
+export const frozen = (agent: Agent, options: SingleAgent.SingleAgentOptions = {}): Protocol => ({
+  name: "SingleAgent",
+  play: Effect.fnUntraced(function* (episode: Episode) {
+    const player = yield* agent.cloneForEpisode({ training: false, shareMemory: true })
+    return [yield* SingleAgent.play(player, episode, options)]
+  }),
+})
+
+/** Returns the number of episodes of an evaluation: tasks times repeats. */
+export const sizeOf = <Env extends TaskInfo>({ tasks, repeats = 1 }: Evaluation<Env>): number => tasks.size * repeats
+
+/** Plays all episodes, and calls `emit` with each of them, in the order of the tasks. */
+export const each = Effect.fn("effect-rl.evaluate")(function* <E, Env extends TaskInfo = TextEnv>(
+  evaluation: Evaluation<Env>,
+  emit: (played: PlayedEpisode) => Effect.Effect<void, E>,
+): Effect.fn.Return<void, E | LmError> {
+  yield* inOrder(
+    Array.from({ length: sizeOf(evaluation) }, (_, index) => index),
+    { concurrency: evaluation.concurrency, work: (index) => one(evaluation, index), emit },
+  )
+})
+
+/** Plays all episodes, and returns them in the order of the tasks when all are finished. */
+export const all = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
+  evaluation: Evaluation<Env>,
+): Effect.fn.Return<ReadonlyArray<PlayedEpisode>, LmError> {
+  const episodes: Array<PlayedEpisode> = []
+  yield* each(evaluation, (played) => Effect.sync(() => void episodes.push(played)))
+  return episodes
+})
+
+/** Stands for the task in the result of an episode whose task could not be read from the data set. */
+const unreadTask: TaskInfo = { id: "unknown", type: "unknown", metadata: {} }
+
+/**
+ * Plays one episode and returns it, with its `error` if it failed; `index` counts all episodes, those of the first task
+ * first. This Effect itself fails only for a reason that all episodes would share: a wrong API key, a spent budget.
+ */
+export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
+  { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" }, onFailed }: Evaluation<Env>,
+  index: number,
+): Effect.fn.Return<PlayedEpisode, LmError> {
+  const task = Math.floor(index / repeats)
+  const repeat = index % repeats
+  const random = stream(seed, "evaluate", task, repeat)
+  const envSeed = random.uint32()
+  const samplingSeed = random.uint32()
+  const startedAtMillis = yield* Clock.currentTimeMillis
+  let timedSteps: Array<{ readonly id: string; readonly step: TimedStep }> = []
+  let stepStartedAtMillis = startedAtMillis
+  let env = unreadTask
+  const onStep = (step: Step): Effect.Effect<void> => {
+    const scoredStep = scored(step)
+    if (scoredStep === undefined) return Effect.void
+    return Effect.map(Clock.currentTimeMillis, (now) => {
+      timedSteps.push({
+        id: step.id,
+        step: { ...scoredStep, startedAtMillis: stepStartedAtMillis, endedAtMillis: now },
+      })
+      stepStartedAtMillis = now
+    })
+  }
+  const playing = Effect.gen(function* () {
+    const taskEnv = yield* tasks.at(task)
+    env = { id: taskEnv.id, type: taskEnv.type, metadata: taskEnv.metadata }
+    const id = repeats === 1 ? `task-${task}` : `task-${task}-${repeat}`
+    return yield* protocol.play({ id, env: taskEnv, envSeed, samplingSeed, onStep })
+  }).pipe(Effect.scoped, Effect.provideService(CallContext, { phase, purpose: "action", episode: index + 1, step: 0 }))
+
+  const exit = yield* Effect.exit(playing)
+  const endedAtMillis = yield* Clock.currentTimeMillis
+  const outcome = (): Omit<PlayedEpisode, "ending" | "rollouts" | "error"> => ({
+    index,
+    task,
+    repeat,
+    env,
+    steps: timedSteps.map(({ step }) => step),
+    totalScore: timedSteps.reduce((sum, { step }) => sum + step.score, 0),
+    startedAtMillis,
+    endedAtMillis,
+  })
+  if (Exit.isSuccess(exit)) {
+    const [first] = exit.value
+    // `onStep` also received the steps of other players and of sub-agents: keep only those of the first rollout.
+    const ownIds = new Set(first.steps.map(({ id }) => id))
+    timedSteps = timedSteps.filter(({ id }) => ownIds.has(id))
+    return { ...outcome(), ending: first.ending, rollouts: exit.value, error: null }
+  }
+  const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+  // An interruption or a defect (a bug) is not a result of the episode, so it ends this Effect, too.
+  if (error === undefined) return yield* Effect.orDie(Effect.failCause(exit.cause))
+  if (isFinal(error)) return yield* error
+  onFailed?.(index, error)
+  return { ...outcome(), ending: notEnded, rollouts: [], error: { error: error._tag, message: error.message } }
+})

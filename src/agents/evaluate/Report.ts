@@ -1,0 +1,280 @@
+/**
+ * Computes the report of an evaluation from the rows of its episodes, and formats it as text. For each agent, it has
+ * the mean of every scorer with a confidence interval, pass@k (the chance that at least one of k episodes passes) and
+ * similar values, means by metadata, costs and failures; and it compares each agent with the first one, task by task.
+ * It touches no files. `execute.ts` and `Evaluations.ts` make reports; `effect eval` and the dashboard show them.
+ *
+ * @example
+ * ```ts
+ * const report = Report.of(rows, { scorers: ["exact"], passAt: [1, 5], by: ["topic"] })
+ * console.log(Report.text(report))
+ * ```
+ *
+ * Means are over tasks: each task counts once, whatever the number of its episodes. Failed episodes are counted, but
+ * are not part of means.
+ */
+import { Schema } from "effect"
+import { withDefault } from "../../base/config/fields.ts"
+import { type Cell, short, table } from "../../run/find/table.ts"
+import { Interval, interval } from "../../base/statistics/intervals.ts"
+import { Paired, paired } from "../../base/statistics/paired.ts"
+import { changeTexts, type Direction, directions, scorerText, usualDirection } from "./direction.ts"
+import { bestOf, majority, mean, passAt, type Reducer } from "./reducers.ts"
+import type { EpisodeRow } from "./rows.ts"
+
+/** A mean over all tasks that have a value, with its confidence interval and the number of these tasks. */
+export const Summary = Schema.Struct({ tasks: Schema.Int, ...Interval.fields })
+export type Summary = typeof Summary.Type
+
+/** The direction of the scorer; `none` in the report of an earlier version, which has no directions. */
+const directionOf = { direction: withDefault(Schema.Literals(directions), "none") }
+
+export const AgentReport = Schema.Struct({
+  agent: Schema.String,
+  tasks: Schema.Int,
+  episodes: Schema.Int,
+  failed: Schema.Int,
+  /** The means of the scorers that gave at least one score. */
+  scores: Schema.Array(Schema.Struct({ scorer: Schema.String, ...directionOf, ...Summary.fields })),
+  /** Means of pass@k, of the best of k scores or of the most frequent of k answers, by the first scorer; `at` is k. */
+  tries: Schema.Array(
+    Schema.Struct({ reducer: Schema.Literals(["pass", "best", "majority"]), at: Schema.Int, ...Summary.fields }),
+  ),
+  /** For each value of a metadata key: the mean of the first scorer over the tasks with this value. */
+  by: Schema.Array(Schema.Struct({ key: Schema.String, value: Schema.String, ...Summary.fields })),
+  calls: Schema.Int,
+  inputTokens: Schema.Int,
+  outputTokens: Schema.Int,
+  /** The cost in the currency of the prices; null if a model has no price. */
+  cost: Schema.NullOr(Schema.Finite),
+})
+export type AgentReport = typeof AgentReport.Type
+
+/**
+ * Compares two agents by one scorer, task by task. `right` is an agent of this evaluation; `left` is this evaluation's
+ * first agent, or an agent of another evaluation. Differences are right minus left. `better` and `worse` count the tasks on
+ * which the right agent's value is, by the scorer's direction; without a direction, those on which it is higher and lower.
+ */
+export const ComparisonReport = Schema.Struct({
+  left: Schema.String,
+  right: Schema.String,
+  scorer: Schema.String,
+  ...directionOf,
+  ...Paired.fields,
+})
+export type ComparisonReport = typeof ComparisonReport.Type
+
+export const Report = Schema.Struct({
+  agents: Schema.Array(AgentReport),
+  comparisons: Schema.Array(ComparisonReport),
+})
+export type Report = typeof Report.Type
+
+export interface ReportOptions {
+  /** The names of the scorers; the first one is used for pass@k and for the means by metadata. */
+  readonly scorers: ReadonlyArray<string>
+  /** The direction of each scorer by its name. Default: higher values are better, but for costs such as `tokens`. */
+  readonly directions?: ReadonlyMap<string, Direction>
+  /** The values of k for pass@k, if each task was played several times. */
+  readonly passAt?: ReadonlyArray<number>
+  /** The score of the first scorer at or above which an episode has passed. */
+  readonly threshold?: number
+  /** The metadata keys for which means are reported. */
+  readonly by?: ReadonlyArray<string>
+  readonly confidence?: number
+  /** The seed of the resampling for intervals and tests. */
+  readonly seed?: number
+}
+
+type Rows = ReadonlyArray<EpisodeRow>
+
+/** Returns a function that gives the key of a row's task: its id, with its position if several tasks share an id. */
+const taskKey = (rows: Rows): ((row: EpisodeRow) => string) => {
+  const byId = Map.groupBy(rows, ({ env_id }) => env_id)
+  const shared = [...byId.values()].some((group) => new Set(group.map(({ task }) => task)).size > 1)
+  return ({ env_id, task }) => (shared ? `${env_id} at ${task}` : env_id)
+}
+
+/**
+ * Combines the scores that `scorer` gave to the episodes of a task into one value, by default their mean. Returns a map
+ * from the tasks' keys to these values, without tasks that have no score, or too few of them for `reduce`.
+ */
+export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): ReadonlyMap<string, number> => {
+  const values = new Map<string, number>()
+  for (const [key, group] of Map.groupBy(rows, taskKey(rows))) {
+    const samples = group.flatMap(({ scores, answer }) => {
+      const value = scores[scorer]
+      return value === undefined || value === null ? [] : [{ value, answer }]
+    })
+    const value = samples.length === 0 ? null : reduce(samples)
+    if (value !== null) values.set(key, value)
+  }
+  return values
+}
+
+/** Makes the report of one agent from the rows of its episodes. */
+const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentReport => {
+  const { scorers, passAt: passCounts = [], threshold = 1, by = [], confidence = 0.95, seed = 0 } = options
+  const { directions } = options
+  const [first] = scorers
+  const summary = (some: Rows, scorer: string, reduce?: Reducer): ReadonlyArray<Summary> => {
+    const values = [...perTask(some, scorer, reduce).values()]
+    return values.length === 0 ? [] : [{ tasks: values.length, ...interval(values, { confidence, seed }) }]
+  }
+  const perTaskRows = Map.groupBy(rows, taskKey(rows))
+  const repeats = [...perTaskRows.values()].reduce((most, { length }) => Math.max(most, length), 0)
+  const several = repeats > 1
+  const costs = rows.flatMap(({ cost }) => (cost === null ? [] : [cost]))
+  const total = (of: (row: EpisodeRow) => number): number => rows.reduce((sum, row) => sum + of(row), 0)
+  return {
+    agent,
+    tasks: perTaskRows.size,
+    episodes: rows.length,
+    failed: rows.filter(({ error }) => error !== null).length,
+    scores: scorers.flatMap((scorer) =>
+      summary(rows, scorer).map((one) => ({
+        scorer,
+        direction: directions?.get(scorer) ?? usualDirection(scorer),
+        ...one,
+      })),
+    ),
+    tries: !several
+      ? []
+      : [
+          ...passCounts.flatMap((at) =>
+            summary(rows, first, passAt(at, threshold)).map((one) => ({ reducer: "pass" as const, at, ...one })),
+          ),
+          // For scores of 0 and 1, the best of k is the same as pass@k: report it only if a score has a fraction.
+          ...(rows.some(({ scores }) => (scores[first] ?? 0) % 1 !== 0)
+            ? summary(rows, first, bestOf(repeats)).map((one) => ({ reducer: "best" as const, at: repeats, ...one }))
+            : []),
+          ...summary(rows, first, majority).map((one) => ({ reducer: "majority" as const, at: repeats, ...one })),
+        ],
+    by: by.flatMap((key) =>
+      [...Map.groupBy(rows, ({ metadata }) => valueText(metadata[key]))]
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .flatMap(([value, some]) => summary(some, first).map((one) => ({ key, value, ...one }))),
+    ),
+    calls: total(({ calls }) => calls),
+    inputTokens: total(({ input_tokens }) => input_tokens),
+    outputTokens: total(({ output_tokens }) => output_tokens),
+    cost: costs.length < rows.length ? null : costs.reduce((sum, value) => sum + value, 0),
+  }
+}
+
+const valueText = (value: unknown): string =>
+  typeof value === "string" ? value : value === undefined ? "(none)" : (JSON.stringify(value) ?? "(none)")
+
+/** Compares two agents by each scorer that has scores for both of them on at least one common task. */
+export const compare = (
+  left: { readonly name: string; readonly rows: Rows },
+  right: { readonly name: string; readonly rows: Rows },
+  { scorers, directions, confidence, seed }: CompareOptions,
+): ReadonlyArray<ComparisonReport> =>
+  scorers.flatMap((scorer) => {
+    const comparison = paired(perTask(left.rows, scorer), perTask(right.rows, scorer), { confidence, seed })
+    if (comparison === null) return []
+    const direction = directions?.get(scorer) ?? usualDirection(scorer)
+    const { better: higher, worse: lower } = comparison
+    const [better, worse] = direction === "lower" ? [lower, higher] : [higher, lower]
+    return [{ left: left.name, right: right.name, scorer, direction, ...comparison, better, worse }]
+  })
+
+type CompareOptions = Pick<ReportOptions, "scorers" | "directions" | "confidence" | "seed">
+
+/** Makes the report of all agents, in the order of their first rows; compares each other agent with the first one. */
+export const of = (rows: Rows, options: ReportOptions): Report => {
+  const agents = [...Map.groupBy(rows, ({ agent }) => agent)].map(([name, some]) => ({ name, rows: some }))
+  const [first, ...others] = agents
+  return {
+    agents: agents.map(({ name, rows }) => reportOf(name, rows, options)),
+    comparisons: others.flatMap((other) => compare(first, other, options)),
+  }
+}
+
+/**
+ * Compares each agent of `rows` with the agent of the same name in `other`, the rows of another evaluation. An agent
+ * whose name is not in `other` is compared with the first agent of `other`.
+ */
+export const against = (other: Rows, rows: Rows, options: CompareOptions): ReadonlyArray<ComparisonReport> => {
+  const theirs = Map.groupBy(other, ({ agent }) => agent)
+  const [first] = theirs.keys()
+  return [...Map.groupBy(rows, ({ agent }) => agent)].flatMap(([agent, some]) => {
+    const left = theirs.has(agent) ? agent : first
+    const before = { name: `${left} (before)`, rows: theirs.get(left) ?? [] }
+    return compare(before, { name: agent, rows: some }, options)
+  })
+}
+
+const between = ({ low, high }: { readonly low: number; readonly high: number }): string =>
+  `${rounded(low)} to ${rounded(high)}`
+const rounded = (value: number): string =>
+  Math.abs(value) >= 100 ? value.toFixed(1) : value.toFixed(Math.abs(value) >= 10 ? 2 : 3)
+
+const labels = {
+  pass: (at: number) => `pass@${at}`,
+  best: (at: number) => `best of ${at}`,
+  majority: (at: number) => `majority of ${at}`,
+} as const
+
+/** Formats a report as plain-text tables: scores, then episodes and costs, then comparisons if there are any. */
+export const text = (report: Report, { confidence = 0.95 }: Pick<ReportOptions, "confidence"> = {}): string => {
+  const percent = `${Number((confidence * 100).toPrecision(4))} %`
+  const rows = report.agents.flatMap(({ agent, scores, tries, by }): ReadonlyArray<ReadonlyArray<Cell>> => [
+    ...scores.map((one) => [agent, one.scorer, rounded(one.mean), between(one), one.tasks]),
+    ...tries.map((one) => [agent, labels[one.reducer](one.at), rounded(one.mean), between(one), one.tasks]),
+    ...by.map((one) => [agent, `${one.key}=${one.value}`, rounded(one.mean), between(one), one.tasks]),
+  ])
+  const priced = report.agents.some(({ cost }) => cost !== null)
+  const totals = report.agents.map((one) => [
+    one.agent,
+    one.episodes,
+    one.failed,
+    one.calls,
+    one.inputTokens,
+    one.outputTokens,
+    ...(priced ? [one.cost === null ? null : Number(one.cost.toPrecision(4))] : []),
+  ])
+  const parts = [
+    table(["agent", "score", "mean", percent, "tasks"], rows),
+    table(
+      ["agent", "episodes", "failed", "calls", "input tokens", "output tokens", ...(priced ? ["cost"] : [])],
+      totals,
+    ),
+    ...(report.comparisons.length === 0 ? [] : [comparisonText(report.comparisons, { confidence })]),
+  ]
+  return parts.join("\n")
+}
+
+/**
+ * Formats comparisons as a table. The columns `better` and `worse` count the tasks on which the right agent is better or
+ * worse than the left one, by the scorer's direction. `p` is the p-value of McNemar's exact test if all values are 0 or 1,
+ * otherwise of a permutation test; the column `by` names the test.
+ */
+export const comparisonText = (
+  comparisons: ReadonlyArray<ComparisonReport>,
+  { confidence = 0.95 }: Pick<ReportOptions, "confidence"> = {},
+): string =>
+  table(
+    [
+      "compared",
+      "score",
+      "difference",
+      `${Number((confidence * 100).toPrecision(4))} %`,
+      "better",
+      "worse",
+      "tasks",
+      "p",
+      "by",
+    ],
+    comparisons.map((one) => [
+      `${one.right} − ${one.left}`,
+      scorerText(one),
+      `${one.difference > 0 ? "+" : ""}${rounded(one.difference)}`,
+      between(one),
+      ...changeTexts(one),
+      one.tasks,
+      one.p < 0.0001 ? "<0.0001" : short(one.p),
+      one.test === "mcnemar" ? "McNemar" : "permutation",
+    ]),
+  )

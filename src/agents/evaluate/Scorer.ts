@@ -1,0 +1,188 @@
+/**
+ * Defines scorers, and makes the built-in ones. A scorer computes a number from a played episode, or null if there is
+ * nothing to score, for instance because the task has no right answer. Means leave out an episode with null. Only the
+ * judge calls a language model; the others only compute. `Scorers.ts` makes scorers from configs, `rows.ts` applies
+ * them.
+ *
+ * @example
+ * ```ts
+ * const short = Scorer.make("short", ({ steps }) => (steps.length <= 3 ? 1 : 0))
+ * const liked = Scorer.judge({ lm, config: LmConfig.make({ model: "gpt-4.1-mini" }), rubric: "Is it polite?" })
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import { exact as sameText, f1 as sameWords, type Scorer as AnswerScorer } from "../task/answers/score.ts"
+import { messageOf } from "../../base/config/text.ts"
+import { normalise, unboxed } from "../task/answers/text.ts"
+import type { LmService } from "../lm/Lm.ts"
+import { type LmConfig, request } from "../lm/LmConfig.ts"
+import { type LmError, isFinal } from "../lm/LmError.ts"
+import { type Direction, usualDirection } from "./direction.ts"
+import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
+import { usageOf } from "../episode/Rollout.ts"
+
+/** The error of a scorer that a user wrote and that threw. */
+export class ScorerError extends Schema.TaggedError<ScorerError>()("ScorerError", {
+  scorer: Schema.String,
+  message: Schema.String,
+  /** The stack trace of the error that the user's code threw. */
+  userStack: Schema.optionalKey(Schema.String),
+}) {}
+
+export interface Scorer {
+  readonly name: string
+  /** Which of its values are better. */
+  readonly direction: Direction
+  /** Whether the scorer measures time. The digest of an evaluation's results leaves such scores out, as they vary. */
+  readonly timed: boolean
+  /** Scores an episode; failed episodes are not scored. */
+  readonly score: (played: PlayedEpisode) => Effect.Effect<number | null, LmError | ScorerError>
+}
+
+type Score = number | null
+
+/**
+ * Makes a scorer from a function of an episode. Higher values are better, unless `direction` says otherwise or the name is
+ * that of a cost: `tokens`, `cost`, `calls` or `latency`. If the function throws, scoring fails with a `ScorerError`.
+ */
+export const make = (
+  name: string,
+  score: (played: PlayedEpisode) => Score | Effect.Effect<Score, LmError>,
+  { direction = usualDirection(name) }: { readonly direction?: Direction } = {},
+): Scorer => ({
+  name,
+  direction,
+  timed: false,
+  score: (played) =>
+    Effect.suspend(() => {
+      const value = score(played)
+      return Effect.isEffect(value) ? value : Effect.succeed(value)
+    }).pipe(
+      Effect.catchDefect((error) =>
+        Effect.fail(
+          new ScorerError({
+            scorer: name,
+            message: `scorers: ${name} threw for episode ${played.index + 1}: ${messageOf(error)}; expected a number or null`,
+            ...(error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}),
+          }),
+        ),
+      ),
+    ),
+})
+
+/** Makes the scorer that gives the sum of the env's scores. */
+export const score = (name = "score"): Scorer => make(name, ({ totalScore }) => totalScore)
+
+/** Makes the scorer that gives 1 if the sum of the env's scores reaches a threshold, else 0. */
+export const solved = ({ name = "solved", threshold = 1 } = {}): Scorer =>
+  make(name, ({ totalScore }) => (totalScore >= threshold ? 1 : 0))
+
+/** Makes the scorer that counts the steps of an episode. */
+export const steps = (name = "steps"): Scorer => make(name, (played) => played.steps.length, { direction: "none" })
+
+/** Makes a scorer that compares the last action of an episode with the right answer, the target. */
+const answered = (name: string, compare: AnswerScorer): Scorer =>
+  make(name, (played) => {
+    const { answer, target } = lastOf(played)
+    // An episode without an answer may have no target either, but it counts as wrong.
+    if (answer === null) return 0
+    return target === null ? null : compare(answer, { targets: [target] }).score
+  })
+
+/**
+ * Makes the scorer that gives 1 if the last action equals the target, else 0. It ignores upper and lower case, spaces,
+ * quotes, a full stop and a surrounding `\boxed{…}`.
+ */
+export const exact = (name = "exact"): Scorer => answered(name, sameText)
+
+/** Makes the scorer that gives the F1 score of the words that the last action shares with the target. */
+export const f1 = (name = "f1"): Scorer => answered(name, sameWords)
+
+/** Makes the scorer that gives 1 if the last action contains the target, else 0. It ignores case and extra spaces. */
+export const contains = (name = "contains"): Scorer =>
+  make(name, (played) => {
+    const { answer, target } = lastOf(played)
+    if (answer === null) return 0
+    if (target === null) return null
+    return normalise(answer).includes(normalise(unboxed(target))) ? 1 : 0
+  })
+
+/** Makes the scorer that counts the tokens of all prompts and answers. */
+export const tokens = (name = "tokens"): Scorer =>
+  make(
+    name,
+    ({ rollouts }) => {
+      const { inputTokens, outputTokens } = usageOf(rollouts)
+      return inputTokens + outputTokens
+    },
+    lower,
+  )
+
+const lower = { direction: "lower" } as const
+
+/** Makes the scorer that counts the calls of the model. */
+export const calls = (name = "calls"): Scorer => make(name, ({ rollouts }) => usageOf(rollouts).calls, lower)
+
+/** Makes the scorer that measures the duration of an episode in seconds. */
+export const latency = (name = "latency"): Scorer => ({
+  ...make(name, ({ startedAtMillis, endedAtMillis }) => (endedAtMillis - startedAtMillis) / 1000, lower),
+  timed: true,
+})
+
+export interface Judge {
+  readonly name?: string
+  readonly lm: LmService
+  readonly config: LmConfig
+  /** The description of a good answer, which the judge reads. */
+  readonly rubric: string
+}
+
+/**
+ * Makes the scorer that asks a language model to score the episode from 0 to 1. It gives null if the call fails or the
+ * answer has no such score. A wrong API key and a spent budget are errors, since every later call would fail, too.
+ */
+export const judge = ({ name = "judge", lm, config, rubric }: Judge): Scorer => ({
+  name,
+  direction: "higher",
+  timed: false,
+  score: (played) =>
+    lm
+      .complete(
+        request(config, [
+          { role: "system", content: `${instruction}\n\nRUBRIC: ${rubric}` },
+          { role: "user", content: transcript(played) },
+        ]),
+      )
+      .pipe(
+        Effect.map(({ content }) => verdictOf(content)),
+        Effect.catch((error): Effect.Effect<null, LmError> =>
+          isFinal(error) ? Effect.fail(error) : Effect.succeed(null),
+        ),
+      ),
+})
+
+const instruction = [
+  "You judge what somebody did in a task by the rubric below, and by nothing else.",
+  "Say in a sentence or two what speaks for it and against it.",
+  "Then end with a line SCORE: x, where x is a number from 0 (fails the rubric) to 1 (meets it in full).",
+].join(" ")
+
+const transcript = (played: PlayedEpisode): string => {
+  const { target } = lastOf(played)
+  const lines = played.steps.flatMap(({ observation, action }) => [
+    `OBSERVATION: ${observation}`,
+    `ACTION: ${action ?? "(none)"}`,
+  ])
+  return [...lines, ...(target === null ? [] : [`A RIGHT ANSWER: ${target}`])].join("\n")
+}
+
+/**
+ * Returns the last score in a judge's answer, e.g. 0.5 for `SCORE: 0.5`. Returns null if the answer has no score, or if
+ * the score is above 1 or written as a fraction (`4/5`).
+ */
+export const verdictOf = (text: string): number | null => {
+  const match = [...text.matchAll(/\bscore\b[*"']*\s*[:=]\s*[*"']*\s*(\d+(?:\.\d+)?|\.\d+)(\s*\/\s*\d)?/gi)].at(-1)
+  if (match === undefined || match[2] !== undefined) return null
+  const value = Number(match[1])
+  return value <= 1 ? value : null
+}

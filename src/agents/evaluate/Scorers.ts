@@ -1,0 +1,170 @@
+/**
+ * Makes scorers from a config, which has for each scorer the name of its type, or settings with a `type`. It reads the
+ * files that a judge's rubric names, and opens the judge's model. `Evaluations.ts` calls `openAll`. With `make` and
+ * `Kinds`, a program adds scorers of its own.
+ *
+ * @example
+ * ```yaml
+ * scorers:
+ *   - score
+ *   - { type: solved, threshold: 0.5, name: half }
+ *   - { type: judge, rubric: Is it polite?, lm_config: { model: gpt-4.1-mini } }
+ * ```
+ */
+import { Context, Effect, type FileSystem, type Path, Schema } from "effect"
+import { inject } from "../agent/internal/prompts.ts"
+import { choiceHint } from "../../base/config/closest.ts"
+import {
+  ConfigError,
+  decode as decodeStrictly,
+  type DecodeOptions,
+  display,
+  isPlain,
+  type Plain,
+} from "../../base/config/Config.ts"
+import { real, withDefault } from "../../base/config/fields.ts"
+import type { LmService } from "../lm/Lm.ts"
+import { LmConfig } from "../lm/LmConfig.ts"
+import type { LmError } from "../lm/LmError.ts"
+import { type Direction, directions } from "./direction.ts"
+import * as Scorer from "./Scorer.ts"
+
+type Needs = FileSystem.FileSystem | Path.Path
+type Failure = ConfigError | LmError
+
+export interface OpenContext<E = Failure, R = never> {
+  /** The source of the config and of its keys, for error messages. */
+  readonly from: DecodeOptions
+  /** The folder that relative paths in the config start from. */
+  readonly baseDir: string
+  /** Opens the model of a scorer that calls one. */
+  readonly openLm: (config: LmConfig) => Effect.Effect<LmService, E, R>
+}
+
+/** A kind of scorer: the Schema of its config, and `open`, which returns a scorer and its config with all defaults. */
+export interface ScorerKind {
+  readonly type: string
+  readonly schema: Schema.Codec<unknown, unknown>
+  readonly open: <R>(
+    config: Plain,
+    context: OpenContext<Failure, R>,
+  ) => Effect.Effect<{ readonly scorer: Scorer.Scorer; readonly config: Plain }, Failure, R | Needs>
+}
+
+/** The settings that every scorer has. */
+interface Common {
+  readonly name: string
+  readonly direction?: Direction
+}
+
+/** Gives a scorer the direction of its config, if that has one. */
+const directed = (scorer: Scorer.Scorer, { direction = scorer.direction }: Common): Scorer.Scorer => ({
+  ...scorer,
+  direction,
+})
+
+/** Makes a kind of scorer from the Schema of its config and a function that takes the decoded config. */
+export const make = <S extends Schema.Codec<Common, unknown>>(kind: {
+  readonly type: string
+  /** The Schema of the config, which must include the settings that `fields` returns. */
+  readonly schema: S
+  readonly make: (config: S["Type"]) => Scorer.Scorer
+}): ScorerKind => ({
+  type: kind.type,
+  schema: kind.schema,
+  open: (plain, { from }) =>
+    Effect.map(decodeStrictly(kind.schema, plain, from), (config) => {
+      const encoded: unknown = Schema.encodeSync(kind.schema)(config)
+      return { scorer: directed(kind.make(config), config), config: isPlain(encoded) ? encoded : {} }
+    }),
+})
+
+/** Returns the Schemas of the settings that every scorer has. */
+export const fields = <Type extends string>(type: Type) => ({
+  type: Schema.Literal(type),
+  /** The name of the scorer in tables. */
+  name: withDefault(Schema.NonEmptyString, type),
+  /** Which values are better: `higher`, `lower` or `none`. Default: the scorer's own, e.g. `lower` for `tokens`. */
+  direction: Schema.optionalKey(Schema.Literals(directions)),
+})
+
+/** Makes a kind of scorer that has no settings besides its name. */
+const plain = (type: string, of: (name: string) => Scorer.Scorer): ScorerKind =>
+  make({ type, schema: Schema.Struct(fields(type)), make: ({ name }) => of(name) })
+
+const JudgeConfig = Schema.Struct({
+  ...fields("judge"),
+  /** A description of a good answer; `{file:path}` inserts the text of a file. */
+  rubric: Schema.NonEmptyString,
+  lmConfig: LmConfig,
+})
+
+const judge: ScorerKind = {
+  type: "judge",
+  schema: JudgeConfig,
+  open: Effect.fnUntraced(function* (plain, { from, baseDir, openLm }) {
+    const config = yield* decodeStrictly(JudgeConfig, plain, from)
+    const encoded: unknown = Schema.encodeSync(JudgeConfig)(config)
+    const injected = yield* inject(isPlain(encoded) ? encoded : {}, ["rubric"], [], { ...from, baseDir })
+    const lm = yield* openLm(config.lmConfig)
+    const rubric = injected.texts["rubric"] ?? config.rubric
+    return {
+      scorer: directed(Scorer.judge({ name: config.name, lm, config: config.lmConfig, rubric }), config),
+      config: injected.config,
+    }
+  }),
+}
+
+const SolvedConfig = Schema.Struct({
+  ...fields("solved"),
+  /** The sum of the env's scores at or above which an episode is solved. */
+  threshold: withDefault(real, 1),
+})
+
+const solved = make({ type: "solved", schema: SolvedConfig, make: Scorer.solved })
+
+export const builtIn: ReadonlyArray<ScorerKind> = [
+  plain("score", Scorer.score),
+  solved,
+  plain("steps", Scorer.steps),
+  plain("exact", Scorer.exact),
+  plain("f1", Scorer.f1),
+  plain("contains", Scorer.contains),
+  plain("tokens", Scorer.tokens),
+  plain("calls", Scorer.calls),
+  plain("latency", Scorer.latency),
+  judge,
+]
+
+/** The service with the kinds of scorers that configs can name. To add a kind, provide it with a longer list. */
+export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/evaluate/ScorerKinds", {
+  defaultValue: () => builtIn,
+})
+
+/** Makes a scorer from its name or its settings (with keys in camelCase). Also returns its config with all defaults. */
+export const open = Effect.fnUntraced(function* <R>(config: unknown, context: OpenContext<Failure, R>) {
+  const { from } = context
+  const settings = typeof config === "string" ? { type: config } : isPlain(config) ? config : { type: undefined }
+  const { type } = settings
+  const kinds = yield* Kinds
+  const kind = kinds.find((candidate) => candidate.type === type)
+  if (kind !== undefined) return yield* kind.open(settings, context)
+  const names = kinds.map((candidate) => candidate.type)
+  const found = display(type === undefined ? config : type)
+  return yield* ConfigError.at(from, "", `expected a scorer, found ${found}; ${choiceHint(type, names)}`)
+})
+
+/** Makes all scorers of a list. Fails if two of them have the same name. */
+export const openAll = Effect.fnUntraced(function* <R>(
+  configs: ReadonlyArray<unknown>,
+  { from, ...context }: OpenContext<Failure, R>,
+) {
+  const prefixed = (at: number): DecodeOptions => ({ ...from, prefix: [...(from.prefix ?? []), String(at)] })
+  const opened = yield* Effect.forEach(configs, (config, at) => open(config, { ...context, from: prefixed(at) }))
+  const names = opened.map(({ scorer }) => scorer.name)
+  const twice = names.findIndex((name, at) => names.indexOf(name) < at)
+  if (twice >= 0) {
+    return yield* ConfigError.at(prefixed(twice), "", `expected a name of its own, found "${names[twice]}" again`)
+  }
+  return opened
+})

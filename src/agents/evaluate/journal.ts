@@ -1,0 +1,154 @@
+/**
+ * Writes and reads the journal of an evaluation, `played.jsonl`: a line with settings, then a line for every episode,
+ * which is written as soon as the episode has its scores. A stopped evaluation resumes from it without repeating a call
+ * of a model. Each line ends with its own SHA-256 (its seal), so that a changed line is noticed. `execute.ts` calls it.
+ */
+import { Effect, Schema, Semaphore, Stream } from "effect"
+import { Sha256 } from "../../base/config/sha256.ts"
+import { JsonLinesError, type Line, lines, valueOf } from "../../base/formats/jsonLines.ts"
+import type { Part } from "../../run/store/FileTree.ts"
+import type { RunFiles } from "../../run/store/RunFiles.ts"
+import type { RunStoreError } from "../../run/store/RunStoreError.ts"
+import { Spending } from "../lm/middleware/budgeted.ts"
+import { evaluation as files } from "../../run/Layout.ts"
+import { PlayedEpisode } from "./PlayedEpisode.ts"
+import { EpisodeRow } from "./rows.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+
+/** An episode that has ended, with its scores. */
+export const Entry = Schema.Struct({
+  played: PlayedEpisode,
+  row: EpisodeRow,
+  /** The calls, tokens and cost of all agents together when this episode had ended. */
+  spent: Spending,
+  /** The seconds that the run had taken when this episode had ended. */
+  seconds: Schema.Finite,
+})
+export type Entry = typeof Entry.Type
+
+/** The first line of a journal: the settings that the episodes were played with. */
+export const Head = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
+type Head = typeof Head.Type
+
+/** The place of an episode's line in the journal. Only places are kept in memory, where not all episodes would fit. */
+export interface Kept extends Part {
+  readonly agent: string
+  readonly index: number
+}
+
+// Each function decodes a line of the journal: the first line, any JSON, or an episode.
+const headOf = valueOf(Head)
+const jsonOf = valueOf(Schema.Unknown)
+const entryOf = valueOf(Entry)
+const isEntry = Schema.is(Entry)
+
+/**
+ * Parses the line of an episode. Fails if it does not fit the Schema. The result is the parsed JSON, not a decoded
+ * value: decoding would reorder its keys, but a resumed evaluation must write the same text to its tables.
+ */
+const parsedEntry = Effect.fnUntraced(function* (path: string, line: Line) {
+  const value = yield* jsonOf(path, line)
+  return isEntry(value) ? value : yield* entryOf(path, line)
+})
+
+/** Matches the seal: the key `sha256` at the end of a line, with the hash of the line as it was before. */
+const seal = /,"sha256":"([0-9a-f]{64})"\}$/
+const sealLength = `,"sha256":"${"0".repeat(64)}"}`.length
+
+/** Returns the SHA-256 in hex digits. It is synchronous: waiting here could change the order of the episodes. */
+const digestOf = (bytes: Uint8Array): string => {
+  const hash = new Sha256()
+  hash.update(bytes)
+  return hash.hex()
+}
+
+/** Encodes a value as a line of JSON that ends with its digest, as the last key `sha256`. */
+const sealed = (value: unknown): string => {
+  const text = JSON.stringify(value)
+  return `${text.slice(0, -1)},"sha256":"${digestOf(utf8.encode(text))}"}`
+}
+
+/** Checks the digest at the end of a line, and returns the line without it. */
+const unsealed = Effect.fnUntraced(function* (path: string, line: Line) {
+  const [, digest] = seal.exec(utf8.decode(line.bytes.subarray(-sealLength))) ?? []
+  // Cut the seal off after its first byte, and make that byte the closing brace that the seal replaced.
+  const bytes = line.bytes.slice(0, 1 - sealLength)
+  bytes[bytes.length - 1] = closingBrace
+  if (digest === digestOf(bytes)) return { ...line, bytes }
+  const remedy =
+    line.number === 1
+      ? "put it back as it was, or start a new evaluation"
+      : "remove it, and its episode is played again"
+  const message = `${path}:${line.number}: the line was changed after it was written; ${remedy}`
+  return yield* new JsonLinesError({ path, line: line.number, message })
+})
+
+const closingBrace = "}".charCodeAt(0)
+
+/**
+ * Reads the journal of an earlier process: its settings, the places of its episodes, and the calls, tokens, cost and
+ * time that they took. Without a journal, the settings are undefined. Removes an incomplete last line from the file.
+ */
+export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
+  const path = `${run.directory}/${files.journal}`
+  /** The settings in the first line; undefined if there is no journal. */
+  let evaluation: Head["evaluation"] | undefined
+  /** The largest totals of calls, tokens and cost; undefined if no episode was played. */
+  let spent: Spending | undefined
+  let seconds = 0
+  /** The byte offset after the last complete line. */
+  let end = 0
+  const entries: Array<Kept> = []
+  if (!(yield* run.exists(files.journal))) return { evaluation, entries, spent, seconds }
+  yield* Stream.runForEach(lines(run.stream(files.journal)), (line) =>
+    Effect.gen(function* () {
+      if (!line.whole) return
+      end = line.end
+      const content = yield* unsealed(path, line)
+      if (evaluation === undefined) {
+        evaluation = (yield* headOf(path, content)).evaluation
+        return
+      }
+      const { row, played, ...totals } = yield* parsedEntry(path, content)
+      const bytes = line.bytes.length + "\n".length
+      entries.push({ agent: row.agent, index: played.index, offset: line.end - bytes, bytes })
+      // Concurrent episodes may have been written in another order than they ended, so keep the largest totals.
+      if (spent === undefined || totals.spent.calls >= spent.calls) spent = totals.spent
+      seconds = Math.max(seconds, totals.seconds)
+    }),
+  )
+  if (end < (yield* run.size(files.journal))) yield* run.truncate(files.journal, end)
+  return { evaluation, entries, spent, seconds }
+})
+
+/** Reads one episode from its place in the journal. */
+export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunStoreError | JsonLinesError> => {
+  const path = `${run.directory}/${files.journal}`
+  return lines(run.stream(files.journal, kept)).pipe(
+    Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => parsedEntry(path, content))),
+    Stream.runHead,
+    Effect.flatMap((entry) =>
+      Effect.fromOption(entry).pipe(
+        Effect.mapError(
+          () =>
+            new JsonLinesError({
+              path,
+              line: null,
+              message: `${path}: the file was changed while it was read; resume again`,
+            }),
+        ),
+      ),
+    ),
+  )
+}
+
+/** Writes the first line of a new journal: the settings on which the episodes depend. */
+export const begin = (run: RunFiles, evaluation: Head["evaluation"]): Effect.Effect<void, RunStoreError> =>
+  run.append(files.journal, `${sealed({ evaluation })}\n`)
+
+/** Opens the journal, and returns a function that appends an episode; an interruption waits for the complete line. */
+export const journal = Effect.fnUntraced(function* (run: RunFiles) {
+  const append = yield* run.appending(files.journal)
+  const oneAtATime = Semaphore.makeUnsafe(1)
+  return (entry: Entry) => Effect.uninterruptible(oneAtATime.withPermit(append(`${sealed(entry)}\n`)))
+})

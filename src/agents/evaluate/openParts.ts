@@ -1,0 +1,55 @@
+/** Opens the models and data sets of a config, for evaluations and trainings of agents. Reads files and API keys. */
+import { Effect, Path } from "effect"
+import { ConfigError, convertPath, type DecodeOptions, type Plain, snakeCase, sourceOf } from "../../base/config/Config.ts"
+import { unplacedModel } from "../../base/config/places.ts"
+import { permitAddress } from "../lm/addressTrust.ts"
+import { Spent } from "../lm/middleware/budgeted.ts"
+import type { LmConfig } from "../lm/LmConfig.ts"
+import * as Lms from "../lm/Lms.ts"
+import * as Datasets from "../task/Datasets.ts"
+
+/** Returns `openLm` and `openDataset`, and `spent`, the counter of the calls, tokens and cost of the opened models. */
+export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseDir: string) {
+  const paths = yield* Path.Path
+  const needs = yield* Effect.context<Lms.Needs>()
+  /** Counts the calls, tokens and cost of all models together. */
+  const spent = new Spent()
+  /** Opens the model with this config. `prefix` has the keys of its section, for error messages. */
+  const openLm = (lmConfig: LmConfig, prefix: ReadonlyArray<string>) =>
+    Effect.andThen(
+      permitAddress(lmConfig, Lms.destinationOf(lmConfig), { ...from, prefix }),
+      Lms.open(
+        { ...lmConfig, cacheDir: paths.resolve(baseDir, lmConfig.cacheDir) },
+        { spent, baseDir, source: `${sourceOf(from, [...prefix, "model"].join("."))}: ${sectionName(prefix)}` },
+      ),
+    )
+  /** Opens the data set that the section `key` below the prefix of `from` describes, and the model that it calls for feedback, if there is one. */
+  const openDataset = (config: unknown, key: string) => {
+    const section = [...(from.prefix ?? []), key]
+    return Datasets.open(config, {
+      baseDir,
+      from: { ...from, prefix: section },
+      openLm: (lmConfig) => {
+        const prefix = [...section, "feedbackLmConfig"]
+        return openLm(lmConfig, prefix).pipe(
+          Effect.provideContext(needs),
+          Effect.catchTag("LmError", ({ message }) =>
+            Effect.fail(ConfigError.at({ source: from.source }, sectionName(prefix), message)),
+          ),
+        )
+      },
+    })
+  }
+  return { spent, openLm, openDataset }
+})
+
+const sectionName = (prefix: ReadonlyArray<string>): string => convertPath(prefix, snakeCase).join(".")
+
+/** Returns an agent's settings that must be the same when a run is resumed. Retries, limits and budgets may change. */
+export const agentIdentity = ({ verbose: _verbose, lmConfig: _all, ...agent }: Plain, lmConfig: LmConfig): Plain => {
+  const { model, temperature, maxOutputTokens, stopSequences, thinkingBudget } = lmConfig
+  return {
+    ...agent,
+    lmConfig: { model: unplacedModel(model), temperature, maxOutputTokens, stopSequences, thinkingBudget },
+  }
+}

@@ -1,0 +1,231 @@
+/**
+ * Opens the model that a config describes: the model's name determines the provider (the code that calls the model),
+ * and the other settings determine the middleware. Opening reads the API key from the environment, for `builtin:FILE.json`
+ * the file, and for `decoder:FOLDER` the model. Only calls of the opened model use the network.
+ *
+ * @example
+ * ```ts
+ * const config = LmConfig.make({ model: "scripted:reader", cache: "record" })
+ * const lm = yield* Lms.open(config)
+ * const { content } = yield* lm.complete(LmConfig.request(config, [{ role: "user", content: "Hello" }]))
+ * ```
+ */
+import { Effect, type FileSystem, Layer, type Path } from "effect"
+import * as LanguageModel from "effect/ai/LanguageModel"
+import type * as HttpClient from "effect/http/HttpClient"
+import { closest } from "../../base/config/closest.ts"
+import { ConfigError } from "../../base/config/Config.ts"
+import { mostBytes, readText } from "../../base/config/files.ts"
+import { locate } from "../../base/config/places.ts"
+import { messageOf } from "../../base/config/text.ts"
+import { Decoders } from "./Decoders.ts"
+import * as Anthropic from "./providers/anthropic.ts"
+import { budgeted, priceOf, Spent } from "./middleware/budgeted.ts"
+import { cached } from "./middleware/cached.ts"
+import { limited } from "./middleware/limited.ts"
+import { Lm, type LmService } from "./Lm.ts"
+import type { LmConfig } from "./LmConfig.ts"
+import type { LmError } from "./LmError.ts"
+import { logged } from "./middleware/logged.ts"
+import { toLm } from "./providers/languageModel.ts"
+import * as Ngram from "./providers/ngram.ts"
+import * as OpenAi from "./providers/openAi.ts"
+import { retrying } from "./middleware/retrying.ts"
+import { seeded } from "./middleware/seeded.ts"
+import * as Scripted from "./providers/scripted.ts"
+import * as Toka from "./providers/toka.ts"
+
+export interface OpenOptions {
+  /** The counter of the tokens and money that all models of the run have spent together; a new counter by default. */
+  readonly spent?: Spent
+  /** Additional scripts, which a config names as `scripted:NAME`. */
+  readonly scripts?: Readonly<Record<string, Scripted.Script>>
+  /** Additional models, which a config names as `builtin:NAME`, e.g. one that learns. */
+  readonly models?: Readonly<Record<string, LmService>>
+  /** The name of the config in error messages. */
+  readonly source?: string
+  /** The folder that is searched for `builtin:FILE.json` and `decoder:FOLDER`, before the current folder. */
+  readonly baseDir?: string
+}
+
+export type Needs = HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
+
+/**
+ * Opens the model of a config, wrapped in middleware. From the inside out: every attempt counts against the budget and
+ * waits for the limits, failed attempts are retried, answers are cached, calls are logged, and requests get a seed.
+ */
+export const open = Effect.fnUntraced(function* (
+  config: LmConfig,
+  options: OpenOptions = {},
+): Effect.fn.Return<LmService, ConfigError | LmError, Needs> {
+  const { spent = new Spent() } = options
+  const { model, budget, prices, thinkingBudget } = config
+  if (budget.money !== null && priceOf(model, prices) === undefined) {
+    const problem = `budget.money is ${budget.money}, but prices has no price for ${model}; add one`
+    return yield* configError(options, "prices", problem)
+  }
+  const cache =
+    config.cache === "off"
+      ? undefined
+      : yield* cached({
+          mode: config.cache,
+          directory: config.cacheDir,
+          also: thinkingBudget === null ? {} : { thinkingBudget },
+        })
+  const answering = config.cache === "replay" ? uncalled : yield* provider(config, options)
+  const middleware = [
+    budgeted(budget, prices, spent),
+    limited(config.limits),
+    retrying(config),
+    ...(cache === undefined ? [] : [cache]),
+    logged,
+    seeded,
+  ]
+  const { complete } = middleware.reduce((inner, wrap) => wrap(inner), answering)
+  return { complete: Effect.fn("effect-rl.lm")(complete) }
+})
+
+/** Provides the model of a config as `Lm`. */
+export const layer = (config: LmConfig, options: OpenOptions = {}): Layer.Layer<Lm, ConfigError | LmError, Needs> =>
+  Layer.effect(Lm, open(config, options))
+
+/** Provides `Lm`, whose calls go to Effect's own service `LanguageModel`. */
+export const fromLanguageModel: Layer.Layer<Lm, never, LanguageModel.LanguageModel> = Layer.effect(
+  Lm,
+  Effect.map(LanguageModel.LanguageModel, toLm),
+)
+
+/** Replaces the model if `cache: replay` is set: the cache answers or fails every call, so a call of this is a bug. */
+const uncalled: LmService = {
+  complete: ({ model }) => Effect.die(new Error(`${model} was called, but only its cache may answer (cache: replay)`)),
+}
+
+type Opening = Effect.Effect<LmService, ConfigError | LmError, Needs>
+
+/** Maps the names of models to servers; the first pattern that matches the name is used. */
+const servers: ReadonlyArray<{
+  readonly name: RegExp
+  readonly protocol: "openai" | "anthropic"
+  /** The address of the server if the config sets no `base_url`. */
+  readonly at: string
+}> = [
+  { name: /^vllm:/, protocol: "openai", at: "http://127.0.0.1:8000/v1" },
+  { name: /^toka:/, protocol: "openai", at: "http://127.0.0.1:10210/v1" },
+  { name: /gemini/, protocol: "openai", at: OpenAi.geminiUrl },
+  { name: /^(ft:)?(chat)?gpt-|^(ft:)?o\d/, protocol: "openai", at: OpenAi.openAiUrl },
+  { name: /claude/, protocol: "anthropic", at: Anthropic.anthropicUrl },
+]
+const protocols = { openai: OpenAi.protocol, anthropic: Anthropic.protocol, toka: Toka.protocol }
+const makers = { openai: OpenAi.make, anthropic: Anthropic.make, toka: Toka.make }
+
+type Named = Pick<LmConfig, "model" | "baseUrl" | "protocol">
+
+/** Returns the protocol and the address by which a model is called; undefined if its name alone does not tell them. */
+const serverFor = ({ model, baseUrl, protocol: chosen }: Named) => {
+  const server = servers.find(({ name }) => name.test(model))
+  if (server === undefined && baseUrl === null && chosen === null) return undefined
+  // If the config sets only a base_url, use OpenAI's protocol, which most servers have.
+  const protocol = chosen ?? server?.protocol ?? "openai"
+  return { protocol, at: baseUrl ?? (server?.protocol === protocol ? server.at : protocols[protocol].at) }
+}
+
+/** The server that a model's requests go to. */
+export interface Destination {
+  readonly address: string
+  /** The variable of the environment that holds its key, if the config names no other; null for none. */
+  readonly usualVariable: string | null
+}
+
+/** Returns where the requests of a model go; undefined for a model that is called without a server. */
+export const destinationOf = (config: Named): Destination | undefined => {
+  const server = inProcess.test(config.model) ? undefined : serverFor(config)
+  if (server === undefined) return undefined
+  const url = URL.parse(server.at)
+  return { address: server.at, usualVariable: url === null ? null : protocols[server.protocol].variableOf(url) }
+}
+
+/** Matches the models that need no server: their kind, and the rest of the name. */
+const inProcess = /^(scripted|builtin|decoder):(.*)$/s
+
+/** Removes the prefix that selects the provider (`vllm:` and so on) from the name of a model. */
+const nameAtServer = (model: string): string => model.replace(/^(vllm|toka):/, "")
+
+const provider = (config: LmConfig, options: OpenOptions): Opening => {
+  const [, kind, name] = inProcess.exec(config.model) ?? []
+  if (kind === "scripted") return scripted(name, config, options)
+  if (kind === "builtin") return builtIn(name, config, options)
+  if (kind === "decoder") return decoder(name, config, options)
+  const server = serverFor(config)
+  if (server === undefined) return Effect.fail(unknown(config.model, options))
+  const { apiKey, timeoutS, maxAnswerMb, thinkingBudget } = config
+  const address = { model: nameAtServer(config.model), baseUrl: server.at, apiKey }
+  const serverOptions = { ...address, timeoutS, maxAnswerMb, thinkingBudget }
+  return Effect.map(makers[server.protocol](serverOptions), ({ complete }): LmService => ({
+    complete: (request) => complete({ ...request, model: nameAtServer(request.model) }),
+  }))
+}
+
+const scripted = (name: string, { model }: LmConfig, options: OpenOptions): Opening => {
+  const scripts = { ...Scripted.named, ...options.scripts }
+  if (Object.hasOwn(scripts, name)) return Effect.succeed(Scripted.make(scripts[name]))
+  const names = Object.keys(scripts).map((name) => `scripted:${name}`)
+  return Effect.fail(unknown(model, options, names))
+}
+
+/** Maps FORM in `builtin:FORM:LIST`, e.g. `builtin:choice:left,right`, to the option of `Ngram.make` for LIST. */
+const listOptions = { choice: "answers", words: "vocabulary" } as const
+
+const builtIn = Effect.fnUntraced(function* (name: string, { model }: LmConfig, options: OpenOptions) {
+  const { models = {} } = options
+  if (Object.hasOwn(models, name)) return models[name]
+  if (name === "ngram") return Ngram.make().lm
+  const [, form, list] = /^(choice|words):(.*)$/s.exec(name) ?? []
+  if (form === "choice" || form === "words") {
+    const texts = list.split(",").map((text) => text.trim())
+    return yield* Effect.try({
+      try: () => Ngram.make({ [listOptions[form]]: texts }).lm,
+      catch: (error) => configError(options, "model", `"${model}": ${messageOf(error)}`),
+    })
+  }
+  if (name.endsWith(".json")) {
+    const { path } = yield* locate(name, options.baseDir ?? ".")
+    const text = yield* Effect.mapError(readText(path, mostBytes.text), (error) =>
+      configError(options, "model", `cannot read ${name}: ${messageOf(error)}`),
+    )
+    return (yield* Ngram.read(text, name)).lm
+  }
+  return yield* unknown(model, options, [
+    ...["ngram", ...Object.keys(models)].map((name) => `builtin:${name}`),
+    "builtin:choice:YES,NO",
+    "builtin:words:ONE,TWO",
+    "builtin:FILE.json",
+  ])
+})
+
+/** Opens the model of a trainer or of Hugging Face in a folder, which computes in this process. */
+const decoder = Effect.fnUntraced(function* (folder: string, { model }: LmConfig, options: OpenOptions) {
+  const refuse = (problem: string) => configError(options, "model", problem)
+  if (folder === "") return yield* refuse(`"${model}": expected decoder:FOLDER, found no folder`)
+  const { path, isThere, tried } = yield* locate(folder, options.baseDir ?? ".")
+  if (!isThere) return yield* refuse(`"${model}": there is no folder ${tried.join(" or ")}`)
+  const { open } = yield* Decoders
+  return yield* Effect.mapError(open(path), ({ message }) => refuse(message))
+})
+
+const configError = ({ source = "lm_config" }: OpenOptions, key: string, problem: string): ConfigError =>
+  ConfigError.at({ source }, key, problem)
+
+const kinds = ["vllm", "toka", "scripted", "builtin", "decoder", "claude", "gemini", "gpt"]
+
+/** Makes the error for an unknown model. It suggests the closest of `names` or, without these, the closest prefix. */
+const unknown = (model: string, options: OpenOptions, names: ReadonlyArray<string> = []): ConfigError => {
+  const [, head, rest] = /^(\w+)([:-].+)$/s.exec(model) ?? []
+  const kind = head === undefined || names.length > 0 ? undefined : closest(head, kinds)
+  const near = kind === undefined ? closest(model, names) : `${kind}${rest}`
+  const all =
+    names.length > 0
+      ? names.join(", ")
+      : "gpt-…, o1 …, gemini-…, claude-…, vllm:NAME, toka:NAME, scripted:NAME, builtin:NAME, decoder:FOLDER, or any name with base_url"
+  const hint = near === undefined ? `expected ${all}` : `did you mean "${near}"?`
+  return configError(options, "model", `unknown model "${model}"; ${hint}`)
+}

@@ -1,0 +1,191 @@
+/**
+ * Reads answers of models from files, and writes new answers there, so that a run can be repeated without its model.
+ *
+ * The name of an answer's file is a hash of the whole request. If the model samples the answer without a seed, the hash
+ * includes the call's `CallContext` and the number of earlier equal requests in that context: equal requests of
+ * different episodes may then have different answers, and a repeated episode reads its own answers.
+ *
+ * @example
+ * ```ts
+ * const recording = yield* cached({ mode: "record", directory: "lm_cache" })
+ * const { content } = yield* recording(lm).complete(request) // calls the model
+ * yield* recording(lm).complete(request) // reads `lm_cache/3f/3f0c….json`
+ * ```
+ */
+import { Effect, FileSystem, Path, Schema } from "effect"
+import type { Plain } from "../../../base/config/Config.ts"
+import { makeFolder, mostBytes, readText } from "../../../base/config/files.ts"
+import { sha256 } from "../../../base/config/sha256.ts"
+import { messageOf } from "../../../base/config/text.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
+import { canonical } from "../../../base/config/canonical.ts"
+import { Completion, LmRequest } from "../Chat.ts"
+import { type Middleware, CallContext } from "../Lm.ts"
+import { type LmError, lmError } from "../LmError.ts"
+import { singleFlight } from "./singleFlight.ts"
+
+interface CacheOptions {
+  /** `record` calls the model if there is no answer yet; `replay` never calls it. */
+  readonly mode: "record" | "replay"
+  readonly directory: string
+  /** Other settings that the answers depend on; they become part of the cache key. */
+  readonly also?: Plain
+}
+
+/** All the data from which the key of an answer is computed. */
+const Question = Schema.Struct({
+  request: LmRequest,
+  /** Identifies the call; null if equal requests always have equal answers. */
+  call: Schema.NullOr(
+    Schema.Struct({
+      phase: Schema.String,
+      purpose: Schema.String,
+      episode: Schema.Int,
+      step: Schema.Int,
+      /** The number of equal requests before this one in the same `CallContext`. */
+      nth: Schema.Int,
+    }),
+  ),
+  also: Schema.Record(Schema.String, Schema.Unknown),
+})
+type Question = typeof Question.Type
+
+/** The content of a file in the cache. */
+const CacheEntry = Schema.fromJsonString(
+  Schema.Struct({
+    ...Question.fields,
+    completion: Completion,
+    /** The SHA-256 of the completion as canonical JSON, which detects a damaged file. */
+    digest: Schema.String,
+  }),
+)
+const decodeEntry = Schema.decodeUnknownEffect(CacheEntry)
+
+const digestOf = (value: unknown): Effect.Effect<string> => sha256(utf8.encode(canonical(value)))
+
+const isSampled = ({ seed, temperature }: LmRequest): boolean => seed === null && temperature !== 0
+
+const phaseOf = ({ phase }: CallContext): string =>
+  phase._tag === "validation" ? `validation ${phase.seenEpisodes}` : phase._tag
+
+/** Makes the middleware that reads and records answers. Equal calls at the same time share one request. */
+export const cached = Effect.fnUntraced(function* ({ mode, directory, also = {} }: CacheOptions) {
+  const files = yield* cacheFiles(directory)
+  const middleware: Middleware = (lm) => {
+    const once = singleFlight<Completion, LmError>()
+    /** The number of equal requests so far, by their JSON, in each context; freed together with the context. */
+    const countsByContext = new WeakMap<CallContext, Map<string, number>>()
+
+    const answer = Effect.fnUntraced(function* (question: Question): Effect.fn.Return<Completion, LmError> {
+      const { request } = question
+      const key = yield* digestOf(question)
+      if (mode === "replay") {
+        const recorded = yield* files.read(key, request.model)
+        if (recorded !== undefined) return recorded
+        const { episode, step } = yield* CallContext
+        const problem =
+          `no answer to the request of episode ${episode}, step ${step} (expected the file ${files.at(key)}); ` +
+          "set cache: record to call the model and record its answers"
+        return yield* cacheError(request.model, problem, { remedy: "cache=record" })
+      }
+      const readOrRecord = Effect.gen(function* () {
+        let isDamaged = false
+        const recorded = yield* Effect.catch(files.read(key, request.model), (error) => {
+          isDamaged = true
+          return Effect.as(Effect.logWarning(`${error.message}; calling the model again`), undefined)
+        })
+        if (recorded !== undefined) return recorded
+        const completion = yield* lm.complete(request)
+        const digest = yield* digestOf(completion)
+        const text = `${JSON.stringify({ ...question, completion, digest }, null, 1)}\n`
+        const isFirst = yield* files.write(key, text, isDamaged, request.model)
+        // If another process has saved an answer first, return that one, since a replay returns it, too.
+        return isFirst ? completion : ((yield* files.read(key, request.model)) ?? completion)
+      })
+      return yield* once(key, readOrRecord)
+    })
+
+    const complete = (request: LmRequest): Effect.Effect<Completion, LmError> =>
+      Effect.gen(function* () {
+        if (!isSampled(request)) return yield* answer({ request, call: null, also })
+        const context = yield* CallContext
+        const counts = countsByContext.get(context) ?? new Map<string, number>()
+        countsByContext.set(context, counts)
+        const text = canonical(request)
+        const nth = counts.get(text) ?? 0
+        counts.set(text, nth + 1)
+        const { purpose, episode, step } = context
+        const call = { phase: phaseOf(context), purpose, episode, step, nth }
+        // If the call fails, its repetition must have the same key, so undo the count.
+        return yield* Effect.onError(answer({ request, call, also }), () =>
+          Effect.sync(() => {
+            if (counts.get(text) === nth + 1) counts.set(text, nth)
+          }),
+        )
+      })
+    return { complete }
+  }
+  return middleware
+})
+
+const cacheError = (model: string, problem: string, more?: { readonly remedy: string }): LmError =>
+  lmError(model, "cache", `cache: ${problem}`, more)
+
+const cacheFiles = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const at = (key: string): string => path.join(directory, key.slice(0, 2), `${key}.json`)
+
+  const read = Effect.fnUntraced(function* (key: string, model: string) {
+    const file = at(key)
+    const text = yield* readText(file, mostBytes.text).pipe(
+      Effect.provideContext(context),
+      Effect.catchIf(
+        ({ missing }) => missing,
+        () => Effect.undefined,
+      ),
+      Effect.mapError((error) => cacheError(model, `cannot read ${file}: ${messageOf(error)}`)),
+    )
+    if (text === undefined) return undefined
+    const { completion, digest, ...question } = yield* Effect.mapError(decodeEntry(text), () =>
+      cacheError(model, `${file} is damaged; expected the JSON of an answer`),
+    )
+    if ((yield* digestOf(completion)) === digest && (yield* digestOf(question)) === key) return completion
+    return yield* cacheError(model, `${file} is damaged: its content does not match its digest`)
+  })
+
+  /** Writes a file atomically. If the file exists, it is kept and the result is false, unless `replace` is true. */
+  const write = (key: string, text: string, replace: boolean, model: string): Effect.Effect<boolean, LmError> => {
+    const file = at(key)
+    const folder = path.dirname(file)
+    // Other processes may write the same file at the same time.
+    const temporary = path.join(folder, `.${key}.${crypto.randomUUID()}.tmp`)
+    const moveIntoPlace = replace
+      ? Effect.as(fs.rename(temporary, file), true)
+      : fs.link(temporary, file).pipe(
+          Effect.as(true),
+          Effect.catchIf(
+            ({ reason }) => reason._tag === "AlreadyExists",
+            () => Effect.succeed(false),
+          ),
+          // On file systems without hard links, the last process to write wins.
+          Effect.catch(() => Effect.as(fs.rename(temporary, file), true)),
+        )
+    return Effect.scoped(
+      Effect.gen(function* () {
+        yield* Effect.provideContext(makeFolder(folder), context)
+        const handle = yield* fs.open(temporary, { flag: "wx" })
+        yield* handle.writeAll(utf8.encode(text))
+        yield* handle.sync
+      }),
+    ).pipe(
+      Effect.andThen(moveIntoPlace),
+      Effect.ensuring(Effect.ignore(fs.remove(temporary, { force: true }))),
+      Effect.uninterruptible,
+      Effect.mapError((error) => cacheError(model, `cannot write ${file}: ${messageOf(error)}`)),
+    )
+  }
+
+  return { at, read, write }
+})

@@ -1,0 +1,83 @@
+/**
+ * Declares the service that runs untrusted programs and reports the outcome of each test; `runner-node.ts` implements
+ * it. A program doesn't learn the expected values, so it can pass only by being right.
+ *
+ * @example
+ * ```ts
+ * const outcomes = yield* CodeRunner.run({
+ *   program: "const add = (a, b) => a + b",
+ *   tests: [{ run: "add(1, 2)", expected: 3 }],
+ * }) // [{ _tag: "Passed" }]
+ * ```
+ */
+import { Context, Effect, Schema } from "effect"
+import { parsedJson } from "../../../base/config/text.ts"
+
+/**
+ * A test of a program: `run` is a JavaScript expression that is evaluated after the program, and `expected` is its
+ * expected value as JSON. If the expression gives a promise, the promise is awaited.
+ */
+export const CodeTest = Schema.Struct({
+  run: Schema.String,
+  expected: Schema.Json,
+})
+export type CodeTest = typeof CodeTest.Type
+
+export type Outcome =
+  | { readonly _tag: "Passed" }
+  /** `got` is the value as JSON, or a description if JSON cannot hold the value. */
+  | { readonly _tag: "Failed"; readonly got: string }
+  | { readonly _tag: "Threw"; readonly message: string }
+  | { readonly _tag: "TimedOut" }
+  | { readonly _tag: "OutOfMemory" }
+  /** The process that ran the test exited before it answered. */
+  | { readonly _tag: "Crashed"; readonly message: string }
+
+export interface Work {
+  /** The program: a JavaScript script, not a module. It is run again for each test. */
+  readonly program: string
+  readonly tests: ReadonlyArray<CodeTest>
+}
+
+/** The error if programs cannot be run at all, whatever their content. */
+export class CodeRunnerError extends Schema.TaggedError<CodeRunnerError>()("CodeRunnerError", {
+  message: Schema.String,
+}) {}
+
+export interface CodeRunnerService {
+  /** Runs all tests; returns one outcome for each test, in their order. */
+  readonly run: (work: Work) => Effect.Effect<ReadonlyArray<Outcome>, CodeRunnerError>
+}
+
+/** Runs programs. `Node.codeRunner` is the Layer for Node. */
+export class CodeRunner extends Context.Service<CodeRunner, CodeRunnerService>()("effect-rl/task/CodeRunner") {
+  static run(work: Work): Effect.Effect<ReadonlyArray<Outcome>, CodeRunnerError, CodeRunner> {
+    return Effect.flatMap(CodeRunner, (runner) => runner.run(work))
+  }
+}
+
+/** The answer to a test from the process that runs the program: the value as JSON, or the exception. */
+export const Answer = Schema.Struct({
+  index: Schema.Int,
+  value: Schema.optionalKey(Schema.String),
+  threw: Schema.optionalKey(Schema.String),
+})
+export type Answer = typeof Answer.Type
+
+const sameJson = (a: unknown, b: unknown): boolean => {
+  if (Array.isArray(a) && Array.isArray(b)) {
+    return a.length === b.length && a.every((value, at) => sameJson(value, b[at]))
+  }
+  if (typeof a === "object" && typeof b === "object" && a !== null && b !== null) {
+    if (Array.isArray(a) || Array.isArray(b)) return false
+    const [left, right] = [Object.entries(a), new Map(Object.entries(b))]
+    return left.length === right.size && left.every(([key, value]) => right.has(key) && sameJson(value, right.get(key)))
+  }
+  return a === b
+}
+
+/** Returns a test's outcome: whether the answer's value equals the expected one as JSON, or what it threw. */
+export const judge = (test: CodeTest, { value, threw }: Answer): Outcome => {
+  if (value === undefined) return { _tag: "Threw", message: threw ?? "nothing" }
+  return sameJson(parsedJson(value), test.expected) ? { _tag: "Passed" } : { _tag: "Failed", got: value }
+}

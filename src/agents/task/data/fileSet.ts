@@ -1,0 +1,108 @@
+/** Makes data sets from records: defines the config keys that all of them share, and converts records to tasks. */
+import { Effect, Schema } from "effect"
+import { type Plain, ConfigError, placeOf } from "../../../base/config/Config.ts"
+import { orDefault, withDefault } from "../../../base/config/fields.ts"
+import { sha256 } from "../../../base/config/sha256.ts"
+import { type OpenContext, type Opening, orderFields } from "../DatasetKind.ts"
+import { recordsFile } from "../hub/dataset.ts"
+import { DatasetError, ordered, type TaskSet } from "../TaskSet.ts"
+import type { TextEnv } from "../TextEnv.ts"
+import { template, type Template } from "./question.ts"
+import { ofFile, ofItems } from "./Records.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
+
+const optionalText = withDefault(Schema.NullOr(Schema.String), null)
+
+/** The config keys of a data set of records, with its defaults for `input`, `target` and `split`. */
+export const recordFields = (defaults: {
+  readonly input: string
+  readonly target: string
+  readonly split?: string
+}) => ({
+  /** The file of the records, as JSON lines or CSV; a relative path starts at the config's folder. */
+  datasetPath: optionalText,
+  /** The records themselves, if the config lists them. */
+  items: withDefault(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))), null),
+  /** The name of a data set on the Hugging Face hub, such as `openai/gsm8k`, which is downloaded once. */
+  hfDataset: optionalText,
+  /** The subset of the hub's data set; null takes its usual one. */
+  hfSubset: optionalText,
+  /** The branch, tag or commit of the hub's data set; null takes the newest. A run records the commit. */
+  hfRevision: optionalText,
+  /** The records of the hub's data set: a split, a slice such as `train[:100]`, or a sum, `train+test[:10%]`. */
+  split: orDefault(Schema.String, defaults.split ?? "train"),
+  /** The key of each record that holds the question. */
+  inputField: withDefault(Schema.String, defaults.input),
+  /** The key of each record that holds the right answer, or a list of right answers. */
+  targetField: withDefault(Schema.String, defaults.target),
+  /** Another name of `input_field`. */
+  questionField: Schema.optionalKey(Schema.String),
+  /** Another name of `target_field`. */
+  answerField: Schema.optionalKey(Schema.String),
+  /** The key of each record that holds the choices; null if questions have no choices. */
+  choicesField: optionalText,
+  /** The key of each record that holds its id; null makes the id from the record's position. */
+  idField: optionalText,
+  /** The keys of each record whose values become the env's metadata. */
+  metaFields: withDefault(Schema.Array(Schema.String), []),
+  /** The text that the agent gets, with the question in place of `{question}`; null is the question alone. */
+  instructionTemplate: optionalText,
+  ...orderFields,
+})
+
+type RecordConfig = Schema.Struct<ReturnType<typeof recordFields>>["Type"] & { readonly type: string }
+
+/** Makes a record's task, or describes the problem. Opening a data set calls it once for every record, in order. */
+type TaskOf = (fields: Plain, index: number) => TextEnv | string
+
+/** Returns the template of a config; by default, the question itself. */
+export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
+  const made = template(config.instructionTemplate ?? "{question}")
+  return typeof made === "function"
+    ? Effect.succeed<Template>(made)
+    : Effect.fail(ConfigError.at(from, "instructionTemplate", made.problem))
+}
+
+/** Returns the name of a data set: its file's name without folder and extension. */
+const nameOf = (path: string): string => path.replace(/^.*[\\/]/s, "").replace(/(?<=.)\.[^.]*$/s, "")
+
+/** Opens the data set of a config. `pick` keeps those records for whose index in the file it returns true. */
+export const open = (
+  config: RecordConfig,
+  context: OpenContext,
+  task: TaskOf,
+  pick?: (index: number) => boolean,
+): Opening<TaskSet> =>
+  Effect.gen(function* () {
+    const { datasetPath, items, hfDataset, hfRevision, verbose: _, ...settings } = config
+    const { from, baseDir } = context
+    if (datasetPath !== null && items !== null) {
+      return yield* ConfigError.at(from, "items", "expected dataset_path or items, found both")
+    }
+    const check = (fields: Plain, index: number): string | undefined => {
+      const made = task(fields, index)
+      return typeof made === "string" ? made : undefined
+    }
+    const onHub = datasetPath === null && items === null ? hfDataset : null
+    if (datasetPath === null && items === null && hfDataset === null) {
+      return yield* ConfigError.at(from, "datasetPath", "expected a file, items or hf_dataset, found none of them")
+    }
+    const records = yield* items !== null
+      ? ofItems(placeOf(from, "items"), items, check)
+      : onHub !== null
+        ? Effect.flatMap(
+            recordsFile({ id: onHub, subset: config.hfSubset, revision: hfRevision, split: config.split }, from),
+            ({ name, path }) => ofFile(name, baseDir, check, path),
+          )
+        : ofFile(datasetPath ?? "", baseDir, check)
+    const digest = yield* sha256(utf8.encode(JSON.stringify([records.digest, settings])))
+    const at = (index: number) =>
+      Effect.flatMap(records.at(index), ({ fields, place }) => {
+        const made = task(fields, index)
+        return typeof made === "string"
+          ? Effect.fail(new DatasetError({ path: records.name, message: `${place}: ${made}` }))
+          : Effect.succeed(made)
+      })
+    const name = nameOf(onHub === null ? records.name : `${onHub}.jsonl`)
+    return ordered({ name, size: records.size, digest, at }, config, pick)
+  })

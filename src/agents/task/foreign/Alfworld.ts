@@ -1,0 +1,80 @@
+/**
+ * Makes the tasks of ALFWorld: text adventures in a household, which its simulator plays in Python. `effect_rl_alfworld.py`
+ * is the program between them.
+ *
+ * @example
+ * ```yaml
+ * train_dataset: { type: alfworld, base_config_path: base_config.yaml, split: train, num_episodes: 100 }
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import { ConfigError } from "../../../base/config/Config.ts"
+import { bounded, positiveBelow, withDefault } from "../../../base/config/fields.ts"
+import { locate } from "../../../base/config/places.ts"
+import { type DatasetKind, make as makeKind, orderFields, orderOf } from "../DatasetKind.ts"
+import { ordered } from "../TaskSet.ts"
+import { openTasks } from "./ForeignTask.ts"
+
+export const Config = Schema.Struct({
+  type: withDefault(Schema.Literal("alfworld"), "alfworld"),
+  /** ALFWorld's own config file. */
+  baseConfigPath: Schema.NonEmptyString,
+  /** Which of its games are played: `train`, or those in seen or unseen rooms. */
+  split: withDefault(
+    Schema.Literals(["train", "eval_in_distribution", "eval_out_of_distribution"]),
+    "eval_out_of_distribution",
+  ),
+  /** The number of games, in the order of their names; null plays all. */
+  numEpisodes: withDefault(Schema.NullOr(bounded("tasks")), 1),
+  /** A file of JSON with examples, two of which come before the first observation; null for none. */
+  promptsPath: withDefault(Schema.NullOr(Schema.NonEmptyString), null),
+  /** The number of steps after which a game is truncated; null leaves that to the simulator. */
+  maxSteps: withDefault(Schema.NullOr(bounded("count")), 50),
+  /** Whether observations end with the list of the possible actions. */
+  showActions: withDefault(Schema.Boolean, false),
+  /** The Python that has ALFWorld. */
+  python: withDefault(Schema.NonEmptyString, "python3"),
+  /** The number of processes, and so of games that are played at the same time. */
+  processes: withDefault(bounded("programs"), 4),
+  /** The number of seconds after which a request without a reply fails; the first one loads the simulator. */
+  timeoutSeconds: withDefault(positiveBelow("seconds"), 300),
+  /** The names of the environment variables that Python gets, besides `PATH`, `HOME` and others that hold no secrets. */
+  variables: withDefault(Schema.Array(Schema.NonEmptyString), []),
+  ...orderFields,
+})
+export type Config = typeof Config.Type
+
+export const kind: DatasetKind = makeKind({
+  type: "alfworld",
+  schema: Config,
+  open: (config, { from, baseDir }) =>
+    Effect.gen(function* () {
+      const placed = Effect.fnUntraced(function* (key: "baseConfigPath" | "promptsPath") {
+        const file = config[key]
+        if (file === null) return null
+        const { path, isThere, tried } = yield* locate(file, baseDir)
+        if (isThere) return path
+        return yield* ConfigError.at(from, key, `there is no file ${tried.join(" or ")}`)
+      })
+      const { python, split, maxSteps, processes, timeoutSeconds, variables, showActions, numEpisodes } = config
+      const program = {
+        id: "alfworld",
+        command: [python, "-u"],
+        script: "effect_rl_alfworld.py",
+        options: {
+          baseConfigPath: yield* placed("baseConfigPath"),
+          promptsPath: yield* placed("promptsPath"),
+          split,
+          maxSteps,
+        },
+        processes,
+        timeoutSeconds,
+        variables,
+      }
+      // The folders of the files may differ between machines and are no part of the tasks.
+      const identity = { split, maxSteps, prompts: config.promptsPath !== null }
+      const keys = { program: "python", count: "numEpisodes" }
+      const tasks = yield* openTasks(program, { showActions, count: numEpisodes, identity }, from, keys)
+      return ordered(tasks, orderOf(config))
+    }),
+})

@@ -1,0 +1,210 @@
+/**
+ * Declares the service that starts programs which play tasks in words, and implements their pool: an episode has a process
+ * for itself while it is played, and then gives it back. docs/agents/foreign-tasks.md describes the lines of JSON that a
+ * program reads and writes.
+ */
+import { Context, Effect, Exit, Result, Schema, Scope, Semaphore } from "effect"
+import { display, toSnakeCase } from "../../../base/config/Config.ts"
+import { messageOf, oneLine, parsedJson, shortened } from "../../../base/config/text.ts"
+import { type EnvError, invalid } from "../../../base/EnvError.ts"
+
+export const version = 1
+
+/** A program that plays tasks in words. */
+export interface TextProgramOptions {
+  /** The name of its tasks here, which the program gets too. */
+  readonly id: string
+  /** The program and its arguments. */
+  readonly command: ReadonlyArray<string>
+  /** The name of a script of this library, beside this file, which the command gets as its last argument. */
+  readonly script?: string
+  readonly options: Readonly<Record<string, unknown>>
+  /** The number of processes, and so of episodes that are played at the same time. */
+  readonly processes: number
+  /** The number of seconds after which a request without a reply fails. */
+  readonly timeoutSeconds: number
+  /** The names of the environment variables that it gets, besides the common ones. */
+  readonly variables?: ReadonlyArray<string>
+}
+
+/** Sends a line, and waits for the line that replies. */
+export type AskLine = (line: string) => Effect.Effect<string, EnvError>
+
+/** Starts a process of a program, which ends with the scope. */
+export type StartProgram = (program: TextProgramOptions) => Effect.Effect<AskLine, EnvError, Scope.Scope>
+
+/** The reply to the first request. */
+const Description = Schema.Struct({
+  protocol: Schema.Int,
+  /** The number of tasks; null or left out if the program makes as many as it is asked for. */
+  tasks: Schema.optionalKey(Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0)))),
+  maxSteps: Schema.optionalKey(Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0)))),
+})
+export type Description = typeof Description.Type
+
+const common = {
+  /** The actions that are possible now, if the program lists them. */
+  actions: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.String))),
+  info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
+}
+const Begun = Schema.Struct({ observation: Schema.String, ...common })
+const Stepped = Schema.Struct({
+  observation: Schema.NullOr(Schema.String),
+  reward: Schema.Finite,
+  done: Schema.Boolean,
+  truncated: Schema.optionalKey(Schema.Boolean),
+  message: Schema.optionalKey(Schema.String),
+  target: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  ...common,
+})
+export type Begun = typeof Begun.Type
+
+const decodeFailure = Schema.decodeUnknownOption(Schema.Struct({ error: Schema.String }))
+const decoderOf = <A, I>(schema: Schema.Codec<A, I>) => Schema.decodeUnknownResult(schema)
+const decodeDescription = decoderOf(Description)
+const decodeBegun = decoderOf(Begun)
+const decodeStepped = decoderOf(Stepped)
+
+/** Reads a line that a program wrote as the reply to a request of this type. */
+const read = <A>(
+  id: string,
+  type: string,
+  line: string,
+  decode: (value: unknown) => Result.Result<A, Schema.SchemaError>,
+): Effect.Effect<A, EnvError> => {
+  const value = parsedJson(line)
+  if (value === undefined) {
+    const quote = JSON.stringify(shortened(line))
+    return Effect.fail(
+      invalid(id, `its program replied to "${type}" by ${quote}; expected an object of JSON in one line`),
+    )
+  }
+  const failure = decodeFailure(value)
+  if (failure._tag === "Some")
+    return Effect.fail(invalid(id, `its program failed at "${type}": ${oneLine(failure.value.error)}`))
+  const decoded = decode(value)
+  if (Result.isSuccess(decoded)) return Effect.succeed(decoded.success)
+  return Effect.fail(
+    invalid(id, `its program replied to "${type}" by ${display(value)}: ${messageOf(decoded.failure)}`),
+  )
+}
+
+/** A process that plays one episode after another. */
+export interface TextProcess {
+  /** Begins an episode of the task with this number, from 0. */
+  readonly reset: (id: string, task: number, seed: number) => Effect.Effect<Begun, EnvError>
+  readonly step: (id: string, action: string) => Effect.Effect<typeof Stepped.Type, EnvError>
+}
+
+/** A program that has described its tasks. */
+export interface TextProgram {
+  readonly description: Description
+  /** Lends a process until the scope closes; waits while all are in use. */
+  readonly lend: Effect.Effect<TextProcess, EnvError, Scope.Scope>
+}
+
+export interface TextProgramsService {
+  /** Opens a program. It is started for the first data set that names it, and ends with the service. */
+  readonly open: (program: TextProgramOptions) => Effect.Effect<TextProgram, EnvError>
+}
+
+/** The programs that play tasks in words. `effect-rl/node` provides them in `platform`, and ends them with it. */
+export const TextPrograms = Context.Reference<TextProgramsService>("effect-rl/task/TextPrograms", {
+  defaultValue: () => ({
+    open: ({ id }) =>
+      Effect.fail(invalid(id, "its program needs a process; provide `platform` or `textPrograms` of effect-rl/node")),
+  }),
+})
+
+interface Started extends TextProcess {
+  readonly description: Description
+  /** Whether it has replied to all requests, so that another episode can use it. */
+  readonly isIdle: () => boolean
+  readonly close: Effect.Effect<void>
+}
+
+/** Makes the service, which ends all processes with the scope. */
+export const pooled = (start: StartProgram): Effect.Effect<TextProgramsService, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    const turn = yield* Semaphore.make(1)
+    const opened = new Map<string, TextProgram>()
+    return {
+      open: (program) =>
+        turn.withPermit(
+          Effect.suspend(() => {
+            const key = JSON.stringify(program)
+            const known = opened.get(key)
+            if (known !== undefined) return Effect.succeed(known)
+            return Effect.tap(openProgram(scope, start, program), (made) => Effect.sync(() => opened.set(key, made)))
+          }),
+        ),
+    }
+  })
+
+/** Starts a process, and asks it to describe its tasks. A process that cannot be used ends at once. */
+const startOne = Effect.fnUntraced(function* (scope: Scope.Scope, start: StartProgram, program: TextProgramOptions) {
+  const { id, options } = program
+  const own = yield* Scope.fork(scope)
+  return yield* Effect.gen(function* () {
+    const askLine = yield* start(program)
+    let waiting = false
+    const ask = <A>(
+      name: string,
+      request: { readonly type: string; readonly [key: string]: unknown },
+      decode: (value: unknown) => Result.Result<A, Schema.SchemaError>,
+    ): Effect.Effect<A, EnvError> =>
+      Effect.suspend(() => {
+        waiting = true
+        return askLine(JSON.stringify(request))
+      }).pipe(
+        Effect.tap(() => Effect.sync(() => (waiting = false))),
+        Effect.flatMap((line) => read(name, request.type, line, decode)),
+      )
+    const request = { type: "open", protocol: version, id, options: toSnakeCase(options) }
+    const description = yield* ask(id, request, decodeDescription)
+    if (description.protocol !== version) {
+      const spoken = `its program speaks version ${description.protocol} of the protocol`
+      return yield* invalid(id, `${spoken}; effect-rl speaks version ${version}`)
+    }
+    const started: Started = {
+      description,
+      reset: (name, task, seed) => ask(name, { type: "reset", task, seed }, decodeBegun),
+      step: (name, action) => ask(name, { type: "step", action }, decodeStepped),
+      isIdle: () => !waiting,
+      close: Scope.close(own, Exit.void),
+    }
+    return started
+  }).pipe(
+    Effect.provideService(Scope.Scope, own),
+    Effect.onError(() => Scope.close(own, Exit.void)),
+  )
+})
+
+const openProgram = Effect.fnUntraced(function* (scope: Scope.Scope, start: StartProgram, program: TextProgramOptions) {
+  const places = yield* Semaphore.make(program.processes)
+  const idle = [yield* startOne(scope, start, program)]
+  const [{ description }] = idle
+  const another = Effect.gen(function* () {
+    const started = yield* startOne(scope, start, program)
+    if (JSON.stringify(started.description) === JSON.stringify(description)) return started
+    yield* started.close
+    return yield* invalid(program.id, "its program now describes other tasks than before")
+  })
+  const lend: TextProgram["lend"] = Effect.acquireRelease(places.take(1), () => places.release(1), {
+    interruptible: true,
+  }).pipe(
+    Effect.andThen(
+      Effect.acquireRelease(
+        Effect.suspend(() => {
+          const free = idle.pop()
+          return free === undefined ? another : Effect.succeed(free)
+        }),
+        // A process that still owes a reply, or has ended, is of no use to another episode.
+        (process) => (process.isIdle() ? Effect.sync(() => idle.push(process)) : process.close),
+        { interruptible: true },
+      ),
+    ),
+  )
+  return { description, lend }
+})

@@ -1,0 +1,283 @@
+/**
+ * Converts Parquet files to rows. A small file can claim to hold more than fits in memory (a page of equal values has a few bytes,
+ * a compressed one a thousandth of its size), so all claims are added up before anything is decoded.
+ */
+import { Effect, Stream } from "effect"
+import type { ColumnMetaData, Compressors, FileMetaData, PageHeader } from "hyparquet"
+import type { decompressPage, readDataPage, readDataPageV2 } from "hyparquet/src/datapage.js"
+import type { DEFAULT_PARSERS } from "hyparquet/src/convert.js"
+import type { getSchemaPath } from "hyparquet/src/schema.js"
+import { messageOf } from "../../../base/config/text.ts"
+import { unpack } from "../../../base/formats/gzip.ts"
+
+/** The most bytes of a file's pages when unpacked, and the most values in them. */
+export interface ParquetLimits {
+  readonly bytes: number
+  readonly values: number
+}
+
+/** The number of rows that are converted at once. */
+const rowsAtOnce = 4096
+
+/** The bytes of a page's header that are looked at first. It is longer only if it has long statistics. */
+const headerBytes = 64 * 1024
+
+type Row = Readonly<Record<string, unknown>>
+type Failed<E> = (problem: string) => E
+
+/** The encoding whose values begin with a part of the one before, so that a small page can hold texts of any length. */
+const byPrefix = "DELTA_BYTE_ARRAY"
+
+/** Reads the header of a page, which moves the reader to the page's data. */
+type ReadHeader = (reader: { view: DataView; offset: number }) => PageHeader
+
+/** A page that a decoder without a limit unpacks. */
+interface PackedPage {
+  readonly format: "gzip" | "brotli"
+  readonly bytes: Uint8Array
+  /** The number of bytes that it claims to have when unpacked. */
+  readonly size: number
+}
+
+/** A page whose values are written by prefixes. */
+interface PrefixedPage {
+  readonly bytes: Uint8Array
+  readonly header: PageHeader
+  readonly column: ColumnMetaData
+}
+
+interface Claims {
+  readonly pages: ReadonlyArray<PackedPage>
+  readonly prefixed: ReadonlyArray<PrefixedPage>
+  /** The bytes of all pages when unpacked. */
+  readonly unpacked: number
+}
+
+/** The formats whose decoders in the library go on after the claimed size. Those of the others end there. */
+const unlimited: Readonly<Record<string, PackedPage["format"]>> = { GZIP: "gzip", BROTLI: "brotli" }
+
+const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0
+
+/**
+ * Adds up what a file claims. Returns a problem if that is more than allowed, or impossible; else the pages whose claims must be
+ * checked by unpacking them, and those whose values are as long as their prefixes say.
+ */
+const claimsOf = (
+  bytes: Uint8Array,
+  { num_rows, row_groups }: FileMetaData,
+  readHeader: ReadHeader,
+  limits: ParquetLimits,
+): string | Claims => {
+  const pages: Array<PackedPage> = []
+  const prefixed: Array<PrefixedPage> = []
+  let values = 0
+  let unpacked = 0
+  let rows = 0
+  for (const group of row_groups) {
+    const groupRows = Number(group.num_rows)
+    if (!isCount(groupRows)) return `expected a number of rows, found ${group.num_rows}`
+    rows += groupRows
+    // Each row becomes an object with a key for each column, also where pages have fewer values.
+    if (rows * Math.max(1, group.columns.length) > limits.values) return tooMany("values", limits.values)
+    for (const { meta_data: column } of group.columns) {
+      if (column === undefined) return "expected the metadata of each column"
+      const first = Number(column.dictionary_page_offset ?? column.data_page_offset)
+      const start = Math.min(first > 0 ? first : Infinity, Number(column.data_page_offset))
+      const end = start + Number(column.total_compressed_size)
+      if (!isCount(start) || !isCount(end) || end > bytes.length) return "expected columns within the file"
+      let at = start
+      while (at < end - 1) {
+        const view = new DataView(bytes.buffer, bytes.byteOffset + at, Math.min(end - at, headerBytes))
+        const reader = { view, offset: 0 }
+        const header = readHeader(reader)
+        const { compressed_page_size: packed, uncompressed_page_size: size } = header
+        if (!isCount(packed) || !isCount(size)) return "expected sizes of pages that are no less than 0"
+        const page = header.data_page_header ?? header.data_page_header_v2 ?? header.dictionary_page_header
+        const count = page?.num_values ?? 0
+        if (!isCount(count)) return `expected a number of values, found ${count}`
+        values += count
+        unpacked += size
+        if (values > limits.values) return tooMany("values", limits.values)
+        if (unpacked > limits.bytes) return tooMany("bytes of unpacked pages", limits.bytes)
+        const format = unlimited[column.codec]
+        const { data_page_header_v2: second } = header
+        // The levels of such a page precede its values, and are never compressed.
+        const levels = (second?.repetition_levels_byte_length ?? 0) + (second?.definition_levels_byte_length ?? 0)
+        if (format !== undefined && packed > 0 && second?.is_compressed !== false) {
+          const from = at + reader.offset
+          pages.push({ format, bytes: bytes.subarray(from + levels, from + packed), size: size - levels })
+        }
+        if ((header.data_page_header ?? second)?.encoding === byPrefix) {
+          const from = at + reader.offset
+          prefixed.push({ bytes: bytes.subarray(from, from + packed), header, column })
+        }
+        at += reader.offset + packed
+      }
+    }
+  }
+  return rows === Number(num_rows)
+    ? { pages, prefixed, unpacked }
+    : `expected ${num_rows} rows in its groups, found ${rows}`
+}
+
+/** Returns what is wrong with a page, if it does not unpack to as many bytes as it claims. */
+const pageProblem = ({ format, bytes, size }: PackedPage): Effect.Effect<string | undefined> =>
+  Effect.match(unpack(bytes, format, size), {
+    onSuccess: ({ length }) =>
+      length === size
+        ? undefined
+        : `expected a page of ${size} bytes when unpacked, found ${length > size ? "more" : length}`,
+    onFailure: (error) => `cannot unpack a page by ${format}: ${messageOf(error)}`,
+  })
+
+/** Adds up the characters that a page's values repeat from those before them. The page begins with their numbers. */
+const repeatedIn = (
+  { bytes, header, column }: PrefixedPage,
+  schema: FileMetaData["schema"],
+  library: Library,
+): number => {
+  const { codec, path_in_schema: path } = column
+  const { compressors, parsers } = library
+  const schemaPath = library.getSchemaPath(schema, [...path])
+  const element = schemaPath[schemaPath.length - 1].element
+  const decoder = {
+    pathInSchema: path,
+    type: "INT32",
+    element,
+    schemaPath,
+    codec,
+    compressors,
+    parsers,
+  } as const
+  const { data_page_header: first, data_page_header_v2: second } = header
+  const asNumbers = "DELTA_BINARY_PACKED"
+  const lengths =
+    second !== undefined
+      ? library.readDataPageV2(bytes, { ...header, data_page_header_v2: { ...second, encoding: asNumbers } }, decoder)
+      : first !== undefined
+        ? library.readDataPage(
+            library.decompressPage(bytes, header.uncompressed_page_size, codec, compressors),
+            { ...first, encoding: asNumbers },
+            decoder,
+          )
+        : undefined
+  return Array.from(lengths?.dataPage ?? [], Number).reduce((sum, length) => sum + Math.max(0, length), 0)
+}
+
+/** The functions of the library that read single pages. */
+interface Library {
+  readonly compressors: Compressors
+  readonly parsers: typeof DEFAULT_PARSERS
+  readonly getSchemaPath: typeof getSchemaPath
+  readonly decompressPage: typeof decompressPage
+  readonly readDataPage: typeof readDataPage
+  readonly readDataPageV2: typeof readDataPageV2
+}
+
+const tooMany = (what: string, limit: number): string =>
+  `it claims to hold more than ${limit} ${what}, too many for a file of its size`
+
+/** Streams the rows of a file, so many at once as are in memory anyway. */
+export const parquetRows = <E>(
+  bytes: Uint8Array,
+  limits: ParquetLimits,
+  failed: Failed<E>,
+): Stream.Stream<ReadonlyArray<Row>, E> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      // Most runs read no Parquet file, so the modules are loaded for the first one.
+      const [
+        { parquetMetadataAsync, parquetRead, parquetSchema },
+        { parquetHeader },
+        dataPage,
+        { getSchemaPath },
+        { DEFAULT_PARSERS },
+        { compressors, decompressZstd },
+      ] = yield* Effect.promise(() =>
+        Promise.all([
+          import("hyparquet"),
+          import("hyparquet/src/column.js"),
+          import("hyparquet/src/datapage.js"),
+          import("hyparquet/src/schema.js"),
+          import("hyparquet/src/convert.js"),
+          import("hyparquet-compressors"),
+        ]),
+      )
+      const file = {
+        byteLength: bytes.length,
+        slice: (start: number, end?: number): ArrayBuffer => Uint8Array.from(bytes.subarray(start, end)).buffer,
+      }
+      const damaged = (error: unknown): E => failed(`the Parquet file is damaged: ${messageOf(error)}`)
+      const reading = <A>(read: () => Promise<A>) => Effect.tryPromise({ try: read, catch: damaged })
+      const metadata = yield* reading(() => parquetMetadataAsync(file))
+      const refuse = (problem: string) => Effect.fail(failed(`the Parquet file is damaged: ${problem}`))
+      const claims = yield* Effect.try({
+        try: () => claimsOf(bytes, metadata, parquetHeader, limits),
+        catch: damaged,
+      })
+      if (typeof claims === "string") return yield* refuse(claims)
+      for (const page of claims.pages) {
+        const problem = yield* pageProblem(page)
+        if (problem !== undefined) return yield* refuse(problem)
+      }
+      // Without a buffer of the claimed size, it would make one of any size that the data asks for.
+      const bounded = {
+        ...compressors,
+        ZSTD: (input: Uint8Array, length: number) => decompressZstd(input, new Uint8Array(length)),
+      }
+      const library: Library = { ...dataPage, getSchemaPath, parsers: DEFAULT_PARSERS, compressors: bounded }
+      let { unpacked } = claims
+      for (const page of claims.prefixed) {
+        unpacked += yield* Effect.try({ try: () => repeatedIn(page, metadata.schema, library), catch: damaged })
+        if (unpacked > limits.bytes) return yield* refuse(tooMany("bytes of unpacked pages", limits.bytes))
+      }
+      const names = parquetSchema(metadata).children.map(({ element }) => element.name)
+      /** Decodes the columns of a row group, each once. */
+      const columnsOf = (rowStart: number, rowEnd: number) =>
+        reading(async () => {
+          const columns = new Map<string, Array<{ readonly from: number; readonly data: ArrayLike<unknown> }>>()
+          await parquetRead({
+            file,
+            metadata,
+            compressors: bounded,
+            rowStart,
+            rowEnd,
+            onChunk: ({ columnName, columnData, rowStart: from }) => {
+              columns.set(columnName, [...(columns.get(columnName) ?? []), { from, data: columnData }])
+            },
+          })
+          return columns
+        })
+      const groups = metadata.row_groups.map(({ num_rows }) => Number(num_rows))
+      let before = 0
+      const ranges = groups.map((rows) => ({ from: before, to: (before += rows) }))
+      return Stream.flatMap(Stream.fromIterable(ranges.filter(({ from, to }) => to > from)), ({ from, to }) =>
+        Stream.unwrap(
+          Effect.map(columnsOf(from, to), (columns) => {
+            const read = names
+              .filter((name) => columns.has(name))
+              .map((name) => ({ name, valueAt: reader(columns.get(name) ?? []) }))
+            const starts = Array.from(
+              { length: Math.ceil((to - from) / rowsAtOnce) },
+              (_, part) => from + part * rowsAtOnce,
+            )
+            return Stream.map(Stream.fromIterable(starts), (start) =>
+              Array.from({ length: Math.min(rowsAtOnce, to - start) }, (_, index): Row =>
+                Object.fromEntries(read.map(({ name, valueAt }) => [name, valueAt(start + index)])),
+              ),
+            )
+          }),
+        ),
+      )
+    }),
+  )
+
+/** Returns the function that reads a column's value by its row. Rows are asked for in their order. */
+const reader = (chunks: ReadonlyArray<{ readonly from: number; readonly data: ArrayLike<unknown> }>) => {
+  let chunk = 0
+  return (row: number): unknown => {
+    while (chunk < chunks.length - 1 && row >= chunks[chunk].from + chunks[chunk].data.length) chunk++
+    const { from, data } = chunks[chunk] ?? { from: 0, data: [] }
+    return data[row - from]
+  }
+}

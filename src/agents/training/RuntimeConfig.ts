@@ -1,0 +1,144 @@
+/** Defines the settings of a training of agents. `settings.ts` checks what a Schema can't express. */
+import { Schema } from "effect"
+import type { RetentionStrategy } from "../../run/Checkpoint.ts"
+import { atOnce, bounded, orDefault, runName, withDefault } from "../../base/config/fields.ts"
+import { LogLevel } from "../../run/record/logLevel.ts"
+import { kindField } from "../../run/RunSpec.ts"
+
+const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
+
+/** The settings of how episodes are run, scored, validated and saved. */
+export interface RuntimeOptions {
+  /**
+   * The number of tasks to train on, counted from the data set's beginning, also in a resumed run; null trains on all
+   * tasks, 0 on none. @default null
+   */
+  readonly maxEnvsToVisit?: number | null
+  /** The number of steps after which an episode is cut off; null leaves that to the envs. @default null */
+  readonly maxStepsPerEpisode?: number | null
+  /** Shows progress and a summary in the terminal. @default true */
+  readonly verbose?: boolean
+  /**
+   * The folder of `scores/`, absolute or relative to the run's folder. If the path has a suffix, as in
+   * `logs/scores.jsonl`, its parent folder is used; null is the run's folder itself. @default null
+   */
+  readonly scoresPath?: string | null
+  /** Adds observations, actions, feedback and times to the lines of the scores. @default true */
+  readonly verboseScoreLogging?: boolean
+  /**
+   * The default of `validation_num_workers`. Training episodes are never parallel: the agent learns from one for the
+   * next. @default null
+   */
+  readonly numParallelEpisodes?: number | null
+  /** The number of ended episodes between two validations; null or 0 never validates. @default null */
+  readonly validationFreq?: number | null
+  /** The number of simultaneous validation episodes; null is `num_parallel_episodes` or the CPU cores. @default null */
+  readonly validationNumWorkers?: number | null
+  /** Validates before the first episode. @default false */
+  readonly runValidationAtStart?: boolean
+  /** The folder of the checkpoints, absolute or relative to the run's folder; null is `checkpoints`. @default null */
+  readonly checkpointDir?: string | null
+  /** The number of episodes between two checkpoints; null saves ten times in a run, 0 at its end only. @default null */
+  readonly checkpointEveryEpisodes?: number | null
+  /**
+   * The checkpoints to keep: the newest ones (`last_n`), or those with the best validation scores (`top_k_val`,
+   * which also saves one at every validation). @default "last_n"
+   */
+  readonly checkpointStrategy?: "last_n" | "top_k_val"
+  /** The number of checkpoints that are kept; 0 keeps all. @default 0 */
+  readonly checkpointKeepLast?: number
+  /** Saves a checkpoint before the first episode. @default false */
+  readonly checkpointOnStart?: boolean
+  /**
+   * The checkpoint of another run from which this new run continues: the path of its folder, of the link `latest`, or
+   * of the folder with all checkpoints; null starts from the beginning. @default null
+   */
+  readonly resumeFrom?: string | null
+  /** The number of episodes to skip at the data set's beginning. @default 0 */
+  readonly startEpisodeIndex?: number
+}
+
+export const RuntimeSettings = Schema.Struct({
+  maxEnvsToVisit: optional(bounded("countOrNone")),
+  maxStepsPerEpisode: optional(bounded("count")),
+  verbose: withDefault(Schema.Boolean, true),
+  scoresPath: optional(Schema.NonEmptyString),
+  verboseScoreLogging: withDefault(Schema.Boolean, true),
+  numParallelEpisodes: optional(atOnce),
+  validationFreq: optional(bounded("countOrNone")),
+  validationNumWorkers: optional(atOnce),
+  runValidationAtStart: withDefault(Schema.Boolean, false),
+  checkpointDir: optional(Schema.NonEmptyString),
+  checkpointEveryEpisodes: optional(bounded("countOrNone")),
+  checkpointStrategy: withDefault(Schema.Literals(["last_n", "top_k_val"]), "last_n"),
+  checkpointKeepLast: withDefault(bounded("keptOrNone"), 0),
+  checkpointOnStart: withDefault(Schema.Boolean, false),
+  resumeFrom: optional(Schema.NonEmptyString),
+  startEpisodeIndex: withDefault(bounded("countOrNone"), 0),
+})
+export type RuntimeSettings = typeof RuntimeSettings.Type
+
+/** The settings of what a new run begins with. */
+export interface StartOptions {
+  /**
+   * The run, or the checkpoint, whose memory the agent begins with: a folder, `latest` or a part of a run's path. The model,
+   * the prompts, the kind of memory and the tasks may differ; the episodes begin at the first one.
+   */
+  readonly memory: string
+}
+
+export const StartSettings = Schema.Struct({ memory: Schema.NonEmptyString })
+export type StartSettings = typeof StartSettings.Type
+
+/** The settings of the files that a run writes, and where. */
+export interface OutputOptions {
+  /**
+   * The folder in which each run gets a folder `YYYYMMDD_HHMMSS`. With null, the run goes into the launcher's results
+   * folder, in a folder named by the run's identifier. @default null
+   */
+  readonly resultsDir?: string | null
+  /**
+   * The level of messages in `run.log` and the terminal. `ERROR` shows failures and the start of the run, `WARN` adds
+   * warnings, `INFO` validations, checkpoints, notes and the end, and `DEBUG` episodes and updates. @default "INFO"
+   */
+  readonly logLevel?: LogLevel
+  /**
+   * The number of episodes between two copies of the memory as `memories/memory_{episode}.jsonl`; 0 saves one at the
+   * end only. @default 0
+   */
+  readonly saveMemoryEvery?: number
+  /** Saves the rollouts of all episodes (every call of the model, with its tokens) below `rollouts/`. @default false */
+  readonly saveRollouts?: boolean
+  /**
+   * The keys of the files in `llm_calls/`, which `log_calls` writes: `own`, which the page shows, or `original`, those of the
+   * runtime that this library follows: `system_prompt`, `user_prompt`, `output`, `extra` … @default "own"
+   */
+  readonly llmCalls?: "own" | "original"
+}
+
+export const OutputSettings = Schema.Struct({
+  resultsDir: optional(Schema.NonEmptyString),
+  logLevel: withDefault(LogLevel, "INFO"),
+  saveMemoryEvery: withDefault(bounded("countOrNone"), 0),
+  saveRollouts: withDefault(Schema.Boolean, false),
+  llmCalls: withDefault(Schema.Literals(["own", "original"]), "own"),
+})
+export type OutputSettings = typeof OutputSettings.Type
+
+/** The settings of a training of agents. The agent and the data sets are decoded by their own Schemas. */
+export const RunSettings = Schema.Struct({
+  /** The kind of run: a training of agents that ask a language model. */
+  kind: kindField("agents"),
+  name: withDefault(runName, "run"),
+  description: optional(Schema.String),
+  seed: orDefault(bounded("seed"), 0),
+  /** The run whose memory a new run begins with; null begins with an empty memory. */
+  start: optional(StartSettings),
+  runtime: withDefault(RuntimeSettings, {}),
+  output: orDefault(OutputSettings, {}),
+})
+export type RunSettings = typeof RunSettings.Type
+
+/** Returns which checkpoints to keep, by the settings. `LastN` with `keep: 0` keeps all, also for `top_k_val`. */
+export const strategyOf = ({ checkpointStrategy, checkpointKeepLast: keep }: RuntimeSettings): RetentionStrategy =>
+  checkpointStrategy === "top_k_val" && keep > 0 ? { _tag: "TopKValidation", keep } : { _tag: "LastN", keep }

@@ -1,0 +1,96 @@
+/** Trains the agent of a config: opens its data sets, model and agent, and passes them to `execute.ts`. */
+import { Effect, Schema, type Scope } from "effect"
+import * as Agents from "../agent/Agents.ts"
+import { checkAll, decode, type DecodeOptions, overridden, sourceOf } from "../../base/config/Config.ts"
+import { withPlaces } from "../../base/config/places.ts"
+import * as Datasets from "../task/Datasets.ts"
+import { agentIdentity, openParts } from "../evaluate/openParts.ts"
+import { priceOf } from "../lm/middleware/budgeted.ts"
+import { isKeyItself } from "../lm/providers/keys.ts"
+import { Lm } from "../lm/Lm.ts"
+import { shownKey } from "../lm/LmConfig.ts"
+import type * as Lms from "../lm/Lms.ts"
+import { RunOptions, sentTraining } from "../../run/RunOptions.ts"
+import { execute, type Needs, type RuntimeError } from "./execute.ts"
+import { RunSettings } from "./RuntimeConfig.ts"
+import type { RuntimeResult } from "./RuntimeResult.ts"
+
+/** The Schema of a config. The sections of the data sets and the agent stay undecoded: their types do that later. */
+const Experiment = Schema.Struct({
+  ...RunSettings.fields,
+  trainDataset: Schema.optionalKey(Schema.Unknown),
+  validationDataset: Schema.optionalKey(Schema.Unknown),
+  agent: Schema.optionalKey(Schema.Unknown),
+})
+
+/** The Schema of a config with the settings of all built-in types, in which messages look up misplaced keys. */
+const whole = Schema.Struct({
+  ...RunSettings.fields,
+  trainDataset: Datasets.DatasetConfig,
+  validationDataset: Datasets.DatasetConfig,
+  agent: Agents.AgentConfig,
+})
+
+/** Says where a config comes from. */
+export interface Where {
+  /** The folder that relative paths of data sets and prompts start from; by default the current folder. */
+  readonly baseDir?: string
+  /** Where each key was written, for error messages: maps `agent.historyK` to `conf.yaml:7`. */
+  readonly lines?: ReadonlyMap<string, string>
+}
+
+/**
+ * Makes an Effect that trains an agent and returns the result. The config is plain data, such as a parsed YAML file,
+ * that describes the data sets, the agent and its model.
+ */
+export const fromConfig = Effect.fnUntraced(function* (
+  config: unknown,
+  { baseDir = ".", lines = new Map() }: Where = {},
+): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Lms.Needs | Scope.Scope> {
+  const options = yield* RunOptions
+  // Saved configs hold a placeholder instead of an API key. An override with this placeholder sets nothing.
+  const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
+  const { value, from } = yield* overridden(config, { lines, overrides, source: options.source, whole })
+  const agentFrom = { ...from, prefix: ["agent"], baseDir }
+  const reading = decode(Experiment, { name: options.name, ...value }, from)
+  const datasetKeys = (["trainDataset", "validationDataset"] as const).filter((key) => (value[key] ?? null) !== null)
+  yield* checkAll([
+    reading,
+    ...datasetKeys.map((key) => Datasets.decode(value[key], { ...from, prefix: [key] })),
+    Agents.decode(value.agent ?? {}, agentFrom),
+  ])
+  const { trainDataset, validationDataset, agent, ...settings } = yield* reading
+  const { spent, openLm, openDataset } = yield* openParts(from, baseDir)
+  const dataset = (config: unknown, key: string) =>
+    config === undefined || config === null ? Effect.succeed(null) : openDataset(config, key)
+  const train = yield* dataset(trainDataset, "trainDataset")
+  const validation = yield* dataset(validationDataset, "validationDataset")
+  const decoded = yield* Agents.decode(agent ?? {}, agentFrom)
+  const { lmConfig } = decoded
+  const lm = yield* openLm(lmConfig, ["agent", "lmConfig"])
+  const made = yield* Effect.provideService(decoded.make, Lm, lm)
+  const described = {
+    agent: yield* withPlaces(decoded.config, baseDir),
+    trainDataset: train === null ? null : yield* withPlaces(train.config, baseDir),
+    validationDataset: validation === null ? null : yield* withPlaces(validation.config, baseDir),
+  }
+  return yield* execute({
+    settings,
+    agent: made,
+    train: train?.tasks ?? null,
+    validation: validation?.tasks ?? null,
+    described,
+    price: made.model === null ? undefined : priceOf(made.model, lmConfig.prices),
+    sent: sentTraining(options, { ...settings, ...described }),
+    agentIdentity: agentIdentity(decoded.config, lmConfig),
+    warnings: isKeyItself(lmConfig.apiKey) ? [keyWarning(from)] : [],
+    logCalls: lmConfig.logCalls,
+    spent,
+    from,
+  })
+}, Effect.scoped)
+
+/** Makes the warning that the config has an API key itself instead of `${NAME}`, the name of a variable. */
+const keyWarning = (from: DecodeOptions): string =>
+  `${sourceOf(from, "agent.lmConfig.apiKey")}: agent.lm_config.api_key: the key itself stands there, where others may read it; ` +
+  "better is the name of a variable that holds it, as ${MY_KEY}"

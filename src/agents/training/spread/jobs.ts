@@ -1,0 +1,83 @@
+/**
+ * The jobs by which other machines play episodes for the training of an agent: chunks of adjacent validation episodes, and
+ * chunks of adjacent training episodes of an agent without a memory. `client.ts` asks for them; `play.ts` plays them.
+ *
+ * A chunk in which the model gave up, or in which a training episode failed, fails as `Interrupted`, with the episodes that
+ * were played: the run treats them as on one machine, but a resumed run plays the chunk again.
+ */
+import { Schema } from "effect"
+import { AgentError } from "../../agent/AgentError.ts"
+import { DispatchError, job } from "../../../spread/cluster/Dispatcher.ts"
+import { EnvError } from "../../../base/EnvError.ts"
+import { ProtocolError } from "../../episode/ProtocolError.ts"
+import { Rollout } from "../../episode/Rollout.ts"
+import { PlayedEpisode, TimedStep } from "../../evaluate/PlayedEpisode.ts"
+import { LmError } from "../../lm/LmError.ts"
+import { CallRecord } from "../../lm/middleware/logged.ts"
+import { Attachment } from "../../../run/spread/Attachment.ts"
+import { trainingFields } from "../../../run/spread/SentTraining.ts"
+import { DatasetError } from "../../task/TaskSet.ts"
+
+/** JSON that fits a Schema. It is not decoded, because that would reorder its keys, which the files of a run keep. */
+const raw = <A>(schema: Schema.Codec<A, unknown>) => Schema.declare(Schema.is(schema))
+
+/** A validation episode that another machine played. */
+export const ValidationEpisode = Schema.Struct({
+  played: raw(PlayedEpisode),
+  /** The error if the model gave no answer after all retries. */
+  unanswered: Schema.NullOr(LmError),
+  calls: raw(Schema.Array(CallRecord)),
+})
+export type ValidationEpisode = typeof ValidationEpisode.Type
+
+/** A training episode that another machine played: its rollout, or the failure that ends the training. */
+export const TrainingEpisode = Schema.Struct({
+  steps: raw(Schema.Array(TimedStep)),
+  rollout: Schema.NullOr(raw(Rollout)),
+  failure: Schema.NullOr(Schema.Union([AgentError, LmError, EnvError, ProtocolError, DatasetError])),
+  calls: raw(Schema.Array(CallRecord)),
+})
+export type TrainingEpisode = typeof TrainingEpisode.Type
+
+/** Says that a chunk should be played again if the run is resumed, and gives the episodes until then. */
+export class UnansweredChunk extends Schema.TaggedError<UnansweredChunk>()("UnansweredChunk", {
+  message: Schema.String,
+  episodes: Schema.Array(ValidationEpisode),
+}) {}
+
+/** Says that a training episode failed, which is the last of the given ones. */
+export class FailedChunk extends Schema.TaggedError<FailedChunk>()("FailedChunk", {
+  message: Schema.String,
+  episodes: Schema.Array(TrainingEpisode),
+}) {}
+
+/** Plays validation episodes. */
+export const validationJob = job({
+  name: "agent-validation",
+  payload: Schema.Struct({
+    ...trainingFields,
+    /** The number of training episodes before the validation. */
+    seen: Schema.Int,
+    /** The agent's memory at that time, as lines of JSON; null if it has none. */
+    memory: Schema.NullOr(Attachment),
+    /** Names the memory in the key of the job. */
+    memoryDigest: Schema.String,
+    from: Schema.Int,
+    to: Schema.Int,
+  }),
+  result: Schema.Array(ValidationEpisode),
+  failure: Schema.Union([LmError, AgentError, UnansweredChunk, DispatchError]),
+  key: ({ run, seen, memoryDigest, from, to }) =>
+    `${run} after ${seen} episodes ${memoryDigest} tasks ${from + 1}-${to}`,
+})
+export type ValidationPayload = Parameters<(typeof validationJob)["key"]>[0]
+
+/** Plays training episodes of an agent without a memory. */
+export const rolloutJob = job({
+  name: "agent-rollouts",
+  payload: Schema.Struct({ ...trainingFields, from: Schema.Int, to: Schema.Int }),
+  result: Schema.Array(TrainingEpisode),
+  failure: Schema.Union([FailedChunk, DispatchError]),
+  key: ({ run, from, to }) => `${run} episodes ${from + 1}-${to}`,
+})
+export type RolloutPayload = Parameters<(typeof rolloutJob)["key"]>[0]

@@ -1,0 +1,167 @@
+/**
+ * Turns a conversation into the token ids of a prompt, and a model's text into an answer with calls of tools: what is
+ * needed around an `Engine`, which only knows token ids. The HTTP server and the provider in this process share it, so
+ * both give a model the same prompt.
+ *
+ * @example
+ * ```ts
+ * const { ids, reader } = yield* promptOf(chatModel, {
+ *   messages: [{ role: "user", content: "What is 2 + 2?" }],
+ *   tools: [],
+ *   toolChoice: "auto",
+ * })
+ * ```
+ */
+import { Effect, Schema } from "effect"
+import type { ChatTemplate, RenderOptions } from "../../base/tokens/ChatTemplate.ts"
+import { encodeAtMost, mostCharacters, TextTooLong } from "../../base/tokens/encodeAtMost.ts"
+import type { Tokenizer } from "../../base/tokens/Tokenizer.ts"
+import {
+  type AnswerEvent,
+  byName,
+  type FormatName,
+  formatOf,
+  type ToolFormat,
+  type ToolReader,
+} from "../../agents/lm/toolFormats/ToolFormats.ts"
+
+/** The part of a tokenizer that a conversation needs. */
+export type ModelTokens = Pick<Tokenizer, "encode" | "decode" | "bytesOf" | "longestToken">
+
+/** A model that can be talked to: its tokens, its template, and how it writes calls of tools. */
+export interface ChatModel {
+  readonly tokens: ModelTokens
+  /** Null for a model that only continues texts. */
+  readonly template: {
+    /** Renders a conversation; fails if the template refuses it. */
+    readonly render: (options: RenderOptions) => Effect.Effect<string, { readonly message: string }>
+  } | null
+  /** Null for a model that calls no tools. */
+  readonly toolFormat: ToolFormat | null
+}
+
+/** Makes the chat model of a tokenizer and its template, whose source shows the format of calls unless it is named. */
+export const make = (
+  { tokenizer, template }: { readonly tokenizer: Tokenizer; readonly template: ChatTemplate },
+  toolFormat: FormatName | "none" | "auto" = "auto",
+): ChatModel => ({
+  tokens: tokenizer,
+  template,
+  toolFormat: toolFormat === "auto" ? formatOf(template.source) : toolFormat === "none" ? null : byName[toolFormat],
+})
+
+/** Reports that a conversation cannot be put to the model. */
+export class PromptError extends Schema.TaggedError<PromptError>()("PromptError", {
+  /** The part of the request that is wrong. */
+  part: Schema.Literals(["messages", "tools", "toolChoice"]),
+  /** The problem, and what was expected, in one line. */
+  message: Schema.String,
+  /** Whether the conversation has more tokens than `maxTokens`. */
+  isTooLong: Schema.optionalKey(Schema.Boolean),
+}) {}
+
+export interface Conversation {
+  readonly messages: RenderOptions["messages"]
+  readonly tools: ReadonlyArray<{ readonly type: "function"; readonly function: { readonly name: string } }>
+  /** `none` hides the tools; a name or `required` make the model call a tool. */
+  readonly toolChoice: "none" | "auto" | "required" | { readonly name: string }
+  /** Default: true. */
+  readonly addGenerationPrompt?: boolean
+  readonly variables?: Readonly<Record<string, unknown>>
+  /** The most tokens of the prompt. A longer one is refused before all of it is encoded. Default: no limit. */
+  readonly maxTokens?: number
+}
+
+export interface Prompt {
+  readonly ids: ReadonlyArray<number>
+  /** Makes the reader that splits one answer into text and calls. */
+  readonly reader: () => ToolReader
+}
+
+/** The reader of an answer in which no call is expected. */
+const textReader: ToolReader = {
+  push: (text) => (text === "" ? [] : [{ _tag: "Text", text }]),
+  end: () => [],
+}
+
+const Calls = Schema.Array(Schema.Struct({ id: Schema.String, function: Schema.Struct({ name: Schema.String }) }))
+const hasCalls = Schema.is(Schema.Struct({ tool_calls: Calls }))
+
+const callsOf = (message: unknown): typeof Calls.Type => (hasCalls(message) ? message.tool_calls : [])
+
+const charactersIn = (messages: RenderOptions["messages"]): number =>
+  messages.reduce((sum, { content }) => sum + (typeof content === "string" ? content.length : 0), 0)
+
+/** Some templates write the tool's name before its result, but OpenAI's protocol only refers to the call. */
+const withToolNames = (messages: RenderOptions["messages"]): RenderOptions["messages"] => {
+  const names = new Map<unknown, unknown>()
+  return messages.map((message) => {
+    for (const call of callsOf(message)) names.set(call.id, call.function.name)
+    const name = message.role === "tool" ? (message.name ?? names.get(message.tool_call_id)) : message.name
+    return name === undefined ? message : { ...message, name }
+  })
+}
+
+/**
+ * Renders and encodes a conversation. If the model must call a tool, the prompt ends with the beginning of a call, so the
+ * model can only continue it; the reader knows that beginning.
+ */
+export const promptOf = Effect.fnUntraced(function* (
+  { tokens, template, toolFormat }: ChatModel,
+  { messages, tools, toolChoice, addGenerationPrompt = true, variables, maxTokens = Infinity }: Conversation,
+): Effect.fn.Return<Prompt, PromptError> {
+  if (template === null) {
+    const message = "the model has no chat template; send a text to /v1/completions, or give it a template"
+    return yield* new PromptError({ part: "messages", message })
+  }
+  const names = tools.map((tool) => tool.function.name)
+  const forced = typeof toolChoice === "object" || toolChoice === "required"
+  if (forced && names.length === 0) {
+    return yield* new PromptError({ part: "toolChoice", message: "a tool must be called, but tools is empty" })
+  }
+  if (typeof toolChoice === "object" && !names.includes(toolChoice.name)) {
+    const message = `expected one of ${names.join(", ")}, found ${toolChoice.name}`
+    return yield* new PromptError({ part: "toolChoice", message })
+  }
+  const tooLong = ({ message }: TextTooLong) =>
+    new PromptError({ part: "messages", message: `the conversation ${message}`, isTooLong: true })
+  const characters = charactersIn(messages)
+  const limit = mostCharacters(tokens, maxTokens)
+  if (characters > limit) {
+    return yield* tooLong(
+      new TextTooLong({
+        message: `has ${characters} characters; expected at most ${maxTokens} tokens (${limit} characters)`,
+      }),
+    )
+  }
+  const encode = (text: string) => Effect.mapError(encodeAtMost(tokens, text, maxTokens), tooLong)
+  const shown = toolChoice === "none" ? [] : tools
+  if (shown.length > 0 && toolFormat === null) {
+    const message = "the model's chat template has no tools, or writes their calls in an unknown format"
+    return yield* new PromptError({ part: "tools", message })
+  }
+  const rendered = yield* template
+    .render({
+      messages: withToolNames(messages),
+      tools: shown.map((tool) => ({ ...tool })),
+      addGenerationPrompt,
+      ...(variables === undefined ? {} : { variables }),
+    })
+    .pipe(Effect.mapError(({ message }) => new PromptError({ part: "messages", message })))
+  if (toolFormat === null || shown.length === 0) return { ids: yield* encode(rendered), reader: () => textReader }
+  const only = typeof toolChoice === "object" ? toolChoice.name : names.length === 1 ? names[0] : null
+  const opening = forced ? toolFormat.opening(only) : ""
+  return {
+    ids: yield* encode(rendered + opening),
+    reader: () => {
+      const reader = toolFormat.reader({ tools: names })
+      let begun: ReadonlyArray<AnswerEvent> = opening === "" ? [] : reader.push(opening)
+      const withBegun = (events: ReadonlyArray<AnswerEvent>): ReadonlyArray<AnswerEvent> => {
+        const all = begun.length === 0 ? events : [...begun, ...events]
+        begun = []
+        return all
+      }
+      return { push: (text) => withBegun(reader.push(text)), end: () => withBegun(reader.end()) }
+    },
+  }
+})

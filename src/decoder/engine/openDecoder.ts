@@ -1,0 +1,163 @@
+/**
+ * Opens a language model in a folder of Hugging Face's layout, and makes an engine that generates with it on the backend
+ * of the context. The command `effect serve` opens its model by it.
+ *
+ * @example
+ * ```ts
+ * const { engine, readAdapter } = yield* openDecoder(files, "pretrained", { maxAdapters: 4 })
+ * yield* engine.loadAdapter({ name: "poet", step: 0, adapter: yield* readAdapter(files, "poet") })
+ * ```
+ */
+import { Context, Effect, Layer, type Scope } from "effect"
+import type { Backend, BackendError, BackendUnavailable } from "../../tensor/backend/Backend.ts"
+import type { ConfigError } from "../../base/config/Config.ts"
+import type { ReadableParts, WeightsError } from "../../base/formats/Weights.ts"
+import type { GraphError } from "../../tensor/graph/GraphError.ts"
+import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import { type Adapter, Engine, type EngineError, type EngineService } from "../../inference/Engine.ts"
+import type { AdapterShape, DecoderConfig } from "../networks/Decoder.ts"
+import { projections } from "../networks/parameters.ts"
+import * as HuggingFaceAdapter from "../huggingFace/Adapter.ts"
+import * as LmDirectory from "../huggingFace/LmDirectory.ts"
+import type { Tokenizer } from "../../base/tokens/Tokenizer.ts"
+import type { FormatName } from "../../agents/lm/toolFormats/ToolFormats.ts"
+import * as ChatModel from "./ChatModel.ts"
+
+export interface OpenDecoderOptions {
+  /** The name by which requests ask for the model. Default: the name of the folder. */
+  readonly name?: string | undefined
+  /** The most tokens of a prompt and its answer together. Default: the model's, up to 2048. */
+  readonly maxLength?: number | undefined
+  /** The most answers that are generated in one step. Default: 32. */
+  readonly slots?: number | undefined
+  /** The number of tokens in a page of the cache. Default: 16. */
+  readonly pageSize?: number | undefined
+  /** The most bytes of the caches and the adapters, 64 GiB by default. */
+  readonly mostBytes?: number | undefined
+  /** The number of adapters that can be loaded at the same time. Default: 0, which generates faster. */
+  readonly maxAdapters?: number | undefined
+  /** The largest rank of an adapter. Default: 16. */
+  readonly maxRank?: number | undefined
+  /** How the model writes calls of tools. Default: `auto`, as its chat template shows. */
+  readonly toolFormat?: FormatName | "none" | "auto" | undefined
+  /** The seed of requests that have none. Default: 0. */
+  readonly seed?: number | undefined
+}
+
+export interface OpenedDecoder {
+  readonly name: string
+  readonly engine: EngineService
+  readonly chat: ChatModel.ChatModel
+  /** Reads an adapter of this model from a folder. */
+  readonly readAdapter: (files: ReadableParts, folder: string) => Effect.Effect<Adapter, ConfigError | WeightsError>
+  /** Reads other weights of this model from a folder, such as those of a later training step. */
+  readonly readWeights: (
+    files: ReadableParts,
+    folder: string,
+  ) => Effect.Effect<Readonly<Record<string, NamedArray>>, WeightsError>
+}
+
+export type OpenDecoderError = LmDirectory.OpenError | GraphError | BackendError | BackendUnavailable | EngineError
+
+/** The numbers of rows for which a program is compiled: 1, 8, 64 and so on up to `most`. */
+const rowsUpTo = (most: number): ReadonlyArray<number> => {
+  const rows: Array<number> = []
+  for (let count = 1; count < most; count *= 8) rows.push(count)
+  return [...rows, most]
+}
+
+/** A model that is in memory. */
+export interface DecoderInMemory {
+  /** The name by which requests ask for the model. */
+  readonly name: string
+  readonly decoder: DecoderConfig
+  readonly weights: Readonly<Record<string, NamedArray>>
+  readonly tokenizer: Tokenizer
+  readonly eosIds: ReadonlyArray<number>
+}
+
+export interface DecoderEngineOptions extends Pick<
+  OpenDecoderOptions,
+  "maxLength" | "slots" | "pageSize" | "seed" | "mostBytes"
+> {
+  /** The adapters that can be loaded at the same time, all of the rank of `shape` or a lower one; none by default. */
+  readonly adapters?: { readonly slots: number; readonly shape: AdapterShape } | undefined
+}
+
+/** Makes an engine that generates with a model in memory. It works until the scope closes. */
+export const decoderEngine = (
+  { name, decoder, weights, tokenizer, eosIds }: DecoderInMemory,
+  { maxLength, slots = 32, pageSize, seed, adapters, mostBytes }: DecoderEngineOptions = {},
+): Effect.Effect<
+  EngineService,
+  GraphError | BackendError | BackendUnavailable | EngineError,
+  Backend | Scope.Scope
+> => {
+  const layer = Engine.layer({
+    name,
+    config: decoder,
+    weights,
+    tokenizer,
+    eosIds,
+    generating: rowsUpTo(slots),
+    reading: rowsUpTo(Math.min(slots, 8)),
+    maxLength,
+    pageSize,
+    adapters,
+    mostBytes,
+    ...(seed === undefined ? {} : { seed }),
+  })
+  return Effect.map(Layer.build(layer), Context.get(Engine))
+}
+
+/** Opens the model in `folder` of `files`. The engine works until the scope closes. */
+export const openDecoder = Effect.fnUntraced(function* (
+  files: ReadableParts,
+  folder: string,
+  {
+    name,
+    maxLength,
+    slots = 32,
+    pageSize,
+    maxAdapters = 0,
+    maxRank = 16,
+    toolFormat,
+    seed,
+    mostBytes,
+  }: OpenDecoderOptions = {},
+): Effect.fn.Return<OpenedDecoder, OpenDecoderError, Backend | Scope.Scope> {
+  const directory = yield* LmDirectory.open(files, folder)
+  const { decoder, tokenizer, eosIds } = directory
+  const model = name ?? /([^\\/]+)[\\/]*$/.exec(folder)?.[1] ?? folder
+  const weights = yield* directory.weights.readAll
+  const engine = yield* decoderEngine(
+    { name: model, decoder, weights, tokenizer, eosIds },
+    {
+      slots,
+      maxLength,
+      pageSize,
+      seed,
+      mostBytes,
+      adapters: maxAdapters === 0 ? undefined : { slots: maxAdapters, shape: { rank: maxRank, targets: projections } },
+    },
+  )
+  return {
+    name: model,
+    engine,
+    chat: ChatModel.make(directory, toolFormat),
+    ...readersOf(decoder, projections),
+  }
+})
+
+/** Makes the functions that read other weights of a model. Adapters get all `targets`, as the engine has them. */
+export const readersOf = (
+  decoder: DecoderConfig,
+  targets: AdapterShape["targets"],
+): Pick<OpenedDecoder, "readAdapter" | "readWeights"> => ({
+  readAdapter: (files, folder) =>
+    Effect.map(HuggingFaceAdapter.load(files, folder, decoder), (adapter) =>
+      HuggingFaceAdapter.withTargets(adapter, decoder, targets),
+    ),
+  readWeights: (files, folder) =>
+    Effect.flatMap(LmDirectory.openWeights(files, folder, decoder), ({ readAll }) => readAll),
+})

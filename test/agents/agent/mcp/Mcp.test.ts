@@ -1,0 +1,39 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Mcp from "../../../../src/agents/agent/Mcp.ts"
+import { serveHttp } from "../../../servers/listen.ts"
+import { answer } from "./server.ts"
+import { call, platform, problem, variables } from "./support.ts"
+
+/** Serves the tools of the tests over HTTP, to those who have the token, and returns the address. */
+const overHttp = Effect.map(
+  serveHttp(async (request, response) => {
+    const chunks: Array<Uint8Array> = []
+    for await (const chunk of request) chunks.push(chunk)
+    if (request.headers.authorization !== "Bearer secret") return response.writeHead(401).end()
+    if (request.method !== "POST") return response.writeHead(200).end()
+    const message = answer(Buffer.concat(chunks).toString())
+    if (message === undefined) return response.writeHead(202).end()
+    return response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(message))
+  }),
+  ({ url }) => `${url}/mcp`,
+)
+
+describe("tools of MCP servers", () => {
+  it.live("of an address are called over HTTP, with a token that messages do not show", () =>
+    Effect.gen(function* () {
+      const url = yield* overHttp
+      const tools = yield* Mcp.tools({ url, tokenVariable: "TOKEN" })
+      assert.deepStrictEqual(yield* call(tools, "sum", { first_one: 1, b: 2 }), ["3", false])
+      assert.strictEqual(yield* problem({ url }), `mcp: ${url} cannot be used: MCP HTTP status 401`)
+      const wrong = yield* problem({ url, tokenVariable: "WRONG" })
+      assert.notInclude(wrong, "another-secret")
+    }).pipe(Effect.scoped, Effect.provide(platform), variables({ TOKEN: "secret", WRONG: "another-secret" })),
+  )
+
+  it.live("need a platform", () =>
+    Effect.map(problem({ url: "http://127.0.0.1:1" }), (message) =>
+      assert.match(message, /^mcp: servers need a place to run; provide/),
+    ),
+  )
+})

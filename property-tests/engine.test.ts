@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch } from "effect"
 import * as fc from "fast-check"
-import type { Generated } from "../src/inference/Engine.ts"
-import type { EngineError } from "../src/inference/EngineError.ts"
-import { makeEngine } from "../src/inference/makeEngine.ts"
-import { checkAnswer, eosId, promptOf } from "../test/inference/asking.ts"
-import { fakeAdapter, fakeModel, fakeWeights, letters } from "../test/inference/fakeModel.ts"
+import type { Generated } from "../src/decoder/inference/Engine.ts"
+import type { EngineError } from "../src/decoder/inference/EngineError.ts"
+import { makeEngine } from "../src/decoder/inference/makeEngine.ts"
+import { checkAnswer, eosId, promptOf } from "../test/decoder/inference/asking.ts"
+import { fakeAdapter, fakeModel, fakeWeights, letters } from "../test/decoder/inference/fakeModel.ts"
 
 const maxLength = 32
 const names = ["base", "a", "b", "c"] as const

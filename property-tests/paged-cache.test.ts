@@ -1,6 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { PagedCache, type Sequence } from "../src/inference/PagedCache.ts"
+import { PagedCache, type Sequence } from "../src/decoder/inference/PagedCache.ts"
 import { tries } from "../test/house/tries.ts"
 
 interface Live {

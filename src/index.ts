@@ -197,7 +197,7 @@ export {
   Sampling,
   type SamplingOptions,
   type WeightsUsed,
-} from "./inference/Engine.ts"
+} from "./decoder/inference/Engine.ts"
 export { gradients } from "./tensor/graph/gradients.ts"
 export { GraphError } from "./tensor/graph/GraphError.ts"
 export * as Initialisers from "./tensor/graph/initialisers.ts"
@@ -245,7 +245,7 @@ export { tensorBoard } from "./run/record/tensorBoard.ts"
 export * as Returns from "./rl/returns/Returns.ts"
 export * as Elementary from "./base/rng/Elementary.ts"
 export * as Rng from "./base/rng/Rng.ts"
-export * as Serve from "./serve/Serve.ts"
+export * as Serve from "./decoder/serve/Serve.ts"
 export * as Callback from "./rl/train/Callback.ts"
 export { RunOptions } from "./run/RunOptions.ts"
 export { RunResult } from "./run/RunResult.ts"

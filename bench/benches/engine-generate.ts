@@ -3,7 +3,7 @@
  * one request and for 32 at once, and the tokens of prompts that it reads. Each backend is measured by itself.
  */
 import { Effect } from "effect"
-import { Engine } from "../../src/inference/Engine.ts"
+import { Engine } from "../../src/decoder/inference/Engine.ts"
 import { type DecoderConfig, initialValues, parametersOf } from "../../src/decoder/networks/Decoder.ts"
 import { backend } from "../../src/node.ts"
 import { stream } from "../../src/base/rng/Rng.ts"

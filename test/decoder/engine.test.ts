@@ -8,9 +8,9 @@ import * as LmConfig from "../../src/agents/lm/LmConfig.ts"
 import * as Lms from "../../src/agents/lm/Lms.ts"
 import * as OpenAi from "../../src/agents/lm/providers/openAi.ts"
 import type { Provider } from "../../src/agents/lm/providers/Provider.ts"
-import { chat, eos, type FakeEngine, fakeEngine, tokens } from "../serve/fakeEngine.ts"
+import { chat, eos, type FakeEngine, fakeEngine, tokens } from "./serve/fakeEngine.ts"
 import { disk } from "../run/store/disk.ts"
-import { servingEngine } from "../serve/serving.ts"
+import { servingEngine } from "./serve/serving.ts"
 import { request } from "../agents/lm/support.ts"
 
 const add: ToolSpec = { name: "add", description: "Adds", parameters: { type: "object", properties: {} } }

@@ -2,7 +2,7 @@
 import { totalmem } from "node:os"
 import { basename, join } from "node:path"
 import { Context, Effect, Layer, Option } from "effect"
-import { Engine } from "../../inference/Engine.ts"
+import { Engine } from "../../decoder/inference/Engine.ts"
 import { type OpenedDecoder, readersOf } from "../../decoder/engine/openDecoder.ts"
 import { byName } from "../../agents/lm/toolFormats/ToolFormats.ts"
 import { openBaseModel } from "../../multirun/baseModel.ts"

@@ -1,6 +1,6 @@
 /**
  * Calls a model that runs in this process, by an `Engine`, without HTTP. It gives the same prompts, answers and token
- * traces as the provider `OpenAi` over the server of `src/serve/`, so a rollout does not depend on where its model runs.
+ * traces as the provider `OpenAi` over the server of `src/decoder/serve/`, so a rollout does not depend on where its model runs.
  *
  * @example
  * ```ts
@@ -20,7 +20,7 @@ import {
   type EngineService,
   type Generated,
   type SamplingOptions,
-} from "../../inference/Engine.ts"
+} from "../inference/Engine.ts"
 import type { ChatMessage, Completion, LmRequest, TokenTrace, ToolSpec } from "../../agents/lm/Chat.ts"
 import { Lm } from "../../agents/lm/Lm.ts"
 import { type LmError, lmError } from "../../agents/lm/LmError.ts"

@@ -11,7 +11,7 @@
  * ```
  */
 import { Context, type Effect, Schema, type Scope } from "effect"
-import type { EngineService } from "../../inference/Engine.ts"
+import type { EngineService } from "../../decoder/inference/Engine.ts"
 import type { MultiRunError } from "../MultiRunError.ts"
 import { MultiRunConfig } from "../config/MultiRunConfig.ts"
 

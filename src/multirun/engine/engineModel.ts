@@ -1,4 +1,4 @@
-import type { EngineModel } from "../../inference/Engine.ts"
+import type { EngineModel } from "../../decoder/inference/Engine.ts"
 import type { BaseModel } from "../baseModel.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 

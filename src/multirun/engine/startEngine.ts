@@ -10,8 +10,8 @@
  */
 import { Context, Effect, Latch, Layer, Option, type Scope, Stream } from "effect"
 import type { Backend } from "../../tensor/backend/Backend.ts"
-import { Engine, type EngineService, type Generated } from "../../inference/Engine.ts"
-import type { EngineError } from "../../inference/EngineError.ts"
+import { Engine, type EngineService, type Generated } from "../../decoder/inference/Engine.ts"
+import type { EngineError } from "../../decoder/inference/EngineError.ts"
 import type { BaseModel } from "../baseModel.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { MultiRunError } from "../MultiRunError.ts"

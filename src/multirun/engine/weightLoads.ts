@@ -1,7 +1,7 @@
 /** Gives the engine of a trainer the weights of its runs. */
 import { Cause, Effect, Queue, type Scope } from "effect"
-import type { EngineService } from "../../inference/Engine.ts"
-import type { EngineError } from "../../inference/EngineError.ts"
+import type { EngineService } from "../../decoder/inference/Engine.ts"
+import type { EngineError } from "../../decoder/inference/EngineError.ts"
 import { reasonOf } from "../orchestrator/failure.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
 import type { Runs } from "../runs/Runs.ts"

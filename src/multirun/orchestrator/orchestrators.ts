@@ -1,7 +1,7 @@
 /** Starts and ends the orchestrators of the runs that are trained, each with the agent and the data sets of its run. */
 import { Effect, References, type Scope } from "effect"
 import { isMachineFault } from "../../base/config/files.ts"
-import { Engine } from "../../inference/Engine.ts"
+import { Engine } from "../../decoder/inference/Engine.ts"
 import * as EngineLm from "../../decoder/engine/EngineLm.ts"
 import type * as Lms from "../../agents/lm/Lms.ts"
 import { onlyKnown } from "../../base/trust/Trust.ts"

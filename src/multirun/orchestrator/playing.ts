@@ -9,7 +9,7 @@
  * ```
  */
 import { Effect, type Scope } from "effect"
-import { Engine } from "../../inference/Engine.ts"
+import { Engine } from "../../decoder/inference/Engine.ts"
 import type * as Lms from "../../agents/lm/Lms.ts"
 import { DataLoader } from "../batches/DataLoader.ts"
 import type { TrainerEngine } from "../engine/startEngine.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { type EngineError, engineError } from "../../../src/inference/EngineError.ts"
+import { type EngineError, engineError } from "../../../src/decoder/inference/EngineError.ts"
 import { makeGathering } from "../../../src/multirun/engine/gathering.ts"
 import { makeWeightLoads } from "../../../src/multirun/engine/weightLoads.ts"
 import type { RunSlot } from "../../../src/multirun/runs/RunSlot.ts"

@@ -1,13 +1,13 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Exit, Fiber, type Layer, Redacted, Schema, Scope } from "effect"
 import { assert, describe, it } from "vitest"
-import { Engine } from "../../../src/inference/Engine.ts"
+import { Engine } from "../../../src/decoder/inference/Engine.ts"
 import { LmRequest } from "../../../src/agents/lm/Chat.ts"
 import { OrchestratorConfig } from "../../../src/multirun/config/OrchestratorConfig.ts"
 import { connect, type ServerEvent } from "../../../src/multirun/outside/InferenceServer.ts"
-import { serve } from "../../../src/serve/server-node.ts"
+import { serve } from "../../../src/decoder/serve/server-node.ts"
 import { serveHttp } from "../../servers/listen.ts"
-import { chat, type FakeEngine, fakeEngine } from "../../serve/fakeEngine.ts"
+import { chat, type FakeEngine, fakeEngine } from "../../decoder/serve/fakeEngine.ts"
 
 const { sampling } = Schema.decodeUnknownSync(OrchestratorConfig)({})
 

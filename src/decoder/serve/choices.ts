@@ -1,0 +1,98 @@
+/** Generates the choices of one request (`n` answers for each of its prompts), whole or as one stream of events. */
+import { Effect, Pull, type Scope, Stream } from "effect"
+import {
+  type EngineError,
+  type EngineService,
+  type Generated,
+  type GenerateEvent,
+  type GenerateRequest,
+  type ModelInfo,
+  type SamplingOptions,
+} from "../inference/Engine.ts"
+import { stream as randomStream } from "../../base/rng/Rng.ts"
+import { badRequest } from "./ApiError.ts"
+import type { ChatBody, CompletionBody } from "./requests.ts"
+
+/** Returns the seed of a choice. The first one has the request's own seed, so `n` does not change it. */
+export const seedOf = (seed: number | null, choice: number): number | null =>
+  seed === null || choice === 0 ? seed : randomStream(seed, "choice", choice).integer(2 ** 31)
+
+/** The settings of a request that are not about one choice. */
+interface Settings {
+  readonly body: ChatBody | CompletionBody
+  readonly model: ModelInfo
+  /** The most tokens of each answer that the client asked for; null for as many as the model has room for. */
+  readonly maxTokens: number | null
+  readonly topLogprobs: number
+}
+
+/** The most tokens of a completion whose request does not say it, as OpenAI's servers have it. */
+const completionTokens = 16
+
+/** Makes the engine's request for each choice: the `n` choices of the first prompt, then those of the next. */
+export const requestsOf = Effect.fnUntraced(function* (
+  prompts: ReadonlyArray<ReadonlyArray<number>>,
+  { body, model, maxTokens, topLogprobs }: Settings,
+) {
+  const all: Array<GenerateRequest> = []
+  for (const promptIds of prompts) {
+    const room = model.maxLength - promptIds.length
+    if (room < 1) {
+      const problem = `the prompt has ${promptIds.length} tokens, but ${model.name} takes at most ${model.maxLength} tokens of prompt and answer together`
+      return yield* badRequest(problem, "prompt" in body ? "prompt" : "messages", "context_length_exceeded")
+    }
+    if (maxTokens !== null && maxTokens > room && body.clip_max_tokens !== true) {
+      const key =
+        "max_completion_tokens" in body && body.max_completion_tokens === maxTokens
+          ? "max_completion_tokens"
+          : "max_tokens"
+      const problem = `${key}: expected at most ${room}, since ${model.name} takes at most ${model.maxLength} tokens of prompt and answer together and the prompt has ${promptIds.length}; found ${maxTokens}`
+      return yield* badRequest(problem, key, "context_length_exceeded")
+    }
+    const sampling: SamplingOptions = {
+      ...(typeof body.temperature === "number" ? { temperature: body.temperature } : {}),
+      ...(typeof body.top_p === "number" ? { topP: body.top_p } : {}),
+      ...(typeof body.top_k === "number" ? { topK: Math.max(0, body.top_k) } : {}),
+      ...(typeof body.min_p === "number" ? { minP: body.min_p } : {}),
+      maxTokens: Math.min(room, maxTokens ?? room, "prompt" in body && maxTokens === null ? completionTokens : room),
+      stop: typeof body.stop === "string" ? [body.stop] : (body.stop ?? []),
+      stopTokenIds: body.stop_token_ids ?? [],
+      ignoreEos: body.ignore_eos ?? false,
+      topLogprobs,
+    }
+    for (let choice = 0; choice < (body.n ?? 1); choice++) {
+      const seed = seedOf(body.seed ?? null, choice)
+      all.push({ model: model.name, promptIds, sampling: { ...sampling, seed } })
+    }
+  }
+  return all
+})
+
+/** Generates all choices at the same time, and waits for them. */
+export const generateAll = (
+  engine: EngineService,
+  requests: ReadonlyArray<GenerateRequest>,
+): Effect.Effect<ReadonlyArray<Generated>, EngineError> =>
+  Effect.forEach(requests, engine.generate, { concurrency: "unbounded" })
+
+export interface ChoiceEvent {
+  readonly index: number
+  readonly event: GenerateEvent
+}
+
+/**
+ * Generates all choices at the same time, and streams their events. The effect ends with the first event, so that a
+ * request that the engine refuses fails before its response begins. The scope's end stops the generation.
+ */
+export const streamAll = Effect.fnUntraced(function* (
+  engine: EngineService,
+  requests: ReadonlyArray<GenerateRequest>,
+): Effect.fn.Return<Stream.Stream<ChoiceEvent, EngineError>, EngineError, Scope.Scope> {
+  const merged = Stream.mergeAll(
+    requests.map((request, index) => Stream.map(engine.stream(request), (event): ChoiceEvent => ({ index, event }))),
+    { concurrency: "unbounded" },
+  )
+  const pull = yield* Stream.toPull(merged)
+  const first = yield* Pull.catchDone(pull, () => Effect.succeed<ReadonlyArray<ChoiceEvent>>([]))
+  return Stream.concat(Stream.fromIterable(first), Stream.fromPull(Effect.succeed(pull)))
+})

@@ -1,0 +1,71 @@
+/** Refuses bodies of requests that would take long to decode and to answer, by the lengths of their lists alone. */
+import { isPlain, type Plain } from "../../base/config/plain.ts"
+import { type ApiError, badRequest } from "./ApiError.ts"
+
+export interface RequestLimits {
+  /** The most tokens of a prompt and its answer. */
+  readonly maxTokens: number
+  /** The most answers that the server generates at the same time. */
+  readonly maxAnswers: number
+}
+
+/** The most keys of a body, which has fewer than 60 even with all settings of other servers. */
+const mostKeys = 256
+
+/** The most messages of a conversation, tools, texts that end an answer, and characters of such a text. */
+const most = { messages: 10_000, tools: 1024, stop: 64, stop_token_ids: 1024 } as const
+const mostOfStop = 1024
+
+/** The number of token ids that `POST /detokenize` converts, if the model takes fewer. */
+const mostDetokenized = 65_536
+
+/** Refuses a request for more answers than the server ever generates at the same time: it would never be its turn. */
+export const tooManyAnswers = (answers: number, maxAnswers: number, param: string | null): ApiError =>
+  badRequest(
+    `${param === null ? "" : `${param}: `}expected prompts and n for at most ${maxAnswers} answers in one request ` +
+      `(--max-requests of the server), found ${answers}; send several requests`,
+    param,
+  )
+
+const lengthProblem = (key: string, length: number, limit: number): ApiError =>
+  badRequest(`${key}: expected at most ${limit} items, found ${length}`, key)
+
+const idsProblem = (key: string, ids: ReadonlyArray<unknown>, maxTokens: number): ApiError | undefined =>
+  ids.length <= maxTokens
+    ? undefined
+    : badRequest(`${key}: expected at most ${maxTokens} tokens, found ${ids.length}`, key, "context_length_exceeded")
+
+const promptProblem = ({ prompt, n }: Plain, { maxTokens, maxAnswers }: RequestLimits): ApiError | undefined => {
+  const choices = typeof n === "number" ? n : 1
+  if (!Array.isArray(prompt) || typeof prompt[0] === "number") {
+    if (choices > maxAnswers) return tooManyAnswers(choices, maxAnswers, "n")
+    return Array.isArray(prompt) ? idsProblem("prompt", prompt, maxTokens) : undefined
+  }
+  const answers = prompt.length * choices
+  if (answers > maxAnswers) return tooManyAnswers(answers, maxAnswers, "prompt")
+  for (const [at, ids] of prompt.entries()) {
+    const problem = Array.isArray(ids) ? idsProblem(`prompt[${at}]`, ids, maxTokens) : undefined
+    if (problem !== undefined) return problem
+  }
+  return undefined
+}
+
+/** Returns why a body is refused before it is decoded; undefined if it may be decoded. */
+export const oversize = (body: unknown, limits: RequestLimits): ApiError | undefined => {
+  if (!isPlain(body)) return undefined
+  const keys = Object.keys(body).length
+  if (keys > mostKeys) return badRequest(`expected a body with at most ${mostKeys} keys, found ${keys}`)
+  for (const [key, limit] of Object.entries(most)) {
+    const list = body[key]
+    if (Array.isArray(list) && list.length > limit) return lengthProblem(key, list.length, limit)
+  }
+  const stop = Array.isArray(body.stop) ? body.stop : [body.stop]
+  if (stop.some((text) => typeof text === "string" && text.length > mostOfStop)) {
+    return badRequest(`stop: expected texts of at most ${mostOfStop} characters, found a longer one`, "stop")
+  }
+  const { tokens } = body
+  const tokensProblem = Array.isArray(tokens)
+    ? idsProblem("tokens", tokens, Math.max(limits.maxTokens, mostDetokenized))
+    : undefined
+  return tokensProblem ?? promptProblem(body, limits)
+}

@@ -1,0 +1,236 @@
+/**
+ * Defines the bodies of requests and decodes them. Settings that this server lacks are refused if they would change the
+ * answer; harmless ones are ignored, as other servers of the protocol do.
+ */
+import { Effect, Schema, SchemaIssue } from "effect"
+import { closest } from "../../base/config/closest.ts"
+import { fraction, intBetween, naturalInt, nonNegative, positiveInt, withDefault } from "../../base/config/fields.ts"
+import { isPlain, type Plain } from "../../base/config/plain.ts"
+import { mostTopLogprobs } from "../inference/Sampling.ts"
+import { type ApiError, badRequest } from "./ApiError.ts"
+
+/** A key that may be left out or null. */
+const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+/** The most choices of one prompt. */
+const mostChoices = 128
+
+const SamplingFields = {
+  /** The base model, if left out. */
+  model: maybe(Schema.String),
+  n: maybe(intBetween(1, mostChoices)),
+  temperature: maybe(nonNegative),
+  top_p: maybe(fraction.check(Schema.isGreaterThan(0))),
+  /** 0 or −1 keep all tokens. */
+  top_k: maybe(Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))),
+  min_p: maybe(fraction),
+  max_tokens: maybe(positiveInt),
+  /** Cuts the most tokens to the room that the prompt leaves, instead of refusing a request for more. */
+  clip_max_tokens: maybe(Schema.Boolean),
+  seed: maybe(Schema.Int),
+  stop: maybe(Schema.Union([Schema.NonEmptyString, Schema.Array(Schema.NonEmptyString)])),
+  stop_token_ids: maybe(Schema.Array(naturalInt)),
+  ignore_eos: maybe(Schema.Boolean),
+  stream: maybe(Schema.Boolean),
+  stream_options: maybe(Schema.Struct({ include_usage: maybe(Schema.Boolean) })),
+  /** Adds the token ids of the prompt and of the answer. */
+  return_token_ids: maybe(Schema.Boolean),
+}
+
+const ToolCall = Schema.Struct({
+  id: maybe(Schema.String),
+  type: maybe(Schema.Literal("function")),
+  function: Schema.Struct({
+    name: Schema.String,
+    arguments: Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]),
+  }),
+})
+
+export const Message = Schema.Struct({
+  role: Schema.Literals(["system", "developer", "user", "assistant", "tool"]),
+  content: maybe(
+    Schema.Union([Schema.String, Schema.Array(Schema.Struct({ type: Schema.String, text: maybe(Schema.String) }))]),
+  ),
+  name: maybe(Schema.String),
+  tool_calls: maybe(Schema.Array(ToolCall)),
+  tool_call_id: maybe(Schema.String),
+})
+export type Message = typeof Message.Type
+
+const FunctionTool = Schema.Struct({
+  type: Schema.Literal("function"),
+  function: Schema.Struct({
+    name: Schema.NonEmptyString,
+    description: maybe(Schema.String),
+    parameters: maybe(Schema.Record(Schema.String, Schema.Unknown)),
+    strict: maybe(Schema.Boolean),
+  }),
+})
+
+const Conversation = {
+  messages: Schema.NonEmptyArray(Message),
+  tools: maybe(Schema.Array(FunctionTool)),
+  /** Whether the prompt ends with the beginning of the assistant's message; true by default. */
+  add_generation_prompt: maybe(Schema.Boolean),
+  /** More variables of the chat template. */
+  chat_template_kwargs: maybe(Schema.Record(Schema.String, Schema.Unknown)),
+}
+
+/** The body of `POST /v1/chat/completions`. */
+export const ChatBody = Schema.Struct({
+  ...SamplingFields,
+  ...Conversation,
+  max_completion_tokens: maybe(positiveInt),
+  tool_choice: maybe(
+    Schema.Union([
+      Schema.Literals(["none", "auto", "required"]),
+      Schema.Struct({ type: Schema.Literal("function"), function: Schema.Struct({ name: Schema.String }) }),
+    ]),
+  ),
+  parallel_tool_calls: maybe(Schema.Boolean),
+  logprobs: maybe(Schema.Boolean),
+  top_logprobs: maybe(intBetween(0, mostTopLogprobs)),
+})
+export type ChatBody = typeof ChatBody.Type
+
+const Ids = Schema.NonEmptyArray(naturalInt)
+
+/** The body of `POST /v1/completions`. */
+export const CompletionBody = Schema.Struct({
+  ...SamplingFields,
+  prompt: Schema.Union([Schema.String, Ids, Schema.NonEmptyArray(Schema.String), Schema.NonEmptyArray(Ids)]),
+  /** The number of likeliest tokens to list for each token. */
+  logprobs: maybe(intBetween(0, mostTopLogprobs)),
+  /** Puts the prompt before each answer's text. */
+  echo: maybe(Schema.Boolean),
+  /** Whether a text gets the tokenizer's own special tokens; true by default. */
+  add_special_tokens: maybe(Schema.Boolean),
+})
+export type CompletionBody = typeof CompletionBody.Type
+
+/** The body of `POST /tokenize`: a text, or a conversation. */
+export const TokenizeBody = Schema.Union([
+  Schema.Struct({ model: maybe(Schema.String), prompt: Schema.String, add_special_tokens: maybe(Schema.Boolean) }),
+  Schema.Struct({ model: maybe(Schema.String), ...Conversation }),
+])
+
+/** The body of `POST /detokenize`. */
+export const DetokenizeBody = Schema.Struct({ model: maybe(Schema.String), tokens: Schema.Array(naturalInt) })
+
+/** The body of `POST /v1/load_lora_adapter`. */
+export const LoadAdapterBody = Schema.Struct({
+  lora_name: Schema.NonEmptyString.check(Schema.isMaxLength(256)),
+  lora_path: Schema.NonEmptyString.check(Schema.isMaxLength(4096)),
+  /** The training step of the weights; by default the number in a path that ends with `step_N`, or else 0. */
+  step: maybe(naturalInt),
+})
+
+/** The body of `POST /v1/unload_lora_adapter`. */
+export const UnloadAdapterBody = Schema.Struct({ lora_name: Schema.NonEmptyString })
+
+/** The query of `GET /v1/models/NAME`: the step of the weights to wait for, and for how many seconds at most. */
+export const AwaitedStep = Schema.Struct({
+  step: Schema.optionalKey(Schema.NumberFromString.check(Schema.isInt(), Schema.isGreaterThanOrEqualTo(0))),
+  wait: withDefault(Schema.NumberFromString.check(Schema.isBetween({ minimum: 0, maximum: 60 })), "0"),
+})
+
+const isEmpty = (value: unknown): boolean =>
+  (Array.isArray(value) && value.length === 0) || (isPlain(value) && Object.keys(value).length === 0) || value === ""
+
+/** Settings of other servers that would change the answer, with the values that change nothing. */
+const unsupported: Readonly<Record<string, ReadonlyArray<unknown> | ((value: unknown) => boolean)>> = {
+  frequency_penalty: [0],
+  presence_penalty: [0],
+  repetition_penalty: [1],
+  length_penalty: [1],
+  logit_bias: isEmpty,
+  best_of: [1],
+  use_beam_search: [false],
+  min_tokens: [0],
+  suffix: isEmpty,
+  response_format: (value) => isPlain(value) && value.type === "text",
+  structured_outputs: [],
+  guided_json: [],
+  guided_regex: [],
+  guided_choice: [],
+  guided_grammar: [],
+  prompt_logprobs: [],
+  truncate_prompt_tokens: [],
+  include_stop_str_in_output: [false],
+  skip_special_tokens: [true],
+  return_tokens_as_token_ids: [false],
+  bad_words: isEmpty,
+  allowed_token_ids: [],
+  logits_processors: isEmpty,
+  continue_final_message: [false],
+  chat_template: [],
+  documents: isEmpty,
+  functions: isEmpty,
+  function_call: ["auto", "none"],
+  modalities: (value) => Array.isArray(value) && value.every((mode) => mode === "text"),
+  audio: [],
+  web_search_options: [],
+  prompt_embeds: [],
+}
+
+/** Settings that never change the answer. */
+const harmless = [
+  "user",
+  "metadata",
+  "store",
+  "service_tier",
+  "safety_identifier",
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "prediction",
+  "priority",
+  "request_id",
+]
+
+/** A longer key is no misspelt setting. */
+const longestName = 64
+
+/** Returns why a body has a setting that the server must not ignore; undefined if it has none. */
+const problemOf = (body: Plain, known: ReadonlyArray<string>): ApiError | undefined => {
+  for (const [key, value] of Object.entries(body)) {
+    if (value === null || value === undefined || known.includes(key)) continue
+    const neutral = Object.hasOwn(unsupported, key) ? unsupported[key] : undefined
+    if (neutral !== undefined) {
+      if (typeof neutral === "function" ? neutral(value) : neutral.includes(value)) continue
+      return badRequest(`${key} is not supported by this server; leave it out`, key, "unsupported_parameter")
+    }
+    if (harmless.includes(key)) continue
+    // A name that is almost right would silently change the answer; any other may belong to another server.
+    const near = key.length > longestName ? undefined : closest(key, known)
+    if (near !== undefined) return badRequest(`unknown key "${key}"; did you mean "${near}"?`, key, "unknown_parameter")
+  }
+  return undefined
+}
+
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** Spells the path of a key as clients do: `messages[0].role`. */
+const spelled = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }>): string =>
+  path
+    .map((part) => (typeof part === "object" ? part.key : part))
+    .map((key, index) => (typeof key === "number" ? `[${key}]` : index === 0 ? String(key) : `.${String(key)}`))
+    .join("")
+
+/** Makes a function that decodes a body by its Schema. It fails with an error that names the first wrong key. */
+export const decoder = <S extends Schema.Codec<unknown, unknown>>(
+  schema: S,
+): ((body: unknown) => Effect.Effect<S["Type"], ApiError>) => {
+  const decode = Schema.decodeUnknownEffect(schema)
+  const fields = "fields" in schema && isPlain(schema.fields) ? Object.keys(schema.fields) : []
+  return (body) => {
+    if (!isPlain(body)) return Effect.fail(badRequest("expected a JSON object as the body"))
+    const problem = fields.length === 0 ? undefined : problemOf(body, fields)
+    if (problem !== undefined) return Effect.fail(problem)
+    return Effect.mapError(decode(body), ({ issue }) => {
+      const [{ message, path = [] }] = issuesOf(issue).issues
+      const param = spelled(path)
+      const expected = message.charAt(0).toLowerCase() + message.slice(1)
+      return badRequest(`${param === "" ? "body" : param}: ${expected}`, param === "" ? null : param)
+    })
+  }
+}

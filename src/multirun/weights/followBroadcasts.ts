@@ -1,0 +1,198 @@
+/**
+ * Loads the weights that runs of a trainer broadcast into an engine, as soon as each broadcast is complete: adapters under
+ * the name of their run, or new weights of the base model. Requests go on meanwhile. A broadcast that cannot be loaded is
+ * reported and skipped, and the engine keeps the weights that it has. If the engine has no room for another adapter, the
+ * adapter of a run that has ended is unloaded; if no run has ended, the broadcast waits until there is room.
+ *
+ * @example
+ * ```ts
+ * const report = ({ _tag, run }: Followed) => Effect.log(`${run}: ${_tag}`)
+ * const following = yield* follow({ directory: "out", decode, report })
+ * yield* Effect.forkScoped(following)
+ * ```
+ */
+import { type Duration, Effect, type FileSystem, Path } from "effect"
+import { type Adapter, Engine, EngineError } from "../../decoder/inference/Engine.ts"
+import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import * as Layout from "../Layout.ts"
+import { stateIn } from "../outside/runStates.ts"
+import { makeRunFolders } from "../runs/runFolder.ts"
+import { newestBroadcast, readBroadcast } from "./receive.ts"
+import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
+
+/** The weights in a broadcast. */
+export type BroadcastWeights =
+  | { readonly _tag: "Adapter"; readonly adapter: Adapter }
+  | { readonly _tag: "Full"; readonly weights: Readonly<Record<string, NamedArray>> }
+
+/**
+ * Tells what became of a broadcast: loaded, or not because of a problem; that a run's folder cannot be read at the moment; or
+ * that a run is gone.
+ */
+export type Followed =
+  | { readonly _tag: "Loaded"; readonly run: string; readonly step: number }
+  | { readonly _tag: "Failed"; readonly run: string; readonly step: number; readonly message: string }
+  | { readonly _tag: "Unreadable"; readonly run: string; readonly message: string }
+  | { readonly _tag: "Gone"; readonly run: string }
+
+export interface FollowOptions {
+  /** The folder of one run, or a folder with runs (`run_*`). */
+  readonly directory: string
+  /** Decodes the files of a broadcast; `path` names their folder in errors. */
+  readonly decode: (
+    files: Readonly<Record<string, Uint8Array>>,
+    path: string,
+  ) => Effect.Effect<BroadcastWeights, { readonly message: string }>
+  readonly report: (followed: Followed) => Effect.Effect<void>
+  /** The time between two looks at the folders. Default: 100 milliseconds. */
+  readonly pollInterval?: Duration.Input
+}
+
+/** A broadcast that was looked at. */
+interface Known {
+  /** The step of the broadcast, with the token of the run's folder. */
+  readonly broadcast: string
+  /**
+   * The models that the engine had when it had no room for the broadcast, which is tried again when they have changed; null if
+   * the broadcast was loaded or is broken.
+   */
+  readonly refusedBeside: string | null
+}
+
+const isFull = (error: { readonly message: string }): boolean => error instanceof EngineError && error.reason === "full"
+
+/** Makes a function that looks once for new broadcasts, and loads them. It remembers what it has loaded. */
+export const makeLook = Effect.fnUntraced(function* ({ directory, decode, report }: FollowOptions) {
+  const engine = yield* Engine
+  const path = yield* Path.Path
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const runFolders = yield* makeRunFolders
+  /** The newest broadcast of each run. */
+  const known = new Map<string, Known>()
+  /** The problem of each run whose folder could not be read at the last look. */
+  const unreadable = new Map<string, string>()
+  /** The folders of the runs whose adapters are loaded, in the order in which they were first loaded. */
+  const adapters = new Map<string, FileTree>()
+  const root = yield* onDisk(directory)
+  const single = path.basename(path.resolve(directory))
+
+  /** Returns the runs' folders by name. A folder with broadcasts of its own is a run. */
+  const runs = Effect.gen(function* () {
+    const names = yield* root.list(".")
+    const folders: ReadonlyArray<readonly [string, string]> =
+      names.includes(Layout.broadcasts) || known.has(single)
+        ? names.length > 0
+          ? [[single, directory]]
+          : []
+        : names.filter(Layout.isRunName).map((name) => [name, path.join(directory, name)])
+    const trees = new Map<string, FileTree>()
+    for (const [run, folder] of folders) trees.set(run, yield* onDisk(folder))
+    return trees
+  })
+
+  /** Tells whether a run has ended. A run that was resumed with more steps has not, although it still has its old file. */
+  const hasEnded = Effect.fnUntraced(function* (run: string, folder: FileTree) {
+    if (yield* folder.exists(Layout.evicted)) return true
+    if (!(yield* folder.exists(Layout.finished))) return false
+    return (yield* stateIn(runFolders, folder.root, run))._tag === "Finished"
+  })
+
+  /**
+   * Unloads the oldest adapter whose run has ended. Returns false if all of those runs are still trained, or if the run that
+   * needs the room has itself ended: otherwise, runs that have ended would replace each other again and again.
+   */
+  const makeRoom = Effect.fnUntraced(function* (needing: string, folder: FileTree) {
+    if (yield* hasEnded(needing, folder)) return false
+    for (const [run, other] of adapters) {
+      const isOver = yield* Effect.orElseSucceed(hasEnded(run, other), () => false)
+      if (!isOver) continue
+      adapters.delete(run)
+      const broadcast = known.get(run)?.broadcast
+      if (broadcast !== undefined) known.set(run, { broadcast, refusedBeside: "" })
+      // A client may have unloaded it already.
+      yield* Effect.ignore(engine.unloadAdapter(run))
+      return true
+    }
+    return false
+  })
+
+  const modelNames = Effect.map(engine.models, (models) => JSON.stringify(models.map(({ name }) => name)))
+
+  const load = Effect.fnUntraced(function* (run: string, folder: FileTree, step: number) {
+    const files = yield* readBroadcast(folder, step)
+    // The trainer has removed it meanwhile, because there is a newer one, which the next look finds.
+    if (files === undefined) return
+    const weights = yield* decode(files, `${folder.root}/${Layout.broadcast(step)}`)
+    if (weights._tag === "Full") yield* engine.loadWeights({ step, weights: weights.weights })
+    else {
+      const loading = engine.loadAdapter({ name: run, step, adapter: weights.adapter })
+      yield* Effect.catchIf(loading, isFull, (full) =>
+        Effect.flatMap(makeRoom(run, folder), (hasRoom) => (hasRoom ? loading : Effect.fail(full))),
+      )
+      adapters.set(run, folder)
+    }
+    yield* report({ _tag: "Loaded", run, step })
+  })
+
+  /**
+   * Loads the newest broadcast of a run unless it was loaded or is broken. A run that was made again may have the same steps.
+   */
+  const update = Effect.fnUntraced(function* (run: string, folder: FileTree) {
+    const token = (yield* folder.exists(Layout.token)) ? yield* folder.readText(Layout.token) : ""
+    const step = yield* newestBroadcast(folder)
+    if (step === undefined) return
+    const broadcast = `${step} ${token}`
+    const before = known.get(run)
+    const isSame = broadcast === before?.broadcast
+    if (isSame) {
+      if (before.refusedBeside === null) return
+      if (before.refusedBeside === (yield* modelNames) && !(yield* makeRoom(run, folder))) return
+    }
+    const failure = yield* Effect.match(load(run, folder, step), {
+      onSuccess: () => undefined,
+      onFailure: (error) => ({ message: error.message, isFull: isFull(error) }),
+    })
+    known.set(run, { broadcast, refusedBeside: failure?.isFull === true ? yield* modelNames : null })
+    if (failure === undefined || (failure.isFull && isSame)) return
+    yield* report({ _tag: "Failed", run, step, message: failure.message })
+  })
+
+  /** Updates a run. If its folder cannot be read, that is reported once, and the next look tries again. */
+  const lookAt = Effect.fnUntraced(function* (run: string, folder: FileTree) {
+    const problem = yield* Effect.match(update(run, folder), {
+      onSuccess: () => undefined,
+      onFailure: ({ message }) => message,
+    })
+    if (problem === undefined) unreadable.delete(run)
+    else if (problem !== unreadable.get(run)) {
+      unreadable.set(run, problem)
+      yield* report({ _tag: "Unreadable", run, message: problem })
+    }
+  })
+
+  const forget = Effect.fnUntraced(function* (run: string) {
+    known.delete(run)
+    unreadable.delete(run)
+    if (adapters.delete(run)) yield* Effect.ignore(engine.unloadAdapter(run))
+    yield* report({ _tag: "Gone", run })
+  })
+
+  return Effect.gen(function* () {
+    const present = yield* runs
+    for (const [run, folder] of present) yield* lookAt(run, folder)
+    for (const run of new Set([...known.keys(), ...unreadable.keys()])) if (!present.has(run)) yield* forget(run)
+  }).pipe(Effect.provideContext(context))
+})
+
+/**
+ * Loads the newest broadcasts, and returns the Effect that loads each later one. A folder that cannot be read at the moment
+ * is looked at again.
+ */
+export const follow = Effect.fnUntraced(function* (
+  options: FollowOptions,
+): Effect.fn.Return<Effect.Effect<never>, never, Engine | FileSystem.FileSystem | Path.Path> {
+  const look = Effect.ignore(yield* makeLook(options))
+  const { pollInterval = "100 millis" } = options
+  yield* look
+  return Effect.forever(Effect.andThen(Effect.sleep(pollInterval), look))
+})

@@ -1,0 +1,156 @@
+/** The server over a real engine: the small Llama of test/fixtures on the wasm backend, with its adapter. */
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { Effect, Exit, Scope } from "effect"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import type { Adapter } from "../../../src/decoder/inference/Engine.ts"
+import * as Wasm from "../../../src/tensor/backend/wasm.ts"
+import { openDecoder, type OpenedDecoder } from "../../../src/decoder/engine/openDecoder.ts"
+import { EngineLm } from "../../../src/index.ts"
+import { onDisk } from "../../../src/run/store/FileTree.ts"
+import { request } from "../../agents/lm/support.ts"
+import { disk } from "../../run/store/disk.ts"
+import { servingEngine } from "./serving.ts"
+
+const root = fileURLToPath(new URL("../../fixtures/hugging-face/llama", import.meta.url))
+const { greedy } = JSON.parse(readFileSync(`${root}/expected.json`, "utf8"))
+
+const scope = Effect.runSync(Scope.make())
+let model: OpenedDecoder
+
+let adapter: Adapter
+
+beforeAll(async () => {
+  model = await Effect.runPromise(
+    Effect.flatMap(onDisk(root), (files) =>
+      openDecoder(files, ".", { name: "base", slots: 16, maxLength: 128, pageSize: 8, maxAdapters: 3, maxRank: 4 }),
+    ).pipe(Effect.provide(disk), Effect.provide(Wasm.layer), Scope.provide(scope)),
+  )
+  const read = Effect.flatMap(onDisk(root), (files) => model.readAdapter(files, "adapter"))
+  adapter = await Effect.runPromise(Effect.provide(read, disk))
+})
+
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+/** Reads the fixture's adapter from `step_N`, with a strength of N: a server that mixed two would write other text. */
+const readAdapter = (path: string) =>
+  Effect.succeed({ ...adapter, alpha: adapter.alpha * 4 * Number(/step_(\d+)$/.exec(path)?.[1]) })
+
+const serving = (test: Parameters<typeof servingEngine>[2]) =>
+  servingEngine(model.engine, { chat: model.chat, readAdapter }, test)
+
+describe("a small Llama behind the server", () => {
+  it("generates the tokens of Hugging Face, from token ids to token ids", () =>
+    serving(async ({ post }) => {
+      const { body } = await post("/v1/completions", {
+        prompt: greedy.prompt,
+        temperature: 0,
+        max_tokens: 12,
+        ignore_eos: true,
+        return_token_ids: true,
+      })
+      assert.deepStrictEqual(
+        body.choices.map((choice: { readonly token_ids: ReadonlyArray<number> }) => choice.token_ids),
+        greedy.generated,
+      )
+    }))
+
+  it("draws the same text for a seed: whole, streamed, among 64 requests and in this process", () =>
+    serving(async ({ client }) => {
+      const asked = (index: number) => ({
+        model: "base",
+        messages: [{ role: "user" as const, content: `Question ${index}` }],
+        seed: index,
+        max_tokens: 8,
+      })
+      const alone: Array<string | null> = []
+      for (const index of [0, 21, 42, 63]) {
+        alone.push((await client.chat.completions.create(asked(index))).choices[0].message.content)
+      }
+      const all = await Promise.all(
+        Array.from({ length: 64 }, async (_, index) =>
+          index % 2 === 0
+            ? (await client.chat.completions.create(asked(index))).choices[0].message.content
+            : client.chat.completions.stream(asked(index)).finalContent(),
+        ),
+      )
+      assert.deepStrictEqual(
+        [0, 21, 42, 63].map((index) => all[index]),
+        alone,
+      )
+      assert.isAbove(new Set(all).size, 60)
+      const lm = EngineLm.make({ engine: model.engine, chat: model.chat, model: "base" })
+      const here = await Effect.runPromise(
+        lm.complete(request("Question 42", { model: "base", seed: 42, maxOutputTokens: 8 })),
+      )
+      assert.strictEqual(here.content, alone[2])
+    }))
+
+  it("gives log-probabilities that add up, and the chosen token first at temperature 0", () =>
+    serving(async ({ client }) => {
+      const { choices } = await client.chat.completions.create({
+        model: "base",
+        messages: [{ role: "user", content: "Hi" }],
+        temperature: 0,
+        max_tokens: 4,
+        logprobs: true,
+        top_logprobs: 20,
+      })
+      for (const { logprob, top_logprobs: top, bytes } of choices[0].logprobs?.content ?? []) {
+        assert.strictEqual(top[0].logprob, logprob)
+        assert.deepStrictEqual(top[0].bytes, bytes)
+        const sum = top.reduce((sum, { logprob }) => sum + Math.exp(logprob), 0)
+        assert.isTrue(sum > 0.05 && sum <= 1.000_001, String(sum))
+        assert.deepStrictEqual(
+          top.map(({ logprob }) => logprob),
+          top.map(({ logprob }) => logprob).toSorted((a, b) => b - a),
+        )
+      }
+    }))
+
+  it("answers each request with one set of weights while its adapter is reloaded under load", () =>
+    serving(async ({ client, post }) => {
+      const load = async (step: number) => {
+        const lora_path = `/broadcast/step_${step}`
+        assert.strictEqual((await post("/v1/load_lora_adapter", { lora_name: "run_a", lora_path })).status, 200)
+      }
+      const ask = async (index: number) => {
+        const answer = await client.chat.completions.create({
+          model: "run_a",
+          messages: [{ role: "user", content: `Question ${index % 4}` }],
+          seed: index % 4,
+          max_tokens: 12,
+          logprobs: true,
+        })
+        const [{ message, logprobs }] = answer.choices
+        const numbers = logprobs?.content?.map(({ logprob, bytes }) => [logprob, ...(bytes ?? [])])
+        return { step: answer.system_fingerprint, text: JSON.stringify([message.content, numbers]) }
+      }
+      /** The answer to each question from each step's weights, without load. */
+      const right = new Map<string, string>()
+      const steps = [1, 2, 3]
+      for (const step of steps) {
+        await load(step)
+        for (let index = 0; index < 4; index++) {
+          const { step: fingerprint, text } = await ask(index)
+          assert.strictEqual(fingerprint, `run_a@${step}`)
+          right.set(`${fingerprint} ${index}`, text)
+        }
+      }
+      assert.strictEqual(new Set(right.values()).size, 12)
+      let loads = 0
+      const reloading = (async () => {
+        for (; loads < 9; loads++) await load(steps[loads % 3])
+      })()
+      const answers = await Promise.all(
+        Array.from({ length: 8 }, async (_, client) => {
+          const own = []
+          for (let index = client; loads < 9; index++) own.push({ index, ...(await ask(index)) })
+          return own
+        }),
+      )
+      await reloading
+      for (const { index, step, text } of answers.flat()) assert.strictEqual(text, right.get(`${step} ${index % 4}`))
+      assert.isAbove(new Set(answers.flat().map(({ step }) => step)).size, 1)
+    }))
+})

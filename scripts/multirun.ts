@@ -4,8 +4,8 @@
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../src/base/config/Config.ts"
 import { OutputSettings } from "../src/agents/training/RuntimeConfig.ts"
-import { MultiRunConfig } from "../src/multirun/config/MultiRunConfig.ts"
-import { OrchestratorConfig } from "../src/multirun/config/OrchestratorConfig.ts"
+import { MultiRunConfig } from "../src/trainer/config/MultiRunConfig.ts"
+import { OrchestratorConfig } from "../src/trainer/config/OrchestratorConfig.ts"
 import { meaningsOfMembers } from "./interfaces.ts"
 import { type Meanings, meaningsOf } from "./meanings.ts"
 import { table } from "./table.ts"
@@ -21,8 +21,8 @@ export interface Section {
   readonly meanings: Meanings
 }
 
-const trainerFile = "src/multirun/config/MultiRunConfig.ts"
-const runFile = "src/multirun/config/OrchestratorConfig.ts"
+const trainerFile = "src/trainer/config/MultiRunConfig.ts"
+const runFile = "src/trainer/config/OrchestratorConfig.ts"
 const scratch = { type: "scratch", tokenizer: {} } as const
 const decoded = Schema.decodeSync(MultiRunConfig)({ model: scratch, runs: {}, trainer: { lora: {} } })
 const decodedRun = Schema.decodeSync(OrchestratorConfig)({})
@@ -57,7 +57,7 @@ export const run = {
     supervised: section(decodedRun.supervised, meaningsOf(runFile, "SupervisedConfig")),
     optimiser: section(
       decodedRun.optimiser,
-      meaningsOf("src/multirun/optimisers/OptimiserConfig.ts", "OptimiserConfig"),
+      meaningsOf("src/trainer/optimisers/OptimiserConfig.ts", "OptimiserConfig"),
     ),
     schedule: section(decodedRun.schedule, scheduleMeanings),
     lora: section(decodedRun.lora, meaningsOf(runFile, "LoraConfig")),

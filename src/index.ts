@@ -259,36 +259,36 @@ export * as Runtime from "./agents/training/Runtime.ts"
 export { TrainerConfig } from "./rl/train/TrainerConfig.ts"
 export * as Validator from "./rl/train/Validator.ts"
 export * as Train from "./rl/train/Train.ts"
-export * as RolloutFiles from "./multirun/batches/rolloutFiles.ts"
+export * as RolloutFiles from "./trainer/batches/rolloutFiles.ts"
 export {
   DataLoader,
   DataLoaderError,
   type DataLoaderOptions,
   type Turn,
   type TurnError,
-} from "./multirun/batches/DataLoader.ts"
-export * as Packer from "./multirun/batches/Packer.ts"
-export * as TrainingSamples from "./multirun/batches/TrainingSample.ts"
-export * as RunFolder from "./multirun/runs/guardedFolder.ts"
+} from "./trainer/batches/DataLoader.ts"
+export * as Packer from "./trainer/batches/Packer.ts"
+export * as TrainingSamples from "./trainer/batches/TrainingSample.ts"
+export * as RunFolder from "./trainer/runs/guardedFolder.ts"
 export {
   BroadcastError,
   type BroadcastOptions,
   type BroadcastOutcome,
   Broadcasts,
   type WeightFiles,
-} from "./multirun/weights/Broadcasts.ts"
-export * as RunCheckpoints from "./multirun/weights/checkpoints.ts"
-export { makeDecoders } from "./multirun/weights/decoders.ts"
-export * as SavedModel from "./multirun/weights/SavedModel.ts"
-export * as ReceivedBroadcasts from "./multirun/weights/receive.ts"
-export * as MultirunLayout from "./multirun/Layout.ts"
-export * as MultiLoRAOptimizer from "./multirun/optimisers/MultiLoRAOptimizer.ts"
-export * as MultiLoRAScheduler from "./multirun/optimisers/MultiLoRAScheduler.ts"
-export { OptimiserError } from "./multirun/optimisers/OptimiserError.ts"
-export * as MultiRun from "./multirun/MultiRun.ts"
-export * as OrchestratorConfig from "./multirun/config/OrchestratorConfig.ts"
-export * as RedisStore from "./multirun/store/redisStore.ts"
-export { type RunChange, Runs, type Status as RunsStatus } from "./multirun/runs/Runs.ts"
-export { RunsError } from "./multirun/runs/RunsError.ts"
-export type { DiscoveredRun, Hook, Hooks, InvalidRun, Progress, RunSlot } from "./multirun/runs/RunSlot.ts"
-export { Store, StoreError } from "./multirun/store/Store.ts"
+} from "./trainer/weights/Broadcasts.ts"
+export * as RunCheckpoints from "./trainer/weights/checkpoints.ts"
+export { makeDecoders } from "./trainer/weights/decoders.ts"
+export * as SavedModel from "./trainer/weights/SavedModel.ts"
+export * as ReceivedBroadcasts from "./trainer/weights/receive.ts"
+export * as MultirunLayout from "./trainer/Layout.ts"
+export * as MultiLoRAOptimizer from "./trainer/optimisers/MultiLoRAOptimizer.ts"
+export * as MultiLoRAScheduler from "./trainer/optimisers/MultiLoRAScheduler.ts"
+export { OptimiserError } from "./trainer/optimisers/OptimiserError.ts"
+export * as MultiRun from "./trainer/MultiRun.ts"
+export * as OrchestratorConfig from "./trainer/config/OrchestratorConfig.ts"
+export * as RedisStore from "./trainer/store/redisStore.ts"
+export { type RunChange, Runs, type Status as RunsStatus } from "./trainer/runs/Runs.ts"
+export { RunsError } from "./trainer/runs/RunsError.ts"
+export type { DiscoveredRun, Hook, Hooks, InvalidRun, Progress, RunSlot } from "./trainer/runs/RunSlot.ts"
+export { Store, StoreError } from "./trainer/store/Store.ts"

@@ -19,10 +19,10 @@ import { Backend } from "./tensor/backend/Backend.ts"
 import { backend } from "./tensor/backend/named-node.ts"
 import type { BackendName } from "./tensor/backend/names.ts"
 import type { DecodersService } from "./agents/lm/Decoders.ts"
-import type { EngineThreads } from "./multirun/engine/EngineThreads.ts"
-import * as engineThreads from "./multirun/engine/thread-node.ts"
-import type { ReferenceThreads } from "./multirun/reference/ReferenceThreads.ts"
-import * as referenceThreads from "./multirun/reference/thread-node.ts"
+import type { EngineThreads } from "./trainer/engine/EngineThreads.ts"
+import * as engineThreads from "./trainer/engine/thread-node.ts"
+import type { ReferenceThreads } from "./trainer/reference/ReferenceThreads.ts"
+import * as referenceThreads from "./trainer/reference/thread-node.ts"
 import { layer as foreignEnvs } from "./rl/env/foreign/layer-node.ts"
 import { layer as codeRunner } from "./agents/task/code/runner-node.ts"
 import { layer as hubCache } from "./agents/task/hub/cache-node.ts"
@@ -78,7 +78,7 @@ export const decoders: Layer.Layer<never, never, FileSystem.FileSystem | Path.Pa
 
 const lazyDecoders = Effect.gen(function* () {
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path | Scope.Scope>()
-  const load = Effect.promise(() => import("./multirun/weights/decoders.ts")).pipe(
+  const load = Effect.promise(() => import("./trainer/weights/decoders.ts")).pipe(
     Effect.flatMap(({ makeDecoders }) => makeDecoders(Effect.map(Layer.build(backend("auto")), Context.get(Backend)))),
     Effect.provideContext(context),
   )
@@ -88,7 +88,7 @@ const lazyDecoders = Effect.gen(function* () {
 })
 
 /** Provides the processes of a multi-run trainer that sets `trainer.ranks`. */
-export { layer as rankProcesses } from "./multirun/ranks/processes-node.ts"
+export { layer as rankProcesses } from "./trainer/ranks/processes-node.ts"
 
 /** Provides the processes that compute gradients for a training that sets `ranks`. */
 export { layer as trainingRanks } from "./spread/ranks/ranks-node.ts"
@@ -176,7 +176,7 @@ export const runStore = ({
   ).pipe(Layer.provide(files))
 
 export { gitCommit, gitProvenance }
-export { redisStore } from "./multirun/store/redisStores-node.ts"
+export { redisStore } from "./trainer/store/redisStores-node.ts"
 
 /** Provides the recorder: it passes a run's events to the sinks that write the run's files, and to those in `more`. */
 export const recorder = (...more: ReadonlyArray<Sink>): Layer.Layer<Recorder> =>

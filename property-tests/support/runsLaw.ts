@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, renameSync } from "node:fs"
 import { Effect, Logger } from "effect"
 import * as fc from "fast-check"
 import { assert } from "vitest"
-import { failing, startRanks, type World } from "../../test/multirun/ranks.ts"
+import { failing, startRanks, type World } from "../../test/trainer/ranks.ts"
 import { type Action, makeModel } from "./runsModel.ts"
 
 const id = fc.integer({ min: 0, max: 6 }).map((number) => `run_${number}`)

@@ -2,11 +2,11 @@
 import { join } from "node:path"
 import { Effect, Option, Redacted } from "effect"
 import { exists } from "../base/config/files.ts"
-import type { PlayEvent } from "../multirun/outside/orchestrateFolder.ts"
-import { MultiRunError } from "../multirun/MultiRunError.ts"
-import type { ServerEvent } from "../multirun/outside/InferenceServer.ts"
-import { mostAttempts } from "../multirun/outside/persistence.ts"
-import { runsIn, type TrainerFolder, trainerAt } from "../multirun/trainerFolder.ts"
+import type { PlayEvent } from "../trainer/outside/orchestrateFolder.ts"
+import { MultiRunError } from "../trainer/MultiRunError.ts"
+import type { ServerEvent } from "../trainer/outside/InferenceServer.ts"
+import { mostAttempts } from "../trainer/outside/persistence.ts"
+import { runsIn, type TrainerFolder, trainerAt } from "../trainer/trainerFolder.ts"
 import { platform } from "../node.ts"
 import { owner } from "../run/store/owner-node.ts"
 import { argument, subcommand, text, textOr, toggle, trustFlag } from "./flags.ts"
@@ -62,8 +62,8 @@ export const orchestrate = subcommand(
       return say(playLine(event), event._tag === "Ended" && event.reason !== null)
     }
     // The orchestrators are loaded only here, so that the other subcommands start fast.
-    const { connect } = yield* Effect.promise(() => import("../multirun/outside/InferenceServer.ts"))
-    const { orchestrateFolder } = yield* Effect.promise(() => import("../multirun/outside/orchestrateFolder.ts"))
+    const { connect } = yield* Effect.promise(() => import("../trainer/outside/InferenceServer.ts"))
+    const { orchestrateFolder } = yield* Effect.promise(() => import("../trainer/outside/orchestrateFolder.ts"))
     const states = yield* Effect.gen(function* () {
       const server = yield* connect({
         url: input.server,

@@ -4,7 +4,7 @@
  */
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { type FileError, makeFolder, systemMessage } from "../base/config/files.ts"
-import * as Multirun from "../multirun/Layout.ts"
+import * as Multirun from "../trainer/Layout.ts"
 import * as Layout from "../run/Layout.ts"
 import { copyName, documentStart, isDocument } from "./copyName.ts"
 import { axes, measures } from "./curves/Curve.ts"

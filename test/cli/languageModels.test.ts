@@ -12,7 +12,7 @@ import { decoderEngine } from "../../src/decoder/engine/openDecoder.ts"
 import * as Adapter from "../../src/decoder/huggingFace/Adapter.ts"
 import * as LmDirectory from "../../src/decoder/huggingFace/LmDirectory.ts"
 import { onDisk } from "../../src/run/store/FileTree.ts"
-import { configOf, runConfig, validated } from "../multirun/smallTraining.ts"
+import { configOf, runConfig, validated } from "../trainer/smallTraining.ts"
 import { effect, resultOf, root, write } from "./effect.ts"
 
 /** The reader of the npm package `safetensors`, which is somebody else's. It has no types. */

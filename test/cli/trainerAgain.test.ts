@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { assert, describe, it } from "vitest"
-import { configOf, runConfig } from "../multirun/smallTraining.ts"
+import { configOf, runConfig } from "../trainer/smallTraining.ts"
 import { effect, resultOf, withFolder, write } from "./effect.ts"
 
 const usual = ["--backend", "wasm", "--json", "--quiet"]

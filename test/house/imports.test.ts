@@ -102,7 +102,7 @@ describe("imports", () => {
 
   it("take unstable modules of Effect only where they are adapted", () => {
     const adapted: Readonly<Record<string, string>> = {
-      "multirun/store/redisStore.ts": "effect/persistence/Redis",
+      "trainer/store/redisStore.ts": "effect/persistence/Redis",
       "run/store/objects/ObjectStore.ts": "effect/persistence/KeyValueStore",
     }
     const forModels = (specifier: string): boolean => /^effect\/(ai|encoding|http)\//.test(specifier)

@@ -1,7 +1,7 @@
 /** Writes the language model of a trainer's run to a folder, for `effect export RUN --to adapter` and `--to model`. */
 import { Effect, type Option } from "effect"
 import * as Adapter from "../../decoder/huggingFace/Adapter.ts"
-import { filesOfModel, findModel, openModel } from "../../multirun/weights/SavedModel.ts"
+import { filesOfModel, findModel, openModel } from "../../trainer/weights/SavedModel.ts"
 import { usageError } from "../output/output.ts"
 import { requireNewFolder, writeFolder } from "./folder.ts"
 

@@ -196,7 +196,7 @@ const evaluationIn = Effect.fnUntraced(function* (directory: string) {
 const imitatedSteps = Effect.fnUntraced(function* (directory: string) {
   const configIn = (folder: string) => Effect.orElseSucceed(readYaml(join(folder, Layout.config)), () => undefined)
   if (kindOf(yield* configIn(directory)) !== "multirun") return undefined
-  const { runsIn } = yield* Effect.promise(() => import("../../multirun/trainerFolder.ts"))
+  const { runsIn } = yield* Effect.promise(() => import("../../trainer/trainerFolder.ts"))
   const counts = yield* Effect.forEach(yield* runsIn(directory), (id) =>
     Effect.gen(function* () {
       const folder = join(directory, id)

@@ -1,8 +1,8 @@
 /** Finds what `effect serve` serves: a folder with a model, or a run of a trainer with broadcasts. */
 import { basename, dirname, resolve } from "node:path"
 import { Effect } from "effect"
-import * as Layout from "../../multirun/Layout.ts"
-import { baseOf, findModel, onlyRunIn } from "../../multirun/weights/SavedModel.ts"
+import * as Layout from "../../trainer/Layout.ts"
+import { baseOf, findModel, onlyRunIn } from "../../trainer/weights/SavedModel.ts"
 import { usageError } from "../output/output.ts"
 
 /** A model to serve. */

@@ -16,7 +16,7 @@ import type { RunResult } from "../../run/RunResult.ts"
 import { kindOf, refuseUnknownKind } from "../../run/RunSpec.ts"
 import { toRunResult } from "../../agents/training/RuntimeResult.ts"
 import { logsDir } from "../../agents/training/logsDir.ts"
-import type * as MultiRun from "../../multirun/MultiRun.ts"
+import type * as MultiRun from "../../trainer/MultiRun.ts"
 import type * as Runtime from "../../agents/training/Runtime.ts"
 import type { Run, TrainError } from "../../rl/train/Train.ts"
 import { type UsageError, usageError } from "../output/output.ts"
@@ -114,7 +114,7 @@ const ofAgents = Effect.fnUntraced(function* (config: unknown, where: Parameters
 })
 
 const ofManyRuns = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof MultiRun.fromConfig>[1]) {
-  const { fromConfig } = yield* Effect.promise(() => import("../../multirun/MultiRun.ts"))
+  const { fromConfig } = yield* Effect.promise(() => import("../../trainer/MultiRun.ts"))
   return withStepsHint(fromConfig(config, where), "runs of a trainer: --set runs.NAME.max_steps=N")
 })
 

@@ -4,10 +4,10 @@ import type { ClusterError } from "../../spread/cluster/ClusterError.ts"
 import { parseUrl } from "../../spread/cluster/databaseUrl.ts"
 import { ownAddress } from "../../spread/cluster/network-node.ts"
 import type { BackendName } from "../../tensor/backend/names.ts"
-import type { PlacedOrchestrators } from "../../multirun/placement/PlacedOrchestrators.ts"
-import { processesOn, layer as rankProcesses, redisStores } from "../../multirun/ranks/processes-node.ts"
-import type { RankProcesses } from "../../multirun/ranks/RankProcesses.ts"
-import type { RedisStores } from "../../multirun/ranks/rankStore.ts"
+import type { PlacedOrchestrators } from "../../trainer/placement/PlacedOrchestrators.ts"
+import { processesOn, layer as rankProcesses, redisStores } from "../../trainer/ranks/processes-node.ts"
+import type { RankProcesses } from "../../trainer/ranks/RankProcesses.ts"
+import type { RedisStores } from "../../trainer/ranks/rankStore.ts"
 import { platform, trainingRanks } from "../../node.ts"
 import { slicesHandler, startJob } from "../../spread/ranks/jobs-node.ts"
 import { ranksBy } from "../../spread/ranks/ranks-node.ts"
@@ -15,8 +15,8 @@ import type { TrainingRanks } from "../../spread/ranks/TrainingRanks.ts"
 import { dispatcherLayer } from "./cluster.ts"
 
 // These modules are loaded only when they are needed, because they know the config of trainers.
-const rankJobsModule = Effect.promise(() => import("../../multirun/placement/rankJobs-node.ts"))
-const orchestratorJobsModule = Effect.promise(() => import("../../multirun/placement/orchestratorJobs-node.ts"))
+const rankJobsModule = Effect.promise(() => import("../../trainer/placement/rankJobs-node.ts"))
+const orchestratorJobsModule = Effect.promise(() => import("../../trainer/placement/orchestratorJobs-node.ts"))
 
 interface Placed {
   readonly backend: BackendName

@@ -4,7 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Schema } from "effect"
 import { assert, describe, it } from "vitest"
 import { exampleRequest } from "../../../src/cli/serve/exampleRequest.ts"
-import { MultiRunConfig } from "../../../src/multirun/config/MultiRunConfig.ts"
+import { MultiRunConfig } from "../../../src/trainer/config/MultiRunConfig.ts"
 import { withFolder, write } from "../effect.ts"
 
 const settings = Schema.decodeSync(MultiRunConfig)({

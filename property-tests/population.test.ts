@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { choicesOf, parsePopulation, populationOf, splitValues } from "../src/cli/sweep/population.ts"
-import { settingValue } from "../src/cli/run/overrides.ts"
+import { choicesOf, parsePopulation, populationOf, splitValues } from "../src/command/sweep/population.ts"
+import { settingValue } from "../src/command/cli/run/overrides.ts"
 import { fromPath, toPath } from "../src/run/identifier.ts"
 
 const parse = (specs: ReadonlyArray<string>) => Effect.runSync(parsePopulation(specs))

@@ -1,13 +1,13 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { limitsOf, rungsOf, stopOf } from "../src/tune/asha.ts"
+import { limitsOf, rungsOf, stopOf } from "../src/command/tune/asha.ts"
 import { stream } from "../src/base/rng/Rng.ts"
-import { importances } from "../src/tune/importance.ts"
-import type { Parameter, Params, Space } from "../src/tune/Space.ts"
-import { knownAt, suggest } from "../src/tune/study.ts"
-import { parseTrials, trialsText } from "../src/tune/StudyFile.ts"
-import type { Study, StudySettings } from "../src/tune/StudySettings.ts"
-import { bestOf, type Trial } from "../src/tune/Trial.ts"
+import { importances } from "../src/command/tune/importance.ts"
+import type { Parameter, Params, Space } from "../src/command/tune/Space.ts"
+import { knownAt, suggest } from "../src/command/tune/study.ts"
+import { parseTrials, trialsText } from "../src/command/tune/StudyFile.ts"
+import type { Study, StudySettings } from "../src/command/tune/StudySettings.ts"
+import { bestOf, type Trial } from "../src/command/tune/Trial.ts"
 
 const settings: StudySettings = {
   metric: "validation",

@@ -2,9 +2,9 @@
 // programs of Python's envs. Also bundles the web worker of the page "Play". `npm run build` runs it.
 import { cpSync, writeFileSync } from "node:fs"
 import { Effect } from "effect"
-import { bundle, bundleName } from "../src/dashboard/play/bundle-node.ts"
+import { bundle, bundleName } from "../src/command/ui/play/bundle-node.ts"
 
-const page = new URL("../src/dashboard/page/", import.meta.url)
+const page = new URL("../src/command/ui/page/", import.meta.url)
 cpSync(page, new URL("../dist/dashboard/page/", import.meta.url), { recursive: true })
 
 const scripts = [

@@ -1,11 +1,11 @@
 /** Makes the JSON Schema of a study's YAML file, for `effect tune`. schemas.ts writes it to schemas/study.schema.json. */
 import { type Plain } from "../src/base/config/Config.ts"
 import { jsonSchema } from "../src/base/config/jsonSchema.ts"
-import { ParameterSettings, PrunerSettings, SamplerSettings, StudySettings } from "../src/tune/StudySettings.ts"
+import { ParameterSettings, PrunerSettings, SamplerSettings, StudySettings } from "../src/command/tune/StudySettings.ts"
 import { closed } from "./closed.ts"
 import { meaningsOf } from "./meanings.ts"
 
-const source = "src/tune/StudySettings.ts"
+const source = "src/command/tune/StudySettings.ts"
 
 /** Returns the JSON Schema of the whole file. */
 export const studySchema = (): Plain => {

@@ -1,4 +1,4 @@
-/** The options that a launcher (the `effect` command, a sweep) gives to a run as a service. `src/cli` provides them. */
+/** The options that a launcher (the `effect` command, a sweep) gives to a run as a service. `src/command/cli` provides them. */
 import { Context, type Effect } from "effect"
 import type { Override, Plain } from "../base/config/Config.ts"
 import type { SentFile } from "../spread/cluster/sent/SentFile.ts"

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { runInThisContext } from "node:vm"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type Browser, chromium, launch } from "../dashboard/chromium.ts"
+import { type Browser, chromium, launch } from "../command/ui/chromium.ts"
 import { bundle, inDatabase, isBundled } from "./bundle.ts"
 import { inWorkerd, workerd } from "./workerd.ts"
 

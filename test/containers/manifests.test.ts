@@ -12,7 +12,7 @@ import { Service } from "kubernetes-models/v1/Service"
 import { assert, describe, it } from "vitest"
 import { parse, parseAllDocuments } from "yaml"
 import { refusedBy } from "../../src/base/config/hostGuard.ts"
-import { effect } from "../cli/effect.ts"
+import { effect } from "../command/cli/effect.ts"
 
 const root = join(import.meta.dirname, "../..")
 const read = (file: string): string => readFileSync(join(root, file), "utf8")

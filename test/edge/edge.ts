@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { build } from "esbuild"
 import { serveInWorkerd } from "../bundle/workerd.ts"
-import { root } from "../cli/effect.ts"
+import { root } from "../command/cli/effect.ts"
 
 export interface EdgeOptions {
   /** The module of the worker, relative to the checkout. */

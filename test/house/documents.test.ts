@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { copiedAlgorithms } from "../rl/algorithms/copied.ts"
-import { root, withFolder, write } from "../cli/effect.ts"
+import { root, withFolder, write } from "../command/cli/effect.ts"
 import { examplesIn } from "./docExamples.ts"
 
 const read = (file: string): string => readFileSync(join(root, file), "utf8")

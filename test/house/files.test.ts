@@ -33,7 +33,7 @@ describe("files", () => {
         "base/config/files-node.ts",
         "run/store/FileTree.ts",
         "run/store/owner-node.ts",
-        "dashboard/page-node.ts",
+        "command/ui/page-node.ts",
         "agents/task/code/runner-node.ts",
       ]),
       [],

@@ -114,7 +114,7 @@ describe("imports", () => {
     const forTools = (specifier: string): boolean => /^effect\/(ai|http|process)\//.test(specifier)
     const forThreads = (specifier: string): boolean => /^effect\/(rpc|workers)\//.test(specifier)
     const wrong = files
-      .filter((file) => !file.startsWith("cli/") && !["dashboard/server-node.ts", "node.ts", "web.ts"].includes(file))
+      .filter((file) => !file.startsWith("cli/") && !["command/ui/server-node.ts", "node.ts", "web.ts"].includes(file))
       .flatMap((file) => importsOf(file).map((specifier) => ({ file, specifier })))
       .filter(
         ({ file, specifier }) =>

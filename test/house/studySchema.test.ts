@@ -3,8 +3,8 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
-import { readStudy } from "../../src/tune/StudySettings.ts"
-import { root } from "../cli/effect.ts"
+import { readStudy } from "../../src/command/tune/StudySettings.ts"
+import { root } from "../command/cli/effect.ts"
 import { validator } from "./validators.ts"
 
 const full = `

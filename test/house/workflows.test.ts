@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { root } from "../cli/effect.ts"
+import { root } from "../command/cli/effect.ts"
 
 describe("workflows", () => {
   it("use actions of others by commit, since a tag can be moved to other code", () => {

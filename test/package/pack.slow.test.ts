@@ -138,7 +138,7 @@ describe("the package", () => {
   })
 
   it("holds the web worker of the page Play as one script", () =>
-    assert.include(readFileSync(join(installed, "dist/dashboard/play/worker.bundle.js"), "utf8"), "CartPole-v1"))
+    assert.include(readFileSync(join(installed, "dist/command/ui/play/worker.bundle.js"), "utf8"), "CartPole-v1"))
 
   it("holds the sources that its source maps name", () => {
     const maps = filesBelow(installed).filter((name) => name.endsWith(".map"))

@@ -1,5 +1,5 @@
 import { bootstrap, interquartileMean } from "../../src/base/statistics/resampling.ts"
-import { effect } from "../cli/effect.ts"
+import { effect } from "../command/cli/effect.ts"
 import { must, type Proof } from "./Proof.ts"
 
 /** Every algorithm learns its benchmark: each example as it stands, with several seeds. */

@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Schema } from "effect"
 import { parse } from "yaml"
-import { effect, root } from "../cli/effect.ts"
-import { runsIn } from "../cli/crash.ts"
-import { differences, killed, twoRuns, uninterrupted, type Victim } from "../cli/multirunCrash.ts"
+import { effect, root } from "../command/cli/effect.ts"
+import { runsIn } from "../command/cli/crash.ts"
+import { differences, killed, twoRuns, uninterrupted, type Victim } from "../command/cli/multirunCrash.ts"
 import { must, type Proof } from "./Proof.ts"
 
 /** Small language models learn from right answers, then from rewards: the examples as they stand. */

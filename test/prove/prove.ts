@@ -19,8 +19,8 @@ import { must, type Proof } from "./Proof.ts"
 import { talking } from "./talking.ts"
 import { tuning } from "./tuning.ts"
 import { stream } from "../../src/base/rng/Rng.ts"
-import { killAndResume, runsIn, scoresOf } from "../cli/crash.ts"
-import { effect, program, resultOf, root, start, write } from "../cli/effect.ts"
+import { killAndResume, runsIn, scoresOf } from "../command/cli/crash.ts"
+import { effect, program, resultOf, root, start, write } from "../command/cli/effect.ts"
 
 const proofs: ReadonlyArray<Proof> = [
   ...learning,

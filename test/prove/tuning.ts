@@ -1,8 +1,8 @@
 import { existsSync, readFileSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
-import { runsIn } from "../cli/crash.ts"
-import { effect, start, write } from "../cli/effect.ts"
+import { runsIn } from "../command/cli/crash.ts"
+import { effect, start, write } from "../command/cli/effect.ts"
 import { must, type Proof } from "./Proof.ts"
 
 const training = `import { Acrobot, Ppo, Train } from "effect-rl"

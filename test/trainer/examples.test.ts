@@ -7,7 +7,7 @@ import { decode, isPlain, toCamelCase } from "../../src/base/config/Config.ts"
 import { MultiRunConfig } from "../../src/trainer/config/MultiRunConfig.ts"
 import { OrchestratorConfig } from "../../src/trainer/config/OrchestratorConfig.ts"
 import { validator } from "../house/validators.ts"
-import { effect, resultOf, root, withFolder } from "../cli/effect.ts"
+import { effect, resultOf, root, withFolder } from "../command/cli/effect.ts"
 
 const textOf = (name: string): string => readFileSync(join(root, "examples", name), "utf8")
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { stringify } from "yaml"
 import { assert } from "vitest"
-import { type Outcome, resultOf, root, start, type Started, until } from "../cli/effect.ts"
+import { type Outcome, resultOf, root, start, type Started, until } from "../command/cli/effect.ts"
 import { configOf, runConfig, validated } from "./smallTraining.ts"
 
 const runs = {

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
-import { runsIn } from "../cli/crash.ts"
-import { effect, withFolder, write } from "../cli/effect.ts"
+import { runsIn } from "../command/cli/crash.ts"
+import { effect, withFolder, write } from "../command/cli/effect.ts"
 
 /** A run whose validation asks for texts of 8 letters, but whose answers have at most 2 tokens. */
 const run = `

@@ -9,7 +9,7 @@ export const visible = (text: string): string =>
 
 /**
  * Replaces the characters by which a name or a message of somebody else's files could control the terminal, or turn the
- * direction of what follows, by `�`. Line ends, tabs and the colours of `cli/output/colors.ts` stay.
+ * direction of what follows, by `�`. Line ends, tabs and the colours of `command/cli/output/colors.ts` stay.
  */
 export const harmless = (text: string): string =>
   text.replace(

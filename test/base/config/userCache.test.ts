@@ -14,7 +14,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { cacheIn, isOwnFile, privateFolder, userCache, userCaches } from "../../../bin/userCache.js"
-import { withFolder } from "../../cli/effect.ts"
+import { withFolder } from "../../command/cli/effect.ts"
 
 const isRoot = process.getuid?.() === 0
 const another = 65_534

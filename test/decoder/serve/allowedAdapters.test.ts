@@ -3,7 +3,7 @@ import { join, relative } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { adaptersIn, refusedPath } from "../../../src/decoder/serve/allowed-adapters-node.ts"
-import { withFolder } from "../../cli/effect.ts"
+import { withFolder } from "../../command/cli/effect.ts"
 
 describe("adapters that clients may load", () => {
   it("are in the folders of the server, without a way out, and all refusals are the same", () =>

@@ -16,7 +16,7 @@ import {
 import { join } from "node:path"
 import type { Attack } from "./Attack.ts"
 import { must } from "../Proof.ts"
-import { start } from "../../cli/effect.ts"
+import { start } from "../../command/cli/effect.ts"
 
 const marking = (folder: string): string => JSON.stringify(["sh", "-c", `touch ${join(folder, "mark")}`])
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileOfAlgorithm } from "../../../scripts/settings.ts"
-import { root } from "../../cli/effect.ts"
+import { root } from "../../command/cli/effect.ts"
 
 /**
  * `import * as Graph from "../graph/ops.ts"` becomes `import { Graph } from "effect-rl"`, and

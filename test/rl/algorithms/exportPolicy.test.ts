@@ -25,7 +25,7 @@ import { sizeOf } from "../../../src/rl/env/Space.ts"
 import { evaluate } from "../../../src/rl/export/DenseActor.ts"
 import { boundsOf, denseActor } from "../../../src/rl/export/policyFiles.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
-import { withFolder } from "../../cli/effect.ts"
+import { withFolder } from "../../command/cli/effect.ts"
 import { courier } from "../env/courier.ts"
 
 /** A program that knows ONNX Runtime and nothing else: observations in, actions out, the memory carried along. */

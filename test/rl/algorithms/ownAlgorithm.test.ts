@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { afterAll } from "vitest"
 import * as A2c from "../../../src/rl/algorithms/rollouts/A2c.ts"
 import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
-import { root } from "../../cli/effect.ts"
+import { root } from "../../command/cli/effect.ts"
 import { keep } from "../train/inMemory.ts"
 import { copiedAlgorithms } from "./copied.ts"
 

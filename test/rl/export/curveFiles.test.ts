@@ -5,7 +5,7 @@ import { svgOf } from "../../../src/rl/export/drawing.ts"
 import { pdfOf } from "../../../src/rl/export/pdf.ts"
 import { decodePng, encodePng } from "../../../src/base/formats/picture/png.ts"
 import { drawSvg } from "../../../src/base/formats/picture/svg.ts"
-import { type Browser, chromium, launch } from "../../dashboard/chromium.ts"
+import { type Browser, chromium, launch } from "../../command/ui/chromium.ts"
 
 const curve = Array.from({ length: 12 }, (_, index) => {
   const [value, spread] = [500 / (1 + Math.exp(5 - index)) - 20, 3 + 40 * Math.exp(-((index - 5) ** 2))]

@@ -7,7 +7,7 @@ import * as Env from "../../../src/rl/env/Env.ts"
 import * as Space from "../../../src/rl/env/Space.ts"
 import { backend, recorder, runStore } from "../../../src/node.ts"
 import * as Train from "../../../src/rl/train/Train.ts"
-import { withFolder } from "../../cli/effect.ts"
+import { withFolder } from "../../command/cli/effect.ts"
 
 const steps = 96
 

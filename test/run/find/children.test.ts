@@ -5,7 +5,7 @@ import { assert, describe, it } from "vitest"
 import { silentSource } from "../../../src/run/read/disk-node.ts"
 import { findRuns } from "../../../src/run/find/find-node.ts"
 import { entryOf, trainerOf } from "../../../src/run/find/RunEntry.ts"
-import { withFolder, write } from "../../dashboard/folder.ts"
+import { withFolder, write } from "../../command/ui/folder.ts"
 
 const trainer = "/r/2026-01-31_12-00-00/0123abc_words_environment_algorithm/a+b_multirun/0007"
 

@@ -11,9 +11,9 @@ import { Recorder } from "../../../src/run/record/Recorder.ts"
 import { telemetry } from "../../../src/run/record/telemetry.ts"
 import * as Train from "../../../src/rl/train/Train.ts"
 import { startHttp } from "../../servers/listen.ts"
-import { program, root, withFolder, write } from "../../cli/effect.ts"
+import { program, root, withFolder, write } from "../../command/cli/effect.ts"
 import { spawn } from "node:child_process"
-import { runsIn } from "../../cli/crash.ts"
+import { runsIn } from "../../command/cli/crash.ts"
 
 const input = {
   env: CartPole.env,

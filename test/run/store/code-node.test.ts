@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, symlinkSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { codeOf, differingFrom, withProgram } from "../../../src/run/store/code-node.ts"
-import { effect, program, resultOf, withFolder, write } from "../../cli/effect.ts"
+import { effect, program, resultOf, withFolder, write } from "../../command/cli/effect.ts"
 
 const put = (folder: string, name: string, text: string): string => {
   mkdirSync(dirname(join(folder, name)), { recursive: true })

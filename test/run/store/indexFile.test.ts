@@ -7,8 +7,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Code, RunStore } from "../../../src/run/store/RunStore.ts"
 import { runStore } from "../../../src/node.ts"
-import { runsIn } from "../../cli/crash.ts"
-import { program, start, withFolder } from "../../cli/effect.ts"
+import { runsIn } from "../../command/cli/crash.ts"
+import { program, start, withFolder } from "../../command/cli/effect.ts"
 import { found } from "./found.ts"
 
 const withResults = <A, E>(body: (resultsDir: string) => Effect.Effect<A, E>) =>

@@ -1,6 +1,6 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process"
 import { join } from "node:path"
-import { root, type Started } from "../../cli/effect.ts"
+import { root, type Started } from "../../command/cli/effect.ts"
 
 /** Machines for tests: network namespaces of Linux, whose cables all end at a switch on this machine. */
 export interface Network {

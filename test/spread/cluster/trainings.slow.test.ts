@@ -1,8 +1,8 @@
 import { mkdtempSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
-import { runsIn } from "../../cli/crash.ts"
-import { program, resultOf, start, withFolder, write } from "../../cli/effect.ts"
+import { runsIn } from "../../command/cli/crash.ts"
+import { program, resultOf, start, withFolder, write } from "../../command/cli/effect.ts"
 import { hasPostgres, type Postgres, startPostgres } from "./postgres.ts"
 import { contentOf, interrupted, killAll, startWorker, watched } from "./workers.ts"
 

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { type Outcome, start, type Started, until } from "../../cli/effect.ts"
+import { type Outcome, start, type Started, until } from "../../command/cli/effect.ts"
 
 /** A worker process, and the lines that it has printed. */
 export interface Worker extends Started {

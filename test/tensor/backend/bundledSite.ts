@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import { build } from "esbuild"
-import { root } from "../../cli/effect.ts"
+import { root } from "../../command/cli/effect.ts"
 
 /** Writes a site with one page into `FOLDER/site`: a program with all it imports, and a file of ONNX Runtime as `ort.wasm`. */
 export const writeSite = async (folder: string, program: string, wasm: string): Promise<void> => {

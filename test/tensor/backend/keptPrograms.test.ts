@@ -7,7 +7,7 @@ import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { type KeptPrograms, plainModules } from "../../../src/tensor/backend/wasmModules.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
 import type { ProgramSpec } from "../../../src/tensor/graph/Program.ts"
-import { withFolder } from "../../cli/effect.ts"
+import { withFolder } from "../../command/cli/effect.ts"
 
 const build = "library-aaaaaaaa.js"
 

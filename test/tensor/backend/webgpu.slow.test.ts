@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
-import { root, start } from "../../cli/effect.ts"
+import { root, start } from "../../command/cli/effect.ts"
 
 /** The folder in which Debian's Chromium brings the Vulkan loader, and a Vulkan device that computes on the CPU. */
 const folder = "/usr/lib/chromium"

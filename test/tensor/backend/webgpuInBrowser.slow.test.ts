@@ -6,9 +6,9 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, beforeAll, it, type TestContext } from "vitest"
-import { softwareGpu } from "../../dashboard/chromium.ts"
-import { inBrowser } from "../../dashboard/inBrowser.ts"
-import { plainServer } from "../../dashboard/plainServer.ts"
+import { softwareGpu } from "../../command/ui/chromium.ts"
+import { inBrowser } from "../../command/ui/inBrowser.ts"
+import { plainServer } from "../../command/ui/plainServer.ts"
 import { writeSite } from "./bundledSite.ts"
 
 const ppo = { name: "ppo", nsteps: 8, hidden: [4, 4], epochs: 1, minibatches: 2 }

@@ -13,7 +13,7 @@ import * as G from "../../../src/tensor/graph/ops.ts"
 import { simplify } from "../../../src/tensor/graph/simplify.ts"
 import { compile } from "../../../src/tensor/graph/wasm/compile.ts"
 import { join } from "node:path"
-import { withFolder } from "../../cli/effect.ts"
+import { withFolder } from "../../command/cli/effect.ts"
 import { inFolder } from "../../../src/tensor/backend/passed-check-node.ts"
 import { keep } from "../../rl/train/inMemory.ts"
 

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
-import { runsIn } from "../../cli/crash.ts"
-import { effect, withFolder, write } from "../../cli/effect.ts"
+import { runsIn } from "../../command/cli/crash.ts"
+import { effect, withFolder, write } from "../../command/cli/effect.ts"
 
 const right = `kind: multirun
 model:

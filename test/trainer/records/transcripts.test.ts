@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import { transcriptsOfStep, transcriptsOfValidation } from "../../../src/trainer/records/transcripts.ts"
-import { callStep, envStep, rolloutOf } from "../../dashboard/rollouts.ts"
+import { callStep, envStep, rolloutOf } from "../../command/ui/rollouts.ts"
 
 const good = rolloutOf("good", { reward: 1 })
 /** A rollout whose answer was cut off, which costs reward. */

@@ -9,7 +9,7 @@ import { fromData, names } from "../../../../src/rl/algorithms/registry.ts"
 import { sizeOf } from "../../../../src/rl/env/Space.ts"
 import { scripts } from "../../../../src/rl/export/worker/scripts-node.ts"
 import { workerFiles } from "../../../../src/rl/export/worker/workerFiles.ts"
-import { withFolder } from "../../../cli/effect.ts"
+import { withFolder } from "../../../command/cli/effect.ts"
 import { policyCases as cases } from "../policyCases.ts"
 
 /** Declares the part of `WebAssembly` that these tests use; the types of Node lack it. */

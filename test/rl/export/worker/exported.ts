@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { assert } from "vitest"
-import { effect, resultOf, write } from "../../../cli/effect.ts"
+import { effect, resultOf, write } from "../../../command/cli/effect.ts"
 
 /** Policies of every kind that a worker must hold, as short trainings. */
 export const trainings = {

@@ -6,7 +6,7 @@ import { Schema } from "effect"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { observationSchema } from "../../../../src/rl/export/worker/observationSchema.ts"
-import { effect, program, resultOf, withFolder, write } from "../../../cli/effect.ts"
+import { effect, program, resultOf, withFolder, write } from "../../../command/cli/effect.ts"
 import { tries } from "../../../house/tries.ts"
 import { exported } from "./exported.ts"
 

@@ -15,7 +15,7 @@ import * as Space from "../../../../src/rl/env/Space.ts"
 import { scripts } from "../../../../src/rl/export/worker/scripts-node.ts"
 import { workerFiles } from "../../../../src/rl/export/worker/workerFiles.ts"
 import { stream } from "../../../../src/base/rng/Rng.ts"
-import { withFolder } from "../../../cli/effect.ts"
+import { withFolder } from "../../../command/cli/effect.ts"
 import { courier } from "../../env/courier.ts"
 import { lamps, lock } from "../../env/locks.ts"
 

@@ -5,7 +5,7 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { jsonSchema } from "../../../../src/base/config/jsonSchema.ts"
 import { observationSchema } from "../../../../src/rl/export/worker/observationSchema.ts"
 import { serveInWorkerd, type Served, workerd } from "../../../bundle/workerd.ts"
-import { root } from "../../../cli/effect.ts"
+import { root } from "../../../command/cli/effect.ts"
 import { exported, type Exported, type Kind } from "./exported.ts"
 
 interface Answer {

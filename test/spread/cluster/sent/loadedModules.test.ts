@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { watchModules } from "../../../../src/spread/cluster/sent/loadedModules-node.ts"
 import { asSentProgram, checkFiles } from "../../../../src/spread/cluster/sent/sentFiles-node.ts"
-import { withFolder, write } from "../../../cli/effect.ts"
+import { withFolder, write } from "../../../command/cli/effect.ts"
 
 describe("the files of a program", () => {
   it("are the module and the local files that it imports, and each must be the same on a worker", () =>

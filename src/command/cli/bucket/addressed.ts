@@ -1,0 +1,27 @@
+/** Lets a command that works in a temporary folder print addresses in a bucket instead of paths in that folder. */
+import { Effect, Schema } from "effect"
+import { messageOf } from "../../../base/config/text.ts"
+import { Output, UsageError, usageError } from "../output/output.ts"
+
+/** The error of a command that worked in a temporary folder. Its message has addresses instead. */
+class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", { message: Schema.String }) {}
+
+/** Runs `body`, and replaces the path of the folder by the address in all that it prints, and in the message of its error. */
+export const printingAddresses = <A, E, R>(folder: string, address: string, body: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const output = yield* Output
+    const addressed = (text: string): string => text.replaceAll(folder, address)
+    return yield* body.pipe(
+      Effect.provideService(Output, {
+        stdout: (text) => output.stdout(addressed(text)),
+        stderr: (text) => output.stderr(addressed(text)),
+      }),
+      Effect.mapError((error) => {
+        const message = messageOf(error)
+        if (!message.includes(folder)) return error
+        return error instanceof UsageError
+          ? usageError(addressed(message))
+          : new CommandFailed({ message: addressed(message) })
+      }),
+    )
+  })

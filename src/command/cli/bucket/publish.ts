@@ -1,0 +1,60 @@
+/**
+ * Publishes a finished run in a bucket, as a whole: its `return.json` comes last, and a run without that file is not finished.
+ * If two machines publish the same run, the second one finds it finished.
+ */
+import { join } from "node:path"
+import { Effect, FileSystem } from "effect"
+import { readBytes } from "../../../base/config/files.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
+import * as Layout from "../../../run/Layout.ts"
+import { guarded } from "../../../run/store/objects/lease.ts"
+import { connect, type Connected, failingAt } from "./connect.ts"
+import { lockIn } from "./runInBucket.ts"
+
+/** Opens the place of a run in a bucket. `resultsDir` is an address, and `path` that of the run's folder below it. */
+export const openPublished = Effect.fnUntraced(function* (resultsDir: string, path: string) {
+  const connected = yield* connect(resultsDir)
+  return {
+    address: `${connected.root}/${path}`,
+    /** Returns the text of the run's `metrics.json`; undefined if the run is not finished. */
+    metrics: metricsOf(connected, path),
+    /** Publishes the run in a folder, unless it is finished by now. */
+    publish: (directory: string) => Effect.scoped(publish(connected, path, directory)),
+  }
+})
+
+const metricsOf = Effect.fnUntraced(function* ({ store, root }: Connected, path: string) {
+  const failing = failingAt(root)
+  if ((yield* failing(store.get(`${path}/${Layout.returns}`))) === undefined) return undefined
+  const bytes = yield* failing(store.get(`${path}/${Layout.metrics}`))
+  return bytes === undefined ? undefined : utf8.decode(bytes)
+})
+
+const publish = Effect.fnUntraced(function* (connected: Connected, path: string, directory: string) {
+  const { store, root } = connected
+  const failing = failingAt(root)
+  const lock = `${path}/${Layout.lock}`
+  const writer = guarded(store, yield* lockIn(connected, lock))
+  if ((yield* metricsOf(connected, path)) !== undefined) return
+  const fs = yield* FileSystem.FileSystem
+  const names = yield* fs.readDirectory(directory, { recursive: true })
+  const files: Array<string> = []
+  for (const name of names) {
+    const file = join(directory, name)
+    const link = yield* Effect.option(fs.readLink(file))
+    if (link._tag === "Some") yield* failing(writer.put(`${path}/${name}`, utf8.encode(link.value)))
+    else if ((yield* fs.stat(file)).type === "File" && !Layout.isOfWriter(name)) files.push(name.replaceAll("\\", "/"))
+  }
+  // Another machine may have published a part of this run before it died: remove the files that this run does not have.
+  const kept = new Set([lock, ...files.map((name) => `${path}/${name}`)])
+  const left = (yield* failing(store.list(`${path}/`))).filter((key) => !kept.has(key))
+  yield* Effect.forEach(left, (key) => failing(writer.remove(key)), { discard: true })
+  const put = (name: string) =>
+    Effect.flatMap(readBytes(join(directory, name), Infinity), (bytes) => failing(writer.put(`${path}/${name}`, bytes)))
+  yield* Effect.forEach(
+    files.filter((name) => name !== Layout.returns),
+    put,
+    { concurrency: 8, discard: true },
+  )
+  yield* put(Layout.returns)
+})

@@ -1,0 +1,180 @@
+/**
+ * Lets `effect run` save a run in a bucket of S3, for `--results-dir s3://BUCKET/PREFIX`. The run works in a temporary folder,
+ * whose files are copied to the bucket; to resume a run, its files are first copied from there. A lock in the bucket keeps
+ * processes on other machines from writing the same run.
+ */
+import { join, relative } from "node:path"
+import { Config, Effect, FileSystem, Option, type Path, Schema, Scope } from "effect"
+import { makeFolder } from "../../../base/config/files.ts"
+import * as Layout from "../../../run/Layout.ts"
+import { isFile } from "../../../run/read/objectSource.ts"
+import type { FileTree } from "../../../run/store/FileTree.ts"
+import { guarded, holdLease, type Lease, leaseSeconds } from "../../../run/store/objects/lease.ts"
+import { mirrored } from "../../../run/store/objects/mirrored.ts"
+import type { ObjectInfo, ObjectStoreError } from "../../../run/store/objects/ObjectStore.ts"
+import { owner } from "../../../run/store/owner-node.ts"
+import { RunStoreError } from "../../../run/store/RunStoreError.ts"
+import { type UsageError, usageError, writeError } from "../output/output.ts"
+import type { RunFlags } from "../run/flags.ts"
+import { connect, type Connected, failingAt } from "./connect.ts"
+import { cachedGet } from "./cache.ts"
+
+export const notForTrainers =
+  "--results-dir s3://… does not work for multi-run trainers, whose ranks share a folder; use a folder on disk"
+
+/** The bucket in which a run is saved, and the folder on disk that stands for it while the run is open. */
+export interface Bucket {
+  /** The flags of the user, for the folder on disk. */
+  readonly input: RunFlags
+  /** The address of the bucket, for which the folder stands. */
+  readonly root: string
+  /** Returns the address in the bucket of a run in the folder. */
+  readonly addressOf: (directory: string) => string
+  /** Copies the files of a run from the bucket, of which only some may be in the folder. */
+  readonly complete: (directory: string) => Effect.Effect<void, BucketError, FileSystem.FileSystem | Path.Path>
+  readonly wrap: (
+    tree: FileTree,
+    directory: string,
+  ) => Effect.Effect<FileTree, RunStoreError, Effect.Services<ReturnType<typeof mirrored>>>
+}
+
+type BucketError = UsageError | RunStoreError
+
+/** The files that tell which run is to be resumed. */
+const telling: ReadonlySet<string> = new Set([Layout.config, Layout.returns, Layout.sweepCommand])
+
+/** Returns the checkpoint to which an object belongs, by the beginning of its key; undefined for other objects. */
+const checkpointOf = (key: string): string | undefined => {
+  const names = key.split("/")
+  const at = names.findLastIndex((name) => Layout.checkpointOf(name) !== undefined)
+  return at < 0 || at === names.length - 1 ? undefined : names.slice(0, at + 1).join("/")
+}
+
+/** Leaves out locks, and checkpoints that were not uploaded to the end, which have no manifest. */
+const wholeOnly = (objects: ReadonlyArray<ObjectInfo>): ReadonlyArray<ObjectInfo> => {
+  const keys = new Set(objects.map(({ key }) => key))
+  return objects.filter(({ key }) => {
+    const checkpoint = checkpointOf(key)
+    const isWhole = checkpoint === undefined || keys.has(`${checkpoint}/${Layout.inCheckpoint.manifest}`)
+    return isFile(key) && isWhole && !Layout.isOfWriter(Layout.fileName(key))
+  })
+}
+
+/** Reads how long the lock of a process that died keeps others from the run. */
+const secondsOfLease = Effect.gen(function* () {
+  const seconds = Config.schema(Schema.Finite.check(Schema.isGreaterThan(0)), "EFFECT_RL_LEASE_SECONDS")
+  return yield* Config.withDefault(seconds, leaseSeconds)
+}).pipe(Effect.mapError(() => usageError("EFFECT_RL_LEASE_SECONDS: expected a number of seconds above 0")))
+
+/** Takes the lock with this key in a bucket until the scope closes. */
+export const lockIn = Effect.fnUntraced(function* ({ store, root }: Connected, key: string) {
+  const seconds = yield* secondsOfLease
+  const onWait = (message: string) => writeError(`${message}\n`)
+  return yield* holdLease({ store, key, address: `${root}/${key}`, owner, seconds, onWait })
+})
+
+/** Opens the bucket. For `--resume`, it copies what tells the runs apart that may be meant into a temporary folder. */
+export const openBucket = Effect.fnUntraced(function* (typed: RunFlags) {
+  const connected = yield* connect(typed.resultsDir, "--results-dir")
+  const { store, root } = connected
+  const failing = failingAt(root)
+  const fs = yield* FileSystem.FileSystem
+  const scope = yield* Effect.scope
+  const folder = yield* Effect.orDie(fs.makeTempDirectoryScoped({ prefix: "effect-s3-" }))
+  const get = cachedGet(connected)
+  /** The versions of the objects that are in the folder. */
+  const copied = new Map<string, string>()
+  let lease: { readonly key: string; readonly held: Lease } | undefined
+
+  const copy = Effect.fnUntraced(function* (object: ObjectInfo) {
+    const { key, version } = object
+    if (version !== "" && copied.get(key) === version) return
+    const file = join(folder, key)
+    const bytes = yield* failing(get(object))
+    if (bytes === undefined) return
+    yield* Effect.orDie(makeFolder(join(file, "..")))
+    yield* Effect.orDie(fs.writeFile(file, bytes))
+    copied.set(key, version)
+  })
+  const copyAll = (objects: ReadonlyArray<ObjectInfo>) =>
+    Effect.forEach(wholeOnly(objects), copy, { concurrency: 16, discard: true })
+  const keyOf = (directory: string): string => relative(folder, directory).replaceAll("\\", "/")
+  const addressOf = (directory: string): string => `${root}/${keyOf(directory)}`
+
+  const resume = Option.getOrUndefined(typed.resume)
+  const run = resume?.startsWith(`${root}/`) === true ? resume.slice(root.length + 1).replace(/\/+$/, "") : undefined
+  if (resume !== undefined) {
+    const objects = yield* failing(store.versions.list(run === undefined ? "" : `${run}/`))
+    if (run !== undefined && !objects.some(({ key }) => key === `${run}/${Layout.config}`)) {
+      return yield* usageError(`--resume ${resume}: expected the address of a run, found no ${Layout.config} there`)
+    }
+    yield* copyAll(objects.filter(({ key }) => telling.has(Layout.fileName(key))))
+  } else {
+    // Fail before the training begins if the bucket is missing or the key is wrong.
+    yield* failing(store.get(Layout.config))
+  }
+
+  const bucket: Bucket = {
+    input: {
+      ...typed,
+      resultsDir: folder,
+      resume: run === undefined ? typed.resume : Option.some(join(folder, run)),
+    },
+    root,
+    addressOf,
+    complete: Effect.fnUntraced(function* (directory) {
+      const key = keyOf(directory)
+      lease = { key, held: yield* Scope.provide(lockIn(connected, `${key}/${Layout.lock}`), scope) }
+      // Another process may have written the run until we had the lock.
+      const objects = yield* failing(store.versions.list(`${key}/`))
+      const keys = new Set(objects.map((object) => object.key))
+      const gone = [...copied.keys()].filter((one) => one.startsWith(`${key}/`) && !keys.has(one))
+      for (const one of gone) yield* Effect.orDie(fs.remove(join(folder, one), { force: true }))
+      yield* copyAll(objects)
+    }),
+    wrap: Effect.fnUntraced(function* (tree, directory) {
+      const key = keyOf(directory)
+      const address = addressOf(directory)
+      const creating = Effect.mapError(
+        ({ message }: ObjectStoreError) =>
+          new RunStoreError({ path: address, operation: "create", message: `cannot create ${address}: ${message}` }),
+      )
+      const refuseOther = Effect.gen(function* () {
+        const keys = yield* creating(store.list(`${key}/`))
+        if (!keys.includes(`${key}/${Layout.config}`)) return keys
+        const message = `${address}: another run has started there in the same second; start this one again`
+        return yield* new RunStoreError({ path: address, operation: "create", message })
+      })
+      const begin = Effect.gen(function* () {
+        yield* refuseOther
+        const held = yield* lockIn(connected, `${key}/${Layout.lock}`)
+        // A run that was stopped before it wrote its config can't be resumed, so its files make room for this one.
+        const left = (yield* refuseOther).filter((one) => one !== `${key}/${Layout.lock}`)
+        yield* Effect.forEach(left, (one) => creating(guarded(store, held).remove(one)), { discard: true })
+        return held
+      })
+      const held =
+        lease?.key === key
+          ? lease.held
+          : yield* Effect.mapError(begin, (error) =>
+              error instanceof RunStoreError
+                ? error
+                : new RunStoreError({ path: address, operation: "lock", message: error.message }),
+            )
+      const copy = yield* mirrored(tree, { store: guarded(store, held), key, address })
+      // Programs say only now that they are trainers, by the config that they save.
+      const refused = new RunStoreError({ path: address, operation: "create", message: notForTrainers })
+      return {
+        ...copy,
+        write: (path, contents, how) => {
+          if (path === Layout.config && /^kind: "?multirun/m.test(String(contents))) return Effect.fail(refused)
+          // The run knows its own path from this file only.
+          const isResult = path === Layout.metrics && typeof contents === "string"
+          const shown = isResult ? contents.replaceAll(JSON.stringify(directory), JSON.stringify(address)) : contents
+          return copy.write(path, shown, how)
+        },
+      }
+    }),
+  }
+  return bucket
+})

@@ -1,0 +1,53 @@
+/** Ends `effect eval` with the exit code 1 if more episodes failed than `--max-failures` allows, and says why they did. */
+import { Effect, Option, Schema } from "effect"
+import * as Flag from "effect/cli/Flag"
+import type { FailureCounts } from "../../../base/statistics/failureCounts.ts"
+
+/** Reports that too many episodes failed; the exit code is 1. */
+export class EpisodesFailed extends Schema.TaggedError<EpisodesFailed>()("EpisodesFailed", {
+  message: Schema.String,
+}) {}
+
+interface MostFailures {
+  readonly typed: string
+  readonly of: (episodes: number) => number
+}
+
+const noFailures: MostFailures = { typed: "0", of: () => 0 }
+
+const mostFailures = (typed: string): Option.Option<MostFailures> => {
+  const [, digits = "", percent] = /^(\d+(?:\.\d+)?)(%?)$/.exec(typed) ?? []
+  const value = Number(digits)
+  if (percent === "%" && value <= 100) return Option.some({ typed, of: (episodes) => (episodes * value) / 100 })
+  return percent === "" && Number.isSafeInteger(value) ? Option.some({ typed, of: () => value }) : Option.none()
+}
+
+export const maxFailures = Flag.String("max-failures").pipe(
+  Flag.withMetavar("n|n%"),
+  Flag.withDefault("0"),
+  Flag.filterMap(mostFailures, () => "a whole number, or a share such as 5%"),
+  Flag.withDescription(
+    "The exit code is 1 if more episodes than this fail: a number, or a share such as 5% (default: 0)",
+  ),
+)
+
+/** The number of reasons that a message names. */
+const mostReasons = 3
+
+/** Fails if too many episodes failed, also if nothing else is printed. */
+export const refuseFailures = (
+  {
+    episodes,
+    failed = 0,
+    failures = [],
+  }: { readonly episodes: number; readonly failed?: number; readonly failures?: FailureCounts },
+  most: MostFailures = noFailures,
+): Effect.Effect<void, EpisodesFailed> => {
+  if (failed <= most.of(episodes)) return Effect.void
+  const shown = failures.slice(0, mostReasons).map(({ reason, count }) => `${count} × ${reason}`)
+  const rest = failures.slice(mostReasons).reduce((sum, { count }) => sum + count, 0)
+  const all = [...shown, ...(rest === 0 ? [] : [`${rest} for other reasons`])].join("; ")
+  return Effect.fail(
+    new EpisodesFailed({ message: `${failed} of ${episodes} episodes failed${all === "" ? "" : `: ${all}`}` }),
+  )
+}

@@ -1,0 +1,128 @@
+/** Exports the policy of a run, for `effect export RUN --to onnx` and the like, and for `--to worker`. */
+import { basename, join } from "node:path"
+import { Effect, FileSystem, Layer, type Option } from "effect"
+import type { Plain } from "../../../base/config/Config.ts"
+import { mostBytes, readBytes } from "../../../base/config/files.ts"
+import { backend, envPool, platform } from "../../../node.ts"
+import * as Checkpoint from "../../../run/Checkpoint.ts"
+import * as Layout from "../../../run/Layout.ts"
+import { foldersOnDisk, savedAt } from "../../../run/savedAt.ts"
+import { Recorder } from "../../../run/record/Recorder.ts"
+import { RunStore } from "../../../run/store/RunStore.ts"
+import { validate, type WantedFromCheckpoint } from "../../../rl/train/validate.ts"
+import { scripts } from "../../../rl/export/worker/scripts-node.ts"
+import { workerFiles } from "../../../rl/export/worker/workerFiles.ts"
+import { RunOptions } from "../../../run/RunOptions.ts"
+import { checkpointOf } from "../evaluate/evaluateRun.ts"
+import { requireConfig } from "../findRun.ts"
+import { usageError } from "../output/output.ts"
+import { loadTrainingOf } from "../userCode/loadTraining.ts"
+import { yamlOverrides } from "../userCode/yamlFile.ts"
+
+export const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
+export type PolicyFormat = (typeof policyFormats)[number]
+
+/** The checkpoint whose policy is exported. */
+export interface Wanted {
+  /** The folder of the run, an absolute path. */
+  readonly run: string
+  readonly step: Option.Option<number>
+  /** The module that made the run, if its env or algorithm are the user's own. */
+  readonly file: Option.Option<string>
+}
+
+/** Restores the run's training from a checkpoint into a store in memory, with other settings of its validation. */
+export const restored = Effect.fnUntraced(function* (
+  { run, step, file }: Wanted,
+  settings: Readonly<Record<string, Plain[string]>>,
+  options: WantedFromCheckpoint,
+) {
+  const config = yield* requireConfig(run)
+  const training = yield* loadTrainingOf(run, file)
+  const checkpoint = yield* checkpointOf(run, step)
+  const overrides = [
+    ...(yield* yamlOverrides(config)),
+    ...Object.entries(settings).map(([path, value]) => ({ path, value, source: "effect export" })),
+  ]
+  const store = RunStore.memory({ files: yield* filesToLoad(run), resume: run })
+  const { policy, film } = yield* validate(training, { checkpoint, ...options }).pipe(
+    Effect.provideService(RunOptions, { overrides, source: config, name: "export" }),
+    Effect.provide(Layer.mergeAll(backend("auto"), envPool, platform, Recorder.layerSilent, store.layer)),
+  )
+  return { policy, film, files: store.files }
+})
+
+/** The formats in which a checkpoint holds the policy, or all weights, already. */
+const inCheckpoint: Partial<Readonly<Record<PolicyFormat, string>>> = {
+  onnx: Layout.inCheckpoint.policy,
+  safetensors: Layout.inCheckpoint.weights,
+}
+
+/**
+ * Returns the bytes of a file with the policy. A checkpoint holds some formats; that needs neither the env nor the code of the
+ * run. The folder of a step has the others, so this writes that folder to a store in memory, and takes the file from there.
+ */
+export const policyFile = Effect.fnUntraced(function* (wanted: Wanted, format: PolicyFormat) {
+  const name = inCheckpoint[format]
+  const saved = yield* checkpointFile(wanted, format, name)
+  if (saved !== undefined) return saved
+  if (name !== undefined) return yield* usageError(`--to ${format}: ${wanted.run} has no policy that can be exported`)
+  const { files } = yield* restored(wanted, { ...noValidation, "render.episodes": 1 }, { writesStepFolder: true })
+  const file = [...files].find(([path]) => path.endsWith(`/checkpoint.${format}`))
+  if (file !== undefined) return file[1]
+  return yield* usageError(
+    `--to ${format} only works with policies that have only dense layers, and the policy of ${wanted.run} has others; use --to onnx or safetensors`,
+  )
+})
+
+/** Returns the files of a folder from which an edge worker with the policy is deployed. */
+export const workerFolder = Effect.fnUntraced(function* (wanted: Wanted, name: string) {
+  yield* checkpointFile(wanted, "worker")
+  const { policy } = yield* restored(wanted, noValidation, { exportsPolicy: true })
+  if (policy === undefined) return yield* usageError(`--to worker: ${wanted.run} has no policy that can be exported`)
+  return workerFiles(policy, { name, scripts: yield* scripts })
+})
+
+/** Settings without what only a training or a validation needs: the envs of validations and callbacks may be a program's own. */
+const noValidation = { "validation.everySteps": 0, "validation.envs": [], "render.everySteps": 0, callbacks: [] }
+
+/**
+ * Returns the bytes of the checkpoint's file with this name, if it has one. Fails if it has not, because the run has separate
+ * policies: a file of the format `format` holds one policy.
+ */
+const checkpointFile = Effect.fnUntraced(function* ({ run, step }: Wanted, format: string, name?: string) {
+  const { tree, pathOf } = yield* savedAt(run, yield* foldersOnDisk)
+  const separate: Array<string> = []
+  const { name: checkpoint, files } = yield* Checkpoint.loadFiles(tree, yield* checkpointOf(run, step), (file) => {
+    if (Layout.separatePolicyOf(file) !== undefined) separate.push(file)
+    return file === name
+  })
+  const bytes = name === undefined ? undefined : files[name]
+  if (bytes !== undefined || separate.length === 0) return bytes
+  return yield* usageError(
+    `--to ${format} writes one policy, but this run has separate ones; copy ${separate.join(" or ")} from ${pathOf(checkpoint)}`,
+  )
+})
+
+/** The names of the files from which a training is restored, besides the files with the learner's arrays. */
+const restoredFiles: ReadonlySet<string> = new Set([
+  Layout.config,
+  Layout.latestPointer,
+  Layout.inCheckpoint.manifest,
+  Layout.inCheckpoint.runtime,
+])
+
+/** Reads the files from which a training is restored: its config and checkpoints. Returns their bytes by path. */
+const filesToLoad = Effect.fnUntraced(function* (run: string) {
+  const fs = yield* FileSystem.FileSystem
+  const wrong = (error: { readonly message: string }) => usageError(`${run}: ${error.message}`)
+  const paths = yield* Effect.mapError(fs.readDirectory(run, { recursive: true }), wrong)
+  const files = new Map<string, Uint8Array>()
+  for (const path of paths) {
+    const name = basename(path)
+    if (path.replaceAll("\\", "/").startsWith(`${Layout.steps}/`)) continue
+    if (!restoredFiles.has(name) && !Layout.isPolicy(name) && Layout.arraysOf(name) === undefined) continue
+    files.set(join(run, path), yield* Effect.mapError(readBytes(join(run, path), mostBytes.binary), wrong))
+  }
+  return files
+})

@@ -1,0 +1,152 @@
+/** Finds the runs that the user names, for all subcommands. It reads results folders and changes nothing. */
+import { dirname, join, resolve } from "node:path"
+import { Effect, Option } from "effect"
+import { exists, statOf } from "../../base/config/files.ts"
+import { findRuns } from "../../run/find/find-node.ts"
+import { pick, type Usable } from "../../run/find/pick.ts"
+import { entryOf, type RunEntry, unplacedEntry } from "../../run/find/RunEntry.ts"
+import * as Layout from "../../run/Layout.ts"
+import { diskSource, silentSource } from "../../run/read/disk-node.ts"
+import type { FileSource } from "../../run/read/FileSource.ts"
+import { over, type RunReader } from "../../run/RunReader.ts"
+import type { RunKind } from "../../run/RunSpec.ts"
+import type { CopyOptions, Named } from "./bucket/localCopy.ts"
+import { isBucket } from "./flags.ts"
+import { warningLabel } from "./output/colors.ts"
+import { usageError, writeError } from "./output/output.ts"
+
+/** Reports a damaged file on stderr. */
+export const warn: FileSource["warn"] = (message) => writeError(`${warningLabel()} ${message}\n`)
+
+/** Reads the files of runs, and reports damaged ones on stderr, for commands that show the contents of files. */
+export const warningSource = diskSource(warn)
+
+/** Runs `body` with a source of the runs in a folder, or in a bucket of S3 by its address. It reports damaged files. */
+export const readingRunsIn = <A, E, R>(place: string, body: (source: FileSource) => Effect.Effect<A, E, R>) =>
+  isBucket(place)
+    ? // The code for buckets is loaded only when it is needed.
+      Effect.flatMap(
+        Effect.promise(() => import("./bucket/readBucket.ts")),
+        ({ readingBucket }) => readingBucket(place, ({ source }) => body(source)),
+      )
+    : body(warningSource)
+
+/**
+ * Runs `body` with the runs that the user named, for commands that read a run from disk: a run in a bucket is copied first.
+ */
+export const withRunsOnDisk = <A, E, R>(
+  named: Named,
+  options: CopyOptions,
+  body: (named: Named) => Effect.Effect<A, E, R>,
+) =>
+  isBucket(named.resultsDir) || named.runs.some(isBucket)
+    ? Effect.flatMap(
+        Effect.promise(() => import("./bucket/localCopy.ts")),
+        ({ withCopies }) => withCopies(named, options, body),
+      )
+    : body({ runs: named.runs, resultsDir: named.resultsDir })
+
+/** Makes the `RunReader` of a run, which reads facts from its files and does not report damaged ones. */
+export const readRun = over(silentSource)
+
+/** Makes the `RunReader` of the run in a folder; it does not report damaged files. */
+export const readRunIn = (folder: string) => readRun(unplacedEntry(folder))
+
+/** A filter for `findRun`, which reads runs on disk, or by `read` elsewhere. */
+export interface UsableRun extends Usable {
+  readonly isUsable: (entry: RunEntry, read?: (entry: RunEntry) => RunReader) => Effect.Effect<boolean>
+}
+
+/** Makes a filter for `findRun` that accepts runs of some kinds. Error messages call such a run `noun`. */
+export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): UsableRun => ({
+  noun,
+  isUsable: (entry, read = readRun) =>
+    Effect.map(read(entry).kind, (kind) => kind !== undefined && kinds.includes(kind)),
+})
+
+export const trainings = ofKind("a training", "training", "agents", "multirun")
+export const evaluations = ofKind("an evaluation", "evaluation")
+
+interface FindOptions {
+  /** The results folders that are searched for `latest` and for parts of paths. */
+  readonly folders: ReadonlyArray<string>
+  /** Selects the runs that the command can use. Default: all runs. */
+  readonly usable?: UsableRun
+  /** Reads the runs. By default it doesn't warn about damaged files: only commands that show their contents should. */
+  readonly source?: FileSource
+}
+
+/**
+ * Finds the run that the user named by its folder, a file in it, `latest`, or a part of its path that no other run has.
+ * A run that is named by its folder is returned even if it isn't usable: the command reports that.
+ */
+export const findRun = Effect.fnUntraced(function* (
+  wanted: string,
+  { folders, usable, source = silentSource }: FindOptions,
+) {
+  const named = yield* isBucket(wanted) ? runAtAddress(wanted, source) : runAtPath(wanted)
+  if (named !== undefined) return named
+  const entries = (yield* Effect.forEach(folders, (folder) => findRuns(folder, source))).flat()
+  const read = over(source)
+  const options = {
+    folder: folders.join(" or "),
+    ...(usable === undefined
+      ? {}
+      : { usable: { noun: usable.noun, isUsable: (entry: RunEntry) => usable.isUsable(entry, read) } }),
+  }
+  const isPath = yield* exists(wanted)
+  return yield* Effect.mapError(pick(wanted, entries, options), ({ message }) => {
+    const noRun = isPath ? " it is not a run (it has no config.yaml), and" : ""
+    return usageError(`${wanted}:${noRun} ${message}`)
+  })
+})
+
+/** Returns the folder of the run that the user named. Prints the path to stderr unless the user typed it. */
+export const runFolder = Effect.fnUntraced(function* (
+  wanted: string,
+  options: FindOptions & { readonly quiet?: boolean },
+) {
+  const { path } = yield* findRun(wanted, options)
+  if (options.quiet !== true) yield* printRun(Option.some(wanted), path)
+  return path
+})
+
+/** Prints the path of a run to stderr, unless the user typed this path. */
+export const printRun = Effect.fnUntraced(function* (wanted: Option.Option<string>, path: string) {
+  if (Option.isSome(wanted) && (yield* runAtPath(wanted.value)) === undefined) yield* writeError(`run: ${path}\n`)
+})
+
+/** Returns the folder of the run that `--resume` names by a path or a part of one. The callers resolve `latest`. */
+export const runToResumeAt = Effect.fnUntraced(function* (wanted: string, options: FindOptions) {
+  const { path } = yield* Effect.mapError(findRun(wanted, options), ({ message }) => usageError(`--resume ${message}`))
+  yield* requireConfig(path, `--resume ${path}`)
+  return path
+})
+
+/** Fails if a folder holds no `config.yaml`, and returns the path of that file. */
+export const requireConfig = Effect.fnUntraced(function* (run: string, where = run) {
+  const config = join(run, Layout.config)
+  if (yield* exists(config)) return config
+  return yield* usageError(`${where}: it is not a run (it has no config.yaml)`)
+})
+
+/** Returns the run at an address in a bucket, or the run that a file there belongs to; undefined if there is none. */
+const runAtAddress = Effect.fnUntraced(function* (address: string, source: FileSource) {
+  const place = address.replace(/\/+$/, "")
+  for (const run of [place, place.slice(0, place.lastIndexOf("/"))]) {
+    const names = yield* source.list(run)
+    if (names.includes(Layout.config) || names.includes(Layout.returns)) return entryOf(run) ?? unplacedEntry(run)
+  }
+  return undefined
+})
+
+/** Returns the run in an existing folder, or the run that an existing file belongs to; undefined for other paths. */
+const runAtPath = Effect.fnUntraced(function* (path: string) {
+  const stat = yield* statOf(path)
+  if (stat === undefined) return undefined
+  const folder = stat.type === "Directory" ? join(path, ".") : dirname(path)
+  const entry = entryOf(folder, resolve(folder).replaceAll("\\", "/"))
+  if (entry !== undefined) return entry
+  const isRun = (yield* exists(join(folder, Layout.config))) || (yield* exists(join(folder, Layout.returns)))
+  return isRun ? unplacedEntry(folder) : undefined
+})

@@ -1,0 +1,101 @@
+/** Defines `effect init`, which writes a file to start from, and the other files that a new project lacks. */
+import { fileURLToPath } from "node:url"
+import { Effect, FileSystem, Option, Path } from "effect"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
+import { makeFolder, systemMessage } from "../../../base/config/files.ts"
+import { argument, quoted, subcommand, toggle } from "../flags.ts"
+import { usageError, writeOut } from "../output/output.ts"
+import { files, type Kind, kinds } from "./files.ts"
+import { startProject } from "./project.ts"
+
+export const init = subcommand(
+  "init",
+  {
+    description: "Write a commented file to start from. It runs as it is, without an API key.",
+    examples: {
+      "effect init": "Write experiment.yaml: an agent that learns from feedback",
+      "effect init quiz.yaml --kind questions": "Write an experiment with your own questions",
+      "effect init --kind evaluation": "Write evaluation.yaml: agents compared on the same tasks",
+      "effect init train.ts":
+        "Write a reinforcement learning program, and package.json and tsconfig.json where they are missing",
+    },
+  },
+  {
+    file: argument("file", "The file to write: .yaml, or .ts for a program (default: named after its kind)").pipe(
+      Argument.optional,
+    ),
+    kind: Flag.Literals("kind", kinds).pipe(
+      Flag.optional,
+      Flag.withDescription(
+        `${kinds.map((kind) => `${kind}: ${files[kind].about}`).join("; ")}. Default: experiment, or program for a .ts file`,
+      ),
+    ),
+    force: toggle("force", "Overwrite an existing file"),
+  },
+  Effect.fnUntraced(function* (input) {
+    const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
+    const kind = yield* kindOf(input.file, input.kind)
+    const { file: defaultFile, about, command, schema, text } = files[kind]
+    const file = Option.getOrElse(input.file, () => defaultFile)
+    const folder = paths.dirname(paths.resolve(file))
+    const installedSchema = schema === null ? undefined : yield* schemaNear(folder, schema)
+    const schemaLine = schema === null ? "" : `# yaml-language-server: $schema=${installedSchema ?? schema}\n`
+    yield* Effect.mapError(makeFolder(folder), ({ message }) => usageError(`${file}: ${message}`))
+    const contents = `${schemaLine}${text.replace("FILE_NAME", quoted([file]))}`
+    yield* fs.writeFileString(file, contents, { flag: input.force ? "w" : "wx" }).pipe(
+      Effect.catchIf(
+        (error) => error.reason._tag === "AlreadyExists",
+        () => Effect.fail(usageError(`${file}: this file exists already; --force overwrites it`)),
+      ),
+      Effect.catchTag("PlatformError", (error) => {
+        return Effect.fail(usageError(`${file}: ${systemMessage(error)}`))
+      }),
+    )
+    // npx keeps packages in a cache, which no file should refer to, so the schema is copied next to the file.
+    if (schema !== null && installedSchema === undefined) {
+      yield* fs.copyFile(paths.join(packaged, schema), paths.join(folder, schema))
+    }
+    const working = paths.resolve(".")
+    // The printed commands are for the working directory if the file is below it, or else for the file's folder.
+    const isBelow = folder === working || folder.startsWith(`${working}${paths.sep}`)
+    const place = isBelow ? working : folder
+    const packageFolder = paths.dirname(packaged)
+    const { written, install } = yield* startProject(place, { packageFolder, isProgram: kind === "program" })
+    const isHere = isBelow || install.length === 0
+    const commands = [
+      ...(isHere ? [] : [`cd ${quoted([place])}`]),
+      ...install,
+      `npx effect ${command} ${quoted([isHere ? file : paths.basename(file)])}`,
+    ]
+    const project = written.length === 0 ? "" : `wrote ${written.join(" and ")}: there was no such file\n`
+    const steps = commands.map((line) => `  ${line}\n`).join("")
+    yield* writeOut(`${project}wrote ${file}: ${about}. Run it with\n\n${steps}`)
+  }),
+)
+
+/** Returns the kind of file to write: that of `--kind`, or else by the ending of the name. Fails if they conflict. */
+const kindOf = (file: Option.Option<string>, kind: Option.Option<Kind>) => {
+  const name = Option.getOrUndefined(file)
+  const isProgram = name !== undefined && /\.[mc]?[tj]s$/.test(name)
+  const wanted = Option.getOrElse(kind, (): Kind => (isProgram ? "program" : "experiment"))
+  const extensions = wanted === "program" ? [".ts", ".mts"] : [".yaml", ".yml"]
+  if (name === undefined || extensions.some((extension) => name.endsWith(extension))) return Effect.succeed(wanted)
+  const expected = Option.isNone(kind) && !isProgram ? ".yaml, .yml or .ts" : extensions.join(" or ")
+  return Effect.fail(usageError(`${name}: expected a name that ends in ${expected}`))
+}
+
+/** The folder of the JSON Schemas in the package (or checkout) of this library. */
+const packaged = fileURLToPath(new URL("../../../../schemas", import.meta.url))
+
+/** Finds the library in or above a folder. Returns its JSON Schema's path, relative to the folder, or undefined. */
+const schemaNear = Effect.fnUntraced(function* (folder: string, name: string) {
+  const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
+  const relative = (to: string): string => paths.relative(folder, to).replaceAll("\\", "/")
+  for (let above = folder; ; above = paths.dirname(above)) {
+    const installed = paths.join(above, "node_modules/effect-rl/schemas", name)
+    if (yield* fs.exists(installed)) return relative(installed)
+    if (paths.join(above, "schemas") === packaged) return relative(paths.join(packaged, name))
+    if (paths.dirname(above) === above) return undefined
+  }
+})

@@ -1,0 +1,242 @@
+/** Runs one training in this process, for `effect run`: saves it in its folder, and prints progress and a summary. */
+import { join } from "node:path"
+import { Effect, FileSystem, Layer, Option, Schema } from "effect"
+import { watchModules } from "../../../spread/cluster/sent/loadedModules-node.ts"
+import { asSentProgram } from "../../../spread/cluster/sent/sentFiles-node.ts"
+import { exists } from "../../../base/config/files.ts"
+import { isPlain } from "../../../base/config/plain.ts"
+import { roundedSpeed, shownDigest, shownScore, shownSpread } from "../../../base/config/text.ts"
+import { backend, trainerThreads, envPool, platform, recorder, runStore, terminalProgress } from "../../../node.ts"
+import { dateOf } from "../../../run/identifier.ts"
+import { dataAt } from "../../../run/find/Value.ts"
+import * as Layout from "../../../run/Layout.ts"
+import { csv } from "../../../run/record/csv.ts"
+import { telemetry } from "../../../run/record/telemetry.ts"
+import type { RunResult } from "../../../run/RunResult.ts"
+import { kindOf } from "../../../run/RunSpec.ts"
+import { RunOptions } from "../../../run/RunOptions.ts"
+import { refuseFailures } from "../evaluate/failures.ts"
+import { evaluationText } from "../evaluate/showEvaluation.ts"
+import { ofKind, printRun, runFolder } from "../findRun.ts"
+import { defaultResultsDir, flagWords, isBucket, nameOf, quoted, sessionOptions, threadsOfEach } from "../flags.ts"
+import { writeJson, writeOut } from "../output/output.ts"
+import { PartOfSweep, sweepProgress } from "../../sweep/part.ts"
+import { loadTraining } from "../userCode/loadTraining.ts"
+import { isYaml, readYaml } from "../userCode/yamlFile.ts"
+import { printingAddresses } from "../bucket/addressed.ts"
+import { type Bucket, openBucket } from "../bucket/runInBucket.ts"
+import { resumedCluster } from "../worker/cluster.ts"
+import { placementLayer } from "../worker/placement.ts"
+import { digestIn, readFinished, readMetrics, runToEnd } from "./finished.ts"
+import type { RunFlags } from "./flags.ts"
+import { overridesOf } from "./overrides.ts"
+import { refuseOtherFile, runToResume } from "./runToResume.ts"
+import { stepSignalled } from "./stepSignal.ts"
+
+/** Runs one training. For `--results-dir s3://…` it works in a temporary folder that stands for the bucket. */
+export const trainOnce = Effect.fnUntraced(function* (typed: RunFlags) {
+  if (!isBucket(typed.resultsDir)) return yield* train(typed, undefined)
+  yield* Effect.scoped(
+    Effect.flatMap(openBucket(typed), (bucket) =>
+      printingAddresses(bucket.input.resultsDir, bucket.root, train(bucket.input, bucket, typed)),
+    ),
+  )
+})
+
+const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | undefined, typed = input) {
+  const shown = (directory: string): string => bucket?.addressOf(directory) ?? directory
+  const isStepWanted = yield* stepSignalled
+  const name = nameOf(input)
+  if (Option.isSome(input.cluster)) watchModules()
+  const training = yield* loadTraining(input.file)
+  const resume = yield* runToResume(input, training)
+  // The sweep that started this process; undefined if the user started it.
+  const part = yield* PartOfSweep
+  if (resume !== undefined && part === undefined) {
+    yield* refuseOtherFile(input, training, resume)
+    if (!input.quiet && !input.json) yield* printRun(typed.resume, shown(resume))
+  }
+  if (resume !== undefined) yield* bucket?.complete(resume) ?? Effect.void
+  const overrides = yield* overridesOf(input, resume)
+  const digestBefore = resume === undefined ? undefined : yield* digestIn(resume)
+
+  const options = yield* sessionOptions(input)
+  const threads = threadsOfEach(options.threads)
+
+  const fs = yield* FileSystem.FileSystem
+  // OpenTelemetry prescribes the name of this variable.
+  const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
+  const time = dateOf(part?.time ?? "")
+  const layers = (onOpen: (directory: string) => Effect.Effect<void>) =>
+    Layer.mergeAll(
+      backend(input.backend, options),
+      envPool,
+      platform,
+      placementLayer({ backend: input.backend, cluster: input.cluster, server: input.server, threads }),
+      trainerThreads({ backend: input.backend, threads }),
+      recorder(
+        ...(input.csv ? [csv] : []),
+        ...(otlp === undefined ? [] : [telemetry]),
+        ...(input.quiet ? [] : [terminalProgress]),
+        ...(part === undefined ? [] : [sweepProgress]),
+      ),
+      runStore({
+        resultsDir: input.resultsDir,
+        program: isYaml(input.file) ? undefined : input.file,
+        // The file may name its own results folder, unless the user typed --results-dir or a sweep chose the folder.
+        ownPlaces: part === undefined && input.resultsDir === defaultResultsDir,
+        ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
+        onOpen: Effect.fnUntraced(function* (directory) {
+          yield* onOpen(directory)
+          if (part === undefined) return
+          yield* Effect.ignore(fs.writeFileString(join(directory, Layout.sweepCommand), `${part.command}\n`))
+        }),
+        ...(resume === undefined ? {} : { resume }),
+        ...(bucket === undefined ? {} : { wrap: bucket.wrap, indexed: false }),
+      }),
+    )
+  const services = yield* Effect.context<Effect.Services<ReturnType<typeof findSource>>>()
+  const findRun: RunOptions["findRun"] = (wanted, kind) =>
+    Effect.provideContext(findSource(input, wanted, kind), services)
+  const runOptions: RunOptions = {
+    overrides,
+    source: input.file,
+    name,
+    population: part?.population ?? {},
+    isStepWanted,
+    findRun,
+    backend: input.backend,
+    ...(Option.isNone(input.cluster) || isYaml(input.file) ? {} : { program: asSentProgram(input.file) }),
+  }
+  const run = Effect.provideService(training, RunOptions, runOptions)
+  yield* runToEnd(
+    (onOpen) => Effect.provide(run, otlp === undefined ? layers(onOpen) : Layer.merge(layers(onOpen), otlpLayer(otlp))),
+    {
+      read: (directory) => Effect.map(readFinished(directory), ({ result }) => result),
+      finished: Effect.fnUntraced(function* (result) {
+        const evaluation = yield* evaluationIn(result.runDir)
+        if (input.json) yield* writeJson({ ...result, runDir: shown(result.runDir) })
+        else if (evaluation !== undefined && !input.quiet) {
+          yield* writeOut(yield* evaluationText({ ...evaluation, runDir: shown(result.runDir) }))
+        }
+        if (evaluation !== undefined) return yield* refuseFailures(evaluation)
+        if (input.json || input.quiet) return
+        if (resume !== undefined && result.digest === digestBefore) {
+          yield* writeOut(`this run is finished, and nothing has changed; ${yield* howToTrainFurther(resume)}\n`)
+        }
+        const imitated = yield* imitatedSteps(result.runDir)
+        yield* writeOut(summary({ ...result, runDir: shown(result.runDir) }, imitated))
+      }),
+      resumeCommand: (directory, remedy) => resumeCommand(typed, shown(directory), remedy),
+      advises: part === undefined && resume === undefined,
+    },
+  )
+})
+
+/** Finds the run or the checkpoint that `start.from` or `start.memory` names. */
+const findSource = Effect.fnUntraced(function* (
+  { resultsDir, quiet }: RunFlags,
+  wanted: string,
+  kind: "training" | "agents",
+) {
+  if (yield* exists(wanted)) return wanted
+  const noun = kind === "agents" ? "a training of a language-model agent" : "a training"
+  return yield* runFolder(wanted, { folders: [resultsDir], usable: ofKind(noun, kind), quiet })
+})
+
+const howToTrainFurther = Effect.fnUntraced(function* (run: string) {
+  const config = yield* Effect.orElseSucceed(readYaml(join(run, Layout.config)), () => undefined)
+  return `train it further with a larger ${lengthFlag(config)}`
+})
+
+/** Returns the flag that says how long a training of this config is. */
+const lengthFlag = (config: unknown): string => {
+  const kind = kindOf(config)
+  if (kind === "agents") return "--set runtime.max_envs_to_visit=N"
+  if (kind !== "multirun" || !isPlain(config) || !isPlain(config["runs"])) return "--total-steps"
+  return `--set runs.${Object.keys(config["runs"]).at(0) ?? "NAME"}.max_steps=N`
+}
+
+/** Loads the OpenTelemetry exporter, which is large, only when it is needed. */
+const otlpLayer = (baseUrl: string) =>
+  Layer.unwrap(Effect.promise(() => import("./otlp.ts").then(({ layer }) => layer(baseUrl))))
+
+/** Returns the command that resumes a run. It repeats `--backend`: another backend may not compute the same bits. */
+const resumeCommand = (input: RunFlags, directory: string, remedy?: string): string => {
+  const { file, name, config, backend, threads, resultsDir, cluster } = input
+  // Without these settings, `refuseOtherFile` would take the file for that of another training.
+  const nameSettings = input.set.filter((setting) => /^(env|algorithm)(\.name)?=/.test(setting))
+  const words = flagWords({
+    resume: directory,
+    name,
+    config,
+    set: [...nameSettings, ...(remedy === undefined ? [] : [`agent.lm_config.${remedy}`])],
+    backend: backend === "auto" ? undefined : backend,
+    threads,
+    csv: input.csv,
+    server: input.server,
+    "results-dir": resultsDir === defaultResultsDir ? undefined : resultsDir,
+    cluster: resumedCluster(cluster),
+  })
+  return `npx effect run ${quoted([file, ...words])}`
+}
+
+/** Reads the result of a program that ran an evaluation; undefined if it ran a training. */
+const evaluationIn = Effect.fnUntraced(function* (directory: string) {
+  const config = yield* Effect.orElseSucceed(readYaml(join(directory, Layout.config)), () => undefined)
+  if (kindOf(config) !== "evaluation") return undefined
+  const { EvaluationResult } = yield* Effect.promise(() => import("../../../agents/evaluate/execute.ts"))
+  return yield* readMetrics(directory, EvaluationResult)
+})
+
+/**
+ * Returns the number of steps in which the runs of a multi-run trainer imitated right answers; undefined for other runs.
+ * Their samples were not played.
+ */
+const imitatedSteps = Effect.fnUntraced(function* (directory: string) {
+  const configIn = (folder: string) => Effect.orElseSucceed(readYaml(join(folder, Layout.config)), () => undefined)
+  if (kindOf(yield* configIn(directory)) !== "multirun") return undefined
+  const { runsIn } = yield* Effect.promise(() => import("../../../trainer/trainerFolder.ts"))
+  const counts = yield* Effect.forEach(yield* runsIn(directory), (id) =>
+    Effect.gen(function* () {
+      const folder = join(directory, id)
+      const metrics = yield* Effect.option(readMetrics(folder, Schema.Struct({ steps: Schema.Int })))
+      const run = dataAt(yield* configIn(folder), ["runs", Layout.childNameOf(id), "supervised", "steps"])
+      return Option.isSome(metrics) && typeof run === "number" ? Math.min(run, metrics.value.steps) : 0
+    }),
+  )
+  return counts.reduce((sum, count) => sum + count, 0)
+})
+
+/**
+ * Formats the result as lines for people. `imitated` is the number of steps that imitated right answers, in a trainer of
+ * language models.
+ */
+const summary = (result: RunResult, imitated: number | undefined): string => {
+  const seconds = `${result.wallSeconds.toFixed(1)} s (${roundedSpeed(result.stepsPerSecond)} steps/s)`
+  const work =
+    imitated === undefined
+      ? `${result.steps} steps, ${result.episodes} episodes`
+      : `${result.steps} steps (${imitated} of imitation), ${result.episodes} samples`
+  return [
+    `${work} in ${seconds}`,
+    scoreOf(result, imitated !== undefined),
+    `digest ${shownDigest(result.digest)}`,
+    result.runDir,
+    "",
+  ].join("\n")
+}
+
+const scoreOf = ({ validation, meanReturn }: RunResult, isTrainer: boolean): string => {
+  if (validation === null) {
+    if (meanReturn !== null) return `mean return ${shownScore(meanReturn)} over the last episodes`
+    // A trainer of language models has no return of its training, only those of its runs.
+    return isTrainer ? "no validation" : "no episode ended"
+  }
+  const { meanReturn: mean, stdReturn, episodes, agents = [] } = validation
+  // The agents of a game that share their rewards all have the same score.
+  const differ = agents.some((one) => shownScore(one.meanReturn) !== shownScore(mean))
+  const scores = agents.map(({ agent, meanReturn }) => `${agent} ${shownScore(meanReturn)}`)
+  const ofAgents = differ ? ` (${scores.join(", ")})` : ""
+  return `validation ${shownSpread(mean, stdReturn)} over ${episodes} episodes${ofAgents}`
+}

@@ -1,0 +1,80 @@
+/** Opens the model that a trainer trains, with the sizes of the trainer's config, so that it generates the same answers. */
+import { totalmem } from "node:os"
+import { basename, join } from "node:path"
+import { Context, Effect, Layer, Option } from "effect"
+import { Engine } from "../../../decoder/inference/Engine.ts"
+import { type OpenedDecoder, readersOf } from "../../../decoder/engine/openDecoder.ts"
+import { byName } from "../../../agents/lm/toolFormats/ToolFormats.ts"
+import { openBaseModel } from "../../../trainer/baseModel.ts"
+import { runsIn, type TrainerFolder } from "../../../trainer/trainerFolder.ts"
+import { usageError } from "../output/output.ts"
+import type { ServeFlags } from "./serve.ts"
+
+/** The model of a trainer. */
+export interface TrainedModel {
+  readonly trainer: TrainerFolder
+  readonly name: string
+  /** The folder whose broadcasts belong to the model: the trainer's with all of its runs, or that of one run. */
+  readonly watch: string
+}
+
+/** Chooses the run whose weights are served: with adapters, that can be all runs; without, there is one model. */
+export const trainedModel = Effect.fnUntraced(function* (trainer: TrainerFolder, named: string) {
+  const { directory, settings, run } = trainer
+  if (settings.trainer.lora !== null) {
+    const name = settings.model.type === "folder" ? basename(settings.model.path) : "base"
+    const found: TrainedModel = { trainer, name, watch: run === null ? directory : join(directory, run) }
+    return found
+  }
+  const runs = run === null ? yield* runsIn(directory) : [run]
+  if (runs.length !== 1) {
+    const choices = runs.map((one) => join(named, one)).join(", ") || "there is none"
+    return yield* usageError(
+      `${named}: expected one run, because the runs share no model; name one of them: ${choices}`,
+    )
+  }
+  const found: TrainedModel = { trainer, name: runs[0], watch: join(directory, runs[0]) }
+  return found
+})
+
+/** Opens the model with the weights that the trainer began with. Flags that were typed replace the trainer's settings. */
+export const openTrained = Effect.fnUntraced(function* ({ trainer, name, watch }: TrainedModel, input: ServeFlags) {
+  const { directory, settings } = trainer
+  const { inference, trainer: sizes } = settings
+  const base = yield* openBaseModel(settings.model, { baseDir: directory, seed: settings.seed })
+  const runs = yield* runsIn(directory)
+  const slots = Option.getOrUndefined(input.slots)
+  const { lora } = sizes
+  // A new version of an adapter needs a place while the old one is in use.
+  const places = Math.max(
+    Option.getOrElse(input.maxAdapters, () => Math.max(sizes.maxRuns, runs.length) + 1),
+    input.adapter.length + 1,
+  )
+  const model = {
+    ...base,
+    config: base.decoder,
+    name: Option.getOrElse(input.name, () => name),
+    generating: slots === undefined ? inference.generating : [...inference.generating.filter((n) => n < slots), slots],
+    reading: inference.reading,
+    mostBytes: totalmem(),
+    pageSize: Option.getOrElse(input.pageSize, () => inference.pageSize),
+    maxLength: Option.getOrElse(input.maxModelLen, () => Math.min(base.decoder.maxPositions, sizes.width)),
+    ...(lora === null
+      ? {}
+      : {
+          adapters: {
+            slots: places,
+            shape: { ...lora, rank: Option.getOrElse(input.maxLoraRank, () => lora.rank) },
+          },
+        }),
+  }
+  const { toolFormat } = input
+  const format = toolFormat === "none" ? null : toolFormat === "auto" ? base.chat.toolFormat : byName[toolFormat]
+  const opened: OpenedDecoder = {
+    name: model.name,
+    engine: Context.get(yield* Layer.build(Engine.layer(model)), Engine),
+    chat: { ...base.chat, toolFormat: format },
+    ...readersOf(base.decoder, lora?.targets ?? []),
+  }
+  return { model: opened, watch: [watch], maxAdapters: lora === null ? 0 : places }
+})

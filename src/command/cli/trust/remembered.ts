@@ -1,0 +1,100 @@
+/**
+ * Remembers what the user has permitted: a file for each request, named by the request's digest, in a folder of the user's
+ * own. A folder or a file that belongs to somebody else, or that others can write, is not believed.
+ */
+import { createHash } from "node:crypto"
+import { lstatSync, mkdirSync, realpathSync, type Stats, writeFileSync } from "node:fs"
+import { dirname, isAbsolute, join, resolve } from "node:path"
+import { userHome } from "../../../../bin/userCache.js"
+import { canonical } from "../../../base/config/canonical.ts"
+import type { TrustRequest } from "../../../base/trust/Trust.ts"
+
+/** The folder in which the user's own settings are kept, by the rules of the system. Throws if the user has no home. */
+const settingsFolder = (): string => {
+  const { XDG_CONFIG_HOME: chosen = "", APPDATA: roaming } = process.env
+  if (isAbsolute(chosen)) return chosen
+  return process.platform === "win32" && roaming !== undefined ? roaming : join(userHome(), ".config")
+}
+
+/** Returns the folder of the remembered requests. */
+export const rememberedFolder = (): string => join(settingsFolder(), "effect-rl", "trusted")
+
+/** Returns the folder in which a program starts, without symbolic links. */
+export const startFolder = (cwd: string | undefined): string => {
+  const folder = resolve(cwd ?? ".")
+  try {
+    return realpathSync(folder)
+  } catch {
+    return folder
+  }
+}
+
+/**
+ * Returns what a request is remembered by: all that decides what happens, and nothing else. A relative path means something
+ * else in another folder, so the folder belongs to it; the place of the config does not.
+ */
+export const contentOf = (request: TrustRequest): string => {
+  if (request._tag !== "ProgramStart") {
+    const { place: _place, ...content } = request
+    return canonical(content)
+  }
+  const { _tag, command, cwd, isSameAnywhere, variables, input } = request
+  const folder = isSameAnywhere === true ? null : startFolder(cwd)
+  return canonical({ _tag, command, folder, variables: variables.toSorted(), input })
+}
+
+const fileOf = (content: string): string => join(rememberedFolder(), createHash("sha256").update(content).digest("hex"))
+
+/** Tells whether the settings are the user's: under sudo, HOME may be that of another user. */
+const isOwnHome = (): boolean => {
+  const stat = statOf(settingsFolder())
+  return process.getuid === undefined || stat === undefined || stat.uid === process.getuid()
+}
+
+const statOf = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
+
+/** Tells whether a file or folder belongs to the user and can be changed by nobody else. Windows keeps such folders private itself. */
+const isOwn = ({ uid, mode }: Stats): boolean =>
+  process.getuid === undefined || (uid === process.getuid() && (mode & 0o022) === 0)
+
+/** The two folders that hold nothing but what this program wrote. */
+const folders = (): ReadonlyArray<string> => [dirname(rememberedFolder()), rememberedFolder()]
+
+const isOwnFolder = (path: string): boolean => {
+  const stat = statOf(path)
+  return stat !== undefined && stat.isDirectory() && isOwn(stat)
+}
+
+/** Tells whether the user has permitted this content before. */
+export const isRemembered = (content: string): boolean => {
+  try {
+    const stat = statOf(fileOf(content))
+    return folders().every(isOwnFolder) && stat !== undefined && stat.isFile() && isOwn(stat)
+  } catch {
+    return false
+  }
+}
+
+/** Remembers that the user has permitted this content. Returns the reason if that is not possible. */
+export const remember = (content: string): string | undefined => {
+  try {
+    if (!isOwnHome()) return `${settingsFolder()}: it belongs to another user`
+    for (const folder of [...missingAbove(dirname(rememberedFolder())), ...folders()]) {
+      if (statOf(folder) === undefined) mkdirSync(folder, { mode: 0o700 })
+    }
+    const wrong = folders().find((folder) => !isOwnFolder(folder))
+    if (wrong !== undefined) return `${wrong}: expected a folder that only you can write to`
+    if (statOf(fileOf(content)) === undefined) writeFileSync(fileOf(content), content, { flag: "wx", mode: 0o600 })
+    return isRemembered(content) ? undefined : `${fileOf(content)}: expected a file that only you can write to`
+  } catch (error) {
+    // Another process may have remembered the same at the same time.
+    if (isRemembered(content)) return undefined
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** Returns the folders above this one that are missing, the outermost first. */
+const missingAbove = (folder: string): ReadonlyArray<string> => {
+  const above = dirname(folder)
+  return above === folder || statOf(above) !== undefined ? [] : [...missingAbove(above), above]
+}

@@ -1,0 +1,46 @@
+/** Describes to the user what a config wants to do, so that nothing of it can hide or pretend to be something else. */
+import { visible } from "../../../base/config/text.ts"
+import { type ProgramStart, sentTo, type TrustRequest } from "../../../base/trust/Trust.ts"
+
+/** A text of more characters is not shown: a person could not find what matters in it. */
+const mostCharacters = 4000
+
+/** Shows a word of a command: as it is if it is plain, or else as JSON. Characters that cannot be seen are escaped. */
+const shownWord = (word: string): string => (/^[\w./:=@%+,-]+$/.test(word) ? word : visible(JSON.stringify(word)))
+
+const shownCommand = (words: ReadonlyArray<string>): string => words.map(shownWord).join(" ")
+
+const shownInput = (input: unknown): string => visible(JSON.stringify(input) ?? "null")
+
+/** Describes a request in one line, for an error; a long one is cut, and its length is told. */
+export const shortRequest = (request: TrustRequest): string => {
+  const text = wholeRequest(request)
+  return text.length <= 400 ? text : `${text.slice(0, 300)}… (${text.length} characters)`
+}
+
+const wholeRequest = (request: TrustRequest): string => {
+  switch (request._tag) {
+    case "ProgramStart":
+      return `start ${shownCommand(request.command)}`
+    case "Sending":
+      return `send ${visible(sentTo(request))} to ${visible(request.address)}`
+    case "CodeImport":
+      return `run the code in ${visible(request.file)}`
+  }
+}
+
+const detailsOf = ({ cwd, isSameAnywhere, variables, input }: ProgramStart, folder: string): ReadonlyArray<string> => [
+  ...(isSameAnywhere === true
+    ? []
+    : [`in the folder ${visible(folder)}${cwd === undefined ? "" : ` (cwd: ${visible(cwd)})`}`]),
+  ...(variables.length === 0 ? [] : [`with the environment variables ${variables.map(visible).join(", ")}`]),
+  ...(input === null ? [] : [`with the options ${shownInput(input)}`]),
+]
+
+/** Describes a request completely, as lines; undefined if that is too long to be read. `folder` is where a program starts. */
+export const fullRequest = (request: TrustRequest, folder: string): string | undefined => {
+  const details = request._tag === "ProgramStart" ? detailsOf(request, folder) : []
+  const lines = [`${visible(request.place)} would`, `  ${wholeRequest(request)}`, ...details.map((line) => `  ${line}`)]
+  const text = lines.join("\n")
+  return text.length > mostCharacters ? undefined : text
+}

@@ -1,0 +1,24 @@
+/** Provides services that start none of the programs which a config names, for `--dry-run`. */
+import { Effect, Layer } from "effect"
+import { McpServers } from "../../../agents/agent/Mcp.ts"
+import { ForeignEnvs } from "../../../rl/env/foreign/options.ts"
+import { unstartedEnvs } from "../../../rl/env/foreign/unstarted.ts"
+import { TextPrograms } from "../../../agents/task/foreign/TextPrograms.ts"
+import { invalid } from "../../../base/EnvError.ts"
+import { allowAll, Trust } from "../../../base/trust/Trust.ts"
+
+/** The number of tasks of a program that would have to be started to tell it. */
+const assumedTasks = 1_000_000
+
+export const unstartedPrograms = Layer.mergeAll(
+  Layer.succeed(Trust, allowAll),
+  Layer.succeed(ForeignEnvs, unstartedEnvs),
+  Layer.succeed(TextPrograms, {
+    open: ({ id }) =>
+      Effect.succeed({
+        description: { protocol: 1, tasks: assumedTasks },
+        lend: Effect.fail(invalid(id, "its program was not started")),
+      }),
+  }),
+  Layer.succeed(McpServers, { tools: () => Effect.succeed([]) }),
+)

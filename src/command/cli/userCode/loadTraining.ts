@@ -1,0 +1,192 @@
+/** Makes a training from the file that the user names, and adds hints to its errors. It does not run the training. */
+import { dirname, extname, join, resolve } from "node:path"
+import { Effect, type FileSystem, Option, Path, Predicate } from "effect"
+import {
+  applyOverrides,
+  type ConfigError,
+  isPlain,
+  type Override,
+  type Plain,
+  toCamelCase,
+} from "../../../base/config/Config.ts"
+import { exists, mostBytes, readBytes } from "../../../base/config/files.ts"
+import { sha256 } from "../../../base/config/sha256.ts"
+import * as Layout from "../../../run/Layout.ts"
+import type { RunResult } from "../../../run/RunResult.ts"
+import { kindOf, refuseUnknownKind } from "../../../run/RunSpec.ts"
+import { toRunResult } from "../../../agents/training/RuntimeResult.ts"
+import { logsDir } from "../../../agents/training/logsDir.ts"
+import type * as MultiRun from "../../../trainer/MultiRun.ts"
+import type * as Runtime from "../../../agents/training/Runtime.ts"
+import type { Run, TrainError } from "../../../rl/train/Train.ts"
+import { type UsageError, usageError } from "../output/output.ts"
+import { permit } from "../../../base/trust/Trust.ts"
+import { isOwnCode } from "../trust/ownFiles.ts"
+import { loadModule } from "./loadModule.ts"
+import { guarded, notATraining, type UserCodeError } from "./userCode.ts"
+import { isYaml, notKeys, readLocatedYaml, readYaml } from "./yamlFile.ts"
+
+/** An Effect that runs a training: by reinforcement learning, or of agents that ask a language model. */
+export type Training = Effect.Effect<
+  RunResult,
+  TrainError | Runtime.RuntimeError | MultiRun.MultiRunError | UserCodeError,
+  Needs
+>
+
+type Needs = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fromConfig>>
+
+/** Loads the training that made a run: from the program that the user names, or else from the run's saved config. */
+export const loadTrainingOf = (run: string, program: Option.Option<string>) =>
+  loadTraining(
+    Option.getOrElse(program, () => join(run, Layout.config)),
+    { programHint: { text: "if your own program defines it, name that program: --file FILE.ts", ofRun: true } },
+  )
+
+export interface LoadOptions {
+  readonly programHint?: ProgramHint
+  /** Names the content of a module, for a process that may load several versions of it. */
+  readonly version?: string
+}
+
+/**
+ * Loads the training in a file: a module's default export, or a config in YAML. The hint tells the user how to name the
+ * program if the config names an env or an algorithm that isn't built in.
+ */
+export const loadTraining = Effect.fnUntraced(function* (
+  file: string,
+  {
+    programHint = {
+      text: `if your own program defines it, name that program: effect run FILE.ts --config ${file}`,
+      ofRun: false,
+    },
+    version,
+  }: LoadOptions = {},
+): Effect.fn.Return<Training, UsageError | ConfigError, FileSystem.FileSystem> {
+  const path = resolve(file)
+  if (!(yield* exists(path))) return yield* usageError(`${file}: there is no such file`)
+  if (isYaml(path)) return yield* fromYaml(file, path, programHint)
+  if (![".ts", ".mts", ".js", ".mjs"].includes(extname(path))) {
+    const hint = (yield* exists(resolve(path, Layout.config)))
+      ? `; this is a run: effect run ${file}/config.yaml repeats it, effect run FILE --resume ${file} resumes it`
+      : ""
+    return yield* usageError(`${file}: expected a .ts, .js or .yaml file${hint}`)
+  }
+  yield* permitCode(file, path)
+  const exported = yield* loadModule(file, path, version)
+  if (exported === undefined) {
+    return yield* usageError(`${file}: it has no default export; expected export default Train.run({ … })`)
+  }
+  if (!isTraining(exported)) {
+    return yield* usageError(`${file}: its default export is ${notATraining(exported)}`)
+  }
+  return withStepsHint(Effect.map(guarded(file, exported), toRunResult))
+})
+
+/** Asks the service `Trust` about a module, unless it is one that the user runs as `node FILE` would. */
+const permitCode = Effect.fnUntraced(function* (file: string, path: string) {
+  if (isOwnCode(path)) return
+  const bytes = yield* Effect.mapError(readBytes(path, mostBytes.text), ({ message }) =>
+    usageError(`${file}: ${message}`),
+  )
+  yield* permit({ _tag: "CodeImport", place: file, file: path, sha256: yield* sha256(bytes) }).pipe(
+    Effect.mapError(({ message }) => usageError(`${file}: ${message}`)),
+  )
+})
+
+const fromYaml = Effect.fnUntraced(function* (file: string, path: string, programHint: ProgramHint) {
+  const { value: config, lines } = yield* readLocatedYaml(file)
+  if (!isPlain(config)) return yield* notKeys(file, config)
+  yield* refuseUnknownKind(config, { source: file, sources: lines })
+  const kind = kindOf(config)
+  if (kind === "evaluation") {
+    return yield* usageError(`${file}: this is an evaluation; run it with effect eval ${file}`)
+  }
+  const where = { baseDir: dirname(path), lines }
+  if (kind === "multirun") return yield* ofManyRuns(config, where)
+  const training = kind === "agents" ? ofAgents(config, where) : ofPolicy(config, lines)
+  return withFragmentHint(withProgramHint(yield* training, programHint), config, file)
+})
+
+// Runtime.ts and Train.ts are loaded only when a training needs them, so that help and the other commands start fast.
+const ofAgents = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof Runtime.fromConfig>[1]) {
+  const { fromConfig } = yield* Effect.promise(() => import("../../../agents/training/Runtime.ts"))
+  return withStepsHint(Effect.map(fromConfig(config, where), toRunResult))
+})
+
+const ofManyRuns = Effect.fnUntraced(function* (config: unknown, where: Parameters<typeof MultiRun.fromConfig>[1]) {
+  const { fromConfig } = yield* Effect.promise(() => import("../../../trainer/MultiRun.ts"))
+  return withStepsHint(fromConfig(config, where), "runs of a trainer: --set runs.NAME.max_steps=N")
+})
+
+const ofPolicy = Effect.fnUntraced(function* (config: unknown, lines: ReadonlyMap<string, string>) {
+  const { fromConfig } = yield* Effect.promise(() => import("../../../rl/train/Train.ts"))
+  return fromConfig(config, { lines }) satisfies Training
+})
+
+/** Changes the messages of the config errors of a training. */
+const withHint = (training: Training, reword: (message: string, error: ConfigError) => string): Training =>
+  Effect.mapError(training, (error) =>
+    Predicate.isTagged(error, "ConfigError") ? error.reworded((message) => reword(message, error)) : error,
+  )
+
+/** A hint how to name the program that defines an env or an algorithm; it differs between the subcommands. */
+interface ProgramHint {
+  readonly text: string
+  /**
+   * Tells whether the config was saved by a run. The names in it were valid when it ran, so a list of the built-in
+   * names is no help.
+   */
+  readonly ofRun: boolean
+}
+
+/** Adds the hint to the error of a config that names an env or an algorithm which isn't built in. */
+const withProgramHint = (training: Training, { text, ofRun }: ProgramHint): Training =>
+  withHint(training, (message, { unknown }) => {
+    if (unknown === undefined) return message
+    // The subcommands that read a saved run need its callbacks, or do not ask for them: leaving them out is no remedy.
+    return `${ofRun ? message.replace(/; (?:expected one of|known:|did you mean|leave it out with) [^;]*/, "") : message}; ${text}`
+  })
+
+/** If a config lacks keys that every training needs, adds to the error how to use a file with only some settings. */
+const withFragmentHint = (training: Training, config: Plain, file: string): Training => {
+  const needed = kindOf(config) === "agents" ? ["agent"] : ["env", "algorithm"]
+  if (needed.every((key) => key in config)) return training
+  const hint = `a file with only some settings goes with a program: effect run FILE.ts --config ${file}`
+  return withHint(training, (message) => (message.includes("missing key") ? `${message}; ${hint}` : message))
+}
+
+/** Explains the error of `--total-steps` for trainings whose length is set otherwise, as `instead` says. */
+const withStepsHint = (
+  training: Training,
+  instead = "language-model agents: --set runtime.max_envs_to_visit=N",
+): Training =>
+  withHint(training, (message, { source }) =>
+    source === "--total-steps" && message.includes('unknown key "total_steps"')
+      ? `--total-steps only works with reinforcement learning; for ${instead}`
+      : message,
+  )
+
+/**
+ * Tells whether a value is an Effect. The type parameters of an Effect don't exist at run time, so an Effect that isn't
+ * a training passes here and fails when it runs.
+ */
+const isTraining = (
+  value: unknown,
+): value is Effect.Effect<RunResult | Runtime.RuntimeResult, Effect.Error<Training>, Needs> => Effect.isEffect(value)
+
+/** Returns the results folder and the name that a config in YAML chooses for its run; nothing for a program. */
+export const ownPlace = Effect.fnUntraced(function* (
+  file: string,
+  overrides: ReadonlyArray<Override> = [],
+): Effect.fn.Return<{ readonly resultsDir?: string; readonly name?: string }, UsageError, FileSystem.FileSystem> {
+  const config = isYaml(file) ? toCamelCase(yield* readYaml(file)) : {}
+  // A wrong override is reported when the config is decoded.
+  const { name, output } = yield* applyOverrides(isPlain(config) ? config : {}, overrides).pipe(
+    Effect.match({ onSuccess: ({ value }) => value, onFailure: (): Plain => ({}) }),
+  )
+  const resultsDir = isPlain(output) ? output.resultsDir : undefined
+  return {
+    ...(typeof name === "string" ? { name } : {}),
+    ...(typeof resultsDir === "string" ? { resultsDir: yield* Effect.provide(logsDir(resultsDir), Path.layer) } : {}),
+  }
+})

@@ -1,0 +1,88 @@
+/** Runs each training of a sweep in a process of its own, exchanges messages with it, and reads its result. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { stripVTControlCharacters } from "node:util"
+import { Context, Effect, Schema } from "effect"
+import { messageOf } from "../../base/config/text.ts"
+import { RunResult } from "../../run/RunResult.ts"
+import { readFinished, withCurve } from "../cli/run/finished.ts"
+import { stepSignal } from "../cli/run/stepSignal.ts"
+import { isProgress, type Part, type Progress, stop, withPart } from "./part.ts"
+
+/** Reports that a run of a sweep ended without a result. The message is one line. */
+export class RunFailed extends Schema.TaggedError<RunFailed>()("RunFailed", { message: Schema.String }) {}
+
+/** One run of a sweep, to be trained in a process. */
+export interface Child {
+  /** The arguments of `effect run`. */
+  readonly args: ReadonlyArray<string>
+  /** Describes the sweep to the process. */
+  readonly part: Part
+  readonly onProgress: (progress: Progress) => void
+}
+
+/** Trains one run of a sweep by `RunCommand`, by default in its own process. Returns its result and its curve. */
+export const trainInChild = (child: Child) =>
+  Effect.gen(function* () {
+    const line = (yield* (yield* RunCommand)(child)).trim().split("\n").at(-1) ?? ""
+    return yield* withCurve(yield* Schema.decodeUnknownEffect(Schema.fromJsonString(RunResult))(line))
+  }).pipe(orFailed)
+
+/** Reads the result of a run that was finished before its sweep was resumed. */
+export const finishedEarlier = (directory: string) => orFailed(readFinished(directory))
+
+const orFailed = Effect.mapError((error: Error) => new RunFailed({ message: messageOf(error) }))
+
+const bin = fileURLToPath(new URL("../../../bin/effect.js", import.meta.url))
+
+const children = new Set<ChildProcess>()
+
+/** Passes SIGUSR1 on to every run: with this signal, the user asks each run for the folder of its current step. */
+const passOnStepSignal = (): void => children.forEach((child) => void child.kill(stepSignal))
+
+/**
+ * Runs `effect run` in a process and returns its stdout. An interruption also stops that process, and waits until it
+ * has saved its run. It uses Node's `spawn`, because Effect's child processes have no channel for messages, by which
+ * the process reports its progress and is told to stop.
+ */
+const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, RunFailed> =>
+  Effect.callback((resume) => {
+    const child = spawn(process.execPath, [bin, "run", ...args, "--json", "--quiet"], {
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      env: withPart(part),
+    })
+    if (process.platform !== "win32" && process.listenerCount(stepSignal) === 0) {
+      process.on(stepSignal, passOnStepSignal)
+    }
+    children.add(child)
+    child.once("close", () => children.delete(child))
+    let stdout = ""
+    let stderr = ""
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => (stdout += text))
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr += text))
+    child.on("message", (message) => void (isProgress(message) && onProgress(message)))
+    const { promise: closed, resolve } = Promise.withResolvers<void>()
+    const fail = (message: string): void => resume(Effect.fail(new RunFailed({ message })))
+    child.once("error", (error) => {
+      fail(error.message)
+      resolve()
+    })
+    child.once("close", (code, signal) => {
+      const reason = stripVTControlCharacters(stderr)
+        .trim()
+        .replace(/^effect: /m, "")
+      if (code === 0) resume(Effect.succeed(stdout))
+      else fail(reason || (signal === null ? `exit code ${code}` : `ended by ${signal}`))
+      resolve()
+    })
+    // Closing the channel would stop the process too, but then Node doesn't report when the process has ended.
+    return Effect.sync(() => void (child.connected && child.send(stop, () => {}))).pipe(
+      Effect.andThen(Effect.promise(() => closed)),
+    )
+  })
+
+/** Runs `effect run` for one run of a sweep, and returns its stdout. Tests provide another function. */
+export const RunCommand = Context.Reference<(child: Child) => Effect.Effect<string, RunFailed>>(
+  "effect-rl/cli/RunCommand",
+  { defaultValue: () => runProcess },
+)

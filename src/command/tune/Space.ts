@@ -1,0 +1,120 @@
+/**
+ * Describes the settings that a study varies, its search space: numbers in a range, and choices. It converts between a
+ * setting's value and its coordinate, the number in which samplers compute: the logarithm of a setting with a logarithmic
+ * range, or the index of a choice. Pure functions.
+ *
+ * @example
+ * ```ts
+ * const rate: NumberParameter = {
+ *   _tag: "Number", path: "algorithm.learning_rate", low: 1e-5, high: 1e-2, isLog: true, step: null, when: [],
+ * }
+ * boundsOf(rate) // from log(1e-5) to log(1e-2)
+ * valueAt(rate, coordinateOf(rate, 0.001)) // 0.001
+ * ```
+ */
+import { exp, log } from "../../base/rng/Elementary.ts"
+import type { Stream } from "../../base/rng/Rng.ts"
+
+/** A parameter is only set in trials in which the parameter `path` has one of `values`. */
+export interface Condition {
+  readonly path: string
+  readonly values: ReadonlyArray<unknown>
+}
+
+interface Conditional {
+  /** The path of the setting in snake_case, such as `algorithm.learning_rate`. */
+  readonly path: string
+  /** Conditions on parameters before this one, all of which must hold. */
+  readonly when: ReadonlyArray<Condition>
+}
+
+/** A setting that is a number between two bounds, both of which it can take. */
+export interface NumberParameter extends Conditional {
+  readonly _tag: "Number"
+  readonly low: number
+  readonly high: number
+  /** Whether the logarithm of the setting is spread evenly. */
+  readonly isLog: boolean
+  /** The distance between two values, counted from `low`; null for all numbers between the bounds. Integers have 1. */
+  readonly step: number | null
+}
+
+/** A setting with one of several values, which have no order. */
+export interface ChoiceParameter extends Conditional {
+  readonly _tag: "Choice"
+  readonly values: ReadonlyArray<unknown>
+}
+
+export type Parameter = NumberParameter | ChoiceParameter
+export type Space = ReadonlyArray<Parameter>
+
+/** The values of a trial by the paths of their settings. Parameters whose conditions do not hold are missing. */
+export type Params = Readonly<Record<string, unknown>>
+
+/** Tells whether two values of a setting are the same. */
+export const isSame = (one: unknown, other: unknown): boolean =>
+  one === other || JSON.stringify(one) === JSON.stringify(other)
+
+/** Tells whether the conditions of a parameter hold, given the values of the parameters before it. */
+export const isActive = ({ when }: Parameter, params: Params): boolean =>
+  when.every(({ path, values }) => Object.hasOwn(params, path) && values.some((value) => isSame(value, params[path])))
+
+/** The range of a parameter's coordinate. Around every value with a step, half a step belongs to it. */
+export interface Bounds {
+  readonly low: number
+  readonly high: number
+}
+
+/** Returns the largest value that a parameter can take: with a step, `high` itself may lie between two values. */
+const largest = ({ low, high, step }: NumberParameter): number =>
+  step === null ? high : onGrid(low, step, Math.floor((high - low) / step + 1e-9))
+
+/** Returns the value `steps` steps above `low`, without the last digits that adding decimal fractions leaves. */
+const onGrid = (low: number, step: number, steps: number): number => Number((low + steps * step).toPrecision(12))
+
+/** Returns the bounds of the coordinate of a number, or for a choice those of its index. */
+export const boundsOf = (parameter: Parameter): Bounds => {
+  if (parameter._tag === "Choice") return { low: 0, high: parameter.values.length - 1 }
+  const half = (parameter.step ?? 0) / 2
+  return { low: scaled(parameter, parameter.low - half), high: scaled(parameter, largest(parameter) + half) }
+}
+
+const scaled = ({ isLog }: NumberParameter, value: number): number => (isLog ? log(value) : value)
+
+/** Returns the coordinate of a value; NaN for a value that the parameter cannot take. */
+export const coordinateOf = (parameter: Parameter, value: unknown): number => {
+  if (parameter._tag === "Number") return typeof value === "number" ? scaled(parameter, value) : NaN
+  const index = parameter.values.findIndex((one) => isSame(one, value))
+  return index < 0 ? NaN : index
+}
+
+/** Returns the value at a coordinate: the nearest one that the parameter can take. */
+export const valueAt = (parameter: Parameter, coordinate: number): unknown => {
+  if (parameter._tag === "Choice") return parameter.values[coordinate]
+  const { low, high, isLog, step } = parameter
+  const value = isLog ? exp(coordinate) : coordinate
+  if (step === null) return Math.min(high, Math.max(low, readable(value, high - low)))
+  const steps = Math.max(0, Math.round((value - low) / step))
+  const nearest = onGrid(low, step, Math.min(Math.floor((high - low) / step + 1e-9), steps))
+  return Math.min(high, Math.max(low, nearest))
+}
+
+/** Rounds a value to six digits, unless the range is so narrow that this would move it far. */
+const readable = (value: number, range: number): number => {
+  const rounded = Number(value.toPrecision(6))
+  return Math.abs(rounded - value) < 1e-3 * range ? rounded : value
+}
+
+/** Returns the range of coordinates that all stand for the same value; undefined if every coordinate has its own. */
+export const cellOf = (parameter: NumberParameter, coordinate: number): Bounds | undefined => {
+  if (parameter.step === null) return undefined
+  const value = Number(valueAt(parameter, coordinate))
+  return { low: scaled(parameter, value - parameter.step / 2), high: scaled(parameter, value + parameter.step / 2) }
+}
+
+/** Draws a coordinate, each value with the same probability (for a logarithmic range: each factor). */
+export const drawCoordinate = (parameter: Parameter, random: Stream): number => {
+  if (parameter._tag === "Choice") return random.integer(parameter.values.length)
+  const { low, high } = boundsOf(parameter)
+  return random.between(low, high)
+}

@@ -1,0 +1,108 @@
+/**
+ * Suggests the settings of the next trial: at random, or by the tree-structured Parzen estimator (TPE). Pure functions
+ * of the trials that are known and of a stream of random numbers, so the same study gets the same suggestions again.
+ */
+import type { Stream } from "../../base/rng/Rng.ts"
+import { draw, logDensity, mixtureOf, type ParzenOptions } from "./parzen.ts"
+import { coordinateOf, drawCoordinate, isActive, type Parameter, type Params, type Space, valueAt } from "./Space.ts"
+import { type Direction, type Ended, ranked } from "./Trial.ts"
+
+/** Draws every parameter on its own. */
+export const randomParams = (space: Space, random: Stream): Params => {
+  const params: Record<string, unknown> = {}
+  for (const parameter of space) {
+    if (!isActive(parameter, params)) continue
+    params[parameter.path] = valueAt(parameter, drawCoordinate(parameter, random.child(parameter.path)))
+  }
+  return params
+}
+
+export interface TpeOptions {
+  /** Suggestions are random until so many trials are known. */
+  readonly startup: number
+  /** The number of candidates among which the best is suggested. */
+  readonly candidates: number
+  /** The share of the known trials that count as good, of which there are at most 25. */
+  readonly gamma: number
+  readonly priorWeight: number
+  /** Whether the parameters are modelled together, instead of each on its own. */
+  readonly multivariate: boolean
+}
+
+/** The information that a sampler has when it suggests a trial. */
+export interface Known {
+  readonly space: Space
+  readonly direction: Direction
+  readonly ended: ReadonlyArray<Ended>
+  /** The settings of earlier trials whose results are not known yet. They count as bad, so others are tried meanwhile. */
+  readonly pending: ReadonlyArray<Params>
+}
+
+const mostGood = 25
+
+/** Divides trials into the good ones, which are a share `gamma`, and the others; both in the order of their numbers. */
+export const split = (ended: ReadonlyArray<Ended>, direction: Direction, gamma: number) => {
+  const count = Math.min(Math.ceil(gamma * ended.length), mostGood)
+  const good = new Set(ranked(ended, direction).slice(0, count))
+  const inOrder = [...ended].sort((one, other) => one.trial - other.trial)
+  return { good: inOrder.filter((one) => good.has(one)), bad: inOrder.filter((one) => !good.has(one)) }
+}
+
+/**
+ * Suggests by the tree-structured Parzen estimator (Bergstra et al. 2011, "Algorithms for Hyper-Parameter Optimization"):
+ * it estimates the density l(x) of the good trials and g(x) of all others, draws candidates from l, and suggests the one
+ * with the largest l(x) / g(x), which is the one with the largest expected improvement.
+ */
+export const tpeParams = (known: Known, options: TpeOptions, random: Stream): Params => {
+  const { space, direction, ended, pending } = known
+  if (ended.length < options.startup) return randomParams(space, random)
+  const { good, bad } = split(ended, direction, options.gamma)
+  const goodParams = good.map(({ params }) => params)
+  const badParams = [...bad.map(({ params }) => params), ...pending]
+  const params: Record<string, unknown> = {}
+  for (const group of groupsOf(space, options.multivariate)) {
+    if (!group.every((parameter) => isActive(parameter, params))) continue
+    const point = bestPoint(group, goodParams, badParams, options, random.child(...group.map(({ path }) => path)))
+    group.forEach((parameter, at) => (params[parameter.path] = valueAt(parameter, point[at])))
+  }
+  return inOrderOf(space, params)
+}
+
+/** Returns the parameters that are modelled together: if at all, those without a condition; the others on their own. */
+const groupsOf = (space: Space, multivariate: boolean): ReadonlyArray<ReadonlyArray<Parameter>> => {
+  if (!multivariate) return space.map((parameter) => [parameter])
+  const free = space.filter(({ when }) => when.length === 0)
+  return [...(free.length === 0 ? [] : [free]), ...space.filter(({ when }) => when.length > 0).map((one) => [one])]
+}
+
+const inOrderOf = (space: Space, params: Params): Params =>
+  Object.fromEntries(space.flatMap(({ path }) => (Object.hasOwn(params, path) ? [[path, params[path]] as const] : [])))
+
+/** Draws candidates from the density of the good trials, and returns the one with the largest l(x) / g(x). */
+const bestPoint = (
+  group: ReadonlyArray<Parameter>,
+  goodParams: ReadonlyArray<Params>,
+  badParams: ReadonlyArray<Params>,
+  options: TpeOptions,
+  random: Stream,
+): ReadonlyArray<number> => {
+  const parzen: ParzenOptions = {
+    priorWeight: options.priorWeight,
+    width: options.multivariate ? "dimensions" : "neighbours",
+  }
+  const good = mixtureOf(group, withAll(group, goodParams), parzen)
+  const bad = mixtureOf(group, withAll(group, badParams), parzen)
+  let best: { readonly point: ReadonlyArray<number>; readonly gain: number } | undefined
+  for (let candidate = 0; candidate < options.candidates; candidate++) {
+    const point = draw(good, random)
+    const gain = logDensity(good, point) - logDensity(bad, point)
+    if (best === undefined || gain > best.gain) best = { point, gain }
+  }
+  return best?.point ?? group.map((parameter) => drawCoordinate(parameter, random))
+}
+
+/** Returns those of the trials' settings that have a usable value for each of the parameters. */
+const withAll = (group: ReadonlyArray<Parameter>, trials: ReadonlyArray<Params>): ReadonlyArray<Params> =>
+  trials.filter((params) =>
+    group.every(({ path }, at) => Object.hasOwn(params, path) && !Number.isNaN(coordinateOf(group[at], params[path]))),
+  )

@@ -1,0 +1,65 @@
+/**
+ * Decides what a trial of a study is: its settings and the limits at which its runs stop early. Both depend only on the
+ * study's settings and on the trials before it that are known when it starts. Pure functions.
+ */
+import { stream } from "../../base/rng/Rng.ts"
+import { type Limit, limitsOf } from "./asha.ts"
+import { randomParams, tpeParams } from "./samplers.ts"
+import type { Params, Space } from "./Space.ts"
+import type { Study } from "./StudySettings.ts"
+import type { Ended } from "./Trial.ts"
+
+/**
+ * Returns the number of trials that must have ended before a trial starts, which are the first ones. The `parallel` − 1
+ * trials before it may still run.
+ */
+export const knownAt = (trial: number, parallel: number): number => Math.max(0, trial - parallel + 1)
+
+/** The information with which a trial starts. */
+export interface Before {
+  /** The trials 0 to `knownAt(trial)` − 1. */
+  readonly ended: ReadonlyArray<Ended>
+  /** The settings of the trials after those, up to the one before this trial. */
+  readonly pending: ReadonlyArray<Params>
+}
+
+/** Suggests the settings of a trial. */
+export const suggest = ({ settings, space }: Study, trial: number, { ended, pending }: Before): Params => {
+  const random = stream(settings.seed, "tune", trial)
+  const { sampler, direction } = settings
+  return sampler.name === "random"
+    ? randomParams(space, random)
+    : tpeParams({ space, direction, ended, pending }, sampler, random)
+}
+
+/** Returns the limits at which the runs of a trial stop early, for a training of `totalSteps`. */
+export const limitsFor = (
+  { settings }: Study,
+  ended: ReadonlyArray<Ended>,
+  totalSteps: number,
+): ReadonlyArray<Limit> => {
+  const { name, minSteps, reduction, warmup } = settings.pruner
+  return name === "none"
+    ? []
+    : limitsOf(ended, { minSteps: minSteps ?? Math.ceil(totalSteps / reduction ** 2), reduction, warmup }, totalSteps)
+}
+
+/** Returns assignments that together have every bound and every choice of a space, to check them before a study. */
+export const extremes = (space: Space): ReadonlyArray<{ readonly path: string; readonly params: Params }> =>
+  space.flatMap((parameter) => {
+    const values = parameter._tag === "Choice" ? parameter.values : [parameter.low, parameter.high]
+    // The first values that satisfy the conditions, which are on choices listed before.
+    const needed = neededFor(space, parameter.path)
+    return values.map((value) => ({ path: parameter.path, params: { ...needed, [parameter.path]: value } }))
+  })
+
+const neededFor = (space: Space, path: string): Params => {
+  const parameter = space.find((one) => one.path === path)
+  return Object.assign(
+    {},
+    ...(parameter?.when ?? []).map((condition) => ({
+      ...neededFor(space, condition.path),
+      [condition.path]: condition.values[0],
+    })),
+  )
+}

@@ -1,0 +1,66 @@
+/** Summarises a run for its row in the page's table. It reads the run's files; `runIndex.ts` calls it. */
+import { Effect } from "effect"
+import { sha256 } from "../../base/config/sha256.ts"
+import { utf8 } from "../../base/config/utf8.ts"
+import { valueOf } from "../../run/find/query.ts"
+import type { RunReader } from "../../run/RunReader.ts"
+import { finite } from "./json.ts"
+import type { TrainerRun } from "./trainerRuns.ts"
+
+/** Says what a run's folder holds: a training (`run`), an evaluation of agents, or only the rollouts of episodes. */
+export type RunKind = "run" | "evaluation" | "rollouts"
+
+export interface RunSummary extends Effect.Success<ReturnType<typeof summaryOf>> {
+  /** The runs of a multi-run trainer, in the order of their names; absent for other runs. */
+  readonly runs?: ReadonlyArray<TrainerRun>
+}
+
+const textOf = (value: unknown): string => (value === undefined || value === null ? "" : String(value))
+
+/** Reads the values that the table shows for a run. `hasOnlyRollouts`: the folder holds no training or evaluation. */
+export const summaryOf = Effect.fnUntraced(function* (
+  run: RunReader,
+  { hasOnlyRollouts, trainer = null }: { readonly hasOnlyRollouts: boolean; readonly trainer?: string | null },
+) {
+  const { path, time = "", commit = "", population } = run.entry
+  const metrics = (yield* run.metrics) ?? {}
+  const curve = yield* run.curve
+  const isEvaluation = (yield* run.kind) === "evaluation"
+  const kind: RunKind = hasOnlyRollouts ? "rollouts" : isEvaluation ? "evaluation" : "run"
+  // The curve of an evaluation has one point per agent; the first agent is the baseline of the comparisons.
+  const last = isEvaluation ? curve[0] : curve.at(-1)
+  return {
+    /** The run's folder, relative to the results folder. Requests identify the run by this path. */
+    path,
+    /** The path of the multi-run trainer that trains this run; null for other runs. */
+    trainer,
+    kind,
+    /** A digest of the config without its seed and output folder. */
+    configDigest: yield* digestOf((yield* run.configText) ?? ""),
+    time,
+    commit,
+    name: textOf((yield* valueOf(run, "name")) ?? path),
+    population,
+    seed: finite(yield* valueOf(run, "seed")),
+    env: textOf(yield* valueOf(run, "environment")),
+    algorithm: textOf(yield* valueOf(run, "algorithm")),
+    state: yield* run.state,
+    steps: (yield* run.steps) ?? null,
+    totalSteps: finite(yield* run.configAt(["total_steps"])),
+    episodes: (yield* run.episodes) ?? null,
+    /** The mean return of the last validation; without validations, of the last training episodes. */
+    score: last?.mean ?? finite(metrics.mean_return),
+    scoreStd: finite(last?.std),
+    /** The score of each agent of a game in the last validation; empty for other runs. */
+    agents: last?.agents ?? [],
+    /** The mean return of the best validation. */
+    best: (yield* run.bestValidation) ?? null,
+    seconds: finite(metrics.wall_seconds),
+    /** The mean speed of the last process while it trained; null for a run without a result. */
+    stepsPerSecond: finite(metrics.steps_per_second),
+  }
+})
+
+/** Computes a digest of a config without its seed and output folder: it is equal if the runs differ only in those. */
+const digestOf = (config: string): Effect.Effect<string> =>
+  Effect.map(sha256(utf8.encode(config.replaceAll(/^(?:seed| {2}results_dir): .*\n/gm, ""))), (hex) => hex.slice(0, 16))

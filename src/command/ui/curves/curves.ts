@@ -1,0 +1,157 @@
+/** Reads the learning curves of runs and keeps them in memory. When a file has grown, it reads only the new part. */
+import { Effect, Semaphore } from "effect"
+import { utf8 } from "../../../base/config/utf8.ts"
+import { unplacedEntry } from "../../../run/find/RunEntry.ts"
+import * as Layout from "../../../run/Layout.ts"
+import type { FileSource } from "../../../run/read/FileSource.ts"
+import { type Position, readOn, start, wholeLines } from "../../../run/read/readOn.ts"
+import * as RunReader from "../../../run/RunReader.ts"
+import { thinned } from "../../../base/statistics/resampling.ts"
+import { type Band, bandOf, mostRunsInABand } from "./bands.ts"
+import type { Axis, Curve, Measure } from "./Curve.ts"
+import {
+  addScores,
+  downsample,
+  emptyPoints,
+  type Points,
+  type Validation,
+  validationCurve,
+  validationsOf,
+} from "./scoreCurves.ts"
+import { fields, finite, parsed } from "../json.ts"
+
+interface RunCurves {
+  readonly validation: Curve
+  readonly train: Curve
+}
+
+export type Curves = ReturnType<typeof makeCurves>
+
+/** A curve has at most this many points, since a chart cannot show more. */
+const mostPoints = 400
+
+/** At most this many training episodes are kept in memory, for all runs together. */
+const mostKept = 4_000_000
+
+/** At most this many bands are kept in memory. */
+const mostBands = 500
+
+/** The data of one run that is kept in memory; `position` tells how much of its training scores was read. */
+interface Kept {
+  points: Points
+  position: Position
+  readonly validations: Map<string, { readonly size: number; readonly validations: ReadonlyArray<Validation> }>
+  curves:
+    | { readonly signature: string; readonly validations: ReadonlyArray<Validation>; readonly value: RunCurves }
+    | undefined
+}
+
+export const makeCurves = (files: FileSource) => {
+  // The map is in the order of use: the run that was used least recently is dropped first.
+  const kept = new Map<string, Kept>()
+  const bands = new Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>()
+  // Two simultaneous readers of one run would add the same lines twice.
+  const turn = Semaphore.makeUnsafe(1)
+  const open = RunReader.over(files)
+
+  /** Reads what was added to the files of a run since the last call, and returns the run's curves. */
+  const read = Effect.fnUntraced(function* (path: string): Effect.fn.Return<NonNullable<Kept["curves"]>> {
+    const run = open(unplacedEntry(path))
+    const one: Kept = kept.get(path) ?? {
+      points: emptyPoints(),
+      position: start,
+      validations: new Map(),
+      curves: undefined,
+    }
+    one.position = yield* readOn(files, yield* run.locate(Layout.trainScores), one.position, {
+      take: (bytes) => {
+        const whole = wholeLines(bytes)
+        if (whole > 0) addScores(one.points, utf8.decode(bytes.subarray(0, whole)))
+        return whole
+      },
+      restart: () => {
+        one.points = emptyPoints()
+        one.validations.clear()
+      },
+    })
+    const validations = yield* readValidations(run, one)
+    kept.delete(path)
+    kept.set(path, one)
+    forget()
+    const signature = `${one.position.read} ${validations.map(({ step, returns }) => `${step}:${returns.length}`).join(" ")}`
+    if (one.curves?.signature !== signature) {
+      const runStart = one.points.time[0] ?? validations[0]?.time
+      // A multi-run trainer plays many episodes between two updates.
+      const mergeSteps = (yield* run.kind) === "multirun"
+      const train = downsample(one.points, mostPoints, { mergeSteps })
+      const value = { validation: validationCurve(validations, runStart), train }
+      one.curves = { signature, validations, value }
+    }
+    return one.curves
+  })
+
+  const readValidations = Effect.fnUntraced(function* (run: RunReader.RunReader, one: Kept) {
+    const folder = yield* run.locate(Layout.validationScoresFolder)
+    const all: Array<Validation> = []
+    for (const name of Layout.validationFilesIn(yield* files.list(folder))) {
+      const file = `${folder}/${name}`
+      const size = (yield* files.size(file)) ?? 0
+      let before = one.validations.get(name)
+      if (before?.size !== size) {
+        const text = (yield* files.text(file)) ?? ""
+        const training = (yield* run.kind) === "multirun" ? "updates" : one.points
+        before = { size, validations: validationsOf(text, Layout.seenEpisodesOf(name) ?? 0, training) }
+        one.validations.set(name, before)
+      }
+      all.push(...before.validations)
+    }
+    if (all.length > 0) return all.sort((a, b) => a.step - b.step)
+    return fromReturns(yield* files.text(yield* run.locate(Layout.returns)))
+  })
+
+  const forget = (): void => {
+    let total = [...kept.values()].reduce((sum, { points }) => sum + points.steps.length, 0)
+    for (const [run, { points }] of kept) {
+      if (total <= mostKept || kept.size === 1) return
+      total -= points.steps.length
+      kept.delete(run)
+    }
+  }
+
+  const readInTurn = (run: string): ReturnType<typeof read> => turn.withPermits(1)(read(run))
+  const of = (run: string): Effect.Effect<RunCurves> => Effect.map(readInTurn(run), ({ value }) => value)
+
+  return {
+    of,
+    /** Returns the validations in the score files, in the order of their steps. */
+    validations: (run: string) => Effect.map(readInTurn(run), ({ validations }) => validations),
+    /** Returns the band of several runs, named by their paths. It is computed again only if a curve has changed. */
+    band: Effect.fnUntraced(function* (unsorted: ReadonlyArray<string>, measure: Measure, axis: Axis) {
+      // The interval depends on the order of the runs, which the user can change, so sort them.
+      const runs = thinned(unsorted.toSorted(), mostRunsInABand)
+      const curves = (yield* Effect.forEach(runs, of)).map((curves) => curves[measure])
+      const key = `${measure} ${axis}\n${runs.join("\n")}`
+      const before = bands.get(key)
+      if (before?.of.every((curve, index) => curve === curves[index]) === true) return before.value
+      const value = bandOf(curves, axis)
+      bands.delete(key)
+      bands.set(key, { of: curves, value })
+      for (const oldest of bands.keys()) if (bands.size > mostBands) bands.delete(oldest)
+      return value
+    }),
+  }
+}
+
+/** The fields of a validation that a return.json doesn't contain. */
+const unknown = { time: NaN, episodes: NaN, lengths: [], terminated: [] }
+
+/** Reads the validations in the text of a return.json, for runs without score files, such as the runs of RLtools. */
+const fromReturns = (text: string | undefined): ReadonlyArray<Validation> => {
+  const records = parsed(text)
+  if (!Array.isArray(records)) return []
+  return records.flatMap((record: unknown) => {
+    const { step, returns } = fields(record)
+    const numbers = Array.isArray(returns) ? returns.flatMap((value: unknown) => finite(value) ?? []) : []
+    return numbers.length === 0 ? [] : [{ step: finite(step) ?? 0, ...unknown, returns: numbers }]
+  })
+}

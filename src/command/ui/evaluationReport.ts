@@ -1,0 +1,17 @@
+/** Reads the report of an evaluation from the contents of its `metrics.json`, for the evaluation's page. */
+import { Option, Schema } from "effect"
+import { toCamelCase } from "../../base/config/Config.ts"
+import { Report } from "../../agents/evaluate/Report.ts"
+
+/** The Schema of an evaluation's means, intervals and comparisons, for the evaluation's page. */
+export const EvaluationReport = Schema.Struct({ ...Report.fields, confidence: Schema.Finite })
+export type EvaluationReport = typeof EvaluationReport.Type
+
+const Metrics = Schema.Struct({ report: Report, confidence: Schema.Finite })
+
+/** Decodes the report in the parsed `metrics.json`; null if it contains none. */
+export const evaluationReport = (metrics: unknown): EvaluationReport | null =>
+  Option.match(Schema.decodeUnknownOption(Metrics)(toCamelCase(metrics)), {
+    onNone: () => null,
+    onSome: ({ report, confidence }) => ({ ...report, confidence }),
+  })

@@ -1,0 +1,13 @@
+/** Reads values from JSON texts that may be incomplete, or that another program may have written in another form. */
+import { parsedJson } from "../../base/config/text.ts"
+
+/** Parses a JSON text; undefined if it is invalid, such as the first half of a file. */
+export const parsed = (text: string | undefined): unknown => (text === undefined ? undefined : parsedJson(text))
+
+/** Returns the fields of an object; for any other value, an object without fields. */
+export const fields = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null ? { ...value } : {}
+
+/** Returns a finite number unchanged, and null for any other value. */
+export const finite = (value: unknown): number | null =>
+  typeof value === "number" && Number.isFinite(value) ? value : null

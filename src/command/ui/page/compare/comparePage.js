@@ -1,0 +1,140 @@
+/** Makes the page that compares two runs: their results, differing settings, curves and metrics. */
+import { overviewAddress, runAddress } from "../address.js"
+import { diffOfRuns, leaves } from "../../../../run/find/diff.ts"
+import { makeMetrics } from "../parts/metrics.js"
+import { el, seriesColor, swatch, tableOf } from "../parts/dom.js"
+import { counted, duration, number, time } from "../parts/format.js"
+import { badge, seededTitle, shortLabels } from "../parts/runTexts.js"
+import { viewControls } from "../parts/viewControls.js"
+import { makeCurves } from "../runs/curves.js"
+import { changeSettings, readSettings, valuesOf } from "../runs/settings.js"
+
+/** Makes the page of the two runs with these paths. It calls `seen` after the user has changed what is shown. */
+export const makeComparePage = (state, seen, paths) => {
+  const back = el("a.back", "← all runs")
+  const problem = el("p.problem", { role: "alert" })
+  const controls = el("div")
+  const curves = makeCurves(state)
+  const failed = (error) => (problem.textContent = error.message)
+  const metrics = makeMetrics(state.view, seen, failed)
+  const results = el("div")
+  const settings = el("div", el("p.quiet", "reading …"))
+  const body = el("div", el("section.card", el("h2", "Results"), results), el("section.card", el("h2", "Settings that differ"), settings), controls, curves.element, el("section.card", el("h2", "Metrics"), metrics.element)) // prettier-ignore
+  const element = el("article.compare", back, el("h1", "Two runs side by side"), problem, body)
+  let isClosed = false
+
+  const runs = () => paths.flatMap((path) => state.runs.get(path) ?? [])
+
+  const items = () => {
+    const labels = shortLabels(runs())
+    return runs().map((run, place) => {
+      const isSame = labels[0] === labels[1]
+      const label = isSame ? `${labels[place]} (${place === 0 ? "left" : "right"})` : labels[place]
+      return { key: run.path, label, color: seriesColor(place), kind: run.kind, runs: [run.path] }
+    })
+  }
+
+  const draw = () => {
+    back.setAttribute("href", overviewAddress(state))
+    const missing = paths.filter((path) => !state.runs.has(path))
+    body.hidden = missing.length > 0
+    problem.textContent = missing.map((path) => `There is no run “${path}” here.`).join(" ")
+    if (missing.length > 0) return
+    results.replaceChildren(resultsTable(runs()))
+    curves.show(items(), "nothing measured so far")
+    metrics.show(items())
+  }
+
+  const drawSettings = async () => {
+    if (runs().length < 2) return
+    try {
+      await readSettings()
+      const configs = runs().map((run) => valuesOf(run).config)
+      if (!isClosed && configs.length === 2) settings.replaceChildren(...settingsTable(runs(), configs))
+    } catch (error) {
+      failed(error)
+    }
+  }
+
+  const restore = () => {
+    const changed = (control) => {
+      draw()
+      seen(control)
+    }
+    controls.replaceChildren(viewControls(state.view, changed, { several: false }))
+    draw()
+  }
+
+  return {
+    element,
+    restore,
+    draw,
+    update: () => {
+      restore()
+      void drawSettings()
+    },
+    changed: (changedPaths) => {
+      if (!paths.some((path) => changedPaths.has(path))) return
+      changeSettings(runs())
+      draw()
+      curves.stale(changedPaths)
+      metrics.stale(changedPaths)
+      void drawSettings()
+    },
+    close: () => void (isClosed = true),
+  }
+}
+
+const facts = [
+  ["state", (run) => badge(run)],
+  ["environment", (run) => run.env || "–"],
+  ["algorithm", (run) => run.algorithm || "–"],
+  ["score", (run) => `${number(run.score)}${run.scoreStd === null ? "" : ` ± ${number(run.scoreStd)}`}`],
+  ["best", (run) => number(run.best)],
+  ["steps", (run) => number(run.steps)],
+  ["episodes", (run) => number(run.episodes)],
+  ["took", (run) => duration(run.seconds)],
+  ["started", (run) => time(run.time) || "–"],
+  ["commit", (run) => run.commit || "–"],
+]
+
+const headOf = (runs) =>
+  el(
+    "thead",
+    el(
+      "tr",
+      el("td"),
+      runs.map((run, place) =>
+        el(
+          "th",
+          { scope: "col" },
+          swatch(seriesColor(place)),
+          " ",
+          el("a", { href: runAddress(run.path) }, seededTitle(run)),
+        ),
+      ),
+    ),
+  )
+
+const rowOf = (name, cells) =>
+  el("tr", el("th", { scope: "row" }, name), cells.map((cell) => el("td.wrap", cell))) // prettier-ignore
+
+const resultsTable = (runs) =>
+  tableOf("Results", headOf(runs), el("tbody", facts.map(([name, of]) => rowOf(name, runs.map(of))))) // prettier-ignore
+
+const settingsTable = (runs, [left, right]) => {
+  const differences = diffOfRuns(left, right)
+  const same = [...leaves(left).keys()].filter((key) => leaves(right).has(key)).length
+  const alike = same - differences.filter((one) => "left" in one && "right" in one).length
+  const note = el("p.quiet", `${counted(alike, "setting")} ${alike === 1 ? "is" : "are"} the same.`)
+  if (differences.length === 0) return [note]
+  const rows = differences.map((one) => rowOf(one.key, [textOf(one, "left"), textOf(one, "right")]))
+  return [tableOf("Settings that differ", headOf(runs), el("tbody", rows)), note]
+}
+
+/** Writes the value of one run as YAML on one line. A run may not have the setting at all. */
+const textOf = (difference, side) => {
+  if (!(side in difference)) return el("span.quiet", "not set")
+  const value = difference[side]
+  return typeof value === "string" ? value : JSON.stringify(value)
+}

@@ -1,0 +1,58 @@
+/**
+ * Filters the runs of the overview. The text of a filter has conditions as in `effect runs --where`, such as
+ * `validation>400` and `algorithm.learning_rate<1e-3`, and words that must be somewhere in the run's name, variables,
+ * env, algorithm, commit, time, state or seed.
+ */
+import { parseSearch, passes } from "../../../../run/find/filter.ts"
+import { isKnownKey, knownKeys, placesOf, unknownKey, valueIn } from "../../../../run/find/keys.ts"
+import { hasSettings, readSettings, settingsAreStale, valuesOf } from "./settings.js"
+
+const states = ["running", "finished", "stopped", "failed"]
+
+/** Returns the runs that pass a filter, and its problems. If `isWaiting`, `again` is called after settings are read. */
+export const filtered = (runs, text, again, failed) => {
+  if (text.trim() === "") return { runs, problems: [], isWaiting: false }
+  const { words, filters, problems } = parseSearch(text)
+  const withWords = runs.filter((run) => words.every((word) => textOf(run).includes(plain(word))))
+  const own = filters.map((filter) => ({ ...filter, key: keyIn(runs, filter.key) }))
+  const isWaiting = own.some(({ key }) => needsSettings(withWords, key)) && (!hasSettings() || settingsAreStale())
+  if (isWaiting) readSettings().then(again, failed)
+  if (isWaiting && !hasSettings()) return { runs: withWords, problems, isWaiting }
+  const passing = withWords.filter((run) => own.every((filter) => passes(filter, valueIn(valuesOf(run), filter.key))))
+  return { runs: passing, problems: [...problems, ...own.flatMap((filter) => problemOf(filter, runs))], isWaiting }
+}
+
+/** Returns the key as the runs write it. In variables the user may write dashes for underscores. */
+const keyIn = (runs, key) =>
+  runs.flatMap(({ population }) => Object.keys(population)).find((variable) => plain(variable) === plain(key)) ?? key
+
+/** Tells whether a key must be looked up in the files of these runs, because it is not in their summaries. */
+const needsSettings = (runs, key) => {
+  const [first] = placesOf(key)
+  if (first.in === "facts") return false
+  return runs.some(({ population }) => first.in !== "population" || !Object.hasOwn(population, first.variable))
+}
+
+const problemOf = ({ key, operator, value }, runs) => {
+  if (key === "state" && ["=", "!="].includes(operator) && !states.includes(value)) {
+    return [`“${value}” is no state; the states are ${states.join(", ")}.`]
+  }
+  const entries = runs.map(({ population }) => ({ population }))
+  if (runs.length === 0 || isKnownKey(key, entries)) return []
+  if (runs.some((run) => valueIn(valuesOf(run), key) !== undefined)) return []
+  return [unknownKey(key, knownKeys(runs.map(valuesOf)))]
+}
+
+/** Converts a text to lower case with dashes for underscores, so that words match in either spelling. */
+const plain = (text) => text.toLowerCase().replaceAll("_", "-")
+
+const texts = new WeakMap()
+const textOf = (run) => {
+  const before = texts.get(run)
+  if (before !== undefined) return before
+  const { name, env, algorithm, commit, time, state, seed, population } = run
+  const all = [name, env, algorithm, commit, time, state, `seed ${seed}`, ...Object.entries(population).flat()]
+  const text = plain(all.join(" "))
+  texts.set(run, text)
+  return text
+}

@@ -1,0 +1,145 @@
+/** Plays an env step by step for a page: the policy in a checkpoint of a run acts, or a person does. */
+import { Effect, Layer } from "effect"
+import type { BackendError } from "../../../tensor/backend/Backend.ts"
+import * as wasm from "../../../tensor/backend/wasm.ts"
+import { ConfigError, isPlain, toCamelCase } from "../../../base/config/Config.ts"
+import { utf8 } from "../../../base/config/utf8.ts"
+import { keyPlaces, readYamlText } from "../../../base/config/yaml.ts"
+import type { Env } from "../../../rl/env/Env.ts"
+import { type EnvError, invalid } from "../../../base/EnvError.ts"
+import { fromConfig } from "../../../rl/env/fromConfig.ts"
+import { allows, maskOf, rowOf } from "../../../rl/env/internal/rows.ts"
+import { contains, display } from "../../../rl/env/Space.ts"
+import { plainState } from "../../../rl/env/ui/Ui.ts"
+import { stream } from "../../../base/rng/Rng.ts"
+import * as Layout from "../../../run/Layout.ts"
+import { Recorder } from "../../../run/record/Recorder.ts"
+import { RunStore } from "../../../run/store/RunStore.ts"
+import type { TrainedPolicy } from "../../../rl/learner/TrainedPolicy.ts"
+import { RunOptions } from "../../../run/RunOptions.ts"
+import * as Training from "../../../rl/train/Train.ts"
+import type { Open } from "./messages.ts"
+
+/** One step of an episode. */
+export interface Step {
+  /** The state in which the action was taken, and the action. */
+  readonly state: unknown
+  readonly action: ReadonlyArray<number>
+  readonly reward: number
+  /** The sum of the rewards of the episode so far, and the number of its steps. */
+  readonly total: number
+  readonly length: number
+  readonly terminated: boolean
+  readonly truncated: boolean
+}
+
+export interface Game {
+  readonly env: Env
+  readonly policy: TrainedPolicy
+  /** Begins the next episode. */
+  readonly restart: () => void
+  /** Takes a person's action; or if it is null, the policy's. */
+  readonly step: (action: ReadonlyArray<number> | null) => Effect.Effect<Step, BackendError | EnvError>
+}
+
+/** The name of the config in error messages. */
+const source = Layout.config
+
+/** The settings that would make a validation before the policy can be had. */
+const withoutValidation = ["validation.everySteps", "render.everySteps"].map((path) => ({ path, value: 0, source }))
+
+/** Restores the policy from the files of a checkpoint, as a resumed training would, and opens its env. */
+export const openGame = Effect.fnUntraced(function* ({ config, checkpoint, files }: Open) {
+  const document = yield* readYamlText(config, source)
+  const lines = keyPlaces(document, source)
+  const training = Training.fromConfig(document.value, { lines })
+  const tree = toCamelCase(document.value)
+  const env = yield* fromConfig(isPlain(tree) ? tree.env : undefined, { source, sources: lines, prefix: ["env"] })
+  const run = "run"
+  const store = RunStore.memory({
+    files: new Map([
+      [`${run}/${Layout.config}`, utf8.encode(config)],
+      ...files.map(({ path, bytes }) => [`${run}/${path}`, bytes] as const),
+    ]),
+    resume: run,
+  })
+  const { policy } = yield* Training.validate(training, { checkpoint, exportsPolicy: true }).pipe(
+    Effect.provideService(RunOptions, {
+      overrides: [
+        ...withoutValidation,
+        { path: "stopAtReturn", value: null, source },
+        { path: "stopBelow", value: [], source },
+      ],
+      source,
+      name: run,
+    }),
+    Effect.provide(Layer.mergeAll(wasm.layer, store.layer, Recorder.layerSilent)),
+  )
+  if (policy === undefined) return yield* ConfigError.at({ source }, "algorithm", "it has no policy that can be played")
+  return yield* makeGame(env, policy)
+})
+
+/** Makes the game of an env and a policy. Its first episode has begun. */
+export const makeGame = Effect.fnUntraced(function* (env: Env, policy: TrainedPolicy) {
+  const { program, act } = yield* compile(policy)
+  let episode = 0
+  let random = stream(0, "play", episode)
+  let state = env.reset(random)
+  let total = 0
+  let length = 0
+
+  const restart = (): void => {
+    episode++
+    random = stream(0, "play", episode)
+    state = env.reset(random)
+    total = 0
+    length = 0
+    program.feeds.memory?.fill(0)
+  }
+
+  const step = Effect.fnUntraced(function* (chosen: ReadonlyArray<number> | null) {
+    const before = state
+    // The policy acts also while a person does, so that its memory goes on.
+    const own = yield* act(rowOf(env, before))
+    const action = chosen ?? own
+    const inSpace = env.actionSpace._tag === "Discrete" && action.length === 1 ? action[0] : action
+    if (chosen !== null && !contains(env.actionSpace, inSpace)) {
+      return yield* invalid(env.id, `expected an action in ${display(env.actionSpace)}, found [${action.join(", ")}]`)
+    }
+    if (!allows(env, maskOf(env, before), inSpace)) {
+      return yield* invalid(env.id, `the action mask forbids [${action.join(", ")}]`)
+    }
+    const moved = env.step(before, env.actionSpace._tag === "Discrete" ? action[0] : action, random)
+    state = moved.state
+    total += moved.reward
+    length++
+    const truncated = moved.truncated === true || length >= (env.maxSteps ?? Infinity)
+    const { reward, terminated } = moved
+    return { state: plainState(before), action, reward, total, length, terminated, truncated: truncated && !terminated }
+  })
+  const game: Game = { env, policy, restart, step }
+  return game
+})
+
+/** Compiles a policy. `act` normalises an observation as the training did, and returns the action. */
+const compile = Effect.fnUntraced(function* (policy: TrainedPolicy) {
+  const { compile } = wasm.make()
+  const program = yield* compile(policy.spec)
+  for (const [name, numbers] of Object.entries(policy.states)) yield* program.write(name, numbers)
+  const { normalisation } = policy
+  const act = Effect.fnUntraced(function* (observation: ArrayLike<number>) {
+    const { observations, memory } = program.feeds
+    observations.set(observation)
+    if (normalisation !== undefined) {
+      const { mean, factor, clip, kept } = normalisation
+      for (let index = 0; index < observations.length; index++) {
+        observations[index] = Math.min(Math.max((observations[index] - mean[index]) * factor[index], -clip), clip)
+      }
+      for (const column of kept) observations[column] = observation[column]
+    }
+    yield* program.run
+    memory?.set(program.results.nextMemory)
+    return Array.from(program.results.actions, Number)
+  })
+  return { program, act }
+})

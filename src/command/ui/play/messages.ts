@@ -1,0 +1,96 @@
+/**
+ * Defines the messages between the page "Play" and its web worker, which trains: the page sends requests, and the
+ * worker sends answers.
+ */
+import { Schema } from "effect"
+import type { ActionSpace } from "../../../rl/env/Space.ts"
+import type { Step } from "./game.ts"
+
+/** Starts a training, unless one is in progress. */
+const Train = Schema.TaggedStruct("Train", {
+  /** The config as YAML text, such as `effect run` takes it. */
+  config: Schema.String,
+  /** The folder of a saved training to resume; null for a new training. */
+  resume: Schema.NullOr(Schema.String),
+})
+export type Train = typeof Train.Type
+
+/** Opens a game with the policy of a run's checkpoint. */
+const Open = Schema.TaggedStruct("Open", {
+  /** The run's `config.yaml`. */
+  config: Schema.String,
+  /** The name of the checkpoint, and its files with their paths in the run's folder. */
+  checkpoint: Schema.String,
+  files: Schema.Array(Schema.Struct({ path: Schema.String, bytes: Schema.Uint8Array })),
+})
+export type Open = typeof Open.Type
+
+export const Request = Schema.Union([
+  Train,
+  /** Stops the training; the worker then saves it. */
+  Schema.TaggedStruct("Stop", {}),
+  /** Asks for an episode of the current policy, which the worker plays between two updates. */
+  Schema.TaggedStruct("Watch", {}),
+  /** Asks for the list of the saved trainings. */
+  Schema.TaggedStruct("List", {}),
+  Schema.TaggedStruct("Load", { directory: Schema.String }),
+  Schema.TaggedStruct("Remove", { directory: Schema.String }),
+  Open,
+  /** Takes one step of the game: by a person's action, or if it is null, by the policy's. */
+  Schema.TaggedStruct("Act", { action: Schema.NullOr(Schema.Array(Schema.Finite)) }),
+  /** Begins the next episode of the game. */
+  Schema.TaggedStruct("Restart", {}),
+])
+export type Request = typeof Request.Type
+
+/** A training that the browser keeps. */
+export interface Saved {
+  readonly directory: string
+  readonly config: string
+}
+
+export type Answer =
+  | {
+      readonly _tag: "Started"
+      readonly directory: string
+      readonly env: string
+      readonly step: number
+      readonly totalSteps: number
+    }
+  | {
+      readonly _tag: "Progress"
+      readonly step: number
+      /** The mean return of the last hundred episodes; null if none has ended yet. */
+      readonly meanReturn: number | null
+      readonly stepsPerSecond: number | null
+    }
+  | {
+      readonly _tag: "Episode"
+      readonly step: number
+      /** The content of `trajectories.json.gz`. */
+      readonly trajectories: Uint8Array
+      /** The text of the module that renders the env; undefined if it has none. */
+      readonly ui: string | undefined
+    }
+  | {
+      readonly _tag: "Ended"
+      readonly reason: "finished" | "stopped" | "failed"
+      /** The folder of the training; undefined if it failed before it had one. */
+      readonly directory: string | undefined
+      /** The error's message, if the training failed. */
+      readonly message: string | undefined
+      readonly digest: string | undefined
+    }
+  | { readonly _tag: "Listed"; readonly directories: ReadonlyArray<string> }
+  | { readonly _tag: "Loaded"; readonly saved: Saved }
+  | {
+      readonly _tag: "Opened"
+      readonly env: string
+      /** The step of the training at which the policy had its weights. */
+      readonly step: number
+      readonly actionSpace: ActionSpace
+      readonly ui: string | undefined
+    }
+  | { readonly _tag: "Acted"; readonly step: Step }
+  /** Says that a request could not be served. */
+  | { readonly _tag: "Refused"; readonly message: string }

@@ -1,0 +1,42 @@
+/** Opens a results folder for the server and the static export. It only reads files. */
+import { Effect, Schema } from "effect"
+import { type Confined, confinedByName, confinedTo } from "../../run/read/confined-node.ts"
+import { makeCurves } from "./curves/curves.ts"
+import { isRunFolder, makeIndex } from "./runIndex.ts"
+import { makeMetrics } from "./curves/runMetrics.ts"
+import { makeSettings } from "./settings.ts"
+import { makeTranscripts } from "./transcripts/transcripts.ts"
+
+/** Reports that the page cannot be served or written. */
+export class DashboardError extends Schema.TaggedError<DashboardError>()("DashboardError", {
+  message: Schema.String,
+}) {}
+
+/** A results folder in the form that the server and the static export read. */
+export type Results = ReturnType<typeof resultsOf>
+
+/** Opens the runs of a source that is not on disk, such as a bucket. */
+export const resultsOf = (files: Confined) => {
+  const index = makeIndex(files)
+  return {
+    files,
+    index,
+    curves: makeCurves(files),
+    transcripts: makeTranscripts(files),
+    metrics: makeMetrics(files),
+    settings: makeSettings(index),
+  }
+}
+
+/** Opens a results folder, or the folder of a single run, whose name is then the run's path. Reads nothing outside. */
+export const openResults = Effect.fn("openResults")(
+  function* (directory: string) {
+    const folder = yield* confinedTo(directory)
+    return resultsOf(isRunFolder(yield* folder.entries("")) ? yield* confinedByName(folder) : folder)
+  },
+  (opened, directory) =>
+    Effect.mapError(
+      opened,
+      ({ message }) => new DashboardError({ message: `${directory} cannot be read: ${message}` }),
+    ),
+)

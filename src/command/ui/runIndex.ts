@@ -1,0 +1,163 @@
+/**
+ * Lists all runs of a results folder. `refresh` checks the folders again; the server calls it every second, because
+ * polling works on every file system, while notifications of changes do not. It only reads files.
+ */
+import { Effect } from "effect"
+import { entryOf, unplacedEntry } from "../../run/find/RunEntry.ts"
+import * as Layout from "../../run/Layout.ts"
+import type { Confined } from "../../run/read/confined-node.ts"
+import type { Entries } from "../../run/read/FileSource.ts"
+import { isRunName } from "../../trainer/Layout.ts"
+import * as RunReader from "../../run/RunReader.ts"
+import { finite } from "./json.ts"
+import { type RunSummary, summaryOf } from "./RunSummary.ts"
+import { makeTrainerRuns } from "./trainerRuns.ts"
+
+export type RunIndex = ReturnType<typeof makeIndex>
+
+/** A run as it was at the last check. */
+interface IndexedRun {
+  readonly summary: RunSummary
+  /** The folders into which the run's config moves some of its files. */
+  readonly places: Layout.Places
+  /** A text that differs as soon as the run has changed. */
+  readonly signature: string
+  /** The names of the folders in the run's folder. */
+  readonly folders: ReadonlyArray<string>
+}
+
+/** Tells whether a run is a multi-run trainer. */
+const isTrainer = ({ folders }: IndexedRun): boolean => folders.some(isRunName)
+
+/** A run's folder is at most this many levels below the results folder. */
+const deepest = 4
+
+/** This many runs are read at a time. */
+const concurrency = 32
+
+/** Tells whether a folder is a run, and not a folder that holds runs. */
+export const isRunFolder = ({ files, folders }: Entries): boolean =>
+  [Layout.config, Layout.returns, Layout.batchRollouts, Layout.batchOutcomes].some((name) => files.includes(name)) ||
+  folders.includes(Layout.scores)
+
+/** These files and folders change while a run is unfinished. */
+const growing: ReadonlyArray<string> = [
+  Layout.trainScores,
+  Layout.validationScoresFolder,
+  Layout.log,
+  Layout.tensorBoard,
+  Layout.steps,
+  Layout.system,
+  Layout.trainRollouts,
+  Layout.validationRolloutsFolder,
+  Layout.batchRollouts,
+  Layout.batchOutcomes,
+  Layout.samples,
+]
+
+/** Makes an index, which is empty until `refresh` is run. It keeps the summaries of all runs in memory. */
+export const makeIndex = (files: Confined) => {
+  let indexed = new Map<string, IndexedRun>()
+  const readEntry = RunReader.over(files)
+  const read = (path: string, listed?: RunReader.Listed): RunReader.RunReader =>
+    readEntry(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed)
+
+  const readTrainerRuns = makeTrainerRuns(files)
+
+  /**
+   * Returns the run in a folder, summarised again if it has changed. If the folder is no run, returns its folders.
+   * `trainer` is the path of the multi-run trainer that trains the run, if it has one.
+   */
+  const look = Effect.fnUntraced(function* (path: string, trainer: string | null = null) {
+    const before = indexed.get(path)
+    if (before !== undefined && before.signature === (yield* signatureOf(before, isAlive(path)))) return before
+    const entries = yield* files.entries(path)
+    if (!isRunFolder(entries)) {
+      return { folders: entries.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
+    }
+    const run = read(path, { names: [...entries.files, ...entries.folders] })
+    // Asked before the run is read: if its process ends in the meantime, the next look sees another signature.
+    const wasAlive = yield* isAlive(path)
+    const hasOnlyRollouts =
+      ![Layout.config, Layout.returns, Layout.log].some((name) => entries.files.includes(name)) &&
+      !entries.folders.includes(Layout.scores)
+    const summary: RunSummary = yield* summaryOf(run, { hasOnlyRollouts, trainer })
+    const places = summary.state === "finished" ? {} : yield* run.places
+    const signature = yield* signatureOf({ summary, places }, Effect.succeed(wasAlive))
+    return { summary, places, signature, folders: entries.folders } satisfies IndexedRun
+  })
+
+  /** Tells whether the process that writes a run lives. */
+  const isAlive = (path: string) =>
+    Effect.flatMap(files.text(`${path}/${Layout.lock}`), (owner) => files.isAlive(owner ?? ""))
+
+  /** Makes the signature of a run from the times and sizes of its files; of a finished run, only from its folder. */
+  const signatureOf = Effect.fnUntraced(function* (
+    { summary: { path, state }, places }: Pick<IndexedRun, "summary" | "places">,
+    alive: Effect.Effect<boolean>,
+  ): Effect.fn.Return<string> {
+    const names = state === "finished" ? [] : growing.map((name) => Layout.locate(places, name))
+    const stamps = yield* Effect.forEach(
+      [path, ...names.map((name) => `${path}/${name}`)],
+      (file) => files.stamp(file),
+      { concurrency: "unbounded" },
+    )
+    // When the process that writes the run dies, no file changes, so the process is checked too.
+    return `${stamps.join(" ")} ${state === "running" ? yield* alive : ""}`
+  })
+
+  /** Adds the runs of a trainer to an index, and the states of its runs to its summary. */
+  const addTrainer = Effect.fnUntraced(function* (one: IndexedRun, now: Map<string, IndexedRun>) {
+    const { path, state } = one.summary
+    const names = one.folders.filter(isRunName)
+    const looked = yield* Effect.forEach(names, (name) => look(`${path}/${name}`, path), { concurrency })
+    for (const run of looked) if ("summary" in run) now.set(run.summary.path, run)
+    const isRunning = state === "running"
+    // The runs of a trainer that does not work stay as they are, as long as its own folder does.
+    if (!isRunning && indexed.get(path) === one) return
+    const run = read(path)
+    const hasAdapters = (yield* run.configAt(["trainer", "lora"])) !== null
+    const maxRuns = hasAdapters ? (finite(yield* run.configAt(["trainer", "max_runs"])) ?? Infinity) : 1
+    const runs = yield* readTrainerRuns({ path, names, maxRuns, isRunning })
+    if (JSON.stringify(runs) === JSON.stringify(one.summary.runs)) return
+    now.set(path, { ...one, summary: { ...one.summary, runs } })
+  })
+
+  /** Checks all runs again. Returns new runs, runs with changed files, and the paths of runs that are gone. */
+  const refresh = Effect.gen(function* () {
+    yield* files.refresh
+    const now = new Map<string, IndexedRun>()
+    let level: ReadonlyArray<string> = [files.only]
+    for (let depth = 0; depth <= deepest && level.length > 0; depth++) {
+      const looked = yield* Effect.forEach(level, (path) => look(path), { concurrency })
+      for (const one of looked) if ("summary" in one) now.set(one.summary.path, one)
+      level = looked.flatMap((one) => ("summary" in one ? [] : one.folders))
+    }
+    for (const one of [...now.values()].filter(isTrainer)) yield* addTrainer(one, now)
+    const changed = [...now.values()]
+      .filter((one) => indexed.get(one.summary.path) !== one)
+      .map(({ summary }) => summary)
+    const gone = [...indexed.keys()].filter((path) => !now.has(path))
+    indexed = now
+    return { changed, gone }
+  })
+
+  /** Tells whether the runs of a trainer are listed in its place: at least one of them has begun. */
+  const isReplaced = ({ summary: { path, runs = [] } }: IndexedRun): boolean =>
+    runs.some(({ id }) => indexed.has(`${path}/${id}`))
+  const summaries = (isListed: (one: IndexedRun) => boolean): ReadonlyArray<RunSummary> =>
+    [...indexed.values()].filter(isListed).map(({ summary }) => summary)
+
+  return {
+    /** Returns all runs. The runs of a multi-run trainer stand in the place of the trainer. */
+    runs: () => summaries((one) => !isReplaced(one)),
+    /** Returns the multi-run trainers. */
+    trainers: () => summaries(isTrainer),
+    has: (path: string) => indexed.has(path),
+    /** Returns the summary of a run or of a multi-run trainer. */
+    summary: (path: string) => indexed.get(path)?.summary,
+    /** Opens one of the runs, for facts that its summary doesn't have. */
+    read: (path: string) => read(path),
+    refresh,
+  }
+}

@@ -1,0 +1,289 @@
+/** Serves the page of `effect ui` over HTTP: its files, its data as JSON, runs' files, and events. It only reads files. */
+import { createServer } from "node:http"
+import { hostname } from "node:os"
+import { basename } from "node:path"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { ByteSize, Effect, Fiber, Layer, PubSub, Schema, type Scope, Semaphore, Stream } from "effect"
+import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
+import * as HttpServer from "effect/http/HttpServer"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type { Observed } from "../../spread/cluster/overview.ts"
+import { type HostGuard, refusedBy, sameKey } from "../../base/config/hostGuard.ts"
+import { axes, measures } from "./curves/Curve.ts"
+import { detailOf } from "./detail.ts"
+import { contentType, filePolicy } from "./guard.ts"
+import { pageFiles, workerFile, workerName } from "./page-node.ts"
+import { readStudyIn } from "./studies.ts"
+import { pageAsked } from "./transcripts/pageAsked.ts"
+import type { Confined } from "../../run/read/confined-node.ts"
+import { DashboardError, openResults, type Results, resultsOf } from "./results-node.ts"
+
+export interface ServerOptions {
+  readonly directory: string
+  /** The files of the runs, if they are not in a folder on disk. */
+  readonly files?: Confined
+  readonly host: string
+  /** The port; 0 chooses a free port. */
+  readonly port: number
+  /** The token that requests for data must carry. */
+  readonly token?: string
+  /** More names by which visitors may address the server. */
+  readonly allowedHosts?: ReadonlyArray<string>
+  /** The time between two checks for changes, in milliseconds. Default: a second. */
+  readonly pollEvery?: number
+  /** Reads what a cluster is doing. Without it, the page shows no cluster. */
+  readonly cluster?: Effect.Effect<Observed>
+}
+
+const cookieName = "effect-ui-token"
+
+/** The script of the sandboxed frame in which the player runs the code of a run. It contains nothing of the user's. */
+const frameScript = "player/frame.js"
+const json = "application/json; charset=utf-8"
+
+/** The largest body of a request for bands, in bytes. The page sends at most 2000 paths, rarely of more than 500 bytes. */
+const mostAsked = 1024 * 1024
+
+const BandRequest = Schema.Struct({
+  runs: Schema.Array(Schema.String),
+  measure: Schema.Literals(measures),
+  axis: Schema.Literals(axes),
+})
+
+export interface Served {
+  readonly port: number
+  /** If the directory is a single run: that run's path. */
+  readonly run?: string
+  /** Tells whether the directory is a multi-run trainer. */
+  readonly isTrainer: Effect.Effect<boolean>
+  /** Counts the runs in the directory, as of half of `pollEvery` ago at most. */
+  readonly countRuns: Effect.Effect<number>
+}
+
+/** Serves the page until the scope closes. It listens before it reads the runs, which takes a while if there are many. */
+export const serve = Effect.fnUntraced(function* (
+  options: ServerOptions,
+): Effect.fn.Return<Served, DashboardError, Scope.Scope> {
+  const results = options.files === undefined ? yield* openResults(options.directory) : resultsOf(options.files)
+  const live = yield* makeLive(results, options.pollEvery ?? 1000)
+  const page = new Map((yield* pageFiles).map((file) => [file.name, file]))
+  const guard: HostGuard = { host: options.host, machine: hostname(), allowed: options.allowedHosts ?? [] }
+  const { token } = options
+
+  const answer = Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const place = placeOf(request.url)
+    const { host } = request.headers
+    // The player's frame has no origin of its own, so the browser names none of ours when the frame asks for its script.
+    const refused = refusedBy(guard, place?.path === frameScript ? { host } : request.headers)
+    if (refused !== undefined) return refusal(refused.status, refused.message)
+    if (place === undefined) return refusal(400, "no such address")
+    const { path, query } = place
+    const queryToken = query.get("token")
+    if (path === "" && queryToken !== null && token !== undefined && sameKey(queryToken, token)) {
+      // After this answer the cookie carries the token, so the token is in no history and no log.
+      const cookie = `${cookieName}=${token}; Path=/; HttpOnly; SameSite=Strict`
+      return HttpServerResponse.redirect("./", { status: 303, headers: { "set-cookie": cookie } })
+    }
+    const reads = request.method === "GET" || request.method === "HEAD"
+    const name = path === "" ? "index.html" : path
+    const file = !reads ? undefined : name === workerName ? yield* workerFile : page.get(name)
+    if (file !== undefined) {
+      return HttpServerResponse.uint8Array(file.bytes, {
+        contentType: file.type,
+        headers: { "content-security-policy": file.policy, "cache-control": "no-cache" },
+      })
+    }
+    if (token !== undefined) {
+      const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
+      const sentToken = request.cookies[cookieName] ?? bearer
+      if (!sameKey(sentToken, token)) return refusal(401, "open the address that the command printed")
+    }
+    if (request.method === "POST" && path === "data/bands") return yield* bands(results, request)
+    if (!reads) return refusal(405, "only GET")
+    if (path.startsWith("files/")) return yield* runFile(results, path.slice("files/".length))
+    return yield* data(path, query)
+  })
+
+  const data = Effect.fnUntraced(function* (path: string, query: URLSearchParams) {
+    if (path === "data/events") return live.events
+    if (path === "data/runs.json") {
+      yield* live.lookAgain
+      const title = basename(results.files.root)
+      const hasCluster = options.cluster !== undefined
+      return document({ live: true, hasCluster, title, runs: results.index.runs(), trainers: results.index.trainers() })
+    }
+    if (path === "data/cluster.json" && options.cluster !== undefined) return document(yield* options.cluster)
+    if (path === "data/settings.json") return document(yield* results.settings(results.index.runs()))
+    const study = /^data\/study(?:\/(.+))?\/study\.json$/s.exec(path)
+    if (study !== null) {
+      const detail = yield* readStudyIn(results.files, study[1] ?? "")
+      return detail === undefined ? refusal(404, "there is no such study") : document(detail)
+    }
+    const [, run, what, key] =
+      /^data\/run\/(.+)\/(run|curves|metrics|episodes|episodes\/([a-z\d-]+))\.json$/s.exec(path) ?? []
+    if (run === undefined) return refusal(404, "there is nothing here")
+    if (!results.index.has(run)) yield* live.lookAgain
+    const summary = results.index.summary(run)
+    if (summary === undefined) return refusal(404, "there is no such run")
+    if (what === "episodes") {
+      const asked = pageAsked(query)
+      if (asked === undefined) return refusal(400, "no such part of the list")
+      return document(yield* results.transcripts.page(run, asked))
+    }
+    if (what === "metrics") return document(yield* results.metrics(run))
+    if (key !== undefined) {
+      const transcript = yield* results.transcripts.one(run, key)
+      return transcript === undefined ? refusal(404, "there is no such episode") : document(transcript)
+    }
+    return document(yield* what === "run" ? detailOf(results, summary) : results.curves.of(run))
+  })
+
+  const server = createServer()
+  const listening = NodeHttpServer.layer(() => server, {
+    host: options.host,
+    port: options.port,
+    gracefulShutdownTimeout: "200 millis",
+  })
+  const app = HttpServer.serve(Effect.map(answer, HttpServerResponse.setHeaders(always)))
+  yield* Layer.build(Layer.provide(app, listening)).pipe(
+    Effect.mapError(({ cause }) => {
+      const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
+      const hint = isPortInUse ? "the port is in use; --port 0 picks a free one" : String(cause)
+      return new DashboardError({ message: `cannot listen at ${options.host}:${options.port}: ${hint}` })
+    }),
+  )
+  // Event streams have no end, so close their connections when the server stops.
+  yield* Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
+  const address = server.address()
+  const port = typeof address === "object" && address !== null ? address.port : options.port
+  yield* Effect.forkScoped(live.watch)
+  const countRuns = Effect.map(live.lookAgain, () => results.index.runs().length)
+  const run = results.files.only
+  const isTrainer = Effect.map(live.lookAgain, () => results.index.summary(run)?.runs !== undefined)
+  return { port, isTrainer, countRuns, ...(run === "" ? {} : { run }) }
+})
+
+/** The headers of all answers. */
+const always = {
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+}
+
+/** The headers of answers with data: no page of another origin may read them, and no cache may keep them. */
+const ofOneOrigin = { "cache-control": "no-store", "cross-origin-resource-policy": "same-origin" }
+
+const refusal = (status: number, message: string): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.text(`${message}\n`, { status, headers: { "cache-control": "no-store" } })
+
+const document = (value: unknown): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.text(JSON.stringify(value), {
+    contentType: json,
+    headers: ofOneOrigin,
+  })
+
+/** Returns the decoded path (without the leading slash) and the query; undefined if they cannot be decoded. */
+const placeOf = (url: string): { readonly path: string; readonly query: URLSearchParams } | undefined => {
+  try {
+    const { pathname, searchParams } = new URL(url, "http://localhost")
+    return { path: decodeURIComponent(pathname).slice(1), query: searchParams }
+  } catch {
+    return undefined
+  }
+}
+
+/** Serves a file of a run. The file is not trusted, so opening it must execute nothing. */
+const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
+  const [real, size] = yield* Effect.all([files.locate(path), files.size(path)])
+  if (real === undefined || size === undefined) return refusal(404, "there is no such file")
+  const type = contentType(real)
+  const response = HttpServerResponse.file(real, {
+    contentType: type,
+    bytesToRead: size,
+    headers: {
+      "content-security-policy": filePolicy,
+      ...ofOneOrigin,
+      ...(type === "application/octet-stream" ? { "content-disposition": "attachment" } : {}),
+    },
+  })
+  return yield* Effect.catch(response, () => Effect.succeed(refusal(404, "there is no such file")))
+})
+
+/** Answers a request for the band (mean curve with its interval) of several runs. */
+const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: HttpServerRequest.HttpServerRequest) {
+  // Pages of other origins cannot send this content type without a preflight request, which the server never answers.
+  if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) return refusal(415, "expected JSON")
+  if (Number(request.headers["content-length"] ?? 0) > mostAsked) {
+    return refusal(413, `expected at most ${mostAsked} bytes`)
+  }
+  const asked = yield* Effect.flatMap(request.json, Schema.decodeUnknownEffect(BandRequest)).pipe(
+    // A request need not declare its length, so the size of its body is limited.
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(mostAsked)),
+    Effect.option,
+  )
+  if (asked._tag === "None") return refusal(400, "expected { runs, measure, axis }")
+  const { runs, measure, axis } = asked.value
+  const existing = runs.filter(index.has)
+  return document(yield* curves.band(existing, measure, axis))
+})
+
+/**
+ * Makes `events`, a response that sends the changes of runs as they happen; `lookAgain`, which checks for changes at
+ * once; and `watch`, which checks every `pollEvery` milliseconds while any page listens to the events.
+ */
+const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: number) {
+  const changes = yield* PubSub.sliding<string>(16)
+  const turn = yield* Semaphore.make(1)
+  let listeners = 0
+  let lookedAt = -Infinity
+  let took = 0
+
+  const look = turn.withPermits(1)(
+    Effect.gen(function* () {
+      if (performance.now() - lookedAt < pollEvery / 2) return
+      const before = performance.now()
+      const { changed, gone } = yield* index.refresh
+      lookedAt = performance.now()
+      took = lookedAt - before
+      if (changed.length + gone.length > 0) yield* PubSub.publish(changes, JSON.stringify({ changed, gone }))
+    }),
+  )
+  /**
+   * Checks for changes, unless the last check has only just ended: simultaneous requests share one check. A request that is
+   * broken off does not interrupt it, since changes that the index has seen, but that are not published, would be lost. The
+   * end of the server does: a bucket may take minutes to answer.
+   */
+  const lookAgain = Effect.flatMap(Effect.forkIn(look, yield* Effect.scope), Fiber.join)
+
+  // A defect, such as one of a file that vanished while it was read, must not end the watch.
+  const lookAnyway = Effect.catchDefect(lookAgain, (defect) =>
+    Effect.logWarning("The runs could not be looked at", defect),
+  )
+  const watch = Effect.gen(function* () {
+    yield* lookAnyway
+    while (true) {
+      // If a check takes long (many runs on a slow disk), the pause is longer, so that time is left for other work.
+      yield* Effect.sleep(Math.max(pollEvery, 5 * took))
+      if (listeners > 0) yield* lookAnyway
+    }
+  })
+
+  const listening = Effect.acquireRelease(
+    Effect.sync(() => void listeners++),
+    () => Effect.sync(() => void listeners--),
+  )
+  const news = Stream.unwrap(
+    Effect.map(Effect.andThen(listening, PubSub.subscribe(changes)), (subscription) =>
+      Stream.map(Stream.fromSubscription(subscription), (change) => `event: change\ndata: ${change}\n\n`),
+    ),
+  )
+  // The first heartbeat opens the stream; the later ones keep proxies from closing it.
+  const heartbeat = Stream.map(Stream.tick("15 seconds"), () => ": still here\n\n")
+  const events = HttpServerResponse.stream(Stream.encodeText(Stream.merge(news, heartbeat)), {
+    contentType: "text/event-stream",
+    headers: ofOneOrigin,
+  })
+  return { lookAgain, watch, events }
+})

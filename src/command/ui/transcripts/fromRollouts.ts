@@ -1,0 +1,199 @@
+/** Makes the transcript of an episode from its rollouts. Pure functions; `transcripts.ts` reads the rollouts. */
+import * as Credit from "../../../agents/episode/samples/credit.ts"
+import {
+  type AgentStep,
+  type EnvironmentStep,
+  type Ending,
+  parseFailureOf,
+  type Rollout,
+  type Step,
+} from "../../../agents/episode/Rollout.ts"
+import type { Sample } from "../../../agents/episode/samples/Sample.ts"
+import type { ChatMessage, Usage } from "../../../agents/lm/Chat.ts"
+import type { Episode } from "./Episode.ts"
+import { tokensOf } from "./tokens.ts"
+import type { Call, Played, TokenSpan, ToolUse, Transcript, Turn } from "./Transcript.ts"
+
+export const nothingUsed: Transcript["usage"] = { calls: 0, inputTokens: 0, outputTokens: 0, reasoningTokens: 0 }
+
+export const addUsage = (all: Transcript["usage"], one: Usage): Transcript["usage"] => ({
+  calls: all.calls + 1,
+  inputTokens: all.inputTokens + one.inputTokens,
+  outputTokens: all.outputTokens + one.outputTokens,
+  reasoningTokens: all.reasoningTokens + one.reasoningTokens,
+})
+
+export const endingOf = ({ terminated, truncated }: Pick<Ending, "terminated" | "truncated">): Played["ending"] =>
+  terminated ? "terminated" : truncated ? "truncated" : null
+
+/** Returns the number of messages at the beginning of a prompt that are equal to those of the previous prompt. */
+export const keptOf = (before: ReadonlyArray<ChatMessage>, messages: ReadonlyArray<ChatMessage>): number => {
+  const texts = before.map((message) => JSON.stringify(message))
+  const differs = messages.findIndex((message, at) => JSON.stringify(message) !== texts[at])
+  return differs < 0 ? messages.length : differs
+}
+
+/** Makes the transcript of the first rollout and of those that it delegated. Samples give credits and advantages. */
+export const fromRollouts = (
+  episode: Episode,
+  rollouts: ReadonlyArray<Rollout>,
+  samples: ReadonlyArray<Sample> = [],
+): Transcript => {
+  const family = familyOf(rollouts[0], rollouts)
+  const [first] = family
+  const [own, parents, mixed] = [Credit.own, Credit.parents, Credit.mixed({ share: 0.5, discount: 1 })].map((credit) =>
+    credit(family),
+  )
+  const steps = family.flatMap((rollout) => rollout.steps).filter((step) => step._tag === "AgentStep")
+  const byId = new Map(steps.map((step) => [step.id, step]))
+  const sampled = samples.filter(({ rolloutId }) => family.some(({ id }) => id === rolloutId))
+  const tokens = new Map<string, ReadonlyArray<TokenSpan>>()
+  for (const sample of sampled) for (const [id, spans] of tokensOf(sample, byId)) tokens.set(id, spans)
+
+  const playedOf = (rollout: Rollout): Played => {
+    const children = family.filter(({ meta }) => meta.parentRolloutId === rollout.id)
+    const bySite = Map.groupBy(children, siteOf)
+    const ownSamples = sampled.filter(({ rolloutId }) => rolloutId === rollout.id)
+    let before: ReadonlyArray<ChatMessage> = []
+    let cumulative = 0
+    const callOf = (step: AgentStep): Call => {
+      const call = callWithout(step, before)
+      before = step.call.messages
+      const below = bySite.get(step.id) ?? []
+      bySite.delete(step.id)
+      return { ...call, tokens: tokens.get(step.id) ?? null, children: below.map(playedOf) }
+    }
+    const turns = Credit.turnsOf(rollout).map((all, index, turns): Turn => {
+      const calls = all.filter((step) => step._tag === "AgentStep").map(callOf)
+      const reward = all.reduce((sum, step) => sum + step.reward, 0)
+      cumulative += reward
+      const sample = ownSamples.find(({ turnId }) => turnId === all[0].turnId)
+      const hasLaterStep = turns
+        .slice(index + 1)
+        .flat()
+        .some((step) => step._tag === "EnvironmentStep")
+      return {
+        ...turnWithout(all, hasLaterStep),
+        calls,
+        reward,
+        cumulative,
+        credit: sample?.credit ?? null,
+        weight: sample?.weight ?? null,
+      }
+    })
+    const { id, meta, totalReward, length, ending } = rollout
+    return {
+      id,
+      name: meta.tags.delegate ?? meta.agent,
+      depth: meta.depth,
+      player: meta.player,
+      model: meta.model,
+      return: totalReward,
+      length,
+      ending: endingOf(ending),
+      reason: ending.truncationReason,
+      credits: {
+        own: own.get(id) ?? totalReward,
+        parents: parents.get(id) ?? totalReward,
+        mixed: mixed.get(id) ?? totalReward,
+        sampled: ownSamples.at(0)?.credit ?? null,
+      },
+      turns: withStrays(turns, Array.from(bySite.values()).flat().map(playedOf)),
+    }
+  }
+
+  const advantages = Array.from(tokens.values()).flatMap((spans) => spans.map(({ advantage }) => Math.abs(advantage)))
+  return {
+    episode,
+    envType: first.meta.envType,
+    seeds: { env: first.meta.envSeed, sampling: first.meta.samplingSeed },
+    tags: first.meta.tags,
+    usage: steps.reduce((all, { call }) => addUsage(all, call.completion.usage), nothingUsed),
+    played: playedOf(first),
+    largest: advantages.length === 0 ? null : advantages.reduce((largest, one) => Math.max(largest, one), 0),
+    advantages:
+      advantages.length === 0 ? null : sampled.some(({ advantages }) => advantages !== undefined) ? "tokens" : "credit",
+    hint: null,
+  }
+}
+
+/** Collects a rollout and all rollouts delegated below it, each once, even if parents form a cycle. */
+const familyOf = (root: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
+  // The copy has no parent, so that it cannot be its own descendant.
+  const first: Rollout = { ...root, meta: { ...root.meta, parentRolloutId: null } }
+  const family = new Map([[first.id, first]])
+  for (const { id } of family.values()) {
+    for (const rollout of rollouts) {
+      if (rollout.meta.parentRolloutId === id && !family.has(rollout.id)) family.set(rollout.id, rollout)
+    }
+  }
+  return Array.from(family.values())
+}
+
+/** Returns the id of the parent's step in which a rollout was delegated; null if the rollout doesn't contain the id. */
+const siteOf = ({ steps }: Rollout): string | null => steps.find((step) => step._tag === "AgentStep")?.parentId ?? null
+
+/** Adds delegated rollouts to the last call of the turns, if it is unknown which call delegated them (`strays`). */
+const withStrays = (turns: ReadonlyArray<Turn>, strays: ReadonlyArray<Played>): ReadonlyArray<Turn> => {
+  const at = turns.findLastIndex(({ calls }) => calls.length > 0)
+  if (strays.length === 0 || at < 0) return turns
+  const { calls } = turns[at]
+  const last = calls[calls.length - 1]
+  const whole = { ...last, children: [...last.children, ...strays] }
+  return turns.with(at, { ...turns[at], calls: calls.with(calls.length - 1, whole) })
+}
+
+/** Describes a call, without its tokens and its delegated rollouts. `before` is the prompt of the previous call. */
+const callWithout = (step: AgentStep, before: ReadonlyArray<ChatMessage>): Omit<Call, "tokens" | "children"> => {
+  const { id, call, toolResults, reward } = step
+  const { completion } = call
+  const failure = parseFailureOf(step)
+  const kept = keptOf(before, call.messages)
+  const outside = new Map(toolResults.map((result) => [result.toolCallId, result]))
+  const inside = new Map(call.toolResults.map((result) => [result.toolCallId, result]))
+  const tools = completion.toolCalls.map((used): ToolUse => {
+    const result = inside.get(used.id) ?? outside.get(used.id)
+    const by = inside.has(used.id) ? "internal" : outside.has(used.id) ? "external" : null
+    const answer = result === undefined ? null : { content: result.content, isError: result.isError }
+    return { name: used.name, arguments: used.arguments, result: answer, by }
+  })
+  return {
+    id,
+    purpose: call.purpose,
+    target: call.target,
+    model: completion.model,
+    kept,
+    messages: call.messages.slice(kept),
+    said: completion.content,
+    tools,
+    refused: failure === null ? null : { feedback: failure.feedback, reward },
+    incomplete: call.incomplete,
+    finish: completion.finishReason,
+    usage: completion.usage,
+    attempts: completion.attempts,
+    failed: null,
+  }
+}
+
+/** Describes what the env showed and did in the steps of a turn; `hasLaterStep` tells if a later turn has an env step. */
+const turnWithout = (
+  steps: ReadonlyArray<Step>,
+  hasLaterStep: boolean,
+): Omit<Turn, "calls" | "reward" | "cumulative" | "credit" | "weight"> => {
+  const last = steps[steps.length - 1]
+  const acted: EnvironmentStep | undefined = steps.find((step) => step._tag === "EnvironmentStep")
+  const asked = steps.find((step) => step._tag === "AgentStep")
+  const shown = asked?.call.purpose === "reflection" ? null : (asked?.call.messages.at(-1)?.content ?? null)
+  return {
+    observation: acted?.observation ?? shown,
+    action: acted?.action ?? null,
+    feedback: acted === undefined ? null : { ...acted.feedback, extra: acted.feedback.extra ?? null },
+    seen: hasLaterStep ? null : (acted?.nextObservation ?? null),
+    ending: endingOf(last),
+    reason: last.truncationReason,
+    info: acted?.info ?? null,
+    failed: null,
+    advantage: null,
+    said: null,
+  }
+}

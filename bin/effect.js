@@ -25,7 +25,7 @@ if (words.length === 1 && words[0] === "--version") {
   if (major === 24) setFlagsFromString("--external-memory-accounted-in-global-limit")
   // In its own checkout it runs the sources. An installed package has them too, but Node strips no types there.
   const isInstalled = /[\\/]node_modules[\\/]/.test(here)
-  const main = join(here, isInstalled ? "../dist/bundle/cli.main.js" : "../src/command/cli/main.ts")
+  const main = join(here, isInstalled ? "../dist/bundle/command.cli.main.js" : "../src/command/cli/main.ts")
   if (isInstalled) {
     const { useBundledEffect } = await import("./bundledEffect.js")
     useBundledEffect()

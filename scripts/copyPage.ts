@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { bundle, bundleName } from "../src/command/ui/play/bundle-node.ts"
 
 const page = new URL("../src/command/ui/page/", import.meta.url)
-cpSync(page, new URL("../dist/dashboard/page/", import.meta.url), { recursive: true })
+cpSync(page, new URL("../dist/command/ui/page/", import.meta.url), { recursive: true })
 
 const scripts = [
   "rl/env/foreign/effect_rl_env.py",
@@ -16,4 +16,4 @@ for (const path of [...scripts, "rl/export/worker/policy.js", "rl/export/worker/
   cpSync(new URL(`../src/${path}`, import.meta.url), new URL(`../dist/${path}`, import.meta.url))
 }
 
-writeFileSync(new URL(`../dist/dashboard/play/${bundleName}`, import.meta.url), await Effect.runPromise(bundle))
+writeFileSync(new URL(`../dist/command/ui/play/${bundleName}`, import.meta.url), await Effect.runPromise(bundle))

@@ -6,11 +6,13 @@ const path = new URL("../package.json", import.meta.url)
 const text = readFileSync(path, "utf8")
 
 /** An entry of the package: the bundle for Node, and single modules for bundlers and other engines. */
-const packed = (name: string): string =>
-  `{ "types": "./dist/${name}.d.ts", "node": "./dist/bundle/${name}.js", "default": "./dist/${name}.js" }`
+const packed = (name: string): string => {
+  const bundled = name.replaceAll("/", ".")
+  return `{ "types": "./dist/${name}.d.ts", "node": "./dist/bundle/${bundled}.js", "default": "./dist/${name}.js" }`
+}
 
 const swapped =
   process.argv[2] === "dist"
-    ? text.replace(/"\.\/src\/(\w+)\.ts"/g, (_, name: string) => packed(name))
-    : text.replace(/\{[^{}]*"default": "\.\/dist\/(\w+)\.js" \}/g, '"./src/$1.ts"')
+    ? text.replace(/"\.\/src\/([\w/]+)\.ts"/g, (_, name: string) => packed(name))
+    : text.replace(/\{[^{}]*"default": "\.\/dist\/([\w/]+)\.js" \}/g, '"./src/$1.ts"')
 writeFileSync(path, swapped)

@@ -20,11 +20,14 @@ const nameOf = (module: string): string => module.replaceAll("/", ".")
 const inputs = (modules: ReadonlyArray<string>) =>
   Object.fromEntries(modules.map((module) => [nameOf(module), join(source, `${module}.ts`)]))
 
-/** The entries of the package and the command. */
-const entries = ["index", "node", "web", "cli/main"]
+/** The entries of the package, `./src/rl/index.ts` and so on, and the command. */
+const entries = [
+  ...Object.values(manifest.exports).flatMap((path) => /^\.\/src\/([\w/]+)\.ts$/.exec(path)?.[1] ?? []),
+  "command/cli/main",
+]
 
 /** The programs of threads that import a user's module, and with it the library: each module must exist once in them. */
-const hosts = ["env/pool/worker-node"]
+const hosts = ["rl/env/pool/worker-node"]
 
 /** The other programs that the library starts as threads and processes: `"./rank-node.ts" : "./rank-node.js"` names one. */
 const programs = readdirSync(source, { recursive: true, encoding: "utf8" })
@@ -43,8 +46,8 @@ const programs = readdirSync(source, { recursive: true, encoding: "utf8" })
  * themselves have files of their own: to load what the command shares with the library must not run the command.
  */
 const files = [
-  { name: "command", from: ["cli/main", "cli/runs", "cli/init/init"] },
-  { name: "library", from: ["index", "node", "cli/run/run"] },
+  { name: "command", from: ["command/cli/main", "command/cli/runs", "command/cli/init/init"] },
+  { name: "library", from: ["index", "node", "command/cli/run/run"] },
 ]
 
 const bundled = Object.keys(manifest.dependencies).filter((name) => !isOfEffect(name))

@@ -13,7 +13,12 @@ import { OrchestratorConfig } from "../../src/trainer/config/OrchestratorConfig.
 import { RunSettings } from "../../src/agents/training/RuntimeConfig.ts"
 import { Settings } from "../../src/rl/train/Settings.ts"
 import { TrainerConfig } from "../../src/rl/train/TrainerConfig.ts"
-import { ParameterSettings, PrunerSettings, SamplerSettings, StudySettings } from "../../src/command/tune/StudySettings.ts"
+import {
+  ParameterSettings,
+  PrunerSettings,
+  SamplerSettings,
+  StudySettings,
+} from "../../src/command/tune/StudySettings.ts"
 
 /** A number in a config. */
 export interface ConfigNumber {

@@ -41,6 +41,6 @@ describe("the site of the documentation", () => {
     )
     assert.deepEqual(wrong, [])
     assert.isTrue(existsSync(join(folder, "examples/cartpole-ts.md")))
-    assert.isTrue(existsSync(join(folder, "public/source/src/algorithms/rollouts/A2c.ts.txt")))
+    assert.isTrue(existsSync(join(folder, "public/source/src/rl/algorithms/rollouts/A2c.ts.txt")))
   })
 })

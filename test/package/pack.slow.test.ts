@@ -239,7 +239,7 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ ${settings} 
   it("loads the library and Effect as bundles of a few files, and each module once", async () => {
     train("small.ts", "nsteps: 64")
     const loaded = inPackages(await loadedBy("small.ts"))
-    assert.include(loaded, "effect-rl/dist/bundle/cli.main.js")
+    assert.include(loaded, "effect-rl/dist/bundle/command.cli.main.js")
     assert.include(loaded, "effect-rl/dist/bundle/index.js")
     assert.include(loaded, "effect-rl/dist/bundle/effect/all.js")
     assert.isBelow(loaded.length, 60)

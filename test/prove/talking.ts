@@ -1,7 +1,16 @@
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { resultOf, start, write } from "../command/cli/effect.ts"
-import { at, experiment, filesIn, jsonOf, linesOf, runsBelow, someFaults, withServer } from "../command/cli/experiment.ts"
+import {
+  at,
+  experiment,
+  filesIn,
+  jsonOf,
+  linesOf,
+  runsBelow,
+  someFaults,
+  withServer,
+} from "../command/cli/experiment.ts"
 import { killed } from "../command/cli/experimentCrash.ts"
 import { compareAgents } from "../command/cli/experimentMemory.ts"
 import { must, type Proof } from "./Proof.ts"

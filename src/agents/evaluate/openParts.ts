@@ -1,6 +1,13 @@
 /** Opens the models and data sets of a config, for evaluations and trainings of agents. Reads files and API keys. */
 import { Effect, Path } from "effect"
-import { ConfigError, convertPath, type DecodeOptions, type Plain, snakeCase, sourceOf } from "../../base/config/Config.ts"
+import {
+  ConfigError,
+  convertPath,
+  type DecodeOptions,
+  type Plain,
+  snakeCase,
+  sourceOf,
+} from "../../base/config/Config.ts"
 import { unplacedModel } from "../../base/config/places.ts"
 import { permitAddress } from "../lm/addressTrust.ts"
 import { Spent } from "../lm/middleware/budgeted.ts"

@@ -4,8 +4,7 @@
  *
  * @example
  * ```ts
- * const sink = callFiles(run)
- * yield* episode.pipe(Effect.provideService(CallSink, sink))
+ * const recorded = logged(lm).complete(request).pipe(Effect.provideService(CallSink, callFiles(runFiles)))
  * ```
  */
 import { Effect, Schema } from "effect"

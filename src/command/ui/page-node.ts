@@ -28,7 +28,7 @@ const types: Readonly<Record<string, string>> = {
 }
 
 /** The page's folder, relative to `src/`. */
-const folder = "dashboard/page/"
+const folder = "command/ui/page/"
 
 /** Is true if this package is its TypeScript source, so that types must be removed; a built package has JavaScript. */
 const isSource = posix.extname(import.meta.url) === ".ts"

@@ -1,4 +1,16 @@
-import { exp, less, logSumExp, mean, minimum, mul, neg, square, stopGradient, sub, where } from "../../tensor/graph/ops.ts"
+import {
+  exp,
+  less,
+  logSumExp,
+  mean,
+  minimum,
+  mul,
+  neg,
+  square,
+  stopGradient,
+  sub,
+  where,
+} from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { valueOfAction } from "./qLearning.ts"
 import { expectShape, type Tensors } from "./shapes.ts"

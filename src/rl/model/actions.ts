@@ -9,7 +9,19 @@ import {
   type StateDependent,
   stateDependentGaussian,
 } from "../../tensor/graph/distributions.ts"
-import { add, cast, concat, constant, maximum, minimum, mul, oneHot, reshape, slice, sub } from "../../tensor/graph/ops.ts"
+import {
+  add,
+  cast,
+  concat,
+  constant,
+  maximum,
+  minimum,
+  mul,
+  oneHot,
+  reshape,
+  slice,
+  sub,
+} from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 
 /**

@@ -2,7 +2,12 @@
 import { Effect, Schema } from "effect"
 import { assert } from "vitest"
 import { draw, makeDrawing } from "../../../src/decoder/inference/draw.ts"
-import type { EngineService, Generated, GenerateRequest, SamplingOptions } from "../../../src/decoder/inference/Engine.ts"
+import type {
+  EngineService,
+  Generated,
+  GenerateRequest,
+  SamplingOptions,
+} from "../../../src/decoder/inference/Engine.ts"
 import { makeEngine } from "../../../src/decoder/inference/makeEngine.ts"
 import { Sampling } from "../../../src/decoder/inference/Sampling.ts"
 import { makeStopSearch } from "../../../src/decoder/inference/stopStrings.ts"

@@ -181,7 +181,7 @@ describe("Policy.load", () => {
   it.effect("takes the name of a separate policy", () =>
     Effect.gen(function* () {
       const folder = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(join(import.meta.dirname, "../..", "../..", ".tmp-"))),
+        Effect.sync(() => mkdtempSync(join(import.meta.dirname, "../../..", ".tmp-"))),
         (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true })),
       )
       const store = RunStore.layerFileSystem({ resultsDir: folder, time: new Date(0), commit: "no-hash" })

@@ -11,7 +11,14 @@ import type { Env } from "../../../src/rl/env/Env.ts"
 import * as Normalise from "../../../src/rl/env/Normalise.ts"
 import { make as moments } from "../../../src/rl/env/RunningMoments.ts"
 import { sizeOf } from "../../../src/rl/env/Space.ts"
-import { checkExport, type DenseActor, evaluate, exampleOf, layer, outputSize } from "../../../src/rl/export/DenseActor.ts"
+import {
+  checkExport,
+  type DenseActor,
+  evaluate,
+  exampleOf,
+  layer,
+  outputSize,
+} from "../../../src/rl/export/DenseActor.ts"
 import { ExportError } from "../../../src/rl/export/ExportError.ts"
 import { evaluate as evaluateGraph } from "../../../src/tensor/graph/evaluate.ts"
 import { mlp } from "../../../src/tensor/graph/layers.ts"

@@ -92,7 +92,7 @@ const uneven = Env.make({
 
 const inFolder = <A, E>(body: (folder: string) => Effect.Effect<A, E, Layer.Success<typeof layers>>) =>
   Effect.acquireUseRelease(
-    Effect.sync(() => mkdtempSync(join(import.meta.dirname, "../..", "../..", ".tmp-"))),
+    Effect.sync(() => mkdtempSync(join(import.meta.dirname, "../../..", ".tmp-"))),
     body,
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true })),
   ).pipe(Effect.provide(layers))

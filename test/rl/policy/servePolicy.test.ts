@@ -10,13 +10,13 @@ import { Recorder } from "../../../src/run/record/Recorder.ts"
 
 describe("the example of a policy in an HTTP handler", () => {
   it("has at most 40 lines", () => {
-    const text = readFileSync(join(import.meta.dirname, "../..", "../..", "examples", "serve-policy.ts"), "utf8")
+    const text = readFileSync(join(import.meta.dirname, "../../..", "examples", "serve-policy.ts"), "utf8")
     assert.isAtMost(text.trim().split("\n").length, 40)
   })
 
   it.effect("answers observations with the actions of the run's policy, and wrong ones with an error", () =>
     Effect.acquireUseRelease(
-      Effect.sync(() => mkdtempSync(join(import.meta.dirname, "../..", "../..", ".tmp-"))),
+      Effect.sync(() => mkdtempSync(join(import.meta.dirname, "../../..", ".tmp-"))),
       (folder) =>
         Effect.gen(function* () {
           const { runDir } = yield* Train.run({

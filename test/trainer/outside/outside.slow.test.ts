@@ -3,7 +3,16 @@ import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import * as Layout from "../../../src/trainer/Layout.ts"
 import { runsIn } from "../../command/cli/crash.ts"
-import { effect, type Outcome, resultOf, start, type Started, until, withFolder, write } from "../../command/cli/effect.ts"
+import {
+  effect,
+  type Outcome,
+  resultOf,
+  start,
+  type Started,
+  until,
+  withFolder,
+  write,
+} from "../../command/cli/effect.ts"
 
 const template =
   "{% for message in messages %}<|im_start|>{{ message.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>{% endif %}"

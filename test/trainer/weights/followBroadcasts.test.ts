@@ -4,7 +4,12 @@ import { TestClock } from "effect/testing"
 import { Engine, EngineError, type EngineService } from "../../../src/decoder/inference/Engine.ts"
 import { openRunFolder } from "../../../src/trainer/runs/guardedFolder.ts"
 import { broadcast } from "../../../src/trainer/weights/Broadcasts.ts"
-import { type BroadcastWeights, type Followed, follow, makeLook } from "../../../src/trainer/weights/followBroadcasts.ts"
+import {
+  type BroadcastWeights,
+  type Followed,
+  follow,
+  makeLook,
+} from "../../../src/trainer/weights/followBroadcasts.ts"
 import { disk, temporaryDirectory } from "../../run/store/disk.ts"
 import { fakeEngine } from "../../decoder/serve/fakeEngine.ts"
 

@@ -71,7 +71,9 @@ export const playEvaluation = Effect.fnUntraced(function* (
   config: unknown,
   { resume, resumeCommand, ...options }: Playing,
 ) {
-  const { EvaluationResult, fromConfig } = yield* Effect.promise(() => import("../../../agents/evaluate/Evaluations.ts"))
+  const { EvaluationResult, fromConfig } = yield* Effect.promise(
+    () => import("../../../agents/evaluate/Evaluations.ts"),
+  )
   const evaluation = fromConfig(config, {
     ...options,
     placeOf: (resultsDir) => Effect.map(logsDir(resultsDir), (placed) => ({ resultsDir: placed })),

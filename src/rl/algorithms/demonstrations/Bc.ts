@@ -8,7 +8,16 @@ import type { Course, Schedule } from "../../../tensor/graph/schedules.ts"
 import { type Layout, layout, type NamedTensors } from "../../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
 import { policies } from "../../learner/acting.ts"
-import { type Algorithm, define, type Learner, type LearnerState, type Position, type SetupError, steered, type Task } from "../../learner/Algorithm.ts"
+import {
+  type Algorithm,
+  define,
+  type Learner,
+  type LearnerState,
+  type Position,
+  type SetupError,
+  steered,
+  type Task,
+} from "../../learner/Algorithm.ts"
 import { Averages } from "../../learner/Averages.ts"
 import { actionColumn, copyRows, f32, feedsOf } from "../../learner/Batch.ts"
 import { batchSpec } from "../../learner/batchProgram.ts"

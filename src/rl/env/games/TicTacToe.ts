@@ -12,13 +12,24 @@
  */
 import { Schema } from "effect"
 import type { Stream } from "../../../base/rng/Rng.ts"
-import { isFull, mine, places, playOptimally, playRandomly, theirs, turned, wins } from "../../../base/games/ticTacToe.ts"
+import {
+  isFull,
+  mine,
+  places,
+  playOptimally,
+  playRandomly,
+  theirs,
+  turned,
+  wins,
+} from "../../../base/games/ticTacToe.ts"
 import { checkOptions, EnvError } from "../../../base/EnvError.ts"
 import { boardEnv, type BoardEnv, type BoardGame, type Rules } from "../internal/board.ts"
 import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
 import { ticTacToe } from "../ui/boards.ts"
 import { display } from "../../../base/config/Config.ts"
+
+export { playOptimally, playRandomly, turned, valueOf, wins } from "../../../base/games/ticTacToe.ts"
 
 // `over` and `cells` are offsets in a state: 1 at `over` if the game has ended, the nine places from `cells` on. A
 // place is 0 if free, `mine` (1) for the player whose turn it is (the agent, if it has an opponent), `theirs` (2) for

@@ -5,7 +5,15 @@ import { ConfigError } from "../../../base/config/Config.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { programError } from "../../../tensor/graph/GraphError.ts"
 import { stream } from "../../../base/rng/Rng.ts"
-import { crossed, type Learner, LearningError, type LearnerState, type Position, type SetupError, type Task } from "../Algorithm.ts"
+import {
+  crossed,
+  type Learner,
+  LearningError,
+  type LearnerState,
+  type Position,
+  type SetupError,
+  type Task,
+} from "../Algorithm.ts"
 import type { NamedArrays, NamedTensors } from "../../../tensor/graph/Parameters.ts"
 import { jointPolicy, type Seated } from "./jointPolicy.ts"
 import { makeMeeting, type Meeting } from "./Meeting.ts"

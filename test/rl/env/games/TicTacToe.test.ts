@@ -1,5 +1,4 @@
 import { assert, describe, it } from "vitest"
-import { valueOf } from "../../../../src/base/games/ticTacToe.ts"
 import * as TicTacToe from "../../../../src/rl/env/games/TicTacToe.ts"
 import { stream } from "../../../../src/base/rng/Rng.ts"
 
@@ -25,10 +24,10 @@ const outcomes = (env: typeof TicTacToe.env, games: number): Readonly<Record<str
 
 describe("tic-tac-toe", () => {
   it("is a draw when both play perfectly", () => {
-    assert.strictEqual(valueOf([0, 0, 0, 0, 0, 0, 0, 0, 0]), 0)
-    assert.strictEqual(valueOf([1, 1, 0, 2, 2, 0, 0, 0, 0]), 1)
+    assert.strictEqual(TicTacToe.valueOf([0, 0, 0, 0, 0, 0, 0, 0, 0]), 0)
+    assert.strictEqual(TicTacToe.valueOf([1, 1, 0, 2, 2, 0, 0, 0, 0]), 1)
     // One threat can be met, two can't.
-    assert.strictEqual(valueOf([2, 2, 0, 1, 0, 0, 1, 0, 2]), -1)
+    assert.strictEqual(TicTacToe.valueOf([2, 2, 0, 1, 0, 0, 1, 0, 2]), -1)
   })
 
   it("has an optimal opponent that never loses, and a random one that does", () => {

@@ -4,7 +4,12 @@ import * as Env from "../../../../src/rl/env/Env.ts"
 import * as TicTacToe from "../../../../src/rl/env/games/TicTacToe.ts"
 import { box, discrete } from "../../../../src/rl/env/Space.ts"
 import { drive } from "../../../../src/rl/learner/drive.ts"
-import { type Evaluator, type Roots, type SearchOptions, treeSearch } from "../../../../src/rl/learner/search/TreeSearch.ts"
+import {
+  type Evaluator,
+  type Roots,
+  type SearchOptions,
+  treeSearch,
+} from "../../../../src/rl/learner/search/TreeSearch.ts"
 import { stream } from "../../../../src/base/rng/Rng.ts"
 
 const paper = { exploration: 1.25, explorationBase: 19_652 }

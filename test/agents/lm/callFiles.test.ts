@@ -8,7 +8,7 @@ import { LmError } from "../../../src/agents/lm/LmError.ts"
 import { CallSink, logged } from "../../../src/agents/lm/middleware/logged.ts"
 import * as Scripted from "../../../src/agents/lm/providers/scripted.ts"
 import { CallFile, callFiles } from "../../../src/agents/lm/callFiles.ts"
-import { memoryRun } from "../store/disk.ts"
+import { memoryRun } from "../../run/store/disk.ts"
 
 const request = LmConfig.request(
   LmConfig.make({ model: "m", apiKey: Redacted.value(Redacted.make("sk-secret-of-mine")) }),

@@ -1,0 +1,24 @@
+/** Language models of our own: networks, weights of others, generating, serving. */
+export * as LmAdapter from "./huggingFace/Adapter.ts"
+export * as LmDirectory from "./huggingFace/LmDirectory.ts"
+export * as Decoder from "./networks/Decoder.ts"
+export {
+  type Adapter,
+  type Candidate,
+  Engine,
+  EngineError,
+  type EngineService,
+  type EngineStatus,
+  type Generated,
+  type GeneratedToken,
+  type GenerateEvent,
+  type GenerateRequest,
+  type ModelInfo,
+  Sampling,
+  type SamplingOptions,
+  type WeightsUsed,
+} from "./inference/Engine.ts"
+export * as ChatModel from "./engine/ChatModel.ts"
+export { openDecoder, type OpenDecoderOptions, type OpenedDecoder } from "./engine/openDecoder.ts"
+export * as EngineLm from "./engine/EngineLm.ts"
+export * as Serve from "./serve/Serve.ts"

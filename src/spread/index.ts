@@ -1,0 +1,2 @@
+/** Using other threads, processes and machines. */
+export * as Dispatcher from "./cluster/Dispatcher.ts"

@@ -20,7 +20,7 @@ describe("what the page is given", () => {
         mkdirSync(dirname(join(folder, name)), { recursive: true })
         writeFileSync(join(folder, name), bytes)
       }
-      const page = await import(/* @vite-ignore */ pathToFileURL(join(folder, "lib/dashboard/curves/bands.js")).href)
+      const page = await import(/* @vite-ignore */ pathToFileURL(join(folder, "lib/command/ui/curves/bands.js")).href)
       const curves = [1, 3, 4, 8].map(curve)
       assert.deepStrictEqual(page.bandOf(curves, "time"), bandOf(curves, "time"))
     }))

@@ -224,7 +224,7 @@ describe("errors", () => {
     assert.strictEqual(error._tag, "GraphError")
     assert.strictEqual(error.op, "sub")
     assert.deepStrictEqual(error.shapes, [[4], [3]])
-    assert.match(error.where, /test[/\\]graph[/\\]ops\.test\.ts:\d+$/)
+    assert.match(error.where, /test[/\\]tensor[/\\]graph[/\\]ops\.test\.ts:\d+$/)
     assert.include(error.message, error.where)
   })
 

@@ -12,7 +12,7 @@ describe("the files of a program", () => {
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", 'import { two } from "./parts/two.ts"\nimport data from "./data.json" with { type: "json" }\nexport default [two, data]\n') // prettier-ignore
       mkdirSync(join(folder, "parts"))
-      const two = write(folder, "parts/two.ts", 'import { three } from "./three.ts"\nimport { Effect } from "effect"\nimport { stream } from "../../src/rng/Rng.ts"\nexport const two = [three, Effect.void, stream]\n') // prettier-ignore
+      const two = write(folder, "parts/two.ts", 'import { three } from "./three.ts"\nimport { Effect } from "effect"\nimport { stream } from "../../src/base/rng/Rng.ts"\nexport const two = [three, Effect.void, stream]\n') // prettier-ignore
       const three = write(folder, "parts/three.ts", "export const three = 3\n")
       write(folder, "parts/unused.ts", "export const unused = 4\n")
       const data = write(folder, "data.json", "[1]")

@@ -16,22 +16,7 @@ import type { Lowered } from "./lower.ts"
 import { bytesOf } from "./memory.ts"
 import { addsInOrder } from "./nest.ts"
 import { evenSize } from "./products/tileSizes.ts"
-
-/** Groups that run one after another: once or, with `bands`, for each band of rows. */
-export interface Stage {
-  readonly groups: ReadonlyArray<Group>
-  readonly bands: Bands | undefined
-}
-
-export interface Bands {
-  /** The number of rows of the batch, and of a band. The last band can have fewer. */
-  readonly rows: number
-  readonly size: number
-  /** The arrays that hold the rows of one band only. */
-  readonly local: ReadonlySet<Node>
-  /** The nodes that are sums over all rows. */
-  readonly sums: ReadonlySet<Node>
-}
+import type { Bands, Stage } from "./stage.ts"
 
 /** Says when bands are worth it, and how large they are. */
 export interface BandSizes {

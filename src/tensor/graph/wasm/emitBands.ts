@@ -1,16 +1,15 @@
 /**
- * Emits the stages of a program (see `bands.ts`) for `compile.ts`. A function computes a band; it is called for one band after
+ * Emits the stages of a program (see `stage.ts`) for `compile.ts`. A function computes a band; it is called for one band after
  * another. If threads share the work, each computes bands of its own, and has its own memory for their rows. What all bands add
  * up is added in the order of the bands: each waits for its turn.
  */
 import { call, i32, type I32, loopWhile, memoryFill, type Statement } from "../../wasm/instructions.ts"
-import type { Stage } from "./bands.ts"
 import { emitGroups, type PlacedBand } from "./emit.ts"
-import { FunctionBuilder, type Target } from "./function.ts"
+import { type Division, FunctionBuilder, type Target } from "./function.ts"
 import type { Group } from "./fuse.ts"
 import type { Node } from "./ir.ts"
 import { bytesOf, type MemoryPlan, waitingBytesOf } from "./memory.ts"
-import type { Slices } from "./slices.ts"
+import type { Stage } from "./stage.ts"
 
 /** The bytes of the number that says whose turn it is; it has a cache line of its own. */
 export const turnBytes = 64
@@ -63,7 +62,7 @@ export const emitStage = (
     f.emit(computeRest(i32.const(0)))
     return call(f.finish())
   }
-  const onThreads = (shared: Slices): Statement => {
+  const onThreads = (shared: Division): Statement => {
     const { thread } = shared
     const firsts = Array.from({ length: (rows - rest) / size }, (_, i) => i32.const(i * size))
     return shared.run([...firsts.map((first) => compute(first, thread)), ...computeRest(thread)])

@@ -4,11 +4,12 @@
  * Constants of vector code are in the module's memory, four bytes each: loading one to all lanes is one instruction, while
  * engines compile `v128.const` to four instructions.
  */
-import type { Slices } from "./slices.ts"
+import type { Group } from "./fuse.ts"
 import type { FunctionType, ModuleBuilder, ValueType } from "../../wasm/encode.ts"
 import {
   type Expression,
   i32,
+  type I32,
   type Local,
   local,
   loopWhile,
@@ -50,6 +51,35 @@ export class ConstantPool {
   }
 }
 
+/** A part of a dimension: `size` elements from the index `from` on. */
+export interface Slice {
+  readonly from: number
+  readonly size: number
+}
+
+/** Divides the work of groups among threads. `Slices` implements it. */
+export interface Division {
+  /** The number of the thread, from 0 on, for the statements of slices. */
+  readonly thread: I32
+  /** Divides a dimension of a group into slices of whole units; undefined if the group is too small to be divided. */
+  readonly of: (
+    dimension: { readonly size: number; readonly unit: number },
+    group: Group,
+  ) => ReadonlyArray<Slice> | undefined
+  /** Returns a statement that computes slices, each by one of these statements, on any thread. They begin in this order. */
+  readonly run: (slices: ReadonlyArray<Statement>) => Statement
+  /**
+   * Returns statements that run `statements` when it is the turn of `turn`, a number that is at this address, and then let it
+   * be the turn of `next`. Slices are begun in their order, so a slice may wait for an earlier one.
+   */
+  readonly inTurn: (
+    address: number,
+    turn: I32,
+    next: I32,
+    statements: ReadonlyArray<Statement>,
+  ) => ReadonlyArray<Statement>
+}
+
 /** The parts of a WebAssembly module that its functions share while the module is compiled. */
 export interface Target {
   readonly module: ModuleBuilder
@@ -64,7 +94,7 @@ export interface Target {
   /** Whether the engine combines pairs of vectors to wider ones, so that its registers hold twice as many. */
   readonly wide: boolean
   /** Divides large groups among threads; undefined if one thread computes everything. */
-  readonly slices: Slices | undefined
+  readonly slices: Division | undefined
   /** The indices of helper functions by name, such as `pow`; the first function that needs a helper adds it. */
   readonly shared: Map<string, number>
 }

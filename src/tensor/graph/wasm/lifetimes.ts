@@ -3,7 +3,7 @@
  * step. What outlives a band is needed in all bands of its stage. Products that add up all rows have one more step after the
  * bands, in which their sums become results.
  */
-import type { Bands, Stage } from "./bands.ts"
+import type { Bands, Stage } from "./stage.ts"
 import { type Group, nodesOf } from "./fuse.ts"
 import type { Node } from "./ir.ts"
 

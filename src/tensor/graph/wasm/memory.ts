@@ -7,7 +7,7 @@
  */
 import { sizeOf } from "../Tensor.ts"
 import type { Outline } from "../validate.ts"
-import type { Stage } from "./bands.ts"
+import type { Stage } from "./stage.ts"
 import { type Group, nodesOf } from "./fuse.ts"
 import { lifetimesOf } from "./lifetimes.ts"
 import { bytesPer, isContiguous, isWhole, type Node } from "./ir.ts"

@@ -26,7 +26,7 @@ import {
   when,
 } from "../../wasm/instructions.ts"
 import { weightOf } from "./expression.ts"
-import { FunctionBuilder, type Target } from "./function.ts"
+import { type Division, FunctionBuilder, type Slice, type Target } from "./function.ts"
 import type { Group } from "./fuse.ts"
 
 /** The bytes of memory by which threads work together. Each number has a cache line of its own. */
@@ -40,14 +40,8 @@ export const helpExport = "help"
 export const releaseExport = "release"
 export const helpedExport = "helped"
 
-/** A part of a dimension: `size` elements from the index `from` on. */
-interface Slice {
-  readonly from: number
-  readonly size: number
-}
-
 /** Collects the slices of all groups of a module, and writes the functions that compute them. */
-export class Slices {
+export class Slices implements Division {
   private readonly threads: number
   private readonly control: number
   private readonly worth: Worth
@@ -55,7 +49,6 @@ export class Slices {
   private readonly fork: number
   private readonly awaitTurn: number
   private readonly endTurn: number
-  /** The number of the thread, from 0 on, for the statements of slices. */
   readonly thread: I32 = local("i32", 1)
 
   /** `control` is the address of `controlBytes` bytes that are zeros at first. */
@@ -68,7 +61,6 @@ export class Slices {
     this.endTurn = module.declare({ params: ["i32", "i32"], results: [] })
   }
 
-  /** Divides a dimension of a group into slices of whole units; undefined if the group is too small to be divided. */
   of({ size, unit }: { readonly size: number; readonly unit: number }, group: Group): ReadonlyArray<Slice> | undefined {
     const most = Math.min(this.threads, mostCount, Math.floor(microsecondsOf(group) / this.worth.slice))
     const units = Math.ceil(size / unit)
@@ -78,7 +70,6 @@ export class Slices {
     return Array.from({ length: count }, (_, i) => ({ from: i * each, size: Math.min(each, size - i * each) }))
   }
 
-  /** Returns a statement that computes slices, each by one of these statements, on any thread. They begin in this order. */
   run(slices: ReadonlyArray<Statement>): Statement {
     const starts = Array.from({ length: Math.ceil(slices.length / mostCount) }, (_, i) => i * mostCount)
     return starts.map((start) => {
@@ -90,10 +81,6 @@ export class Slices {
     })
   }
 
-  /**
-   * Returns statements that run `statements` when it is the turn of `turn`, a number that is at this address, and then let it
-   * be the turn of `next`. Slices are begun in their order, so a slice may wait for an earlier one.
-   */
   inTurn(address: number, turn: I32, next: I32, statements: ReadonlyArray<Statement>): ReadonlyArray<Statement> {
     const at = i32.const(address)
     return [call(this.awaitTurn, [at, turn]), ...statements, call(this.endTurn, [at, next])]

@@ -20,21 +20,12 @@ import { isWhole, sizeOf } from "../env/Space.ts"
 import { LearningError, type Task } from "./Algorithm.ts"
 import type { NamedArrays } from "../../tensor/graph/Parameters.ts"
 import { namedVector } from "./learnerState.ts"
+import type { Demonstrations } from "./transitions/DataSet.ts"
 import { labelProblemIn, notFiniteIn, wrongElementIn } from "./transitions/player.ts"
 import * as Transitions from "./transitions/Transitions.ts"
 
+export type { Demonstrations } from "./transitions/DataSet.ts"
 export type { RecordOptions } from "./transitions/Transitions.ts"
-
-/** Steps of an expert, from which `Bc` learns: one row per step. */
-export interface Demonstrations {
-  readonly rows: number
-  /** The observations, of shape [rows, size], where `size` is the number of elements of an observation. */
-  readonly observations: Float32Array
-  /** The actions: discrete ones of shape [rows], or continuous ones of shape [rows, numbers per action]. */
-  readonly actions: Int32Array | Float32Array
-  /** The return of each episode; a step without a reward (`fromJson` allows such steps) counts as 0. */
-  readonly returns: ReadonlyArray<number>
-}
 
 /** Plays whole episodes in an env by a function of observations, as `Transitions.record` does, and keeps what it did. */
 export const record = (env: Env, options: Transitions.RecordOptions): Demonstrations => {

@@ -82,7 +82,7 @@ export * from "./rollout/fields.ts"
 export * from "./search/fields.ts"
 export { searchLearner, type SearchLearnerOptions, type SearchColumns } from "./search/SearchLearner.ts"
 export * from "./search/TreeSearch.ts"
-export type { BaseColumns, Rollout } from "./rollout/Rollout.ts"
+export type { BaseColumns, Rollout } from "./rollout/RolloutData.ts"
 export { rolloutLearner, type RolloutUpdate } from "./rollout/RolloutLearner.ts"
 export {
   applied,
@@ -92,8 +92,7 @@ export {
   type OwnLoss,
   type PolicyAndValue,
 } from "./rollout/ownLoss.ts"
-export type { Slices } from "./rollout/slices.ts"
-export type { AnyPhase, Minibatch, Phase, SteppingPhase } from "./rollout/update.ts"
+export type { AnyPhase, Minibatch, Phase, Slices, SteppingPhase } from "./rollout/Phase.ts"
 export * from "./rollout/features.ts"
 export * from "./rollout/withBonus.ts"
 export * from "./rollout/withDemonstrations.ts"

@@ -5,12 +5,14 @@ import { type Box, partsOf, type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../../tensor/graph/initialisers.ts"
 import { type Activation, activations, conv, linear } from "../../tensor/graph/layers.ts"
 import { relu, reshape } from "../../tensor/graph/ops.ts"
-import type { Declaration } from "../../tensor/graph/Parameters.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { DensePolicy } from "./DensePolicy.ts"
 import { networkTrunk } from "./network/build.ts"
 import { type Network, networkOf, type Networks } from "./network/layers.ts"
+import type { Trunk, Weights } from "./network/Trunk.ts"
 import { hasImages, isImage, joined, vectorOf, vectorSizeOf, withoutMask } from "./observations.ts"
+
+export type { Declarations, Trunk, Weights } from "./network/Trunk.ts"
 
 const Convolution = Schema.Struct({ filters: units, kernel: units, stride: units })
 type Convolution = typeof Convolution.Type
@@ -76,20 +78,6 @@ export interface NetworkConfig extends Required<Omit<NetworkOptions, "activation
   readonly activation: Activation
   /** The layers that replace those of the other settings; null or undefined leaves them. */
   readonly network?: Networks | null
-}
-
-/** The tensors of weights by the names of their parameters. */
-export type Weights = Readonly<Record<string, Tensor>>
-/** Parameters by name: the shape and the initial values of each. */
-export type Declarations = Readonly<Record<string, Declaration>>
-
-/** The part of a network before its heads, from observations [rows, size] to features [rows, outputs]. */
-export interface Trunk {
-  readonly parameters: Declarations
-  readonly outputs: number
-  /** The number of dense layers. Their names end with 0, 1, …, so a head that follows can be named with this number. */
-  readonly depth: number
-  readonly apply: (weights: Weights, observations: Tensor) => Tensor
 }
 
 /**

@@ -12,7 +12,7 @@ import type { LearnerState, LearningError, Metrics, SetupError, Task } from "../
 import { actionColumn, type Columns, f32 } from "../Batch.ts"
 import type { Steps } from "../drive.ts"
 import type { SavedState } from "../learnerState.ts"
-import { type BaseColumns, type Kept, kept, type Rollout, type StepHooks } from "./Rollout.ts"
+import { type BaseColumns, type Kept, kept, type Rollout, type StepHooks } from "./RolloutData.ts"
 
 /**
  * Describes how an algorithm collects experience: how it acts, for how many steps, which numbers (columns) it stores

@@ -20,8 +20,10 @@ import { build } from "../graphs.ts"
 import { drive, type Steps } from "../drive.ts"
 import { savedState, weightsIn } from "../learnerState.ts"
 import type { Experience, FeatureHooks } from "./Experience.ts"
-import { type BaseColumns, makeRollout } from "./Rollout.ts"
-import { type AnyPhase, compileUpdate, hasTotalLoss, withTotalLoss } from "./update.ts"
+import { makeRollout } from "./Rollout.ts"
+import type { BaseColumns } from "./RolloutData.ts"
+import type { AnyPhase } from "./Phase.ts"
+import { compileUpdate, hasTotalLoss, withTotalLoss } from "./update.ts"
 
 /** Describes how a learner learns from each rollout. */
 export interface RolloutUpdate<C> {

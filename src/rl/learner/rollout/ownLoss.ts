@@ -13,7 +13,7 @@ import type { Loss } from "../graphs.ts"
 import { namedVector } from "../learnerState.ts"
 import { type AlgorithmsLoss, type LossResult, ownLoss } from "../ownLoss.ts"
 import type { ColumnsOf, Experience, Feature } from "./Experience.ts"
-import type { Minibatch } from "./update.ts"
+import type { Minibatch } from "./Phase.ts"
 
 /** The outputs of the network for observations: a distribution of actions for each row, and a value. */
 export interface PolicyAndValue {

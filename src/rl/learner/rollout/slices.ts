@@ -17,17 +17,7 @@ import { build, follow, gradientOf, netOf, restricted, slowed } from "../graphs.
 import { floatsOf, numbersOf, statesOf } from "../learnerState.ts"
 import { tensorsOf } from "../scheduled.ts"
 import type { Experience } from "./Experience.ts"
-import type { CompiledPhase, Phase } from "./update.ts"
-
-/** Says how the minibatches of a phase are divided. The loss and the metrics must be means over the rows. */
-export interface Slices {
-  /** The number of slices of each minibatch. */
-  readonly count: number
-  /** The columns that the loss reads with mean 0 and standard deviation 1 over the whole minibatch. */
-  readonly standardised: ReadonlyArray<string>
-  /** Ends the update at the first minibatch whose mean of a metric is larger than this, and leaves that minibatch out. */
-  readonly limit?: { readonly metric: string; readonly atMost: number } | undefined
-}
+import type { CompiledPhase, Phase, Slices } from "./Phase.ts"
 
 const [meanOf, scaleOf] = [(column: string) => `${column}.mean`, (column: string) => `${column}.scale`]
 

@@ -1,80 +1,26 @@
 /** Compiles and runs the update of an on-policy learner: gradient steps on shuffled minibatches of a rollout. */
 import { Effect } from "effect"
-import { Backend, type BackendError, type Program, type TensorData } from "../../../tensor/backend/Backend.ts"
+import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
 import { where } from "../../../tensor/graph/ops.ts"
-import type { OptimiserOf } from "../../../tensor/graph/optimiserSettings.ts"
 import type { Layout, NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import { indicesFeed, type ProgramSpec } from "../../../tensor/graph/Program.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
-import type { Recall } from "../../model/memory.ts"
-import type { Weights } from "../../model/trunk.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import type { Averages } from "../Averages.ts"
-import type { Batch, Columns } from "../Batch.ts"
+import type { Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
-import { build, descend, type Loss, type Net, netOf, restricted, slowed } from "../graphs.ts"
+import { build, descend, type Net, netOf, restricted, slowed } from "../graphs.ts"
 import { type SavedState, statesOf } from "../learnerState.ts"
-import { fillScheduled, type ScheduledInputs, tensorsOf } from "../scheduled.ts"
+import { fillScheduled, tensorsOf } from "../scheduled.ts"
 import type { Experience } from "./Experience.ts"
-import { compileSliced, type Slices } from "./slices.ts"
-
-/** The tensors of a minibatch that a loss reads. */
-export interface Minibatch<C> {
-  /** The columns of the minibatch's rows. */
-  readonly batch: Batch<C>
-  /** The weights that are learned. */
-  readonly weights: Weights
-  /** The weights that were drawn once and are never learned. */
-  readonly fixed: Weights
-  /** The memory before each sequence, if the actor has a memory. */
-  readonly recall: Recall | undefined
-}
-
-/** The part of a phase that says which rows it reads, and how often. */
-export interface Passes {
-  /** The name of its program and, if there are several phases, of its optimiser's state in checkpoints. */
-  readonly name: string
-  /** The number of passes over the rollout. */
-  readonly epochs: number
-  /** The number of minibatches into which the shuffled rollout is divided in each epoch. */
-  readonly minibatches: number
-  /** The key of the setting that has the number of minibatches, for messages; `minibatches` by default. */
-  readonly minibatchesKey?: string
-}
-
-/** A part of an update, with its own loss and epochs. PPO has one phase; DAAC has one for each of its two networks. */
-export interface Phase<C> extends Passes {
-  /** The limit of the global norm of gradients; larger ones are scaled down to it. 0 sets no limit. */
-  readonly maxGradNorm: number
-  readonly loss: (minibatch: Minibatch<C>) => Loss
-  /** The inputs that the loss reads and that change over the run, such as a clip range with a schedule. */
-  readonly scheduledInputs?: ScheduledInputs | undefined
-  /** Divides the minibatches into slices, whose gradients several processes can compute; by default they are whole. */
-  readonly slices?: Slices | undefined
-  readonly optimiser: OptimiserOf
-  /** Returns whether the phase learns the parameter of this name; the others keep their values. By default it learns all. */
-  readonly learns?: ((parameter: string) => boolean) | undefined
-}
-
-/** A phase that computes its step itself, from more than the gradient of a loss. */
-export interface SteppingPhase<C> extends Passes {
-  readonly slices?: undefined
-  readonly scheduledInputs?: undefined
-  /** Returns the weights after a minibatch, as a flat vector, and the metrics to report. `net` has the weights before it. */
-  readonly step: (
-    minibatch: Minibatch<C>,
-    net: Net,
-  ) => { readonly next: Tensor; readonly metrics: Readonly<Record<string, Tensor>> }
-}
+import type { AnyPhase, CompiledPhase, Minibatch, Phase, SteppingPhase } from "./Phase.ts"
+import { compileSliced } from "./slices.ts"
 
 /** The learning rate of an update, and the run's progress at it. */
 interface UpdateAt {
   readonly rate: number
   readonly progress: number
 }
-
-/** A phase of either kind. */
-export type AnyPhase<C> = Phase<C> | SteppingPhase<C>
 
 /** Returns whether an update minimises one loss. Several phases have a loss each, and a `SteppingPhase` has none. */
 export const hasTotalLoss = <C>(phases: ReadonlyArray<AnyPhase<C>>): boolean =>
@@ -88,26 +34,6 @@ export const withTotalLoss = <C>(phase: Phase<C>): Phase<C> => ({
     return { ...result, metrics: { ...result.metrics, "train/loss": result.loss } }
   },
 })
-
-/** A phase whose programs are compiled. */
-export interface CompiledPhase {
-  readonly phase: Passes & Pick<AnyPhase<never>, "scheduledInputs">
-  /** All programs of the phase. */
-  readonly programs: ReadonlyArray<Program>
-  /** The program that reads the rows. */
-  readonly reader: Program
-  /** The program that has the weights after the phase. */
-  readonly last: Program
-  /** The names of the reader's inputs that hold the rows. */
-  readonly gathered: ReadonlyArray<string>
-  /** The rows of all minibatches, one after another; to be filled before each run. */
-  readonly indices: TensorData
-  /** The input of the learning rate, if the phase has one. */
-  readonly learningRate: TensorData | undefined
-  /** Computes all minibatches, and adds the means of the metrics to the averages. */
-  readonly run: (averages: Averages) => Effect.Effect<void, BackendError>
-  readonly optimiser: ReturnType<typeof statesOf>
-}
 
 /** Compiles the programs of each phase; returns functions to fill, run and save them. `last` has the updated weights. */
 export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(

@@ -20,7 +20,8 @@ import { build, netOf } from "../graphs.ts"
 import { floatsOf, vectorsOf } from "../learnerState.ts"
 import { randomActions } from "../exploration.ts"
 import type { Experience, Feature } from "./Experience.ts"
-import { type BaseColumns, copy, type Rollout } from "./Rollout.ts"
+import { copy } from "./Rollout.ts"
+import type { BaseColumns, Rollout } from "./RolloutData.ts"
 
 /** Describes a reward that the learner gives itself for each transition, such as its surprise. */
 export interface Bonus<C> {

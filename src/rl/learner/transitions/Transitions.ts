@@ -16,23 +16,12 @@ import { type Env, rowSpaceOf } from "../../env/Env.ts"
 import { EnvError } from "../../../base/EnvError.ts"
 import { isWhole, sizeOf, type Value } from "../../env/Space.ts"
 import { stream } from "../../../base/rng/Rng.ts"
-import type { Demonstrations } from "../Demonstrations.ts"
 import { randomActions } from "../exploration.ts"
+import type { Transitions } from "./DataSet.ts"
 import { makePlayer, observationIn } from "./player.ts"
 
+export type { Transitions } from "./DataSet.ts"
 export { fromMinari, type MinariOptions, toMinari } from "./minari.ts"
-
-/** The steps of episodes, one row per step; the rows of an episode follow each other. */
-export interface Transitions extends Demonstrations {
-  /** The reward of each step. */
-  readonly rewards: Float32Array
-  /** The number of steps of each episode. */
-  readonly lengths: Int32Array
-  /** For each episode, 1 if it terminated and 0 if it was truncated; the value of a terminal state is 0. */
-  readonly terminated: Uint8Array
-  /** The observation after the last step of each episode, of shape [episodes, size]. */
-  readonly finalObservations: Float32Array
-}
 
 interface PlayOptions {
   readonly episodes: number

@@ -11,8 +11,8 @@ import { type ActionSpace, isWhole, maskSizeOf, partsOf, sizeOf, type Space } fr
 import { type Dataset, encode, type Group, type Node } from "../../../base/formats/hdf5/Hdf5.ts"
 import { type Hdf5File, read } from "../../../base/formats/hdf5/read.ts"
 import { LearningError } from "../Algorithm.ts"
+import type { Transitions } from "./DataSet.ts"
 import { notFiniteIn, wrongElementIn } from "./player.ts"
-import type { Transitions } from "./Transitions.ts"
 
 const dataFile = "main_data.hdf5"
 const metadataFile = "metadata.json"

@@ -15,7 +15,7 @@ import {
   unmasked,
   type Value,
 } from "../../env/Space.ts"
-import type { Transitions } from "./Transitions.ts"
+import type { Transitions } from "./DataSet.ts"
 
 interface PlayerOptions {
   /** The name of the caller, for messages. */

@@ -4,7 +4,7 @@ import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import { type Arrays, f32, i32, perUpdate } from "../Batch.ts"
 import { copyInto, namedVector } from "../learnerState.ts"
 import { type Filled, filledPart, Frames, restoreFilled } from "../replay/storage.ts"
-import type { BaseColumns, Rollout } from "../rollout/Rollout.ts"
+import type { BaseColumns, Rollout } from "../rollout/RolloutData.ts"
 
 /** The properties of a rollout that `remember` reads. */
 type PlayedRows = Pick<Rollout<BaseColumns>, "steps" | "columns" | "rewards" | "terminated" | "truncated">

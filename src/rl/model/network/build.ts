@@ -18,8 +18,8 @@ import { GraphError } from "../../../tensor/graph/GraphError.ts"
 import { type Shape, sizeOf, type Tensor } from "../../../tensor/graph/Tensor.ts"
 import { partsOf, type RowSpace } from "../../env/Space.ts"
 import { vectorOf, vectorSizeOf, withoutMask } from "../observations.ts"
-import type { Declarations, Trunk, Weights } from "../trunk.ts"
 import { type Custom, type Layer, type Network, layersOf } from "./layers.ts"
+import type { Declarations, Trunk, Weights } from "./Trunk.ts"
 
 /** A part of an observation: its name, the shape of its values, and how they are read from a row. */
 interface Part {

@@ -9,7 +9,8 @@ import * as Normalise from "../../env/Normalise.ts"
 import type { RunningMoments } from "../../env/RunningMoments.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import type { Film } from "../validate.ts"
-import type { Training } from "../setUp.ts"
+import type { TrainingEnvs } from "../envs.ts"
+import type { Plan } from "../plan.ts"
 
 /** The largest number of pictures in an animation, for browsers. It shows every n-th state of a longer episode, and the last. */
 const mostFrames = 500
@@ -72,7 +73,11 @@ export const makePlayer = Effect.fnUntraced(function* (
  * Plays the first episodes of the validation at a step, for their pictures. Returns undefined if the algorithm has no
  * policy that could play.
  */
-export const filmOf = Effect.fnUntraced(function* ({ plan, learner, envs }: Training, step: number, episodes: number) {
+export const filmOf = Effect.fnUntraced(function* (
+  { plan, learner, envs }: { readonly plan: Plan; readonly learner: Learner; readonly envs: TrainingEnvs },
+  step: number,
+  episodes: number,
+) {
   const { seed, validation, render } = plan.settings
   const [env] = plan.validationEnvs
   if (learner.policy === undefined) return undefined

@@ -15,15 +15,11 @@
  */
 import { Context, Effect } from "effect"
 import type { BackendError, Program } from "../../tensor/backend/Backend.ts"
-import { indicesFeed, type Minibatches, type ProgramSpec } from "../../tensor/graph/Program.ts"
-import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import { indicesFeed } from "../../tensor/graph/Program.ts"
+import type { SlicedSpec } from "./SlicedSpec.ts"
 import { copyResults } from "./wire.ts"
 
-/** Describes a program that computes one slice, whose rows it gathers. Its state changes only when it is written. */
-export interface SlicedSpec extends ProgramSpec {
-  readonly state: Readonly<Record<string, { readonly tensor: Tensor }>>
-  readonly minibatches: Omit<Minibatches, "continueWhile">
-}
+export type { SlicedSpec } from "./SlicedSpec.ts"
 
 /** Computes the slices of one program. */
 export interface Sharing {

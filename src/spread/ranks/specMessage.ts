@@ -10,7 +10,7 @@ import { Record, Schema } from "effect"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import { decodeNodes, EncodedNodes, encodeNodes, tensorAt } from "../../tensor/graph/encoded.ts"
 import type { TensorData } from "../../tensor/graph/Tensor.ts"
-import type { SlicedSpec } from "./Ranks.ts"
+import type { SlicedSpec } from "./SlicedSpec.ts"
 
 /** A program whose tensors are named by their positions in `nodes`. The tensors of the message hold the constants. */
 const SentSpec = Schema.Struct({

@@ -2,7 +2,7 @@
 import type { Program } from "../../tensor/backend/Backend.ts"
 import { indicesFeed } from "../../tensor/graph/Program.ts"
 import type { TensorData } from "../../tensor/graph/Tensor.ts"
-import type { SlicedSpec } from "./Ranks.ts"
+import type { SlicedSpec } from "./SlicedSpec.ts"
 
 /** Returns the bytes of an array, without a copy. */
 export const bytesOf = ({ buffer, byteOffset, byteLength }: TensorData): Uint8Array =>

@@ -12,7 +12,12 @@ import type { RunError } from "../../run/Run.ts"
 import type { DatasetError, TaskSet } from "../task/TaskSet.ts"
 import type { SentTraining } from "../../run/spread/SentTraining.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
-import type { Sendable } from "./spread/client.ts"
+
+/** A training that other machines can load, and the settings on which its episodes depend. */
+interface Sendable {
+  readonly training: SentTraining
+  readonly identity: Plain
+}
 
 /** A training of an agent that is ready to start: its settings, the agent and its tasks. */
 export interface AgentTraining {

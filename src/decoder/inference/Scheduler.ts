@@ -9,7 +9,7 @@
 import { Exit } from "effect"
 import { type Drawing, makeDrawing } from "./draw.ts"
 import { type EngineError, engineError } from "./EngineError.ts"
-import type { EngineStatus, Generated } from "./Engine.ts"
+import type { EngineStatus, Generated } from "./EngineService.ts"
 import type { Job } from "./Job.ts"
 import type { PagedCache, Sequence } from "./PagedCache.ts"
 import type { GeneratingProgram, ReadingProgram, StepFeeds, StepModel } from "./StepModel.ts"

@@ -4,7 +4,7 @@
  * adapters free, and only then is its part of the cache given up.
  */
 import type { PagedCache, Root } from "./PagedCache.ts"
-import type { WeightsUsed } from "./Engine.ts"
+import type { WeightsUsed } from "./EngineService.ts"
 
 export interface Version {
   readonly used: WeightsUsed

@@ -3,7 +3,7 @@ import { Cause, Deferred, Effect, Exit, Latch, Option, Queue, Schema, type Scope
 import type { BackendError } from "../../tensor/backend/Backend.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import type { EngineService, Generated, GenerateEvent, GenerateRequest, ModelInfo } from "./Engine.ts"
+import type { EngineService, Generated, GenerateEvent, GenerateRequest, ModelInfo } from "./EngineService.ts"
 import { type EngineError, engineError } from "./EngineError.ts"
 import { type Detokenizer, Job } from "./Job.ts"
 import { PagedCache } from "./PagedCache.ts"

@@ -10,8 +10,7 @@ import * as Layout from "../Layout.ts"
 import { type OrchestratorConfig, parse } from "../config/OrchestratorConfig.ts"
 import { overrunProblem, startingProgress, withPendingResume } from "./resume.ts"
 import type { Origin, RunFolders } from "./runFolder.ts"
-import type { DiscoveredRun, Hooks, InvalidRun, Progress } from "./RunSlot.ts"
-import type { RunChange } from "./Runs.ts"
+import type { DiscoveredRun, Hooks, InvalidRun, Progress, RunChange } from "./RunSlot.ts"
 import { tokenText } from "./token.ts"
 
 /** A folder that was found, by what is to become of it. */

@@ -47,6 +47,15 @@ export interface InvalidRun {
   readonly message: string
 }
 
+/** A change of the runs, as `Runs.changes` reports it. Only the master reports the last three. */
+export type RunChange =
+  | { readonly _tag: "Created"; readonly run: RunSlot }
+  /** The run left its index: its folder vanished, or `reason` says why it was evicted. */
+  | { readonly _tag: "Deleted"; readonly run: RunSlot; readonly reason: string | null }
+  | { readonly _tag: "Discovered"; readonly run: DiscoveredRun }
+  | { readonly _tag: "Forgotten"; readonly run: DiscoveredRun }
+  | { readonly _tag: "Invalid"; readonly run: InvalidRun }
+
 /** A function that runs at a moment in a run's life. If it fails, only that run is evicted. */
 export type Hook<Run = RunSlot> = (run: Run) => Effect.Effect<void, { readonly message: string }>
 

@@ -37,17 +37,8 @@ import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import { makePause } from "./pause.ts"
 import { makeRunFolders } from "./runFolder.ts"
 import { RunsError } from "./RunsError.ts"
-import type { DiscoveredRun, Hooks, InvalidRun, Progress, RunSlot } from "./RunSlot.ts"
+import type { DiscoveredRun, Hooks, InvalidRun, Progress, RunChange, RunSlot } from "./RunSlot.ts"
 import { Store, type StoreError } from "../store/Store.ts"
-
-/** A change of the runs, as `Runs.changes` reports it. Only the master reports the last three. */
-export type RunChange =
-  | { readonly _tag: "Created"; readonly run: RunSlot }
-  /** The run left its index: its folder vanished, or `reason` says why it was evicted. */
-  | { readonly _tag: "Deleted"; readonly run: RunSlot; readonly reason: string | null }
-  | { readonly _tag: "Discovered"; readonly run: DiscoveredRun }
-  | { readonly _tag: "Forgotten"; readonly run: DiscoveredRun }
-  | { readonly _tag: "Invalid"; readonly run: InvalidRun }
 
 /** The folders that are not trained, as the master saw them last; empty on the other ranks. */
 export interface Status {

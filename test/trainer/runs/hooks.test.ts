@@ -1,6 +1,6 @@
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { assert, describe } from "vitest"
-import type { RunChange } from "../../../src/trainer/runs/Runs.ts"
+import type { RunChange } from "../../../src/trainer/runs/RunSlot.ts"
 import { failing, logging } from "../ranks.ts"
 import { check } from "./checkRuns.ts"
 

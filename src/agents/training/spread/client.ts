@@ -6,7 +6,6 @@
 import { Effect, Queue, type Scope } from "effect"
 import type { AgentError } from "../../agent/AgentError.ts"
 import { Dispatcher, type DispatchError } from "../../../spread/cluster/Dispatcher.ts"
-import type { Plain } from "../../../base/config/Config.ts"
 import { sha256 } from "../../../base/config/sha256.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { inOrder } from "../../episode/rollouts/inOrder.ts"
@@ -18,18 +17,12 @@ import type { LmError } from "../../lm/LmError.ts"
 import type { Rollout } from "../../episode/Rollout.ts"
 import { CurrentRun } from "../../../run/CurrentRun.ts"
 import { attach } from "../../../run/spread/Attachment.ts"
-import { runIdOf, type SentTraining } from "../../../run/spread/SentTraining.ts"
+import { runIdOf } from "../../../run/spread/SentTraining.ts"
 import type { RunStoreError } from "../../../run/store/RunStoreError.ts"
 import { type AgentTraining, totalEpisodesOf } from "../AgentTraining.ts"
 import type { RuntimeState } from "../RuntimeState.ts"
 import { rolloutJob, type TrainingEpisode, validationJob } from "./jobs.ts"
 import { playRollouts, playValidation } from "./play.ts"
-
-/** A training that other machines can load, and the settings on which its episodes depend. */
-export interface Sendable {
-  readonly training: SentTraining
-  readonly identity: Plain
-}
 
 /** A training has at least so many jobs at once, if it has so many episodes to play. */
 const fewestJobs = 64

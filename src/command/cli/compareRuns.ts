@@ -11,7 +11,8 @@ import {
   type Estimate,
   type Unpaired,
 } from "../../base/statistics/unpaired.ts"
-import { evaluations, findRun, withRunsOnDisk } from "./findRun.ts"
+import { evaluations, findRun } from "./findRun.ts"
+import { withRunsOnDisk } from "./openRuns.ts"
 import * as Flags from "./flags.ts"
 import { usageError, writeError, writeJson, writeOut } from "./output/output.ts"
 import { groupsNamed, labelsOf, openRun, type RunGroup } from "./runGroups.ts"

@@ -10,7 +10,6 @@ import { diskSource, silentSource } from "../../run/read/disk-node.ts"
 import type { FileSource } from "../../run/read/FileSource.ts"
 import { over, type RunReader } from "../../run/RunReader.ts"
 import type { RunKind } from "../../run/RunSpec.ts"
-import type { CopyOptions, Named } from "./bucket/localCopy.ts"
 import { isBucket } from "./flags.ts"
 import { warningLabel } from "./output/colors.ts"
 import { usageError, writeError } from "./output/output.ts"
@@ -20,31 +19,6 @@ export const warn: FileSource["warn"] = (message) => writeError(`${warningLabel(
 
 /** Reads the files of runs, and reports damaged ones on stderr, for commands that show the contents of files. */
 export const warningSource = diskSource(warn)
-
-/** Runs `body` with a source of the runs in a folder, or in a bucket of S3 by its address. It reports damaged files. */
-export const readingRunsIn = <A, E, R>(place: string, body: (source: FileSource) => Effect.Effect<A, E, R>) =>
-  isBucket(place)
-    ? // The code for buckets is loaded only when it is needed.
-      Effect.flatMap(
-        Effect.promise(() => import("./bucket/readBucket.ts")),
-        ({ readingBucket }) => readingBucket(place, ({ source }) => body(source)),
-      )
-    : body(warningSource)
-
-/**
- * Runs `body` with the runs that the user named, for commands that read a run from disk: a run in a bucket is copied first.
- */
-export const withRunsOnDisk = <A, E, R>(
-  named: Named,
-  options: CopyOptions,
-  body: (named: Named) => Effect.Effect<A, E, R>,
-) =>
-  isBucket(named.resultsDir) || named.runs.some(isBucket)
-    ? Effect.flatMap(
-        Effect.promise(() => import("./bucket/localCopy.ts")),
-        ({ withCopies }) => withCopies(named, options, body),
-      )
-    : body({ runs: named.runs, resultsDir: named.resultsDir })
 
 /** Makes the `RunReader` of a run, which reads facts from its files and does not report damaged ones. */
 export const readRun = over(silentSource)

@@ -17,6 +17,13 @@ export interface ScoreDifference {
 /** The texts of a run's score files, by their paths in the run. */
 export type ScoreFiles = ReadonlyMap<string, string>
 
+/** A replay's scores, its digest if it was trained to the end, and a reason why it may differ. */
+export interface Replayed {
+  readonly scores: ScoreFiles
+  readonly digest: string | undefined
+  readonly hint?: string | undefined
+}
+
 interface Line {
   /** The number of the line; the first line is 1. */
   readonly number: number

@@ -25,45 +25,16 @@ import { foldersOnDisk } from "../../../run/savedAt.ts"
 import { codeOf, differingFrom } from "../../../run/store/code-node.ts"
 import { RunStore } from "../../../run/store/RunStore.ts"
 import { RunOptions } from "../../../run/RunOptions.ts"
-import { requireConfig, runFolder, trainings, warn, withRunsOnDisk } from "../findRun.ts"
-import {
-  argument,
-  backendFlag,
-  type Input,
-  lookupDir,
-  number,
-  runArgument,
-  sessionOptions,
-  subcommand,
-  text,
-  threadsFlag,
-  threadsOfEach,
-  toggle,
-  trustFlag,
-} from "../flags.ts"
+import { requireConfig, runFolder, trainings, warn } from "../findRun.ts"
+import { withRunsOnDisk } from "../openRuns.ts"
+import { sessionOptions, subcommand, threadsOfEach } from "../flags.ts"
 import { usageError, writeJson, writeOut } from "../output/output.ts"
 import { digestIn } from "../run/finished.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { isYaml, readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
 import { scoresIn, scoresOfAll } from "./scoreFiles.ts"
 import * as Scores from "./compareScores.ts"
-
-const flags = {
-  run: argument("run", runArgument),
-  resultsDir: lookupDir,
-  file: text("file", "file", "The module that made the run, if its env, algorithm or demonstrations are your own"),
-  episode: number(
-    "episode",
-    "index",
-    "Compare only this training episode (its episode_index in scores.jsonl), and stop after it",
-  ),
-  backend: backendFlag("The backend that computes; for the same bits use the run's own, which run.log names"),
-  threads: threadsFlag,
-  trust: trustFlag,
-  quiet: toggle("quiet", "Print no progress"),
-  json: toggle("json", "Print the outcome as one line of JSON on stdout"),
-}
-export type ReplayFlags = Input<typeof flags>
+import { flags, type ReplayFlags } from "./flags.ts"
 
 export const replay = subcommand(
   "replay",
@@ -117,7 +88,7 @@ class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers",
 const replayAll = Effect.fnUntraced(function* <E, R>(
   input: ReplayFlags,
   before: Scores.ScoreFiles,
-  again: Effect.Effect<Replayed, E, R>,
+  again: Effect.Effect<Scores.Replayed, E, R>,
 ) {
   const { run } = input
   const digestBefore = yield* digestIn(run)
@@ -169,13 +140,6 @@ const conclude = Effect.fnUntraced(function* (
   else if (outcome.same) yield* writeOut(`the same: ${compared}\n`)
   if (!outcome.same) return yield* new ReplayDiffers({ message: `${run}: ${reason()}` })
 })
-
-/** A replay's scores, its digest if it was trained to the end, and a reason why it may differ. */
-export interface Replayed {
-  readonly scores: Scores.ScoreFiles
-  readonly digest: string | undefined
-  readonly hint?: string | undefined
-}
 
 /** Says which files of the program that the user names differ from those with which the run was made. */
 const warnOfOtherCode = Effect.fnUntraced(function* ({ run, file }: ReplayFlags) {
@@ -246,7 +210,7 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
     const start = path.indexOf(`/${Layout.scores}/`) + 1
     return start === 0 ? [] : [[path.slice(start), utf8.decode(bytes)] as const]
   })
-  return { scores: new Map(files), digest: result?.digest } satisfies Replayed
+  return { scores: new Map(files), digest: result?.digest } satisfies Scores.Replayed
 })
 
 /**

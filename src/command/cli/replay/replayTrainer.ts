@@ -14,7 +14,8 @@ import { usageError } from "../output/output.ts"
 import { digestIn } from "../run/finished.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
-import type { Replayed, ReplayFlags } from "./replay.ts"
+import type { Replayed } from "./compareScores.ts"
+import type { ReplayFlags } from "./flags.ts"
 import { scoresOfAll } from "./scoreFiles.ts"
 
 /** Returns the folders of the runs in a trainer's folder, by their ids. The folder of one run is that run alone. */

@@ -1,107 +1,11 @@
 /** Defines the subcommand `effect serve`, which serves a language model by OpenAI's protocol. */
 import { randomBytes } from "node:crypto"
 import { Effect, Option } from "effect"
-import * as Flag from "effect/cli/Flag"
 import { isLoopback } from "../../../base/config/hostGuard.ts"
-import { formatNames } from "../../../agents/lm/toolFormats/ToolFormat.ts"
 import { backend } from "../../../node.ts"
-import {
-  allowHostFlag,
-  argument,
-  backendFlag,
-  checkAllowHost,
-  type Input,
-  number,
-  portFlag,
-  subcommand,
-  text,
-  texts,
-  textOr,
-  threadsFlag,
-  toggle,
-  sessionOptions,
-} from "../flags.ts"
+import { checkAllowHost, sessionOptions, subcommand } from "../flags.ts"
 import { usageError } from "../output/output.ts"
-
-const flags = {
-  model: argument(
-    "model",
-    "A folder with a model (config.json), or a trainer's folder or one of its runs, whose newest weights are served",
-  ),
-  port: portFlag(8000),
-  host: textOr(
-    "127.0.0.1",
-    "host",
-    "address",
-    "The address to listen on; others than this machine's own need an API key (default: 127.0.0.1)",
-  ),
-  apiKey: text(
-    "api-key",
-    "key",
-    "The key that clients must send (default: if --host needs one, a new one is made and printed)",
-  ),
-  allowHost: allowHostFlag,
-  name: text(
-    "name",
-    "name",
-    "The model's name for clients (default: its folder's name; for a trainer, that of its base model or run)",
-  ),
-  backend: backendFlag("Where the model computes (default: auto)"),
-  threads: threadsFlag,
-  adapter: texts("adapter", "name=path", "Load an adapter in peft's format under this name; can be repeated"),
-  watch: texts(
-    "watch",
-    "dir",
-    "Load each new broadcast of a run, or of all runs in a trainer's folder, under the run's name; can be repeated",
-  ),
-  adapters: texts(
-    "adapters",
-    "dir",
-    "Let clients load adapters from this folder, besides those of the model, --adapter and --watch; can be repeated",
-  ),
-  replaceAdapters: toggle(
-    "replace-adapters",
-    "Let clients also replace and unload adapters of --adapter and --watch (default: only those that clients have loaded)",
-  ),
-  maxAdapters: number(
-    "max-adapters",
-    "adaptersOrNone",
-    "The most adapters at the same time (default: one more than the trainer's runs, or 8 with --adapter or --watch)",
-  ),
-  maxLoraRank: number(
-    "max-lora-rank",
-    "adapterRank",
-    "The largest rank of an adapter (default: the trainer's setting, or 16)",
-  ),
-  maxModelLen: number(
-    "max-model-len",
-    "positions",
-    "The most tokens of a prompt and its answer (default: the trainer's setting, or the model's, up to 2048)",
-  ),
-  slots: number(
-    "slots",
-    "tokenRows",
-    "The most answers that are generated in one step (default: the trainer's setting, or 32)",
-  ),
-  pageSize: number(
-    "page-size",
-    "page",
-    "The number of tokens in a page of the cache (default: the trainer's setting, or 16)",
-  ),
-  maxRequests: number(
-    "max-requests",
-    "requests",
-    "The most answers at the same time, with those that wait (default: 1024)",
-  ),
-  toolFormat: Flag.Literals("tool-format", ["auto", "none", ...formatNames]).pipe(
-    Flag.withDefault("auto" as const),
-    Flag.withDescription("How the model writes calls of tools (default: auto, as its chat template shows)"),
-  ),
-  verbose: toggle("verbose", "Print a line for each step that is loaded, not only for the first of each run"),
-  json: toggle("json", "Print the address and the model as one line of JSON"),
-}
-
-export type ServeFlags = Input<typeof flags>
+import { flags } from "./flags.ts"
 
 export const serve = subcommand(
   "serve",

@@ -18,7 +18,7 @@ import { warningLabel } from "../output/colors.ts"
 import { usageError, writeError, writeJson, writeOut } from "../output/output.ts"
 import { exampleRequest } from "./exampleRequest.ts"
 import { modelToServe } from "./modelToServe.ts"
-import type { ServeFlags } from "./serve.ts"
+import type { ServeFlags } from "./flags.ts"
 import { openTrained, trainedModel } from "./trainedModel.ts"
 
 export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey: string | undefined) {

@@ -8,7 +8,7 @@ import { byName } from "../../../agents/lm/toolFormats/ToolFormats.ts"
 import { openBaseModel } from "../../../trainer/baseModel.ts"
 import { runsIn, type TrainerFolder } from "../../../trainer/trainerFolder.ts"
 import { usageError } from "../output/output.ts"
-import type { ServeFlags } from "./serve.ts"
+import type { ServeFlags } from "./flags.ts"
 
 /** The model of a trainer. */
 export interface TrainedModel {

@@ -18,20 +18,7 @@ import { RunStore } from "../../../run/store/RunStore.ts"
 import type { TrainedPolicy } from "../../../rl/learner/TrainedPolicy.ts"
 import { RunOptions } from "../../../run/RunOptions.ts"
 import * as Training from "../../../rl/train/Train.ts"
-import type { Open } from "./messages.ts"
-
-/** One step of an episode. */
-export interface Step {
-  /** The state in which the action was taken, and the action. */
-  readonly state: unknown
-  readonly action: ReadonlyArray<number>
-  readonly reward: number
-  /** The sum of the rewards of the episode so far, and the number of its steps. */
-  readonly total: number
-  readonly length: number
-  readonly terminated: boolean
-  readonly truncated: boolean
-}
+import type { Open, Step } from "./messages.ts"
 
 export interface Game {
   readonly env: Env

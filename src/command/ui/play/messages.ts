@@ -4,7 +4,6 @@
  */
 import { Schema } from "effect"
 import type { ActionSpace } from "../../../rl/env/Space.ts"
-import type { Step } from "./game.ts"
 
 /** Starts a training, unless one is in progress. */
 const Train = Schema.TaggedStruct("Train", {
@@ -47,6 +46,19 @@ export type Request = typeof Request.Type
 export interface Saved {
   readonly directory: string
   readonly config: string
+}
+
+/** One step of an episode of the game. */
+export interface Step {
+  /** The state in which the action was taken, and the action. */
+  readonly state: unknown
+  readonly action: ReadonlyArray<number>
+  readonly reward: number
+  /** The sum of the rewards of the episode so far, and the number of its steps. */
+  readonly total: number
+  readonly length: number
+  readonly terminated: boolean
+  readonly truncated: boolean
 }
 
 export type Answer =

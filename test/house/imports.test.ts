@@ -51,6 +51,34 @@ const mayUseNode = (file: string): boolean =>
   file.startsWith("spread/cluster/") ||
   /^[a-z]+\/([a-z]+\/)*[a-z-]+-node\.ts$/.test(file)
 
+/**
+ * Groups files that import each other in a circle, types included: each group has the files that reach each other by the
+ * edges (Tarjan's algorithm for strongly connected components).
+ */
+const circlesOf = (
+  edges: ReadonlyArray<{ readonly from: string; readonly to: string }>,
+): ReadonlyArray<ReadonlyArray<string>> => {
+  const next = Map.groupBy(edges, ({ from }) => from)
+  const [order, lowest] = [new Map<string, number>(), new Map<string, number>()]
+  const stack: Array<string> = []
+  const circles: Array<ReadonlyArray<string>> = []
+  const lower = (file: string, to: number): unknown => lowest.set(file, Math.min(lowest.get(file) ?? to, to))
+  const visit = (file: string): void => {
+    order.set(file, order.size)
+    lower(file, order.size - 1)
+    const depth = stack.push(file) - 1
+    for (const { to } of next.get(file) ?? []) {
+      if (!order.has(to)) visit(to)
+      if (stack.includes(to)) lower(file, lowest.get(to) ?? 0)
+    }
+    if (lowest.get(file) !== order.get(file)) return
+    const circle = stack.splice(depth)
+    if (circle.length > 1) circles.push(circle.sort())
+  }
+  for (const file of next.keys()) if (!order.has(file)) visit(file)
+  return circles
+}
+
 describe("imports", () => {
   it("are found at all", () => {
     assert.isAbove(files.length, 50)
@@ -79,6 +107,24 @@ describe("imports", () => {
     )
     const listed = Object.entries(doors).flatMap(([wall, modules]) => modules.map((module) => `${wall}/${module}`))
     assert.deepStrictEqual([...entered].sort(), listed.sort(), "test/house/doors.ts lists what a wall shows to others")
+  })
+
+  it("finds circles of imports", () => {
+    const edges = ["ab", "bc", "ca", "cd", "de", "ed", "fa"].map(([from, to]) => ({ from, to }))
+    assert.deepStrictEqual(circlesOf(edges).toSorted(), [
+      ["a", "b", "c"],
+      ["d", "e"],
+    ])
+  })
+
+  it("circles of imports are at most 2", () => {
+    const remaining = [
+      // A task is the seat of a player in a game, and a game takes the same steps as a task.
+      ["agents/task/MultiTextEnv.ts", "agents/task/TextEnv.ts", "agents/task/guard.ts"],
+      // The public module has the types of spaces, of which two files implement the functions that it exports.
+      ["rl/env/Space.ts", "rl/env/internal/spaceJson.ts", "rl/env/internal/values.ts"],
+    ]
+    assert.deepStrictEqual(circlesOf(edges).toSorted(), remaining)
   })
 
   it("keep Node and native packages out of the core", () => {

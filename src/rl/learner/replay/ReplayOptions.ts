@@ -1,0 +1,53 @@
+/** Describes a replay buffer, and how many steps and bytes it needs. */
+
+/** Describes the sequences of steps that are drawn for a network with a memory. */
+export interface SequenceOptions {
+  /** The number of steps whose actions are learned from. */
+  readonly length: number
+  /** The number of steps before them, which only warm up the memory. */
+  readonly burnIn: number
+  /** The number of elements of an env's memory, which is stored where sequences begin. */
+  readonly memorySize: number
+}
+
+export interface ReplayOptions {
+  readonly numEnvs: number
+  readonly observationSize: number
+  readonly actionSize: number
+  /** The number of transitions to store, over all envs, rounded up to a multiple of the number of envs. */
+  readonly capacity: number
+  readonly gamma: number
+  /** The number of steps that a transition spans; 1 by default. */
+  readonly nsteps?: number
+  /** Whether observations are images, which `Frames` stores in fewer bytes. */
+  readonly images?: boolean
+  /** Whether steps can be drawn with other goals, for which the buffer must know their episodes. */
+  readonly hindsight?: boolean
+  /** If set, sequences of steps are drawn in place of transitions. */
+  readonly sequences?: SequenceOptions | undefined
+}
+
+/** Returns the number of steps after the first one of a draw that must be stored before it can be drawn. */
+export const spanOf = ({ nsteps = 1, sequences }: ReplayOptions): number =>
+  nsteps + (sequences === undefined ? 0 : sequences.burnIn + sequences.length - 1)
+
+/** Returns the distance of the steps where sequences can begin: half a sequence, so that each step lies in two of them. */
+export const strideOf = ({ sequences }: ReplayOptions): number =>
+  sequences === undefined ? 1 : Math.max(1, Math.floor(sequences.length / 2))
+
+/** Returns the number of steps stored for each env: those that can be drawn, and the steps after them that a draw needs. */
+export const stepsPerEnvOf = (options: ReplayOptions): number => {
+  const stride = strideOf(options)
+  return Math.ceil((Math.ceil(options.capacity / options.numEnvs) + spanOf(options)) / stride) * stride
+}
+
+/** Returns the number of transitions or sequences of which a full buffer can draw at least so many. */
+export const drawableIn = (options: ReplayOptions): number =>
+  options.numEnvs * Math.floor(Math.ceil(options.capacity / options.numEnvs) / strideOf(options))
+
+/** Returns the bytes that a full buffer takes, without final observations, if images are stored as bytes. */
+export const replayBytes = (options: ReplayOptions): number => {
+  const { numEnvs, observationSize, actionSize, images = false, sequences } = options
+  const ofMemory = (4 * (sequences?.memorySize ?? 0)) / strideOf(options)
+  return stepsPerEnvOf(options) * numEnvs * (observationSize * (images ? 1 : 4) + (actionSize + 2) * 4 + ofMemory)
+}

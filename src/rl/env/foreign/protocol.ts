@@ -7,7 +7,7 @@ import { oneLine } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { headerSize } from "../../../spread/programs/Connection.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
-import { command } from "../internal/asyncEpisodes.ts"
+import { command } from "../internal/asyncKernel.ts"
 import {
   type ActionSpace,
   box,

@@ -4,15 +4,14 @@
  * Also applies the time limit, gives each episode its own random stream, and takes snapshots. The built-in envs and
  * `Batch.make` call `batchOf` with a kernel, which holds the states of the envs.
  */
-import { Schema } from "effect"
-import { type Stream, stream } from "../../../base/rng/Rng.ts"
+import { EnvError, invalid } from "../../../base/EnvError.ts"
+import type { Stream } from "../../../base/rng/Rng.ts"
 import type { BatchArrays, BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
-import { EnvError, invalid } from "../../../base/EnvError.ts"
-import { optionsOf, sizeOf } from "../Space.ts"
-import { forbiddenProblemIn } from "./rows.ts"
+import { sizeOf } from "../Space.ts"
+import { type ActionCheck, actionCheckOf, actionProblem } from "./actionCheck.ts"
+import { type EpisodeSeeds, originOf, restoreSeed, saveSeed, seedsFor, setSeed } from "./episodeSeeds.ts"
 import { stepsTaken } from "./stepsTaken.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
 
 /** The arrays that a kernel writes, and the progress of each env. */
 export interface Columns extends Omit<BatchArrays, "finalObservations"> {
@@ -43,6 +42,47 @@ export interface Kernel {
 /** Stands for no time limit: the largest number that `elapsed`, an Int32Array, can count to. */
 export const noLimit = 0x7fffffff
 
+/** The state of a batch: its arrays, and the progress of each env. */
+interface Episodes extends Columns, BatchArrays {
+  readonly env: Env
+  readonly observationSize: number
+  readonly autoReset: BatchOptions["autoReset"]
+  /** The number of steps after which an episode is truncated. */
+  readonly limit: number
+  readonly actionCheck: ActionCheck
+  readonly seeds: EpisodeSeeds
+  /** Marks with 1 the envs whose episode has ended and whose next one has not begun. */
+  readonly waiting: Uint8Array
+  readonly kernel: Kernel
+}
+
+/** Makes the state before the first reset. */
+const episodesOf = (
+  env: Env,
+  numEnvs: number,
+  { autoReset, firstIndex, maxSteps, arrays }: BatchOptions,
+  kernelOf: (columns: Columns) => Kernel,
+): Episodes => {
+  const observationSize = sizeOf(rowSpaceOf(env))
+  const results = arraysFor(numEnvs, observationSize, arrays)
+  const { observations, finalObservations, rewards, terminated, truncated } = results
+  const episodes = new Int32Array(numEnvs)
+  const elapsed = new Int32Array(numEnvs)
+  const columns = { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed }
+  return {
+    ...columns,
+    finalObservations,
+    env,
+    observationSize,
+    autoReset,
+    limit: maxSteps ?? noLimit,
+    actionCheck: actionCheckOf(env),
+    seeds: seedsFor(numEnvs, firstIndex),
+    waiting: new Uint8Array(numEnvs),
+    kernel: kernelOf(columns),
+  }
+}
+
 /** Makes a batch of an env. `kernelOf` makes the kernel, which writes its results to the arrays that it receives. */
 export const batchOf = (
   env: Env,
@@ -50,181 +90,149 @@ export const batchOf = (
   options: BatchOptions,
   kernelOf: (columns: Columns) => Kernel,
 ): BatchEnv => {
-  const { actionSpace } = env
-  const observationSpace = rowSpaceOf(env)
-  const observationSize = sizeOf(observationSpace)
-  const actionSize = sizeOf(actionSpace)
-  /** The number of choices that each element of an action has; undefined if actions are real numbers. */
-  const choices = optionsOf(actionSpace)
-  const forbidden = forbiddenProblemIn(observationSpace, actionSize)
-  const limit = options.maxSteps ?? noLimit
-  const { autoReset, firstIndex } = options
-
-  const { observations, finalObservations, rewards, terminated, truncated } = arraysFor(
-    numEnvs,
-    observationSize,
-    options.arrays,
-  )
-  const episodes = new Int32Array(numEnvs)
-  const elapsed = new Int32Array(numEnvs)
-  /** Marks with 1 the envs whose episode has ended and whose next one has not begun. */
-  const waiting = new Uint8Array(numEnvs)
-  const kernel = kernelOf({ numEnvs, observations, rewards, terminated, truncated, episodes, elapsed })
-
-  let seed: number | undefined
-  let path: ReadonlyArray<string | number> = []
-  /** The stream (seed, ...path, firstIndex + i, "episode") of each env i: the parent of its episodes' streams. */
-  let parents: ReadonlyArray<Stream> = []
-
-  /** Stores the seed and the path of the random streams, and makes `parents` from them. */
-  const seedStreams = (newSeed: number, newPath: ReadonlyArray<string | number>): void => {
-    seed = newSeed
-    path = newPath
-    parents = Array.from({ length: numEnvs }, (_, index) => stream(newSeed, ...newPath, firstIndex + index, "episode"))
-  }
-
-  const begin = (index: number): void => {
-    elapsed[index] = 0
-    waiting[index] = 0
-    kernel.start(index, parents[index].child(episodes[index]))
-  }
-
-  const fail = (index: number, message: string): EnvError =>
-    errorAt(env.id, index, episodes[index], elapsed[index] + 1, message)
-
-  const checkActions = (actions: Float32Array | Int32Array): void => {
-    if (actions.length !== numEnvs * actionSize) {
-      throw wrongLength(env.id, numEnvs, actionSize, actions)
-    }
-    if (choices !== undefined) {
-      for (let index = 0, at = 0; index < numEnvs; index++) {
-        for (let element = 0; element < actionSize; element++, at++) {
-          const action = actions[at]
-          // `>>> 0` changes every number except the whole numbers from 0 (below 2³²).
-          if ((action >>> 0 !== action || action >= choices[element]) && waiting[index] === 0) {
-            const where = actionSize === 1 ? "an action" : `a number as element ${element} of the action`
-            throw fail(index, `expected ${where} from 0 to ${choices[element] - 1}, found ${action}`)
-          }
-        }
-      }
-      const found = forbidden?.(observations, actions, waiting)
-      if (found !== undefined) throw fail(found.index, found.problem)
-      return
-    }
-    for (let at = 0; at < actions.length; at++) {
-      // The difference of a number with itself is 0 unless the number is NaN or infinite.
-      if (actions[at] - actions[at] !== 0 && waiting[Math.floor(at / actionSize)] === 0) {
-        throw fail(
-          Math.floor(at / actionSize),
-          `action element ${at % actionSize} is ${actions[at]}; expected a finite number`,
-        )
-      }
-    }
-  }
-
-  /** Ends the current episode of an env: keeps its last observation, and resets the env or marks it as waiting. */
-  const end = (index: number): void => {
-    for (let at = index * observationSize; at < (index + 1) * observationSize; at++)
-      finalObservations[at] = observations[at]
-    if (autoReset === "same-step") {
-      episodes[index]++
-      begin(index)
-    } else {
-      waiting[index] = 1
-    }
-  }
-
-  const step = (actions: Float32Array | Int32Array): void => {
-    if (seed === undefined) throw invalid(env.id, "step before reset")
-    if (autoReset === "disabled") {
-      const ended = waiting.indexOf(1)
-      if (ended >= 0) throw fail(ended, "its episode has ended and auto-reset is disabled: restart it first")
-    }
-    checkActions(actions)
-    truncated.fill(0)
-    stepsTaken[0]++
-    kernel.advance(actions, waiting)
-    for (let index = 0; index < numEnvs; index++) {
-      // Only with `next-step`: the episode ended in the previous step, so this step only starts the next one.
-      if (waiting[index] !== 0) {
-        rewards[index] = 0
-        terminated[index] = 0
-        episodes[index]++
-        begin(index)
-        continue
-      }
-      const steps = elapsed[index] + 1
-      elapsed[index] = steps
-      if (steps >= limit) truncated[index] = 1
-      if ((terminated[index] | truncated[index]) !== 0) end(index)
-    }
-  }
-
-  const clear = (index: number): void => {
-    rewards[index] = 0
-    terminated[index] = 0
-    truncated[index] = 0
-  }
-
-  const reset = (newSeed: number, ...newPath: ReadonlyArray<string | number>): void => {
-    seedStreams(newSeed, newPath)
-    episodes.fill(0)
-    for (let index = 0; index < numEnvs; index++) {
-      clear(index)
-      begin(index)
-    }
-  }
-
-  const restart = (mask: Uint8Array): void => {
-    if (seed === undefined) throw invalid(env.id, "restart before reset")
-    if (mask.length !== numEnvs) throw invalid(env.id, `restart got a mask of ${mask.length} for ${numEnvs} envs`)
-    for (let index = 0; index < numEnvs; index++) {
-      if (mask[index] === 0) continue
-      clear(index)
-      episodes[index]++
-      begin(index)
-    }
-  }
-
-  const columns = { observations, finalObservations, rewards, terminated, truncated, episodes, elapsed, waiting }
-
-  const snapshot = (): Snapshot => {
-    const origin = utf8.encode(JSON.stringify({ seed: seed ?? null, path }))
-    const copies = Object.entries(columns).map(([key, column]) => [key, column.slice()] as const)
-    return { origin, ...Object.fromEntries(copies), ...(seed === undefined ? {} : kernel.save()) }
-  }
-
-  const restore = (saved: Snapshot): void => {
-    const origin = originOf(env.id, saved)
-    for (const [key, column] of Object.entries(columns)) copyFrom(env.id, saved, key, column)
-    seed = undefined
-    if (origin.seed === null) return
-    seedStreams(origin.seed, origin.path)
-    kernel.load(saved, (index) => parents[index].child(episodes[index]))
-  }
-
+  const batch = episodesOf(env, numEnvs, options, kernelOf)
+  const { kernel, observationSize, observations, rewards, terminated, truncated, finalObservations } = batch
   return {
     id: env.id,
     numEnvs,
-    autoReset,
-    observationSpace,
-    actionSpace,
+    autoReset: batch.autoReset,
+    observationSpace: rowSpaceOf(env),
+    actionSpace: env.actionSpace,
     observationSize,
-    actionSize,
+    actionSize: batch.actionCheck.actionSize,
     observations,
     rewards,
     terminated,
     truncated,
     finalObservations,
-    reset,
-    restart,
-    step,
+    reset: (seed, ...path) => reset(batch, seed, path),
+    restart: (mask) => restart(batch, mask),
+    step: (actions) => step(batch, actions),
     stateAt: kernel.stateAt,
     ...(env.renderText && { renderText: (index: number) => env.renderText?.(kernel.stateAt(index)) ?? "" }),
     ...(env.renderSvg && { renderSvg: (index: number) => env.renderSvg?.(kernel.stateAt(index)) ?? "" }),
-    snapshot,
-    restore,
+    snapshot: () => snapshotOf(batch),
+    restore: (saved) => restore(batch, saved),
   }
+}
+
+/** Begins the current episode of an env. */
+const begin = ({ kernel, seeds, episodes, elapsed, waiting }: Episodes, index: number): void => {
+  elapsed[index] = 0
+  waiting[index] = 0
+  kernel.start(index, seeds.parents[index].child(episodes[index]))
+}
+
+/** Ends the current episode of an env: keeps its last observation, and resets the env or marks it as waiting. */
+const end = (batch: Episodes, index: number): void => {
+  const { observationSize, observations, finalObservations } = batch
+  for (let at = index * observationSize; at < (index + 1) * observationSize; at++) {
+    finalObservations[at] = observations[at]
+  }
+  if (batch.autoReset === "same-step") {
+    batch.episodes[index]++
+    begin(batch, index)
+  } else {
+    batch.waiting[index] = 1
+  }
+}
+
+/** Returns why a step can't be taken; undefined if it can. */
+const stepProblem = (batch: Episodes, actions: Float32Array | Int32Array): EnvError | undefined => {
+  const { env, numEnvs, autoReset, seeds, actionCheck, observations, waiting } = batch
+  if (seeds.seed === undefined) return invalid(env.id, "step before reset")
+  if (autoReset === "disabled") {
+    const ended = waiting.indexOf(1)
+    const problem = "its episode has ended and auto-reset is disabled: restart it first"
+    if (ended >= 0) return errorInStep(batch, ended, problem)
+  }
+  const { actionSize } = actionCheck
+  if (actions.length !== numEnvs * actionSize) return wrongLength(env.id, numEnvs, actionSize, actions)
+  const wrong = actionProblem(actionCheck, observations, actions, waiting)
+  return wrong && errorInStep(batch, wrong.index, wrong.problem)
+}
+
+const errorInStep = ({ env, episodes, elapsed }: Episodes, index: number, message: string): EnvError =>
+  errorAt(env.id, index, episodes[index], elapsed[index] + 1, message)
+
+/** Takes a step of all envs. Throws an `EnvError` if it can't be taken. */
+const step = (batch: Episodes, actions: Float32Array | Int32Array): void => {
+  const problem = stepProblem(batch, actions)
+  if (problem !== undefined) throw problem
+  const { kernel, numEnvs, limit, rewards, terminated, truncated, episodes, elapsed, waiting } = batch
+  truncated.fill(0)
+  stepsTaken[0]++
+  kernel.advance(actions, waiting)
+  for (let index = 0; index < numEnvs; index++) {
+    // Only with `next-step`: the episode ended in the previous step, so this step only starts the next one.
+    if (waiting[index] !== 0) {
+      rewards[index] = 0
+      terminated[index] = 0
+      episodes[index]++
+      begin(batch, index)
+      continue
+    }
+    const steps = elapsed[index] + 1
+    elapsed[index] = steps
+    if (steps >= limit) truncated[index] = 1
+    if ((terminated[index] | truncated[index]) !== 0) end(batch, index)
+  }
+}
+
+const clear = ({ rewards, terminated, truncated }: Episodes, index: number): void => {
+  rewards[index] = 0
+  terminated[index] = 0
+  truncated[index] = 0
+}
+
+/** Starts the first episode of all envs. */
+const reset = (batch: Episodes, seed: number, path: ReadonlyArray<string | number>): void => {
+  setSeed(batch.seeds, seed, path)
+  batch.episodes.fill(0)
+  for (let index = 0; index < batch.numEnvs; index++) {
+    clear(batch, index)
+    begin(batch, index)
+  }
+}
+
+/** Leaves the episodes of the envs whose `mask` is 1, and starts their next ones. */
+const restart = (batch: Episodes, mask: Uint8Array): void => {
+  const { env, numEnvs, seeds, episodes } = batch
+  if (seeds.seed === undefined) throw invalid(env.id, "restart before reset")
+  if (mask.length !== numEnvs) throw invalid(env.id, `restart got a mask of ${mask.length} for ${numEnvs} envs`)
+  for (let index = 0; index < numEnvs; index++) {
+    if (mask[index] === 0) continue
+    clear(batch, index)
+    episodes[index]++
+    begin(batch, index)
+  }
+}
+
+/** Returns the arrays that a snapshot copies. */
+const savedColumns = ({
+  observations,
+  finalObservations,
+  rewards,
+  terminated,
+  truncated,
+  episodes,
+  elapsed,
+  waiting,
+}: Episodes) =>
+  Object.entries({ observations, finalObservations, rewards, terminated, truncated, episodes, elapsed, waiting })
+
+const snapshotOf = (batch: Episodes): Snapshot => {
+  const copies = savedColumns(batch).map(([key, column]) => [key, column.slice()] as const)
+  const states = batch.seeds.seed === undefined ? {} : batch.kernel.save()
+  return { origin: saveSeed(batch.seeds), ...Object.fromEntries(copies), ...states }
+}
+
+const restore = (batch: Episodes, saved: Snapshot): void => {
+  const { env, seeds, episodes, kernel } = batch
+  const origin = originOf(env.id, saved)
+  for (const [key, column] of savedColumns(batch)) copyFrom(env.id, saved, key, column)
+  if (!restoreSeed(seeds, origin)) return
+  kernel.load(saved, (index) => seeds.parents[index].child(episodes[index]))
 }
 
 /** Returns the caller's arrays; new ones if they don't fit, as within a wrapper that changes the observation's size. */
@@ -299,20 +307,4 @@ export const streamsOf = (env: string, numEnvs: number) => {
       }
     },
   }
-}
-
-const readOrigin = Schema.decodeUnknownOption(
-  Schema.fromJsonString(
-    Schema.Struct({
-      seed: Schema.NullOr(Schema.Number),
-      path: Schema.Array(Schema.Union([Schema.String, Schema.Number])),
-    }),
-  ),
-)
-
-/** Reads the seed and the path, which a snapshot holds as JSON in its array `origin`. */
-export const originOf = (env: string, { origin }: Snapshot) => {
-  const decoded = readOrigin(origin instanceof Uint8Array ? utf8.decode(origin) : undefined)
-  if (decoded._tag === "Some") return decoded.value
-  throw invalid(env, 'the snapshot doesn\'t fit: "origin" is missing or unreadable')
 }

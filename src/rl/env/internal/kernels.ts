@@ -2,7 +2,7 @@
 import type { Effect, Scope } from "effect"
 import type { Env } from "../Env.ts"
 import type { EnvError } from "../../../base/EnvError.ts"
-import type { AsyncColumns, AsyncKernel } from "./asyncEpisodes.ts"
+import type { AsyncColumns, AsyncKernel } from "./asyncKernel.ts"
 
 export type OpenKernel = (columns: AsyncColumns) => Effect.Effect<AsyncKernel, EnvError, Scope.Scope>
 

@@ -1,0 +1,45 @@
+/** Declares what an env that steps elsewhere carries out in one exchange of messages: a command for each env of a batch. */
+import type { Effect } from "effect"
+import type { EnvError } from "../../../base/EnvError.ts"
+import type { Stream } from "../../../base/rng/Rng.ts"
+import type { Snapshot } from "../BatchEnv.ts"
+import type { Columns } from "./episodes.ts"
+
+/** The commands of an exchange, one for each env. Foreign envs get these numbers in their messages. */
+export const command = {
+  /** Do nothing. */
+  none: 0,
+  /** Take a step. If it ends the episode, keep its last observation, and start the next episode. */
+  step: 1,
+  /** Take a step, which is the last one that the time limit allows: the next episode starts in any case. */
+  lastStep: 2,
+  /** Leave the current episode, if there is one, and start the next one. */
+  start: 3,
+} as const
+
+/** The arrays that a kernel reads and writes. */
+export interface AsyncColumns extends Columns {
+  readonly finalObservations: Float32Array
+  readonly commands: Uint8Array
+  /** Returns the random numbers of the episode that env `index` starts next. */
+  readonly nextEpisode: (index: number) => Stream
+}
+
+/** The envs of a batch. */
+export interface AsyncKernel {
+  /**
+   * Carries out the commands. For an env that took a step it writes reward and `terminated`, and sets `truncated` (0 before
+   * the call) if the env itself cuts the episode off. For an env whose episode ended it also writes the final observation.
+   * If the env has masks, there is one in each row, except in that of a terminal state.
+   */
+  readonly exchange: (actions: Float32Array | Int32Array) => Effect.Effect<void, EnvError>
+  readonly renderSvg?: (index: number) => Effect.Effect<string, EnvError>
+  /** The states of the envs, if the kernel has them itself. Then no episode is played again by `restore`. */
+  readonly states?: {
+    readonly save: () => Snapshot
+    /** Copies saved states back; `streamOf` returns the random stream of an env's current episode. */
+    readonly load: (saved: Snapshot, streamOf: (index: number) => Stream) => Effect.Effect<void, EnvError>
+  }
+  /** Saves and loads the kernel's own state. Episodes are played again, from their seeds and actions, after it was loaded. */
+  readonly others?: { readonly save: () => Snapshot; readonly load: (saved: Snapshot) => Effect.Effect<void, EnvError> }
+}

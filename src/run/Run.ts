@@ -43,7 +43,7 @@ import { RunStoreError } from "./store/RunStoreError.ts"
 export type RunError = CheckpointError | RunStoreError
 
 /** Describes how to execute one kind of run: how it starts, what it does, how it is saved, and what its result is. */
-export interface Program<S, A, E, R> {
+interface Program<S, A, E, R> {
   readonly spec: RunSpec
   /** The time, in milliseconds since 1970, at which the duration of this process's part of the run begins. */
   readonly startedAtMillis: number
@@ -78,7 +78,7 @@ export interface Program<S, A, E, R> {
 }
 
 /** The results of a run: `metrics.json`, and its validations for `return.json`. */
-export interface Result<A> {
+interface Result<A> {
   readonly metrics: A
   readonly evaluations: ReadonlyArray<Evaluation>
 }

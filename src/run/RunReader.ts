@@ -36,7 +36,7 @@ import { utf8 } from "../base/config/utf8.ts"
 import { kindOf } from "./RunSpec.ts"
 
 /** Says whether a run is in progress, and if not, how it ended; `stopped` may have been interrupted or killed. */
-export type RunState = "waiting" | "running" | "finished" | "stopped" | "failed"
+type RunState = "waiting" | "running" | "finished" | "stopped" | "failed"
 
 /** Reads the facts about one run. Most facts are Effects that read files at their first use and keep the result. */
 export type RunReader = ReturnType<typeof reader>

@@ -6,7 +6,7 @@ import * as Layout from "./Layout.ts"
 import { CheckpointError } from "./Checkpoint.ts"
 import { Checkpoints } from "./Checkpoints.ts"
 import { Appended } from "./store/appended.ts"
-import type { RunFiles } from "./store/RunFiles.ts"
+import type { Changed, RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 
 /** The checkpoint to resume from, with the sizes and digests that the run's growing files had when it was saved. */
@@ -38,7 +38,7 @@ const logs: Readonly<Record<string, (bytes: Uint8Array, lastStep?: number) => nu
  * changed; returns those that did. Changes no file.
  */
 export const refuseChanged = Effect.fnUntraced(function* (run: RunFiles, target: Target) {
-  const changed = yield* run.changedSince(target.appended)
+  const changed: ReadonlyArray<Changed> = yield* run.changedSince(target.appended)
   const [first] = changed.filter(({ file }) => !Object.hasOwn(logs, file))
   if (first === undefined) return changed
   const path = run.pathOf(first.file)

@@ -11,7 +11,7 @@ import { AgentScore, type ValidationSummary } from "./RunResult.ts"
 import { deviationOf, meanOf } from "../base/statistics/resampling.ts"
 
 /** One evaluation in `return.json`, in the format of RLtools. The file is a list of these records. */
-export const EvaluationRecord = Schema.Struct({
+const EvaluationRecord = Schema.Struct({
   step: Schema.Int,
   returns_mean: Schema.Finite,
   /** The population standard deviation of the returns, which divides by n. */

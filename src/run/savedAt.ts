@@ -11,7 +11,7 @@ import { relocated } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 
 /** Opens a folder by its path. */
-export type FolderAt = (path: string) => Effect.Effect<FileTree>
+type FolderAt = (path: string) => Effect.Effect<FileTree>
 
 /** Opens folders on disk. */
 export const foldersOnDisk: Effect.Effect<FolderAt, never, FileSystem.FileSystem | Path.Path> = Effect.map(
@@ -20,7 +20,7 @@ export const foldersOnDisk: Effect.Effect<FolderAt, never, FileSystem.FileSystem
 )
 
 /** Some checkpoints of a run, by their usual paths. */
-export interface SavedAt {
+interface SavedAt {
   /** The folder of the run, or if a checkpoint was named, a folder in which only the checkpoints can be read. */
   readonly tree: FileTree
   /** The name of the checkpoint that was named; `latest` if the run was named. */

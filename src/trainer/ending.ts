@@ -8,21 +8,23 @@
  * const { metrics, evaluations } = yield* resultOf(endings, { directory, firstStep: 0, seconds: 12, secondsOfWork: 10 })
  * ```
  */
-import { Effect } from "effect"
+import { Effect, type FileSystem, type Path } from "effect"
 import type { NamedArray } from "../tensor/graph/Parameters.ts"
+import type { CheckpointError } from "../run/Checkpoint.ts"
 import { digestOfArrays } from "../run/digest.ts"
 import { type Evaluation, evaluationOf, summaryOf } from "../run/evaluation.ts"
 import { type RunResult, speedOf } from "../run/RunResult.ts"
-import { openRunFolder, type RunFolder } from "./runs/guardedFolder.ts"
+import type { RunStoreError } from "../run/store/RunStoreError.ts"
+import { openRunFolder, type RunFolder, type RunFolderError } from "./runs/guardedFolder.ts"
 import * as Layout from "./Layout.ts"
 import { MultiRunError } from "./MultiRunError.ts"
-import { type Validation, validationsIn } from "./records/reports.ts"
+import { type ReportError, type Validation, validationsIn } from "./records/reports.ts"
 import type { Progress } from "./runs/RunSlot.ts"
-import { runStateIn } from "./trainer/checkpointParts.ts"
+import { type CheckpointPartError, runStateIn } from "./trainer/checkpointParts.ts"
 import { loadCheckpoint } from "./weights/checkpoints.ts"
 
 /** Says how a run ended. */
-export interface Ending {
+interface Ending {
   readonly id: string
   readonly progress: Readonly<Progress>
   readonly weights: Readonly<Record<string, NamedArray>>
@@ -33,7 +35,14 @@ export interface Ending {
  * Reads the progress and weights of a run's checkpoint at its last step, and its validations. If `lastStep` is left out, the
  * run has ended, and its folder says at which step.
  */
-export const readEnding = Effect.fnUntraced(function* (run: Pick<RunFolder, "id" | "directory">, lastStep?: number) {
+export const readEnding = Effect.fnUntraced(function* (
+  run: Pick<RunFolder, "id" | "directory">,
+  lastStep?: number,
+): Effect.fn.Return<
+  Ending,
+  MultiRunError | RunFolderError | RunStoreError | CheckpointError | CheckpointPartError | ReportError,
+  FileSystem.FileSystem | Path.Path
+> {
   const folder = yield* openRunFolder(run)
   const step = lastStep ?? Number(yield* folder.tree.readText(Layout.finished))
   const checkpoint = yield* loadCheckpoint(folder, step)
@@ -44,7 +53,7 @@ export const readEnding = Effect.fnUntraced(function* (run: Pick<RunFolder, "id"
   const { progress } = checkpoint
   const { weights } = yield* runStateIn(checkpoint.parts)
   const validations = yield* validationsIn(folder, { after: -1, upTo: progress.step })
-  return { id: run.id, progress, weights, validations } satisfies Ending
+  return { id: run.id, progress, weights, validations }
 })
 
 /** Makes the episodes of a validation, of which only the scores are known. */

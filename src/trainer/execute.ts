@@ -47,7 +47,7 @@ import { makeTrainer } from "./trainer/Trainer.ts"
 import { Broadcasts } from "./weights/Broadcasts.ts"
 
 /** A multi-run trainer that is ready to start. */
-export interface Prepared {
+interface Prepared {
   readonly settings: MultiRunConfig
   readonly base: BaseModel
   /** The config with all defaults, which is saved as `config.yaml`. */

@@ -5,7 +5,7 @@ import { Clock, Effect } from "effect"
 const leastMillis = 1000
 
 /** The numbers of all tokens until now. */
-export interface TokenCounts {
+interface TokenCounts {
   readonly trained: number
   /** The tokens that the engine of this process has generated; 0 if others generate. */
   readonly generated: number

@@ -5,7 +5,7 @@ import { Deferred, Effect, Queue, type Scope } from "effect"
 import { compileCacheVariable } from "../base/config/compile-cache-node.ts"
 import { messageOf } from "../base/config/text.ts"
 
-export interface WorkerOptions {
+interface WorkerOptions {
   /** The name of the thread in the log. */
   readonly name: string
   /** The module that the thread runs. */
@@ -14,7 +14,7 @@ export interface WorkerOptions {
   readonly data: unknown
 }
 
-export interface Spawner {
+interface Spawner {
   /** Starts the thread. */
   readonly spawn: () => Worker
   /** Waits until the thread has ended for any reason, and fails with it. */

@@ -9,7 +9,7 @@ import { Ending, parseFailureOf, Rollout, type Step } from "../episode/Rollout.t
 import { Feedback } from "../task/Feedback.ts"
 
 /** A step with a score: an env step, or an answer of the model without an action (score 0; reward: the penalty). */
-export const ScoredStep = Schema.Struct({
+const ScoredStep = Schema.Struct({
   observation: Schema.String,
   /** The action; null if the model's answer contained no action. */
   action: Schema.NullOr(Schema.String),
@@ -22,7 +22,7 @@ export const ScoredStep = Schema.Struct({
   info: Schema.Record(Schema.String, Schema.Unknown),
   ...Ending.fields,
 })
-export type ScoredStep = typeof ScoredStep.Type
+type ScoredStep = typeof ScoredStep.Type
 
 /** A scored step with the times at which it began and ended. */
 export const TimedStep = Schema.Struct({

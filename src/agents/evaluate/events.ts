@@ -4,7 +4,7 @@ import type { EpisodeEnded, RunEvent, StepScored } from "../../run/record/RunEve
 import type { PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
 
 /** The type and the model of the agent that took a step. */
-export interface Actor {
+interface Actor {
   readonly type: string
   readonly model: string | null
 }

@@ -4,13 +4,13 @@
  */
 import { Context, Effect } from "effect"
 
-export interface FailureCounter {
+interface FailureCounter {
   count: number
   /** The message of the last failure. */
   last: string
 }
 
-export const FeedbackFailures = Context.Reference<FailureCounter>("effect-rl/task/FeedbackFailures", {
+const FeedbackFailures = Context.Reference<FailureCounter>("effect-rl/task/FeedbackFailures", {
   defaultValue: () => ({ count: 0, last: "" }),
 })
 

@@ -3,13 +3,10 @@
  * `fromConfig.ts` from a config, and `execute.ts` runs it.
  */
 import type { Agent } from "../agent/Agent.ts"
-import type { DispatchError } from "../../spread/cluster/Dispatcher.ts"
 import type { DecodeOptions, Plain } from "../../base/config/Config.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { Spent } from "../lm/middleware/budgeted.ts"
-import type { EpisodeFailure } from "../episode/Protocol.ts"
-import type { RunError } from "../../run/Run.ts"
-import type { DatasetError, TaskSet } from "../task/TaskSet.ts"
+import type { TaskSet } from "../task/TaskSet.ts"
 import type { SentTraining } from "../../run/spread/SentTraining.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
 
@@ -48,9 +45,6 @@ export interface AgentTraining {
   /** The source of each setting (a file and line, or an override), for error messages. */
   readonly from: DecodeOptions
 }
-
-/** The errors that end the loop of a training. */
-export type LoopError = EpisodeFailure | DatasetError | DispatchError | RunError
 
 /** Returns the number of tasks to train on, one episode each, including those that `start_episode_index` skips. */
 export const totalEpisodesOf = ({ settings, train }: AgentTraining): number =>

@@ -32,7 +32,7 @@ const whole = Schema.Struct({
 })
 
 /** Says where a config comes from. */
-export interface Where {
+interface Where {
   /** The folder that relative paths of data sets and prompts start from; by default the current folder. */
   readonly baseDir?: string
   /** Where each key was written, for error messages: maps `agent.historyK` to `conf.yaml:7`. */

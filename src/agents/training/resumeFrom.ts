@@ -7,7 +7,7 @@ import { runStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../../run/Layout.ts"
 
 /** Reports that a path leads to no checkpoint. The setting that names the path belongs in front of its message. */
-export class NoCheckpoint extends Schema.TaggedError<NoCheckpoint>()("NoCheckpoint", {
+class NoCheckpoint extends Schema.TaggedError<NoCheckpoint>()("NoCheckpoint", {
   path: Schema.String,
   message: Schema.String,
 }) {}

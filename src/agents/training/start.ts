@@ -14,7 +14,7 @@ import { type CheckpointFiles, memoryFileIn, restoreMemory } from "./checkpointi
 import { checkpointAt } from "./resumeFrom.ts"
 
 /** The checkpoint whose memory a training begins with. */
-export interface Source extends CheckpointFiles {
+interface Source extends CheckpointFiles {
   /** The name of the memory's file in it. */
   readonly file: string
 }

@@ -153,7 +153,7 @@ const nameOf = (item: unknown): string | undefined => {
 }
 
 /** A config as a person wrote it, for `overridden`. */
-export interface Written {
+interface Written {
   /** The place of each key in its file: maps `agent.historyK` to `conf.yaml:7`. */
   readonly lines: ReadonlyMap<string, string>
   /** The settings that replace those of the config, in order. */

@@ -12,7 +12,7 @@
  */
 
 /** The part of the machine that a number takes up. Numbers that only take time can have any size: the user can end a run. */
-export type Resource = "memory" | "processes" | "threads" | "connections" | "timers" | "time" | "nothing"
+type Resource = "memory" | "processes" | "threads" | "connections" | "timers" | "time" | "nothing"
 
 export interface Bound {
   readonly least: number

@@ -43,7 +43,7 @@ const originAllowed = (header: string | undefined, guard: HostGuard): boolean =>
 }
 
 /** Why a request must not be answered, with the status of the answer. */
-export interface Refusal {
+interface Refusal {
   readonly status: 403 | 421
   readonly message: string
 }

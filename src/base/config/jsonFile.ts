@@ -5,7 +5,8 @@
  * @example
  * ```ts
  * const Sizes = Schema.Struct({ hidden_size: Schema.Int })
- * yield* decodeJson(Sizes, yield* files.read("llama/config.json"), "llama/config.json")
+ * const json = yield* parseJson(yield* files.read("llama/config.json"), "llama/config.json")
+ * yield* checkJson(Sizes, json, "llama/config.json")
  * // fails with: llama/config.json: hidden_size: expected an integer, found "64"
  * ```
  */
@@ -14,15 +15,7 @@ import { ConfigError, decode } from "./Config.ts"
 import { textOf } from "./files.ts"
 import { jsonValue, messageOf } from "./text.ts"
 
-/** Decodes the bytes of a JSON file by a Schema; `path` names the file in errors. */
-export const decodeJson = <S extends Schema.Codec<unknown, unknown>>(
-  schema: S,
-  bytes: Uint8Array,
-  path: string,
-): Effect.Effect<S["Type"], ConfigError> =>
-  Effect.flatMap(parseJson(bytes, path), (value) => checkJson(schema, value, path))
-
-/** Decodes a parsed JSON file by a Schema, and ignores unknown keys. */
+/** Decodes a parsed JSON file by a Schema, and ignores unknown keys; `path` names the file in errors. */
 export const checkJson = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
   value: unknown,

@@ -28,7 +28,7 @@ import { readIndex, weightFileIn, WeightFilesError } from "./shards.ts"
 import { load, type ReadableParts, WeightsError } from "./Weights.ts"
 
 /** A tensor in a file. */
-export interface StoredTensor extends TensorPlace {
+interface StoredTensor extends TensorPlace {
   /** The path of the file. */
   readonly path: string
 }

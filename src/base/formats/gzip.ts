@@ -18,7 +18,7 @@ const packed = (content: Blob, format: "deflate" | "gzip"): Effect.Effect<Uint8A
   })
 
 /** Reports that compressed bytes cannot be unpacked. */
-export class UnpackError extends Schema.TaggedError<UnpackError>()("UnpackError", {
+class UnpackError extends Schema.TaggedError<UnpackError>()("UnpackError", {
   /** The problem, without the name of the file: `the gzip file is damaged`. */
   message: Schema.String,
 }) {}

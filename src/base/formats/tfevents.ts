@@ -105,7 +105,7 @@ export interface DecodedEvent {
   readonly metadata?: Readonly<Record<string, Uint8Array>>
 }
 
-export interface Decoded {
+interface Decoded {
   readonly events: ReadonlyArray<DecodedEvent>
   /** The number of bytes of whole records; a record that is damaged or cut off may follow them. */
   readonly intactBytes: number

@@ -83,7 +83,7 @@ interface Library {
 }
 
 /** The contents of a tokenizer's two files, and the paths of these for messages. */
-export interface TokenizerFiles {
+interface TokenizerFiles {
   readonly json: Uint8Array
   readonly path: string
   /** The second file, which may be missing; null then. */
@@ -91,7 +91,7 @@ export interface TokenizerFiles {
 }
 
 /** A tokenizer, and what its config holds besides. */
-export interface Decoded {
+interface Decoded {
   readonly tokenizer: Tokenizer
   readonly config: TokenizerConfig
 }

@@ -22,7 +22,7 @@ export interface EncodeOptions {
   readonly addSpecial?: boolean | undefined
 }
 
-export interface DecodeOptions {
+interface DecodeOptions {
   /** Keeps the special tokens, as their names. By default, they add nothing to the text. */
   readonly keepSpecial?: boolean | undefined
 }
@@ -69,7 +69,7 @@ export interface Tokenizer {
 }
 
 /** Says which model a tokenizer has to fit. */
-export interface FitOptions {
+interface FitOptions {
   /** The number of rows of the model's embedding. */
   readonly vocabSize: number
   /** The ids that end a generation, which must have a token. */

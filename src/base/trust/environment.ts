@@ -36,7 +36,7 @@ export const commonVariables: ReadonlyArray<string> = [
 ]
 
 /** The environment of a program, or the name of a variable that it needs and that is not set. */
-export type ProgramEnvironment = { readonly env: Readonly<Record<string, string>> } | { readonly missing: string }
+type ProgramEnvironment = { readonly env: Readonly<Record<string, string>> } | { readonly missing: string }
 
 /** Returns the common variables that are set, and those in `names`, all of which must be set. */
 export const environmentOf = (

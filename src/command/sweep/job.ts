@@ -51,7 +51,7 @@ export const runJob = job({
 type RunPayload = Parameters<(typeof runJob)["key"]>[0]
 
 /** Describes the run of a sweep that other machines should train. */
-export interface SpreadRun {
+interface SpreadRun {
   /** The files on which the run depends: that of the training, and that of `--config`. */
   readonly files: readonly [string, ...ReadonlyArray<string>]
   readonly resultsDir: string

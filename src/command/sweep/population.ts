@@ -11,7 +11,7 @@ interface Variable {
   readonly values: ReadonlyArray<Value>
 }
 
-export interface Value {
+interface Value {
   /** The value in YAML, as the user typed it. */
   readonly text: string
   readonly value: unknown

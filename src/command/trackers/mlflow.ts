@@ -28,7 +28,7 @@ export interface MlflowServer {
   readonly secrets?: ReadonlyArray<Redacted.Redacted>
 }
 
-export interface MlflowMetric {
+interface MlflowMetric {
   readonly key: string
   readonly value: number
   /** Milliseconds since 1970. */
@@ -144,7 +144,7 @@ const chunksOf = <A>(items: ReadonlyArray<A>, size: number): ReadonlyArray<Reado
   Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size))
 
 /** A run at the server. */
-export interface SentRun {
+interface SentRun {
   readonly page: string
   /** Whether the server took the files; one with `file:` or `s3:` as its store leaves them to its clients. */
   readonly areFilesSent: boolean

@@ -30,7 +30,7 @@ export interface WandbLabels {
   readonly tags?: ReadonlyArray<string> | undefined
 }
 
-export interface WandbFolder {
+interface WandbFolder {
   /** The name that W&B's own client would give to the folder. */
   readonly name: string
   readonly files: Readonly<Record<string, Uint8Array>>

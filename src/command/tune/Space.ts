@@ -29,7 +29,7 @@ interface Conditional {
 }
 
 /** A setting that is a number between two bounds, both of which it can take. */
-export interface NumberParameter extends Conditional {
+interface NumberParameter extends Conditional {
   readonly _tag: "Number"
   readonly low: number
   readonly high: number
@@ -40,7 +40,7 @@ export interface NumberParameter extends Conditional {
 }
 
 /** A setting with one of several values, which have no order. */
-export interface ChoiceParameter extends Conditional {
+interface ChoiceParameter extends Conditional {
   readonly _tag: "Choice"
   readonly values: ReadonlyArray<unknown>
 }

@@ -7,7 +7,7 @@
  */
 import type { Point, Ended } from "./Trial.ts"
 
-export interface AshaOptions {
+interface AshaOptions {
   /** The number of steps of the first rung. */
   readonly minSteps: number
   /** The factor η between two rungs, and the share 1/η of the trials that go on. */
@@ -30,7 +30,7 @@ export const rungsOf = ({ minSteps, reduction }: AshaOptions, totalSteps: number
 }
 
 /** Returns the value of a learning curve at a rung, which is that of the first validation there or later. */
-export const valueAtRung = (curve: ReadonlyArray<Point>, rung: number): number | undefined =>
+const valueAtRung = (curve: ReadonlyArray<Point>, rung: number): number | undefined =>
   curve.find(({ step }) => step >= rung)?.value
 
 /** Returns the limits of a trial that starts when these trials are known. A larger mean return counts as better. */

@@ -17,7 +17,7 @@ export interface Importance {
 /** The best trials are this share of all. */
 const bestShare = 0.25
 /** The least number of trials in which a parameter occurs, for its importance to be estimated. */
-export const leastTrials = 8
+const leastTrials = 8
 /** The number of points at which two densities of a number are compared. */
 const points = 100
 

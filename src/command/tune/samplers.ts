@@ -17,7 +17,7 @@ export const randomParams = (space: Space, random: Stream): Params => {
   return params
 }
 
-export interface TpeOptions {
+interface TpeOptions {
   /** Suggestions are random until so many trials are known. */
   readonly startup: number
   /** The number of candidates among which the best is suggested. */
@@ -30,7 +30,7 @@ export interface TpeOptions {
 }
 
 /** The information that a sampler has when it suggests a trial. */
-export interface Known {
+interface Known {
   readonly space: Space
   readonly direction: Direction
   readonly ended: ReadonlyArray<Ended>
@@ -41,7 +41,7 @@ export interface Known {
 const mostGood = 25
 
 /** Divides trials into the good ones, which are a share `gamma`, and the others; both in the order of their numbers. */
-export const split = (ended: ReadonlyArray<Ended>, direction: Direction, gamma: number) => {
+const split = (ended: ReadonlyArray<Ended>, direction: Direction, gamma: number) => {
   const count = Math.min(Math.ceil(gamma * ended.length), mostGood)
   const good = new Set(ranked(ended, direction).slice(0, count))
   const inOrder = [...ended].sort((one, other) => one.trial - other.trial)

@@ -16,7 +16,7 @@ import type { Ended } from "./Trial.ts"
 export const knownAt = (trial: number, parallel: number): number => Math.max(0, trial - parallel + 1)
 
 /** The information with which a trial starts. */
-export interface Before {
+interface Before {
   /** The trials 0 to `knownAt(trial)` − 1. */
   readonly ended: ReadonlyArray<Ended>
   /** The settings of the trials after those, up to the one before this trial. */

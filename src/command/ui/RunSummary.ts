@@ -8,7 +8,7 @@ import { finite } from "./json.ts"
 import type { TrainerRun } from "./trainerRuns.ts"
 
 /** Says what a run's folder holds: a training (`run`), an evaluation of agents, or only the rollouts of episodes. */
-export type RunKind = "run" | "evaluation" | "rollouts"
+type RunKind = "run" | "evaluation" | "rollouts"
 
 export interface RunSummary extends Effect.Success<ReturnType<typeof summaryOf>> {
   /** The runs of a multi-run trainer, in the order of their names; absent for other runs. */

@@ -4,8 +4,8 @@ import { toCamelCase } from "../../base/config/Config.ts"
 import { Report } from "../../agents/evaluate/Report.ts"
 
 /** The Schema of an evaluation's means, intervals and comparisons, for the evaluation's page. */
-export const EvaluationReport = Schema.Struct({ ...Report.fields, confidence: Schema.Finite })
-export type EvaluationReport = typeof EvaluationReport.Type
+const EvaluationReport = Schema.Struct({ ...Report.fields, confidence: Schema.Finite })
+type EvaluationReport = typeof EvaluationReport.Type
 
 const Metrics = Schema.Struct({ report: Report, confidence: Schema.Finite })
 

@@ -51,7 +51,7 @@ const BandRequest = Schema.Struct({
   axis: Schema.Literals(axes),
 })
 
-export interface Served {
+interface Served {
   readonly port: number
   /** If the directory is a single run: that run's path. */
   readonly run?: string

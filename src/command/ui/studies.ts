@@ -13,7 +13,7 @@ import { studyOf } from "./grouping.ts"
 import type { RunSummary } from "./RunSummary.ts"
 
 /** A study as the page shows it. */
-export interface StudyDetail {
+interface StudyDetail {
   readonly path: string
   readonly name: string
   readonly file: string

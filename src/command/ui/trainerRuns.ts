@@ -23,7 +23,7 @@ import { finite } from "./json.ts"
  * The state of a run: `waiting` until an index is free, `stopped` if the trainer no longer works, and `unconfigured` if
  * its folder has no config yet.
  */
-export type TrainerRunState = "training" | "waiting" | "finished" | "evicted" | "invalid" | "stopped" | "unconfigured"
+type TrainerRunState = "training" | "waiting" | "finished" | "evicted" | "invalid" | "stopped" | "unconfigured"
 
 /** A run of a trainer. */
 export interface TrainerRun {
@@ -49,7 +49,7 @@ interface Facts extends Pick<TrainerRun, "maxSteps"> {
   readonly token: Token | undefined
 }
 
-export interface Trainer {
+interface Trainer {
   /** The path of the trainer's folder. */
   readonly path: string
   /** The names of the folders of its runs. */

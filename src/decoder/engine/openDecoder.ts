@@ -57,7 +57,7 @@ export interface OpenedDecoder {
   ) => Effect.Effect<Readonly<Record<string, NamedArray>>, WeightsError>
 }
 
-export type OpenDecoderError = LmDirectory.OpenError | GraphError | BackendError | BackendUnavailable | EngineError
+type OpenDecoderError = LmDirectory.OpenError | GraphError | BackendError | BackendUnavailable | EngineError
 
 /** The numbers of rows for which a program is compiled: 1, 8, 64 and so on up to `most`. */
 const rowsUpTo = (most: number): ReadonlyArray<number> => {
@@ -67,7 +67,7 @@ const rowsUpTo = (most: number): ReadonlyArray<number> => {
 }
 
 /** A model that is in memory. */
-export interface DecoderInMemory {
+interface DecoderInMemory {
   /** The name by which requests ask for the model. */
   readonly name: string
   readonly decoder: DecoderConfig
@@ -76,7 +76,7 @@ export interface DecoderInMemory {
   readonly eosIds: ReadonlyArray<number>
 }
 
-export interface DecoderEngineOptions extends Pick<
+interface DecoderEngineOptions extends Pick<
   OpenDecoderOptions,
   "maxLength" | "slots" | "pageSize" | "seed" | "mostBytes"
 > {

@@ -18,7 +18,7 @@ import { modelFiles } from "../../base/formats/modelFiles.ts"
 import { type DecoderConfig, decodeConfig, type RopeScaling } from "../networks/DecoderConfig.ts"
 
 /** The number types in which weights are stored. They are computed with as 32-bit floats. */
-export const weightTypes = ["float32", "bfloat16", "float16"] as const
+const weightTypes = ["float32", "bfloat16", "float16"] as const
 export type WeightType = (typeof weightTypes)[number]
 
 /** A model's config: the sizes of its decoder, and what the file says about tokens and weights. */

@@ -31,11 +31,11 @@ export interface ModelWeights {
   readonly readAll: Effect.Effect<Readonly<Record<string, NamedArray>>, WeightsError>
 }
 
-export const wrongWeights = (path: string, message: string): WeightsError =>
+const wrongWeights = (path: string, message: string): WeightsError =>
   new WeightsError({ path, message: `${path}: ${message}` })
 
 const floats: Readonly<Partial<Record<Dtype, WeightType>>> = { F32: "float32", BF16: "bfloat16", F16: "float16" }
-export const dtypeOfType: Readonly<Record<WeightType, Dtype>> = { float32: "F32", bfloat16: "BF16", float16: "F16" }
+const dtypeOfType: Readonly<Record<WeightType, Dtype>> = { float32: "F32", bfloat16: "BF16", float16: "F16" }
 
 /** Tensors that older files have besides the parameters, and that are computed from the config. */
 const isComputed = (name: string): boolean => name.endsWith(".rotary_emb.inv_freq")

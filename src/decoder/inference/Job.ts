@@ -15,7 +15,7 @@ export interface Detokenizer {
   readonly decoder: () => { readonly push: (id: number) => string; readonly end: () => string }
 }
 
-export interface JobOptions {
+interface JobOptions {
   /** The number of this request among those of the engine, in the order of their arrival. */
   readonly order: number
   readonly model: string

@@ -25,7 +25,7 @@ export interface Root extends Node {
   alive: boolean
 }
 
-export interface Page extends Node {
+interface Page extends Node {
   readonly index: number
   /** Tokens of the prompt that are in the page, or will be when the sequence that fills it has computed them. */
   readonly tokens: Int32Array
@@ -51,7 +51,7 @@ export interface Sequence {
   readonly pages: Array<Page>
 }
 
-export interface CacheCounts {
+interface CacheCounts {
   /** Pages of sequences. */
   readonly used: number
   /** Pages that no sequence uses, but whose tokens are kept. */

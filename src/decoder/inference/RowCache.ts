@@ -5,14 +5,14 @@
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
 
 /** The arrays of one layer in one segment, for all rows. */
-export interface CacheLayer {
+interface CacheLayer {
   /** [rows, keyValueHeads, headDim, tokens of the segment]. */
   readonly keys: Float32Array
   /** [rows, keyValueHeads, tokens of the segment, headDim]. */
   readonly values: Float32Array
 }
 
-export interface Segment {
+interface Segment {
   /** The number of tokens. */
   readonly length: number
   readonly layers: ReadonlyArray<CacheLayer>
@@ -21,7 +21,7 @@ export interface Segment {
 type Sizes = Pick<DecoderConfig, "layers" | "keyValueHeads" | "headDim">
 
 /** Pages with the keys and values of a prompt, which `cachedStep.ts` lays out. */
-export interface Pages {
+interface Pages {
   readonly cache: Float32Array
   readonly pageSize: number
 }

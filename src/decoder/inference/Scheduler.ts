@@ -269,7 +269,7 @@ export class Scheduler {
 type Kind = "reading" | "generating"
 
 /** A step that is ready to run. */
-export type Planned =
+type Planned =
   | { readonly kind: "reading"; readonly program: ReadingProgram }
   | { readonly kind: "generating"; readonly program: GeneratingProgram }
 

@@ -19,7 +19,7 @@ const scaled = (frequency: number, scaling: RopeScaling | null): number => {
 }
 
 /** The cosines and sines of all angles: [...positions.shape, 1, headDim / 2]; the axis of 1 is for the heads. */
-export interface Rotation {
+interface Rotation {
   readonly cos: Tensor
   readonly sin: Tensor
 }

@@ -14,7 +14,7 @@ import { badRequest } from "./ApiError.ts"
 import type { ChatBody, CompletionBody } from "./requests.ts"
 
 /** Returns the seed of a choice. The first one has the request's own seed, so `n` does not change it. */
-export const seedOf = (seed: number | null, choice: number): number | null =>
+const seedOf = (seed: number | null, choice: number): number | null =>
   seed === null || choice === 0 ? seed : randomStream(seed, "choice", choice).integer(2 ** 31)
 
 /** The settings of a request that are not about one choice. */

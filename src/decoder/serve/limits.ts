@@ -2,7 +2,7 @@
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
 
-export interface RequestLimits {
+interface RequestLimits {
   /** The most tokens of a prompt and its answer. */
   readonly maxTokens: number
   /** The most answers that the server generates at the same time. */

@@ -8,7 +8,7 @@ import type { Engine } from "../inference/Engine.ts"
 import { make, type ServeOptions } from "./Serve.ts"
 
 /** Reports that the server cannot listen at its address. */
-export class ServeError extends Schema.TaggedError<ServeError>()("ServeError", { message: Schema.String }) {}
+class ServeError extends Schema.TaggedError<ServeError>()("ServeError", { message: Schema.String }) {}
 
 export interface ListenOptions extends Omit<ServeOptions, "guard"> {
   readonly host: string

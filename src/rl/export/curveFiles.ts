@@ -7,7 +7,7 @@ import { thinned } from "../../base/statistics/resampling.ts"
 import type { CurvePoint } from "../../base/statistics/statistics.ts"
 import { type Drawing, type Point, type Shape, svgOf } from "./drawing.ts"
 
-export type Curve = ReadonlyArray<typeof CurvePoint.Type>
+type Curve = ReadonlyArray<typeof CurvePoint.Type>
 
 const columns = ["step", "runs", "mean", "std", "median", "iqm", "low", "high"] as const
 

@@ -6,7 +6,7 @@ import { display, sample, type Space, sizeOf, type Value } from "../env/Space.ts
 import * as Rng from "../../base/rng/Rng.ts"
 import type { PolicyAbout } from "../policy/about.ts"
 
-export interface ModelCard {
+interface ModelCard {
   /** The name of the model, such as ppo-CartPole-v1. */
   readonly name: string
   readonly about: PolicyAbout

@@ -20,7 +20,7 @@ import { build, netOf } from "./graphs.ts"
 import { floatsOf, numbersOf } from "./learnerState.ts"
 
 /** The parts of a learner from which `actSpec` and `policies` build its acting programs. */
-export interface Acting {
+interface Acting {
   /** The name of the algorithm; programs are called `ppo.act`, `ppo.policy`, `ppo.update`. */
   readonly name: string
   readonly task: Task

@@ -67,7 +67,7 @@ export const scheduleOf = (setting: Scheduled): Schedule => {
 }
 
 /** An input of a graph that the learner fills before each update, by the run's progress. */
-export interface ScheduledInput {
+interface ScheduledInput {
   readonly tensor: Tensor
   readonly schedule: Schedule
 }

@@ -3,7 +3,7 @@ import { isPlain } from "../../base/config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
 /** A key whose values differ between two configs. `left` or `right` is left out if that config lacks the key. */
-export interface Difference {
+interface Difference {
   readonly key: string
   readonly left?: unknown
   readonly right?: unknown

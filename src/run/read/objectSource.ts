@@ -10,7 +10,7 @@ import { nameOfHolder } from "../store/objects/lease.ts"
 import type { ObjectInfo, ObjectStoreError, Versions } from "../store/objects/ObjectStore.ts"
 import { type Entries, type FileSource, mostAtOnce, treeOf } from "./FileSource.ts"
 
-export interface ObjectSourceOptions {
+interface ObjectSourceOptions {
   /** The beginning of all paths, such as `s3://runs/team`. The rest of a path is the key of its object. */
   readonly root: string
   /** Lists the objects. */

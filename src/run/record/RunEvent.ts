@@ -98,7 +98,7 @@ export const StepScored = Schema.TaggedStruct("StepScored", {
 export type StepScored = typeof StepScored.Type
 
 /** Reports that an agent's episode or validation was stopped early. Sinks remove its steps: it will be repeated. */
-export const Abandoned = Schema.TaggedStruct("Abandoned", {
+const Abandoned = Schema.TaggedStruct("Abandoned", {
   mode: Schema.Literals(["train", "validation"]),
   seenEpisodes: Schema.Int,
 })
@@ -146,10 +146,10 @@ export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
 })
 export type ValidationEnded = typeof ValidationEnded.Type
 
-export const CheckpointSaved = Schema.TaggedStruct("CheckpointSaved", { step: Step, path: Schema.String })
+const CheckpointSaved = Schema.TaggedStruct("CheckpointSaved", { step: Step, path: Schema.String })
 
 /** A message for `run.log` that is neither a warning nor an error. */
-export const Note = Schema.TaggedStruct("Note", { message: Schema.String })
+const Note = Schema.TaggedStruct("Note", { message: Schema.String })
 
 export const Warning = Schema.TaggedStruct("Warning", {
   message: Schema.String,

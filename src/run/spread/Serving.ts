@@ -10,7 +10,7 @@ import { readAttachment, type Attachment } from "./Attachment.ts"
 import { SentTraining, trainingFields } from "./SentTraining.ts"
 
 /** A training that does jobs for other machines. */
-export interface Served {
+interface Served {
   /** The settings on which the results of its jobs depend. */
   readonly identity: Plain
   readonly handlers: ReadonlyArray<Handler>
@@ -26,7 +26,7 @@ export const Serving = Context.Reference<
 >("effect-rl/run/Serving", { defaultValue: () => undefined })
 
 /** Loads a training that a client describes, with all services that it needs. Its Effect is run, and never ends. */
-export type LoadTraining<R> = (
+type LoadTraining<R> = (
   training: SentTraining,
 ) => Effect.Effect<Effect.Effect<unknown, { readonly message: string }, R>, { readonly message: string }, R>
 

@@ -104,7 +104,7 @@ const notARun = (directory: string): RunStoreError =>
   })
 
 /** Options of a store that keeps runs elsewhere than in folders on disk. */
-export interface CustomOptions {
+interface CustomOptions {
   /** The path of a run to resume, instead of a new one. */
   readonly resume?: string
   /** The start of a new run, which is a part of its path; the current time if left out. */

@@ -23,7 +23,7 @@ interface ReadFile extends CodeFile {
 }
 
 /** A program, as it is on disk now. */
-export interface Program extends SavedCode {
+interface Program extends SavedCode {
   readonly files: ReadonlyArray<ReadFile>
 }
 

@@ -32,9 +32,9 @@ export const Lease = Schema.Struct({
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Lease))
 
 /** Fails if somebody else may write the files. */
-export type Check = Effect.Effect<void, RunStoreError>
+type Check = Effect.Effect<void, RunStoreError>
 
-export interface Fence {
+interface Fence {
   /** Larger than that of each process that opened the run before. */
   readonly number: number
   readonly check: Check

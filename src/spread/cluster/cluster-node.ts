@@ -39,10 +39,9 @@ import { codeVersion } from "./version-node.ts"
 import { JobWorkflow, leaseSeconds, queueLayer, renewSeconds, type Watcher, work, workflowLayer } from "./work.ts"
 
 export { ClusterError } from "./ClusterError.ts"
-export { type ClusterOptions } from "./database-node.ts"
 export { observe } from "./observe-node.ts"
 
-export interface WorkerOptions extends ClusterOptions {
+interface WorkerOptions extends ClusterOptions {
   readonly handlers: ReadonlyArray<Handler>
   /** Whether to report only problems of the cluster, and not each job. */
   readonly quiet: boolean

@@ -5,7 +5,7 @@ import { ClusterError } from "./ClusterError.ts"
 const protocols = ["postgres:", "postgresql:"]
 
 /** The parts of the address that processes need before they connect. */
-export interface DatabaseUrl {
+interface DatabaseUrl {
   readonly host: string
   readonly port: number
   readonly hasPassword: boolean

@@ -23,8 +23,8 @@ export const Member = Schema.Struct({
 export type Member = typeof Member.Type
 
 /** A job that a worker is doing, or for which a client waits, by its key; and for how many seconds. */
-export const JobUnderWay = Schema.Struct({ key: Schema.String, seconds: Schema.Finite })
-export type JobUnderWay = typeof JobUnderWay.Type
+const JobUnderWay = Schema.Struct({ key: Schema.String, seconds: Schema.Finite })
+type JobUnderWay = typeof JobUnderWay.Type
 
 /** A process of a cluster, with what it was doing when its row was last renewed. */
 export const MemberState = Schema.Struct({

@@ -18,7 +18,7 @@ const mostTries = 5
 const pause = "1 second"
 
 /** The job for which something is done. */
-export interface OfJob {
+interface OfJob {
   readonly job: string
   readonly key: string
 }

@@ -22,7 +22,7 @@ import {
   settle,
 } from "./Dispatcher.ts"
 
-export interface Unreliable {
+interface Unreliable {
   readonly seed: number
   /** The number of jobs that callers have under way at once. */
   readonly inFlight?: number

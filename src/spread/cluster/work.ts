@@ -31,7 +31,7 @@ export const leaseSeconds = 5
 export const renewSeconds = 1
 
 /** A job that this many workers took and never answered is not tried again: it may be what ends them. */
-export const mostLost = 20
+const mostLost = 20
 
 /** The workflow of one job: puts it into the queue, and waits for its answer. */
 export const JobWorkflow = Workflow.make("effect-rl/Job", {

@@ -143,7 +143,7 @@ interface Assembly {
 }
 
 /** Assembles the messages of `protocol.ts`, which begin with their lengths. */
-export const messages = (): Assembly => new Messages()
+const messages = (): Assembly => new Messages()
 
 /** Assembles replies of one line each. */
 export const lines = (): Assembly => new Lines()

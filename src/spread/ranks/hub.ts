@@ -28,7 +28,7 @@ interface Member {
   readonly lost: Deferred.Deferred<never, RankLost>
 }
 
-export interface Hub {
+interface Hub {
   readonly ranks: RanksService
   /** Lets a rank take part in the training until it is lost. */
   readonly serve: (rank: number, channel: Channel) => Effect.Effect<never, RankLost | RankFailed>

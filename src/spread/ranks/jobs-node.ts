@@ -10,7 +10,7 @@ import { startHere, type StartRank } from "./ranks-node.ts"
 import { SliceTask } from "./SliceTask.ts"
 
 /** The job that is one rank of a training. It ends when the training does not need the rank any more. */
-export const slicesJob = job({
+const slicesJob = job({
   name: "slices",
   payload: Schema.Struct({ task: SliceTask, id: Schema.String }),
   result: Schema.Null,

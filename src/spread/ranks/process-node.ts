@@ -23,7 +23,7 @@ interface Started {
   readonly lines: Queue.Dequeue<string, Cause.Done>
 }
 
-export interface ChildOptions {
+interface ChildOptions {
   readonly rank: number
   /** The module that the process runs. */
   readonly program: URL

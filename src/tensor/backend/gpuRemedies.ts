@@ -3,7 +3,7 @@
  * the message that ONNX Runtime gave.
  */
 
-export type OrtDevice = "cpu" | "cuda" | "webgpu"
+type OrtDevice = "cpu" | "cuda" | "webgpu"
 
 /** The version of ONNX Runtime that this library is tested with. Other versions may round differently. */
 const version = "1.30.0"

@@ -34,7 +34,7 @@ import {
 
 export type Device = "cpu" | "cuda" | "webgpu"
 
-export interface Session {
+interface Session {
   loadModel(buffer: ArrayBuffer, byteOffset: number, byteLength: number, options: object): void
   run(feeds: Record<string, OrtTensor>, fetches: Record<string, null>, options: object): Record<string, OrtTensor>
   dispose(): void
@@ -47,7 +47,7 @@ export interface Runtime {
 }
 
 /** Says where and how sessions run. */
-export interface Host {
+interface Host {
   readonly runtime: Runtime
   readonly device: Device
   readonly threads: number

@@ -68,7 +68,7 @@ export const EncodedNodes = Schema.Array(
 export type EncodedNodes = typeof EncodedNodes.Type
 
 /** The result of `encodeNodes`. */
-export interface Encoded {
+interface Encoded {
   readonly nodes: EncodedNodes
   /** The constants by their positions in `nodes`. */
   readonly constants: ReadonlyMap<number, TensorData>

@@ -6,7 +6,7 @@ import type { BinaryFn, CompareFn, Conv2dAttributes, OpOf, Shape, Tensor, UnaryF
 import { sizeOf, stridesOf } from "./Tensor.ts"
 
 /** Computes the numbers of one tensor from its inputs' numbers, in buffers that live as long as the program. */
-export type Kernel = () => void
+type Kernel = () => void
 
 // These functions store their result instead of returning it: V8 allocates a number that is returned by one of many
 // functions on the heap.

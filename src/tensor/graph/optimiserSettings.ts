@@ -22,7 +22,7 @@ export const OptimiserSetting = Schema.Union([
 export type OptimiserSetting = typeof OptimiserSetting.Type
 
 /** The parameters that an optimiser updates, their learning rate, and a name for its states in the program. */
-export interface OptimisedParameters {
+interface OptimisedParameters {
   readonly layout: Layout
   readonly size: number
   readonly learningRate: Tensor

@@ -104,7 +104,7 @@ export const makeMicroBatch = ({ rows, width, maxRuns }: MicroBatchShape): Micro
   return microBatch
 }
 
-export interface Padding {
+interface Padding {
   /** The adapter that padding before the first sample belongs to. */
   readonly adapterBefore: number
   /** The token that fills padding. */

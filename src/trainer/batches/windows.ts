@@ -36,7 +36,7 @@ export interface Placement {
   readonly start: number
 }
 
-export interface Windows {
+interface Windows {
   /** The number of windows. */
   readonly windows: number
   /** One for each item, sorted by window and then by start; so they are also sorted by run. */
@@ -44,7 +44,7 @@ export interface Windows {
 }
 
 /** The size of windows: `width` tokens, and `block`, a divisor of it, at whose multiples a run begins in a window. */
-export interface WindowSize {
+interface WindowSize {
   readonly width: number
   readonly block: number
 }

@@ -26,7 +26,7 @@ import { defaultMaxTokens, OrchestratorConfig } from "./OrchestratorConfig.ts"
 import { openRunParts } from "./runParts.ts"
 
 /** The config of a trainer that is not yet checked, and its place. */
-export interface Unchecked {
+interface Unchecked {
   readonly config: unknown
   /** The folder that relative paths start from. */
   readonly baseDir: string

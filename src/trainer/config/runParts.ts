@@ -5,7 +5,7 @@ import { ConfigError, type DecodeOptions, type Plain } from "../../base/config/C
 import { openParts } from "../../agents/evaluate/openParts.ts"
 import type { OrchestratorConfig } from "./OrchestratorConfig.ts"
 
-export interface RunPlace {
+interface RunPlace {
   /** The place of the run's config, for error messages. */
   readonly from: DecodeOptions
   /** The folder that relative paths start from. */

@@ -34,7 +34,7 @@ export type EngineTask = typeof EngineTask.Type
 export class EngineLost extends Schema.TaggedError<EngineLost>()("EngineLost", { message: Schema.String }) {}
 
 /** An engine in another thread. */
-export interface EngineThread {
+interface EngineThread {
   /** All requests that are open when the thread ends, and all later ones, fail with `closed`. */
   readonly engine: EngineService
   /** Waits until the thread has ended by itself, and fails with the reason. */

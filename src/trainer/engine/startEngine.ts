@@ -19,7 +19,7 @@ import { engineModel } from "./engineModel.ts"
 import { type EngineLost, EngineThreads } from "./EngineThreads.ts"
 import { type Gathering, makeGathering } from "./gathering.ts"
 
-export interface StartOptions {
+interface StartOptions {
   readonly settings: Pick<MultiRunConfig, "model" | "trainer" | "inference" | "seed">
   readonly base: BaseModel
   /** The folder that the path of the model starts from. */

@@ -55,7 +55,7 @@ export interface Orchestration {
 }
 
 /** The errors that end an orchestrator; the trainer evicts its run. */
-export type OrchestratorError = LmError | RolloutsError | RunFolderError | RunStoreError | { readonly message: string }
+type OrchestratorError = LmError | RolloutsError | RunFolderError | RunStoreError | { readonly message: string }
 
 type Needs = FileSystem.FileSystem | Path.Path
 

@@ -12,7 +12,7 @@ import {
   type TrainingSample,
 } from "../batches/TrainingSample.ts"
 
-export interface Scored {
+interface Scored {
   readonly samples: ReadonlyArray<TrainingSample>
   /** The rollouts that gave samples. */
   readonly rollouts: ReadonlyArray<Rollout>
@@ -26,7 +26,7 @@ export interface Scored {
 }
 
 /** A rollout that gives no samples, and why. */
-export interface Unusable {
+interface Unusable {
   readonly rollout: Rollout
   readonly error: Samples.SampleError | InvalidSample
 }
@@ -37,7 +37,7 @@ export interface Usable {
   readonly samples: ReadonlyArray<TrainingSample>
 }
 
-export interface ScoringOptions {
+interface ScoringOptions {
   readonly objective: TokenObjective
   /** What happens to groups whose rewards are all equal: they are trained on with advantages of 0, or left out. */
   readonly evenGroups: "keep" | "drop"
@@ -45,7 +45,7 @@ export interface ScoringOptions {
   readonly positiveOnly?: boolean
 }
 
-export interface SamplingOptions extends SamplePlace, Pick<ScoringOptions, "objective"> {
+interface SamplingOptions extends SamplePlace, Pick<ScoringOptions, "objective"> {
   /** The temperature at which the model sampled. */
   readonly temperature: number
   /** The largest number of tokens of a sample. */

@@ -9,7 +9,7 @@ import * as Layout from "../Layout.ts"
 import { openRunParts } from "../config/runParts.ts"
 import type { Orchestration } from "./Orchestrator.ts"
 
-export interface OrchestrationPlace {
+interface OrchestrationPlace {
   /** The tokens and the chat template of the run's model. */
   readonly language: Language
   /** The folder that relative paths start from. */

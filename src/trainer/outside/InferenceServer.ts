@@ -29,7 +29,7 @@ export type ServerEvent =
   /** The server still has older weights of the model; `found` is null if it does not have the model. */
   | { readonly _tag: "Waiting"; readonly model: string; readonly step: number; readonly found: number | null }
 
-export interface ConnectOptions {
+interface ConnectOptions {
   /** The server's address, with or without `/v1`. */
   readonly url: string
   readonly apiKey: Redacted.Redacted | null
@@ -37,7 +37,7 @@ export interface ConnectOptions {
 }
 
 /** A run's model at the server. */
-export interface RemoteModel {
+interface RemoteModel {
   /** Asks the model. Answers come from the weights of the awaited step or of later ones. */
   readonly policy: LmService
   readonly awaitWeights: (step: number) => Effect.Effect<void, LmError>

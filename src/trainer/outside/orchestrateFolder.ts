@@ -44,7 +44,7 @@ export type PlayEvent =
   /** Its orchestrator has begun again too often without another step, so this process does not play the run any more. */
   | { readonly _tag: "GivenUp"; readonly id: string; readonly reason: string }
 
-export interface PlayOptions {
+interface PlayOptions {
   readonly trainer: TrainerFolder
   /** The run to play, by the name of its folder; null plays all. */
   readonly only: string | null
@@ -54,7 +54,7 @@ export interface PlayOptions {
   readonly report: (event: PlayEvent) => Effect.Effect<void>
 }
 
-export type PlayError = MultiRunError | LmError | LmDirectory.OpenError
+type PlayError = MultiRunError | LmError | LmDirectory.OpenError
 
 /** An orchestrator at work. It is complete when all samples and validations are written, or the run is evicted. */
 interface Playing {

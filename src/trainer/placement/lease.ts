@@ -28,7 +28,7 @@ export const holdLease = Effect.fnUntraced(function* (
 })
 
 /** A lease that another process holds. */
-export interface Held {
+interface Held {
   readonly store: Store["Service"]
   readonly key: string
   /** The time without a renewal after which the process that holds the lease counts as gone. */

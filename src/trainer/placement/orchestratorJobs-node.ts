@@ -31,7 +31,7 @@ import { holdLease, whileHeld } from "./lease.ts"
 import { PlacedOrchestrators, type PlacedTrainer, type Placement } from "./PlacedOrchestrators.ts"
 
 /** Tells why no worker can play a run. Another attempt would fail, too. */
-export class OrchestratorFailed extends Schema.TaggedError<OrchestratorFailed>()("OrchestratorFailed", {
+class OrchestratorFailed extends Schema.TaggedError<OrchestratorFailed>()("OrchestratorFailed", {
   message: Schema.String,
 }) {}
 

@@ -27,7 +27,7 @@ import { polling, Store, type StoreError } from "../store/Store.ts"
 import { holdLease, whileHeld } from "./lease.ts"
 
 /** The job that is one rank of a trainer. It ends when the trainer does not need the rank any more. */
-export const rankJob = job({
+const rankJob = job({
   name: "rank",
   payload: Schema.Struct({ task: RankTask, backend: Schema.Literals(backendNames), id: Schema.String }),
   result: Schema.Null,
@@ -39,7 +39,7 @@ type RankPayload = Parameters<(typeof rankJob)["key"]>[0]
 type Started = Pick<RankProcesses["Service"], "start">
 
 /** Starts the processes of ranks on the machine that does the job. */
-export interface Machine {
+interface Machine {
   readonly processesOn: (backend: BackendName) => Started
 }
 

@@ -17,7 +17,7 @@ import type { RunsError } from "../runs/RunsError.ts"
 import type { Store } from "../store/Store.ts"
 import { makeTrainedModel, type TrainedModel } from "../trainer/TrainedModel.ts"
 
-export interface RankPartsOptions<E, R> {
+interface RankPartsOptions<E, R> {
   readonly settings: Pick<MultiRunConfig, "trainer">
   readonly base: Pick<BaseModel, "decoder" | "weights">
   /** The folder that holds the folders of the runs. */
@@ -32,7 +32,7 @@ export interface RankPartsOptions<E, R> {
   readonly pollInterval?: Duration.Input
 }
 
-export interface RankParts<E, R> {
+interface RankParts<E, R> {
   readonly model: TrainedModel
   readonly services: Layer.Layer<
     DataLoader | Runs | Store,

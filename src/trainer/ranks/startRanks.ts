@@ -17,7 +17,7 @@ import { Store, type StoreError } from "../store/Store.ts"
 import { checkStore, openPlace, storeAt } from "./rankStore.ts"
 import { RankProcesses } from "./RankProcesses.ts"
 
-export interface StartOptions {
+interface StartOptions {
   readonly settings: Pick<MultiRunConfig, "model" | "trainer" | "seed">
   /** The folder that the path of the model starts from. */
   readonly baseDir: string
@@ -26,7 +26,7 @@ export interface StartOptions {
 }
 
 /** The connection of the master with the other ranks. */
-export interface Ranks {
+interface Ranks {
   readonly store: Layer.Layer<Store, StoreError, FileSystem.FileSystem | Path.Path>
   /** Waits until the process of a rank has ended by itself, and fails with the reason. */
   readonly untilOneEnds: Effect.Effect<never, RankLost | RankFailed>

@@ -81,7 +81,7 @@ type Problem = { readonly message: string }
 type Eff<A = void> = Effect.Effect<A, Problem>
 
 /** The trainer whose runs are recorded. */
-export interface RecordsOptions {
+interface RecordsOptions {
   readonly settings: Pick<MultiRunConfig, "name" | "output">
   /** The whole config of the trainer. That of a run is the same with this run alone. */
   readonly effective: Plain

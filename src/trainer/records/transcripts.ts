@@ -6,7 +6,7 @@ import type { StepScored } from "../../run/record/RunEvent.ts"
 import type { FailedEpisode } from "./reports.ts"
 
 /** The facts about an episode that its transcript has besides the steps. */
-export interface Told extends Pick<StepScored, "mode" | "seenEpisodes" | "episode"> {
+interface Told extends Pick<StepScored, "mode" | "seenEpisodes" | "episode"> {
   /** Added to the `info` of each step, such as the advantage. */
   readonly info: Readonly<Record<string, unknown>>
   /** The time at which the episode was recorded. */
@@ -21,7 +21,7 @@ export interface Told extends Pick<StepScored, "mode" | "seenEpisodes" | "episod
  * transcriptOf(rollout, { mode: "train", seenEpisodes: 512, episode: 513, info: { advantage: 0.5 }, nowMillis })
  * ```
  */
-export const transcriptOf = (
+const transcriptOf = (
   { meta, steps }: Rollout,
   { mode, seenEpisodes, episode, info, nowMillis }: Told,
 ): ReadonlyArray<StepScored> => {

@@ -41,19 +41,19 @@ interface Found {
 type Of<Tag extends Folder["_tag"]> = Extract<Folder, { _tag: Tag }>
 
 /** A trained run that has to leave its index. */
-export interface Leaving {
+interface Leaving {
   readonly generation: number
   /** The reason of an eviction; null if the folder has vanished. */
   readonly reason: string | null
 }
 
 /** A run that gets an index. */
-export interface Starting {
+interface Starting {
   readonly run: DiscoveredRun
   readonly progress: Progress
 }
 
-export interface DiscoveryOptions {
+interface DiscoveryOptions {
   readonly outputDirectory: string
   readonly folders: RunFolders
   /** Returns the registered parts of the trainer. */

@@ -47,7 +47,7 @@ const reasonsJson = messageBy(Reasons)
 const differenceJson = messageBy(Difference)
 
 /** The place of this rank among the others. */
-export interface Place {
+interface Place {
   readonly rank: number
   readonly ranks: number
   readonly deadline: Duration.Input

@@ -8,7 +8,7 @@ import type { RunFolders } from "./runFolder.ts"
 import { Progress } from "./RunSlot.ts"
 
 /** A checkpoint from which the run cannot begin. The message is one line that names the file or the key. */
-export class ResumeError extends Schema.TaggedError<ResumeError>()("ResumeError", { message: Schema.String }) {}
+class ResumeError extends Schema.TaggedError<ResumeError>()("ResumeError", { message: Schema.String }) {}
 
 const isProgress = Schema.is(Progress)
 
@@ -60,7 +60,7 @@ export const missingProblem = (steps: ReadonlyArray<number>, resumeStep: number)
 }
 
 /** A checkpoint that can be used, and why newer ones cannot. */
-export interface Usable<A, Damage> {
+interface Usable<A, Damage> {
   readonly value: A
   readonly skipped: ReadonlyArray<Damage>
 }

@@ -9,7 +9,7 @@ import * as Layout from "../Layout.ts"
 import { RunsError } from "./RunsError.ts"
 
 /** The numbers by which a file system tells a folder from one that was deleted and made again, as far as it has them. */
-export interface FolderStat {
+interface FolderStat {
   readonly inode: bigint | undefined
   /** The time in milliseconds at which the folder was made. */
   readonly birth: number | undefined
@@ -24,7 +24,7 @@ export interface Origin extends FolderStat {
 }
 
 /** The result of reading a small text file. */
-export type Read =
+type Read =
   | { readonly _tag: "Text"; readonly text: string }
   | { readonly _tag: "Missing" }
   | { readonly _tag: "Failed"; readonly problem: string }

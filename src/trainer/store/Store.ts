@@ -32,7 +32,7 @@ import { StoreError } from "./StoreError.ts"
 export { StoreError } from "./StoreError.ts"
 
 /** A place where all ranks meet. */
-export interface Meeting {
+interface Meeting {
   /** The name, which is used only once: the values of the ranks stay in the store until they are removed. */
   readonly name: string
   /** This rank, from 0. */
@@ -82,7 +82,7 @@ export class Store extends Context.Service<
     Layer.effect(Store, Effect.map(onFiles(options), storeOf))
 }
 
-export interface FileStoreOptions {
+interface FileStoreOptions {
   readonly directory: string
   /** The longest time between two looks for a value that another rank shall set. @default "10 millis" */
   readonly pollInterval?: Duration.Input

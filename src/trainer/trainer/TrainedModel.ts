@@ -21,12 +21,12 @@ import type { GradientProgram } from "./gradientProgram.ts"
 type NamedArrays = Readonly<Record<string, NamedArray>>
 
 /** The adapters of all runs: the largest rank, the projections that have one, and the alpha of runs that set none. */
-export interface LoraSettings {
+interface LoraSettings {
   readonly shape: Decoder.AdapterShape
   readonly alpha: number
 }
 
-export interface TrainedModelOptions {
+interface TrainedModelOptions {
   readonly config: Decoder.DecoderConfig
   /** The weights of the model, by name. Without adapters, runs begin with copies of them. */
   readonly weights: NamedArrays

@@ -43,7 +43,7 @@ import { addSums, gradientsOf, type RunGradient } from "./runGradients.ts"
 import type { TrainedModel } from "./TrainedModel.ts"
 
 /** The report of one update of a run. */
-export interface Updated {
+interface Updated {
   readonly run: RunSlot
   /** The number of updates of the run, with this one. */
   readonly step: number
@@ -51,7 +51,7 @@ export interface Updated {
   readonly metrics: Readonly<Record<string, number>>
 }
 
-export interface TrainerOptions {
+interface TrainerOptions {
   readonly model: TrainedModel
   /** The size of micro-batches, as the `DataLoader` packs them. */
   readonly shape: Pick<GradientShape, "rows" | "width" | "block" | "mixing">
@@ -76,9 +76,9 @@ export interface TrainerOptions {
   readonly afterTurn?: Effect.Effect<unknown>
 }
 
-export type TrainerError = TurnError | StoreError | Effect.Error<Compiling<never>>
+type TrainerError = TurnError | StoreError | Effect.Error<Compiling<never>>
 
-export interface Trainer {
+interface Trainer {
   /** Waits for the next turn, and trains on it. An interruption leaves no run between its update and the count of it. */
   readonly turn: Effect.Effect<void, TrainerError>
   /** Saves a checkpoint of each run at its last complete step, for the end of the process. */

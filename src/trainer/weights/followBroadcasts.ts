@@ -35,7 +35,7 @@ export type Followed =
   | { readonly _tag: "Unreadable"; readonly run: string; readonly message: string }
   | { readonly _tag: "Gone"; readonly run: string }
 
-export interface FollowOptions {
+interface FollowOptions {
   /** The folder of one run, or a folder with runs (`run_*`). */
   readonly directory: string
   /** Decodes the files of a broadcast; `path` names their folder in errors. */

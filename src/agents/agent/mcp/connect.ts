@@ -13,7 +13,7 @@ import type { AgentError } from "../AgentError.ts"
 import { failure, type McpConfig } from "../Mcp.ts"
 import { make as makeTool, type Tool } from "../Tool.ts"
 
-export type Needs = HttpClient.HttpClient | ChildProcessSpawner | Scope.Scope
+type Needs = HttpClient.HttpClient | ChildProcessSpawner | Scope.Scope
 
 const variable = (name: string) =>
   Effect.orElseSucceed(

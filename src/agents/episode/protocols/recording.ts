@@ -24,7 +24,7 @@ export interface TakenAction extends Pick<EnvironmentStep, "turnId" | "agentStep
 }
 
 /** The properties of an env that a rollout records. */
-export type NamedEnv = Pick<TextEnv, "id" | "type">
+type NamedEnv = Pick<TextEnv, "id" | "type">
 
 /** Makes the recording of one rollout. It gives each step a position and an id, and calls the episode's `onStep`. */
 export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.id) => {

@@ -6,7 +6,7 @@ import { closest } from "../../../base/config/closest.ts"
 import type { Key } from "../answers/score.ts"
 
 /** The config's keys that name a record's fields. */
-export interface FieldNames {
+interface FieldNames {
   readonly inputField: string
   readonly targetField: string
   readonly choicesField: string | null

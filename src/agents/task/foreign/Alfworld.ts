@@ -15,7 +15,7 @@ import { type DatasetKind, make as makeKind, orderFields, orderOf } from "../Dat
 import { ordered } from "../TaskSet.ts"
 import { openTasks } from "./ForeignTask.ts"
 
-export const Config = Schema.Struct({
+const Config = Schema.Struct({
   type: withDefault(Schema.Literal("alfworld"), "alfworld"),
   /** ALFWorld's own config file. */
   baseConfigPath: Schema.NonEmptyString,
@@ -42,7 +42,7 @@ export const Config = Schema.Struct({
   variables: withDefault(Schema.Array(Schema.NonEmptyString), []),
   ...orderFields,
 })
-export type Config = typeof Config.Type
+type Config = typeof Config.Type
 
 export const kind: DatasetKind = makeKind({
   type: "alfworld",

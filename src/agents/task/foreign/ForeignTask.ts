@@ -25,7 +25,7 @@ import {
   TextPrograms,
 } from "./TextPrograms.ts"
 
-export const Config = Schema.Struct({
+const Config = Schema.Struct({
   type: withDefault(Schema.Literal("foreign"), "foreign"),
   /** The program that plays the tasks, and its arguments. */
   command: Schema.NonEmptyArray(Schema.NonEmptyString),
@@ -45,7 +45,7 @@ export const Config = Schema.Struct({
   variables: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
   ...orderFields,
 })
-export type Config = typeof Config.Type
+type Config = typeof Config.Type
 
 interface State {
   readonly process: TextProcess
@@ -53,7 +53,7 @@ interface State {
 }
 
 /** Makes the task of a program with this number, from 0. */
-export const make = (
+const make = (
   program: TextProgram,
   { id, showActions }: { readonly id: string; readonly showActions: boolean },
   task: number,

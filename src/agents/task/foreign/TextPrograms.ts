@@ -8,7 +8,7 @@ import { display, toSnakeCase } from "../../../base/config/Config.ts"
 import { messageOf, oneLine, parsedJson, shortened } from "../../../base/config/text.ts"
 import { type EnvError, invalid } from "../../../base/EnvError.ts"
 
-export const version = 1
+const version = 1
 
 /** A program that plays tasks in words. */
 export interface TextProgramOptions {
@@ -28,7 +28,7 @@ export interface TextProgramOptions {
 }
 
 /** Sends a line, and waits for the line that replies. */
-export type AskLine = (line: string) => Effect.Effect<string, EnvError>
+type AskLine = (line: string) => Effect.Effect<string, EnvError>
 
 /** Starts a process of a program, which ends with the scope. */
 export type StartProgram = (program: TextProgramOptions) => Effect.Effect<AskLine, EnvError, Scope.Scope>
@@ -40,7 +40,7 @@ const Description = Schema.Struct({
   tasks: Schema.optionalKey(Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0)))),
   maxSteps: Schema.optionalKey(Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0)))),
 })
-export type Description = typeof Description.Type
+type Description = typeof Description.Type
 
 const common = {
   /** The actions that are possible now, if the program lists them. */
@@ -103,7 +103,7 @@ export interface TextProgram {
   readonly lend: Effect.Effect<TextProcess, EnvError, Scope.Scope>
 }
 
-export interface TextProgramsService {
+interface TextProgramsService {
   /** Opens a program. It is started for the first data set that names it, and ends with the service. */
   readonly open: (program: TextProgramOptions) => Effect.Effect<TextProgram, EnvError>
 }

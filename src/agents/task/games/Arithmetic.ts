@@ -30,7 +30,7 @@ const calculator = EnvTool.make({
 
 const Operator = Schema.Literals(["+", "-", "*"])
 
-export interface Task {
+interface Task {
   readonly id: string
   /** The expression to compute, which must have a value. */
   readonly expression: string
@@ -38,7 +38,7 @@ export interface Task {
 }
 
 /** Makes a task, whose demonstration calls the tool and answers with its result. */
-export const make = ({ id, expression, metadata = {} }: Task): TextEnv => {
+const make = ({ id, expression, metadata = {} }: Task): TextEnv => {
   const target = String(constantOf(expression))
   return makeEnv<null>({
     id,
@@ -58,7 +58,7 @@ export const make = ({ id, expression, metadata = {} }: Task): TextEnv => {
   })
 }
 
-export const Config = Schema.Struct({
+const Config = Schema.Struct({
   type: withDefault(Schema.Literal("arithmetic"), "arithmetic"),
   ...levelFields,
   /** The largest number of digits of a number. */
@@ -66,7 +66,7 @@ export const Config = Schema.Struct({
   /** The operators to draw from. */
   operators: withDefault(Schema.NonEmptyArray(Operator), ["+", "-", "*"]),
 })
-export type Config = typeof Config.Type
+type Config = typeof Config.Type
 
 export const kind = levelKind("arithmetic", Config, ({ maxDigits, operators }, id, level, random) => {
   const number = (): number => random.integer(10 ** (1 + random.integer(maxDigits)))

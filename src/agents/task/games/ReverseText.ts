@@ -13,10 +13,10 @@ import { Schema } from "effect"
 import { withDefault } from "../../../base/config/fields.ts"
 import { letterFields, letterKind } from "./letters.ts"
 
-export const Config = Schema.Struct({
+const Config = Schema.Struct({
   type: withDefault(Schema.Literal("reverse_text"), "reverse_text"),
   ...letterFields,
 })
-export type Config = typeof Config.Type
+type Config = typeof Config.Type
 
 export const kind = letterKind("reverse_text", Config, { verb: "reverse", answer: (letters) => letters.toReversed() })

@@ -11,10 +11,10 @@ import { Schema } from "effect"
 import { withDefault } from "../../../base/config/fields.ts"
 import { letterFields, letterKind } from "./letters.ts"
 
-export const Config = Schema.Struct({
+const Config = Schema.Struct({
   type: withDefault(Schema.Literal("sort_text"), "sort_text"),
   ...letterFields,
 })
-export type Config = typeof Config.Type
+type Config = typeof Config.Type
 
 export const kind = letterKind("sort_text", Config, { verb: "sort", answer: (letters) => letters.toSorted() })

@@ -2,7 +2,7 @@
 import { Context, Effect } from "effect"
 import { DatasetError } from "../TaskSet.ts"
 
-export interface HubCacheService {
+interface HubCacheService {
   /** Returns the folder of data sets. `home` is the value of `HF_HOME`; empty if it is not set. */
   readonly open: (home: string) => Effect.Effect<string, DatasetError>
 }

@@ -18,7 +18,7 @@ import { linesOf } from "./rows.ts"
 import { partsOf, type Problem, rangeOf, type SplitPart, splitsOf } from "./splits.ts"
 
 /** Records of a data set on the hub. */
-export interface HubRecords {
+interface HubRecords {
   readonly id: string
   readonly subset: string | null
   readonly revision: string | null

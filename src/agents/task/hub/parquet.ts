@@ -11,7 +11,7 @@ import { messageOf } from "../../../base/config/text.ts"
 import { unpack } from "../../../base/formats/gzip.ts"
 
 /** The most bytes of a file's pages when unpacked, and the most values in them. */
-export interface ParquetLimits {
+interface ParquetLimits {
   readonly bytes: number
   readonly values: number
 }

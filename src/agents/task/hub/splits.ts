@@ -8,7 +8,7 @@ import type { HubFile, HubInfo } from "./client.ts"
 import { isReadable } from "./rows.ts"
 
 /** Maps the name of each split to its files, in order. */
-export type Splits = ReadonlyMap<string, ReadonlyArray<HubFile>>
+type Splits = ReadonlyMap<string, ReadonlyArray<HubFile>>
 
 const Patterns = Schema.Union([Schema.String, Schema.Array(Schema.String)])
 const Card = Schema.Struct({

@@ -19,9 +19,9 @@ import {
 import { openHub } from "./client.ts"
 
 /** The error of a hub that cannot be reached or refuses an upload. The message is one line for people. */
-export class UploadError extends Schema.TaggedError<UploadError>()("UploadError", { message: Schema.String }) {}
+class UploadError extends Schema.TaggedError<UploadError>()("UploadError", { message: Schema.String }) {}
 
-export interface Upload {
+interface Upload {
   /** The repository: the name of a user or an organization, a slash, and a name. */
   readonly id: string
   /** Whether a new repository is private. A public one that there is already is refused. */

@@ -70,7 +70,6 @@ export const validationJob = job({
   key: ({ run, seen, memoryDigest, from, to }) =>
     `${run} after ${seen} episodes ${memoryDigest} tasks ${from + 1}-${to}`,
 })
-export type ValidationPayload = Parameters<(typeof validationJob)["key"]>[0]
 
 /** Plays training episodes of an agent without a memory. */
 export const rolloutJob = job({
@@ -80,4 +79,3 @@ export const rolloutJob = job({
   failure: Schema.Union([FailedChunk, DispatchError]),
   key: ({ run, from, to }) => `${run} episodes ${from + 1}-${to}`,
 })
-export type RolloutPayload = Parameters<(typeof rolloutJob)["key"]>[0]

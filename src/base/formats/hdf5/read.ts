@@ -19,7 +19,7 @@ import { messageOf } from "../../config/text.ts"
 import { Hdf5Error } from "./Hdf5.ts"
 
 /** An array of numbers with its shape; booleans are 0 and 1. */
-export interface NumberArray {
+interface NumberArray {
   readonly shape: ReadonlyArray<number>
   readonly data: Float64Array
 }

@@ -6,7 +6,7 @@ import { ByteWriter } from "../ByteWriter.ts"
 import type { Picture } from "./Picture.ts"
 
 /** Counts the colours of pictures. Add all pictures before the first one is written. */
-export interface Colours {
+interface Colours {
   readonly add: (picture: Picture) => void
   /** Returns the colours of the file, and the function that finds the index of a colour among them. */
   readonly palette: () => Palette
@@ -99,7 +99,7 @@ const meanColour = (box: ReadonlyArray<Counted>): ReadonlyArray<number> => {
 }
 
 /** Writes a GIF picture by picture. All have the same size. */
-export interface GifWriter {
+interface GifWriter {
   /** Adds a picture that is shown for this many hundredths of a second. */
   readonly add: (picture: Picture, hundredths: number) => void
   /** Returns the file. It repeats without end. */

@@ -8,7 +8,7 @@ import { type Picture, PictureError } from "./Picture.ts"
 import { drawSvg } from "./svg.ts"
 
 /** The pictures of one episode, each an SVG document. */
-export type Frames = ReadonlyArray<string>
+type Frames = ReadonlyArray<string>
 
 /** The shortest time in hundredths of a second for which browsers show a picture of a GIF. */
 const shortest = 2

@@ -13,7 +13,7 @@ import { connect, failingAt } from "./connect.ts"
 const concurrency = 32
 
 /** A bucket that was listed. */
-export interface ReadBucket {
+interface ReadBucket {
   /** Reads the files that the listing names, by their addresses. */
   readonly source: ObjectSource
   /** The address by which all paths of the source begin. */

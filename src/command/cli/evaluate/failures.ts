@@ -4,7 +4,7 @@ import * as Flag from "effect/cli/Flag"
 import type { FailureCounts } from "../../../base/statistics/failureCounts.ts"
 
 /** Reports that too many episodes failed; the exit code is 1. */
-export class EpisodesFailed extends Schema.TaggedError<EpisodesFailed>()("EpisodesFailed", {
+class EpisodesFailed extends Schema.TaggedError<EpisodesFailed>()("EpisodesFailed", {
   message: Schema.String,
 }) {}
 

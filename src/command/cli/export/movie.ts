@@ -15,7 +15,7 @@ export const movieFormats = ["gif", "mp4"] as const
 export type MovieFormat = (typeof movieFormats)[number]
 
 /** The number of episodes to show, and of pictures in a second. */
-export interface MovieOptions {
+interface MovieOptions {
   readonly episodes: Option.Option<number>
   readonly speed: Option.Option<number>
 }

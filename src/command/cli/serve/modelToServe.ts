@@ -6,7 +6,7 @@ import { baseOf, findModel, onlyRunIn } from "../../../trainer/weights/SavedMode
 import { usageError } from "../output/output.ts"
 
 /** A model to serve. */
-export interface ModelToServe {
+interface ModelToServe {
   /** The folder of the base model. */
   readonly folder: string
   readonly name: string

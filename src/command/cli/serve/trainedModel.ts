@@ -11,7 +11,7 @@ import { usageError } from "../output/output.ts"
 import type { ServeFlags } from "./flags.ts"
 
 /** The model of a trainer. */
-export interface TrainedModel {
+interface TrainedModel {
   readonly trainer: TrainerFolder
   readonly name: string
   /** The folder whose broadcasts belong to the model: the trainer's with all of its runs, or that of one run. */

@@ -42,7 +42,7 @@ export const loadTrainingOf = (run: string, program: Option.Option<string>) =>
     { programHint: { text: "if your own program defines it, name that program: --file FILE.ts", ofRun: true } },
   )
 
-export interface LoadOptions {
+interface LoadOptions {
   readonly programHint?: ProgramHint
   /** Names the content of a module, for a process that may load several versions of it. */
   readonly version?: string

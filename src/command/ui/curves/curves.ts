@@ -25,8 +25,6 @@ interface RunCurves {
   readonly train: Curve
 }
 
-export type Curves = ReturnType<typeof makeCurves>
-
 /** A curve has at most this many points, since a chart cannot show more. */
 const mostPoints = 400
 

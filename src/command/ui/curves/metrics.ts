@@ -24,7 +24,7 @@ export interface RunMetrics {
   readonly leftOut: number
 }
 
-export interface Metric {
+interface Metric {
   readonly name: string
   /** The index of the metric's entry in `places`. */
   readonly at: number

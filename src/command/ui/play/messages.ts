@@ -43,7 +43,7 @@ export const Request = Schema.Union([
 export type Request = typeof Request.Type
 
 /** A training that the browser keeps. */
-export interface Saved {
+interface Saved {
   readonly directory: string
   readonly config: string
 }

@@ -12,7 +12,7 @@ import * as Training from "../../../rl/train/Train.ts"
 import type { Answer, Train } from "./messages.ts"
 
 /** The name of the page's config in error messages, and of the file that the user can save it as. */
-export const source = "play.yaml"
+const source = "play.yaml"
 
 /** A training's link to the page. */
 export interface Link {

@@ -32,7 +32,7 @@ export interface Episode {
 }
 
 /** An episode that a multi-run trainer trained on. */
-export interface Trained {
+interface Trained {
   /** The step of the run that the episode belongs to. */
   readonly step: number
   /** The number of the group in its step: the episodes of a group answer the same task, and are compared. */
@@ -45,7 +45,7 @@ export interface Trained {
 }
 
 export const orders = ["oldest", "newest", "highest", "lowest", "highestAdvantage", "lowestAdvantage"] as const
-export type Order = (typeof orders)[number]
+type Order = (typeof orders)[number]
 
 /** The conditions and the order of a requested list. */
 export interface Asked {

@@ -6,6 +6,7 @@ import * as Graph from "../../../tensor/graph/ops.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
+import type { AppliedLoss } from "../../learner/rollout/ownLoss.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 import { ppoFields, type ClippedValueOptions, ppoLoss, ppoPhase } from "./Ppo.ts"
@@ -129,7 +130,7 @@ export const rndRollout = (name: string, config: Resolved, task: Algorithm.Task)
   const network = Model.actorCritic({ ...task, ...config, critics: ["bonusValues"] })
   const bonus = rndBonus(config, task)
   const returns = Learner.generalisedAdvantages(config)
-  const own = Learner.applied(config.loss, network, task)
+  const own: AppliedLoss = Learner.applied(config.loss, network, task)
   const plain = own.experience(Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns }))
   return { network, bonus, own, rollout: Learner.withBonus(Learner.withMemory(plain, sequence), bonus) }
 }

@@ -26,7 +26,7 @@ import {
 } from "./protocol.ts"
 
 /** The facts about an env by which its programs make it. */
-export interface Foreign {
+interface Foreign {
   /** The env's name in effect-rl. */
   readonly id: string
   /** The env's name in its program, and the options with which the program makes it. */

@@ -92,7 +92,7 @@ const Failure = Schema.Struct({
   index: Schema.optionalKey(Schema.Int),
   traceback: Schema.optionalKey(Schema.String),
 })
-export type Failure = typeof Failure.Type
+type Failure = typeof Failure.Type
 const decodeFailure = Schema.decodeUnknownOption(Schema.fromJsonString(Failure))
 
 /** Reads the body of a reply with the status `failed`. */

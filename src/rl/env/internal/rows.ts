@@ -7,7 +7,7 @@ import { writerOf } from "./values.ts"
 import { choicesOf, type Masked, maskSizeOf, type RowSpace, sizeOf } from "../Space.ts"
 
 /** Writes the mask of a state to `into` from `offset` on. Returns a problem of the mask; undefined if it has none. */
-export type MaskWriter = (state: unknown, isOver: boolean, into: Float32Array, offset: number) => string | undefined
+type MaskWriter = (state: unknown, isOver: boolean, into: Float32Array, offset: number) => string | undefined
 
 /**
  * Returns the function that writes the masks of an env; undefined if it has none. Of a state in which the episode is over,

@@ -73,7 +73,7 @@ const isArrayLike = (value: unknown): value is ArrayLike<unknown> =>
   Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))
 
 /** Writes a value to a flat row from `offset` on. Returns a problem of the value; undefined if it has none. */
-export type Writer = (value: unknown, into: Float32Array | Array<number>, offset: number) => string | undefined
+type Writer = (value: unknown, into: Float32Array | Array<number>, offset: number) => string | undefined
 
 /**
  * Returns the function that writes values of a space to flat rows. A box's numbers must be finite, but may be outside of

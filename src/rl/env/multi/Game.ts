@@ -19,7 +19,7 @@ export interface Outcome<State> {
 }
 
 /** The parts that all games have. Agents are numbered in the order of `agents`. */
-export interface Common<State, A extends ActionSpace, O extends Space> {
+interface Common<State, A extends ActionSpace, O extends Space> {
   readonly id: string
   /** The names of the agents, at least two. */
   readonly agents: ReadonlyArray<string>
@@ -83,7 +83,7 @@ export const asPosition = (id: string, value: unknown): Position => {
 }
 
 /** A step of a game: the rewards of all agents, and whether the game has ended. */
-export interface Advanced {
+interface Advanced {
   readonly position: Position
   readonly rewards: ReadonlyArray<number>
   readonly isOver: boolean

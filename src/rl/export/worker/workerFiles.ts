@@ -23,7 +23,7 @@ import type { Card, Part, Place } from "./card.d.ts"
 import { observationSchemaOf } from "./observationSchema.ts"
 
 /** A policy as a WebAssembly module, and what `card.js` says about it. */
-export interface CompiledPolicy {
+interface CompiledPolicy {
   /** The module. It has the weights in its data segments, and acts on one observation at a time. */
   readonly wasm: Uint8Array
   readonly card: Card
@@ -32,7 +32,7 @@ export interface CompiledPolicy {
 }
 
 /** Compiles the policy with its weights to a module. */
-export const compilePolicy = (policy: TrainedPolicy, name: string): CompiledPolicy => {
+const compilePolicy = (policy: TrainedPolicy, name: string): CompiledPolicy => {
   validate(policy.spec)
   const initialStates = readByPolicy(policy.spec, policy.states)
   const { bytes, programs } = compileAll({ policy: simplify(policy.spec) }, { initialStates })
@@ -144,7 +144,7 @@ export interface Scripts {
 const compatibilityDate = "2026-01-01"
 
 /** Returns the name of a worker, which may have letters, digits and hyphens: at most 63, in lower case. */
-export const workerName = (name: string): string =>
+const workerName = (name: string): string =>
   name
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
@@ -174,20 +174,20 @@ export const workerFiles = (
 }
 
 const declarations = ({ observation, action, memory, mask }: Card): string => `/** The types of \`policy.js\`. */
-export type Observation = ${observation.parts === null ? "" : "number | boolean | { readonly [part: string]: Observation } | "}ArrayLike<number> | ReadonlyArray<Observation>
+type Observation = ${observation.parts === null ? "" : "number | boolean | { readonly [part: string]: Observation } | "}ArrayLike<number> | ReadonlyArray<Observation>
 ${memory === 0 ? "" : "\n/** What the policy remembers between two steps of an episode. */\nexport type Memory = ReadonlyArray<number>\n"}
-export interface Acted {
+interface Acted {
   readonly action: ${action.kind === "discrete" ? "number" : "ReadonlyArray<number>"}
 ${memory === 0 ? "" : "  /** The memory for the next step of the episode. */\n  readonly memory: Memory\n"}}
 
 /** Describes the policy; \`GET /\` of the worker answers with it. */
-export declare const card: Readonly<Record<string, unknown>>
+declare const card: Readonly<Record<string, unknown>>
 
 /** The error of an observation or a memory that the policy cannot read. The message is one line for people. */
-export declare class PolicyError extends Error {}
+declare class PolicyError extends Error {}
 
 /** Checks an observation without acting, as a Standard Schema (https://standardschema.dev). The value is flat. */
-export declare const observation: {
+declare const observation: {
   readonly "~standard": {
     readonly version: 1
     readonly vendor: "effect-rl"
@@ -201,7 +201,7 @@ export declare const observation: {
 }
 
 /** Makes the policy from the compiled \`policy.wasm\`, a \`WebAssembly.Module\`. */
-export declare const instantiate: (module: object) => {
+declare const instantiate: (module: object) => {
   readonly card: typeof card
   /** Returns the best action. The observation is as the env gives it, flat or nested.${memory === 0 ? "" : " An episode begins without a memory."}${mask === 0 ? "" : ' A mask has a 1 for each choice that is allowed, else a 0; "all" allows all.'} */
   readonly act: (observation: Observation${memory > 0 ? `, memory${mask > 0 ? ":" : "?:"} Memory | null${mask > 0 ? " | undefined" : ""}` : mask > 0 ? ", memory: null | undefined" : ""}${mask > 0 ? ', mask: ArrayLike<number | boolean> | "all"' : ""}) => Acted

@@ -19,7 +19,7 @@ import { labelProblemIn, observationIn } from "../transitions/player.ts"
  * the env has masks. It returns one number if actions are discrete, else a number per element. A run is resumed exactly only
  * if the function depends on its arguments alone.
  */
-export type ExpertFunction = (observation: ReadonlyArray<number>, random: Stream) => number | ReadonlyArray<number>
+type ExpertFunction = (observation: ReadonlyArray<number>, random: Stream) => number | ReadonlyArray<number>
 
 /** An expert: a function, or a policy that `Policy.load` loaded. */
 export type Expert = ExpertFunction | PolicyLike

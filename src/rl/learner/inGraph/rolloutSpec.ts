@@ -10,7 +10,7 @@ import type { Task } from "../Algorithm.ts"
 import type { Columns } from "../Batch.ts"
 import { netOf } from "../graphs.ts"
 
-export interface RolloutProgram {
+interface RolloutProgram {
   /** The name of the algorithm. */
   readonly name: string
   readonly task: Task

@@ -12,7 +12,7 @@ import { tensorsOf } from "../scheduled.ts"
 import { advantagesOf } from "./advantages.ts"
 import { columnState, followingColumns, stepColumns } from "./rolloutSpec.ts"
 
-export interface UpdateProgram<C extends Columns> {
+interface UpdateProgram<C extends Columns> {
   readonly name: string
   readonly task: Task
   readonly layout: Layout

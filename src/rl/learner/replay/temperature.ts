@@ -54,7 +54,7 @@ export const checkTemperature = (
       )
 
 /** The temperature of an update. */
-export interface Temperature {
+interface Temperature {
   readonly alpha: Tensor | number
   /** Describes a step of a learned temperature towards the target entropy; a fixed one has no states. */
   readonly step: (logProbability: Tensor, targetEntropy: number) => Update["states"]

@@ -34,7 +34,7 @@ export interface Minibatch<C> {
 }
 
 /** The part of a phase that says which rows it reads, and how often. */
-export interface Passes {
+interface Passes {
   /** The name of its program and, if there are several phases, of its optimiser's state in checkpoints. */
   readonly name: string
   /** The number of passes over the rollout. */

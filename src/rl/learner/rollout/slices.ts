@@ -22,7 +22,7 @@ import type { CompiledPhase, Phase, Slices } from "./Phase.ts"
 const [meanOf, scaleOf] = [(column: string) => `${column}.mean`, (column: string) => `${column}.scale`]
 
 /** Describes the program that computes the gradient of one slice: its share of the gradient of the minibatch. */
-export const gradientSpec = <C extends Columns>(
+const gradientSpec = <C extends Columns>(
   { name, task, actor, steps, columns, ...experience }: Experience<C>,
   parameters: Layout,
   fixedWeights: Layout,

@@ -91,7 +91,7 @@ export const makePlayer = (env: Env, { name, seed, maxSteps }: PlayerOptions) =>
 }
 
 /** Returns why these numbers are not an action of the env; undefined if they are one. */
-export const actionProblem = (
+const actionProblem = (
   { id, actionSpace }: Pick<Env, "id" | "actionSpace">,
   numbers: ReadonlyArray<number>,
 ): string | undefined => {

@@ -127,7 +127,7 @@ const types: ReadonlyArray<Layer["type"]> = [
 const nested = Schema.Array(Schema.suspend((): Schema.Codec<Layer> => LayerSetting)).check(Schema.isMaxLength(100))
 
 /** The Schema of a layer in a config. */
-export const LayerSetting: Schema.Codec<Layer> = Schema.Union([
+const LayerSetting: Schema.Codec<Layer> = Schema.Union([
   DenseLayer,
   ...activationLayers,
   ConvolutionLayer,

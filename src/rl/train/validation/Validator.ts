@@ -49,7 +49,7 @@ const leastInPart = 32
 const mostParts = 64
 
 /** Some adjacent episodes of a validation, with the index of their env. */
-export interface Part extends Chunk {
+interface Part extends Chunk {
   readonly env: number
 }
 
@@ -94,7 +94,7 @@ export interface EpisodeBatch {
 }
 
 /** Some adjacent envs of a batch, in a batch of their own; `at` is the position of the first one in the whole batch. */
-export interface BatchPart extends EpisodeBatch {
+interface BatchPart extends EpisodeBatch {
   readonly at: number
 }
 

@@ -35,7 +35,7 @@ const mostJobs = 32
 const jobSeconds = 3
 
 /** Plays some adjacent episodes of a batch. */
-export const validationJob = job({
+const validationJob = job({
   name: "validation",
   payload: Schema.Struct({
     ...trainingFields,

@@ -13,7 +13,7 @@ import type { LeaseOwner } from "../lock.ts"
 import { RunStoreError, runStoreError } from "../RunStoreError.ts"
 import { type ObjectStore, ObjectStoreError, type VersionedObject, type Versions } from "./ObjectStore.ts"
 
-export interface LeaseOptions {
+interface LeaseOptions {
   readonly store: ObjectStore["Service"] & { readonly versions: Versions }
   /** The key of the lock. */
   readonly key: string

@@ -10,7 +10,7 @@ import { runStoreError } from "../RunStoreError.ts"
 import type { ObjectStore } from "./ObjectStore.ts"
 
 /** Says where the copies go. */
-export interface Mirror {
+interface Mirror {
   readonly store: ObjectStore["Service"]
   /** The beginning of the keys of the folder's files, without a `/` at its end. */
   readonly key: string

@@ -10,7 +10,7 @@ import { bytesToHex } from "@noble/hashes/utils.js"
 import { utf8 } from "../../../base/config/utf8.ts"
 
 /** A pair of keys, with a token if they are valid only for a while. */
-export interface Credentials {
+interface Credentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken?: string | undefined
@@ -33,7 +33,7 @@ export interface Unsigned {
 const percent = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 
 /** Encodes all characters except letters, digits and `-._~`. */
-export const encoded = (text: string): string => encodeURIComponent(text).replace(/[!'()*]/g, percent)
+const encoded = (text: string): string => encodeURIComponent(text).replace(/[!'()*]/g, percent)
 
 /** Encodes the names in a path, and leaves the `/` between them. */
 export const encodedPath = (path: string): string => path.split("/").map(encoded).join("/")

@@ -28,7 +28,7 @@ export const resultOutput = (name: string): string => `result:${name}`
 /** The name of an output with one element for each minibatch that ran. Only programs that can end early have it. */
 export const iterationsOutput = "iterations"
 
-export interface EmitOptions {
+interface EmitOptions {
   /** States that become constants of the model with these numbers, instead of inputs. */
   readonly frozen?: Readonly<Record<string, Float32Array>>
   /** Whether the model is for the WebGPU provider, which has no kernels for loops and some ops. Default: false. */

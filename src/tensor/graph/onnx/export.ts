@@ -14,7 +14,7 @@ import { partition } from "./stateParts.ts"
 /** Any ONNX runtime, with any number of threads. */
 const standard: Target = { runtimeOps: false, parallel: true }
 
-export interface ExportOptions {
+interface ExportOptions {
   /** The values of all states of the program, by name. The model contains them as constants. */
   readonly weightsAsInitializers: Readonly<Record<string, Float32Array>>
   /**

@@ -12,7 +12,7 @@ import type { MemoryPlan } from "./memory.ts"
 import { type Access, divisible, type Nest, type NestShape, writeNest } from "./nest.ts"
 
 /** Where a group is computed: the addresses of arrays and, if it runs in bands, which rows. */
-export interface Room {
+interface Room {
   readonly memory: MemoryPlan
   readonly band?: PlacedBand
 }

@@ -14,7 +14,7 @@ interface Interval {
   readonly to: number
 }
 
-export interface Lifetimes {
+interface Lifetimes {
   /** The steps that first write and last read or write each array. */
   readonly first: ReadonlyMap<Node, number>
   readonly last: Map<Node, number>

@@ -23,7 +23,7 @@ export const bytesOf = ({ shape, dtype }: Outline): number => sizeOf(shape) * by
 export const aligned = (bytes: number): number => Math.ceil(Math.max(bytes, 1) / alignment) * alignment
 
 /** The addresses of what several programs of a module share: nodes (see `shared.ts`) and memory areas. */
-export interface Common {
+interface Common {
   readonly nodes: ReadonlyMap<Node, number>
   readonly areas: ReadonlyMap<string, number>
 }

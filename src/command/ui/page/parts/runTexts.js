@@ -8,7 +8,7 @@ const alone = ["algorithm", "environment", "env", "env_id"]
  * Returns the parts of a run's title as pairs of a key and a text: what is learned by which algorithm, then the other
  * variables in the name of the run's folder, then its name.
  */
-export const titleParts = ({ name, population }) => {
+const titleParts = ({ name, population }) => {
   const others = Object.keys(population).filter((variable) => !alone.includes(variable))
   return [
     ...alone.flatMap((variable) => (population[variable] ? [[`=${variable}`, population[variable]]] : [])),
@@ -18,7 +18,7 @@ export const titleParts = ({ name, population }) => {
 }
 
 /** Joins texts to a title: `a2c · CartPole-v1 · bench`. */
-export const joined = (texts) => texts.filter(Boolean).join(" · ")
+const joined = (texts) => texts.filter(Boolean).join(" · ")
 
 /** Returns the title of a run or a group of runs: `a2c · CartPole-v1 · num_envs=8 · bench`. */
 export const titleOf = (run) => joined(titleParts(run).map(([, text]) => text))

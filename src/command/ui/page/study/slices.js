@@ -14,7 +14,7 @@ const svg = (tag, properties, ...children) => {
 }
 
 /** Returns where the value of a parameter lies in its range, from 0 to 1. */
-export const placeOf = (parameter, value) => {
+const placeOf = (parameter, value) => {
   if (parameter._tag === "Choice") {
     const index = parameter.values.findIndex((one) => JSON.stringify(one) === JSON.stringify(value))
     return (index + 0.5) / parameter.values.length
@@ -24,7 +24,7 @@ export const placeOf = (parameter, value) => {
 }
 
 /** Returns the texts below the axis, with their places from 0 to 1. */
-export const marksOf = (parameter) => {
+const marksOf = (parameter) => {
   if (parameter._tag === "Choice") return parameter.values.map((value) => ({ place: placeOf(parameter, value), text: textOf(value) })) // prettier-ignore
   const { low, high } = parameter
   return [

@@ -9,7 +9,7 @@ import { loadLanes, loadSplat, storeLanes } from "../lanes.ts"
 import type { Block } from "../math.ts"
 
 /** An array that is read or written along the result's [...batch, m, n]; strides are in bytes. */
-export interface Operand {
+interface Operand {
   readonly dtype: DType
   readonly strides: ReadonlyArray<number>
 }

@@ -26,13 +26,18 @@ import { rootsOf } from "./validate.ts"
  * ```
  */
 export const simplify = (spec: ProgramSpec): ProgramSpec => {
+  const keyOf = keyMaker()
   let best = spec
+  let fewest = countOps(spec)
   let current = spec
   for (let pass = 0; pass < maxPasses; pass++) {
-    const next = rewriteOnce(current)
+    const next = rewriteOnce(current, keyOf)
     if (next === current) break
     current = next
-    if (countOps(current) <= countOps(best)) best = current
+    const count = countOps(current)
+    if (count > fewest) continue
+    best = current
+    fewest = count
   }
   return best
 }
@@ -109,7 +114,7 @@ const rules: ReadonlyArray<Rule> = [
 ]
 
 /** Makes one pass of rewrites, inputs first. Returns `spec` itself if no output, next value or condition changed. */
-const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
+const rewriteOnce = (spec: ProgramSpec, keyOf: (tensor: Tensor) => string): ProgramSpec => {
   const roots = rootsOf(spec)
   const order = topologicalOrder(roots)
   const replacements = new Map<Tensor, Tensor>()
@@ -123,12 +128,11 @@ const rewriteOnce = (spec: ProgramSpec): ProgramSpec => {
   const info: GraphInfo = { hasOneUser: (tensor) => users.get(tensor) === 1 }
 
   const shared = new Map<string, Tensor>()
-  const keys = keyMaker()
   for (const tensor of order) {
     const inputs = tensor.inputs.map(replacementOf)
     const inputsChanged = inputs.some((input, index) => input !== tensor.inputs[index])
     const simple = simplest(inputsChanged ? make(tensor.op, inputs, tensor.shape, tensor.dtype) : tensor, info)
-    const key = keys(simple)
+    const key = keyOf(simple)
     const replacement = shared.get(key) ?? simple
     shared.set(key, replacement)
     replacements.set(tensor, replacement)
@@ -174,13 +178,15 @@ const firstRewrite = (tensor: Tensor, info: GraphInfo): Tensor | undefined => {
 
 /** Makes keys that are equal for equal expressions: the same op with the same settings on the same inputs. */
 const keyMaker = (): ((tensor: Tensor) => string) => {
+  // Most tensors are the same in several passes.
+  const known = new Map<Tensor, string>()
   const arrays = new Map<object, number>()
   const nameOf = (data: object): number => {
     const index = arrays.get(data) ?? arrays.size
     arrays.set(data, index)
     return index
   }
-  return ({ id, op, inputs, shape, dtype }) => {
+  const keyOf = ({ id, op, inputs, shape, dtype }: Tensor): string => {
     if (op.kind === "input" || op.kind === "state") return `${op.kind} ${id}`
     const like = `${dtype} [${shape.join()}]`
     if (op.kind === "constant") {
@@ -192,6 +198,11 @@ const keyMaker = (): ((tensor: Tensor) => string) => {
     const [canonical, order] = ordered(op, ids)
     const settings = Object.entries(canonical).map(([name, value]) => `${name}:${exactText(value)}`)
     return `${settings.join(" ")} ${like} (${order.join()})`
+  }
+  return (tensor) => {
+    const key = known.get(tensor) ?? keyOf(tensor)
+    known.set(tensor, key)
+    return key
   }
 }
 

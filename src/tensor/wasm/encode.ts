@@ -46,10 +46,16 @@ export const signed64 = (value: bigint): Code => {
   }
 }
 
-const append = (to: ByteWriter, code: Code): void => {
-  if (typeof code === "number") to.byte(code)
-  else if (code instanceof Uint8Array) to.piece(code)
-  else for (let i = 0; i < code.length; i++) append(to, code[i])
+const append = (to: ByteWriter, code: Exclude<Code, number>): void => {
+  if (code instanceof Uint8Array) {
+    to.piece(code)
+    return
+  }
+  for (let i = 0; i < code.length; i++) {
+    const part = code[i]
+    if (typeof part === "number") to.byte(part)
+    else append(to, part)
+  }
 }
 
 /** The buffer that all calls of `flatten` share, so that it is not grown anew in each. */
@@ -58,7 +64,7 @@ const scratch = new ByteWriter()
 /** Copies the bytes of a tree into one new array. */
 export const flatten = (code: Code): Uint8Array<ArrayBuffer> => {
   scratch.clear()
-  append(scratch, code)
+  append(scratch, [code])
   return new Uint8Array(scratch.written)
 }
 

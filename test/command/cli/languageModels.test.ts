@@ -40,8 +40,6 @@ let folder = ""
 /** A trainer's folder with two runs. Run `letters` has an adapter and checkpoints of steps 2 and 3. */
 let trainer = ""
 let run = ""
-/** The folder of a run that trained all weights, so long that some of its answers are right. */
-let whole = ""
 
 /** A training of agents that ask a script. */
 const echo = `
@@ -64,11 +62,20 @@ beforeAll(async () => {
   const letters = runConfig(1, { checkpoint: { every: 2 }, ...validated })
   trainer = await trainedBy("adapters", configOf({ letters, others: runConfig(2) }))
   run = join(trainer, "run_letters")
+})
+
+/** Makes the folder of a run that trains all weights, so long that some of its answers are right. */
+const trainWhole = async (): Promise<string> => {
   const long = { max_steps: 40, supervised: { steps: 40, lr: 0.02 }, batch: { size: 32, group_size: 4 } }
   const saved = { ...validated, validation: { every: 20 }, checkpoint: { every: 20 }, sampling: { max_tokens: 6 } }
   const config = configOf({ words: runConfig(1, { ...long, ...saved }) }, { trainer: { lora: null } })
-  whole = join(await trainedBy("whole", { ...config, broadcast: { keep: 1 } }), "run_words")
-})
+  return join(await trainedBy("whole", { ...config, broadcast: { keep: 1 } }), "run_words")
+}
+
+let trainedWhole: Promise<string> | undefined
+/** The folder of that run, which the first test that needs it trains. */
+const wholeRun = (): Promise<string> => (trainedWhole ??= trainWhole())
+
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 /** Exports a model into a new folder, and returns the outcome and the folder. */
@@ -143,7 +150,8 @@ describe("effect export of a language model", () => {
     )
   })
 
-  it("writes the weights of a run that trains the whole model", async () => {
+  it("writes the weights of a run that trains the whole model", { tags: "slow" }, async () => {
+    const whole = await wholeRun()
     const weightsOf = (place: string) => decode(readFileSync(join(place, "model.safetensors")))
     const newest = await exported(whole, "model", "whole_model")
     assert.strictEqual(newest.code, 0, newest.stderr)
@@ -190,7 +198,8 @@ describe("a model in this process", () => {
 })
 
 describe("a training of agents", () => {
-  it("asks a model in this process, and is replayed from its folder", async () => {
+  it("asks a model in this process, and is replayed from its folder", { tags: "slow" }, async () => {
+    const whole = await wholeRun()
     const tasks = { type: "reverse_text", num_tasks: 6, max_letters: 3, scoring: "similarity" }
     const file = write(
       folder,
@@ -226,13 +235,13 @@ describe("a training of agents", () => {
 })
 
 describe("effect eval of a language model's run", () => {
-  const scoresOf = (step: number): ReadonlyArray<number> => {
+  const scoresOf = (whole: string, step: number): ReadonlyArray<number> => {
     const saved: ReadonlyArray<{ readonly step: number; readonly returns: ReadonlyArray<number> }> = JSON.parse(
       readFileSync(join(dirname(whole), "return.json"), "utf8"),
     )
     return saved.find((one) => one.step === step)?.returns ?? []
   }
-  const evaluated = async (...args: ReadonlyArray<string>) => {
+  const evaluated = async (whole: string, ...args: ReadonlyArray<string>) => {
     const place = ["--results-dir", join(folder, "results"), "--backend", "wasm", "--quiet", "--json"]
     const outcome = await effect(["eval", dirname(whole), ...place, ...args])
     assert.strictEqual(outcome.code, 0, outcome.stderr)
@@ -247,24 +256,26 @@ describe("effect eval of a language model's run", () => {
     return { runDir, scores: rows.map(({ scores }) => scores.score) }
   }
 
-  it("gives the scores of the run's validations", async () => {
+  it("gives the scores of the run's validations", { tags: "slow" }, async () => {
+    const whole = await wholeRun()
     for (const step of [20, 40]) {
-      const { scores, runDir } = await evaluated("--step", String(step))
+      const { scores, runDir } = await evaluated(whole, "--step", String(step))
       assert.lengthOf(scores, 4)
-      assert.deepStrictEqual(scores, scoresOf(step))
+      assert.deepStrictEqual(scores, scoresOf(whole, step))
       assert.include(
         readFileSync(join(runDir, "config.yaml"), "utf8"),
         `decoder:${whole}/${step === 20 ? "checkpoints" : "broadcast"}/step_${step}`,
       )
     }
-    assert.isTrue(scoresOf(40).some((score) => score > 0))
+    assert.isTrue(scoresOf(whole, 40).some((score) => score > 0))
   })
 
-  it("plays other tasks", async () => {
-    assert.lengthOf((await evaluated("--episodes", "3")).scores, 3)
-    assert.lengthOf((await evaluated("--set", "dataset.num_tasks=7")).scores, 7)
+  it("plays other tasks", { tags: "slow" }, async () => {
+    const whole = await wholeRun()
+    assert.lengthOf((await evaluated(whole, "--episodes", "3")).scores, 3)
+    assert.lengthOf((await evaluated(whole, "--set", "dataset.num_tasks=7")).scores, 7)
     const sorting = ["dataset.type=sort_text", "dataset.num_tasks=2", "dataset.max_letters=2"]
-    assert.lengthOf((await evaluated(...sorting.flatMap((setting) => ["--set", setting]))).scores, 2)
+    assert.lengthOf((await evaluated(whole, ...sorting.flatMap((setting) => ["--set", setting]))).scores, 2)
     for (const [setting, message] of [
       ["validation_dataset.num_tasks=3", "a setting of the training; the evaluation has dataset.num_tasks"],
       ["sampling.temperature=1", "a setting of the training; the evaluation has agent.lm_config.temperature"],

@@ -88,7 +88,8 @@ const closeTo = (actual: Rows, expected: Rows, name: string): void => {
   assert.strictEqual(actual.length, expected.length)
   for (const [row, numbers] of expected.entries())
     for (const [at, number] of numbers.entries())
-      assert.closeTo(actual[row][at], number, 1e-4 * Math.max(1, Math.abs(number)), `${name}, row ${row}`)
+      if (!(Math.abs(actual[row][at] - number) <= 1e-4 * Math.max(1, Math.abs(number))))
+        assert.fail(`${name}, row ${row}: ${actual[row][at]}, not ${number}`)
 }
 
 const rowsOf = (env: Env, count: number): Rows => {

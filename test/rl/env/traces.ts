@@ -42,7 +42,9 @@ export const follows = <Action>(
       const moved = dynamics(state, action)
       state = moved.state
       assert.strictEqual(state.length, episode.states[step].length)
-      for (const [at, value] of state.entries()) assert.approximately(value, episode.states[step][at], 1e-9)
+      for (const [at, value] of state.entries())
+        if (!(Math.abs(value - episode.states[step][at]) <= 1e-9))
+          assert.fail(`step ${step}: ${value}, not ${episode.states[step][at]}`)
       assert.deepEqual(moved.observation, episode.observations[step].map(Math.fround))
       assert.approximately(moved.reward, episode.rewards[step], rewardTolerance)
       assert.strictEqual(moved.terminated, episode.terminated && step === episode.actions.length - 1)

@@ -46,7 +46,7 @@ const assertClose = (found: ArrayLike<number>, expected: ArrayLike<number>, what
       found[i] === expected[i] ||
       Math.abs(found[i] - expected[i]) <= tolerance * scale ||
       (Number.isNaN(found[i]) && Number.isNaN(expected[i]))
-    assert.isTrue(same, `${what}: element ${i} is ${found[i]}, expected ${expected[i]}`)
+    if (!same) assert.fail(`${what}: element ${i} is ${found[i]}, expected ${expected[i]}`)
   }
 }
 

@@ -7,32 +7,28 @@ import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
 import { attempt } from "../../../base/config/attempt.ts"
 import { bounds } from "../../../base/config/bounds.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
-import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { EnvError } from "../../../base/EnvError.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { indicesFeed } from "../../../tensor/graph/Program.ts"
-import type { Actor } from "../../model/Actor.ts"
 import { isImage } from "../../model/observations.ts"
 import { type Stream, stream } from "../../../base/rng/Rng.ts"
 import { actSpec, policies } from "../acting.ts"
-import { type Learner, type Position, type SetupError, steered } from "../Algorithm.ts"
+import { type Learner, type Position, type SetupError, steered, type Task } from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
 import { type Columns, f32, feedsOf } from "../Batch.ts"
 import { build } from "../graphs.ts"
-import { drive, type Steps, waitFor } from "../drive.ts"
-import { floatsOf, numbersOf, savedState, vectorsOf } from "../learnerState.ts"
-import { addNoise, randomActions } from "../exploration.ts"
+import { drive } from "../drive.ts"
+import { floatsOf, savedState, vectorsOf } from "../learnerState.ts"
 import { ratesOf } from "../parts.ts"
-import { fillScheduled } from "../scheduled.ts"
-import { drawOf } from "../stateDependent.ts"
+import { fillScheduled, type ScheduledInputs } from "../scheduled.ts"
 import { hindsight } from "./Hindsight.ts"
 import { prioritisedDraws } from "./Priorities.ts"
 import { makeReplay, type Replay } from "./Replay.ts"
 import { replayColumns, type ReplayExperience, sequenceColumns } from "./ReplayExperience.ts"
 import { drawableIn, replayBytes, type ReplayOptions } from "./ReplayOptions.ts"
 import type { ReplayConfig } from "./fields.ts"
-import { ornsteinUhlenbeck } from "./ornsteinUhlenbeck.ts"
 import { compileUpdate, errorsOutput, type UpdateOptions } from "./networks.ts"
+import { makeReplayRollout, playReplayRollout, type ReplayRollout } from "./replayRollout.ts"
 import { tooLarge } from "./storage.ts"
 
 /**
@@ -50,14 +46,8 @@ export const replayLearner = Effect.fnUntraced(function* <
   options: UpdateOptions<N, T, S, C>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   const { name, task, config, actor, exploration, copyTargetsEvery, priorities } = experience
-  const { freshNoise = false, actsAtWarmup = false, warmUpNoise } = experience
-  const { numEnvs, seed, totalSteps } = task
-  const { batchSize, learningStarts, trainEvery, noiseRepeat = 1 } = config
+  const { batchSize } = config
   const gradientSteps = yield* gradientStepsOf(name, config)
-  if (batchSize * gradientSteps > mostRowsOfUpdate) {
-    const problem = `expected at most ${mostRowsOfUpdate} rows in the batches of an update, found gradient_steps ${gradientSteps} with batch_size ${batchSize}, which are ${batchSize * gradientSteps}; lower one of them`
-    return yield* ConfigError.at({ source: name, prefix: ["algorithm"] }, "gradient_steps", problem)
-  }
   const replayOptions = yield* checkedReplayOptions(experience)
 
   // The programs: one acts, and one updates the networks.
@@ -70,113 +60,22 @@ export const replayLearner = Effect.fnUntraced(function* <
   const copyToActing = Effect.flatMap(update.read("actor", actorWeights), (theta) => act.write("theta", theta))
   yield* copyToActing
 
-  // The rollout: acts in the envs, at random before `learningStarts`, and stores every step in the replay buffer.
   const replay = makeReplay(replayOptions)
   const prioritised =
     priorities === null
       ? undefined
       : prioritisedDraws(priorities, replay, experience, floatsOf(update.feeds, "importance"))
-  const envActions = numbersOf(act.results, "envActions")
-  /** The number of steps that each env takes in an iteration. */
-  const steps = Math.ceil(trainEvery / numEnvs)
-  const actNoise = new Float32Array(actor.noiseSize * numEnvs)
-  const readNoise = readParts(actNoise, actor)
-  const actRandom = stream(seed, "act")
-  /** The number of the last draw of noise; `noiseRepeat` consecutive steps use the same draw. */
-  let drawn = -1
-  const { processSize = 0 } = actor
-  const process = processSize === 0 ? undefined : ornsteinUhlenbeck(numEnvs, processSize)
-  const noiseState = vectorsOf(process === undefined ? {} : { noise: process.values })
-  const remembers = actor.memorySize > 0
-  /** Keeps the memories after a step; those of envs whose episode ended with it become empty. */
-  const remember = ({ terminated, truncated }: AnyBatchEnv): void => {
-    const { memorySize } = actor
-    replay.memories.set(act.results.nextMemory)
-    for (let env = 0; env < numEnvs; env++) {
-      if ((terminated[env] | truncated[env]) !== 0) replay.memories.fill(0, env * memorySize, (env + 1) * memorySize)
-    }
-  }
-  /** Takes the steps of one rollout. It yields the acting program each time that it has to run; `drive` runs it. */
-  const collect = function* (envs: AnyBatchEnv, { iteration, step }: Position): Steps<number> {
-    if (iteration === 0) replay.begin(envs)
-    for (let t = 0; t < steps; t++) {
-      const now = step + t * numEnvs
-      const draw = drawOf({ noiseRepeat, freshNoise }, steps, { iteration, t })
-      // The process moves once in a draw, also if the run resumes within it.
-      const beginsDraw = (iteration * steps + t) % noiseRepeat === 0
-      if (now < learningStarts && !remembers && !actsAtWarmup) {
-        // Random actions never share what state-dependent noise does.
-        const random = actRandom.child("random", freshNoise ? iteration * steps + t : draw)
-        randomActions(task, envs.observations, random, envActions)
-        if (warmUpNoise !== undefined && task.actionSpace._tag === "Box") {
-          const deviation = warmUpNoise(now / totalSteps)
-          const noise = random.child("noise")
-          if (beginsDraw) process?.step(noise)
-          const noiseAt = (place: number): number => deviation * (process?.values[place] ?? noise.normal())
-          addNoise(task.actionSpace, noiseAt, envActions)
-        }
-      } else {
-        act.feeds.observations.set(envs.observations)
-        if (draw !== drawn) {
-          const random = actRandom.child(draw)
-          for (const part of readNoise) random.fillUniform(part)
-        }
-        drawn = draw
-        if (beginsDraw) process?.step(actRandom.child(draw))
-        if (actor.noiseSize > 0) act.feeds.noise.set(actNoise)
-        if (process !== undefined) act.feeds.process.set(process.values)
-        // An actor with a memory acts from the start, so that its memory is that of its steps; its first actions are random.
-        if (exploration !== undefined)
-          act.feeds.exploration[0] = now < learningStarts ? 1 : exploration(now / totalSteps)
-        if (remembers) act.feeds.memory.set(replay.memories)
-        yield act
-      }
-      const wait = envs.step(envActions)
-      if (wait !== undefined) yield waitFor(wait)
-      if (remembers) remember(envs)
-      process?.afterStep(envs)
-      replay.add(envActions, envs)
-      prioritised?.added()
-    }
-    return steps * numEnvs
-  }
-
-  // The update: draws transitions or sequences, and noise, into the feeds (input arrays) of its program.
-  const fill = yield* filling(experience, replay, update)
-  const noise = options.noiseSize === 0 ? undefined : feedsOf({ noise: f32(options.noiseSize) }, update.feeds).noise
-  const places = new Int32Array(batchSize * gradientSteps)
-  // The drawn transitions are in random order already, so the minibatches take them one after another.
-  if (gradientSteps > 1) for (let row = 0; row < places.length; row++) update.feeds[indicesFeed][row] = row
-  const updateRandom = stream(seed, "update")
-  const averages = new Averages()
-  const rates = ratesOf(options.learningRates, config.schedule ?? "constant")
-  /** Returns the number of updates that are due before an iteration: one every `trainEvery` env steps. */
-  const updatesBefore = (iteration: number): number => Math.floor((iteration * steps * numEnvs) / trainEvery)
-  const learn = Effect.fnUntraced(function* (position: Position) {
-    const { iteration, step } = position
-    if (step + steps * numEnvs <= learningStarts || replay.size() < batchSize) return
-    for (const [key, rate] of rates) update.feeds[key][0] = steered(position, rate(step / totalSteps))
-    fillScheduled(options.scheduledInputs, update.feeds, step / totalSteps)
-    for (let updated = updatesBefore(iteration); updated < updatesBefore(iteration + 1); updated++) {
-      const random = updateRandom.child(updated)
-      if (prioritised === undefined) replay.draw(random, places)
-      else prioritised.draw(random, Math.min(1, step / totalSteps), places)
-      yield* fill(random, places)
-      if (noise !== undefined) random.fillUniform(noise)
-      yield* update.run
-      averages.addResults(update, errorsOutput)
-      yield* averages.checkFinite(`step ${step}`)
-      prioritised?.learned(places, update.results[errorsOutput])
-    }
-    yield* copyToActing
-  })
-
+  const rollout = makeReplayRollout(experience, act, replay, prioritised)
+  const learning = yield* learningOf(experience, options, rollout, update, gradientSteps)
+  const noiseState = vectorsOf(rollout.process === undefined ? {} : { noise: rollout.process.values })
   return {
     devices: { [act.name]: act.device, [update.name]: update.device },
-    rollout: (envs, position) => drive(() => collect(envs, position)),
-    rolloutSteps: steps,
-    update: learn,
-    metrics: () => averages.take(),
+    rollout: (envs, position) => drive(() => playReplayRollout(rollout, envs, position)),
+    rolloutSteps: rollout.steps,
+    update: Effect.fnUntraced(function* (position) {
+      if (yield* learn(learning, position)) yield* copyToActing
+    }),
+    metrics: () => learning.averages.take(),
     ...(copyTargetsEvery === undefined ? {} : { target: { everySteps: copyTargetsEvery, update: copyTargets } }),
     ...policies(backend, acting, update.read("actor")),
     weights: compiled.weights,
@@ -198,19 +97,105 @@ export const replayLearner = Effect.fnUntraced(function* <
   }
 })
 
+/** What a learner needs to update its networks after a rollout. */
+interface ReplayLearning {
+  readonly task: Task
+  readonly config: ReplayConfig
+  readonly rollout: ReplayRollout
+  readonly update: Program
+  readonly scheduledInputs: ScheduledInputs | undefined
+  readonly rates: ReturnType<typeof ratesOf>
+  readonly random: Stream
+  /** The places of the drawn transitions or sequences. */
+  readonly places: Int32Array
+  /** Fills the feeds (input arrays) of the update with them. */
+  readonly fill: (random: Stream, places: Int32Array) => Effect.Effect<void, EnvError>
+  /** The random numbers that the update reads, if it reads any. */
+  readonly noise: Float32Array | undefined
+  readonly averages: Averages
+}
+
+const learningOf = Effect.fnUntraced(function* <
+  N extends string,
+  T extends N | "actor",
+  S extends string,
+  C extends Columns,
+>(
+  experience: ReplayExperience<N, T, C>,
+  { noiseSize, learningRates, scheduledInputs }: UpdateOptions<N, T, S, C>,
+  rollout: ReplayRollout,
+  update: Program,
+  gradientSteps: number,
+): Effect.fn.Return<ReplayLearning, ConfigError> {
+  const { task, config } = experience
+  const fill = yield* filling(experience, rollout.replay, update)
+  const places = new Int32Array(config.batchSize * gradientSteps)
+  // The drawn transitions are in random order already, so the minibatches take them one after another.
+  if (gradientSteps > 1) for (let row = 0; row < places.length; row++) update.feeds[indicesFeed][row] = row
+  return {
+    task,
+    config,
+    rollout,
+    update,
+    scheduledInputs,
+    rates: ratesOf(learningRates, config.schedule ?? "constant"),
+    random: stream(task.seed, "update"),
+    places,
+    fill,
+    noise: noiseSize === 0 ? undefined : feedsOf({ noise: f32(noiseSize) }, update.feeds).noise,
+    averages: new Averages(),
+  }
+})
+
+/** Returns the number of updates that are due before an iteration: one every `trainEvery` env steps. */
+const updatesBefore = ({ task, config, rollout }: ReplayLearning, iteration: number): number =>
+  Math.floor((iteration * rollout.steps * task.numEnvs) / config.trainEvery)
+
+/** Takes the updates that are due after a rollout. Returns whether there were enough steps to learn from. */
+const learn = Effect.fnUntraced(function* (learning: ReplayLearning, position: Position) {
+  const { task, config, rollout, update, places, averages } = learning
+  const { replay, prioritised } = rollout
+  const { iteration, step } = position
+  if (step + rollout.steps * task.numEnvs <= config.learningStarts || replay.size() < config.batchSize) return false
+  const progress = step / task.totalSteps
+  for (const [key, rate] of learning.rates) update.feeds[key][0] = steered(position, rate(progress))
+  fillScheduled(learning.scheduledInputs, update.feeds, progress)
+  const end = updatesBefore(learning, iteration + 1)
+  for (let updated = updatesBefore(learning, iteration); updated < end; updated++) {
+    const random = learning.random.child(updated)
+    if (prioritised === undefined) replay.draw(random, places)
+    else prioritised.draw(random, Math.min(1, progress), places)
+    yield* learning.fill(random, places)
+    if (learning.noise !== undefined) random.fillUniform(learning.noise)
+    yield* update.run
+    averages.addResults(update, errorsOutput)
+    yield* averages.checkFinite(`step ${step}`)
+    prioritised?.learned(places, update.results[errorsOutput])
+  }
+  return true
+})
+
 /** All batches of an update are drawn before it, so their rows are in memory at the same time. */
 const mostRowsOfUpdate = bounds.axis.most
 
 /** Returns the number of gradient steps of an update; −1 is as many as the env steps before it, within the bounds of the number. */
 const gradientStepsOf = (
   name: string,
-  { gradientSteps, trainEvery }: Pick<ReplayConfig, "gradientSteps" | "trainEvery">,
+  { gradientSteps, trainEvery, batchSize }: Pick<ReplayConfig, "gradientSteps" | "trainEvery" | "batchSize">,
 ): Effect.Effect<number, ConfigError> => {
-  if (gradientSteps !== -1) return Effect.succeed(gradientSteps)
+  const wrong = (key: string, problem: string) =>
+    Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, key, problem))
   const { most } = bounds.rounds
-  if (trainEvery <= most) return Effect.succeed(trainEvery)
-  const problem = `expected at most ${most} with algorithm.gradient_steps -1, found ${trainEvery}`
-  return Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, "train_every", problem))
+  if (gradientSteps === -1 && trainEvery > most) {
+    return wrong("train_every", `expected at most ${most} with algorithm.gradient_steps -1, found ${trainEvery}`)
+  }
+  const steps = gradientSteps === -1 ? trainEvery : gradientSteps
+  const rows = batchSize * steps
+  if (rows <= mostRowsOfUpdate) return Effect.succeed(steps)
+  return wrong(
+    "gradient_steps",
+    `expected at most ${mostRowsOfUpdate} rows in the batches of an update, found gradient_steps ${steps} with batch_size ${batchSize}, which are ${rows}; lower one of them`,
+  )
 }
 
 /** Returns the function that fills the feeds of an update with the drawn transitions or sequences. */
@@ -239,16 +224,6 @@ const filling = Effect.fnUntraced(function* <N extends string, T extends N | "ac
   const drawn = feedsOf(columns, feeds)
   return (_random, places) => Effect.sync(() => replay.gatherSequences(places, drawn))
 })
-
-/** Returns the parts of the noise that an actor reads: all of it, or all rows without what they share after the first one. */
-const readParts = (noise: Float32Array, actor: Actor): ReadonlyArray<Float32Array> => {
-  const { noiseSize, sharedNoiseSize = 0 } = actor
-  if (sharedNoiseSize === 0) return [noise]
-  const own = noiseSize - sharedNoiseSize
-  return Array.from({ length: noise.length / noiseSize }, (_, row) =>
-    noise.subarray(row * noiseSize, row * noiseSize + (row === 0 ? noiseSize : own)),
-  )
-}
 
 /** Returns the options of the replay buffer; fails unless it can hold a batch and fits into memory. */
 const checkedReplayOptions = <N extends string, T extends N | "actor", C extends Columns>({

@@ -1,18 +1,20 @@
 import { Effect, Schema, type Scope } from "effect"
-import { Backend } from "../../../tensor/backend/Backend.ts"
+import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
 import { bounded, layers, nonNegative, positive, withDefault } from "../../../base/config/fields.ts"
+import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
 import type { Distribution } from "../../../tensor/graph/distributions.ts"
 import { activations, mlp } from "../../../tensor/graph/layers.ts"
 import { add, input, matmul, reshape, slice, state } from "../../../tensor/graph/ops.ts"
-import { layout } from "../../../tensor/graph/Parameters.ts"
+import { type Layout, layout } from "../../../tensor/graph/Parameters.ts"
+import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
 import { sizeOf as elements, type Tensor } from "../../../tensor/graph/Tensor.ts"
 import { policies } from "../../learner/acting.ts"
 import { define, type Learner, type Make, type SetupError, steered, type Task } from "../../learner/Algorithm.ts"
 import { Averages } from "../../learner/Averages.ts"
 import { build } from "../../learner/graphs.ts"
-import { drive, waitFor } from "../../learner/drive.ts"
+import { drive, type Steps, waitFor } from "../../learner/drive.ts"
 import { learningRateSetting } from "../../learner/parts.ts"
 import { type Scheduled, scheduleOf } from "../../learner/scheduled.ts"
 import { numbersOf, savedState, vectorsOf, weightsIn } from "../../learner/learnerState.ts"
@@ -57,6 +59,8 @@ export const EsConfig = Schema.Struct({
 export type EsConfig = typeof EsConfig.Type
 
 // --- Network ---
+
+type Network = ReturnType<typeof mlp>
 
 /** Computes a network's outputs, where each observation has its own weights: a row of `population`, [members, size]. */
 const forward = (
@@ -106,6 +110,145 @@ export const centredRanks = (returns: Float64Array): Float64Array => {
   return ranks
 }
 
+/** The weights, the variations of them that play, and the state of Adam. */
+interface Population {
+  readonly config: EsConfig
+  readonly seed: number
+  readonly numEnvs: number
+  /** The number of weights. */
+  readonly size: number
+  readonly theta: Float32Array
+  /** The first and second moments of Adam, and the number of updates. */
+  readonly first: Float64Array
+  readonly second: Float64Array
+  readonly updates: Float64Array
+  /** The variation of each pair of members, and the weights of each member. */
+  readonly noise: Float32Array
+  readonly members: Float32Array
+  readonly returns: Float64Array
+}
+
+const populationOf = (config: EsConfig, { seed, numEnvs }: Task, theta: Float32Array): Population => {
+  const size = theta.length
+  return {
+    config,
+    seed,
+    numEnvs,
+    size,
+    theta,
+    first: new Float64Array(size),
+    second: new Float64Array(size),
+    updates: new Float64Array(1),
+    noise: new Float32Array((numEnvs / 2) * size),
+    members: new Float32Array(numEnvs * size),
+    returns: new Float64Array(numEnvs),
+  }
+}
+
+/** Gives each member of the population its weights: a pair of members gets θ + σε and θ − σε, with the same ε. */
+const vary = ({ config, seed, numEnvs, size, theta, noise, members }: Population, generation: number): void => {
+  stream(seed, "es", generation).fillNormal(noise)
+  for (let member = 0; member < numEnvs; member++) {
+    const sign = member % 2 === 0 ? config.deviation : -config.deviation
+    const from = (member >> 1) * size
+    for (let at = 0; at < size; at++) members[member * size + at] = theta[at] + sign * noise[from + at]
+  }
+}
+
+/** Takes a step of Adam (β₁ = 0.9, β₂ = 0.999) by the estimated gradient 1 / (nσ) Σ rank · ε, with weight decay. */
+const learn = (population: Population, learningRate: number): void => {
+  const { config, numEnvs, size, theta, first, second, updates, noise } = population
+  const ranks = centredRanks(population.returns)
+  updates[0]++
+  const correction = Math.sqrt(1 - 0.999 ** updates[0]) / (1 - 0.9 ** updates[0])
+  for (let at = 0; at < size; at++) {
+    let ascent = 0
+    for (let pair = 0; pair < numEnvs / 2; pair++) {
+      ascent += (ranks[2 * pair] - ranks[2 * pair + 1]) * noise[pair * size + at]
+    }
+    const slope = config.weightDecay * theta[at] - ascent / (numEnvs * config.deviation)
+    first[at] = 0.9 * first[at] + 0.1 * slope
+    second[at] = 0.999 * second[at] + 0.001 * slope * slope
+    theta[at] -= (learningRate * correction * first[at]) / (Math.sqrt(second[at]) + 1e-8)
+  }
+}
+
+/** Plays one episode in each env, which the trainer has reset before the first generation. Returns the number of env steps. */
+const playEpisodes = function* (
+  { config, numEnvs, returns }: Population,
+  act: Program,
+  envs: AnyBatchEnv,
+  generation: number,
+): Steps<number> {
+  if (generation > 0) {
+    const wait = envs.restart(new Uint8Array(numEnvs).fill(1))
+    if (wait !== undefined) yield waitFor(wait)
+  }
+  const actions = numbersOf(act.results, "actions")
+  const running = new Uint8Array(numEnvs).fill(1)
+  returns.fill(0)
+  let runningCount = numEnvs
+  let steps = 0
+  while (runningCount > 0) {
+    act.feeds.observations.set(envs.observations)
+    yield act
+    const wait = envs.step(actions)
+    if (wait !== undefined) yield waitFor(wait)
+    steps++
+    const cutShort = config.maxEpisodeSteps > 0 && steps >= config.maxEpisodeSteps
+    for (let env = 0; env < numEnvs; env++) {
+      // An env whose episode has ended is stepped until all have ended, but its rewards no longer count.
+      if (running[env] === 0) continue
+      returns[env] += envs.rewards[env]
+      if ((envs.terminated[env] | envs.truncated[env]) === 0 && !cutShort) continue
+      running[env] = 0
+      runningCount--
+    }
+  }
+  return steps * numEnvs
+}
+
+/** Describes the program that acts: each env's observation with the weights of its member of the population. */
+const actSpecOf = (config: EsConfig, task: Task, network: Network, parameters: Layout): ProgramSpec => {
+  const { numEnvs, observationSpace, actionSpace } = task
+  const shapes = parameters.names.map((name) => network.parameters[name].shape)
+  const population = state("population", [numEnvs, parameters.size])
+  const observations = input("observations", [numEnvs, sizeOf(observationSpace)])
+  const outputs = forward(population, shapes, asVectors(observationSpace, observations), config.activation)
+  const actions = toEnvAction(actionSpace, policyOf(task, observations, outputs).mode())
+  return {
+    name: "es.act",
+    inputs: { observations },
+    state: { population: { tensor: population } },
+    outputs: { actions },
+  }
+}
+
+/** Returns the actor of validations and exports, which has the weights without a variation. */
+const actorOf = (config: EsConfig, task: Task, network: Network): Actor => {
+  const { observationSpace, actionSpace } = task
+  const greedy: Actor["greedy"] = ({ weights, observations }) => {
+    const policy = policyOf(task, observations, network.apply(weights, asVectors(observationSpace, observations)))
+    // Real numbers have no deviation here: the action is the mean.
+    return { actions: policy.mode(), outputs: actionSpace._tag === "Box" ? undefined : policy.outputs }
+  }
+  // Other programs can compute dense layers, but know neither masks, nor one-hot parts, nor several choices.
+  const isDense = observationSpace._tag === "Box" && (actionSpace._tag === "Box" || actionSpace._tag === "Discrete")
+  const layers = Array.from({ length: config.hidden.length + 1 }, (_, index) => ({
+    names: [`actor.${index}`],
+    activation: index < config.hidden.length ? config.activation : ("identity" as const),
+  }))
+  return {
+    parameters: network.parameters,
+    dense: isDense ? { layers } : undefined,
+    noiseSize: 0,
+    memorySize: 0,
+    keeps: [],
+    act: (observing) => ({ actions: greedy(observing).actions, kept: {} }),
+    greedy,
+  }
+}
+
 const setup = Effect.fnUntraced(function* (
   config: EsConfig,
   task: Task,
@@ -116,146 +259,38 @@ const setup = Effect.fnUntraced(function* (
     return yield* ConfigError.at({ source: "es" }, "num_envs", problem)
   }
   const backend = yield* Backend
-  const inputs = vectorSizeOf(observationSpace)
-  const outputs = outputsFor(actionSpace)
-  const network = yield* build(() =>
-    mlp("actor", { sizes: [inputs, ...config.hidden, outputs], activation: config.activation, outputGain: 0.01 }),
-  )
+  const sizes = [vectorSizeOf(observationSpace), ...config.hidden, outputsFor(actionSpace)]
+  const network = yield* build(() => mlp("actor", { sizes, activation: config.activation, outputGain: 0.01 }))
   const parameters = layout(network.parameters)
-  const { size } = parameters
-  const shapes = parameters.names.map((name) => network.parameters[name].shape)
-  const act = yield* backend.compile(
-    yield* build(() => {
-      const population = state("population", [numEnvs, size])
-      const observations = input("observations", [numEnvs, sizeOf(observationSpace)])
-      const seen = asVectors(observationSpace, observations)
-      const outputs = forward(population, shapes, seen, config.activation)
-      const actions = toEnvAction(actionSpace, policyOf(task, observations, outputs).mode())
-      return {
-        name: "es.act",
-        inputs: { observations },
-        state: { population: { tensor: population } },
-        outputs: { actions },
-      }
-    }),
-  )
-  const actions = numbersOf(act.results, "actions")
-
-  const theta = parameters.initialise(stream(seed, "weights"))
-  // The state of Adam: its first and second moments, and the number of updates.
-  const first = new Float64Array(size)
-  const second = new Float64Array(size)
-  const updates = new Float64Array(1)
+  const act = yield* backend.compile(yield* build(() => actSpecOf(config, task, network, parameters)))
+  const population = populationOf(config, task, parameters.initialise(stream(seed, "weights")))
+  const { theta, first, second, updates, returns } = population
   const optimizer = vectorsOf({ first, second, updates })
-  const noise = new Float32Array((numEnvs / 2) * size)
-  const population = new Float32Array(numEnvs * size)
-  const returns = new Float64Array(numEnvs)
-  const allEnvs = new Uint8Array(numEnvs).fill(1)
   const averages = new Averages()
-
-  /** Gives each member of the population its weights: a pair of members gets θ + σε and θ − σε, with the same ε. */
-  const vary = (generation: number): void => {
-    stream(seed, "es", generation).fillNormal(noise)
-    for (let member = 0; member < numEnvs; member++) {
-      const sign = member % 2 === 0 ? config.deviation : -config.deviation
-      const from = (member >> 1) * size
-      for (let at = 0; at < size; at++) population[member * size + at] = theta[at] + sign * noise[from + at]
-    }
-  }
-
   const learningRateAt = scheduleOf(config.learningRate)
-  /** Takes a step of Adam (β₁ = 0.9, β₂ = 0.999) by the estimated gradient 1 / (nσ) Σ rank · ε, with weight decay. */
-  const learn = (learningRate: number): void => {
-    const ranks = centredRanks(returns)
-    updates[0]++
-    const correction = Math.sqrt(1 - 0.999 ** updates[0]) / (1 - 0.9 ** updates[0])
-    for (let at = 0; at < size; at++) {
-      let ascent = 0
-      for (let pair = 0; pair < numEnvs / 2; pair++) {
-        ascent += (ranks[2 * pair] - ranks[2 * pair + 1]) * noise[pair * size + at]
-      }
-      const slope = config.weightDecay * theta[at] - ascent / (numEnvs * config.deviation)
-      first[at] = 0.9 * first[at] + 0.1 * slope
-      second[at] = 0.999 * second[at] + 0.001 * slope * slope
-      theta[at] -= (learningRate * correction * first[at]) / (Math.sqrt(second[at]) + 1e-8)
-    }
-  }
-
-  // Other programs can compute dense layers, but know neither masks, nor one-hot parts, nor several choices.
-  const isDense = observationSpace._tag === "Box" && (actionSpace._tag === "Box" || actionSpace._tag === "Discrete")
-  const greedy: Actor["greedy"] = ({ weights, observations }) => {
-    const policy = policyOf(task, observations, network.apply(weights, asVectors(observationSpace, observations)))
-    // Real numbers have no deviation here: the action is the mean.
-    return { actions: policy.mode(), outputs: actionSpace._tag === "Box" ? undefined : policy.outputs }
-  }
-  const actor: Actor = {
-    parameters: network.parameters,
-    dense: isDense
-      ? {
-          layers: [...config.hidden, outputs].map((_, index) => ({
-            names: [`actor.${index}`],
-            activation: index < config.hidden.length ? config.activation : "identity",
-          })),
-        }
-      : undefined,
-    noiseSize: 0,
-    memorySize: 0,
-    keeps: [],
-    act: (observing) => ({ actions: greedy(observing).actions, kept: {} }),
-    greedy,
-  }
-
+  const actor = actorOf(config, task, network)
+  const weights = Effect.sync(() => theta)
   return {
     devices: { [act.name]: act.device },
     plays: "one episode each",
     rollout: Effect.fnUntraced(function* (envs, { iteration }) {
-      vary(iteration)
-      yield* act.write("population", population)
-      return yield* drive(function* () {
-        if (iteration > 0) {
-          const wait = envs.restart(allEnvs)
-          if (wait !== undefined) yield waitFor(wait)
-        }
-        const running = new Uint8Array(numEnvs).fill(1)
-        returns.fill(0)
-        let runningCount = numEnvs
-        let steps = 0
-        while (runningCount > 0) {
-          act.feeds.observations.set(envs.observations)
-          yield act
-          const wait = envs.step(actions)
-          if (wait !== undefined) yield waitFor(wait)
-          steps++
-          const cutShort = config.maxEpisodeSteps > 0 && steps >= config.maxEpisodeSteps
-          for (let env = 0; env < numEnvs; env++) {
-            // An env whose episode has ended is stepped until all have ended, but its rewards no longer count.
-            if (running[env] === 0) continue
-            returns[env] += envs.rewards[env]
-            if ((envs.terminated[env] | envs.truncated[env]) === 0 && !cutShort) continue
-            running[env] = 0
-            runningCount--
-          }
-        }
-        return steps * numEnvs
-      })
+      vary(population, iteration)
+      yield* act.write("population", population.members)
+      return yield* drive(() => playEpisodes(population, act, envs, iteration))
     }),
     update: (position) =>
       Effect.sync(() => {
-        learn(steered(position, learningRateAt(position.step / task.totalSteps)))
+        learn(population, steered(position, learningRateAt(position.step / task.totalSteps)))
         averages.add("losses/fitness", meanOf(returns))
       }),
     metrics: () => averages.take(),
-    ...policies(
-      backend,
-      { name: "es", task, actor, layout: parameters },
-      Effect.sync(() => theta),
-    ),
-    weights: Effect.sync(() => parameters.toNamed(theta)),
+    ...policies(backend, { name: "es", task, actor, layout: parameters }, weights),
+    weights: Effect.map(weights, parameters.toNamed),
     state: Effect.sync(() => ({ optimizer: optimizer.state() })),
-    start: (weights) => Effect.map(weightsIn(parameters, weights), (vector) => theta.set(vector)),
-    restore: Effect.fnUntraced(function* (weights, saved) {
+    start: (named) => Effect.map(weightsIn(parameters, named), (vector) => theta.set(vector)),
+    restore: Effect.fnUntraced(function* (named, saved) {
       const checkpoint = savedState(saved)
-      theta.set(yield* checkpoint.weights(parameters, weights))
+      theta.set(yield* checkpoint.weights(parameters, named))
       yield* checkpoint.use("optimizer", optimizer.restore)
     }),
   }

@@ -1,8 +1,9 @@
 /** Makes learners whose rollouts are played in the graph: states, actions and experience stay in the backend. */
 import { Effect, type Scope } from "effect"
-import { Backend } from "../../../tensor/backend/Backend.ts"
+import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
 import { attempt } from "../../../base/config/attempt.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
+import type { EnvGraph } from "../../env/EnvGraph.ts"
 import { makeLog } from "../../env/EpisodeLog.ts"
 import { display } from "../../env/Space.ts"
 import { type Layout, layout } from "../../../tensor/graph/Parameters.ts"
@@ -10,7 +11,14 @@ import { indicesFeed } from "../../../tensor/graph/Program.ts"
 import type { Schedule } from "../../../tensor/graph/schedules.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import { policies } from "../acting.ts"
-import { type Learner, type LearnerError, LearningError, type SetupError, steered } from "../Algorithm.ts"
+import {
+  type Learner,
+  type LearnerError,
+  LearningError,
+  type Position,
+  type SetupError,
+  steered,
+} from "../Algorithm.ts"
 import { Averages } from "../Averages.ts"
 import type { Columns } from "../Batch.ts"
 import { build } from "../graphs.ts"
@@ -20,7 +28,7 @@ import type { BaseColumns } from "../rollout/RolloutData.ts"
 import { checkDivisors } from "../rollout/RolloutLearner.ts"
 import type { Phase } from "../rollout/Phase.ts"
 import { withTotalLoss } from "../rollout/update.ts"
-import { fillScheduled } from "../scheduled.ts"
+import { fillScheduled, type ScheduledInputs } from "../scheduled.ts"
 import { columnState, envStates, rolloutSpec, stepColumns } from "./rolloutSpec.ts"
 import { Starts } from "./Starts.ts"
 import { storedColumns, updateSpec } from "./updateSpec.ts"
@@ -57,90 +65,25 @@ export interface GraphUpdate<C> {
  */
 export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
   experience: Experience<C>,
-  { learningRate, phase, gamma, lambda }: GraphUpdate<C>,
+  graphUpdate: GraphUpdate<C>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
-  const { name, task, actor, steps, noiseRepeat } = experience
+  const { name, task, actor } = experience
   const { graph, maxSteps } = yield* formOf(experience)
-  yield* checkDivisors(experience, [phase])
+  yield* checkDivisors(experience, [graphUpdate.phase])
   const { numEnvs, seed } = task
-  const rows = steps * numEnvs
   const backend = yield* Backend
   const parameters: Layout = yield* build(() => layout(experience.parameters))
-  const starts = new Starts({ graph, numEnvs, steps, maxSteps, seed })
-
-  const common = { name, task, steps, layout: parameters }
+  const starts = new Starts({ graph, numEnvs, steps: experience.steps, maxSteps, seed })
   const columns = storedColumns(experience.columns)
-  const specs = {
-    rollout: yield* build(() => rolloutSpec({ ...common, actor, graph, maxSteps, slots: starts.slots, columns })),
-    update: yield* build(() =>
-      updateSpec({
-        ...common,
-        columns: experience.columns,
-        phase: task.logLoss ? withTotalLoss(phase) : phase,
-        gamma,
-        lambda,
-        learningRateShares: experience.learningRateShares,
-      }),
-    ),
-  }
+  const specs = yield* specsOf(experience, graphUpdate, { graph, maxSteps }, parameters, starts)
   const { rollout, update } = yield* backend.compileAll(specs)
-  const rings = floatsOf(rollout.feeds, "starts")
-  const noise = floatsOf(rollout.feeds, "noise")
-  rollout.feeds[indicesFeed].forEach((_, t, feed) => (feed[t] = t))
-  update.feeds.row.forEach((_, row, feed) => (feed[row] = row))
+  const playing = playingOf(experience, rollout, starts, graph)
+  const learning = learningOf(experience, graphUpdate, update)
 
   yield* rollout.write("theta", parameters.initialise(stream(seed, "weights")))
   yield* rollout.write("envs", starts.current())
   yield* rollout.write("slots", starts.next())
-  starts.fill(rings)
-
-  const noiseSize = noise.length / steps
-  /** Fills the noise of all steps with the numbers that `makeRollout` draws for them. */
-  const drawNoise = (iteration: number): void => {
-    if (noiseRepeat === 1) return stream(seed, "act", iteration).fillUniform(noise)
-    for (let t = 0; t < steps; t++) {
-      const draw = Math.floor((iteration * steps + t) / noiseRepeat)
-      stream(seed, "act", draw).fillUniform(noise, t * noiseSize, (t + 1) * noiseSize)
-    }
-  }
-
-  const episodes = makeLog(numEnvs)
-  /** The number of episodes of each env that ended in the last rollout. */
-  const ended = new Int32Array(numEnvs)
-  /** Adds the episodes that ended in the last rollout to the log, and draws the states in which later ones begin. */
-  const log = (iteration: number): void => {
-    const { lengths, returns, terminated, truncated } = rollout.results
-    ended.fill(0)
-    for (let at = 0; at < rows; at++) {
-      if (lengths[at] === 0) continue
-      const env = at % numEnvs
-      if (++ended[env] > starts.slots) {
-        const message = `${ended[env]} episodes ended within ${steps} steps, but the env's graph form names ${graph.shortest} as the least number of steps of an episode`
-        throw new LearningError({ message })
-      }
-      const row = episodes.next()
-      episodes.envs[row] = env
-      episodes.episodes[row] = starts.episodes[env]
-      episodes.returns[row] = returns[at]
-      episodes.lengths[row] = lengths[at]
-      episodes.steps[row] = iteration * steps + Math.floor(at / numEnvs) + 1
-      episodes.terminated[row] = terminated[at]
-      episodes.truncated[row] = truncated[at]
-      starts.begin(rings, env)
-    }
-  }
-
-  const averages = new Averages()
-  const iterations = Math.ceil(task.totalSteps / rows)
-  const order = new Int32Array(rows)
-  const shuffle = (iteration: number): void => {
-    const random = stream(seed, "minibatches", iteration)
-    const indices = update.feeds[indicesFeed]
-    for (let epoch = 0; epoch < phase.epochs; epoch++) {
-      random.permutation(order)
-      indices.set(order, epoch * rows)
-    }
-  }
+  starts.fill(playing.rings)
 
   const weights = update.read("theta")
   const inRollout = [...Object.keys(columns), ...stepColumns].map(columnState)
@@ -148,27 +91,11 @@ export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns &
   const progress = statesOf(rollout, specs.rollout, Object.keys(specs.rollout.state).filter(isNoEnvState))
   return {
     devices: Object.fromEntries([rollout, update].map((program) => [program.name, program.device])),
-    episodes,
-    rollout: Effect.fnUntraced(function* (_, { iteration }): Effect.fn.Return<number, LearnerError> {
-      drawNoise(iteration)
-      yield* rollout.run
-      yield* attempt(() => log(iteration), LearningError)
-      return rows
-    }),
-    update: Effect.fnUntraced(function* (position): Effect.fn.Return<void, LearnerError> {
-      const { iteration } = position
-      const progress = iteration / iterations
-      const rate = steered(position, learningRate(progress))
-      shuffle(iteration)
-      fillScheduled(phase.scheduledInputs, update.feeds, progress)
-      update.feeds.learningRate[0] = rate
-      averages.add("charts/learning_rate", rate)
-      yield* update.run
-      averages.addResults(update)
-      yield* averages.checkFinite(`update ${iteration + 1}`)
-    }),
+    episodes: playing.episodes,
+    rollout: (_, { iteration }) => play(playing, iteration),
+    update: (position) => learn(learning, position),
     hasTotalLoss: true,
-    metrics: () => averages.take(),
+    metrics: () => learning.averages.take(),
     ...policies(backend, { name, task, actor, layout: parameters }, weights),
     weights: Effect.map(weights, parameters.toNamed),
     state: Effect.gen(function* () {
@@ -184,11 +111,172 @@ export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns &
       yield* optimiser.restore(checkpoint, "optimizer")
       yield* progress.restore(checkpoint, "rollout")
       yield* checkpoint.use("rollout", (arrays) => copyInto(arrays, "episodes", starts.episodes))
-      starts.fill(rings)
-      episodes.clear()
+      starts.fill(playing.rings)
+      playing.episodes.clear()
     }),
   }
 })
+
+/** Describes the programs of the rollout and of the update. */
+const specsOf = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
+  { name, task, steps, actor, columns, learningRateShares }: Experience<C>,
+  { phase, gamma, lambda }: GraphUpdate<C>,
+  { graph, maxSteps }: { readonly graph: EnvGraph; readonly maxSteps: number },
+  parameters: Layout,
+  { slots }: Starts,
+) {
+  const common = { name, task, steps, layout: parameters }
+  const stored = storedColumns(columns)
+  const learned = task.logLoss ? withTotalLoss(phase) : phase
+  return {
+    rollout: yield* build(() => rolloutSpec({ ...common, actor, graph, maxSteps, slots, columns: stored })),
+    update: yield* build(() => updateSpec({ ...common, columns, phase: learned, gamma, lambda, learningRateShares })),
+  }
+})
+
+/** The rollouts of a learner, which one program plays. */
+interface Playing {
+  readonly steps: number
+  readonly numEnvs: number
+  readonly seed: number
+  readonly noiseRepeat: number
+  readonly rollout: Program
+  readonly starts: Starts
+  /** The least number of steps of an episode. */
+  readonly shortest: number
+  /** The states in which later episodes begin, and the noise of all steps: inputs of the program. */
+  readonly rings: Float32Array
+  readonly noise: Float32Array
+  readonly episodes: ReturnType<typeof makeLog>
+  /** The number of episodes of each env that ended in the last rollout. */
+  readonly ended: Int32Array
+}
+
+const playingOf = <C extends Columns>(
+  { task, steps, noiseRepeat }: Experience<C>,
+  rollout: Program,
+  starts: Starts,
+  { shortest }: EnvGraph,
+): Playing => {
+  const { numEnvs, seed } = task
+  rollout.feeds[indicesFeed].forEach((_, t, feed) => (feed[t] = t))
+  return {
+    steps,
+    numEnvs,
+    seed,
+    noiseRepeat,
+    rollout,
+    starts,
+    shortest,
+    rings: floatsOf(rollout.feeds, "starts"),
+    noise: floatsOf(rollout.feeds, "noise"),
+    episodes: makeLog(numEnvs),
+    ended: new Int32Array(numEnvs),
+  }
+}
+
+/** Plays a rollout. Returns the number of env steps. */
+const play = Effect.fnUntraced(function* (playing: Playing, iteration: number): Effect.fn.Return<number, LearnerError> {
+  drawNoise(playing, iteration)
+  yield* playing.rollout.run
+  yield* attempt(() => logEpisodes(playing, iteration), LearningError)
+  return playing.steps * playing.numEnvs
+})
+
+/** Fills the noise of all steps with the numbers that `makeRollout` draws for them. */
+const drawNoise = ({ steps, seed, noiseRepeat, noise }: Playing, iteration: number): void => {
+  if (noiseRepeat === 1) return stream(seed, "act", iteration).fillUniform(noise)
+  const size = noise.length / steps
+  for (let t = 0; t < steps; t++) {
+    const draw = Math.floor((iteration * steps + t) / noiseRepeat)
+    stream(seed, "act", draw).fillUniform(noise, t * size, (t + 1) * size)
+  }
+}
+
+/** Adds the episodes that ended in the last rollout to the log, and draws the states in which later ones begin. */
+const logEpisodes = (playing: Playing, iteration: number): void => {
+  const { steps, numEnvs, rollout, starts, shortest, rings, episodes, ended } = playing
+  const { lengths, returns, terminated, truncated } = rollout.results
+  ended.fill(0)
+  for (let at = 0; at < steps * numEnvs; at++) {
+    if (lengths[at] === 0) continue
+    const env = at % numEnvs
+    if (++ended[env] > starts.slots) {
+      const message = `${ended[env]} episodes ended within ${steps} steps, but the env's graph form names ${shortest} as the least number of steps of an episode`
+      throw new LearningError({ message })
+    }
+    const row = episodes.next()
+    episodes.envs[row] = env
+    episodes.episodes[row] = starts.episodes[env]
+    episodes.returns[row] = returns[at]
+    episodes.lengths[row] = lengths[at]
+    episodes.steps[row] = iteration * steps + Math.floor(at / numEnvs) + 1
+    episodes.terminated[row] = terminated[at]
+    episodes.truncated[row] = truncated[at]
+    starts.begin(rings, env)
+  }
+}
+
+/** The updates of a learner, which one program takes. */
+interface Learning {
+  readonly seed: number
+  /** The number of iterations of the run. */
+  readonly iterations: number
+  readonly update: Program
+  readonly learningRate: Schedule
+  readonly epochs: number
+  readonly scheduledInputs: ScheduledInputs | undefined
+  /** The order of the rows in an epoch. */
+  readonly order: Int32Array
+  readonly averages: Averages
+}
+
+const learningOf = <C extends Columns>(
+  { task, steps }: Experience<C>,
+  { phase, learningRate }: Pick<GraphUpdate<C>, "phase" | "learningRate">,
+  update: Program,
+): Learning => {
+  const rows = steps * task.numEnvs
+  update.feeds.row.forEach((_, row, feed) => (feed[row] = row))
+  return {
+    seed: task.seed,
+    iterations: Math.ceil(task.totalSteps / rows),
+    update,
+    learningRate,
+    epochs: phase.epochs,
+    scheduledInputs: phase.scheduledInputs,
+    order: new Int32Array(rows),
+    averages: new Averages(),
+  }
+}
+
+/** Learns from the last rollout. */
+const learn = Effect.fnUntraced(function* (
+  learning: Learning,
+  position: Position,
+): Effect.fn.Return<void, LearnerError> {
+  const { update, averages } = learning
+  const { iteration } = position
+  const progress = iteration / learning.iterations
+  const rate = steered(position, learning.learningRate(progress))
+  shuffle(learning, iteration)
+  fillScheduled(learning.scheduledInputs, update.feeds, progress)
+  update.feeds.learningRate[0] = rate
+  averages.add("charts/learning_rate", rate)
+  yield* update.run
+  averages.addResults(update)
+  yield* averages.checkFinite(`update ${iteration + 1}`)
+})
+
+/** Draws the order of the rows for each epoch. */
+const shuffle = ({ seed, update, epochs, order }: Learning, iteration: number): void => {
+  const random = stream(seed, "minibatches", iteration)
+  const indices = update.feeds[indicesFeed]
+  for (let epoch = 0; epoch < epochs; epoch++) {
+    random.permutation(order)
+    indices.set(order, epoch * order.length)
+  }
+}
 
 const isNoEnvState = (state: string): boolean => !envStates.some((other) => other === state)
 

@@ -2,6 +2,7 @@
 import { Effect, type Scope } from "effect"
 import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
+import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { layout } from "../../../tensor/graph/Parameters.ts"
 import type { Schedule } from "../../../tensor/graph/schedules.ts"
 import { stream } from "../../../base/rng/Rng.ts"
@@ -21,9 +22,9 @@ import { drive, type Steps } from "../drive.ts"
 import { savedState, weightsIn } from "../learnerState.ts"
 import type { Experience, FeatureHooks } from "./Experience.ts"
 import { makeRollout } from "./Rollout.ts"
-import type { BaseColumns } from "./RolloutData.ts"
+import type { BaseColumns, Rollout } from "./RolloutData.ts"
 import type { AnyPhase } from "./Phase.ts"
-import { compileUpdate, hasTotalLoss, withTotalLoss } from "./update.ts"
+import { compileUpdate, type CompiledUpdate, hasTotalLoss, withTotalLoss } from "./update.ts"
 
 /** Describes how a learner learns from each rollout. */
 export interface RolloutUpdate<C> {
@@ -55,7 +56,6 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   yield* checkDivisors(experience, phases)
   const { name, task, actor, exploration, hasTarget } = experience
-  const rows = experience.steps * task.numEnvs
   const backend = yield* Backend
 
   // The programs: one that acts, and one for each phase of the update.
@@ -64,97 +64,145 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
   const acting = { name, task, actor, layout: parameters, hasTarget, exploration }
   const act = yield* backend.compile(yield* build(() => actSpec(acting)))
   const recorded = task.logLoss ? phases.map((phase) => ("loss" in phase ? withTotalLoss(phase) : phase)) : phases
-  const learning = yield* compileUpdate(experience, parameters, fixed, recorded)
-  const [{ feeds }] = learning.programs
+  const compiled = yield* compileUpdate(experience, parameters, fixed, recorded)
+  const [{ feeds }] = compiled.programs
 
   // The rollout, and the features whose hooks it calls.
   const features: Array<FeatureHooks> = []
   const rollout = makeRollout(experience, act, feeds, features)
   for (const start of experience.features) {
-    features.push(yield* start({ ...experience, parameters, fixed, rollout, act, updates: learning.readers }))
+    features.push(yield* start({ ...experience, parameters, fixed, rollout, act, updates: compiled.readers }))
   }
-
-  // Every program has its own copy of the weights. After an update, the update's last program has the newest.
-  const programs = [act, ...learning.programs, ...features.flatMap(({ program = [] }) => program)]
-  const weights = learning.last.read("theta")
-  const setWeights = Effect.fnUntraced(function* (theta: Float32Array, except?: Program) {
-    for (const program of programs) if (program !== except) yield* program.write("theta", theta)
-  })
-  const begin = Effect.fnUntraced(function* (theta: Float32Array) {
-    yield* setWeights(theta)
-    for (const { initialise } of features) if (initialise !== undefined) yield* initialise(theta)
-  })
-  yield* begin(parameters.initialise(stream(task.seed, "weights")))
-
-  const averages = new Averages()
-  const columns: Arrays<BaseColumns> = rollout.columns
-  const iterations = Math.ceil(task.totalSteps / rows)
-
-  /** Turns rewards into advantages and targets, and fills the inputs of the update's programs. */
-  const prepare = function* (iteration: number, at: { readonly rate: number; readonly progress: number }): Steps<void> {
-    for (const { beforeReturns } of features) if (beforeReturns !== undefined) yield* beforeReturns(iteration)
-    experience.returns(rollout)
-    for (const feature of features) feature.afterReturns?.()
-    for (const feature of features) feature.beforeUpdate?.(iteration, feeds)
-    learning.prepare(iteration, at, Object.assign({}, rollout.columns, ...features.map(({ columns }) => columns)))
+  const programs = [act, ...compiled.programs, ...features.flatMap(({ program = [] }) => program)]
+  const learning: Learning<C> = {
+    experience,
+    learningRate,
+    rollout,
+    columns: rollout.columns,
+    features,
+    act,
+    programs,
+    compiled,
+    averages: new Averages(),
   }
+  yield* begin(learning, parameters.initialise(stream(task.seed, "weights")))
 
-  const update = Effect.fnUntraced(function* (position: Position): Effect.fn.Return<void, LearnerError> {
-    const { iteration } = position
-    const progress = iteration / iterations
-    const rate = steered(position, learningRate(progress))
-    yield* drive(() => prepare(iteration, { rate, progress }))
-    averages.add("charts/learning_rate", rate)
-    yield* learning.run(averages)
-    yield* averages.checkFinite(`update ${iteration + 1}`)
-    yield* setWeights(yield* learning.updated, learning.last)
-    averages.add("losses/explained_variance", explainedVariance(columns.values, columns.targets))
-    for (const { metrics } of features) averages.addAll(metrics?.())
-  })
-
+  const weights = compiled.last.read("theta")
   const [target] = features.flatMap((feature) => feature.target ?? [])
   const slices = Math.max(...phases.map((phase) => phase.slices?.count ?? 1))
   return {
     devices: Object.fromEntries(programs.map((program) => [program.name, program.device])),
-    rollout: (envs, { iteration, step }) =>
-      drive(function* () {
-        if (iteration === 0) {
-          for (const { beforeFirstRollout } of features)
-            if (beforeFirstRollout !== undefined) yield* beforeFirstRollout(envs)
-        }
-        if (exploration !== undefined) act.feeds.exploration[0] = exploration(step / task.totalSteps)
-        yield* rollout.collect(envs, iteration)
-        for (const feature of features) feature.afterRollout?.()
-        return rows
-      }),
+    rollout: (envs, position) => drive(() => play(learning, envs, position)),
     rolloutSteps: experience.steps,
-    update,
+    update: (position) => learn(learning, position),
     hasTotalLoss: hasTotalLoss(phases),
     ...(slices > 1 ? { slices } : {}),
-    metrics: () => averages.take(),
+    metrics: () => learning.averages.take(),
     ...(target === undefined
       ? {}
       : { target: { everySteps: target.everySteps, update: Effect.flatMap(weights, target.update) } }),
     ...policies(backend, acting, weights),
     weights: Effect.map(weights, parameters.toNamed),
-    state: Effect.gen(function* () {
-      let files: LearnerState = { optimizer: yield* learning.optimiser.read }
-      for (const { state } of features) {
-        for (const [file, arrays] of Object.entries(state === undefined ? {} : yield* state)) {
-          files = { ...files, [file]: { ...files[file], ...arrays } }
-        }
-      }
-      return files
-    }),
-    start: (named) => Effect.flatMap(weightsIn(parameters, named), begin),
+    state: stateOf(learning),
+    start: (named) => Effect.flatMap(weightsIn(parameters, named), (theta) => begin(learning, theta)),
     restore: Effect.fnUntraced(function* (named, saved) {
       const checkpoint = savedState(saved)
-      yield* setWeights(yield* checkpoint.weights(parameters, named))
-      yield* learning.optimiser.restore(checkpoint)
+      yield* setWeights(learning, yield* checkpoint.weights(parameters, named))
+      yield* compiled.optimiser.restore(checkpoint)
       for (const { restore } of features) if (restore !== undefined) yield* restore(checkpoint)
     }),
   }
 })
+
+/** The programs of a learner, its rollout, and its features. */
+interface Learning<C extends Columns> {
+  readonly experience: Experience<C>
+  readonly learningRate: Schedule
+  readonly rollout: Rollout<C>
+  readonly columns: Arrays<BaseColumns>
+  readonly features: ReadonlyArray<FeatureHooks>
+  readonly act: Program
+  /** All programs, each of which has its own copy of the weights. After an update, its last program has the newest. */
+  readonly programs: ReadonlyArray<Program>
+  readonly compiled: CompiledUpdate
+  readonly averages: Averages
+}
+
+/** Writes weights to all programs, except one that has them already. */
+const setWeights = Effect.fnUntraced(function* <C extends Columns>(
+  { programs }: Learning<C>,
+  theta: Float32Array,
+  except?: Program,
+) {
+  for (const program of programs) if (program !== except) yield* program.write("theta", theta)
+})
+
+/** Begins with these weights. */
+const begin = Effect.fnUntraced(function* <C extends Columns>(learning: Learning<C>, theta: Float32Array) {
+  yield* setWeights(learning, theta)
+  for (const { initialise } of learning.features) if (initialise !== undefined) yield* initialise(theta)
+})
+
+/** Plays a rollout. Returns the number of env steps. */
+const play = function* <C extends Columns>(
+  { experience, act, rollout, features }: Learning<C>,
+  envs: AnyBatchEnv,
+  { iteration, step }: Position,
+): Steps<number> {
+  const { task, exploration } = experience
+  if (iteration === 0) {
+    for (const { beforeFirstRollout } of features) if (beforeFirstRollout !== undefined) yield* beforeFirstRollout(envs)
+  }
+  if (exploration !== undefined) act.feeds.exploration[0] = exploration(step / task.totalSteps)
+  yield* rollout.collect(envs, iteration)
+  for (const feature of features) feature.afterRollout?.()
+  return rollout.steps * task.numEnvs
+}
+
+/** Turns rewards into advantages and targets, and fills the inputs of the update's programs. */
+const prepare = function* <C extends Columns>(
+  { experience, rollout, features, compiled }: Learning<C>,
+  iteration: number,
+  at: { readonly rate: number; readonly progress: number },
+): Steps<void> {
+  const [{ feeds }] = compiled.programs
+  for (const { beforeReturns } of features) if (beforeReturns !== undefined) yield* beforeReturns(iteration)
+  experience.returns(rollout)
+  for (const feature of features) feature.afterReturns?.()
+  for (const feature of features) feature.beforeUpdate?.(iteration, feeds)
+  compiled.prepare(iteration, at, Object.assign({}, rollout.columns, ...features.map(({ columns }) => columns)))
+}
+
+/** Learns from the last rollout. */
+const learn = Effect.fnUntraced(function* <C extends Columns>(
+  learning: Learning<C>,
+  position: Position,
+): Effect.fn.Return<void, LearnerError> {
+  const { experience, learningRate, columns, features, compiled, averages } = learning
+  const { task, steps } = experience
+  const { iteration } = position
+  const progress = iteration / Math.ceil(task.totalSteps / (steps * task.numEnvs))
+  const rate = steered(position, learningRate(progress))
+  yield* drive(() => prepare(learning, iteration, { rate, progress }))
+  averages.add("charts/learning_rate", rate)
+  yield* compiled.run(averages)
+  yield* averages.checkFinite(`update ${iteration + 1}`)
+  yield* setWeights(learning, yield* compiled.updated, compiled.last)
+  averages.add("losses/explained_variance", explainedVariance(columns.values, columns.targets))
+  for (const { metrics } of features) averages.addAll(metrics?.())
+})
+
+/** Reads the states of the optimisers and of the features. */
+const stateOf = <C extends Columns>({ compiled, features }: Learning<C>): Learner["state"] =>
+  Effect.gen(function* () {
+    let files: LearnerState = { optimizer: yield* compiled.optimiser.read }
+    for (const { state } of features) {
+      for (const [file, arrays] of Object.entries(state === undefined ? {} : yield* state)) {
+        files = { ...files, [file]: { ...files[file], ...arrays } }
+      }
+    }
+    return files
+  })
 
 /** Fails unless `sequence` divides the rollout's steps, and `minibatches` divides the number of sequences. */
 export const checkDivisors = <C extends Columns>(

@@ -107,6 +107,8 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   }
 })
 
+export type CompiledUpdate = Effect.Success<ReturnType<typeof compileUpdate>>
+
 /** Compiles the program of a phase whose minibatches are whole. */
 const compileWhole = Effect.fnUntraced(function* <C extends Columns>(
   experience: Experience<C>,

@@ -8,6 +8,7 @@ import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { make as makeMoments, type RunningMoments } from "../../env/RunningMoments.ts"
 import { wholeColumns } from "../../env/internal/values.ts"
 import { isWhole, sizeOf } from "../../env/Space.ts"
+import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import type { Declarations, Weights } from "../../model/trunk.ts"
 import { gae } from "../../returns/gae.ts"
@@ -19,7 +20,7 @@ import { type Steps, waitFor } from "../drive.ts"
 import { build, netOf } from "../graphs.ts"
 import { floatsOf, vectorsOf } from "../learnerState.ts"
 import { randomActions } from "../exploration.ts"
-import type { Experience, Feature } from "./Experience.ts"
+import type { Experience, Feature, FeatureInput } from "./Experience.ts"
 import { copy } from "./Rollout.ts"
 import type { BaseColumns, Rollout } from "./RolloutData.ts"
 
@@ -125,77 +126,76 @@ export const withBonus = <C extends BaseColumns & Columns>(
   }
 }
 
+/** A bonus whose rewards a learner computes after each rollout. */
+interface RunningBonus<C> {
+  readonly task: Task
+  readonly rollout: Rollout<C>
+  readonly columns: Arrays<BonusColumns & BaseColumns>
+  /** The surprise of each row of the last rollout. */
+  readonly surprises: Float32Array
+  /** The mean and variance of the observations, and the columns of choices, switches and masks, which are not normalised. */
+  readonly observationMoments: RunningMoments
+  readonly wholes: Int32Array
+  /** The discounted sum of each env's bonuses so far, and the mean and variance of those sums over all rollouts. */
+  readonly returns: Float64Array
+  readonly returnMoments: RunningMoments
+  /** The advantages of a separate reward. */
+  readonly advantages: Float32Array
+}
+
+const runningBonusOf = <C extends BonusColumns & BaseColumns & Columns>(
+  { task, rollout }: FeatureInput<C>,
+  surprises: Float32Array,
+): RunningBonus<C> => ({
+  task,
+  rollout,
+  columns: rollout.columns,
+  surprises,
+  observationMoments: makeMoments(sizeOf(task.observationSpace)),
+  wholes: wholeColumns(task.observationSpace),
+  returns: new Float64Array(rollout.numEnvs),
+  returnMoments: makeMoments(1),
+  advantages: new Float32Array(rollout.steps * rollout.numEnvs),
+})
+
+/** Describes the program that computes the surprise of all rows of a rollout. */
+const bonusSpec = <C extends BonusColumns & BaseColumns & Columns>(
+  { name, columns, parameters, fixed, rollout }: FeatureInput<C>,
+  surprise: Bonus<C>["surprise"],
+): ProgramSpec =>
+  batchSpec({
+    name: `${name}.bonus`,
+    columns,
+    sequences: rollout.steps * rollout.numEnvs,
+    build: ({ batch }) => {
+      const net = netOf(parameters, "theta")
+      const constants = netOf(fixed, "fixed")
+      return {
+        states: {
+          theta: { tensor: net.theta },
+          ...(fixed.size > 0 ? { fixed: { tensor: constants.theta } } : {}),
+        },
+        outputs: { surprise: surprise({ batch, weights: net.weights, fixed: constants.weights }) },
+      }
+    },
+  })
+
 /**
  * Makes the feature that computes the bonus. After a rollout, one program computes the surprise of all rows. The surprise is
  * then added to the rewards, or replaces them, or gives its own advantages, which are added to those of the env's rewards.
  */
 const bonusFeature =
   <C extends BonusColumns & BaseColumns & Columns>({ surprise, reward }: Bonus<C>): Feature<C> =>
-  ({ name, task, columns: kinds, parameters, fixed, rollout, updates }) =>
+  (input) =>
     Effect.gen(function* () {
-      const { numEnvs, steps } = rollout
-      const rows = steps * numEnvs
-      const spec = yield* build(() =>
-        batchSpec({
-          name: `${name}.bonus`,
-          columns: kinds,
-          sequences: rows,
-          build: ({ batch }) => {
-            const net = netOf(parameters, "theta")
-            const constants = netOf(fixed, "fixed")
-            return {
-              states: {
-                theta: { tensor: net.theta },
-                ...(fixed.size > 0 ? { fixed: { tensor: constants.theta } } : {}),
-              },
-              outputs: { surprise: surprise({ batch, weights: net.weights, fixed: constants.weights }) },
-            }
-          },
-        }),
-      )
+      const { task, fixed, rollout, updates } = input
+      const spec = yield* build(() => bonusSpec(input, surprise))
       const { compile } = yield* Backend
       const program = yield* compile(spec)
-      const surprises = floatsOf(program.results, "surprise")
-      const columns: Arrays<BonusColumns & BaseColumns> = rollout.columns
+      const bonus = runningBonusOf(input, floatsOf(program.results, "surprise"))
       const arrays: Readonly<Record<string, Float32Array | Int32Array>> = rollout.columns
-      const observationMoments = makeMoments(sizeOf(task.observationSpace))
-      const wholes = wholeColumns(task.observationSpace)
-      /** The discounted sum of each env's bonuses so far. */
-      const returns = new Float64Array(numEnvs)
-      /** The mean and variance of those sums over all rollouts. */
-      const returnMoments = makeMoments(1)
-      const saved = vectorsOf({
-        "bonus.returns": returns,
-        "bonus.mean": observationMoments.mean,
-        "bonus.variance": observationMoments.variance,
-        "bonus.count": observationMoments.count,
-        "bonus.return.mean": returnMoments.mean,
-        "bonus.return.variance": returnMoments.variance,
-        "bonus.return.count": returnMoments.count,
-      })
-      const intrinsicAdvantages = new Float32Array(rows)
+      const saved = savedPartOf(bonus)
       let mean = 0
-
-      const estimateSeparately = ({ gamma, lambda, episodic, critic }: SeparateReward<C>): void => {
-        const { truncatedValues, ...values } = critic(rollout)
-        for (let t = 0; t < steps; t++) {
-          for (let env = 0; env < numEnvs; env++) returns[env] = returns[env] * gamma + surprises[t * numEnvs + env]
-          returnMoments.update(returns)
-        }
-        // Divided by the standard deviation of their discounted sums, bonuses have a similar scale in every env.
-        const scale = 1 / Math.sqrt(returnMoments.variance[0] + 1e-8)
-        gae({
-          rewards: surprises.map((bonus) => bonus * scale),
-          ...values,
-          terminated: episodic ? rollout.terminated : new Uint8Array(rows),
-          ...(episodic ? { truncated: rollout.truncated, truncatedValues } : {}),
-          gamma,
-          lambda,
-          out: intrinsicAdvantages,
-          targets: columns.bonusTargets,
-        })
-      }
-
       return {
         program,
         initialise: () => {
@@ -204,46 +204,106 @@ const bonusFeature =
           return Effect.forEach(readers, (reader) => reader.write("fixed", constants), { discard: true })
         },
         beforeFirstRollout: function* (envs) {
-          if (reward.kind === "separate") yield* observeRandomSteps(envs, task, reward.warmUpSteps, observationMoments)
+          if (reward.kind !== "separate") return
+          yield* observeRandomSteps(envs, task, reward.warmUpSteps, bonus.observationMoments)
         },
-        afterStep: (envs, t) => {
-          const size = envs.observationSize
-          for (let env = 0; env < numEnvs; env++) {
-            const ended = (envs.terminated[env] | envs.truncated[env]) !== 0
-            const next = ended ? envs.finalObservations : envs.observations
-            copy(next, env * size, columns.nextObservations, (t * numEnvs + env) * size, size)
-          }
-        },
+        afterStep: (envs, t) => keepNext(bonus, envs, t),
         beforeReturns: function* (iteration) {
-          if (reward.kind === "separate") {
-            observationMoments.update(columns.nextObservations)
-            normalise(columns.nextObservations, observationMoments, columns.normalisedObservations)
-            keepColumns(columns.nextObservations, wholes, columns.normalisedObservations, observationMoments.size)
-            const { predicted } = columns
-            stream(task.seed, "bonus", iteration).fillUniform(predicted)
-            for (let row = 0; row < rows; row++) predicted[row] = predicted[row] < reward.predictedShare ? 1 : 0
-          }
-          for (const input of Object.keys(spec.inputs)) program.feeds[input].set(arrays[input])
+          if (reward.kind === "separate") prepareSeparate(bonus, reward, iteration)
+          for (const key of Object.keys(spec.inputs)) program.feeds[key].set(arrays[key])
           yield program
-          mean = 0
-          for (let row = 0; row < rows; row++) mean += surprises[row] / rows
-          if (reward.kind === "separate") estimateSeparately(reward)
-          else if (reward.kind === "replaced") rollout.rewards.set(surprises)
-          else for (let row = 0; row < rows; row++) rollout.rewards[row] += reward.coefficient * surprises[row]
+          mean = meanSurprise(bonus.surprises)
+          giveRewards(bonus, reward)
         },
         afterReturns: () => {
-          if (reward.kind !== "separate") return
-          const { advantages } = columns
-          for (let row = 0; row < rows; row++) {
-            advantages[row] =
-              reward.extrinsicCoefficient * advantages[row] + reward.coefficient * intrinsicAdvantages[row]
-          }
+          if (reward.kind === "separate") addAdvantages(bonus, reward)
         },
         metrics: () => ({ "charts/intrinsic_reward": mean }),
         state: Effect.sync(() => ({ learner: saved.state() })),
         restore: (files) => files.use("learner", saved.restore),
       }
     })
+
+/** Returns the vectors of a bonus that a checkpoint holds. */
+const savedPartOf = <C>({ returns, observationMoments, returnMoments }: RunningBonus<C>) =>
+  vectorsOf({
+    "bonus.returns": returns,
+    "bonus.mean": observationMoments.mean,
+    "bonus.variance": observationMoments.variance,
+    "bonus.count": observationMoments.count,
+    "bonus.return.mean": returnMoments.mean,
+    "bonus.return.variance": returnMoments.variance,
+    "bonus.return.count": returnMoments.count,
+  })
+
+/** Keeps the observations after step t; where an episode ended, its final one. */
+const keepNext = <C>({ columns, rollout }: RunningBonus<C>, envs: AnyBatchEnv, t: number): void => {
+  const size = envs.observationSize
+  for (let env = 0; env < rollout.numEnvs; env++) {
+    const ended = (envs.terminated[env] | envs.truncated[env]) !== 0
+    const next = ended ? envs.finalObservations : envs.observations
+    copy(next, env * size, columns.nextObservations, (t * rollout.numEnvs + env) * size, size)
+  }
+}
+
+/** Fills the columns that only a separate reward has: normalised observations, and the rows that the bonus learns from. */
+const prepareSeparate = <C>(bonus: RunningBonus<C>, reward: SeparateReward<C>, iteration: number): void => {
+  const { task, columns, observationMoments, wholes } = bonus
+  const { nextObservations, normalisedObservations, predicted } = columns
+  observationMoments.update(nextObservations)
+  normalise(nextObservations, observationMoments, normalisedObservations)
+  keepColumns(nextObservations, wholes, normalisedObservations, observationMoments.size)
+  stream(task.seed, "bonus", iteration).fillUniform(predicted)
+  for (let row = 0; row < predicted.length; row++) predicted[row] = predicted[row] < reward.predictedShare ? 1 : 0
+}
+
+const meanSurprise = (surprises: Float32Array): number => {
+  let mean = 0
+  for (let row = 0; row < surprises.length; row++) mean += surprises[row] / surprises.length
+  return mean
+}
+
+/** Changes the rewards of the rollout, or estimates the advantages of the bonus as a reward of its own. */
+const giveRewards = <C>(bonus: RunningBonus<C>, reward: Bonus<C>["reward"]): void => {
+  const { surprises } = bonus
+  const { rewards } = bonus.rollout
+  if (reward.kind === "separate") estimateSeparately(bonus, reward)
+  else if (reward.kind === "replaced") rewards.set(surprises)
+  else for (let row = 0; row < rewards.length; row++) rewards[row] += reward.coefficient * surprises[row]
+}
+
+const estimateSeparately = <C>(
+  bonus: RunningBonus<C>,
+  { gamma, lambda, episodic, critic }: SeparateReward<C>,
+): void => {
+  const { rollout, columns, surprises, returns, returnMoments } = bonus
+  const { numEnvs, steps } = rollout
+  const { truncatedValues, ...values } = critic(rollout)
+  for (let t = 0; t < steps; t++) {
+    for (let env = 0; env < numEnvs; env++) returns[env] = returns[env] * gamma + surprises[t * numEnvs + env]
+    returnMoments.update(returns)
+  }
+  // Divided by the standard deviation of their discounted sums, bonuses have a similar scale in every env.
+  const scale = 1 / Math.sqrt(returnMoments.variance[0] + 1e-8)
+  gae({
+    rewards: surprises.map((surprise) => surprise * scale),
+    ...values,
+    terminated: episodic ? rollout.terminated : new Uint8Array(steps * numEnvs),
+    ...(episodic ? { truncated: rollout.truncated, truncatedValues } : {}),
+    gamma,
+    lambda,
+    out: bonus.advantages,
+    targets: columns.bonusTargets,
+  })
+}
+
+/** Adds the advantages of the bonus to those of the env's rewards. */
+const addAdvantages = <C>(bonus: RunningBonus<C>, { extrinsicCoefficient, coefficient }: SeparateReward<C>): void => {
+  const { advantages } = bonus.columns
+  for (let row = 0; row < advantages.length; row++) {
+    advantages[row] = extrinsicCoefficient * advantages[row] + coefficient * bonus.advantages[row]
+  }
+}
 
 /** Takes random steps in all envs, adds the observations to `moments` (mean and variance), and undoes these steps. */
 const observeRandomSteps = function* (

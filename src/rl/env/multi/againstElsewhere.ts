@@ -15,9 +15,10 @@ import { arraysFor } from "../internal/episodes.ts"
 import type { OpenKernel } from "../internal/kernels.ts"
 import { unflatten } from "../internal/values.ts"
 import { type ActionSpace, choicesOf, isWhole, sizeOf } from "../Space.ts"
-import { formIn, mostWaiting, nameOf, type Opponents, type Options } from "./against.ts"
+import { formIn, nameOf, type Opponents, type Options } from "./against.ts"
+import { mostWaiting } from "./courses.ts"
 import { noAction } from "./Game.ts"
-import type { Asked, Later, Now } from "./opponents.ts"
+import type { Asked, Later, Now, Responder } from "./opponents.ts"
 
 /** A game that steps elsewhere. */
 export type GameElsewhere = Env & { readonly agents: ReadonlyArray<string> }
@@ -32,7 +33,7 @@ export const againstElsewhere = (
   const { agents, observationSpace, actionSpace, maxSteps } = game
   const id = nameOf(game, opponents, options)
   const forms = agents.map((agent) => formIn(game, opponents, agent, options.as))
-  const seat = options.as === undefined ? undefined : agents.indexOf(options.as)
+  const fixedSeat = options.as === undefined ? undefined : agents.indexOf(options.as)
   const env: Env = {
     id,
     observationSpace,
@@ -40,7 +41,7 @@ export const againstElsewhere = (
     ...(maxSteps !== undefined && { maxSteps }),
     ...elsewhere({ id, actionSpace }, game.actionMask !== undefined),
     open: (numEnvs, batch) =>
-      asyncBatchOf(env, numEnvs, batch, (columns) => openKernel(game, openGames, forms, seat, columns)),
+      asyncBatchOf(env, numEnvs, batch, (columns) => openKernel({ game, forms, fixedSeat }, openGames, columns)),
   }
   return env
 }
@@ -54,185 +55,265 @@ interface Course {
   rounds: number
 }
 
+/** Who plays a game: the opponents by the numbers of their agents, and the trained agent if it is always the same. */
+interface Players {
+  readonly game: GameElsewhere
+  readonly forms: ReadonlyArray<Now | Later>
+  readonly fixedSeat: number | undefined
+}
+
+/** A question to an opponent that answers by Effects, and the row of the game for its action. */
+type Question = Asked & { readonly target: number }
+
+/** The games of a batch, with a row for each agent. */
+interface Games extends Players {
+  /** The rows of the env, one for each game. */
+  readonly columns: AsyncColumns
+  /** The rows of the games, one for each agent. */
+  readonly rows: AsyncColumns
+  readonly kernel: AsyncKernel
+  readonly later: ReadonlyArray<Later>
+  readonly opened: ReadonlyArray<Responder>
+  /** The number of agents, of elements of a row, and of the observation in it. */
+  readonly count: number
+  readonly rowSize: number
+  readonly size: number
+  /** The mask of an agent that waits: the first of each element's choices. */
+  readonly waitingMask: ReadonlyArray<number>
+  /** The number of games that each env has begun in the present step. */
+  readonly begun: Int32Array
+  /** The number of the trained agent in each game, its random numbers, and the number of moves of others. */
+  readonly seats: Int32Array
+  readonly randoms: Array<Stream>
+  readonly moves: Int32Array
+  readonly memories: Array<Array<ReadonlyArray<number> | null>>
+  /** The actions of all agents. */
+  readonly actions: Float32Array | Int32Array
+  readonly ownAction: ReturnType<typeof actionReader>
+  readonly noAnswer: ActionOf<ActionSpace>
+  /** Whether the first games have begun. */
+  hasBegun: boolean
+}
+
 const openKernel = Effect.fnUntraced(function* (
-  game: GameElsewhere,
+  players: Players,
   openGames: OpenKernel,
-  forms: ReadonlyArray<Now | Later>,
-  fixedSeat: number | undefined,
   columns: AsyncColumns,
 ): Effect.fn.Return<AsyncKernel, EnvError, Scope.Scope> {
-  const { numEnvs, observations, finalObservations, rewards, terminated, truncated, commands } = columns
-  const { agents, actionSpace } = game
-  const count = agents.length
-  const rowSpace = rowSpaceOf(game)
-  const rowSize = sizeOf(rowSpace)
-  const size = sizeOf(game.observationSpace)
-  const actionSize = sizeOf(actionSpace)
-  const isMasked = rowSize > size
-  /** The number of games that each env has begun in the present step. */
-  const begun = new Int32Array(numEnvs)
-  const rows = {
-    ...arraysFor(count * numEnvs, rowSize, undefined),
-    numEnvs: count * numEnvs,
-    episodes: new Int32Array(count * numEnvs),
-    elapsed: new Int32Array(count * numEnvs),
-    commands: new Uint8Array(count * numEnvs),
-    nextEpisode: (row: number): Stream => {
-      const at = Math.floor(row / count)
-      const random = columns.nextEpisode(at)
-      return begun[at] === 0 ? random : random.child("again", begun[at])
-    },
-  }
-  const kernel = yield* openGames(rows)
-  const later = [...new Set(forms.filter((form) => form._tag === "Later"))]
-  const place = { id: game.id, rowSpace, actionSpace, rows: numEnvs, perRow: count - 1 }
-  const opened = yield* Effect.forEach(later, (form) => form.open(place))
-
-  const seats = new Int32Array(numEnvs)
-  const randoms: Array<Stream> = []
-  const moves = new Int32Array(numEnvs)
-  const memories: Array<Array<ReadonlyArray<number> | null>> = []
-  const actions = new (isWhole(actionSpace) ? Int32Array : Float32Array)(count * numEnvs * actionSize)
-  const own = actionReader(actionSpace)
-  const noAnswer = noAction(actionSpace)
-
-  const maskAt = (row: number): Float32Array => rows.observations.subarray(row * rowSize + size, (row + 1) * rowSize)
-  /** The mask of an agent that waits: the first of each element's choices. */
-  const waiting = (choicesOf(actionSpace) ?? []).flatMap((options) =>
-    Array.from({ length: options }, (_, choice) => (choice === 0 ? 1 : 0)),
-  )
-  const acts = (row: number): boolean => !isMasked || maskAt(row).some((allowed, at) => allowed !== waiting[at])
-
-  const put = (row: number, action: ActionOf<ActionSpace>): void => {
-    if (typeof action === "number") actions[row] = action
-    else actions.set(action, row * actionSize)
-  }
-
-  /** Draws what a game needs that has just begun. */
-  const prepare = (at: number): void => {
-    randoms[at] = rows.nextEpisode(at * count).child("against")
-    seats[at] = fixedSeat ?? randoms[at].child("seat").integer(count)
-    memories[at] = agents.map(() => null)
-    moves[at] = 0
-    begun[at]++
-  }
-
-  /** Writes the actions of a game's other agents, or notes what is asked of opponents that answer by Effects. */
-  const playOthers = (at: number, asked: ReadonlyArray<Array<Asked & { readonly target: number }>>): void => {
-    const move = moves[at]++
-    for (const [agent, form] of forms.entries()) {
-      const row = at * count + agent
-      if (agent === seats[at]) continue
-      put(row, noAnswer)
-      if (!acts(row)) continue
-      const observation = unflatten(game.observationSpace, rows.observations, row * rowSize)
-      const mask = isMasked ? maskAt(row).slice() : undefined
-      if (form._tag === "Now") {
-        put(row, form.play(observation, { agent: agents[agent], mask, random: randoms[at].child("move", move, agent) }))
-      } else {
-        const question = { row: at, agent, observation, mask, memory: memories[at][agent], target: row }
-        asked[later.indexOf(form)].push(question)
-      }
-    }
-  }
-
-  const answerAll = Effect.fnUntraced(function* (asked: ReadonlyArray<Array<Asked & { readonly target: number }>>) {
-    for (const [index, questions] of asked.entries()) {
-      if (questions.length === 0) continue
-      const answers = yield* opened[index].answer(questions)
-      for (const [number, { row, agent, target }] of questions.entries()) {
-        put(target, answers[number].action)
-        memories[row][agent] = answers[number].memory
-      }
-    }
-  })
-
-  const copyRow = (into: Float32Array, at: number, from: Float32Array): void => {
-    const row = at * count + seats[at]
-    into.set(from.subarray(row * rowSize, (row + 1) * rowSize), at * rowSize)
-  }
-
-  /** Reads the result of an exchange for one game. Returns whether the env's step, or its start, is done. */
-  const finish = (at: number, course: Course): boolean => {
-    const row = at * count + seats[at]
-    if (course.starts) {
-      prepare(at)
-      course.starts = false
-      course.phase = "first"
-    } else {
-      const isOver = (rows.terminated[row] | rows.truncated[row]) !== 0
-      if (course.phase !== "first") {
-        rewards[at] += rows.rewards[row]
-        if (isOver) {
-          terminated[at] = rows.terminated[row]
-          truncated[at] = rows.truncated[row]
-          copyRow(finalObservations, at, rows.finalObservations)
-        }
-      }
-      if (isOver) {
-        // The next game has begun already, by the seed that was sent with this step.
-        prepare(at)
-        course.phase = "first"
-      } else if (course.phase === "own") course.phase = "others"
-    }
-    const next = at * count + seats[at]
-    if (!acts(next)) return false
-    if (course.phase === "others" && commands[at] === command.lastStep) {
-      copyRow(finalObservations, at, rows.observations)
-      course.starts = true
-      return false
-    }
-    copyRow(observations, at, rows.observations)
-    return true
-  }
-
-  let hasBegun = false
-  const exchange = Effect.fnUntraced(function* (given: Float32Array | Int32Array): Effect.fn.Return<void, EnvError> {
-    // Past selves begin with the first episodes, not with a later reset.
-    if (!hasBegun) for (const { reset = Effect.void } of opened) yield* reset
-    hasBegun = true
-    begun.fill(0)
-    const running = new Map<number, Course>()
-    for (let at = 0; at < numEnvs; at++) {
-      if (commands[at] === command.none) continue
-      const starts = commands[at] === command.start
-      running.set(at, { phase: "own", starts, rounds: 0 })
-      if (!starts) rewards[at] = terminated[at] = 0
-    }
-    while (running.size > 0) {
-      rows.commands.fill(command.none)
-      rows.truncated.fill(0)
-      const asked = opened.map((): Array<Asked & { readonly target: number }> => [])
-      for (const [at, course] of running) {
-        if (course.rounds++ === mostWaiting) {
-          return yield* invalid(game.id, `${mostWaiting} steps passed without a turn of ${agents[seats[at]]}`)
-        }
-        rows.commands.fill(course.starts ? command.start : command.step, at * count, (at + 1) * count)
-        if (course.starts) {
-          continue
-        }
-        const row = at * count + seats[at]
-        put(row, course.phase === "own" ? own(given, at) : noAnswer)
-        playOthers(at, asked)
-      }
-      yield* answerAll(asked)
-      yield* kernel.exchange(actions)
-      for (const [at, course] of running) {
-        if (finish(at, course)) running.delete(at)
-      }
-    }
-  })
-
+  const games = yield* open(players, openGames, columns)
+  const { kernel, opened, count } = games
   return {
-    exchange,
+    exchange: (actions) => exchange(games, actions),
     ...(kernel.renderSvg && { renderSvg: (at: number) => kernel.renderSvg?.(at * count) ?? Effect.succeed("") }),
     others: {
       save: () => Object.assign({}, ...opened.map(({ save }) => save?.() ?? {})),
       load: (saved) =>
         Effect.gen(function* () {
           for (const { load } of opened) if (load !== undefined) yield* load(saved)
-          hasBegun = true
+          games.hasBegun = true
         }),
     },
+  }
+})
+
+/** Opens the games and the opponents that answer by Effects. */
+const open = Effect.fnUntraced(function* (
+  players: Players,
+  openGames: OpenKernel,
+  columns: AsyncColumns,
+): Effect.fn.Return<Games, EnvError, Scope.Scope> {
+  const { game, forms } = players
+  const { agents, actionSpace } = game
+  const { numEnvs } = columns
+  const count = agents.length
+  const rowSpace = rowSpaceOf(game)
+  const begun = new Int32Array(numEnvs)
+  const rows = rowsOf(columns, count, sizeOf(rowSpace), begun)
+  const kernel = yield* openGames(rows)
+  const later = [...new Set(forms.filter((form) => form._tag === "Later"))]
+  const place = { id: game.id, rowSpace, actionSpace, rows: numEnvs, perRow: count - 1 }
+  const opened = yield* Effect.forEach(later, (form) => form.open(place))
+  return {
+    ...players,
+    columns,
+    rows,
+    kernel,
+    later,
+    opened,
+    count,
+    rowSize: sizeOf(rowSpace),
+    size: sizeOf(game.observationSpace),
+    waitingMask: (choicesOf(actionSpace) ?? []).flatMap((options) =>
+      Array.from({ length: options }, (_, choice) => (choice === 0 ? 1 : 0)),
+    ),
+    begun,
+    seats: new Int32Array(numEnvs),
+    randoms: [],
+    moves: new Int32Array(numEnvs),
+    memories: [],
+    actions: new (isWhole(actionSpace) ? Int32Array : Float32Array)(count * numEnvs * sizeOf(actionSpace)),
+    ownAction: actionReader(actionSpace),
+    noAnswer: noAction(actionSpace),
+    hasBegun: false,
+  }
+})
+
+/** Makes the rows of the agents. A game that begins again in the same step has random numbers of its own. */
+const rowsOf = (columns: AsyncColumns, count: number, rowSize: number, begun: Int32Array): AsyncColumns => {
+  const numEnvs = count * columns.numEnvs
+  return {
+    ...arraysFor(numEnvs, rowSize, undefined),
+    numEnvs,
+    episodes: new Int32Array(numEnvs),
+    elapsed: new Int32Array(numEnvs),
+    commands: new Uint8Array(numEnvs),
+    nextEpisode: (row) => {
+      const at = Math.floor(row / count)
+      const random = columns.nextEpisode(at)
+      return begun[at] === 0 ? random : random.child("again", begun[at])
+    },
+  }
+}
+
+const maskAt = ({ rows, rowSize, size }: Games, row: number): Float32Array =>
+  rows.observations.subarray(row * rowSize + size, (row + 1) * rowSize)
+
+/** Tells whether the agent of a row acts now: its mask allows more than waiting. */
+const acts = (games: Games, row: number): boolean =>
+  games.rowSize === games.size || maskAt(games, row).some((allowed, at) => allowed !== games.waitingMask[at])
+
+const put = ({ actions, game }: Games, row: number, action: ActionOf<ActionSpace>): void => {
+  if (typeof action === "number") actions[row] = action
+  else actions.set(action, row * sizeOf(game.actionSpace))
+}
+
+/** Draws what a game needs that has just begun. */
+const prepare = (games: Games, at: number): void => {
+  const { game, fixedSeat, rows, count, randoms, seats, memories, moves, begun } = games
+  randoms[at] = rows.nextEpisode(at * count).child("against")
+  seats[at] = fixedSeat ?? randoms[at].child("seat").integer(count)
+  memories[at] = game.agents.map(() => null)
+  moves[at] = 0
+  begun[at]++
+}
+
+/** Writes the actions of a game's other agents, or notes what is asked of opponents that answer by Effects. */
+const playOthers = (games: Games, at: number, asked: ReadonlyArray<Array<Question>>): void => {
+  const { game, forms, rows, rowSize, size, count, seats, moves, memories, randoms, later } = games
+  const move = moves[at]++
+  for (const [agent, form] of forms.entries()) {
+    const row = at * count + agent
+    if (agent === seats[at]) continue
+    put(games, row, games.noAnswer)
+    if (!acts(games, row)) continue
+    const observation = unflatten(game.observationSpace, rows.observations, row * rowSize)
+    const mask = rowSize > size ? maskAt(games, row).slice() : undefined
+    if (form._tag === "Now") {
+      const random = randoms[at].child("move", move, agent)
+      put(games, row, form.play(observation, { agent: game.agents[agent], mask, random }))
+    } else {
+      const memory = memories[at][agent]
+      asked[later.indexOf(form)].push({ row: at, agent, observation, mask, memory, target: row })
+    }
+  }
+}
+
+const answerAll = Effect.fnUntraced(function* (games: Games, asked: ReadonlyArray<ReadonlyArray<Question>>) {
+  for (const [index, questions] of asked.entries()) {
+    if (questions.length === 0) continue
+    const answers = yield* games.opened[index].answer(questions)
+    for (const [number, { row, agent, target }] of questions.entries()) {
+      put(games, target, answers[number].action)
+      games.memories[row][agent] = answers[number].memory
+    }
+  }
+})
+
+/** Copies the row of a game's trained agent to the env's row. */
+const copyRow = ({ count, seats, rowSize }: Games, into: Float32Array, at: number, from: Float32Array): void => {
+  const row = at * count + seats[at]
+  into.set(from.subarray(row * rowSize, (row + 1) * rowSize), at * rowSize)
+}
+
+/** Reads the result of an exchange for one game. Returns whether the env's step, or its start, is done. */
+const finish = (games: Games, at: number, course: Course): boolean => {
+  const { columns, rows, count, seats } = games
+  if (course.starts) {
+    prepare(games, at)
+    course.starts = false
+    course.phase = "first"
+  } else finishMove(games, at, course)
+  if (!acts(games, at * count + seats[at])) return false
+  if (course.phase === "others" && columns.commands[at] === command.lastStep) {
+    copyRow(games, columns.finalObservations, at, rows.observations)
+    course.starts = true
+    return false
+  }
+  copyRow(games, columns.observations, at, rows.observations)
+  return true
+}
+
+/** Adds the result of a step of the game to that of the env, and prepares the next game if this one is over. */
+const finishMove = (games: Games, at: number, course: Course): void => {
+  const { columns, rows, count, seats } = games
+  const row = at * count + seats[at]
+  const isOver = (rows.terminated[row] | rows.truncated[row]) !== 0
+  if (course.phase !== "first") {
+    columns.rewards[at] += rows.rewards[row]
+    if (isOver) {
+      columns.terminated[at] = rows.terminated[row]
+      columns.truncated[at] = rows.truncated[row]
+      copyRow(games, columns.finalObservations, at, rows.finalObservations)
+    }
+  }
+  if (isOver) {
+    // The next game has begun already, by the seed that was sent with this step.
+    prepare(games, at)
+    course.phase = "first"
+  } else if (course.phase === "own") course.phase = "others"
+}
+
+/** Returns the courses of the games that a command steps or starts. */
+const coursesOf = ({ columns }: Games): Map<number, Course> => {
+  const { numEnvs, commands, rewards, terminated } = columns
+  const running = new Map<number, Course>()
+  for (let at = 0; at < numEnvs; at++) {
+    if (commands[at] === command.none) continue
+    const starts = commands[at] === command.start
+    running.set(at, { phase: "own", starts, rounds: 0 })
+    if (!starts) rewards[at] = terminated[at] = 0
+  }
+  return running
+}
+
+/** Carries out the commands: steps the games until each trained agent acts again. */
+const exchange = Effect.fnUntraced(function* (
+  games: Games,
+  given: Float32Array | Int32Array,
+): Effect.fn.Return<void, EnvError> {
+  const { game, rows, opened, kernel, count, seats, ownAction, noAnswer } = games
+  // Past selves begin with the first episodes, not with a later reset.
+  if (!games.hasBegun) for (const { reset = Effect.void } of opened) yield* reset
+  games.hasBegun = true
+  games.begun.fill(0)
+  const running = coursesOf(games)
+  while (running.size > 0) {
+    rows.commands.fill(command.none)
+    rows.truncated.fill(0)
+    const asked = opened.map((): Array<Question> => [])
+    for (const [at, course] of running) {
+      if (course.rounds++ === mostWaiting) {
+        return yield* invalid(game.id, `${mostWaiting} steps passed without a turn of ${game.agents[seats[at]]}`)
+      }
+      rows.commands.fill(course.starts ? command.start : command.step, at * count, (at + 1) * count)
+      if (course.starts) continue
+      put(games, at * count + seats[at], course.phase === "own" ? ownAction(given, at) : noAnswer)
+      playOthers(games, at, asked)
+    }
+    yield* answerAll(games, asked)
+    yield* kernel.exchange(games.actions)
+    for (const [at, course] of running) {
+      if (finish(games, at, course)) running.delete(at)
+    }
   }
 })

@@ -50,127 +50,192 @@ interface SequenceMemoryOptions {
 export const sequenceMemoryBytes = (capacity: number, numEnvs: number, observationSize: number): number =>
   capacity * numEnvs * (observationSize + 17)
 
+/** The last steps of every env. */
+interface Steps {
+  readonly options: SequenceMemoryOptions
+  readonly places: number
+  readonly frames: Frames
+  readonly actions: Float32Array
+  readonly rewards: Float32Array
+  readonly ended: Uint8Array
+  /** The index of the next step to write, and the number of steps stored, both for each env. */
+  readonly position: Int32Array
+  /** Steps with a reward that is not 0, and all others, each as age · numEnvs + env; `drawRewards` fills both. */
+  readonly rewarded: Int32Array
+  readonly unrewarded: Int32Array
+}
+
 /** Makes a memory of the last steps of every env, from which sequences of consecutive steps can be drawn. */
 export const makeSequenceMemory = (options: SequenceMemoryOptions) => {
-  const { numEnvs, observationSize: width, capacity, sequences, steps } = options
+  const { numEnvs, observationSize, capacity } = options
   const places = capacity * numEnvs
-  const frames = new Frames(places, width)
-  const actions = new Float32Array(places)
-  const rewards = new Float32Array(places)
-  const ended = new Uint8Array(places)
-  /** The index of the next step to write, and the number of steps stored, both for each env. */
-  const position = Int32Array.of(0, 0)
-  /** Steps with a reward that is not 0, and all others, each as age · numEnvs + env; `drawRewards` fills both. */
-  const rewarded = new Int32Array(places)
-  const unrewarded = new Int32Array(places)
-
-  /** Returns the index of a step in the arrays; `age` counts from 0, the oldest step of the env. */
-  const placeOf = (age: number, env: number): number =>
-    ((position[0] - position[1] + age + capacity) % capacity) * numEnvs + env
-
-  /** Stores the steps of a rollout. In a full memory they replace the oldest steps. */
-  const remember = ({ columns, rewards: received, terminated, truncated, ...rollout }: PlayedRows): void => {
-    for (let t = 0; t < rollout.steps; t++) {
-      for (let env = 0; env < numEnvs; env++) {
-        const row = t * numEnvs + env
-        const place = position[0] * numEnvs + env
-        frames.write(place, columns.observations, row * width)
-        actions[place] = columns.actions[row]
-        rewards[place] = received[row]
-        ended[place] = terminated[row] !== 0 ? terminal : truncated[row] !== 0 ? cut : 0
-      }
-      position[0] = (position[0] + 1) % capacity
-      position[1] = Math.min(position[1] + 1, capacity)
-    }
+  const steps: Steps = {
+    options,
+    places,
+    frames: new Frames(places, observationSize),
+    actions: new Float32Array(places),
+    rewards: new Float32Array(places),
+    ended: new Uint8Array(places),
+    position: Int32Array.of(0, 0),
+    rewarded: new Int32Array(places),
+    unrewarded: new Int32Array(places),
   }
-
-  /** Draws `sequences` sequences of `steps` steps each, and copies them into the arrays `into`, one after another. */
-  const drawSequences = (random: Stream, into: Arrays<Omit<ReplayColumns, "replayReady">>): void => {
-    for (let sequence = 0; sequence < sequences; sequence++) {
-      const env = random.integer(numEnvs)
-      const first = random.integer(position[1] - steps)
-      let begins = true
-      for (let step = 0; step <= steps; step++) {
-        const place = placeOf(first + step, env)
-        const observation = sequence * (steps + 1) + step
-        frames.read(place, into.replayObservations, observation * width)
-        into.replayFresh[observation] = begins ? 1 : 0
-        begins = ended[place] !== 0
-        if (step === steps) break
-        const row = sequence * steps + step
-        into.replayActions[row] = actions[place]
-        into.replayRewards[row] = rewards[place]
-        into.replayContinues[row] = begins ? 0 : 1
-      }
-      // Go backwards: the end of an episode says whether the returns of the steps before it are known.
-      let known = 1
-      for (let step = steps - 1; step >= 0; step--) {
-        const end = ended[placeOf(first + step, env)]
-        if (end !== 0) known = end === cut ? 0 : 1
-        into.replayKnown[sequence * steps + step] = known
-      }
-    }
-  }
-
-  /**
-   * Draws short histories of observations, each with the sign of the reward that followed. On average half of the
-   * histories precede a reward that is not zero, if the memory has any.
-   */
-  const drawRewards = (
-    random: Stream,
-    into: Arrays<Pick<ReplayColumns, "replayHistories" | "replayClasses">>,
-  ): void => {
-    let rewardedCount = 0
-    let unrewardedCount = 0
-    for (let age = history - 1; age < position[1]; age++) {
-      for (let env = 0; env < numEnvs; env++) {
-        const candidate = age * numEnvs + env
-        if (rewards[placeOf(age, env)] === 0) unrewarded[unrewardedCount++] = candidate
-        else rewarded[rewardedCount++] = candidate
-      }
-    }
-    for (let index = 0; index < sequences; index++) {
-      const wantsReward = random.uniform() < 0.5
-      const takesReward = rewardedCount > 0 && (wantsReward || unrewardedCount === 0)
-      const candidate = takesReward
-        ? rewarded[random.integer(rewardedCount)]
-        : unrewarded[random.integer(unrewardedCount)]
-      const env = candidate % numEnvs
-      const age = (candidate - env) / numEnvs
-      const reward = rewards[placeOf(age, env)]
-      into.replayClasses[index] = reward > 0 ? 1 : reward < 0 ? 2 : 0
-      // A history does not include steps of the previous episode: the first observation is repeated instead.
-      let earliest = age
-      while (earliest > age - history + 1 && ended[placeOf(earliest - 1, env)] === 0) earliest--
-      for (let back = 0; back < history; back++) {
-        const place = placeOf(Math.max(earliest, age - history + 1 + back), env)
-        frames.read(place, into.replayHistories, (index * history + back) * width)
-      }
-    }
-  }
-
-  /** Says which part of the arrays is filled. The envs' numbers of a step are adjacent, so all envs count as one. */
-  const filled = (): Filled => ({ numEnvs: 1, capacity: places, used: position[1] * numEnvs })
-
   return {
     /** Returns the number of steps of each env that the memory holds. */
-    filled: (): number => position[1],
-    remember,
-    drawSequences,
-    drawRewards,
-    state: (): NamedArrays => ({
-      ...frames.state("frames", filled()),
-      ...filledPart("actions", actions, 1, filled()),
-      ...filledPart("rewards", rewards, 1, filled()),
-      ...filledPart("ended", ended, 1, filled()),
-      position: namedVector(position),
-    }),
-    restore: (arrays: NamedArrays): void => {
-      copyInto(arrays, "position", position)
-      frames.restore(arrays, "frames", filled())
-      restoreFilled(arrays, "actions", actions, 1, filled())
-      restoreFilled(arrays, "rewards", rewards, 1, filled())
-      restoreFilled(arrays, "ended", ended, 1, filled())
-    },
+    filled: (): number => steps.position[1],
+    remember: (rollout: PlayedRows): void => remember(steps, rollout),
+    drawSequences: (random: Stream, into: SequenceArrays): void => drawSequences(steps, random, into),
+    drawRewards: (random: Stream, into: HistoryArrays): void => drawRewards(steps, random, into),
+    state: (): NamedArrays => save(steps),
+    restore: (arrays: NamedArrays): void => restore(steps, arrays),
   }
+}
+
+type SequenceArrays = Arrays<Omit<ReplayColumns, "replayReady">>
+type HistoryArrays = Arrays<Pick<ReplayColumns, "replayHistories" | "replayClasses">>
+
+/** Returns the index of a step in the arrays; `age` counts from 0, the oldest step of the env. */
+const placeOf = ({ options: { numEnvs, capacity }, position }: Steps, age: number, env: number): number =>
+  ((position[0] - position[1] + age + capacity) % capacity) * numEnvs + env
+
+/** Stores the steps of a rollout. In a full memory they replace the oldest steps. */
+const remember = (memory: Steps, rollout: PlayedRows): void => {
+  const { frames, actions, rewards, ended, position } = memory
+  const { numEnvs, observationSize: width, capacity } = memory.options
+  const { columns, terminated, truncated } = rollout
+  for (let t = 0; t < rollout.steps; t++) {
+    for (let env = 0; env < numEnvs; env++) {
+      const row = t * numEnvs + env
+      const place = position[0] * numEnvs + env
+      frames.write(place, columns.observations, row * width)
+      actions[place] = columns.actions[row]
+      rewards[place] = rollout.rewards[row]
+      ended[place] = endingOf(terminated[row], truncated[row])
+    }
+    position[0] = (position[0] + 1) % capacity
+    position[1] = Math.min(position[1] + 1, capacity)
+  }
+}
+
+const endingOf = (terminated: number, truncated: number): number => {
+  if (terminated !== 0) return terminal
+  return truncated !== 0 ? cut : 0
+}
+
+/** Draws `sequences` sequences of `steps` steps each, and copies them into the arrays `into`, one after another. */
+const drawSequences = (memory: Steps, random: Stream, into: SequenceArrays): void => {
+  const { numEnvs, sequences, steps } = memory.options
+  for (let sequence = 0; sequence < sequences; sequence++) {
+    const env = random.integer(numEnvs)
+    const first = random.integer(memory.position[1] - steps)
+    copySequence(memory, first, env, into, sequence)
+    // Go backwards: the end of an episode says whether the returns of the steps before it are known.
+    let known = 1
+    for (let step = steps - 1; step >= 0; step--) {
+      const end = memory.ended[placeOf(memory, first + step, env)]
+      if (end !== 0) known = end === cut ? 0 : 1
+      into.replayKnown[sequence * steps + step] = known
+    }
+  }
+}
+
+/** Copies the steps of an env from this age on, and the observation after them. */
+const copySequence = (memory: Steps, first: number, env: number, into: SequenceArrays, sequence: number): void => {
+  const { frames, actions, rewards, ended } = memory
+  const { observationSize: width, steps } = memory.options
+  let begins = true
+  for (let step = 0; step <= steps; step++) {
+    const place = placeOf(memory, first + step, env)
+    const observation = sequence * (steps + 1) + step
+    frames.read(place, into.replayObservations, observation * width)
+    into.replayFresh[observation] = begins ? 1 : 0
+    begins = ended[place] !== 0
+    if (step === steps) break
+    const row = sequence * steps + step
+    into.replayActions[row] = actions[place]
+    into.replayRewards[row] = rewards[place]
+    into.replayContinues[row] = begins ? 0 : 1
+  }
+}
+
+/**
+ * Draws short histories of observations, each with the sign of the reward that followed. On average half of the
+ * histories precede a reward that is not zero, if the memory has any.
+ */
+const drawRewards = (memory: Steps, random: Stream, into: HistoryArrays): void => {
+  const { rewards, rewarded, unrewarded } = memory
+  const { numEnvs, sequences } = memory.options
+  const { rewardedCount, unrewardedCount } = sortByReward(memory)
+  for (let index = 0; index < sequences; index++) {
+    const wantsReward = random.uniform() < 0.5
+    const takesReward = rewardedCount > 0 && (wantsReward || unrewardedCount === 0)
+    const candidate = takesReward
+      ? rewarded[random.integer(rewardedCount)]
+      : unrewarded[random.integer(unrewardedCount)]
+    const env = candidate % numEnvs
+    const age = (candidate - env) / numEnvs
+    into.replayClasses[index] = classOf(rewards[placeOf(memory, age, env)])
+    copyHistory(memory, age, env, into, index)
+  }
+}
+
+const classOf = (reward: number): number => {
+  if (reward > 0) return 1
+  return reward < 0 ? 2 : 0
+}
+
+/** Fills the lists of steps with a reward and without one, and returns their lengths. */
+const sortByReward = (memory: Steps) => {
+  const { options, rewards, position, rewarded, unrewarded } = memory
+  let rewardedCount = 0
+  let unrewardedCount = 0
+  for (let age = history - 1; age < position[1]; age++) {
+    for (let env = 0; env < options.numEnvs; env++) {
+      const candidate = age * options.numEnvs + env
+      if (rewards[placeOf(memory, age, env)] === 0) unrewarded[unrewardedCount++] = candidate
+      else rewarded[rewardedCount++] = candidate
+    }
+  }
+  return { rewardedCount, unrewardedCount }
+}
+
+/** Copies the observations that end with the step of this age. */
+const copyHistory = (memory: Steps, age: number, env: number, into: HistoryArrays, index: number): void => {
+  const { options, frames, ended } = memory
+  // A history does not include steps of the previous episode: the first observation is repeated instead.
+  let earliest = age
+  while (earliest > age - history + 1 && ended[placeOf(memory, earliest - 1, env)] === 0) earliest--
+  for (let back = 0; back < history; back++) {
+    const place = placeOf(memory, Math.max(earliest, age - history + 1 + back), env)
+    frames.read(place, into.replayHistories, (index * history + back) * options.observationSize)
+  }
+}
+
+/** Says which part of the arrays is filled. The envs' numbers of a step are adjacent, so all envs count as one. */
+const filledPlaces = ({ options, places, position }: Steps): Filled => ({
+  numEnvs: 1,
+  capacity: places,
+  used: position[1] * options.numEnvs,
+})
+
+const save = (memory: Steps): NamedArrays => {
+  const { frames, actions, rewards, ended, position } = memory
+  const filled = filledPlaces(memory)
+  return {
+    ...frames.state("frames", filled),
+    ...filledPart("actions", actions, 1, filled),
+    ...filledPart("rewards", rewards, 1, filled),
+    ...filledPart("ended", ended, 1, filled),
+    position: namedVector(position),
+  }
+}
+
+const restore = (memory: Steps, arrays: NamedArrays): void => {
+  const { frames, actions, rewards, ended, position } = memory
+  copyInto(arrays, "position", position)
+  const filled = filledPlaces(memory)
+  frames.restore(arrays, "frames", filled)
+  restoreFilled(arrays, "actions", actions, 1, filled)
+  restoreFilled(arrays, "rewards", rewards, 1, filled)
+  restoreFilled(arrays, "ended", ended, 1, filled)
 }

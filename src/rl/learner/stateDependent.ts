@@ -50,7 +50,7 @@ export const deviationFields = {
 }
 
 /** Says which steps of a rollout share the noise of their actions. */
-interface NoiseSharing {
+export interface NoiseSharing {
   /** The number of consecutive steps that share a draw. */
   readonly noiseRepeat: number
   /** Whether each rollout begins with a new draw. */

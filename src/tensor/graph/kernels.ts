@@ -86,6 +86,7 @@ const axisLayout = (shape: Shape, axis: number) => ({
 })
 
 /** Makes the kernel that computes a tensor's elements from the elements of its inputs, and writes them to `out`. */
+// oxlint-disable-next-line max-lines-per-function -- a table of all ops, each with its kernel
 export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, out: Float64Array): Kernel => {
   const { op, shape } = tensor
   const [a, b, c] = inputs

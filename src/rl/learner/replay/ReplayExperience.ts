@@ -39,7 +39,7 @@ export interface SequenceLengths {
   readonly burnIn: number
 }
 
-interface ExperienceOptions<Name extends string> {
+export interface ExperienceOptions<Name extends string> {
   /** The name of the algorithm. */
   readonly name: string
   readonly task: Task

@@ -86,6 +86,7 @@ const compareNames = {
   notEqual: "Equal",
 } as const
 
+// oxlint-disable-next-line max-lines-per-function -- a table of all ops, each with its ONNX node
 const emitTensor = (scope: Scope, tensor: Tensor, uses: Uses): string => {
   const { op, shape, dtype } = tensor
   const input = (index: number): string => nameOf(scope, tensor.inputs[index])

@@ -80,24 +80,13 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     countKnown ? (tensor) => totalSize(tensor) <= mostMoved : () => false,
   )
 
-  /** For each tensor of the body that results need, the tensor after the loop with its values in all iterations. */
-  const collected = new Map<Tensor, Tensor>()
-  const later = new Map<Tensor, Tensor>()
-  /** Returns the values of a tensor in all iterations, for use after the loop; undefined if all are the same. */
-  const afterLoop = (tensor: Tensor): Tensor | undefined => {
-    if (fixed.has(tensor)) return undefined
-    const existing = series.get(tensor) ?? later.get(tensor)
-    if (existing !== undefined) return existing
-    if (!insideSet.has(tensor)) return undefined
-    const isCollected = body.has(tensor) || !inside.includes(tensor)
-    const made = isCollected
-      ? input(`collected ${collected.size}`, [count, ...tensor.shape], tensor.dtype)
-      : lift(tensor, count, afterLoop)
-    if (isCollected) collected.set(tensor, made)
-    later.set(tensor, made)
-    return made
-  }
-  const inAllIterations = (tensor: Tensor): Tensor => afterLoop(tensor) ?? repeated(tensor, count)
+  const { collected, inAllIterations } = afterLoopOf({
+    count,
+    fixed,
+    series,
+    isInside: (tensor) => insideSet.has(tensor),
+    isLiftedAfter: (tensor) => !body.has(tensor) && inside.includes(tensor),
+  })
   /** The outputs of the program: for each, a tensor [count, ...shape] that is computed after the loop. */
   const results = Record.map(spec.outputs, inAllIterations)
   /** The states that collect a tensor of all iterations, with their values. */
@@ -115,6 +104,39 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     results,
     stacked,
   }
+}
+
+/** The tensors whose values in all iterations are known, or can be collected, when the loop has ended. */
+interface Iterated {
+  readonly count: number
+  readonly fixed: ReadonlySet<Tensor>
+  readonly series: ReadonlyMap<Tensor, Tensor>
+  /** Whether a tensor is computed in the loop or changes in it. */
+  readonly isInside: (tensor: Tensor) => boolean
+  /** Whether only results need a tensor of the loop, so that it is computed after the loop instead. */
+  readonly isLiftedAfter: (tensor: Tensor) => boolean
+}
+
+/** Returns the function that gives the values of a tensor in all iterations, and the tensors that it collects. */
+const afterLoopOf = ({ count, fixed, series, isInside, isLiftedAfter }: Iterated) => {
+  /** For each tensor of the body that results need, the tensor after the loop with its values in all iterations. */
+  const collected = new Map<Tensor, Tensor>()
+  const later = new Map<Tensor, Tensor>()
+  /** Returns the values of a tensor in all iterations, for use after the loop; undefined if all are the same. */
+  const afterLoop = (tensor: Tensor): Tensor | undefined => {
+    if (fixed.has(tensor)) return undefined
+    const existing = series.get(tensor) ?? later.get(tensor)
+    if (existing !== undefined) return existing
+    if (!isInside(tensor)) return undefined
+    const isCollected = !isLiftedAfter(tensor)
+    const values = isCollected
+      ? input(`collected ${collected.size}`, [count, ...tensor.shape], tensor.dtype)
+      : lift(tensor, count, afterLoop)
+    if (isCollected) collected.set(tensor, values)
+    later.set(tensor, values)
+    return values
+  }
+  return { collected, inAllIterations: (tensor: Tensor): Tensor => afterLoop(tensor) ?? repeated(tensor, count) }
 }
 
 export type Stages = ReturnType<typeof stagesOf>

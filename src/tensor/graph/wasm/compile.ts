@@ -92,10 +92,7 @@ export const compileAll = <Name extends string>(
   const { sharedFeeds = [], initialStates = {}, wide = false, threads = 1, worth = usualWorth } = options
   const { bandSizes = usualBandSizes } = options
   const all: ReadonlyArray<ProgramSpec> = Object.values(specs)
-  for (const { inputs, name, outputs } of all)
-    for (const { op, shape } of [...Object.values(inputs), ...Object.values(outputs)])
-      if (sizeOf(shape) === 0)
-        throw programError(name, "the wasm backend has no empty tensors", { op: op.kind, shapes: [shape] })
+  all.forEach(checkTensors)
 
   let top = poolAddress + poolBytes
   const reserve = (bytes: number): number => {
@@ -140,16 +137,7 @@ export const compileAll = <Name extends string>(
   const temporary = reserve(Math.max(0, ...sizes.map((plan) => plan.temporary)))
   const local = reserve((dividesAny ? threads : 1) * Math.max(0, ...sizes.map((plan) => plan.local)))
 
-  // A vector load can read a few bytes after the end of the last array, so reserve 64 more.
-  const pages = Math.ceil((top + 64) / pageBytes)
-  if (pages > maxPages) {
-    const names = all.map(({ name }) => name).join(", ")
-    const subject = all.length === 1 ? "the program needs" : "these programs need"
-    const gibibytes = (top / 2 ** 30).toFixed(1)
-    const remedy = "use smaller batches or networks, or another backend"
-    throw programError(names, `${subject} ${gibibytes} GiB of memory, more than the 2 GiB of a module; ${remedy}`)
-  }
-
+  const pages = pagesFor(top, all)
   const target: Target = {
     module: new ModuleBuilder(),
     pool: new ConstantPool(poolAddress, poolBytes),
@@ -175,6 +163,26 @@ export const compileAll = <Name extends string>(
   const { segments } = target.module
   const shared = dividesAny ? { pages, segments } : undefined
   return { bytes: target.module.encode(pages, pages, dividesAny), state, programs, shared }
+}
+
+/** Throws if a program has empty tensors. */
+const checkTensors = ({ inputs, name, outputs }: ProgramSpec): void => {
+  for (const { op, shape } of [...Object.values(inputs), ...Object.values(outputs)]) {
+    if (sizeOf(shape) > 0) continue
+    throw programError(name, "the wasm backend has no empty tensors", { op: op.kind, shapes: [shape] })
+  }
+}
+
+/** Returns the pages of memory for arrays up to the address `top`. Throws if a module can't have as many. */
+const pagesFor = (top: number, specs: ReadonlyArray<ProgramSpec>): number => {
+  // A vector load can read a few bytes after the end of the last array, so reserve 64 more.
+  const pages = Math.ceil((top + 64) / pageBytes)
+  if (pages <= maxPages) return pages
+  const names = specs.map(({ name }) => name).join(", ")
+  const subject = specs.length === 1 ? "the program needs" : "these programs need"
+  const gibibytes = (top / 2 ** 30).toFixed(1)
+  const remedy = "use smaller batches or networks, or another backend"
+  throw programError(names, `${subject} ${gibibytes} GiB of memory, more than the 2 GiB of a module; ${remedy}`)
 }
 
 /** A program as nodes, as groups of nodes, and as stages in the order in which they run. */

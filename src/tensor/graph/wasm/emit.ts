@@ -9,7 +9,8 @@ import { bytesPer, type Node, type Ref, restride, wholeOf, type WorkOf } from ".
 import { apply2 } from "./math.ts"
 import { writeProduct } from "./products/matmul.ts"
 import type { MemoryPlan } from "./memory.ts"
-import { type Access, divisible, type Nest, type NestShape, writeNest } from "./nest.ts"
+import { writeNest } from "./loops.ts"
+import { type Access, divisible, type Nest, type NestShape } from "./nest.ts"
 
 /** Where a group is computed: the addresses of arrays and, if it runs in bands, which rows. */
 interface Room {

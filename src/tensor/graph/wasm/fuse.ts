@@ -51,114 +51,125 @@ const usesOf = ({ results }: Lowered) => {
   return { needed, uses: Map.groupBy(uses, ({ ref }) => ref.node) }
 }
 
+/** A program that is being divided into groups. */
+interface Fusion {
+  readonly lowered: Lowered
+  /** All nodes that read a node. */
+  readonly uses: ReadonlyMap<Node, ReadonlyArray<Use>>
+  /** The group of each node that was visited. */
+  readonly groups: Map<Node, Group>
+}
+
 /** Divides a program into groups, in an order in which they can run. */
 export const fuse = (lowered: Lowered): ReadonlyArray<Group> => {
   const { needed, uses } = usesOf(lowered)
-  const groups = new Map<Node, Group>()
-  const groupOf = (node: Node): Group => {
-    const group = groups.get(node)
-    if (group === undefined) throw new Error("fuse: a node is used before its group is known")
-    return group
-  }
-  const usesIn = (node: Node) => Map.groupBy(uses.get(node) ?? [], ({ user }) => groupOf(user))
-
-  /** Makes a group of one node. */
-  const openGroup = (node: Node): void => {
-    const work = node.work
-    const counted = work.kind === "reduce" ? node.inputs[0].shape : node.shape
-    const kept = counted.map((_, axis) => axis).filter((axis) => work.kind === "matmul" || counted[axis] !== 1)
-    const isMap = work.kind === "map"
-    const group: Group = {
-      dims: kept.map((axis) => counted[axis]),
-      reduced: kept.map((axis) => work.kind === "reduce" && work.axes.includes(axis)),
-      members: new Set(isMap ? [node] : []),
-      core: isMap ? undefined : node,
-      stored: new Set([node]),
-      phase: node.phase,
-    }
-    groups.set(node, group)
-  }
-
-  const placeMap = (node: Node): void => {
-    const byGroup = usesIn(node)
-    for (const [group, own] of byGroup) {
-      if (group.phase !== node.phase || group.members.size >= maxMembers) continue
-      const pointwise = own.every(
-        ({ user, ref }) => isWhole(ref) && (group.members.has(user) || user.work.kind === "reduce"),
-      )
-      if (!pointwise) continue
-      if ([...byGroup.keys()].some((other) => other !== group && reaches(other, group))) continue
-      if (!join(node, group)) continue
-      if (byGroup.size > 1 || lowered.results.has(node)) group.stored.add(node)
-      return
-    }
-    openGroup(node)
-  }
-
-  /** Adds a map to a group if the group's loop can compute it too; returns whether it was added. */
-  const join = (node: Node, group: Group): boolean => {
-    if (group.core?.work.kind === "matmul") {
-      if (!node.inputs.every((ref) => restride(ref.shape, ref.strides, group.dims) !== undefined)) return false
-    } else {
-      const dims = commonDims(group.dims, squeezed(node.shape))
-      if (dims === undefined) return false
-      group.reduced = refineFlags(group.dims, group.reduced, dims)
-      group.dims = dims
-    }
-    group.members.add(node)
-    groups.set(node, group)
-    return true
-  }
-
-  const placeMatmul = (node: Node): void => {
-    const byGroup = usesIn(node)
-    const [entry] = byGroup
-    if (byGroup.size === 1 && entry !== undefined && !lowered.results.has(node)) {
-      const [group, own] = entry
-      const fits =
-        group.core === undefined &&
-        group.phase === node.phase &&
-        own.every(({ user, ref }) => isWhole(ref) && group.members.has(user)) &&
-        [...group.members].every((member) =>
-          member.inputs.every((ref) => restride(ref.shape, ref.strides, node.shape) !== undefined),
-        )
-      if (fits) {
-        group.core = node
-        group.dims = node.shape
-        group.reduced = node.shape.map(() => false)
-        groups.set(node, group)
-        return
-      }
-    }
-    openGroup(node)
-  }
-
-  /** Whether `to` depends on something that `from` computes. */
-  const reaches = (from: Group, to: Group): boolean => {
-    const seen = new Set<Group>()
-    const pending = [from]
-    for (let group = pending.pop(); group !== undefined; group = pending.pop()) {
-      if (group === to) return true
-      if (seen.has(group)) continue
-      seen.add(group)
-      for (const node of group.stored) {
-        for (const { user } of uses.get(node) ?? []) {
-          const next = groups.get(user)
-          if (next !== undefined && next !== group) pending.push(next)
-        }
-      }
-    }
-    return false
-  }
-
+  const fusion: Fusion = { lowered, uses, groups: new Map() }
   for (const node of lowered.nodes.toReversed()) {
     if (!needed.has(node) || node.work.kind === "leaf" || node.work.kind === "constant") continue
-    if (node.work.kind === "map") placeMap(node)
-    else if (node.work.kind === "matmul") placeMatmul(node)
-    else openGroup(node)
+    if (node.work.kind === "map") placeMap(fusion, node)
+    else if (node.work.kind === "matmul") placeMatmul(fusion, node)
+    else openGroup(fusion, node)
   }
+  return inOrder(fusion.groups)
+}
 
-  return inOrder(groups)
+/** Returns the uses of a node by the groups of its users. */
+const usesIn = ({ uses, groups }: Fusion, node: Node): Map<Group, Array<Use>> =>
+  Map.groupBy(uses.get(node) ?? [], ({ user }) => {
+    const group = groups.get(user)
+    if (group === undefined) throw new Error("fuse: a node is used before its group is known")
+    return group
+  })
+
+/** Makes a group of one node. */
+const openGroup = ({ groups }: Fusion, node: Node): void => {
+  const work = node.work
+  const counted = work.kind === "reduce" ? node.inputs[0].shape : node.shape
+  const kept = counted.map((_, axis) => axis).filter((axis) => work.kind === "matmul" || counted[axis] !== 1)
+  const isMap = work.kind === "map"
+  const group: Group = {
+    dims: kept.map((axis) => counted[axis]),
+    reduced: kept.map((axis) => work.kind === "reduce" && work.axes.includes(axis)),
+    members: new Set(isMap ? [node] : []),
+    core: isMap ? undefined : node,
+    stored: new Set([node]),
+    phase: node.phase,
+  }
+  groups.set(node, group)
+}
+
+/** Adds a map to a group that uses it element by element; opens a group if there is none. */
+const placeMap = (fusion: Fusion, node: Node): void => {
+  const byGroup = usesIn(fusion, node)
+  for (const [group, own] of byGroup) {
+    if (group.phase !== node.phase || group.members.size >= maxMembers) continue
+    const pointwise = own.every(
+      ({ user, ref }) => isWhole(ref) && (group.members.has(user) || user.work.kind === "reduce"),
+    )
+    if (!pointwise) continue
+    if ([...byGroup.keys()].some((other) => other !== group && reaches(fusion, other, group))) continue
+    if (!join(fusion, node, group)) continue
+    if (byGroup.size > 1 || fusion.lowered.results.has(node)) group.stored.add(node)
+    return
+  }
+  openGroup(fusion, node)
+}
+
+/** Adds a map to a group if the group's loop can compute it too; returns whether it was added. */
+const join = ({ groups }: Fusion, node: Node, group: Group): boolean => {
+  if (group.core?.work.kind === "matmul") {
+    if (!node.inputs.every((ref) => restride(ref.shape, ref.strides, group.dims) !== undefined)) return false
+  } else {
+    const dims = commonDims(group.dims, squeezed(node.shape))
+    if (dims === undefined) return false
+    group.reduced = refineFlags(group.dims, group.reduced, dims)
+    group.dims = dims
+  }
+  group.members.add(node)
+  groups.set(node, group)
+  return true
+}
+
+/** Makes a matmul the core of the only group that uses it, if that is one of maps; else opens a group. */
+const placeMatmul = (fusion: Fusion, node: Node): void => {
+  const byGroup = usesIn(fusion, node)
+  const [entry] = byGroup
+  if (byGroup.size === 1 && entry !== undefined && !fusion.lowered.results.has(node)) {
+    const [group, own] = entry
+    const fits =
+      group.core === undefined &&
+      group.phase === node.phase &&
+      own.every(({ user, ref }) => isWhole(ref) && group.members.has(user)) &&
+      [...group.members].every((member) =>
+        member.inputs.every((ref) => restride(ref.shape, ref.strides, node.shape) !== undefined),
+      )
+    if (fits) {
+      group.core = node
+      group.dims = node.shape
+      group.reduced = node.shape.map(() => false)
+      fusion.groups.set(node, group)
+      return
+    }
+  }
+  openGroup(fusion, node)
+}
+
+/** Whether `to` depends on something that `from` computes. */
+const reaches = ({ uses, groups }: Fusion, from: Group, to: Group): boolean => {
+  const seen = new Set<Group>()
+  const pending = [from]
+  for (let group = pending.pop(); group !== undefined; group = pending.pop()) {
+    if (group === to) return true
+    if (seen.has(group)) continue
+    seen.add(group)
+    for (const node of group.stored) {
+      for (const { user } of uses.get(node) ?? []) {
+        const next = groups.get(user)
+        if (next !== undefined && next !== group) pending.push(next)
+      }
+    }
+  }
+  return false
 }
 
 /** Sorts groups so that each follows the groups that it depends on; otherwise keeps the order of the graph. */

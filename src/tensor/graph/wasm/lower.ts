@@ -54,6 +54,7 @@ const binary = (build: Builder, tensor: Tensor, fn: MapFn, inputs: ReadonlyArray
   return build.map(fn, inputs, tensor.shape, tensor.dtype)
 }
 
+// oxlint-disable-next-line max-lines-per-function -- a table of all ops, each with its nodes
 const lowerTensor = (build: Builder, tensor: Tensor, inputs: ReadonlyArray<Ref>): Ref => {
   const { op, shape, dtype } = tensor
   const [x, y] = inputs

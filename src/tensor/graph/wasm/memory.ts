@@ -143,17 +143,18 @@ export const planMemory = (
   for (const [name, bytes] of sizes) areas.set(name, reserve(bytes).offset)
 
   const concatenations = new Set([...placed.values()].map(({ parent }) => parent))
+  /** Whether the next value of a state can be computed in the state's memory. */
+  const canOverwrite = (state: Node, next: Node, writer: Group): boolean =>
+    !concatenations.has(next) &&
+    (last.get(state) ?? -1) <= (writing.get(writer) ?? -2) &&
+    readsOnlyInStep(writer, state, next)
   const copied = new Map<Node, Node>()
   for (const [name, next] of lowered.nexts) {
     const state = lowered.states.get(name)
     const writer = groups.find((group) => group.stored.has(next))
     if (state === undefined || writer === undefined) continue
-    const canOverwrite =
-      !concatenations.has(next) &&
-      (last.get(state) ?? -1) <= (writing.get(writer) ?? -2) &&
-      readsOnlyInStep(writer, state, next)
     const address = addresses.get(state)
-    if (canOverwrite && address !== undefined) addresses.set(next, address)
+    if (address !== undefined && canOverwrite(state, next, writer)) addresses.set(next, address)
     else {
       copied.set(state, next)
       last.set(next, steps)
@@ -172,13 +173,9 @@ export const planMemory = (
   for (const [node, from] of [...first].sort((a, b) => bytesOf(b[0]) - bytesOf(a[0]))) {
     if (addresses.has(node)) continue
     const share = local.get(node)
-    const to = last.get(node) ?? from
-    addresses.set(
-      node,
-      share === undefined
-        ? { block: "temporary", offset: shared.place(from, to, bytesOf(node)) }
-        : { block: "local", offset: inBands.place(from, to, bytesOf(node) * share) },
-    )
+    const bytes = bytesOf(node) * (share ?? 1)
+    const offset = (share === undefined ? shared : inBands).place(from, last.get(node) ?? from, bytes)
+    addresses.set(node, { block: share === undefined ? "temporary" : "local", offset })
   }
 
   const sums = new Map(
@@ -188,25 +185,50 @@ export const planMemory = (
     }),
   )
 
-  /** Returns the plan for blocks of memory that begin at these addresses. */
-  const at = (starts: Readonly<Record<"own" | "temporary" | "local", number>>): MemoryPlan => {
-    const addressOf = (node: Node): number => {
-      const place = placed.get(node)
-      if (place !== undefined) return addressOf(place.parent) + place.offset
-      const address = addresses.get(node)
-      if (address === undefined) throw new Error("memory: a node has no address")
-      return address.offset + (address.block === "common" ? 0 : starts[address.block])
-    }
-    const moved = [...areas].map(([name, offset]) => [name, starts.own + offset] as const)
-    const sumsAt = (node: Node): number | undefined => {
-      const offset = sums.get(node)
-      return offset === undefined ? undefined : starts.temporary + offset
-    }
-    const all = new Map([...common.areas, ...moved])
-    const inPlace = new Set(placed.keys())
-    return { addressOf, areas: all, inPlace, copied, local: new Set(local.keys()), localBytes: inBands.size, sumsAt }
+  const layout = { placed, addresses, areas, sums, common, copied, local, localBytes: inBands.size }
+  return {
+    own,
+    temporary: shared.size,
+    local: inBands.size,
+    at: (starts: BlockStarts): MemoryPlan => planAt(layout, starts),
   }
-  return { own, temporary: shared.size, local: inBands.size, at }
+}
+
+/** The addresses at which a program's blocks of memory begin. */
+type BlockStarts = Readonly<Record<"own" | "temporary" | "local", number>>
+
+/** Where a program's arrays are in its blocks of memory. */
+interface Layout {
+  readonly placed: ReturnType<typeof placements>
+  readonly addresses: ReadonlyMap<Node, Address>
+  /** The offsets of the memory areas that belong to no node. */
+  readonly areas: ReadonlyMap<string, number>
+  /** The offsets of sums over all rows that wait between bands. */
+  readonly sums: ReadonlyMap<Node, number>
+  readonly common: Common
+  readonly copied: ReadonlyMap<Node, Node>
+  readonly local: ReadonlyMap<Node, number>
+  readonly localBytes: number
+}
+
+/** Returns the plan for blocks of memory that begin at these addresses. */
+const planAt = (layout: Layout, starts: BlockStarts): MemoryPlan => {
+  const { placed, addresses, areas, sums, common, copied, local, localBytes } = layout
+  const addressOf = (node: Node): number => {
+    const place = placed.get(node)
+    if (place !== undefined) return addressOf(place.parent) + place.offset
+    const address = addresses.get(node)
+    if (address === undefined) throw new Error("memory: a node has no address")
+    return address.offset + (address.block === "common" ? 0 : starts[address.block])
+  }
+  const moved = [...areas].map(([name, offset]) => [name, starts.own + offset] as const)
+  const sumsAt = (node: Node): number | undefined => {
+    const offset = sums.get(node)
+    return offset === undefined ? undefined : starts.temporary + offset
+  }
+  const all = new Map([...common.areas, ...moved])
+  const inPlace = new Set(placed.keys())
+  return { addressOf, areas: all, inPlace, copied, local: new Set(local.keys()), localBytes, sumsAt }
 }
 
 /** Says where an array is: in one of the program's blocks of memory, or at an address that other programs use too. */

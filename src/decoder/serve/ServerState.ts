@@ -1,0 +1,107 @@
+/**
+ * Holds the state that the routes of a server share, and what each of them does with it: reading a body, finding the model
+ * that a request names, encoding a prompt, and naming an answer.
+ */
+import { ByteSize, Clock, Effect } from "effect"
+import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import { jsonValue } from "../../base/config/text.ts"
+import { encodeAtMost } from "../../base/tokens/encodeAtMost.ts"
+import type { ChatModel } from "../engine/ChatModel.ts"
+import { Engine, type ModelInfo } from "../inference/Engine.ts"
+import { ApiError, badRequest, modelNotFound } from "./ApiError.ts"
+import { type Gate, makeGate } from "./gate.ts"
+import { oversize } from "./limits.ts"
+import { TokenTexts } from "./tokenTexts.ts"
+
+/** The state of a server. */
+export interface ServerState {
+  readonly engine: Engine["Service"]
+  readonly chat: ChatModel
+  readonly texts: TokenTexts
+  readonly gate: Gate
+  /** The most answers to generate at the same time, with those that wait. */
+  readonly maxAnswers: number
+  /** The largest body of a request in bytes. */
+  readonly maxBodyBytes: number
+  readonly startedAtMillis: number
+  /** The number of answers that have begun. */
+  answers: number
+}
+
+/** Makes the state of a server for the engine of the context. */
+export const makeServerState = Effect.fnUntraced(function* (
+  settings: Pick<ServerState, "chat" | "maxAnswers" | "maxBodyBytes">,
+) {
+  const state: ServerState = {
+    ...settings,
+    engine: yield* Engine,
+    texts: new TokenTexts(settings.chat.tokens),
+    gate: yield* makeGate(settings.maxAnswers),
+    startedAtMillis: yield* Clock.currentTimeMillis,
+    answers: 0,
+  }
+  return state
+})
+
+/** Returns an id that no other answer of this server has, and the time of the answer. */
+export const beginAnswer = (state: ServerState, prefix: string) =>
+  Effect.map(Clock.currentTimeMillis, (now) => ({
+    id: `${prefix}-${state.startedAtMillis.toString(36)}-${state.answers++}`,
+    created: Math.floor(now / 1000),
+  }))
+
+/** Reads the text of the current request's body; it must be sent as JSON. */
+const bodyText = Effect.fnUntraced(function* (maxBodyBytes: number) {
+  const request = yield* HttpServerRequest.HttpServerRequest
+  // Pages of other origins cannot send this content type without a preflight request, which the server never allows.
+  if (!/^application\/(?:[\w.-]+\+)?json\b/i.test(request.headers["content-type"] ?? "")) {
+    const message = "expected JSON; send the header content-type: application/json"
+    return yield* new ApiError({ status: 415, code: null, param: null, message })
+  }
+  const tooLarge = new ApiError({
+    status: 413,
+    code: null,
+    param: null,
+    message: `expected a body of at most ${maxBodyBytes} bytes`,
+  })
+  if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) return yield* tooLarge
+  return yield* request.text.pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(maxBodyBytes)),
+    Effect.mapError(({ reason }) =>
+      reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge"
+        ? tooLarge
+        : badRequest("the body could not be read"),
+    ),
+  )
+})
+
+/** Reads the body of the current request as JSON. */
+export const readBody = Effect.fnUntraced(function* ({ engine, maxAnswers, maxBodyBytes }: ServerState) {
+  const text = yield* bodyText(maxBodyBytes)
+  const value = yield* Effect.try({
+    try: () => jsonValue(text),
+    catch: (error) =>
+      badRequest(error instanceof RangeError ? `the body: ${error.message}` : "the body is not valid JSON"),
+  })
+  const [{ maxLength }] = yield* engine.models
+  const problem = oversize(value, { maxTokens: maxLength, maxAnswers })
+  return problem === undefined ? value : yield* problem
+})
+
+/** Encodes a prompt that is a text. `param` names it in errors. */
+export const encodePrompt = (
+  { chat }: ServerState,
+  text: string,
+  { param, model, addSpecial }: { readonly param: string; readonly model: ModelInfo; readonly addSpecial: boolean },
+) =>
+  Effect.mapError(encodeAtMost(chat.tokens, text, model.maxLength, { addSpecial }), ({ message }) =>
+    badRequest(`${param}: the prompt ${message}`, param, "context_length_exceeded"),
+  )
+
+/** Returns the model that a request names; the base model, if it names none. */
+export const modelOf = Effect.fnUntraced(function* ({ engine }: ServerState, name: string | null | undefined) {
+  const models = yield* engine.models
+  const model = typeof name === "string" ? models.find((model) => model.name === name) : models[0]
+  return model === undefined ? yield* modelNotFound(name ?? "") : model
+})

@@ -1,0 +1,97 @@
+/** Answers the requests that generate text: chat completions and completions, whole or streamed. */
+import { Effect, Schema } from "effect"
+import type { ModelInfo } from "../inference/Engine.ts"
+import { badRequest } from "./ApiError.ts"
+import { chatAnswer, ChatChunks, type ChatQuestion } from "./chatAnswer.ts"
+import { generateAll, requestsOf, streamAll } from "./choices.ts"
+import { completionAnswer, CompletionChunks, type CompletionQuestion } from "./completionAnswer.ts"
+import { conversationPrompt } from "./conversation.ts"
+import { ChatBody, CompletionBody, decoder } from "./requests.ts"
+import { json, streamed } from "./responses.ts"
+import { beginAnswer, encodePrompt, modelOf, readBody, type ServerState } from "./ServerState.ts"
+
+const decodeChat = decoder(ChatBody)
+/** Answers `POST /v1/chat/completions`. */
+export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) {
+  const { engine, chat, gate, texts } = state
+  const request = yield* Effect.flatMap(readBody(state), decodeChat)
+  const model = yield* modelOf(state, request.model)
+  const prompt = yield* conversationPrompt(chat, request, model.maxLength)
+  const topLogprobs = request.top_logprobs ?? 0
+  if (topLogprobs > 0 && request.logprobs !== true) {
+    return yield* badRequest("top_logprobs: expected logprobs to be true, too", "top_logprobs")
+  }
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? null
+  const requests = yield* requestsOf([prompt.ids], { body: request, model, maxTokens, topLogprobs })
+  const question: ChatQuestion = {
+    ...(yield* beginAnswer(state, "chatcmpl")),
+    model: model.name,
+    promptIds: prompt.ids,
+    turns: request.messages.length,
+    reader: prompt.reader,
+    onlyOneCall: request.parallel_tool_calls === false,
+    logprobs: request.logprobs ?? false,
+    tokenIds: request.return_token_ids ?? false,
+    usage: request.stream_options?.include_usage ?? false,
+    texts,
+  }
+  yield* gate.enter(requests.length)
+  if (request.stream !== true) return json(chatAnswer(question, yield* generateAll(engine, requests)))
+  return streamed(yield* streamAll(engine, requests), new ChatChunks(question, requests.length))
+})
+
+type Prompt = string | ReadonlyArray<number>
+
+/** Returns the prompts of a completion: one text, one list of token ids, or several of either. */
+const promptsOf = (prompt: CompletionBody["prompt"]): ReadonlyArray<Prompt> => {
+  if (typeof prompt === "string") return [prompt]
+  return isIds(prompt) ? [prompt] : prompt
+}
+
+const isIds = Schema.is(Schema.Array(Schema.Int))
+
+/** Encodes the prompts that are texts. The echo of a prompt is its text, if the request asks for it. */
+const encodedPrompts = Effect.fnUntraced(function* (state: ServerState, request: CompletionBody, model: ModelInfo) {
+  const addSpecial = request.add_special_tokens ?? true
+  const textOf = (prompt: Prompt): string => (typeof prompt === "string" ? prompt : state.chat.tokens.decode(prompt))
+  return yield* Effect.forEach(promptsOf(request.prompt), (prompt) =>
+    Effect.gen(function* () {
+      const ids =
+        typeof prompt === "string" ? yield* encodePrompt(state, prompt, { param: "prompt", model, addSpecial }) : prompt
+      const echo = request.echo === true ? textOf(prompt) : ""
+      yield* Effect.yieldNow
+      return { ids, echo }
+    }),
+  )
+})
+
+const decodeCompletion = decoder(CompletionBody)
+/** Answers `POST /v1/completions`. */
+export const completions = Effect.fnUntraced(function* (state: ServerState) {
+  const { engine, gate, texts } = state
+  const request = yield* Effect.flatMap(readBody(state), decodeCompletion)
+  const model = yield* modelOf(state, request.model)
+  const topLogprobs = request.logprobs ?? 0
+  const hasLogprobs = typeof request.logprobs === "number"
+  if (request.echo === true && hasLogprobs) {
+    const message = "logprobs: not supported together with echo; this server computes none for prompts"
+    return yield* badRequest(message, "logprobs", "unsupported_parameter")
+  }
+  const prompts = yield* encodedPrompts(state, request, model)
+  const maxTokens = request.max_tokens ?? null
+  const ids = prompts.map(({ ids }) => ids)
+  const requests = yield* requestsOf(ids, { body: request, model, maxTokens, topLogprobs })
+  const question: CompletionQuestion = {
+    ...(yield* beginAnswer(state, "cmpl")),
+    model: model.name,
+    prompts,
+    n: request.n ?? 1,
+    logprobs: hasLogprobs,
+    tokenIds: request.return_token_ids ?? false,
+    usage: request.stream_options?.include_usage ?? false,
+    texts,
+  }
+  yield* gate.enter(requests.length)
+  if (request.stream !== true) return json(completionAnswer(question, yield* generateAll(engine, requests)))
+  return streamed(yield* streamAll(engine, requests), new CompletionChunks(question))
+})

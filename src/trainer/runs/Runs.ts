@@ -31,8 +31,8 @@ import { isMachineFault, makeFolder } from "../../base/config/files.ts"
 import { MachineFault } from "../machine.ts"
 import { makeDiscovery } from "./Discovery.ts"
 import { type EvictedRun, evictionMessage } from "./eviction.ts"
-import { type Difference, exchangeOf, type Reasons } from "./exchange.ts"
-import * as hooks from "./hooks.ts"
+import { changeTogether, failWith, type RunsState, slots, unusedIndices, usedIndices } from "./changes.ts"
+import { exchangeOf } from "./exchange.ts"
 import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import { makePause } from "./pause.ts"
 import { makeRunFolders } from "./runFolder.ts"
@@ -144,12 +144,6 @@ export class Runs extends Context.Service<
   ): Layer.Layer<Runs, RunsError, Store | FileSystem.FileSystem | Path.Path> => Layer.effect(Runs, make(options))
 }
 
-/** A trained run with the parts that have to release what they prepared for it. */
-interface Trained {
-  readonly run: RunSlot
-  readonly prepared: Array<Hooks>
-}
-
 const make = Effect.fnUntraced(function* (options: RunsOptions) {
   const { outputDirectory, maxConcurrentRuns: maxRuns, rank = 0, ranks = 1 } = options
   const { rankDeadline = "30 minutes", firstRunDeadline = "10 minutes", pollInterval = "1 second" } = options
@@ -158,221 +152,140 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
   const exchange = exchangeOf(yield* Store, { rank, ranks, deadline: rankDeadline })
   const published = yield* Effect.acquireRelease(PubSub.unbounded<RunChange>(), PubSub.shutdown)
   const report = (change: RunChange): Effect.Effect<void> => Effect.asVoid(PubSub.publish(published, change))
-  /** One look and one change at a time, also if several fibers of this rank ask. */
-  const alone = yield* Semaphore.make(1)
-
-  const parts: Array<Hooks> = []
-  const trained = new Map<number, Trained>()
-  const wanted: Array<Reasons[number]> = []
-  let turn = 0
-  let isSettled = false
-  /** The condition of the machine that ends the trainer at the next turn. */
-  let fault: MachineFault | undefined
-
   if (isMaster) yield* makeOutputDirectory(outputDirectory)
-  const discovery = yield* makeDiscovery({
+  const parts: Array<Hooks> = []
+  const state: RunsState = {
     outputDirectory,
-    folders: yield* makeRunFolders,
-    parts: () => parts,
+    isMaster,
+    maxRuns,
+    exchange,
+    discovery: yield* makeDiscovery({
+      outputDirectory,
+      folders: yield* makeRunFolders,
+      parts: () => parts,
+      report,
+    }),
     report,
-  })
-  const pause = yield* makePause(outputDirectory, pollInterval, isMaster && options.watch !== false)
-
-  const indices = (): ReadonlyArray<number> => Array.from({ length: maxRuns }, (_, index) => index)
-  const usedIndices = () => indices().filter((index) => trained.has(index))
-  const unusedIndices = () => indices().filter((index) => !trained.has(index))
-  const slots = () => usedIndices().flatMap((index) => trained.get(index)?.run ?? [])
-  const slotOf = (generation: number) => slots().find((run) => run.generation === generation)
-
-  /** Takes a run from its index, and lets the parts release what they prepared for it. */
-  const drop = Effect.fnUntraced(function* (run: RunSlot, reason: string | null) {
-    const prepared = trained.get(run.index)?.prepared ?? []
-    trained.delete(run.index)
-    const present = parts.filter((part) => prepared.includes(part))
-    yield* hooks.all(present, ({ deletion }) => deletion && ((left) => deletion(left, reason)), run, "deletion")
-    yield* report({ _tag: "Deleted", run, reason })
-  })
-
-  /** Gives a run its index, and runs the hooks until one fails; returns the failure's message. */
-  const create = Effect.fnUntraced(function* (creation: Difference["creations"][number]) {
-    const { progress, ...rest } = creation
-    const run: RunSlot = { ...rest, progress: { ...progress }, readyToUpdate: false }
-    const prepared: Array<Hooks> = []
-    trained.set(run.index, { run, prepared })
-    const present = [...parts]
-    for (const part of present) {
-      const problem = yield* hooks.outcomeOf(part.creation, run)
-      if (problem !== undefined) return problem
-      prepared.push(part)
-    }
-    return yield* hooks.untilFailure(present, ({ postCreation }) => postCreation, run)
-  })
-
-  /** Collects the changes since the last turn, on the master. */
-  const collect = Effect.fnUntraced(function* (requests: ReadonlyArray<Reasons>) {
-    for (const { generation, reason } of requests.flat()) yield* discovery.evictTrained(generation, reason)
-    const leaving = yield* discovery.takeLeaving
-    const deletions = slots().flatMap((run) => leaving.find(({ generation }) => generation === run.generation) ?? [])
-    const freed = deletions.flatMap(({ generation }) => slotOf(generation)?.index ?? [])
-    const free = indices().filter((index) => !trained.has(index) || freed.includes(index))
-    const starting = yield* discovery.start(free.length)
-    return {
-      deletions,
-      creations: starting.map(({ run, progress }, place) => ({ ...run, index: free[place], progress })),
-      trained: slots().map(({ generation, progress, readyToUpdate }) => ({ generation, progress, readyToUpdate })),
-      failure: null,
-    } satisfies Difference
-  })
-
-  const apply = Effect.fnUntraced(function* (changes: Difference) {
-    for (const { generation, progress, readyToUpdate } of isMaster ? [] : changes.trained) {
-      const run = slotOf(generation)
-      if (run !== undefined) Object.assign(run.progress, progress)
-      if (run !== undefined) run.readyToUpdate = readyToUpdate
-    }
-    for (const { generation, reason } of changes.deletions) {
-      const run = slotOf(generation)
-      if (run !== undefined) yield* drop(run, reason)
-    }
-    if (changes.creations.length === 0) return
-    const failed: Array<Reasons[number]> = []
-    for (const creation of changes.creations) {
-      const problem = yield* create(creation)
-      if (problem !== undefined) failed.push({ generation: creation.generation, reason: problem })
-    }
-    const outcomes = yield* exchange.outcomes(turn, failed)
-    for (const { generation } of changes.creations) {
-      const run = slotOf(generation)
-      if (run !== undefined) yield* settle(run, outcomes)
-    }
-  })
-
-  /** Keeps a new run if all ranks created it; otherwise evicts it on all ranks, for the reason of the first that failed. */
-  const settle = Effect.fnUntraced(function* (run: RunSlot, outcomes: ReadonlyArray<Reasons>) {
-    const failures = outcomes.flatMap((reasons, failedRank) =>
-      reasons.flatMap(({ generation, reason }) => (generation === run.generation ? [{ failedRank, reason }] : [])),
-    )
-    const failure = failures.at(0)
-    if (failure === undefined) return yield* report({ _tag: "Created", run })
-    const reason = `its creation failed on rank ${failure.failedRank}: ${failure.reason}`
-    if (isMaster) yield* discovery.evictTrained(run.generation, reason)
-    yield* drop(run, reason)
-  })
-
-  /** Changes the runs on all ranks. `failure`, if the master has one, ends all ranks with the same error. */
-  const changeTogether = Effect.fnUntraced(function* (failure: string | null) {
-    turn += 1
-    const requests = yield* exchange.requests(turn, wanted.splice(0))
-    // All ranks are here, so they have left the turn before.
-    if (isMaster && turn > 1) yield* exchange.forget(turn - 1)
-    const changes: Difference = isMaster
-      ? failure === null
-        ? yield* collect(requests)
-        : { deletions: [], creations: [], trained: [], failure }
-      : yield* exchange.receive(turn)
-    if (isMaster) yield* exchange.publish(turn, changes)
-    if (changes.failure !== null) return yield* new RunsError({ path: outputDirectory, message: changes.failure })
-    yield* Effect.catchTag(apply(changes), "MachineFault", failWith)
-    isSettled = trained.size === 0 && discovery.status().waiting.length === 0
-  })
-
-  const failWith = ({ message }: MachineFault) => Effect.fail(new RunsError({ path: outputDirectory, message }))
-  const unsettle = Effect.sync(() => {
-    isSettled = false
-  })
-  const checkForChanges = isMaster
-    ? alone.withPermit(Effect.andThen(unsettle, Effect.catchTag(discovery.scan, "MachineFault", failWith)))
-    : Effect.void
-  const syncRuns = alone.withPermit(
-    Effect.andThen(
-      unsettle,
-      // A rank that ends alone is missed by the others.
-      Effect.suspend(() =>
-        fault !== undefined && !isMaster ? failWith(fault) : changeTogether(fault?.message ?? null),
-      ),
-    ),
-  )
-  const stopRanks = (reason: string) =>
-    isMaster && ranks > 1 ? Effect.ignore(alone.withPermit(changeTogether(reason))) : Effect.void
-
-  /** Explains why no run is trained. */
-  const cause = (): string => {
-    const { invalid, evicted, unconfigured, waiting, finished } = discovery.status()
-    const reasons = [
-      ...invalid.map(({ message }) => message),
-      ...evicted.map((run) => evictionMessage(outputDirectory, run)),
-      ...unconfigured.map((id) => `${id} has no config`),
-      ...waiting.map(({ id }) => `${id} waits`),
-      ...finished.map((id) => `${id} has reached its last step`),
-    ]
-    return reasons.length === 0 ? "it holds no folder run_*" : reasons.join("; ")
+    alone: yield* Semaphore.make(1),
+    parts,
+    trained: new Map(),
+    wanted: [],
+    turn: 0,
+    isSettled: false,
+    fault: undefined,
   }
-
-  const evict = (index: number, reason: string) =>
-    Effect.sync(() => {
-      const run = trained.get(index)?.run
-      if (run !== undefined) wanted.push({ generation: run.generation, reason })
-    })
-
-  const awaitRun = Effect.gen(function* () {
-    const start = yield* Clock.currentTimeMillis
-    const time = Duration.fromInputUnsafe(firstRunDeadline)
-    for (;;) {
-      // If the master cannot look, the other ranks must not wait for it.
-      const failure = yield* Effect.match(checkForChanges, {
-        onSuccess: () => null,
-        onFailure: ({ message }) => message,
-      })
-      const isLate = (yield* Clock.currentTimeMillis) - start >= Duration.toMillis(time)
-      const hasRun = discovery.status().waiting.length > 0
-      const late = `${outputDirectory}: found no run to train within ${Duration.format(time)}: ${cause()}`
-      yield* alone.withPermit(changeTogether(failure ?? (isLate && !hasRun ? late : null)))
-      if (trained.size > 0) return
-      if (isMaster) yield* pause
-    }
-  })
+  const { alone, trained } = state
+  const pause = yield* makePause(outputDirectory, pollInterval, isMaster && options.watch !== false)
 
   return Runs.of({
     rank,
     isMaster,
     maxRuns,
-    register: (part) =>
-      Effect.asVoid(
-        Effect.acquireRelease(
-          Effect.sync(() => void parts.push(part)),
-          () => Effect.sync(() => void parts.splice(parts.indexOf(part), 1)),
-        ),
-      ),
-    checkForChanges,
-    syncRuns,
-    stopRanks,
-    awaitRun,
+    register: (part) => register(state, part),
+    checkForChanges: look(state),
+    syncRuns: sync(state),
+    stopRanks: (reason) =>
+      isMaster && ranks > 1 ? Effect.ignore(alone.withPermit(changeTogether(state, reason))) : Effect.void,
+    awaitRun: awaitRun(state, pause, firstRunDeadline),
     pause,
-    evict,
-    fail: (index, error, reason = error.message) =>
-      Effect.suspend(() => {
-        if (!isMachineFault(error)) return evict(index, reason)
-        const run = trained.get(index)?.run
-        if (run !== undefined) fault ??= MachineFault.of(run.id, error)
-        return Effect.void
-      }),
-    finish: (index) =>
-      Effect.suspend(() => {
-        const run = trained.get(index)?.run
-        return run === undefined || !isMaster ? Effect.void : alone.withPermit(discovery.finishTrained(run.generation))
-      }),
-    status: Effect.sync(() => ({ ...discovery.status(), isSettled })),
+    evict: (index, reason) => evict(state, index, reason),
+    fail: (index, error, reason = error.message) => fail(state, index, error, reason),
+    finish: (index) => finish(state, index),
+    status: Effect.sync(() => ({ ...state.discovery.status(), isSettled: state.isSettled })),
     changes: Stream.fromPubSub(published),
-    slots,
+    slots: () => slots(state),
     slot: (index) => trained.get(index)?.run,
-    idToIndex: (id) => slots().find((run) => run.id === id)?.index,
+    idToIndex: (id) => slots(state).find((run) => run.id === id)?.index,
     indexToId: (index) => trained.get(index)?.run.id,
-    usedIndices,
-    unusedIndices,
-    readyToUpdateIndices: () => usedIndices().filter((index) => trained.get(index)?.run.readyToUpdate),
+    usedIndices: () => usedIndices(state),
+    unusedIndices: () => unusedIndices(state),
+    readyToUpdateIndices: () => usedIndices(state).filter((index) => trained.get(index)?.run.readyToUpdate),
     progress: (index) => trained.get(index)?.run.progress,
     config: (index) => trained.get(index)?.run.config,
   })
+})
+
+/** Looks at all folders, on the master. */
+const look = (state: RunsState): Effect.Effect<void, RunsError> => {
+  if (!state.isMaster) return Effect.void
+  return state.alone.withPermit(
+    Effect.suspend(() => {
+      state.isSettled = false
+      return Effect.catchTag(state.discovery.scan, "MachineFault", (fault) => failWith(state, fault))
+    }),
+  )
+}
+
+/** Changes the runs on all ranks; fails if this rank has met a condition of the machine that ends the trainer. */
+const sync = (state: RunsState) =>
+  state.alone.withPermit(
+    Effect.suspend(() => {
+      const { fault, isMaster } = state
+      state.isSettled = false
+      // A rank that ends alone is missed by the others.
+      return fault !== undefined && !isMaster ? failWith(state, fault) : changeTogether(state, fault?.message ?? null)
+    }),
+  )
+
+/** Explains why no run is trained. */
+const causeOf = (state: RunsState): string => {
+  const { invalid, evicted, unconfigured, waiting, finished } = state.discovery.status()
+  const reasons = [
+    ...invalid.map(({ message }) => message),
+    ...evicted.map((run) => evictionMessage(state.outputDirectory, run)),
+    ...unconfigured.map((id) => `${id} has no config`),
+    ...waiting.map(({ id }) => `${id} waits`),
+    ...finished.map((id) => `${id} has reached its last step`),
+  ]
+  return reasons.length === 0 ? "it holds no folder run_*" : reasons.join("; ")
+}
+
+const evict = ({ trained, wanted }: RunsState, index: number, reason: string) =>
+  Effect.sync(() => {
+    const run = trained.get(index)?.run
+    if (run !== undefined) wanted.push({ generation: run.generation, reason })
+  })
+
+/** Evicts a run for a failure, unless the machine is to blame, which then ends the trainer. */
+const fail = (state: RunsState, index: number, error: { readonly message: string }, reason: string) =>
+  Effect.suspend(() => {
+    if (!isMachineFault(error)) return evict(state, index, reason)
+    const run = state.trained.get(index)?.run
+    if (run !== undefined) state.fault ??= MachineFault.of(run.id, error)
+    return Effect.void
+  })
+
+const finish = ({ trained, isMaster, alone, discovery }: RunsState, index: number) =>
+  Effect.suspend(() => {
+    const run = trained.get(index)?.run
+    return run === undefined || !isMaster ? Effect.void : alone.withPermit(discovery.finishTrained(run.generation))
+  })
+
+const register = ({ parts }: RunsState, part: Hooks) =>
+  Effect.asVoid(
+    Effect.acquireRelease(
+      Effect.sync(() => void parts.push(part)),
+      () => Effect.sync(() => void parts.splice(parts.indexOf(part), 1)),
+    ),
+  )
+
+/** Looks and changes until a run is trained; fails if there is none within the deadline. */
+const awaitRun = Effect.fnUntraced(function* (state: RunsState, pause: Effect.Effect<void>, deadline: Duration.Input) {
+  const start = yield* Clock.currentTimeMillis
+  const time = Duration.fromInputUnsafe(deadline)
+  for (;;) {
+    // If the master cannot look, the other ranks must not wait for it.
+    const failure = yield* Effect.match(look(state), {
+      onSuccess: () => null,
+      onFailure: ({ message }) => message,
+    })
+    const isLate = (yield* Clock.currentTimeMillis) - start >= Duration.toMillis(time)
+    const hasRun = state.discovery.status().waiting.length > 0
+    const late = `${state.outputDirectory}: found no run to train within ${Duration.format(time)}: ${causeOf(state)}`
+    yield* state.alone.withPermit(changeTogether(state, failure ?? (isLate && !hasRun ? late : null)))
+    if (state.trained.size > 0) return
+    if (state.isMaster) yield* pause
+  }
 })
 
 const checkOptions = Effect.fnUntraced(function* (options: RunsOptions) {

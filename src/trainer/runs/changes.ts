@@ -1,0 +1,153 @@
+/**
+ * Holds the state of the runs on one rank, and changes them on all ranks together: the master collects the changes, and
+ * every rank applies them in the same order.
+ */
+import { Effect, type Semaphore } from "effect"
+import type { MachineFault } from "../machine.ts"
+import type { makeDiscovery } from "./Discovery.ts"
+import type { Difference, exchangeOf, Reasons } from "./exchange.ts"
+import * as hooks from "./hooks.ts"
+import { RunsError } from "./RunsError.ts"
+import type { Hooks, RunSlot, RunChange } from "./RunSlot.ts"
+
+/** A trained run with the parts that have to release what they prepared for it. */
+interface Trained {
+  readonly run: RunSlot
+  readonly prepared: Array<Hooks>
+}
+
+/** The state of the runs on one rank. */
+export interface RunsState {
+  readonly outputDirectory: string
+  readonly isMaster: boolean
+  /** The number of runs that can be trained at once. */
+  readonly maxRuns: number
+  readonly exchange: ReturnType<typeof exchangeOf>
+  readonly discovery: Effect.Success<ReturnType<typeof makeDiscovery>>
+  readonly report: (change: RunChange) => Effect.Effect<void>
+  /** One look and one change at a time, also if several fibers of this rank ask. */
+  readonly alone: Semaphore.Semaphore
+  /** The registered parts of the trainer. */
+  readonly parts: Array<Hooks>
+  /** The trained runs by their indices. */
+  readonly trained: Map<number, Trained>
+  /** The evictions to ask for at the next turn. */
+  readonly wanted: Array<Reasons[number]>
+  /** The number of times that the ranks changed their runs. */
+  turn: number
+  /** Whether the last look at all folders has taken effect, and has left no run that is trained or waits. */
+  isSettled: boolean
+  /** The condition of the machine that ends the trainer at the next turn. */
+  fault: MachineFault | undefined
+}
+
+const indices = ({ maxRuns }: RunsState): ReadonlyArray<number> => Array.from({ length: maxRuns }, (_, index) => index)
+export const usedIndices = (state: RunsState) => indices(state).filter((index) => state.trained.has(index))
+export const unusedIndices = (state: RunsState) => indices(state).filter((index) => !state.trained.has(index))
+/** Returns the trained runs in the order of their indices. */
+export const slots = (state: RunsState) => usedIndices(state).flatMap((index) => state.trained.get(index)?.run ?? [])
+const slotOf = (state: RunsState, generation: number) => slots(state).find((run) => run.generation === generation)
+
+/** Fails with a condition of the machine, which ends the trainer. */
+export const failWith = ({ outputDirectory }: RunsState, { message }: MachineFault) =>
+  Effect.fail(new RunsError({ path: outputDirectory, message }))
+
+/** Takes a run from its index, and lets the parts release what they prepared for it. */
+const drop = Effect.fnUntraced(function* (state: RunsState, run: RunSlot, reason: string | null) {
+  const prepared = state.trained.get(run.index)?.prepared ?? []
+  state.trained.delete(run.index)
+  const present = state.parts.filter((part) => prepared.includes(part))
+  yield* hooks.all(present, ({ deletion }) => deletion && ((left) => deletion(left, reason)), run, "deletion")
+  yield* state.report({ _tag: "Deleted", run, reason })
+})
+
+/** Gives a run its index, and runs the hooks until one fails; returns the failure's message. */
+const create = Effect.fnUntraced(function* (state: RunsState, creation: Difference["creations"][number]) {
+  const { progress, ...rest } = creation
+  const run: RunSlot = { ...rest, progress: { ...progress }, readyToUpdate: false }
+  const prepared: Array<Hooks> = []
+  state.trained.set(run.index, { run, prepared })
+  const present = [...state.parts]
+  for (const part of present) {
+    const problem = yield* hooks.outcomeOf(part.creation, run)
+    if (problem !== undefined) return problem
+    prepared.push(part)
+  }
+  return yield* hooks.untilFailure(present, ({ postCreation }) => postCreation, run)
+})
+
+/** Collects the changes since the last turn, on the master. */
+const collect = Effect.fnUntraced(function* (state: RunsState, requests: ReadonlyArray<Reasons>) {
+  for (const { generation, reason } of requests.flat()) yield* state.discovery.evictTrained(generation, reason)
+  const leaving = yield* state.discovery.takeLeaving
+  const deletions = slots(state).flatMap((run) => leaving.find(({ generation }) => generation === run.generation) ?? [])
+  const freed = deletions.flatMap(({ generation }) => slotOf(state, generation)?.index ?? [])
+  const free = indices(state).filter((index) => !state.trained.has(index) || freed.includes(index))
+  const starting = yield* state.discovery.start(free.length)
+  return {
+    deletions,
+    creations: starting.map(({ run, progress }, place) => ({ ...run, index: free[place], progress })),
+    trained: slots(state).map(({ generation, progress, readyToUpdate }) => ({ generation, progress, readyToUpdate })),
+    failure: null,
+  } satisfies Difference
+})
+
+/** Applies the changes of a turn on this rank. */
+const apply = Effect.fnUntraced(function* (state: RunsState, changes: Difference) {
+  for (const { generation, progress, readyToUpdate } of state.isMaster ? [] : changes.trained) {
+    const run = slotOf(state, generation)
+    if (run !== undefined) Object.assign(run.progress, progress)
+    if (run !== undefined) run.readyToUpdate = readyToUpdate
+  }
+  for (const { generation, reason } of changes.deletions) {
+    const run = slotOf(state, generation)
+    if (run !== undefined) yield* drop(state, run, reason)
+  }
+  if (changes.creations.length === 0) return
+  const failed: Array<Reasons[number]> = []
+  for (const creation of changes.creations) {
+    const problem = yield* create(state, creation)
+    if (problem !== undefined) failed.push({ generation: creation.generation, reason: problem })
+  }
+  const outcomes = yield* state.exchange.outcomes(state.turn, failed)
+  for (const { generation } of changes.creations) {
+    const run = slotOf(state, generation)
+    if (run !== undefined) yield* settle(state, run, outcomes)
+  }
+})
+
+/** Keeps a new run if all ranks created it; otherwise evicts it on all ranks, for the reason of the first that failed. */
+const settle = Effect.fnUntraced(function* (state: RunsState, run: RunSlot, outcomes: ReadonlyArray<Reasons>) {
+  const failures = outcomes.flatMap((reasons, failedRank) =>
+    reasons.flatMap(({ generation, reason }) => (generation === run.generation ? [{ failedRank, reason }] : [])),
+  )
+  const failure = failures.at(0)
+  if (failure === undefined) return yield* state.report({ _tag: "Created", run })
+  const reason = `its creation failed on rank ${failure.failedRank}: ${failure.reason}`
+  if (state.isMaster) yield* state.discovery.evictTrained(run.generation, reason)
+  yield* drop(state, run, reason)
+})
+
+/** Returns the changes of a turn: the master decides on them, the other ranks receive them. */
+const changesOf = Effect.fnUntraced(function* (
+  state: RunsState,
+  requests: ReadonlyArray<Reasons>,
+  failure: string | null,
+) {
+  if (!state.isMaster) return yield* state.exchange.receive(state.turn)
+  if (failure !== null) return { deletions: [], creations: [], trained: [], failure } satisfies Difference
+  return yield* collect(state, requests)
+})
+
+/** Changes the runs on all ranks. `failure`, if the master has one, ends all ranks with the same error. */
+export const changeTogether = Effect.fnUntraced(function* (state: RunsState, failure: string | null) {
+  state.turn += 1
+  const requests = yield* state.exchange.requests(state.turn, state.wanted.splice(0))
+  // All ranks are here, so they have left the turn before.
+  if (state.isMaster && state.turn > 1) yield* state.exchange.forget(state.turn - 1)
+  const changes = yield* changesOf(state, requests, failure)
+  if (state.isMaster) yield* state.exchange.publish(state.turn, changes)
+  if (changes.failure !== null) return yield* new RunsError({ path: state.outputDirectory, message: changes.failure })
+  yield* Effect.catchTag(apply(state, changes), "MachineFault", (fault) => failWith(state, fault))
+  state.isSettled = state.trained.size === 0 && state.discovery.status().waiting.length === 0
+})

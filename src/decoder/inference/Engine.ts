@@ -22,8 +22,9 @@ import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { DecoderConfig } from "../networks/Decoder.ts"
 import { decoderModel, type EngineSizes } from "./decoderModel.ts"
 import { type EngineError, engineError } from "./EngineError.ts"
-import { type EngineOptions, makeEngine } from "./makeEngine.ts"
 import type { EngineService } from "./EngineService.ts"
+import type { EngineOptions } from "./EngineState.ts"
+import { makeEngine } from "./makeEngine.ts"
 
 export { EngineError } from "./EngineError.ts"
 export type {

@@ -1,0 +1,142 @@
+/** Lays out a model for the engine: the sizes of its programs and of its caches, within the memory that they may take. */
+import { type AdapterShape, type DecoderConfig, parametersOf, statesOf } from "../networks/Decoder.ts"
+
+/** The sizes of an engine's programs and of its cache. */
+export interface EngineSizes {
+  /**
+   * The numbers of sequences for which there is a program that generates. A step runs the smallest that is large enough; the
+   * largest number is the most requests that run at the same time. By default these are 1, 8 and 32, or fewer if 32
+   * sequences of `maxLength` would have more than 32,768 tokens.
+   */
+  readonly generating?: ReadonlyArray<number> | undefined
+  /** The numbers of prompts for which there is a program that reads a page of each, [1, 8] by default. */
+  readonly reading?: ReadonlyArray<number> | undefined
+  /** The most tokens of a prompt and its answer together; by default the model's, up to 2048. */
+  readonly maxLength?: number | undefined
+  /** The number of tokens in a page of the cache of prompts, 16 by default. */
+  readonly pageSize?: number | undefined
+  /**
+   * The number of tokens that the cache of prompts has room for. By default it has room for those of all requests that run
+   * at the same time, up to 16,384 tokens.
+   */
+  readonly cacheTokens?: number | undefined
+  /**
+   * The number of tokens of the first segment of the rows in which requests generate, 64 by default; each further segment
+   * doubles the room. A step computes whole segments, as many as its longest sequence needs. A step of many rows computes
+   * only the first segment of half of them, if no more sequences are longer than that.
+   */
+  readonly firstSegment?: number | undefined
+  /** The adapters that can be loaded at the same time, all of the rank of `shape` or a lower one; none by default. */
+  readonly adapters?: { readonly slots: number; readonly shape: AdapterShape } | undefined
+  /** The most bytes of both caches and of the adapters together, 64 GiB by default. Larger ones are refused before they are made. */
+  readonly mostBytes?: number | undefined
+}
+
+const defaults = {
+  generating: [1, 8, 32],
+  generatingTokens: 32_768,
+  reading: [1, 8],
+  maxLength: 2048,
+  pageSize: 16,
+  cacheTokens: 16_384,
+  firstSegment: 64,
+  mostBytes: 64 * 2 ** 30,
+}
+
+const bytesOfNumber = 4
+
+/** The size of a program that generates: its rows, its segments, and the rows that have more than the first of these. */
+export interface GeneratingSize {
+  readonly rows: number
+  readonly count: number
+  readonly longRows: number
+}
+
+/** The sizes of a model's programs and caches, and its parameters. */
+export interface ModelLayout {
+  readonly config: DecoderConfig
+  /** The most tokens of a prompt and its answer together. */
+  readonly maxLength: number
+  readonly pageSize: number
+  /** The pages of a prompt of `maxLength` tokens. */
+  readonly pagesPerRow: number
+  /** The pages of the cache of prompts. */
+  readonly pages: number
+  /** The lengths of the segments of a row. */
+  readonly segments: ReadonlyArray<number>
+  readonly generating: ReadonlyArray<GeneratingSize>
+  /** The numbers of prompts for which there is a program that reads. */
+  readonly reading: ReadonlyArray<number>
+  /** The adapters that can be loaded at the same time. */
+  readonly slots: number
+  readonly shape: AdapterShape
+  /** The parameters of the model without adapters. */
+  readonly declarations: ReturnType<typeof parametersOf>
+  readonly weights: ReturnType<typeof statesOf>
+}
+
+/** Chooses the sizes that the options leave open. */
+export const layoutOf = (config: DecoderConfig, sizes: EngineSizes): ModelLayout => {
+  const pageSize = sizes.pageSize ?? defaults.pageSize
+  const maxLength = Math.min(config.maxPositions, sizes.maxLength ?? defaults.maxLength)
+  const most = Math.max(1, Math.floor(defaults.generatingTokens / maxLength))
+  const generating = ascending(sizes.generating ?? defaults.generating.map((rows) => Math.min(rows, most)))
+  const reading = ascending(sizes.reading ?? defaults.reading)
+  const pagesPerRow = Math.ceil(maxLength / pageSize)
+  const cacheTokens = sizes.cacheTokens ?? Math.min(defaults.cacheTokens, maxLength * generating[generating.length - 1])
+  const pages = Math.max(pagesPerRow, Math.ceil(cacheTokens / pageSize))
+  const segments = segmentsFor(maxLength, sizes.firstSegment ?? defaults.firstSegment)
+  const { slots, shape } = sizes.adapters ?? { slots: 0, shape: { rank: 1, targets: [] } }
+  const declarations = parametersOf(config)
+  return {
+    config,
+    maxLength,
+    pageSize,
+    pagesPerRow,
+    pages,
+    segments,
+    generating: generating.flatMap((rows) =>
+      segments.flatMap((_, last) => longRowsOf(rows, last).map((longRows) => ({ rows, count: last + 1, longRows }))),
+    ),
+    reading,
+    slots,
+    shape,
+    declarations,
+    weights: statesOf(declarations),
+  }
+}
+
+/** Returns why the caches and the adapters of a model would take too much memory; undefined if they have room. */
+export const memoryProblemOf = (layout: ModelLayout, mostBytes = defaults.mostBytes): string | undefined => {
+  const { maxLength, pages, pageSize, slots, shape } = layout
+  const rows = layout.generating[layout.generating.length - 1].rows
+  const promptTokens = pages * pageSize
+  const { layers, keyValueHeads, headDim, hiddenSize, intermediateSize } = layout.config
+  const ofToken = 2 * layers * keyValueHeads * headDim * bytesOfNumber
+  const caches = (rows * maxLength + promptTokens) * ofToken
+  // Both matrices of an adapter have the rank on one side, and at most this on the other.
+  const widest = 2 * Math.max(hiddenSize, intermediateSize)
+  const adapters = slots * shape.rank * shape.targets.length * layers * widest * bytesOfNumber
+  if (caches + adapters <= mostBytes) return undefined
+  const shown = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`
+  const ofCaches = `the caches of keys and values ${shown(caches)} (${rows} answers in one step and ${maxLength} tokens of each, and ${promptTokens} tokens of prompts; ${layers} layers with ${keyValueHeads} heads of ${headDim} numbers)`
+  const ofAdapters = slots === 0 ? "" : `, and ${slots} adapters of rank ${shape.rank} ${shown(adapters)}`
+  const remedy = `lower the answers in one step, their length${slots === 0 ? "" : ", the adapters or their rank"}`
+  return `it has room for ${shown(mostBytes)}, but would need for ${ofCaches}${ofAdapters}; ${remedy}`
+}
+
+/** The fewest rows for which there is a program that reads only the first segment of half of them. */
+const fewestHalved = 16
+
+/** Lists the numbers of long rows of the programs with so many rows, and so many segments behind the first. */
+const longRowsOf = (rows: number, more: number): ReadonlyArray<number> =>
+  more > 0 && rows >= fewestHalved ? [Math.ceil(rows / 2), rows] : [rows]
+
+/** Divides a row into segments: each is as long as all before it together, the last one perhaps shorter. */
+const segmentsFor = (maxLength: number, first: number): ReadonlyArray<number> => {
+  const lengths = [Math.min(first, maxLength)]
+  for (let room = lengths[0]; room < maxLength; room *= 2) lengths.push(Math.min(room, maxLength - room))
+  return lengths
+}
+
+const ascending = (numbers: ReadonlyArray<number>): ReadonlyArray<number> => [...new Set(numbers)].sort((a, b) => a - b)

@@ -27,11 +27,11 @@
  * ```
  */
 import { Schema } from "effect"
-import { countedTokens, type Normalisation, totalsOf, weightOfTokens } from "../../rl/losses/tokenWeights.ts"
-import { fill, makeMicroBatch, type MicroBatch, type MicroBatchShape, type PlacedSample } from "./MicroBatch.ts"
-import { promptLengthOf, sharedPrompts } from "./sharedPrompts.ts"
+import type { Normalisation } from "../../rl/losses/tokenWeights.ts"
+import { makeMicroBatch, type MicroBatch, type MicroBatchShape } from "./MicroBatch.ts"
+import { available, budgetOf, chooseFitting, counting, type Queue, type Unit, unitsOf, write } from "./packUnits.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
-import { type Item, type Placement, placeInWindows, roundUp } from "./windows.ts"
+import { roundUp } from "./windows.ts"
 
 /** The ways of mixing runs in a micro-batch. */
 export const Mixing = Schema.Literals(["one-run", "many-runs"])
@@ -124,48 +124,24 @@ export interface Packer {
   readonly upcoming: () => Upcoming | undefined
 }
 
-/** Samples with their factors in the loss, and their places if their micro-batch is already determined. */
-interface Unit {
-  readonly samples: ReadonlyArray<Omit<PlacedSample, "run">>
-  /** The number of tokens of the samples. A token that several of them share counts for each. */
-  readonly tokens: number
+/** The state of a packer. */
+interface PackerState {
+  readonly options: PackerOptions
+  /** The arrays of the packs. */
+  readonly microBatches: ReadonlyArray<MicroBatch>
+  /** The arrays of the upcoming pack, which most packers need not have. */
+  upcoming: ReadonlyArray<MicroBatch> | undefined
+  /** The queues of the runs by index. */
+  readonly queues: Array<Queue | undefined>
+  /** The run that is served first in the next pack. */
+  position: number
+  /** The number of packs. */
+  packs: number
 }
 
-interface Step {
-  readonly number: number
-  /** The units in the order in which they are packed. */
-  readonly units: ReadonlyArray<Unit>
-}
-
-interface Queue extends Pick<OpenedRun, "id" | "normalisationAt"> {
-  /** The step that is packed next, and how many of its units are packed. */
-  step: number
-  consumed: number
-  readonly steps: Array<Step>
-}
-
-/** A unit that is taken from the queue of a run. */
-interface Taken extends Unit {
-  readonly run: number
-}
-
-/** Returns what the placement of a run's sample depends on. */
-const itemOf = (run: number, sample: TrainingSample): Item => ({
-  run,
-  tokens: sample.tokens,
-  prompt: promptLengthOf(sample),
-})
-
-/** Groups items into lists, one for each window. */
-const byWindow = ({ windows, placements }: ReturnType<typeof placeInWindows>) => {
-  const lists = Array.from({ length: windows }, (): Array<Placement> => [])
-  for (const placement of placements) lists[placement.window].push(placement)
-  return lists
-}
-
-/** Makes a packer without runs. Throws a `PackerError` if `block` does not divide `width`. */
-export const makePacker = (options: PackerOptions): Packer => {
-  const { rows, width, block, maxRuns, ranks, mixing, padId = 0 } = options
+/** Checks the options, and makes the state of a packer without runs. */
+const makePackerState = (options: PackerOptions): PackerState => {
+  const { rows, width, block, maxRuns, ranks } = options
   for (const [name, value] of Object.entries({ rows, width, block, ranks, maxRuns })) {
     if (Number.isSafeInteger(value) && value > 0) continue
     throw new PackerError({ message: `${name}: expected a positive integer, found ${value}` })
@@ -173,164 +149,89 @@ export const makePacker = (options: PackerOptions): Packer => {
   if (roundUp(width, block) !== width) {
     throw new PackerError({ message: `block: expected a divisor of the width ${width}, found ${block}` })
   }
-  const makeAll = () => Array.from({ length: ranks }, () => makeMicroBatch(options))
-  const microBatches = makeAll()
-  /** The arrays of the upcoming pack, which most packers need not have. */
-  let upcoming: ReadonlyArray<MicroBatch> | undefined
-  /** The number of tokens, and in `many-runs` of windows, that a pack can hold. */
-  const budget = rows * width * ranks
-  const mostWindows = rows * ranks
-  const queues: Array<Queue | undefined> = Array.from({ length: maxRuns }, () => undefined)
-  let position = 0
-  let packs = 0
-
-  /**
-   * Computes the factors of the samples in the loss. They depend only on the samples of the step, not on how these are
-   * divided into micro-batches, so the losses of the micro-batches add up to that of the step.
-   */
-  const weighed = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalisation) => {
-    const totals = totalsOf(samples.map(({ mask }) => mask))
-    return samples.map((sample) => {
-      const weight = weightOfTokens({ tokens: countedTokens(sample.mask), totals, normalisation })
-      return { sample, weight, row: 0, shared: 0, start: 0 }
-    })
+  return {
+    options,
+    microBatches: makeMicroBatches(options),
+    upcoming: undefined,
+    queues: Array.from({ length: maxRuns }, () => undefined),
+    position: 0,
+    packs: 0,
   }
+}
 
-  /** Divides the samples of a step into the units in which they are packed. */
-  const unitsOf = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalisation): ReadonlyArray<Unit> => {
-    const all = weighed(samples, normalisation)
-    if (mixing === "many-runs") return all.map((one) => ({ samples: [one], tokens: one.sample.tokens.length }))
-    const windows = byWindow(
-      placeInWindows(
-        samples.map((sample) => itemOf(0, sample)),
-        options,
-      ),
-    )
-    return Array.from({ length: Math.ceil(windows.length / rows) }, (_, unit) => {
-      const placed = windows
-        .slice(unit * rows, (unit + 1) * rows)
-        .flatMap((window, row) => window.map(({ item, shared, start }) => ({ ...all[item], row, shared, start })))
-      return { samples: placed, tokens: placed.reduce((sum, { sample }) => sum + sample.tokens.length, 0) }
-    })
+const makeMicroBatches = (options: PackerOptions) =>
+  Array.from({ length: options.ranks }, () => makeMicroBatch(options))
+
+/** Removes a run's units from its queue, and returns what they were. */
+const consume = (index: number, queue: Queue, units: ReadonlyArray<Unit>): Share => {
+  const { number, units: all } = queue.steps[0]
+  queue.consumed += units.length
+  const done = queue.consumed === all.length
+  if (done) {
+    queue.steps.shift()
+    queue.step = number + 1
+    queue.consumed = 0
   }
-
-  /** Returns the units of a queue's current step that are not packed. */
-  const available = (queue: Queue | undefined): ReadonlyArray<Unit> =>
-    queue === undefined || queue.steps.length === 0 ? [] : queue.steps[0].units.slice(queue.consumed)
-
-  /**
-   * Returns a function that counts the tokens which each further unit of a run adds to a pack. Samples are counted as if all
-   * of the run stood in one window; in several, they share less, so `fitting` may find that fewer fit.
-   */
-  const counting = (): ((unit: Unit) => number) => {
-    // A micro-batch of one run fills a rank, however few tokens it has.
-    if (mixing === "one-run") return () => rows * width
-    const together = sharedPrompts<Item>()
-    return ({ samples: [{ sample }] }) => together.add(itemOf(0, sample))
+  return {
+    index,
+    id: queue.id,
+    step: number,
+    samples: units.flatMap(({ samples }) => samples.map(({ sample }) => sample.id)),
+    tokens: units.reduce((sum, { tokens }) => sum + tokens, 0),
+    done,
   }
+}
 
-  /**
-   * Chooses units round robin from `position`, without taking them, until the micro-batches cannot hold the next. Also
-   * returns the run that comes next.
-   */
-  const choose = () => {
-    const rests = queues.map(available)
-    const taken = rests.map(() => 0)
-    const added = rests.map(counting)
-    const chosen: Array<Taken> = []
-    let tokens = 0
-    let at = position
-    for (let idle = 0; idle < maxRuns; at = (at + 1) % maxRuns) {
-      const rest = rests[at]
-      if (taken[at] === rest.length) {
-        idle++
-        continue
-      }
-      const unit = rest[taken[at]]
-      tokens += added[at](unit)
-      if (tokens > budget) break
-      idle = 0
-      taken[at]++
-      chosen.push({ run: at, ...unit })
-    }
-    return { chosen, next: at }
-  }
+/** Adds the samples of a step to the queue of a run. */
+const offer = ({ options, queues }: PackerState, index: number, { step, samples }: StepBatch): void => {
+  const queue = queues[index]
+  if (queue === undefined) throw new PackerError({ message: `run ${index}: expected an open queue, found none` })
+  const refuse = (message: string) => new PackerError({ message: `${queue.id}: step ${step}: ${message}` })
+  const next = queue.step + queue.steps.length
+  if (step !== next) throw refuse(`expected the samples of step ${next}`)
+  if (samples.length === 0) throw refuse("expected at least one sample, found none")
+  queue.steps.push({ number: step, units: unitsOf(options, samples, queue.normalisationAt(step)) })
+}
 
-  const placed = (chosen: ReadonlyArray<Taken>) =>
-    placeInWindows(
-      chosen.map(({ run, samples: [{ sample }] }) => itemOf(run, sample)),
-      options,
-    )
+const levelOf = ({ options, queues }: PackerState): Level => {
+  const rests = queues.flatMap((queue) => (queue === undefined ? [] : [available(queue)]))
+  if (rests.every((rest) => rest.length === 0)) return "empty"
+  if (rests.every((rest) => rest.length > 0)) return "full"
+  const tokens = rests.flatMap((rest) => rest.map(counting(options))).reduce((sum, added) => sum + added, 0)
+  return tokens >= budgetOf(options) ? "full" : "partial"
+}
 
-  /** Returns how many of the chosen samples fit in the windows of a pack, and is at least 1. */
-  const fitting = (chosen: ReadonlyArray<Taken>): number => {
-    const fits = (count: number) => placed(chosen.slice(0, count)).windows <= mostWindows
-    if (fits(chosen.length)) return chosen.length
-    // Bisect: `low` samples fit, `high` samples do not.
-    let low = 1
-    let high = chosen.length
-    while (high - low > 1) {
-      const middle = (low + high) >> 1
-      if (fits(middle)) low = middle
-      else high = middle
-    }
-    return low
-  }
+/** Takes the units of the next pack from their queues. */
+const pack = (state: PackerState): Pack | undefined => {
+  const { options, queues, microBatches } = state
+  const { chosen, next } = chooseFitting(state)
+  if (chosen.length === 0) return undefined
+  write(options, chosen, microBatches)
+  state.position = next
+  const shares = queues.flatMap((queue, index) => {
+    const units = chosen.filter(({ run }) => run === index)
+    return queue === undefined || units.length === 0 ? [] : [consume(index, queue, units)]
+  })
+  return { number: state.packs++, microBatches, shares }
+}
 
-  /** Chooses the units of the next pack, without taking them, and the run that is served after it. */
-  const chooseFitting = () => {
-    const { chosen, next } = choose()
-    if (chosen.length === 0 || mixing === "one-run") return { chosen, next }
-    const count = fitting(chosen)
-    // The run whose unit did not fit is served first in the next pack.
-    return { chosen: chosen.slice(0, count), next: count < chosen.length ? chosen[count].run : next }
-  }
+/** Returns the next pack without taking its units from their queues. */
+const upcomingOf = (state: PackerState): Upcoming | undefined => {
+  const { options, queues } = state
+  const { chosen } = chooseFitting(state)
+  if (chosen.length === 0) return undefined
+  const microBatches = (state.upcoming ??= makeMicroBatches(options))
+  write(options, chosen, microBatches)
+  const shares = queues.flatMap((queue, index) =>
+    queue !== undefined && chosen.some(({ run }) => run === index) ? [{ index, step: queue.steps[0].number }] : [],
+  )
+  return { microBatches, shares }
+}
 
-  /** Fills micro-batches with the chosen units, one rank after another. */
-  const write = (chosen: ReadonlyArray<Taken>, microBatches: ReadonlyArray<MicroBatch>): void => {
-    const perRank =
-      mixing === "one-run"
-        ? chosen.map(({ run, samples }) => samples.map((sample) => ({ ...sample, run })))
-        : inRanks(chosen)
-    // Padding before the first sample is none of another run's business: it belongs to a run of this pack.
-    let adapter = chosen[0].run
-    for (const [rank, microBatch] of microBatches.entries()) {
-      adapter = fill(microBatch, perRank[rank] ?? [], { adapterBefore: adapter, padId })
-    }
-  }
-
-  const inRanks = (chosen: ReadonlyArray<Taken>): ReadonlyArray<ReadonlyArray<PlacedSample>> => {
-    const windows = byWindow(placed(chosen))
-    return Array.from({ length: ranks }, (_, rank) =>
-      windows.slice(rank * rows, (rank + 1) * rows).flatMap((window, row) =>
-        window.map(({ item, shared, start }) => {
-          const { run, samples } = chosen[item]
-          return { ...samples[0], run, row, shared, start }
-        }),
-      ),
-    )
-  }
-
-  /** Removes a run's units from its queue, and returns what they were. */
-  const consume = (index: number, queue: Queue, units: ReadonlyArray<Unit>): Share => {
-    const { number, units: all } = queue.steps[0]
-    queue.consumed += units.length
-    const done = queue.consumed === all.length
-    if (done) {
-      queue.steps.shift()
-      queue.step = number + 1
-      queue.consumed = 0
-    }
-    return {
-      index,
-      id: queue.id,
-      step: number,
-      samples: units.flatMap(({ samples }) => samples.map(({ sample }) => sample.id)),
-      tokens: units.reduce((sum, { tokens }) => sum + tokens, 0),
-      done,
-    }
-  }
-
+/** Makes a packer without runs. Throws a `PackerError` if `block` does not divide `width`. */
+export const makePacker = (options: PackerOptions): Packer => {
+  const state = makePackerState(options)
+  const { queues } = state
   return {
     open: (index, { id, step, normalisationAt }) => {
       queues[index] = { id, normalisationAt, step, consumed: 0, steps: [] }
@@ -343,42 +244,9 @@ export const makePacker = (options: PackerOptions): Packer => {
       return queue === undefined ? undefined : queue.step + queue.steps.length
     },
     queued: (index) => queues[index]?.steps.length ?? 0,
-    offer: (index, { step, samples }) => {
-      const queue = queues[index]
-      if (queue === undefined) throw new PackerError({ message: `run ${index}: expected an open queue, found none` })
-      const refuse = (message: string) => new PackerError({ message: `${queue.id}: step ${step}: ${message}` })
-      const next = queue.step + queue.steps.length
-      if (step !== next) throw refuse(`expected the samples of step ${next}`)
-      if (samples.length === 0) throw refuse("expected at least one sample, found none")
-      queue.steps.push({ number: step, units: unitsOf(samples, queue.normalisationAt(step)) })
-    },
-    level: () => {
-      const rests = queues.flatMap((queue) => (queue === undefined ? [] : [available(queue)]))
-      if (rests.every((rest) => rest.length === 0)) return "empty"
-      if (rests.every((rest) => rest.length > 0)) return "full"
-      const tokens = rests.flatMap((rest) => rest.map(counting())).reduce((sum, added) => sum + added, 0)
-      return tokens >= budget ? "full" : "partial"
-    },
-    pack: () => {
-      const { chosen, next } = chooseFitting()
-      if (chosen.length === 0) return undefined
-      write(chosen, microBatches)
-      position = next
-      const shares = queues.flatMap((queue, index) => {
-        const units = chosen.filter(({ run }) => run === index)
-        return queue === undefined || units.length === 0 ? [] : [consume(index, queue, units)]
-      })
-      return { number: packs++, microBatches, shares }
-    },
-    upcoming: () => {
-      const { chosen } = chooseFitting()
-      if (chosen.length === 0) return undefined
-      upcoming ??= makeAll()
-      write(chosen, upcoming)
-      const shares = queues.flatMap((queue, index) =>
-        queue !== undefined && chosen.some(({ run }) => run === index) ? [{ index, step: queue.steps[0].number }] : [],
-      )
-      return { microBatches: upcoming, shares }
-    },
+    offer: (index, batch) => offer(state, index, batch),
+    level: () => levelOf(state),
+    pack: () => pack(state),
+    upcoming: () => upcomingOf(state),
   }
 }

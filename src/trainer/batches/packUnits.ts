@@ -1,0 +1,205 @@
+/**
+ * Divides the samples of steps into units, chooses the units of the next pack, and writes them into micro-batches. It takes
+ * nothing from the queues of the runs; `Packer.ts` does.
+ */
+import { countedTokens, type Normalisation, totalsOf, weightOfTokens } from "../../rl/losses/tokenWeights.ts"
+import { fill, type MicroBatch, type PlacedSample } from "./MicroBatch.ts"
+import type { OpenedRun, PackerOptions } from "./Packer.ts"
+import { promptLengthOf, sharedPrompts } from "./sharedPrompts.ts"
+import type { TrainingSample } from "./TrainingSample.ts"
+import { type Item, type Placement, placeInWindows } from "./windows.ts"
+
+/** Samples with their factors in the loss, and their places if their micro-batch is already determined. */
+export interface Unit {
+  readonly samples: ReadonlyArray<Omit<PlacedSample, "run">>
+  /** The number of tokens of the samples. A token that several of them share counts for each. */
+  readonly tokens: number
+}
+
+interface Step {
+  readonly number: number
+  /** The units in the order in which they are packed. */
+  readonly units: ReadonlyArray<Unit>
+}
+
+export interface Queue extends Pick<OpenedRun, "id" | "normalisationAt"> {
+  /** The step that is packed next, and how many of its units are packed. */
+  step: number
+  consumed: number
+  readonly steps: Array<Step>
+}
+
+/** A unit that is taken from the queue of a run. */
+interface Taken extends Unit {
+  readonly run: number
+}
+
+/** Returns what the placement of a run's sample depends on. */
+const itemOf = (run: number, sample: TrainingSample): Item => ({
+  run,
+  tokens: sample.tokens,
+  prompt: promptLengthOf(sample),
+})
+
+/** Groups items into lists, one for each window. */
+const byWindow = ({ windows, placements }: ReturnType<typeof placeInWindows>) => {
+  const lists = Array.from({ length: windows }, (): Array<Placement> => [])
+  for (const placement of placements) lists[placement.window].push(placement)
+  return lists
+}
+
+/** The number of tokens that a pack can hold. */
+export const budgetOf = ({ rows, width, ranks }: PackerOptions): number => rows * width * ranks
+
+/**
+ * Computes the factors of the samples in the loss. They depend only on the samples of the step, not on how these are
+ * divided into micro-batches, so the losses of the micro-batches add up to that of the step.
+ */
+const weighed = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalisation) => {
+  const totals = totalsOf(samples.map(({ mask }) => mask))
+  return samples.map((sample) => {
+    const weight = weightOfTokens({ tokens: countedTokens(sample.mask), totals, normalisation })
+    return { sample, weight, row: 0, shared: 0, start: 0 }
+  })
+}
+
+/** Divides the samples of a step into the units in which they are packed. */
+export const unitsOf = (
+  options: PackerOptions,
+  samples: ReadonlyArray<TrainingSample>,
+  normalisation: Normalisation,
+): ReadonlyArray<Unit> => {
+  const { mixing, rows } = options
+  const all = weighed(samples, normalisation)
+  if (mixing === "many-runs") return all.map((one) => ({ samples: [one], tokens: one.sample.tokens.length }))
+  const windows = byWindow(
+    placeInWindows(
+      samples.map((sample) => itemOf(0, sample)),
+      options,
+    ),
+  )
+  return Array.from({ length: Math.ceil(windows.length / rows) }, (_, unit) => {
+    const placed = windows
+      .slice(unit * rows, (unit + 1) * rows)
+      .flatMap((window, row) => window.map(({ item, shared, start }) => ({ ...all[item], row, shared, start })))
+    return { samples: placed, tokens: placed.reduce((sum, { sample }) => sum + sample.tokens.length, 0) }
+  })
+}
+
+/** Returns the units of a queue's current step that are not packed. */
+export const available = (queue: Queue | undefined): ReadonlyArray<Unit> =>
+  queue === undefined || queue.steps.length === 0 ? [] : queue.steps[0].units.slice(queue.consumed)
+
+/**
+ * Returns a function that counts the tokens which each further unit of a run adds to a pack. Samples are counted as if all
+ * of the run stood in one window; in several, they share less, so `fitting` may find that fewer fit.
+ */
+export const counting = ({ mixing, rows, width }: PackerOptions): ((unit: Unit) => number) => {
+  // A micro-batch of one run fills a rank, however few tokens it has.
+  if (mixing === "one-run") return () => rows * width
+  const together = sharedPrompts<Item>()
+  return ({ samples: [{ sample }] }) => together.add(itemOf(0, sample))
+}
+
+/** The state of a packer that the choice of the next units depends on. */
+interface Choosing {
+  readonly options: PackerOptions
+  /** The queues of the runs by index. */
+  readonly queues: ReadonlyArray<Queue | undefined>
+  /** The run that is served first. */
+  readonly position: number
+}
+
+/**
+ * Chooses units round robin from `position`, without taking them, until the micro-batches cannot hold the next. Also
+ * returns the run that comes next.
+ */
+const choose = ({ options, queues, position }: Choosing) => {
+  const { maxRuns } = options
+  const budget = budgetOf(options)
+  const rests = queues.map(available)
+  const taken = rests.map(() => 0)
+  const added = rests.map(() => counting(options))
+  const chosen: Array<Taken> = []
+  let tokens = 0
+  let at = position
+  for (let idle = 0; idle < maxRuns; at = (at + 1) % maxRuns) {
+    const rest = rests[at]
+    if (taken[at] === rest.length) {
+      idle++
+      continue
+    }
+    const unit = rest[taken[at]]
+    tokens += added[at](unit)
+    if (tokens > budget) break
+    idle = 0
+    taken[at]++
+    chosen.push({ run: at, ...unit })
+  }
+  return { chosen, next: at }
+}
+
+/** Places the chosen samples in windows. */
+const placed = (options: PackerOptions, chosen: ReadonlyArray<Taken>) =>
+  placeInWindows(
+    chosen.map(({ run, samples: [{ sample }] }) => itemOf(run, sample)),
+    options,
+  )
+
+/** Returns how many of the chosen samples fit in the windows of a pack, and is at least 1. */
+const fitting = (options: PackerOptions, chosen: ReadonlyArray<Taken>): number => {
+  const mostWindows = options.rows * options.ranks
+  const fits = (count: number) => placed(options, chosen.slice(0, count)).windows <= mostWindows
+  if (fits(chosen.length)) return chosen.length
+  // Bisect: `low` samples fit, `high` samples do not.
+  let low = 1
+  let high = chosen.length
+  while (high - low > 1) {
+    const middle = (low + high) >> 1
+    if (fits(middle)) low = middle
+    else high = middle
+  }
+  return low
+}
+
+/** Chooses the units of the next pack, without taking them, and the run that is served after it. */
+export const chooseFitting = (state: Choosing) => {
+  const { options } = state
+  const { chosen, next } = choose(state)
+  if (chosen.length === 0 || options.mixing === "one-run") return { chosen, next }
+  const count = fitting(options, chosen)
+  // The run whose unit did not fit is served first in the next pack.
+  return { chosen: chosen.slice(0, count), next: count < chosen.length ? chosen[count].run : next }
+}
+
+/** Fills micro-batches with the chosen units, one rank after another. */
+export const write = (
+  options: PackerOptions,
+  chosen: ReadonlyArray<Taken>,
+  microBatches: ReadonlyArray<MicroBatch>,
+): void => {
+  const { mixing, padId = 0 } = options
+  const perRank =
+    mixing === "one-run"
+      ? chosen.map(({ run, samples }) => samples.map((sample) => ({ ...sample, run })))
+      : inRanks(options, chosen)
+  // Padding before the first sample is none of another run's business: it belongs to a run of this pack.
+  let adapter = chosen[0].run
+  for (const [rank, microBatch] of microBatches.entries()) {
+    adapter = fill(microBatch, perRank[rank] ?? [], { adapterBefore: adapter, padId })
+  }
+}
+
+/** Divides the chosen samples among the ranks, each of which has as many windows as rows. */
+const inRanks = (options: PackerOptions, chosen: ReadonlyArray<Taken>): ReadonlyArray<ReadonlyArray<PlacedSample>> => {
+  const { ranks, rows } = options
+  const windows = byWindow(placed(options, chosen))
+  return Array.from({ length: ranks }, (_, rank) =>
+    windows.slice(rank * rows, (rank + 1) * rows).flatMap((window, row) =>
+      window.map(({ item, shared, start }) => {
+        const { run, samples } = chosen[item]
+        return { ...samples[0], run, row, shared, start }
+      }),
+    ),
+  )
+}

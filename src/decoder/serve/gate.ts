@@ -6,7 +6,7 @@ import { Effect, Latch, type Scope } from "effect"
 import { ApiError, unavailable } from "./ApiError.ts"
 import { tooManyAnswers } from "./limits.ts"
 
-interface Gate {
+export interface Gate {
   /** Takes places for this many answers, until the scope closes. */
   readonly enter: (answers: number) => Effect.Effect<void, ApiError, Scope.Scope>
   /** Refuses all further requests, and waits until all places are free. */

@@ -28,8 +28,18 @@
  */
 import { Schema } from "effect"
 import type { Normalisation } from "../../rl/losses/tokenWeights.ts"
-import { makeMicroBatch, type MicroBatch, type MicroBatchShape } from "./MicroBatch.ts"
-import { available, budgetOf, chooseFitting, counting, type Queue, type Unit, unitsOf, write } from "./packUnits.ts"
+import { makeMicroBatch, type MicroBatch } from "./MicroBatch.ts"
+import {
+  available,
+  budgetOf,
+  type PackShape,
+  chooseFitting,
+  counting,
+  type Queue,
+  type Unit,
+  unitsOf,
+  write,
+} from "./packUnits.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 import { roundUp } from "./windows.ts"
 
@@ -37,12 +47,8 @@ import { roundUp } from "./windows.ts"
 export const Mixing = Schema.Literals(["one-run", "many-runs"])
 export type Mixing = typeof Mixing.Type
 
-export interface PackerOptions extends MicroBatchShape {
-  /** The number of ranks, each of which gets one micro-batch of a pack. */
-  readonly ranks: number
+export interface PackerOptions extends PackShape {
   readonly mixing: Mixing
-  /** The token that fills padding, 0 by default. */
-  readonly padId?: number
 }
 
 /** The samples of one step of a run. */

@@ -3,11 +3,19 @@
  * nothing from the queues of the runs; `Packer.ts` does.
  */
 import { countedTokens, type Normalisation, totalsOf, weightOfTokens } from "../../rl/losses/tokenWeights.ts"
-import { fill, type MicroBatch, type PlacedSample } from "./MicroBatch.ts"
-import type { OpenedRun, PackerOptions } from "./Packer.ts"
+import { fill, type MicroBatch, type MicroBatchShape, type PlacedSample } from "./MicroBatch.ts"
 import { promptLengthOf, sharedPrompts } from "./sharedPrompts.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 import { type Item, type Placement, placeInWindows } from "./windows.ts"
+
+/** The sizes of a pack, and how it may mix runs. */
+export interface PackShape extends MicroBatchShape {
+  /** The number of ranks, each of which gets one micro-batch of a pack. */
+  readonly ranks: number
+  readonly mixing: "one-run" | "many-runs"
+  /** The token that fills padding, 0 by default. */
+  readonly padId?: number
+}
 
 /** Samples with their factors in the loss, and their places if their micro-batch is already determined. */
 export interface Unit {
@@ -22,7 +30,10 @@ interface Step {
   readonly units: ReadonlyArray<Unit>
 }
 
-export interface Queue extends Pick<OpenedRun, "id" | "normalisationAt"> {
+/** The samples of a run that are not packed yet. */
+export interface Queue {
+  readonly id: string
+  readonly normalisationAt: (step: number) => Normalisation
   /** The step that is packed next, and how many of its units are packed. */
   step: number
   consumed: number
@@ -49,7 +60,7 @@ const byWindow = ({ windows, placements }: ReturnType<typeof placeInWindows>) =>
 }
 
 /** The number of tokens that a pack can hold. */
-export const budgetOf = ({ rows, width, ranks }: PackerOptions): number => rows * width * ranks
+export const budgetOf = ({ rows, width, ranks }: PackShape): number => rows * width * ranks
 
 /**
  * Computes the factors of the samples in the loss. They depend only on the samples of the step, not on how these are
@@ -65,7 +76,7 @@ const weighed = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalis
 
 /** Divides the samples of a step into the units in which they are packed. */
 export const unitsOf = (
-  options: PackerOptions,
+  options: PackShape,
   samples: ReadonlyArray<TrainingSample>,
   normalisation: Normalisation,
 ): ReadonlyArray<Unit> => {
@@ -94,7 +105,7 @@ export const available = (queue: Queue | undefined): ReadonlyArray<Unit> =>
  * Returns a function that counts the tokens which each further unit of a run adds to a pack. Samples are counted as if all
  * of the run stood in one window; in several, they share less, so `fitting` may find that fewer fit.
  */
-export const counting = ({ mixing, rows, width }: PackerOptions): ((unit: Unit) => number) => {
+export const counting = ({ mixing, rows, width }: PackShape): ((unit: Unit) => number) => {
   // A micro-batch of one run fills a rank, however few tokens it has.
   if (mixing === "one-run") return () => rows * width
   const together = sharedPrompts<Item>()
@@ -103,7 +114,7 @@ export const counting = ({ mixing, rows, width }: PackerOptions): ((unit: Unit) 
 
 /** The state of a packer that the choice of the next units depends on. */
 interface Choosing {
-  readonly options: PackerOptions
+  readonly options: PackShape
   /** The queues of the runs by index. */
   readonly queues: ReadonlyArray<Queue | undefined>
   /** The run that is served first. */
@@ -140,14 +151,14 @@ const choose = ({ options, queues, position }: Choosing) => {
 }
 
 /** Places the chosen samples in windows. */
-const placed = (options: PackerOptions, chosen: ReadonlyArray<Taken>) =>
+const placed = (options: PackShape, chosen: ReadonlyArray<Taken>) =>
   placeInWindows(
     chosen.map(({ run, samples: [{ sample }] }) => itemOf(run, sample)),
     options,
   )
 
 /** Returns how many of the chosen samples fit in the windows of a pack, and is at least 1. */
-const fitting = (options: PackerOptions, chosen: ReadonlyArray<Taken>): number => {
+const fitting = (options: PackShape, chosen: ReadonlyArray<Taken>): number => {
   const mostWindows = options.rows * options.ranks
   const fits = (count: number) => placed(options, chosen.slice(0, count)).windows <= mostWindows
   if (fits(chosen.length)) return chosen.length
@@ -174,7 +185,7 @@ export const chooseFitting = (state: Choosing) => {
 
 /** Fills micro-batches with the chosen units, one rank after another. */
 export const write = (
-  options: PackerOptions,
+  options: PackShape,
   chosen: ReadonlyArray<Taken>,
   microBatches: ReadonlyArray<MicroBatch>,
 ): void => {
@@ -191,7 +202,7 @@ export const write = (
 }
 
 /** Divides the chosen samples among the ranks, each of which has as many windows as rows. */
-const inRanks = (options: PackerOptions, chosen: ReadonlyArray<Taken>): ReadonlyArray<ReadonlyArray<PlacedSample>> => {
+const inRanks = (options: PackShape, chosen: ReadonlyArray<Taken>): ReadonlyArray<ReadonlyArray<PlacedSample>> => {
   const { ranks, rows } = options
   const windows = byWindow(placed(options, chosen))
   return Array.from({ length: ranks }, (_, rank) =>

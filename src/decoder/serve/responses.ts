@@ -28,7 +28,7 @@ export const reported = (error: ApiError | EngineError): Effect.Effect<ApiError>
 const event = (data: string): string => `data: ${data}\n\n`
 
 /** Turns the events of an answer into the chunks of a stream. */
-export interface ChunkWriter {
+interface ChunkWriter {
   readonly push: (event: ChoiceEvent) => ReadonlyArray<object>
   readonly end: () => ReadonlyArray<object>
 }

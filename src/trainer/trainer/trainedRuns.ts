@@ -17,7 +17,7 @@ import { checkpointParts, type RunState, runStateIn } from "./checkpointParts.ts
 import type { TrainedModel } from "./TrainedModel.ts"
 
 /** The trainer's own data about a run that is trained. */
-export interface TrainedRun {
+interface TrainedRun {
   readonly folder: RunFolder
   /** The progress at the last complete step, which is what a checkpoint holds. */
   boundary: Progress

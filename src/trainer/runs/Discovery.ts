@@ -14,6 +14,7 @@ import {
   evictedState,
   type Folder,
   type FolderOf,
+  type Leaving,
   leaveQueue,
   makeDiscoveryState,
   refuse,
@@ -204,7 +205,7 @@ const lookAt = Effect.fnUntraced(function* (state: DiscoveryState, id: string) {
 })
 
 /** Returns the trained runs that have to leave since the last call. */
-const takeLeaving = (state: DiscoveryState) =>
+const takeLeaving = (state: DiscoveryState): Effect.Effect<ReadonlyArray<Leaving>> =>
   Effect.sync(() => {
     const gone = state.leaving
     state.leaving = []

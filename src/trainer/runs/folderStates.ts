@@ -37,7 +37,7 @@ interface Found {
 export type FolderOf<Tag extends Folder["_tag"]> = Extract<Folder, { _tag: Tag }>
 
 /** A trained run that has to leave its index. */
-interface Leaving {
+export interface Leaving {
   readonly generation: number
   /** The reason of an eviction; null if the folder has vanished. */
   readonly reason: string | null

@@ -36,4 +36,13 @@ describe("what the page is given", () => {
       }
     }
   })
+
+  it("names no file that it is not given, such as a module to load early", async () => {
+    const files = await Effect.runPromise(pageFiles)
+    const names = new Set(files.map(({ name }) => name))
+    const html = files.find(({ name }) => name === "index.html")
+    const linked = [...new TextDecoder().decode(html?.bytes).matchAll(/<link rel="\w+" href="([^"]+)"/g)]
+    assert.isAbove(linked.length, 5)
+    for (const [, href] of linked) assert.isTrue(names.has(href), `index.html names ${href}`)
+  })
 })

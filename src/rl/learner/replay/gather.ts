@@ -21,7 +21,7 @@ export type Transitions = Arrays<Omit<ReplayColumns, "importance" | "noise">>
 export type Sequences = Arrays<Omit<SequenceColumns, "importance" | "noise">>
 
 /** The rings that batches are read from, and the arrays that all draws use. */
-export interface Gathering {
+interface Gathering {
   readonly ring: Ring
   readonly nsteps: number
   /** The powers of the discount factor, from 0 to `nsteps`. */

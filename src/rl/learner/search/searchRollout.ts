@@ -46,7 +46,7 @@ export interface SearchRolloutOptions extends Required<SearchSettings> {
 }
 
 /** The last rollouts of a learner, and what the next one needs. */
-export interface SearchRollout {
+interface SearchRollout {
   readonly options: SearchRolloutOptions
   readonly search: TreeSearch
   readonly evaluator: ReturnType<typeof evaluatorOf>

@@ -24,24 +24,63 @@ const loadFiles = (run, { paths }) =>
 
 /** Makes the section for the run with a path. It is hidden until the run has a checkpoint. */
 export const makeGame = (run) => {
+  const game = makeState(run)
+  return {
+    element: game.element,
+    show: (detail) => show(game, detail),
+    close: () => {
+      clearTimeout(game.timer)
+      game.isRunning = false
+      game.trainer?.close()
+      game.stage.close()
+    },
+  }
+}
+
+/** Makes the state of the section, on which all functions below work: its elements, the checkpoint, and who acts. */
+const makeState = (run) => {
   const problem = el("p.problem", { role: "alert" })
-  const stage = makeStage((message) => (problem.textContent = message))
-  const where = el("p.line.quiet", "The policy of a checkpoint acts in this tab, and you can take over.")
-  const hint = el("p.line.hint.quiet", { hidden: true })
-  const which = el("div.slot")
-  const startButton = el(
-    "button.button",
-    { onclick: () => void start().catch(({ message }) => fail(message)) },
-    "Start",
-  )
-  const pauseButton = el("button.button", { hidden: true, onclick: () => setRunning(!isRunning) }, "Pause")
-  const takeOver = el(
-    "button.button",
-    { hidden: true, "aria-pressed": "false", onclick: () => setPerson(!isPerson) },
-    "Take over",
-  )
-  const pushField = el("label.field", { hidden: true }, el("span", "push"))
-  const table = el(
+  const begin = () => void start(game).catch(({ message }) => fail(game, message))
+  const game = {
+    run,
+    problem,
+    stage: makeStage((message) => (problem.textContent = message)),
+    where: el("p.line.quiet", "The policy of a checkpoint acts in this tab, and you can take over."),
+    hint: el("p.line.hint.quiet", { hidden: true }),
+    which: el("div.slot"),
+    startButton: el("button.button", { onclick: begin }, "Start"),
+    pauseButton: el("button.button", { hidden: true, onclick: () => setRunning(game, !game.isRunning) }, "Pause"),
+    takeOver: el(
+      "button.button",
+      { hidden: true, "aria-pressed": "false", onclick: () => setPerson(game, !game.isPerson) },
+      "Take over",
+    ),
+    pushField: el("label.field", { hidden: true }, el("span", "push")),
+    /** The checkpoints of the run, the name of the chosen one, and the run's config. */
+    checkpoints: [],
+    chosen: undefined,
+    config: undefined,
+    trainer: undefined,
+    /** How a person acts in the env of the game; undefined if only the policy can. */
+    keys: undefined,
+    isRunning: false,
+    isPerson: false,
+    /** Whether the worker was asked for a step and has not answered yet. */
+    isAsked: false,
+    steps: 0,
+    episodes: 0,
+    timer: undefined,
+    table: undefined,
+    hands: undefined,
+    element: undefined,
+  }
+  return assemble(game)
+}
+
+/** Makes the elements that hold others, and the input of a person. */
+const assemble = (game) => {
+  const { which, startButton, pauseButton, takeOver, pushField, stage, where, hint, problem } = game
+  game.table = el(
     "div.game",
     { tabindex: "0", role: "group", "aria-label": "Play it here" },
     el("div.controls", which, startButton, pauseButton, takeOver, pushField),
@@ -50,129 +89,119 @@ export const makeGame = (run) => {
     hint,
     problem,
   )
-  const element = el("section.card", { hidden: true }, el("h2", "Play it here"), table)
-
-  let checkpoints = []
-  let chosen
-  let config
-  let trainer
-  /** How a person acts in the env of the game; undefined if only the policy can. */
-  let keys
-  let isRunning = false
-  let isPerson = false
-  let isAsked = false
-  let steps = 0
-  let episodes = 0
-  let timer
-
-  const fail = (message) => {
-    problem.textContent = message
-    setRunning(false)
-  }
-
-  const hands = makeHands(
-    table,
-    () => isPerson,
+  game.element = el("section.card", { hidden: true }, el("h2", "Play it here"), game.table)
+  game.hands = makeHands(
+    game.table,
+    () => game.isPerson,
     () => {
-      if (keys?.turns === true) act()
+      if (game.keys?.turns === true) act(game)
     },
   )
-  pushField.append(hands.slider)
-  stage.element.after(hands.pad)
-
-  /** Asks the worker for the next step, unless it is at one. */
-  const act = () => {
-    if (!isRunning || isAsked || trainer === undefined) return
-    const action = isPerson ? keys.choose(hands.held, steps, hands.push()) : null
-    if (action === undefined) return
-    isAsked = true
-    trainer.send("Act", { action })
-  }
-
-  const later = (wait) => {
-    clearTimeout(timer)
-    // A person's turn comes with a key.
-    timer = setTimeout(isPerson && keys?.turns === true ? () => {} : act, wait)
-  }
-
-  const setRunning = (next) => {
-    isRunning = next
-    pauseButton.textContent = isRunning ? "Pause" : "Go on"
-    if (isRunning) later(0)
-    else clearTimeout(timer)
-  }
-
-  const setPerson = (next) => {
-    isPerson = next
-    takeOver.textContent = isPerson ? "Let the policy act" : "Take over"
-    takeOver.setAttribute("aria-pressed", String(isPerson))
-    hint.hidden = !isPerson
-    pushField.hidden = !isPerson || !/slider/.test(hint.textContent)
-    hands.showPad(isPerson ? arrowsOf(keys) : [])
-    if (isPerson) table.focus()
-    where.textContent = isPerson ? "You act." : "The policy acts."
-    if (isRunning) later(0)
-  }
-
-  const answers = {
-    Opened: async ({ env, step, ui }) => {
-      keys = keysOf(env)
-      hint.textContent = keys?.hint ?? ""
-      takeOver.hidden = keys === undefined
-      await stage.start(ui)
-      pauseButton.hidden = false
-      where.textContent = `The policy of step ${number(step)} acts.`
-      setRunning(true)
-    },
-    Acted: ({ step: { state, action, total, length, terminated, truncated } }) => {
-      isAsked = false
-      steps = length
-      const who = isPerson ? "You act" : "The policy acts"
-      const end = terminated ? ", terminated" : truncated ? ", truncated" : ""
-      where.textContent = `${who}: step ${number(length)}, return ${number(total)}${end}`
-      table.dataset.steps = String(Number(table.dataset.steps ?? 0) + 1)
-      table.dataset.action = action.join()
-      stage.show({ parameters: {}, state, action, index: `${episodes}:${length}`, episode: episodes })
-      const isOver = terminated || truncated
-      if (isOver) {
-        episodes++
-        table.dataset.episodes = String(episodes)
-        trainer.send("Restart")
-      }
-      if (isRunning) later(isOver ? atEnd : keys?.turns === true ? pace.turns : pace.smooth)
-    },
-    Refused: ({ message }) => {
-      isAsked = false
-      fail(message)
-    },
-  }
-
-  const start = async () => {
-    problem.textContent = ""
-    setRunning(false)
-    isAsked = false
-    trainer ??= startTrainer((answer) => answers[answer._tag]?.(answer), fail)
-    where.textContent = "Loading the policy …"
-    const checkpoint = checkpoints.find(({ name }) => name === chosen)
-    trainer.send("Open", { config, checkpoint: checkpoint.name, files: await loadFiles(run, checkpoint) })
-    startButton.textContent = "Load again"
-  }
-
-  return {
-    element,
-    show: (detail) => {
-      checkpoints = detail.checkpoints
-      config = detail.config
-      element.hidden = detail.summary.kind !== "run" || checkpoints.length === 0 || config === null
-      if (!checkpoints.some(({ name }) => name === chosen)) chosen = checkpoints[0]?.name
-      const options = checkpoints.map(({ name, step }) => [name, number(step)])
-      which.replaceChildren(choice("checkpoint of step", options, chosen, (value) => (chosen = value)))
-    },
-    close: () => {
-      clearTimeout(timer)
-      isRunning = false
-      trainer?.close()
-      stage.close()
-    },
-  }
+  pushField.append(game.hands.slider)
+  stage.element.after(game.hands.pad)
+  return game
 }
+
+const show = (game, { checkpoints, config, summary }) => {
+  game.checkpoints = checkpoints
+  game.config = config
+  game.element.hidden = summary.kind !== "run" || checkpoints.length === 0 || config === null
+  if (!checkpoints.some(({ name }) => name === game.chosen)) game.chosen = checkpoints[0]?.name
+  const options = checkpoints.map(({ name, step }) => [name, number(step)])
+  game.which.replaceChildren(choice("checkpoint of step", options, game.chosen, (value) => (game.chosen = value)))
+}
+
+/** Sends the chosen checkpoint to the worker, which is started if there is none. */
+const start = async (game) => {
+  const { run, problem, where, checkpoints, config, startButton } = game
+  problem.textContent = ""
+  setRunning(game, false)
+  game.isAsked = false
+  game.trainer ??= startTrainer(
+    (answer) => answers[answer._tag]?.(game, answer),
+    (message) => fail(game, message),
+  )
+  where.textContent = "Loading the policy …"
+  const checkpoint = checkpoints.find(({ name }) => name === game.chosen)
+  game.trainer.send("Open", { config, checkpoint: checkpoint.name, files: await loadFiles(run, checkpoint) })
+  startButton.textContent = "Load again"
+}
+
+const fail = (game, message) => {
+  game.problem.textContent = message
+  setRunning(game, false)
+}
+
+/** Asks the worker for the next step, unless it is at one. */
+const act = (game) => {
+  const { trainer, hands, keys } = game
+  if (!game.isRunning || game.isAsked || trainer === undefined) return
+  const action = game.isPerson ? keys.choose(hands.held, game.steps, hands.push()) : null
+  if (action === undefined) return
+  game.isAsked = true
+  trainer.send("Act", { action })
+}
+
+const actLater = (game, wait) => {
+  clearTimeout(game.timer)
+  // A person's turn comes with a key.
+  game.timer = setTimeout(game.isPerson && game.keys?.turns === true ? () => {} : () => act(game), wait)
+}
+
+const setRunning = (game, next) => {
+  game.isRunning = next
+  game.pauseButton.textContent = next ? "Pause" : "Go on"
+  if (next) actLater(game, 0)
+  else clearTimeout(game.timer)
+}
+
+const setPerson = (game, next) => {
+  const { takeOver, hint, pushField, hands, keys, table, where } = game
+  game.isPerson = next
+  takeOver.textContent = next ? "Let the policy act" : "Take over"
+  takeOver.setAttribute("aria-pressed", String(next))
+  hint.hidden = !next
+  pushField.hidden = !next || !/slider/.test(hint.textContent)
+  hands.showPad(next ? arrowsOf(keys) : [])
+  if (next) table.focus()
+  where.textContent = next ? "You act." : "The policy acts."
+  if (game.isRunning) actLater(game, 0)
+}
+
+const opened = async (game, { env, step, ui }) => {
+  const { hint, takeOver, stage, pauseButton, where } = game
+  game.keys = keysOf(env)
+  hint.textContent = game.keys?.hint ?? ""
+  takeOver.hidden = game.keys === undefined
+  await stage.start(ui)
+  pauseButton.hidden = false
+  where.textContent = `The policy of step ${number(step)} acts.`
+  setRunning(game, true)
+}
+
+const acted = (game, { step: { state, action, total, length, terminated, truncated } }) => {
+  const { where, table, stage, episodes, trainer } = game
+  game.isAsked = false
+  game.steps = length
+  const who = game.isPerson ? "You act" : "The policy acts"
+  const end = terminated ? ", terminated" : truncated ? ", truncated" : ""
+  where.textContent = `${who}: step ${number(length)}, return ${number(total)}${end}`
+  table.dataset.steps = String(Number(table.dataset.steps ?? 0) + 1)
+  table.dataset.action = action.join()
+  stage.show({ parameters: {}, state, action, index: `${episodes}:${length}`, episode: episodes })
+  const isOver = terminated || truncated
+  if (isOver) {
+    game.episodes++
+    table.dataset.episodes = String(game.episodes)
+    trainer.send("Restart")
+  }
+  const wait = game.keys?.turns === true ? pace.turns : pace.smooth
+  if (game.isRunning) actLater(game, isOver ? atEnd : wait)
+}
+
+const refused = (game, { message }) => {
+  game.isAsked = false
+  fail(game, message)
+}
+
+const answers = { Opened: opened, Acted: acted, Refused: refused }

@@ -23,22 +23,55 @@ const readTrajectories = async (file) => {
   }
 }
 
+const speeds = ["0.1", "0.25", "0.5", "1", "2", "4", "8"].map((value) => [value, `${value}×`])
+
+/** Makes a player without episodes; `load` reads some. */
 export const makePlayer = () => {
-  const stage = makeStage((message) => (problem.textContent = message))
-  const scrub = el("input", {
-    type: "range",
-    min: "0",
-    value: "0",
-    "aria-label": "Step",
-    oninput: () => goTo(Number(scrub.value)),
-  })
-  const play = el("button.button.play", { disabled: true, onclick: () => setPlaying(!playing) }, "Play")
-  const where = el("span.where.quiet", { role: "status" })
-  const episodes = el("div.slot")
+  const player = makeState()
+  player.element.addEventListener("keydown", (event) => pressed(player, event))
+  return {
+    element: player.element,
+    /** Loads the files `{ address, name }` of trajectories and, if there is one, of the code that renders them. */
+    load: (trajectoriesFile, uiFile) => load(player, trajectoriesFile, uiFile),
+    close: () => {
+      player.closed = true
+      player.stage.close()
+    },
+  }
+}
+
+/** Makes the state of a player, on which all functions below work: its elements, the episodes, and the step that is shown. */
+const makeState = () => {
   const problem = el("p.problem", { role: "alert" })
-  const speeds = ["0.1", "0.25", "0.5", "1", "2", "4", "8"].map((value) => [value, `${value}×`])
-  const speedChoice = choice("speed", speeds, "1", (value) => (speed = Number(value)))
-  const element = el(
+  const player = {
+    problem,
+    stage: makeStage((message) => (problem.textContent = message)),
+    scrub: el("input", {
+      type: "range",
+      min: "0",
+      value: "0",
+      "aria-label": "Step",
+      oninput: () => goTo(player, Number(player.scrub.value)),
+    }),
+    play: el("button.button.play", { disabled: true, onclick: () => setPlaying(player, !player.playing) }, "Play"),
+    where: el("span.where.quiet", { role: "status" }),
+    episodes: el("div.slot"),
+    speedChoice: choice("speed", speeds, "1", (value) => (player.speed = Number(value))),
+    /** The episodes. There are none until the stage can show them, so that nothing can be played before. */
+    trajectories: [],
+    episode: 0,
+    step: 0,
+    speed: 1,
+    playing: false,
+    closed: false,
+    /** The time of the last frame, in milliseconds. */
+    before: undefined,
+    /** The time of the episode, in seconds, that has passed since the step that is shown. */
+    elapsed: 0,
+    element: undefined,
+  }
+  const { stage, scrub, play, where, episodes, speedChoice } = player
+  player.element = el(
     "div.player",
     { tabindex: "-1", role: "group", "aria-label": "Episode player" },
     stage.element,
@@ -47,120 +80,111 @@ export const makePlayer = () => {
     problem,
     el("p.line.hint.quiet", "Keys: space plays and pauses, ← → step, Home and End, + and − for the speed."),
   )
-  /** The episodes. There are none until the stage can show them, so that nothing can be played before. */
-  let trajectories = []
-  let episode = 0
-  let step = 0
-  let speed = 1
-  let playing = false
-  let closed = false
+  return player
+}
 
-  const steps = () => trajectories[episode]?.trajectory ?? []
+const stepsOf = ({ trajectories, episode }) => trajectories[episode]?.trajectory ?? []
 
-  const goTo = (next) => {
-    step = Math.max(0, Math.min(steps().length - 1, next))
-    const now = steps()[step]
-    if (now === undefined) return
-    const total = steps()
-      .slice(0, step + 1)
-      .reduce((sum, { reward }) => sum + reward, 0)
-    const end = now.terminated ? ", terminated" : now.truncated ? ", truncated" : ""
-    scrub.value = String(step)
-    where.textContent = `step ${step + 1} of ${steps().length}, reward ${number(now.reward)}, return ${number(total)}${end}`
-    stage.show({
-      parameters: trajectories[episode].parameters ?? {},
-      state: now.state ?? now.observation,
-      action: now.action,
-      index: `${episode}:${step}`,
-      episode,
-    })
-  }
-
-  const chooseEpisode = (next) => {
-    episode = next
-    scrub.max = String(Math.max(0, steps().length - 1))
-    goTo(0)
-  }
-
-  let before
-  /** The time of the episode, in seconds, that has passed since the step that is shown. */
-  let elapsed = 0
-  const tick = (now) => {
-    if (!playing || closed) return
-    elapsed += ((now - (before ?? now)) / 1000) * speed
-    before = now
-    let next = step
-    // A hidden tab renders nothing. When it is visible again, the player must not play the missed steps at once.
-    elapsed = Math.min(elapsed, 0.5)
-    for (let dt = dtOf(next); elapsed >= dt && next < steps().length - 1; dt = dtOf(next)) {
-      elapsed -= dt
-      next++
-    }
-    if (next !== step) goTo(next)
-    if (step >= steps().length - 1) return setPlaying(false)
-    requestAnimationFrame(tick)
-  }
-  const dtOf = (index) => steps()[index].dt
-
-  const setPlaying = (next) => {
-    playing = next && steps().length > 1
-    play.textContent = playing ? "Pause" : "Play"
-    if (!playing) return
-    if (step >= steps().length - 1) chooseEpisode(episode)
-    before = undefined
-    elapsed = 0
-    requestAnimationFrame(tick)
-  }
-
-  const changeSpeed = (by) => {
-    const select = speedChoice.querySelector("select")
-    select.selectedIndex = Math.max(0, Math.min(speeds.length - 1, select.selectedIndex + by))
-    speed = Number(select.value)
-  }
-
-  element.addEventListener("keydown", (event) => {
-    const onButton = event.target instanceof HTMLButtonElement
-    const onSelect = event.target instanceof HTMLSelectElement
-    const actions = {
-      " ": onButton ? undefined : () => setPlaying(!playing),
-      ArrowRight: onSelect ? undefined : () => goTo(step + (event.shiftKey ? 10 : 1)),
-      ArrowLeft: onSelect ? undefined : () => goTo(step - (event.shiftKey ? 10 : 1)),
-      Home: () => goTo(0),
-      End: () => goTo(steps().length - 1),
-      "+": () => changeSpeed(1),
-      "-": () => changeSpeed(-1),
-    }
-    const action = actions[event.key]
-    if (action === undefined) return
-    event.preventDefault()
-    action()
+/** Shows a step of the episode, or the nearest one that it has. */
+const goTo = (player, next) => {
+  const { stage, scrub, where, trajectories, episode } = player
+  const steps = stepsOf(player)
+  const step = Math.max(0, Math.min(steps.length - 1, next))
+  player.step = step
+  const now = steps[step]
+  if (now === undefined) return
+  const total = steps.slice(0, step + 1).reduce((sum, { reward }) => sum + reward, 0)
+  const end = now.terminated ? ", terminated" : now.truncated ? ", truncated" : ""
+  scrub.value = String(step)
+  where.textContent = `step ${step + 1} of ${steps.length}, reward ${number(now.reward)}, return ${number(total)}${end}`
+  stage.show({
+    parameters: trajectories[episode].parameters ?? {},
+    state: now.state ?? now.observation,
+    action: now.action,
+    index: `${episode}:${step}`,
+    episode,
   })
+}
 
-  return {
-    element,
-    /** Loads the files `{ address, name }` of trajectories and, if there is one, of the code that renders them. */
-    load: async (trajectoriesFile, uiFile) => {
-      const [episodesRead, code] = await Promise.all([
-        readTrajectories(trajectoriesFile),
-        uiFile === undefined ? undefined : read(uiFile).then((response) => response.text()),
-      ])
-      if (closed) return
-      problem.textContent = ""
-      where.textContent = code === undefined ? "" : `waiting for ${uiFile.name} …`
-      await stage.start(code)
-      if (closed) return
-      trajectories = episodesRead
-      play.disabled = steps().length < 2
-      where.textContent = steps().length === 0 ? `${trajectoriesFile.name} has no episodes` : ""
-      const options = trajectories.map((_, index) => [String(index), String(index + 1)])
-      episodes.replaceChildren(
-        options.length > 1 ? choice("episode", options, "0", (value) => chooseEpisode(Number(value))) : "",
-      )
-      chooseEpisode(0)
-    },
-    close: () => {
-      closed = true
-      stage.close()
-    },
+const chooseEpisode = (player, next) => {
+  player.episode = next
+  player.scrub.max = String(Math.max(0, stepsOf(player).length - 1))
+  goTo(player, 0)
+}
+
+/** Plays the steps whose time has passed since the last frame. */
+const tick = (player, now) => {
+  if (!player.playing || player.closed) return
+  const steps = stepsOf(player)
+  const isLast = (step) => step >= steps.length - 1
+  player.elapsed += ((now - (player.before ?? now)) / 1000) * player.speed
+  player.before = now
+  let next = player.step
+  // A hidden tab renders nothing. When it is visible again, the player must not play the missed steps at once.
+  player.elapsed = Math.min(player.elapsed, 0.5)
+  for (let { dt } = steps[next]; player.elapsed >= dt && !isLast(next); dt = steps[next].dt) {
+    player.elapsed -= dt
+    next++
   }
+  if (next !== player.step) goTo(player, next)
+  if (isLast(player.step)) return setPlaying(player, false)
+  requestAnimationFrame((time) => tick(player, time))
+}
+
+const setPlaying = (player, next) => {
+  const { length } = stepsOf(player)
+  player.playing = next && length > 1
+  player.play.textContent = player.playing ? "Pause" : "Play"
+  if (!player.playing) return
+  if (player.step >= length - 1) chooseEpisode(player, player.episode)
+  player.before = undefined
+  player.elapsed = 0
+  requestAnimationFrame((time) => tick(player, time))
+}
+
+const changeSpeed = (player, by) => {
+  const select = player.speedChoice.querySelector("select")
+  select.selectedIndex = Math.max(0, Math.min(speeds.length - 1, select.selectedIndex + by))
+  player.speed = Number(select.value)
+}
+
+const pressed = (player, event) => {
+  const onButton = event.target instanceof HTMLButtonElement
+  const onSelect = event.target instanceof HTMLSelectElement
+  const by = event.shiftKey ? 10 : 1
+  const actions = {
+    " ": onButton ? undefined : () => setPlaying(player, !player.playing),
+    ArrowRight: onSelect ? undefined : () => goTo(player, player.step + by),
+    ArrowLeft: onSelect ? undefined : () => goTo(player, player.step - by),
+    Home: () => goTo(player, 0),
+    End: () => goTo(player, stepsOf(player).length - 1),
+    "+": () => changeSpeed(player, 1),
+    "-": () => changeSpeed(player, -1),
+  }
+  const action = actions[event.key]
+  if (action === undefined) return
+  event.preventDefault()
+  action()
+}
+
+const load = async (player, trajectoriesFile, uiFile) => {
+  const { stage, play, where, episodes, problem } = player
+  const [trajectories, code] = await Promise.all([
+    readTrajectories(trajectoriesFile),
+    uiFile === undefined ? undefined : read(uiFile).then((response) => response.text()),
+  ])
+  if (player.closed) return
+  problem.textContent = ""
+  where.textContent = code === undefined ? "" : `waiting for ${uiFile.name} …`
+  await stage.start(code)
+  if (player.closed) return
+  player.trajectories = trajectories
+  const { length } = stepsOf(player)
+  play.disabled = length < 2
+  where.textContent = length === 0 ? `${trajectoriesFile.name} has no episodes` : ""
+  const options = trajectories.map((_, index) => [String(index), String(index + 1)])
+  episodes.replaceChildren(
+    options.length > 1 ? choice("episode", options, "0", (value) => chooseEpisode(player, Number(value))) : "",
+  )
+  chooseEpisode(player, 0)
 }

@@ -25,234 +25,89 @@ const mostTrainers = 5
 
 /** Makes the page. It calls `seen` after the user has changed what is shown. */
 export const makeOverview = (state, seen) => {
-  const curves = makeCurves(state)
-  let items = []
-  /** Whether the user has just ticked one row too many. */
-  let refused = false
-
-  const filter = el("input", {
-    type: "search",
-    id: "filter",
-    placeholder: "ppo cartpole state=running validation>400 algorithm.learning_rate<1e-3",
-    "aria-describedby": "filter-problem",
-    spellcheck: "false",
-    oninput: () => {
-      state.filter = filter.value
-      changed("filter")
+  const page = makePage(state, seen)
+  return {
+    element: page.element,
+    update: () => restore(page),
+    restore: () => restore(page),
+    draw: () => update(page),
+    changed: (paths) => {
+      changeSettings([...paths].flatMap((path) => state.runs.get(path) ?? []))
+      update(page)
+      page.curves.stale(paths)
+      page.metrics.stale(paths)
     },
-  })
-  const grouping = el("div.slot")
-  const controls = el("div")
+  }
+}
+
+/** Makes the state of the page, on which all functions below work: its elements, and the rows that it shows. */
+const makePage = (state, seen) => {
   const metricsNote = el("p.problem", { role: "alert" })
-  const metrics = makeMetrics(state.view, seen, (error) => (metricsNote.textContent = error.message))
-  const allMetrics = el(
-    "details.card.allMetrics",
-    {
-      ontoggle: () => {
-        if (state.view.metrics === allMetrics.open) return
-        state.view.metrics = allMetrics.open
-        changed()
-      },
-    },
-    el("summary", "All metrics of the runs that are drawn"),
+  const page = {
+    state,
+    seen,
+    /** The rows of the table: runs or groups. */
+    items: [],
+    /** Whether the user has just ticked one row too many. */
+    refused: false,
+    filter: makeFilter((text) => {
+      state.filter = text
+      changed(page, "filter")
+    }),
+    grouping: el("div.slot"),
+    controls: el("div"),
+    curves: makeCurves(state),
     metricsNote,
-    metrics.element,
+    metrics: makeMetrics(state.view, seen, (error) => (metricsNote.textContent = error.message)),
+    comparison: makeComparison(() => toggled(page, "tests", page.comparison.element)),
+    trainers: el("p.quiet.trainers", { hidden: true }),
+    studies: el("p.quiet.trainers.studies", { hidden: true }),
+    problem: el("p.problem", { id: "filter-problem", role: "alert", hidden: true }),
+    count: el("p.quiet.count", { role: "status" }),
+    compare: el("a.button.compareLink", { hidden: true }, "compare the two"),
+    full: el("p.quiet", { role: "status" }),
+    welcome: makeWelcome(),
+    table: makeTable({
+      sortBy: (column) => sortBy(page, column),
+      select: (key, on) => select(page, key, on),
+      expand: (key) => expand(page, key),
+    }),
+    // `assemble` makes the elements of the following.
+    allMetrics: undefined,
+    search: undefined,
+    element: undefined,
+  }
+  return assemble(page)
+}
+
+/** Makes the elements that hold others. */
+const assemble = (page) => {
+  const { controls, curves, comparison, problem, full, trainers, studies, welcome, table } = page
+  const heading = el("summary", "All metrics of the runs that are drawn")
+  page.allMetrics = el(
+    "details.card.allMetrics",
+    { ontoggle: () => toggled(page, "metrics", page.allMetrics) },
+    heading,
+    page.metricsNote,
+    page.metrics.element,
   )
-  const comparison = makeComparison(() => {
-    if (state.view.tests === comparison.element.open) return
-    state.view.tests = comparison.element.open
-    changed()
-  })
-  let selection = []
-  const trainers = el("p.quiet.trainers", { hidden: true })
-  const studies = el("p.quiet.trainers.studies", { hidden: true })
-  const problem = el("p.problem", { id: "filter-problem", role: "alert", hidden: true })
-  const count = el("p.quiet.count", { role: "status" })
-  const compare = el("a.button.compareLink", { hidden: true }, "compare the two")
-  const full = el("p.quiet", { role: "status" })
-
-  const table = makeTable({
-    sortBy: (column) => {
-      const same = state.sort.by === column
-      state.sort = {
-        by: column,
-        descending: same ? !state.sort.descending : !["name", "state", "env", "algorithm", "commit"].includes(column),
-      }
-      changed()
-    },
-    select: (key, on) => {
-      const chosen = (state.chosen ??= new Map(colors().places))
-      const free = Array.from({ length: mostDrawn }, (_, place) => place).find(
-        (place) => ![...chosen.values()].includes(place),
-      )
-      refused = on && free === undefined
-      if (!on) chosen.delete(key)
-      else if (free !== undefined) chosen.set(key, free)
-      changed()
-    },
-    expand: (key) => {
-      if (!state.open.delete(key)) state.open.add(key)
-      changed()
-    },
-  })
-
-  const keyOf = (item) => item.key ?? item.path
-
-  /** Returns which rows are drawn in the charts, and their colours: the rows that the user has ticked, or the first. */
-  const colors = () => {
-    const trained = items.filter(({ kind }) => kind === "run")
-    const places = state.chosen ?? new Map(trained.slice(0, mostDrawn).map((item, place) => [keyOf(item), place]))
-    return {
-      places,
-      drawable: trained.length,
-      colors: new Map([...places].map(([key, place]) => [key, seriesColor(place)])),
-    }
-  }
-
-  const failed = (error) => {
-    problem.textContent = error.message
-    problem.hidden = false
-  }
-
-  /** Reads the settings if a column or the order needs them. */
-  const readForColumns = () => {
-    if (![...state.columns, state.sort.by].some(isSetting) || (hasSettings() && !settingsAreStale())) return
-    readSettings().then(update, failed)
-  }
-
-  const update = () => {
-    const runs = [...state.runs.values()]
-    const passing = filtered(runs, state.filter, update, failed)
-    readForColumns()
-    const shown = sortRuns(passing.runs, state.sort)
-    problem.textContent = passing.problems.join("; ")
-    problem.hidden = passing.problems.length === 0
-    filter.setAttribute("aria-invalid", String(passing.problems.length > 0))
-    const options = [...plainGroupings, ...variablesOf(runs).map((variable) => [variable, `variable ${variable}`])]
-    if (!options.some(([by]) => by === state.by)) state.by = plainGroupings[0][0]
-    if (grouping.dataset.options !== JSON.stringify(options)) {
-      grouping.dataset.options = JSON.stringify(options)
-      const change = (by) => {
-        state.by = by
-        state.chosen = undefined
-        changed()
-      }
-      grouping.replaceChildren(choice("group by", options, state.by, change))
-    }
-    grouping.querySelector("select").value = state.by
-    items = state.by === "none" ? shown : groupRuns(shown, state.by, state.sort)
-    const running = shown.filter((run) => run.state === "running").length
-    const of = shown.length === runs.length ? "" : `${number(shown.length)} of `
-    count.textContent = `${of}${counted(runs.length, "run")}${running > 0 ? `, ${number(running)} running` : ""}${passing.isWaiting ? ", reading the settings …" : ""}`
-    const drawn = colors()
-    const some = state.chosen === undefined && drawn.drawable > mostDrawn
-    full.textContent = refused
-      ? `At most ${mostDrawn} are drawn at once: untick one first.`
-      : some
-        ? `The first ${mostDrawn} of ${number(drawn.drawable)} are drawn: untick some to draw others.`
-        : ""
-    full.hidden = full.textContent === ""
-    showTrainers()
-    showStudies()
-    welcome.hidden = runs.length > 0
-    for (const part of [controls, curves.element, allMetrics, search, table.element]) part.hidden = runs.length === 0
-    const nothing = passing.isWaiting ? "reading the settings …" : (passing.problems[0] ?? "No run passes the filter.")
-    const { sort, open: expanded, columns } = state
-    table.show({ items, sort, colors: drawn.colors, expanded, columns, nothing })
-    // Groups, single runs, and the runs in groups can be selected.
-    const selected = items
-      .flatMap((item) => [item, ...(item.runs ?? [])])
-      .filter((item) => drawn.colors.has(keyOf(item)))
-    const labels = shortLabels(selected)
-    const drawnHere = items.some(({ kind }) => kind === "run")
-    const empty =
-      items.length === 0
-        ? "no run passes the filter"
-        : drawnHere
-          ? "tick rows below to draw them"
-          : "what is here has no curves"
-    selection = selected.map((item, index) => {
-      const runs = (item.runs ?? [item]).map(({ path }) => path)
-      return { key: keyOf(item), label: labels[index], color: drawn.colors.get(keyOf(item)), kind: item.kind, runs }
-    })
-    curves.show(selection, empty)
-    comparison.element.open = state.view.tests
-    comparison.show(
-      selection.flatMap(({ label, kind }, index) =>
-        kind === "run" ? [{ label, runs: selected[index].runs ?? [selected[index]] }] : [],
-      ),
-    )
-    const pair = selection.map((item) => item.runs)
-    compare.hidden = pair.length !== 2 || pair.some(({ length }) => length !== 1)
-    compare.setAttribute("href", compareAddress(pair.flat(), state.view))
-    allMetrics.open = state.view.metrics
-    if (state.view.metrics) {
-      const trained = selection.filter(({ kind }) => kind === "run")
-      metrics.show(trained.map((item) => ({ ...item, runs: item.runs.slice(0, mostMembers) })))
-    }
-  }
-
-  /** Shows links to the newest multi-run trainers, whose runs are in the table. */
-  const showTrainers = () => {
-    const newest = [...state.trainers.values()].sort((a, b) => (a.time < b.time ? 1 : -1)).slice(0, mostTrainers)
-    const links = newest.map(({ path, name, time, runs }) => [
-      " ",
-      el("a", { href: trainerAddress(path), title: formatTime(time) }, `${name} (${counted(runs.length, "run")})`),
-    ])
-    trainers.replaceChildren("Many runs in one trainer:", ...links.flat())
-    trainers.hidden = newest.length === 0
-  }
-
-  /** Shows links to the newest studies, whose runs are in the table. */
-  const showStudies = () => {
-    const trials = [...state.runs.values()].filter((run) => studyOf(run) !== undefined)
-    const newest = [...Map.groupBy(trials, studyOf)].sort(([, [a]], [, [b]]) => (a.time < b.time ? 1 : -1)).slice(0, mostTrainers) // prettier-ignore
-    const links = newest.map(([path, runs]) => [
-      " ",
-      el("a", { href: studyAddress(path), title: formatTime(runs[0].time) }, `${runs[0].name} (${counted(new Set(runs.map(({ population }) => population.trial)).size, "trial")})`), // prettier-ignore
-    ])
-    studies.replaceChildren("Studies:", ...links.flat())
-    studies.hidden = newest.length === 0
-  }
-
-  const changed = (control) => {
-    update()
-    refused = false
-    seen(control)
-  }
-
-  /** Shows what the address describes, after the address has changed. */
-  const restore = () => {
-    if (filter.value !== state.filter) filter.value = state.filter
-    controls.replaceChildren(viewControls(state.view, changed, { several: true }))
-    update()
-  }
-
-  const search = el(
+  page.search = el(
     "div.controls",
     { role: "search" },
-    el("label.field.grow", el("span", "filter"), filter),
-    grouping,
-    makeColumnChooser(state, changed),
-    compare,
-    count,
+    el("label.field.grow", el("span", "filter"), page.filter),
+    page.grouping,
+    makeColumnChooser(page.state, (control) => changed(page, control)),
+    page.compare,
+    page.count,
   )
-  const welcome = el(
-    "div.card.welcome",
-    { role: "status", hidden: true },
-    el("h2", "No runs yet"),
-    el("p", el("code", "npx effect run FILE"), " makes one, and it appears here while it trains."),
-    el("p.quiet", "Or this is another folder than the one that your runs are in."),
-  )
-
-  const element = el(
+  page.element = el(
     "div.overview",
     el("h1.hidden", "Runs"),
     controls,
     curves.element,
     comparison.element,
-    allMetrics,
-    search,
+    page.allMetrics,
+    page.search,
     problem,
     full,
     trainers,
@@ -260,16 +115,231 @@ export const makeOverview = (state, seen) => {
     welcome,
     table.element,
   )
+  return page
+}
+
+const makeFilter = (typed) => {
+  const filter = el("input", {
+    type: "search",
+    id: "filter",
+    placeholder: "ppo cartpole state=running validation>400 algorithm.learning_rate<1e-3",
+    "aria-describedby": "filter-problem",
+    spellcheck: "false",
+    oninput: () => typed(filter.value),
+  })
+  return filter
+}
+
+const makeWelcome = () =>
+  el(
+    "div.card.welcome",
+    { role: "status", hidden: true },
+    el("h2", "No runs yet"),
+    el("p", el("code", "npx effect run FILE"), " makes one, and it appears here while it trains."),
+    el("p.quiet", "Or this is another folder than the one that your runs are in."),
+  )
+
+// --- What the user does ---
+
+const changed = (page, control) => {
+  update(page)
+  page.refused = false
+  page.seen(control)
+}
+
+/** Opens or closes a part of the page, whose state is in the view by this name. */
+const toggled = (page, name, details) => {
+  const { view } = page.state
+  if (view[name] === details.open) return
+  view[name] = details.open
+  changed(page)
+}
+
+const sortBy = (page, column) => {
+  const { sort } = page.state
+  const isText = ["name", "state", "env", "algorithm", "commit"].includes(column)
+  page.state.sort = { by: column, descending: sort.by === column ? !sort.descending : !isText }
+  changed(page)
+}
+
+/** Draws a row, or no longer; each has the first free colour. */
+const select = (page, key, on) => {
+  const chosen = (page.state.chosen ??= new Map(colorsOf(page).places))
+  const free = Array.from({ length: mostDrawn }, (_, place) => place).find(
+    (place) => ![...chosen.values()].includes(place),
+  )
+  page.refused = on && free === undefined
+  if (!on) chosen.delete(key)
+  else if (free !== undefined) chosen.set(key, free)
+  changed(page)
+}
+
+const expand = (page, key) => {
+  if (!page.state.open.delete(key)) page.state.open.add(key)
+  changed(page)
+}
+
+/** Shows what the address describes, after the address has changed. */
+const restore = (page) => {
+  const { state, filter, controls } = page
+  if (filter.value !== state.filter) filter.value = state.filter
+  controls.replaceChildren(viewControls(state.view, (control) => changed(page, control), { several: true }))
+  update(page)
+}
+
+// --- What the page shows ---
+
+const keyOf = (item) => item.key ?? item.path
+
+/** Returns which rows are drawn in the charts, and their colours: the rows that the user has ticked, or the first. */
+const colorsOf = ({ state, items }) => {
+  const trained = items.filter(({ kind }) => kind === "run")
+  const places = state.chosen ?? new Map(trained.slice(0, mostDrawn).map((item, place) => [keyOf(item), place]))
   return {
-    element,
-    update: restore,
-    restore,
-    draw: update,
-    changed: (paths) => {
-      changeSettings([...paths].flatMap((path) => state.runs.get(path) ?? []))
-      update()
-      curves.stale(paths)
-      metrics.stale(paths)
-    },
+    places,
+    drawable: trained.length,
+    colors: new Map([...places].map(([key, place]) => [key, seriesColor(place)])),
   }
+}
+
+const failed = ({ problem }, error) => {
+  problem.textContent = error.message
+  problem.hidden = false
+}
+
+/** Reads the settings if a column or the order needs them. */
+const readForColumns = (page) => {
+  const { columns, sort } = page.state
+  if (![...columns, sort.by].some(isSetting) || (hasSettings() && !settingsAreStale())) return
+  readSettings().then(
+    () => update(page),
+    (error) => failed(page, error),
+  )
+}
+
+/** Shows the runs that the server knows now, by the view and the filter. */
+const update = (page) => {
+  const { state, curves, allMetrics, welcome, controls, search, table } = page
+  const runs = [...state.runs.values()]
+  const passing = filtered(
+    runs,
+    state.filter,
+    () => update(page),
+    (error) => failed(page, error),
+  )
+  readForColumns(page)
+  const shown = sortRuns(passing.runs, state.sort)
+  showProblems(page, passing.problems)
+  showGrouping(page, runs)
+  page.items = state.by === "none" ? shown : groupRuns(shown, state.by, state.sort)
+  showCount(page, runs, shown, passing.isWaiting)
+  const drawn = colorsOf(page)
+  showLimit(page, drawn.drawable)
+  showTrainers(page)
+  showStudies(page)
+  welcome.hidden = runs.length > 0
+  for (const part of [controls, curves.element, allMetrics, search, table.element]) part.hidden = runs.length === 0
+  const nothing = passing.isWaiting ? "reading the settings …" : (passing.problems[0] ?? "No run passes the filter.")
+  const { sort, open: expanded, columns } = state
+  table.show({ items: page.items, sort, colors: drawn.colors, expanded, columns, nothing })
+  showDrawn(page, drawn.colors)
+}
+
+const showProblems = ({ problem, filter }, problems) => {
+  problem.textContent = problems.join("; ")
+  problem.hidden = problems.length === 0
+  filter.setAttribute("aria-invalid", String(problems.length > 0))
+}
+
+/** Shows the choice by what runs are grouped: also by each variable of a sweep. */
+const showGrouping = (page, runs) => {
+  const { state, grouping } = page
+  const options = [...plainGroupings, ...variablesOf(runs).map((variable) => [variable, `variable ${variable}`])]
+  if (!options.some(([by]) => by === state.by)) state.by = plainGroupings[0][0]
+  if (grouping.dataset.options !== JSON.stringify(options)) {
+    grouping.dataset.options = JSON.stringify(options)
+    const change = (by) => {
+      state.by = by
+      state.chosen = undefined
+      changed(page)
+    }
+    grouping.replaceChildren(choice("group by", options, state.by, change))
+  }
+  grouping.querySelector("select").value = state.by
+}
+
+const showCount = ({ count }, runs, shown, isWaiting) => {
+  const running = shown.filter((run) => run.state === "running").length
+  const of = shown.length === runs.length ? "" : `${number(shown.length)} of `
+  count.textContent = `${of}${counted(runs.length, "run")}${running > 0 ? `, ${number(running)} running` : ""}${isWaiting ? ", reading the settings …" : ""}`
+}
+
+/** Says that not all rows are drawn, or that no more can be. */
+const showLimit = ({ state, full, refused }, drawable) => {
+  const some = state.chosen === undefined && drawable > mostDrawn
+  const first = some ? `The first ${mostDrawn} of ${number(drawable)} are drawn: untick some to draw others.` : ""
+  full.textContent = refused ? `At most ${mostDrawn} are drawn at once: untick one first.` : first
+  full.hidden = full.textContent === ""
+}
+
+/** Draws the rows that have a colour: groups, single runs, and the runs in groups. */
+const showDrawn = (page, colors) => {
+  const { items, curves } = page
+  const selected = items.flatMap((item) => [item, ...(item.runs ?? [])]).filter((item) => colors.has(keyOf(item)))
+  const labels = shortLabels(selected)
+  const selection = selected.map((item, index) => {
+    const runs = (item.runs ?? [item]).map(({ path }) => path)
+    return { key: keyOf(item), label: labels[index], color: colors.get(keyOf(item)), kind: item.kind, runs }
+  })
+  curves.show(selection, reasonForNoCurves(items))
+  showComparison(page, selection, selected)
+  showMetrics(page, selection)
+}
+
+const reasonForNoCurves = (items) => {
+  if (items.length === 0) return "no run passes the filter"
+  return items.some(({ kind }) => kind === "run") ? "tick rows below to draw them" : "what is here has no curves"
+}
+
+/** Shows the tests between the rows that are drawn, and if they are two runs, a link to compare them. */
+const showComparison = ({ state, comparison, compare }, selection, selected) => {
+  comparison.element.open = state.view.tests
+  comparison.show(
+    selection.flatMap(({ label, kind }, index) =>
+      kind === "run" ? [{ label, runs: selected[index].runs ?? [selected[index]] }] : [],
+    ),
+  )
+  const pair = selection.map((item) => item.runs)
+  compare.hidden = pair.length !== 2 || pair.some(({ length }) => length !== 1)
+  compare.setAttribute("href", compareAddress(pair.flat(), state.view))
+}
+
+const showMetrics = ({ state, allMetrics, metrics }, selection) => {
+  allMetrics.open = state.view.metrics
+  if (!state.view.metrics) return
+  const trained = selection.filter(({ kind }) => kind === "run")
+  metrics.show(trained.map((item) => ({ ...item, runs: item.runs.slice(0, mostMembers) })))
+}
+
+/** Shows links to the newest multi-run trainers, whose runs are in the table. */
+const showTrainers = ({ state, trainers }) => {
+  const newest = [...state.trainers.values()].sort((a, b) => (a.time < b.time ? 1 : -1)).slice(0, mostTrainers)
+  const links = newest.map(({ path, name, time, runs }) => [
+    " ",
+    el("a", { href: trainerAddress(path), title: formatTime(time) }, `${name} (${counted(runs.length, "run")})`),
+  ])
+  trainers.replaceChildren("Many runs in one trainer:", ...links.flat())
+  trainers.hidden = newest.length === 0
+}
+
+/** Shows links to the newest studies, whose runs are in the table. */
+const showStudies = ({ state, studies }) => {
+  const trials = [...state.runs.values()].filter((run) => studyOf(run) !== undefined)
+  const newest = [...Map.groupBy(trials, studyOf)].sort(([, [a]], [, [b]]) => (a.time < b.time ? 1 : -1)).slice(0, mostTrainers) // prettier-ignore
+  const links = newest.map(([path, runs]) => [
+    " ",
+    el("a", { href: studyAddress(path), title: formatTime(runs[0].time) }, `${runs[0].name} (${counted(new Set(runs.map(({ population }) => population.trial)).size, "trial")})`), // prettier-ignore
+  ])
+  studies.replaceChildren("Studies:", ...links.flat())
+  studies.hidden = newest.length === 0
 }

@@ -21,36 +21,53 @@ const states = ["training", "waiting", "finished", "stopped", "evicted", "invali
 
 /** Makes the page of the trainer with a path. It calls `seen` after the user has changed what is shown. */
 export const makeTrainerPage = (state, seen, path) => {
-  const back = el("a.back", "← all runs")
-  const heading = el("div")
-  const problem = el("p.problem", { role: "alert" })
-  const controls = el("div")
-  const failed = (error) => (problem.textContent = error.message)
-  const curves = makeCurves(state)
-  const figures = makeFigures(state.view, failed)
-  const metrics = makeMetrics(state.view, seen, failed)
-  const full = el("p.quiet", { role: "status", hidden: true })
-  const body = el("tbody")
-  const fill = rowsIn(body)
-  const headings = ["draw", "run", "state", "steps", "score", "best", "episodes"]
-  const table = el(
-    "div.table.trainerRuns",
-    { tabindex: "0", role: "group", "aria-label": "Runs" },
-    el("table", el("thead", el("tr", headings.map(headOf))), body), // prettier-ignore
-  )
-  const allMetrics = el(
-    "details.card.allMetrics",
-    {
-      ontoggle: () => {
-        if (state.view.metrics === allMetrics.open) return
-        state.view.metrics = allMetrics.open
-        changed()
-      },
+  const page = makePage(state, seen, path)
+  return {
+    element: page.element,
+    restore: () => restore(page),
+    draw: () => draw(page),
+    update: () => restore(page),
+    changed: (paths) => {
+      if (![...paths].some((one) => one === path || one.startsWith(`${path}/`))) return
+      draw(page)
+      for (const part of [page.curves, page.figures, page.metrics]) part.stale(paths)
     },
-    el("summary", "All metrics of the runs that are drawn"),
-    metrics.element,
-  )
-  const content = el(
+  }
+}
+
+/** Makes the state of the page, on which all functions below work: its elements, and the trainer that it shows. */
+const makePage = (state, seen, path) => {
+  const problem = el("p.problem", { role: "alert" })
+  const failed = (error) => (problem.textContent = error.message)
+  const body = el("tbody")
+  const metrics = makeMetrics(state.view, seen, failed)
+  const page = {
+    state,
+    seen,
+    path,
+    back: el("a.back", "← all runs"),
+    heading: el("div"),
+    problem,
+    controls: el("div"),
+    curves: makeCurves(state),
+    figures: makeFigures(state.view, failed),
+    metrics,
+    full: el("p.quiet", { role: "status", hidden: true }),
+    table: makeTable(body),
+    fill: rowsIn(body),
+    allMetrics: el(
+      "details.card.allMetrics",
+      { ontoggle: () => toggledMetrics(page) },
+      el("summary", "All metrics of the runs that are drawn"),
+      metrics.element,
+    ),
+    /** Whether the user has just ticked one run too many. */
+    refused: false,
+    content: undefined,
+    element: undefined,
+  }
+  const { back, heading, controls, curves, figures, full, table, allMetrics } = page
+  page.content = el(
     "div",
     table,
     full,
@@ -60,126 +77,140 @@ export const makeTrainerPage = (state, seen, path) => {
     el("section.card.figures", el("h2", "The whole trainer"), figures.ofTrainer),
     allMetrics,
   )
-  const element = el("article.trainer", back, heading, problem, content)
-  /** Whether the user has just ticked one run too many. */
-  let refused = false
+  page.element = el("article.trainer", back, heading, problem, page.content)
+  return page
+}
 
-  const trainer = () => state.trainers.get(path)
-  const pathOf = ({ id }) => `${path}/${id}`
-  const summaryOf = (run) => state.runs.get(pathOf(run))
+const makeTable = (body) =>
+  el(
+    "div.table.trainerRuns",
+    { tabindex: "0", role: "group", "aria-label": "Runs" },
+    el("table", el("thead", el("tr", ["draw", "run", "state", "steps", "score", "best", "episodes"].map(headOf))), body), // prettier-ignore
+  )
 
-  /** Returns the runs that have begun, and so can be drawn. */
-  const drawable = () => trainer().runs.filter((run) => summaryOf(run) !== undefined)
+// --- What the user does ---
 
-  /** Returns the colours of the drawn runs by their ids: of those that the user has ticked, or of the first. */
-  const placesOf = () => state.drawn ?? new Map(drawable().slice(0, mostDrawn).map(({ id }, place) => [id, place])) // prettier-ignore
+const changed = (page, control) => {
+  draw(page)
+  page.refused = false
+  page.seen(control)
+}
 
-  const select = (id, on) => {
-    const drawn = (state.drawn = new Map(placesOf()))
-    const taken = new Set(drawn.values())
-    const free = Array.from({ length: mostDrawn }, (_, place) => place).find((place) => !taken.has(place))
-    refused = on && free === undefined
-    if (!on) drawn.delete(id)
-    else if (free !== undefined) drawn.set(id, free)
-    changed()
+const toggledMetrics = (page) => {
+  const { state, allMetrics } = page
+  if (state.view.metrics === allMetrics.open) return
+  state.view.metrics = allMetrics.open
+  changed(page)
+}
+
+/** Draws the curves of a run, or no longer; each run has the first free colour. */
+const select = (page, id, on) => {
+  const drawn = (page.state.drawn = new Map(placesOf(page)))
+  const taken = new Set(drawn.values())
+  const free = Array.from({ length: mostDrawn }, (_, place) => place).find((place) => !taken.has(place))
+  page.refused = on && free === undefined
+  if (!on) drawn.delete(id)
+  else if (free !== undefined) drawn.set(id, free)
+  changed(page)
+}
+
+const restore = (page) => {
+  const { state, controls } = page
+  controls.replaceChildren(viewControls(state.view, (control) => changed(page, control), { several: false }))
+  draw(page)
+}
+
+// --- What the page shows ---
+
+const trainerOf = ({ state, path }) => state.trainers.get(path)
+const pathOf = ({ path }, { id }) => `${path}/${id}`
+const summaryOf = (page, run) => page.state.runs.get(pathOf(page, run))
+
+/** Returns the runs that have begun, and so can be drawn. */
+const drawableIn = (page) => trainerOf(page).runs.filter((run) => summaryOf(page, run) !== undefined)
+
+/** Returns the colours of the drawn runs by their ids: of those that the user has ticked, or of the first. */
+const placesOf = (page) =>
+  page.state.drawn ?? new Map(drawableIn(page).slice(0, mostDrawn).map(({ id }, place) => [id, place])) // prettier-ignore
+
+const draw = (page) => {
+  const { state, path, back, content, problem, allMetrics } = page
+  back.setAttribute("href", overviewAddress(state))
+  const trainer = trainerOf(page)
+  content.hidden = trainer === undefined
+  if (trainer === undefined) {
+    problem.textContent = `There is no multi-run trainer “${path}” here.`
+    return
   }
+  problem.textContent = ""
+  drawHeading(page, trainer)
+  const places = placesOf(page)
+  drawRows(page, trainer, places)
+  const drawable = drawableIn(page)
+  drawLimit(page, drawable.length)
+  const items = drawable.flatMap((run) => {
+    const place = places.get(run.id)
+    if (place === undefined) return []
+    return [{ key: run.id, label: nameOf(run), color: seriesColor(place), kind: "run", runs: [pathOf(page, run)] }]
+  })
+  page.curves.show(items, drawable.length === 0 ? "no run has begun" : "tick runs above to draw them")
+  page.figures.show(path, items)
+  allMetrics.open = state.view.metrics
+  if (state.view.metrics) page.metrics.show(items)
+}
 
-  const row = (run, summary, place) => {
-    const name = nameOf(run)
-    const box = el("input", {
-      type: "checkbox",
-      id: `draw-${run.id}`,
-      "aria-label": `Draw ${name}`,
-      checked: place !== undefined,
-      onchange: () => select(run.id, box.checked),
-    })
-    const color = place === undefined ? "" : swatch(seriesColor(place))
-    return el(
-      "tr",
-      el("td.box", summary === undefined ? "" : [box, color]),
-      el(
-        "td.name",
-        summary === undefined ? el("b", name) : el("a", { href: runAddress(pathOf(run)) }, name),
-        run.reason !== null && el("p.problem.line", run.reason),
-      ),
-      el("td", badge(run), run.place !== null && el("span.quiet", ` ${number(run.place)} in the queue`)),
-      el("td.number", `${number(summary?.steps)}${run.maxSteps === null ? "" : ` of ${number(run.maxSteps)}`}`),
-      [summary?.score, summary?.best, summary?.episodes].map((value) => el("td.number", number(value))),
-    )
-  }
+const drawHeading = ({ path, heading }, trainer) => {
+  const count = (wanted) => trainer.runs.filter(({ state }) => state === wanted).length
+  const counts = states.flatMap((one) => (count(one) > 0 ? [[one, number(count(one))]] : []))
+  heading.replaceChildren(
+    el("h1", `${trainer.name}: ${counted(trainer.runs.length, "run")} in one trainer `, badge(trainer)),
+    el("p.quiet.variables", titleOf({ ...trainer, name: "" })),
+    el("p.path.quiet", path),
+    factList([...counts, ["started", time(trainer.time)], ["log, config, files", el("a", { href: runAddress(path) }, "of the trainer")]]), // prettier-ignore
+  )
+}
 
-  const draw = () => {
-    back.setAttribute("href", overviewAddress(state))
-    const summary = trainer()
-    content.hidden = summary === undefined
-    if (summary === undefined) {
-      problem.textContent = `There is no multi-run trainer “${path}” here.`
-      return
-    }
-    problem.textContent = ""
-    drawHeading(summary)
-    const places = placesOf()
-    fill(
-      summary.runs.map((run) => {
-        const own = summaryOf(run)
-        const place = places.get(run.id)
-        // The colours of a theme differ, so they are a part of the content.
-        const color = place === undefined ? "" : seriesColor(place)
-        return { key: run.id, content: [run, own, color], make: () => row(run, own, place) }
-      }),
-    )
-    full.textContent = refused
-      ? `At most ${mostDrawn} are drawn at once: untick one first.`
-      : state.drawn === undefined && drawable().length > mostDrawn
-        ? `The first ${mostDrawn} of ${number(drawable().length)} are drawn: untick some to draw others.`
-        : ""
-    full.hidden = full.textContent === ""
-    const items = drawable().flatMap((run) => {
+const drawRows = (page, trainer, places) =>
+  page.fill(
+    trainer.runs.map((run) => {
+      const summary = summaryOf(page, run)
       const place = places.get(run.id)
-      if (place === undefined) return []
-      return [{ key: run.id, label: nameOf(run), color: seriesColor(place), kind: "run", runs: [pathOf(run)] }]
-    })
-    curves.show(items, drawable().length === 0 ? "no run has begun" : "tick runs above to draw them")
-    figures.show(path, items)
-    allMetrics.open = state.view.metrics
-    if (state.view.metrics) metrics.show(items)
-  }
+      // The colours of a theme differ, so they are a part of the content.
+      const color = place === undefined ? "" : seriesColor(place)
+      return { key: run.id, content: [run, summary, color], make: () => rowOf(page, run, summary, place) }
+    }),
+  )
 
-  const drawHeading = (summary) => {
-    const count = (wanted) => summary.runs.filter(({ state: one }) => one === wanted).length
-    const counts = states.flatMap((one) => (count(one) > 0 ? [[one, number(count(one))]] : []))
-    heading.replaceChildren(
-      el("h1", `${summary.name}: ${counted(summary.runs.length, "run")} in one trainer `, badge(summary)),
-      el("p.quiet.variables", titleOf({ ...summary, name: "" })),
-      el("p.path.quiet", path),
-      factList([...counts, ["started", time(summary.time)], ["log, config, files", el("a", { href: runAddress(path) }, "of the trainer")]]), // prettier-ignore
-    )
-  }
+const rowOf = (page, run, summary, place) => {
+  const name = nameOf(run)
+  const box = el("input", {
+    type: "checkbox",
+    id: `draw-${run.id}`,
+    "aria-label": `Draw ${name}`,
+    checked: place !== undefined,
+    onchange: () => select(page, run.id, box.checked),
+  })
+  const color = place === undefined ? "" : swatch(seriesColor(place))
+  return el(
+    "tr",
+    el("td.box", summary === undefined ? "" : [box, color]),
+    el(
+      "td.name",
+      summary === undefined ? el("b", name) : el("a", { href: runAddress(pathOf(page, run)) }, name),
+      run.reason !== null && el("p.problem.line", run.reason),
+    ),
+    el("td", badge(run), run.place !== null && el("span.quiet", ` ${number(run.place)} in the queue`)),
+    el("td.number", `${number(summary?.steps)}${run.maxSteps === null ? "" : ` of ${number(run.maxSteps)}`}`),
+    [summary?.score, summary?.best, summary?.episodes].map((value) => el("td.number", number(value))),
+  )
+}
 
-  const changed = (control) => {
-    draw()
-    refused = false
-    seen(control)
-  }
-
-  const restore = () => {
-    controls.replaceChildren(viewControls(state.view, changed, { several: false }))
-    draw()
-  }
-
-  return {
-    element,
-    restore,
-    draw,
-    update: restore,
-    changed: (paths) => {
-      if (![...paths].some((one) => one === path || one.startsWith(`${path}/`))) return
-      draw()
-      curves.stale(paths)
-      figures.stale(paths)
-      metrics.stale(paths)
-    },
-  }
+/** Says that not all runs are drawn, or that no more can be. */
+const drawLimit = ({ state, full, refused }, drawable) => {
+  const some = state.drawn === undefined && drawable > mostDrawn
+  const first = some ? `The first ${mostDrawn} of ${number(drawable)} are drawn: untick some to draw others.` : ""
+  full.textContent = refused ? `At most ${mostDrawn} are drawn at once: untick one first.` : first
+  full.hidden = full.textContent === ""
 }
 
 const headOf = (text, place) => {

@@ -1,35 +1,22 @@
 /**
  * Lists the episodes of runs of language-model agents, and reads the transcript of an episode when it is requested.
- * Files may be larger than the memory, so only the offsets of their lines are kept, and when a file has grown, only the
- * new part is read. The server and the export use it; it only reads files.
+ * The server and the export use it; it only reads files.
  */
-import { Effect, Exit, Option, Schema, Semaphore } from "effect"
-import { isPlain } from "../../../base/config/plain.ts"
+import { Effect, Exit, Option, Schema } from "effect"
 import { Outcome } from "../../../agents/episode/rollouts/Outcome.ts"
 import { Rollout } from "../../../agents/episode/Rollout.ts"
 import { pathFor, Sample } from "../../../agents/episode/samples/samples.ts"
 import { CallFile } from "../../../agents/lm/callFiles.ts"
-import { kindOf } from "../../../run/RunSpec.ts"
 import * as ScoreRecords from "../../../run/record/ScoreRecords.ts"
-import { scoreLine } from "../../../run/record/scoreLine.ts"
 import { unplacedEntry } from "../../../run/find/RunEntry.ts"
 import type { FileSource } from "../../../run/read/FileSource.ts"
 import * as RunReader from "../../../run/RunReader.ts"
-import { utf8 } from "../../../base/config/utf8.ts"
 import { parsed } from "../json.ts"
 import { type Asked, chosen, type Episode, largestAdvantage, pageOf, says } from "./Episode.ts"
-import {
-  type FileIndex,
-  type Group,
-  type Indexed,
-  rolloutsIndex,
-  type SamplesIndex,
-  samplesIndex,
-  scoresIndex,
-  type Span,
-} from "./fileIndex.ts"
+import type { Indexed, Span } from "./fileIndex.ts"
 import { fromRollouts } from "./fromRollouts.ts"
 import { fromScores } from "./fromScores.ts"
+import { makeIndices, readRun, type Run, spansOfSamples } from "./indices.ts"
 import { forEachLine } from "./wholeLines.ts"
 import type { Transcript } from "./Transcript.ts"
 import * as Layout from "../../../run/Layout.ts"
@@ -43,133 +30,14 @@ export interface PageAsked extends Asked {
   readonly at: string | null
 }
 
-/** The index of one file, and how far the file was read. */
-interface Kept<Index> {
-  readonly index: Index
-  /** The number of bytes read so far, in whole lines. */
-  read: number
-  /** The offset of the last line that was read, and its first bytes. If the file now has others, it was rewritten. */
-  last: number
-  begins: string
-  /** Whether the scores are those of a trainer without language models. Their lines are not steps, so none is read. */
-  foreign: boolean
-}
-
-/** The indices of a run's files. */
-interface Run {
-  readonly files: Map<string, Kept<FileIndex>>
-  /** The indices of the files of samples, which are the largest, so they are read when a transcript is requested. */
-  readonly samples: Map<string, Kept<SamplesIndex>>
-  /** The result of the last search. */
-  lastSearch: { readonly text: string; readonly read: string; readonly keys: ReadonlySet<string> } | undefined
-}
-
-/** The indices of at most this many runs are kept in memory. */
-const mostRuns = 8
-/** At most this many bytes of the last line are compared, to recognise a rewritten file. */
-const compared = 1024
-
 export const makeTranscripts = (files: FileSource) => {
-  const runs = new Map<string, Run>()
-  // Two simultaneous readers of a run would add the same lines twice.
-  const turn = Semaphore.makeUnsafe(1)
-
-  const beginning = (path: string, from: number, to: number): Effect.Effect<string> =>
-    Effect.map(files.part(path, from, Math.min(compared, to - from)), (bytes) => utf8.decode(bytes))
-
-  /** Adds the new lines of a file to the index `before`. A new or rewritten file gets an index that `make` makes. */
-  const readFile = Effect.fnUntraced(function* <Index extends Pick<FileIndex, "add">>(
-    before: Kept<Index> | undefined,
-    path: string,
-    make: () => Index,
-    isScores: boolean,
-  ): Effect.fn.Return<Kept<Index>> {
-    const size = (yield* files.size(path)) ?? 0
-    // A file that was truncated when the run was resumed, or was rewritten, is read from its beginning.
-    const isSame =
-      before !== undefined &&
-      size >= before.read &&
-      (before.read === 0 || before.begins === (yield* beginning(path, before.last, before.read)))
-    const kept: Kept<Index> = isSame ? before : { index: make(), read: 0, last: 0, begins: "", foreign: false }
-    if (kept.foreign || size === kept.read) return kept
-    yield* forEachLine(files, path, { from: kept.read, to: size }, (line) => {
-      if (isScores && kept.read === 0 && scoreLine(line.text)?.of !== "step") {
-        kept.foreign = true
-        return "stop"
-      }
-      kept.index.add(line)
-      kept.read = line.to
-      kept.last = line.from
-      return undefined
-    })
-    if (kept.read > 0) kept.begins = yield* beginning(path, kept.last, kept.read)
-    return kept
-  })
-
-  /** Reads the new lines of a run's files, and returns the indices of the files. */
-  const read = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Run> {
-    const run: Run = runs.get(path) ?? { files: new Map(), samples: new Map(), lastSearch: undefined }
-    const sources = yield* filesOf(files, path)
-    for (const old of run.files.keys()) if (!sources.some(({ file }) => file === old)) run.files.delete(old)
-    for (const { file, group, isScores } of sources) {
-      const make = () => (isScores ? scoresIndex : rolloutsIndex)(file, group)
-      run.files.set(file, yield* readFile(run.files.get(file), file, make, isScores))
-    }
-    runs.delete(path)
-    runs.set(path, run)
-    for (const oldest of runs.keys()) if (runs.size > mostRuns) runs.delete(oldest)
-    return run
-  })
-
-  const readInTurn = (path: string): Effect.Effect<Run> => turn.withPermits(1)(read(path))
-
-  /** Makes a function that reads the index of a file of samples, and returns where the samples of rollouts are. */
-  const samplesIn =
-    (run: Run): SamplesIn =>
-    (file, rollouts) =>
-      Effect.map(
-        turn.withPermits(1)(readFile(run.samples.get(file), file, samplesIndex, false)),
-        (kept): ReadonlyArray<Span> => {
-          run.samples.set(file, kept)
-          const spans = rollouts.flatMap((id) => kept.index.spans.get(id) ?? [])
-          return spans.sort((a, b) => a.from - b.from)
-        },
-      )
-
-  /** Returns the keys of the episodes whose transcripts contain a text. */
-  const search = Effect.fnUntraced(function* (run: Run, episodes: ReadonlyArray<Indexed>, text: string) {
-    const wanted = text.toLowerCase()
-    const state = JSON.stringify(Array.from(run.files, ([file, { read }]) => [file, read]))
-    if (run.lastSearch?.text === wanted && run.lastSearch.read === state) return run.lastSearch.keys
-    const raw = JSON.stringify(wanted).slice(1, -1)
-    const keys = new Set<string>()
-    for (const [file, inFile] of Map.groupBy(episodes, (episode) => episode.file)) {
-      const places = inFile.flatMap((episode) => episode.spans.map((span) => ({ ...span, episode })))
-      places.sort((a, b) => a.from - b.from)
-      let at = 0
-      yield* forEachLine(files, file, {}, (line) => {
-        while (at < places.length && places[at].to <= line.from) at++
-        const text = line.text.toLowerCase()
-        // Lines without the text are not parsed, unless they contain escapes: other programs may escape characters.
-        if (!text.includes(raw) && !text.includes("\\u")) return undefined
-        const value = parsed(line.text)
-        for (let next = at; next < places.length && places[next].from <= line.from; next++) {
-          const { episode } = places[next]
-          if (!keys.has(episode.key) && says(value, wanted)) keys.add(episode.key)
-        }
-        return undefined
-      })
-    }
-    run.lastSearch = { text: wanted, read: state, keys }
-    return keys
-  })
-
+  const indices = makeIndices(files)
   return {
     /** Returns a part of the list of a run's episodes. */
     page: Effect.fnUntraced(function* (path: string, asked: PageAsked) {
-      const run = yield* readInTurn(path)
+      const run = yield* readRun(indices, path)
       const all = episodesOf(run)
-      const keys = asked.text === "" ? undefined : yield* search(run, all, asked.text)
+      const keys = asked.text === "" ? undefined : yield* search(files, run, all, asked.text)
       const matching = chosen(all, asked).filter(({ key }) => keys?.has(key) ?? true)
       const groups = Array.from(
         Map.groupBy(all, ({ group }) => group),
@@ -184,64 +52,51 @@ export const makeTranscripts = (files: FileSource) => {
     }),
     /** Returns the transcript of an episode; undefined if there is no such episode. */
     one: Effect.fnUntraced(function* (path: string, key: string) {
-      const run = yield* readInTurn(path)
+      const run = yield* readRun(indices, path)
       const all = episodesOf(run)
       const episode = all.find((one) => one.key === key)
       if (episode === undefined) return undefined
-      return yield* transcriptOf({ files, run: path, largest: largestAdvantage(all) }, episode, samplesIn(run))
+      const samplesIn: SamplesIn = (file, rollouts) => spansOfSamples(indices, run, file, rollouts)
+      return yield* transcriptOf({ files, run: path, largest: largestAdvantage(all) }, episode, samplesIn)
     }),
   }
 }
 
+/** Returns the keys of the episodes whose transcripts contain a text. */
+const search = Effect.fnUntraced(function* (
+  files: FileSource,
+  run: Run,
+  episodes: ReadonlyArray<Indexed>,
+  text: string,
+) {
+  const wanted = text.toLowerCase()
+  const state = JSON.stringify(Array.from(run.files, ([file, { read }]) => [file, read]))
+  if (run.lastSearch?.text === wanted && run.lastSearch.read === state) return run.lastSearch.keys
+  const raw = JSON.stringify(wanted).slice(1, -1)
+  const keys = new Set<string>()
+  for (const [file, inFile] of Map.groupBy(episodes, (episode) => episode.file)) {
+    const places = inFile.flatMap((episode) => episode.spans.map((span) => ({ ...span, episode })))
+    places.sort((a, b) => a.from - b.from)
+    let at = 0
+    yield* forEachLine(files, file, {}, (line) => {
+      while (at < places.length && places[at].to <= line.from) at++
+      const text = line.text.toLowerCase()
+      // Lines without the text are not parsed, unless they contain escapes: other programs may escape characters.
+      if (!text.includes(raw) && !text.includes("\\u")) return undefined
+      const value = parsed(line.text)
+      for (let next = at; next < places.length && places[next].from <= line.from; next++) {
+        const { episode } = places[next]
+        if (!keys.has(episode.key) && says(value, wanted)) keys.add(episode.key)
+      }
+      return undefined
+    })
+  }
+  run.lastSearch = { text: wanted, read: state, keys }
+  return keys
+})
+
 /** Returns an episode without the fields that only the index uses. */
 const shown = ({ file: _file, spans: _spans, ...episode }: Indexed): Episode => episode
-
-interface Source {
-  readonly file: string
-  readonly group: Group
-  readonly isScores: boolean
-}
-
-const batches = { rollouts: Layout.batchRollouts, outcomes: Layout.batchOutcomes }
-
-/** Returns the names of an evaluation's agents, in order, from its `config.json`; none for other runs. */
-const contestantsIn = (config: string | undefined): ReadonlyArray<string | null> => {
-  const parsedConfig = config === undefined ? undefined : parsed(config)
-  if (!isPlain(parsedConfig) || kindOf(parsedConfig) !== "evaluation" || !Array.isArray(parsedConfig.agents)) return []
-  return parsedConfig.agents.map((agent: unknown) =>
-    isPlain(agent) && typeof agent.name === "string" ? agent.name : null,
-  )
-}
-
-/** Returns the files of a run that hold episodes; rollouts come before the scores of the same episodes. */
-const filesOf = Effect.fnUntraced(function* (files: FileSource, run: string): Effect.fn.Return<ReadonlyArray<Source>> {
-  const { locate } = RunReader.over(files)(unplacedEntry(run))
-  const names = contestantsIn(yield* files.text(`${run}/${Layout.configJson}`))
-  const train: Group = { name: "train", phase: "train", seen: null, contestant: null }
-  const validations = Effect.fnUntraced(function* (folder: string, isScores: boolean) {
-    return (yield* files.list(folder))
-      .flatMap((name) => {
-        const seen = Layout.seenEpisodesOf(name)
-        if (seen === undefined) return []
-        const group: Group = { name: `val${seen}`, phase: "validation", seen, contestant: names.at(seen) ?? null }
-        return { file: `${folder}/${name}`, group, isScores }
-      })
-      .sort((a, b) => (a.group.seen ?? 0) - (b.group.seen ?? 0))
-  })
-  const all: ReadonlyArray<Source> = [
-    ...Object.entries(batches).map(([name, file]): Source => ({
-      file: `${run}/${file}`,
-      group: { name, phase: "batch", seen: null, contestant: null },
-      isScores: false,
-    })),
-    { file: `${run}/${Layout.trainRollouts}`, group: train, isScores: false },
-    { file: yield* locate(Layout.trainScores), group: train, isScores: true },
-    ...(yield* validations(`${run}/${Layout.validationRolloutsFolder}`, false)),
-    ...(yield* validations(yield* locate(Layout.validationScoresFolder), true)),
-  ]
-  const sizes = yield* Effect.forEach(all, ({ file }) => files.size(file))
-  return all.filter((_, at) => sizes[at] !== undefined)
-})
 
 /** Returns the episodes by group. Scores add only the episodes without a rollout, such as failed or unfinished ones. */
 const episodesOf = (run: Run): ReadonlyArray<Indexed> => {

@@ -66,8 +66,10 @@ const usesOf = (file: string, text: string): ReadonlyArray<Named> => {
     if (isWhole) return [{ module, name: "*" }]
     return [...text.matchAll(new RegExp(`\\b${namespace}\\.(\\w+)`, "g"))].map((match) => ({ module, name: match[1] }))
   })
-  // Of a module that is loaded when it is needed, any word of the file may be a name.
-  const loaded = [...text.matchAll(/import\(\s*"(\.[^"]*)"/g)].map((match) => at(file, match[1]))
+  // Of a module that is loaded when it is needed, any word of the file may be a name. Browser tests load the page's by address.
+  const loaded = [...text.matchAll(/import\(\s*["']([./][^"']*)["']/g)].map((match) =>
+    match[1].startsWith("/") ? `src/command/ui/page${match[1]}` : at(file, match[1]),
+  )
   const words = loaded.length === 0 ? [] : [...new Set(text.match(/\w+/g))]
   return [...uses, ...loaded.flatMap((module) => words.map((name) => ({ module, name })))]
 }
@@ -80,6 +82,7 @@ describe("exports", () => {
     assert.deepStrictEqual(names('import * as X from "../x.ts"\nconst y = [X.a, X.b]'), ["src/x.ts a", "src/x.ts b"])
     assert.deepStrictEqual(names('import * as X from "../x.ts"\nconst y = { ...X }'), ["src/x.ts *"])
     assert.include(names('const { a } = await import("./x.ts")'), "src/run/x.ts a")
+    assert.include(names("import('/parts/x.js').then(({ a }) => a())"), "src/command/ui/page/parts/x.js a")
   })
 
   it("are imported by another file, or public", () => {

@@ -41,19 +41,7 @@ export const makeClusterPage = () => {
     content.hidden = overview === null
     if (overview === null) return
     const of = (role) => overview.members.filter((one) => one.role === role)
-    const sum = (name) => overview.kinds.reduce((total, kind) => total + kind[name], 0)
-    const slots = of("worker").reduce((total, one) => total + one.slots, 0)
-    const busy = of("worker").reduce((total, one) => total + one.busy, 0)
-    facts.replaceChildren(
-      factList([
-        ["workers", number(of("worker").length)],
-        ["busy slots", `${number(busy)} of ${number(slots)}`],
-        ["waiting jobs", number(sum("waiting"))],
-        ["jobs under way", number(sum("underWay"))],
-        ["jobs done", number(sum("done"))],
-        ["failed jobs", number(sum("failed"))],
-      ]),
-    )
+    facts.replaceChildren(factsOf(of("worker"), overview.kinds))
     workers.show(of("worker").map((one) => ({ key: one.id, content: [one, age], make: () => workerRow(one, age) })))
     clients.show(of("client").map((one) => ({ key: one.id, content: [one, age], make: () => clientRow(one, age) })))
     kinds.show(
@@ -105,6 +93,21 @@ export const makeClusterPage = () => {
       clearTimeout(timer)
     },
   }
+}
+
+/** Makes the facts about all workers and jobs together. */
+const factsOf = (workers, kinds) => {
+  const sum = (name) => kinds.reduce((total, kind) => total + kind[name], 0)
+  const slots = workers.reduce((total, one) => total + one.slots, 0)
+  const busy = workers.reduce((total, one) => total + one.busy, 0)
+  return factList([
+    ["workers", number(workers.length)],
+    ["busy slots", `${number(busy)} of ${number(slots)}`],
+    ["waiting jobs", number(sum("waiting"))],
+    ["jobs under way", number(sum("underWay"))],
+    ["jobs done", number(sum("done"))],
+    ["failed jobs", number(sum("failed"))],
+  ])
 }
 
 /** Makes a card with a table. `show` fills it with rows for `rowsIn`; without rows, it shows the text `nothing`. */

@@ -16,7 +16,7 @@ export const lineOf = (x, columns, smoothing) => {
  * Smooths a column by an exponential moving mean; `weight`, below 1, is the share of the earlier values in each value.
  * The sum is divided by the sum of weights, since otherwise the first values would be too close to zero.
  */
-const smooth = (values, weight) => {
+export const smooth = (values, weight) => {
   if (weight === 0) return values
   let sum = 0
   let weights = 0

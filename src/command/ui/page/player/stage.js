@@ -17,104 +17,106 @@ const spare = 100
 /** A message of a frame is cut after this many characters. */
 const mostText = 300
 
+/** @typedef {{ parameters: object, state: unknown, action: unknown, index: string, episode: number }} Shown */
+
 /** Makes an empty stage. `failed` is called with a message if the env's code fails. */
 export const makeStage = (failed) => {
-  const element = el("div.stage")
-  /** @typedef {{ parameters: object, state: unknown, action: unknown, index: string, episode: number }} Shown */
-  /** @type {(message: Shown) => void} */
-  let show = () => {}
-  let stop = () => {}
-
-  /** Makes `show` write a step's state and action as numbers. */
-  const numbers = () => {
-    const text = el("pre.numbers")
-    element.replaceChildren(text)
-    show = ({ state, action }) => {
-      const list = (values) =>
-        Array.isArray(values) ? values.map((value) => number(value)).join("  ") : JSON.stringify(values)
-      text.textContent = `state   ${list(state)}\naction  ${list(action)}`
-    }
+  const stage = {
+    element: el("div.stage"),
+    failed,
+    /** @type {(message: Shown) => void} */
+    show: () => {},
+    stop: () => {},
   }
-
-  /** Makes `show` render a step by the env's code in a frame. The frame is sent one step at a time, the newest one. */
-  const framed = (code) => {
-    const { promise, resolve, reject } = Promise.withResolvers()
-    const frame = el("iframe", {
-      sandbox: "allow-scripts",
-      src: "player/frame.html",
-      title: "The episode, drawn by the run's own code",
-    })
-    let allowed = spare
-    /** @type {Shown | undefined} */
-    let newest
-    /** The step that the frame draws, and the one that it is to draw next. */
-    let drawing
-    let waiting
-    const post = (message) => {
-      allowed++
-      frame.contentWindow?.postMessage(message, "*")
-    }
-    /** Sends the newest step, if the frame has drawn the one before. */
-    const next = () => {
-      drawing = waiting
-      waiting = undefined
-      if (drawing !== undefined) post({ type: "show", ...drawing })
-    }
-    const fail = (problem) => {
-      const message = `ui.esm.js: ${problem}`
-      failed(message)
-      reject(new Error(message))
-    }
-    /** Ends a frame that does what no drawing needs, and writes the step as numbers instead. */
-    const end = (problem) => {
-      stop()
-      fail(problem)
-      numbers()
-      if (newest !== undefined) show(newest)
-    }
-    const onMessage = (event) => {
-      if (event.source !== frame.contentWindow) return
-      // Before `data` is read: the browser decodes a message when it is first read.
-      if (allowed-- <= 0)
-        return end(`it was stopped, because it sent more than ${spare} messages that nobody asked for`)
-      const { type, message } = Object(event.data)
-      if (type === "ready") resolve(undefined)
-      else if (type === "failed") {
-        fail(typeof message === "string" ? message.slice(0, mostText).replaceAll(/\s+/g, " ") : "it failed")
-        next()
-      } else if (type === "drawn" && drawing !== undefined) {
-        frame.dataset.drawn = drawing.index
-        next()
-      }
-    }
-    let loads = 0
-    frame.addEventListener("load", () => {
-      if (++loads === 1) post({ type: "start", code })
-      else end("it was stopped, because it opened another page in its frame")
-    })
-    addEventListener("message", onMessage)
-    stop = () => {
-      removeEventListener("message", onMessage)
-      frame.remove()
-    }
-    element.replaceChildren(frame)
-    show = (message) => {
-      newest = waiting = message
-      if (drawing === undefined) next()
-    }
-    return promise
-  }
-
   return {
-    element,
+    element: stage.element,
     /** Prepares the stage for the env with this code; undefined if the env has none. Show steps after this has ended. */
     start: async (code) => {
-      stop()
-      stop = () => {}
-      if (code === undefined) numbers()
-      else await framed(code).catch(numbers)
+      stage.stop()
+      stage.stop = () => {}
+      if (code === undefined) numbers(stage)
+      else await framed(stage, code).catch(() => numbers(stage))
     },
-    show: (message) => show(message),
-    close: () => stop(),
+    show: (message) => stage.show(message),
+    close: () => stage.stop(),
   }
+}
+
+/** Makes `show` write a step's state and action as numbers. */
+const numbers = (stage) => {
+  const text = el("pre.numbers")
+  stage.element.replaceChildren(text)
+  stage.show = ({ state, action }) => {
+    const list = (values) =>
+      Array.isArray(values) ? values.map((value) => number(value)).join("  ") : JSON.stringify(values)
+    text.textContent = `state   ${list(state)}\naction  ${list(action)}`
+  }
+}
+
+/** Makes `show` render a step by the env's code in a frame. The frame is sent one step at a time, the newest one. */
+const framed = (stage, code) => {
+  const { promise, resolve, reject } = Promise.withResolvers()
+  const frame = el("iframe", {
+    sandbox: "allow-scripts",
+    src: "player/frame.html",
+    title: "The episode, drawn by the run's own code",
+  })
+  let allowed = spare
+  /** @type {Shown | undefined} */
+  let newest
+  /** The step that the frame draws, and the one that it is to draw next. */
+  let drawing
+  let waiting
+  const post = (message) => {
+    allowed++
+    frame.contentWindow?.postMessage(message, "*")
+  }
+  /** Sends the newest step, if the frame has drawn the one before. */
+  const next = () => {
+    drawing = waiting
+    waiting = undefined
+    if (drawing !== undefined) post({ type: "show", ...drawing })
+  }
+  const fail = (problem) => {
+    const message = `ui.esm.js: ${problem}`
+    stage.failed(message)
+    reject(new Error(message))
+  }
+  /** Ends a frame that does what no drawing needs, and writes the step as numbers instead. */
+  const end = (problem) => {
+    stage.stop()
+    fail(problem)
+    numbers(stage)
+    if (newest !== undefined) stage.show(newest)
+  }
+  const onMessage = (event) => {
+    if (event.source !== frame.contentWindow) return
+    // Before `data` is read: the browser decodes a message when it is first read.
+    if (allowed-- <= 0) return end(`it was stopped, because it sent more than ${spare} messages that nobody asked for`)
+    const { type, message } = Object(event.data)
+    if (type === "ready") resolve(undefined)
+    else if (type === "failed") {
+      fail(typeof message === "string" ? message.slice(0, mostText).replaceAll(/\s+/g, " ") : "it failed")
+      next()
+    } else if (type === "drawn" && drawing !== undefined) {
+      frame.dataset.drawn = drawing.index
+      next()
+    }
+  }
+  let loads = 0
+  frame.addEventListener("load", () => {
+    if (++loads === 1) post({ type: "start", code })
+    else end("it was stopped, because it opened another page in its frame")
+  })
+  addEventListener("message", onMessage)
+  stage.stop = () => {
+    removeEventListener("message", onMessage)
+    frame.remove()
+  }
+  stage.element.replaceChildren(frame)
+  stage.show = (message) => {
+    newest = waiting = message
+    if (drawing === undefined) next()
+  }
+  return promise
 }

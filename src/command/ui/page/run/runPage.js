@@ -22,112 +22,144 @@ const titles = { validation: "Validation return, lowest to highest", train: "Tra
 
 /** Makes the page of the run with a path. It calls `seen` after the user has changed what is shown. */
 export const makeRunPage = (state, seen, path) => {
-  const charts = measures.map((measure) => makeChart(titles[measure]))
-  const back = el("a.back", "← all runs")
-  const heading = el("div")
-  const problem = el("p.problem", { role: "alert" })
-  const controls = el("div")
-  const episodes = makeEpisodes(path)
-  const game = makeGame(path)
-  const transcripts = makeTranscripts(state, seen, path)
-  const report = makeReport()
-  const system = makeSystem()
-  const [validations, log, config, files] = [makeValidations(), makeLog(), makeConfig(), makeFiles(path)]
-  const sections = [report, episodes, game, transcripts, system, validations, log, config, files]
-  const drawings = el("div.charts", charts.map((chart) => chart.element)) // prettier-ignore
-  const metrics = makeMetrics(state.view, seen, (error) => (problem.textContent = error.message))
-  const metricsCard = el("section.card", el("h2", "Metrics"), metrics.element)
-  const body = el(
-    "div",
-    report.element,
-    controls,
-    drawings,
-    metricsCard,
-    episodes.element,
-    game.element,
-    transcripts.element,
-    el("div.halves", validations.element, log.element),
-    system.element,
-    el("div.halves", config.element, files.element),
-  )
-  const element = el("article.run", back, heading, problem, body)
-
-  const draw = () => {
-    back.setAttribute("href", overviewAddress(state))
-    const { axis: xName, smoothing, logX, logY } = state.view
-    const { curves, detail } = source.of(path) ?? {}
-    for (const [place, chart] of charts.entries()) {
-      const curve = curves?.[measures[place]]
-      const columns = { y: curve?.mean, low: curve?.min, high: curve?.max }
-      const line = curve && { ...lineOf(curve[xName], columns, smoothing), label: "mean", color: seriesColor(place) }
-      chart.show({ series: line ? [line] : [], xName, logX, logY, waiting: !line, nothing: "none so far" })
-    }
-    // Evaluations and folders of rollouts have no metrics over steps.
-    if (detail?.summary.kind === "run") metrics.show([{ label: "mean", color: seriesColor(0), runs: [path] }])
-    system.redraw()
-  }
-
-  const restore = () => {
-    const changed = (control) => {
-      draw()
-      seen(control)
-    }
-    controls.replaceChildren(viewControls(state.view, changed, { several: false }))
-    draw()
-    transcripts.restore()
-  }
-
-  const read = async () => {
-    const requests = [fetchRun(path), fetchCurves(path)]
-    // A problem is shown when both requests have ended.
-    await Promise.allSettled(requests)
-    const [detail, curves] = await Promise.all(requests)
-    return { detail, curves }
-  }
-  const failed = (error) => {
-    problem.textContent = error.status === 404 ? `There is no run “${path}” here.` : error.message
-    // If the data of the run was read before, it stays visible.
-    body.hidden = source.of(path) === undefined
-  }
-  const source = makeSource(read, () => show(source.of(path).detail), failed)
-  restore()
-
-  const show = (detail) => {
-    const { summary: run } = detail
-    document.title = `${seededTitle(run)} · effect-rl`
-    heading.replaceChildren(
-      el("h1", `${seededTitle(run)} `, run.kind === "rollouts" ? "" : badge(run)),
-      el("p.path.quiet", path),
-      trainerLink(run),
-      studyLink(run),
-      progressOf(run),
-      factList(run.kind === "rollouts" ? [] : factsOf(detail)),
-    )
-    problem.textContent = ""
-    body.hidden = false
-    draw()
-    for (const section of sections) section.show(detail)
-    const isTrained = run.kind === "run"
-    for (const one of [controls, drawings, metricsCard, validations.element]) one.hidden = !isTrained
-    for (const one of [log.element, config.element]) one.hidden = run.kind === "rollouts"
-  }
-
+  const page = makePage(state, seen, path)
+  restore(page)
   return {
-    element,
-    update: () => source.want([path]),
-    restore,
-    draw,
+    element: page.element,
+    update: () => page.source.want([path]),
+    restore: () => restore(page),
+    draw: () => draw(page),
     changed: (paths) => {
-      source.stale(paths)
-      metrics.stale(paths)
+      page.source.stale(paths)
+      page.metrics.stale(paths)
     },
     close: () => {
-      source.want([])
-      episodes.close()
-      game.close()
-      transcripts.close()
+      page.source.want([])
+      for (const { close } of [page.episodes, page.game, page.transcripts]) close()
     },
   }
+}
+
+/** Makes the state of the page, on which all functions below work: its sections, and the source of the run's data. */
+const makePage = (state, seen, path) => {
+  const charts = measures.map((measure) => makeChart(titles[measure]))
+  const problem = el("p.problem", { role: "alert" })
+  const metrics = makeMetrics(state.view, seen, (error) => (problem.textContent = error.message))
+  const page = {
+    state,
+    seen,
+    path,
+    charts,
+    back: el("a.back", "← all runs"),
+    heading: el("div"),
+    problem,
+    controls: el("div"),
+    drawings: el("div.charts", charts.map((chart) => chart.element)), // prettier-ignore
+    metrics,
+    metricsCard: el("section.card", el("h2", "Metrics"), metrics.element),
+    report: makeReport(),
+    episodes: makeEpisodes(path),
+    game: makeGame(path),
+    transcripts: makeTranscripts(state, seen, path),
+    system: makeSystem(),
+    validations: makeValidations(),
+    log: makeLog(),
+    config: makeConfig(),
+    files: makeFiles(path),
+    source: makeSource(
+      read,
+      () => show(page),
+      (error) => failed(page, error),
+    ),
+    body: undefined,
+    element: undefined,
+  }
+  page.body = bodyOf(page)
+  page.element = el("article.run", page.back, page.heading, problem, page.body)
+  return page
+}
+
+const bodyOf = (page) =>
+  el(
+    "div",
+    page.report.element,
+    page.controls,
+    page.drawings,
+    page.metricsCard,
+    page.episodes.element,
+    page.game.element,
+    page.transcripts.element,
+    el("div.halves", page.validations.element, page.log.element),
+    page.system.element,
+    el("div.halves", page.config.element, page.files.element),
+  )
+
+/** Reads the data of a run, and its learning curves. */
+const read = async (path) => {
+  const requests = [fetchRun(path), fetchCurves(path)]
+  // A problem is shown when both requests have ended.
+  await Promise.allSettled(requests)
+  const [detail, curves] = await Promise.all(requests)
+  return { detail, curves }
+}
+
+const failed = ({ problem, body, source, path }, error) => {
+  problem.textContent = error.status === 404 ? `There is no run “${path}” here.` : error.message
+  // If the data of the run was read before, it stays visible.
+  body.hidden = source.of(path) === undefined
+}
+
+/** Shows the run as it was read last. */
+const show = (page) => {
+  const { path, heading, problem, body, report, episodes, game, transcripts, system } = page
+  const { validations, log, config, files } = page
+  const { detail } = page.source.of(path)
+  const { summary: run } = detail
+  document.title = `${seededTitle(run)} · effect-rl`
+  heading.replaceChildren(
+    el("h1", `${seededTitle(run)} `, run.kind === "rollouts" ? "" : badge(run)),
+    el("p.path.quiet", path),
+    trainerLink(run),
+    studyLink(run),
+    progressOf(run),
+    factList(run.kind === "rollouts" ? [] : factsOf(detail)),
+  )
+  problem.textContent = ""
+  body.hidden = false
+  draw(page)
+  const sections = [report, episodes, game, transcripts, system, validations, log, config, files]
+  for (const section of sections) section.show(detail)
+  const isTrained = run.kind === "run"
+  for (const one of [page.controls, page.drawings, page.metricsCard, validations.element]) one.hidden = !isTrained
+  for (const one of [log.element, config.element]) one.hidden = run.kind === "rollouts"
+}
+
+/** Draws the charts by the view, when the run has new data or the user has changed the view. */
+const draw = ({ state, path, back, charts, source, metrics, system }) => {
+  back.setAttribute("href", overviewAddress(state))
+  const { axis: xName, smoothing, logX, logY } = state.view
+  const { curves, detail } = source.of(path) ?? {}
+  for (const [place, chart] of charts.entries()) {
+    const curve = curves?.[measures[place]]
+    const columns = { y: curve?.mean, low: curve?.min, high: curve?.max }
+    const line = curve && { ...lineOf(curve[xName], columns, smoothing), label: "mean", color: seriesColor(place) }
+    chart.show({ series: line ? [line] : [], xName, logX, logY, waiting: !line, nothing: "none so far" })
+  }
+  // Evaluations and folders of rollouts have no metrics over steps.
+  if (detail?.summary.kind === "run") metrics.show([{ label: "mean", color: seriesColor(0), runs: [path] }])
+  system.redraw()
+}
+
+/** Shows what the address describes, after the address has changed. */
+const restore = (page) => {
+  const { state, seen, controls, transcripts } = page
+  const changed = (control) => {
+    draw(page)
+    seen(control)
+  }
+  controls.replaceChildren(viewControls(state.view, changed, { several: false }))
+  draw(page)
+  transcripts.restore()
 }
 
 /** Returns the facts at the top of the page. For a run without a result, `system.jsonl` tells how long it took. */

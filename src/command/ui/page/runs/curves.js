@@ -20,116 +20,130 @@ const isGroup = ({ runs }) => runs.length > 1
 
 /** Makes charts with the axes of `state.view`, for items `{ key, label, color, kind, runs }`; `runs` are paths. */
 export const makeCurves = (state) => {
-  const { view } = state
-  /** The charts of each env by its name; those of an empty name have the titles without an env. */
-  const made = new Map()
-  const place = el("div.charts")
-  const note = el("p.quiet", { role: "status" })
-  let items = []
-  let nothing = ""
-
-  /** Returns the envs of the trained runs, each with its charts; one without a name if all share their charts. */
-  const envs = () => {
-    const all = items.flatMap(({ kind, runs }) => (kind === "run" ? runs.map(envAt) : []))
-    const names = [...new Set(all)].sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
-    return names.length > 1 ? names : [undefined]
-  }
-  const envAt = (path) => {
-    const run = state.runs.get(path)
-    return view.together || run === undefined ? "" : envOf(run)
-  }
-  const chartsOf = (env) => {
-    const name = env ?? ""
-    if (!made.has(name)) {
-      made.set(name, measures.map((measure) => ({ measure, chart: makeChart([titles[measure], name].filter(Boolean).join(" · ")) }))) // prettier-ignore
-    }
-    return made.get(name)
-  }
-
-  /** Returns the part of each trained item whose runs have the env, and the others, which have no curves, as they are. */
-  const itemsIn = (env) =>
-    items.flatMap((item) => {
-      if (item.kind !== "run") return [item]
-      const runs = env === undefined ? item.runs : item.runs.filter((path) => envAt(path) === env)
-      return runs.length === 0 ? [] : [{ ...item, key: `${item.key}\n${env ?? ""}`, runs }]
-    })
-
-  const draw = () => {
-    const waiting = curves.isWaiting() || bands.isWaiting()
-    note.textContent = waiting ? "reading …" : ""
-    const elements = envs().flatMap((env) =>
-      chartsOf(env).map(({ measure, chart }) => {
-        const series = itemsIn(env).flatMap((item) => seriesOf(item, measure))
-        chart.show({
-          series,
-          xName: view.axis,
-          logX: view.logX,
-          logY: view.logY,
-          centre: view.centre,
-          waiting,
-          nothing,
-        })
-        return chart.element
-      }),
-    )
-    const isSame = elements.length === place.children.length && elements.every((one, at) => one === place.children[at])
-    // A chart that stays keeps its element, so that the reader's cursor in it stays, too.
-    if (!isSame) place.replaceChildren(...elements)
-  }
-  const failed = (error) => {
-    draw()
-    note.textContent = error.message
-  }
-  const curves = makeSource(fetchCurves, draw, failed)
-  /** A band is computed for one axis, while a run's curve contains all axes. */
-  const fetchBands = async ({ runs, axis }) => {
-    const read = await Promise.all(measures.map((measure) => fetchBand(runs, measure, axis, state.live, state.order)))
-    return { axis, ...Object.fromEntries(measures.map((measure, index) => [measure, read[index]])) }
-  }
-  const bands = makeSource(fetchBands, draw, failed)
-
-  const parts = () => envs().flatMap(itemsIn)
-
-  /** Returns the runs of an item whose own curves are shown: a single run, or some of a group if the user wants it. */
-  const singlesOf = (item) => (isGroup(item) && !view.singles ? [] : item.runs.slice(0, mostSingles))
-
-  const seriesOf = (item, measure) => {
-    const { key, label, color, kind, runs } = item
-    if (kind !== "run") return noLine(item, kind)
-    const singles = singlesOf(item).flatMap((path) => {
-      const curve = curves.of(path)?.[measure]
-      if (curve === undefined) return []
-      return [{ ...lineOf(curve[view.axis], { y: curve.mean }, view.smoothing), label, color, faint: isGroup(item) }]
-    })
-    if (!isGroup(item)) return singles
-    const read = bands.of(key)
-    if (read?.axis !== view.axis) return []
-    const band = read[measure]
-    const columns = { y: band[view.centre], low: band[`${view.centre}Low`], high: band[`${view.centre}High`] }
-    const line = lineOf(band.x, columns, view.smoothing)
-    if (line.x.length === 0 && band.of > 0) return [...singles, ...noLine(item, view.axis)]
-    const { runs: counts, of, shared } = band
-    return [...singles, { ...line, label: bandLabel(label, runs.length), color, runs: counts, of, shared }]
-  }
-
+  const shown = makeState(state)
   return {
-    element: el("section.curves", { "aria-label": "Learning curves" }, place, note),
+    element: el("section.curves", { "aria-label": "Learning curves" }, shown.place, shown.note),
     /** Shows items; `empty` is the text for a chart without curves. */
-    show: (next, empty) => {
-      nothing = next.length === 0 ? empty : "nothing measured so far"
-      items = next
-      const trained = parts().filter(({ kind }) => kind === "run")
-      curves.want(trained.flatMap(singlesOf))
-      const groups = new Map(trained.filter(isGroup).map((item) => [item.key, item]))
-      bands.want(groups.keys(), (key) => ({ runs: groups.get(key).runs, axis: view.axis }))
-      draw()
-    },
+    show: (items, empty) => show(shown, items, empty),
     /** Reads the curves of these runs again. The old curves stay visible until the new ones have been read. */
     stale: (paths) => {
-      curves.stale(paths)
-      bands.stale(new Set(parts().flatMap(({ key, runs }) => (runs.some((path) => paths.has(path)) ? [key] : []))))
+      const isStale = ({ runs }) => runs.some((path) => paths.has(path))
+      shown.curves.stale(paths)
+      shown.bands.stale(new Set(partsOf(shown).flatMap((part) => (isStale(part) ? [part.key] : []))))
     },
   }
+}
+
+/** Makes the state, on which all functions below work: the charts, the items that they show, and the curves that were read. */
+const makeState = (state) => {
+  const failed = (error) => {
+    draw(shown)
+    shown.note.textContent = error.message
+  }
+  const shown = {
+    state,
+    /** The charts of each env by its name; those of an empty name have the titles without an env. */
+    charts: new Map(),
+    place: el("div.charts"),
+    note: el("p.quiet", { role: "status" }),
+    items: [],
+    /** The text of a chart without curves. */
+    nothing: "",
+    curves: makeSource(fetchCurves, () => draw(shown), failed),
+    bands: makeSource(
+      (wanted) => fetchBands(state, wanted),
+      () => draw(shown),
+      failed,
+    ),
+  }
+  return shown
+}
+
+/** Reads the bands of a group. A band is computed for one axis, while a run's curve contains all axes. */
+const fetchBands = async (state, { runs, axis }) => {
+  const read = await Promise.all(measures.map((measure) => fetchBand(runs, measure, axis, state.live, state.order)))
+  return { axis, ...Object.fromEntries(measures.map((measure, index) => [measure, read[index]])) }
+}
+
+const show = (shown, items, empty) => {
+  const { curves, bands, state } = shown
+  shown.nothing = items.length === 0 ? empty : "nothing measured so far"
+  shown.items = items
+  const trained = partsOf(shown).filter(({ kind }) => kind === "run")
+  curves.want(trained.flatMap((item) => singlesOf(state, item)))
+  const groups = new Map(trained.filter(isGroup).map((item) => [item.key, item]))
+  bands.want(groups.keys(), (key) => ({ runs: groups.get(key).runs, axis: state.view.axis }))
+  draw(shown)
+}
+
+const draw = (shown) => {
+  const { place, note, curves, bands, nothing } = shown
+  const { axis: xName, logX, logY, centre } = shown.state.view
+  const waiting = curves.isWaiting() || bands.isWaiting()
+  note.textContent = waiting ? "reading …" : ""
+  const elements = envsIn(shown).flatMap((env) =>
+    chartsOf(shown, env).map(({ measure, chart }) => {
+      const series = itemsIn(shown, env).flatMap((item) => seriesOf(shown, item, measure))
+      chart.show({ series, xName, logX, logY, centre, waiting, nothing })
+      return chart.element
+    }),
+  )
+  const isSame = elements.length === place.children.length && elements.every((one, at) => one === place.children[at])
+  // A chart that stays keeps its element, so that the reader's cursor in it stays, too.
+  if (!isSame) place.replaceChildren(...elements)
+}
+
+/** Returns the envs of the trained runs, each with its charts; one without a name if all share their charts. */
+const envsIn = ({ state, items }) => {
+  const all = items.flatMap(({ kind, runs }) => (kind === "run" ? runs.map((path) => envAt(state, path)) : []))
+  const names = [...new Set(all)].sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
+  return names.length > 1 ? names : [undefined]
+}
+
+const envAt = ({ runs, view }, path) => {
+  const run = runs.get(path)
+  return view.together || run === undefined ? "" : envOf(run)
+}
+
+const chartsOf = ({ charts }, env = "") => {
+  if (!charts.has(env)) {
+    charts.set(env, measures.map((measure) => ({ measure, chart: makeChart([titles[measure], env].filter(Boolean).join(" · ")) }))) // prettier-ignore
+  }
+  return charts.get(env)
+}
+
+/** Returns the part of each trained item whose runs have the env, and the others, which have no curves, as they are. */
+const itemsIn = ({ state, items }, env) =>
+  items.flatMap((item) => {
+    if (item.kind !== "run") return [item]
+    const runs = env === undefined ? item.runs : item.runs.filter((path) => envAt(state, path) === env)
+    return runs.length === 0 ? [] : [{ ...item, key: `${item.key}\n${env ?? ""}`, runs }]
+  })
+
+const partsOf = (shown) => envsIn(shown).flatMap((env) => itemsIn(shown, env))
+
+/** Returns the runs of an item whose own curves are shown: a single run, or some of a group if the user wants it. */
+const singlesOf = ({ view }, item) => (isGroup(item) && !view.singles ? [] : item.runs.slice(0, mostSingles))
+
+/** Returns the lines of an item: those of single runs, and a group's mean with its band. */
+const seriesOf = ({ state, curves, bands }, item, measure) => {
+  const { view } = state
+  const { key, label, color, kind, runs } = item
+  if (kind !== "run") return noLine(item, kind)
+  const singles = singlesOf(state, item).flatMap((path) => {
+    const curve = curves.of(path)?.[measure]
+    if (curve === undefined) return []
+    return [{ ...lineOf(curve[view.axis], { y: curve.mean }, view.smoothing), label, color, faint: isGroup(item) }]
+  })
+  if (!isGroup(item)) return singles
+  const read = bands.of(key)
+  if (read?.axis !== view.axis) return []
+  const band = read[measure]
+  const columns = { y: band[view.centre], low: band[`${view.centre}Low`], high: band[`${view.centre}High`] }
+  const line = lineOf(band.x, columns, view.smoothing)
+  if (line.x.length === 0 && band.of > 0) return [...singles, ...noLine(item, view.axis)]
+  const { runs: counts, of, shared } = band
+  return [...singles, { ...line, label: bandLabel(label, runs.length), color, runs: counts, of, shared }]
 }
 
 /** Says why a selected row has no line. */

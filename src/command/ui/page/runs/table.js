@@ -9,104 +9,119 @@ import { columnOf, isSetting } from "./columns.js"
 const mostRows = 200
 
 /** Makes the table. It calls `sortBy`, `select` or `expand` when the user clicks a heading, a box or a group. */
-export const makeTable = ({ sortBy, select, expand }) => {
+export const makeTable = (actions) => {
   const body = el("tbody")
-  const head = el("tr")
-  const table = el("table.runs", { "aria-label": "Runs" }, el("thead", head), body)
-  const more = el("button.button.more", { hidden: true, onclick: () => ((all = true), show(last)) })
-  const element = el("div.table", table, more)
-  let all = false
-  let last
-  const fill = rowsIn(body)
-
-  const heading = (sort, column, text, kind) => {
-    const sorted = sort.by === column
-    const arrow = sorted ? (sort.descending ? " ▾" : " ▴") : ""
-    const button = el("button", { id: `sort-${column}`, onclick: () => sortBy(column) }, text + arrow)
-    const direction = sorted ? (sort.descending ? "descending" : "ascending") : undefined
-    return el("th", { scope: "col", class: kind, "aria-sort": direction }, button)
+  const table = {
+    actions,
+    body,
+    fill: rowsIn(body),
+    head: el("tr"),
+    more: el("button.button.more", { hidden: true, onclick: () => showAll(table) }),
+    /** Whether the user wants to see more than `mostRows`. */
+    all: false,
+    /** What is shown. */
+    last: undefined,
   }
-
-  const box = (key, label, color) => {
-    const input = el("input", {
-      type: "checkbox",
-      id: `box-${key}`,
-      checked: color !== undefined,
-      "aria-label": `Draw ${label}`,
-      style: color && { accentColor: color },
-      onchange: () => select(key, input.checked),
-    })
-    return el("td.box", { style: color && { boxShadow: `inset 4px 0 ${color}` } }, input)
-  }
-
-  const cells = (item) =>
-    last.columns.map((key) => {
-      const { kind, cell } = columnOf(key)
-      return el("td", { class: kind }, cell(item))
-    })
-
-  const runRow = (run, color, inGroup) =>
-    el(
-      "tr",
-      { class: inGroup ? "member" : "" },
-      box(run.path, seededTitle(run), color),
-      el(
-        "td.name",
-        el(
-          "a",
-          { href: runAddress(run.path), id: `run-${run.path}` },
-          inGroup ? `seed ${run.seed ?? "–"}` : titleOf(run),
-        ),
-      ),
-      ...cells(run),
-    )
-
-  const groupRow = (group, color, open) =>
-    el(
-      "tr.group",
-      box(group.key, group.label, color),
-      el(
-        "td.name",
-        el(
-          "button.open",
-          { id: `open-${group.key}`, "aria-expanded": String(open), onclick: () => expand(group.key) },
-          el("span", { "aria-hidden": "true" }, open ? "▾ " : "▸ "),
-          el("b", titleOf(group) || group.label),
-        ),
-        el("span.quiet", ` ${counted(group.runs.length, "run")}${group.configsDiffer ? ", configs differ" : ""}`),
-      ),
-      ...cells(group),
-    )
-
-  const show = (next) => {
-    last = next
-    const { items, sort, colors, expanded, columns } = next
-    const settings = columns.filter(isSetting)
-    const focused = document.activeElement?.id
-    head.replaceChildren(
-      el("th.box", { scope: "col" }, el("span.hidden", "drawn")),
-      ...["name", ...columns].map((column) => heading(sort, column, columnOf(column).text, columnOf(column).kind)),
-    )
-    const rows = items.flatMap((item) => {
-      if (item.runs === undefined) return [{ key: item.path, item, make: runRow, extra: false }]
-      const open = expanded.has(item.key)
-      const members = open ? item.runs.map((run) => ({ key: run.path, item: run, make: runRow, extra: true })) : []
-      return [{ key: item.key, item, make: groupRow, extra: open }, ...members]
-    })
-    const shown = all ? rows : rows.slice(0, mostRows)
-    fill(
-      shown.map(({ key, item, make, extra }) => {
-        const own = item.runs === undefined ? item : { ...item, runs: item.runs.length }
-        const values = settings.map((column) => columnOf(column).of(item))
-        const content = [own, colors.get(key), extra, columns, values]
-        return { key, content, make: () => make(item, colors.get(key), extra) }
-      }),
-    )
-    if (shown.length === 0) body.append(el("tr", el("td.quiet", { colspan: String(columns.length + 2) }, next.nothing)))
-    more.hidden = shown.length === rows.length
-    more.textContent = `Show all ${number(rows.length)} rows`
-    if (focused) document.getElementById(focused)?.focus({ preventScroll: true })
-  }
-
-  return { element, show }
+  const inside = el("table.runs", { "aria-label": "Runs" }, el("thead", table.head), body)
+  return { element: el("div.table", inside, table.more), show: (next) => show(table, next) }
 }
+
+const showAll = (table) => {
+  table.all = true
+  show(table, table.last)
+}
+
+/** Shows items, which are runs or groups of runs, in an order. */
+const show = (table, next) => {
+  const { head, body, more } = table
+  table.last = next
+  const { items, sort, columns, expanded } = next
+  const focused = document.activeElement?.id
+  head.replaceChildren(
+    el("th.box", { scope: "col" }, el("span.hidden", "drawn")),
+    ...["name", ...columns].map((column) => headingOf(table.actions, sort, column)),
+  )
+  const rows = items.flatMap((item) => rowsOf(item, expanded))
+  const shown = table.all ? rows : rows.slice(0, mostRows)
+  fillRows(table, shown)
+  if (shown.length === 0) body.append(el("tr", el("td.quiet", { colspan: String(columns.length + 2) }, next.nothing)))
+  more.hidden = shown.length === rows.length
+  more.textContent = `Show all ${number(rows.length)} rows`
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true })
+}
+
+/** Returns the row of a run, or the rows of a group: its own, and if it is open, those of its runs. */
+const rowsOf = (item, expanded) => {
+  if (item.runs === undefined) return [{ key: item.path, item, make: runRow, extra: false }]
+  const open = expanded.has(item.key)
+  const members = open ? item.runs.map((run) => ({ key: run.path, item: run, make: runRow, extra: true })) : []
+  return [{ key: item.key, item, make: groupRow, extra: open }, ...members]
+}
+
+const fillRows = ({ actions, fill, last: { columns, colors } }, rows) => {
+  const settings = columns.filter(isSetting)
+  fill(
+    rows.map(({ key, item, make, extra }) => {
+      const own = item.runs === undefined ? item : { ...item, runs: item.runs.length }
+      const values = settings.map((column) => columnOf(column).of(item))
+      const content = [own, colors.get(key), extra, columns, values]
+      return { key, content, make: () => make({ actions, columns, color: colors.get(key) }, item, extra) }
+    }),
+  )
+}
+
+const headingOf = ({ sortBy }, sort, column) => {
+  const { text, kind } = columnOf(column)
+  const sorted = sort.by === column
+  const arrow = sorted ? (sort.descending ? " ▾" : " ▴") : ""
+  const button = el("button", { id: `sort-${column}`, onclick: () => sortBy(column) }, text + arrow)
+  const direction = sorted ? (sort.descending ? "descending" : "ascending") : undefined
+  return el("th", { scope: "col", class: kind, "aria-sort": direction }, button)
+}
+
+const boxOf = ({ actions, color }, key, label) => {
+  const input = el("input", {
+    type: "checkbox",
+    id: `box-${key}`,
+    checked: color !== undefined,
+    "aria-label": `Draw ${label}`,
+    style: color && { accentColor: color },
+    onchange: () => actions.select(key, input.checked),
+  })
+  return el("td.box", { style: color && { boxShadow: `inset 4px 0 ${color}` } }, input)
+}
+
+const cellsOf = ({ columns }, item) =>
+  columns.map((key) => {
+    const { kind, cell } = columnOf(key)
+    return el("td", { class: kind }, cell(item))
+  })
+
+const runRow = (look, run, inGroup) =>
+  el(
+    "tr",
+    { class: inGroup ? "member" : "" },
+    boxOf(look, run.path, seededTitle(run)),
+    el(
+      "td.name",
+      el("a", { href: runAddress(run.path), id: `run-${run.path}` }, inGroup ? `seed ${run.seed ?? "–"}` : titleOf(run)), // prettier-ignore
+    ),
+    ...cellsOf(look, run),
+  )
+
+const groupRow = (look, group, open) =>
+  el(
+    "tr.group",
+    boxOf(look, group.key, group.label),
+    el(
+      "td.name",
+      el(
+        "button.open",
+        { id: `open-${group.key}`, "aria-expanded": String(open), onclick: () => look.actions.expand(group.key) },
+        el("span", { "aria-hidden": "true" }, open ? "▾ " : "▸ "),
+        el("b", titleOf(group) || group.label),
+      ),
+      el("span.quiet", ` ${counted(group.runs.length, "run")}${group.configsDiffer ? ", configs differ" : ""}`),
+    ),
+    ...cellsOf(look, group),
+  )

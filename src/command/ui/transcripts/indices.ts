@@ -50,7 +50,7 @@ const mostRuns = 8
 const compared = 1024
 
 /** The indices of the runs that were read last. */
-export interface Indices {
+interface Indices {
   readonly files: FileSource
   /** The runs by their paths, the one that was read last at the end. */
   readonly runs: Map<string, Run>

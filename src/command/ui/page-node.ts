@@ -11,7 +11,7 @@ import { framePolicy, pagePolicy, workerPolicy } from "./guard.ts"
 import { workerScript } from "./play/bundle-node.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 
-interface PageFile {
+export interface PageFile {
   /** The file's path relative to the page's address. */
   readonly name: string
   readonly type: string

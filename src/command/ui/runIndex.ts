@@ -55,109 +55,115 @@ const growing: ReadonlyArray<string> = [
   Layout.samples,
 ]
 
+/** The state of an index. */
+interface State {
+  readonly files: Confined
+  readonly readTrainerRuns: ReturnType<typeof makeTrainerRuns>
+  /** The runs as they were at the last check, by their paths. */
+  indexed: ReadonlyMap<string, IndexedRun>
+}
+
 /** Makes an index, which is empty until `refresh` is run. It keeps the summaries of all runs in memory. */
 export const makeIndex = (files: Confined) => {
-  let indexed = new Map<string, IndexedRun>()
-  const readEntry = RunReader.over(files)
-  const read = (path: string, listed?: RunReader.Listed): RunReader.RunReader =>
-    readEntry(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed)
-
-  const readTrainerRuns = makeTrainerRuns(files)
-
-  /**
-   * Returns the run in a folder, summarised again if it has changed. If the folder is no run, returns its folders.
-   * `trainer` is the path of the multi-run trainer that trains the run, if it has one.
-   */
-  const look = Effect.fnUntraced(function* (path: string, trainer: string | null = null) {
-    const before = indexed.get(path)
-    if (before !== undefined && before.signature === (yield* signatureOf(before, isAlive(path)))) return before
-    const entries = yield* files.entries(path)
-    if (!isRunFolder(entries)) {
-      return { folders: entries.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
-    }
-    const run = read(path, { names: [...entries.files, ...entries.folders] })
-    // Asked before the run is read: if its process ends in the meantime, the next look sees another signature.
-    const wasAlive = yield* isAlive(path)
-    const hasOnlyRollouts =
-      ![Layout.config, Layout.returns, Layout.log].some((name) => entries.files.includes(name)) &&
-      !entries.folders.includes(Layout.scores)
-    const summary: RunSummary = yield* summaryOf(run, { hasOnlyRollouts, trainer })
-    const places = summary.state === "finished" ? {} : yield* run.places
-    const signature = yield* signatureOf({ summary, places }, Effect.succeed(wasAlive))
-    return { summary, places, signature, folders: entries.folders } satisfies IndexedRun
-  })
-
-  /** Tells whether the process that writes a run lives. */
-  const isAlive = (path: string) =>
-    Effect.flatMap(files.text(`${path}/${Layout.lock}`), (owner) => files.isAlive(owner ?? ""))
-
-  /** Makes the signature of a run from the times and sizes of its files; of a finished run, only from its folder. */
-  const signatureOf = Effect.fnUntraced(function* (
-    { summary: { path, state }, places }: Pick<IndexedRun, "summary" | "places">,
-    alive: Effect.Effect<boolean>,
-  ): Effect.fn.Return<string> {
-    const names = state === "finished" ? [] : growing.map((name) => Layout.locate(places, name))
-    const stamps = yield* Effect.forEach(
-      [path, ...names.map((name) => `${path}/${name}`)],
-      (file) => files.stamp(file),
-      { concurrency: "unbounded" },
-    )
-    // When the process that writes the run dies, no file changes, so the process is checked too.
-    return `${stamps.join(" ")} ${state === "running" ? yield* alive : ""}`
-  })
-
-  /** Adds the runs of a trainer to an index, and the states of its runs to its summary. */
-  const addTrainer = Effect.fnUntraced(function* (one: IndexedRun, now: Map<string, IndexedRun>) {
-    const { path, state } = one.summary
-    const names = one.folders.filter(isRunName)
-    const looked = yield* Effect.forEach(names, (name) => look(`${path}/${name}`, path), { concurrency })
-    for (const run of looked) if ("summary" in run) now.set(run.summary.path, run)
-    const isRunning = state === "running"
-    // The runs of a trainer that does not work stay as they are, as long as its own folder does.
-    if (!isRunning && indexed.get(path) === one) return
-    const run = read(path)
-    const hasAdapters = (yield* run.configAt(["trainer", "lora"])) !== null
-    const maxRuns = hasAdapters ? (finite(yield* run.configAt(["trainer", "max_runs"])) ?? Infinity) : 1
-    const runs = yield* readTrainerRuns({ path, names, maxRuns, isRunning })
-    if (JSON.stringify(runs) === JSON.stringify(one.summary.runs)) return
-    now.set(path, { ...one, summary: { ...one.summary, runs } })
-  })
-
-  /** Checks all runs again. Returns new runs, runs with changed files, and the paths of runs that are gone. */
-  const refresh = Effect.gen(function* () {
-    yield* files.refresh
-    const now = new Map<string, IndexedRun>()
-    let level: ReadonlyArray<string> = [files.only]
-    for (let depth = 0; depth <= deepest && level.length > 0; depth++) {
-      const looked = yield* Effect.forEach(level, (path) => look(path), { concurrency })
-      for (const one of looked) if ("summary" in one) now.set(one.summary.path, one)
-      level = looked.flatMap((one) => ("summary" in one ? [] : one.folders))
-    }
-    for (const one of [...now.values()].filter(isTrainer)) yield* addTrainer(one, now)
-    const changed = [...now.values()]
-      .filter((one) => indexed.get(one.summary.path) !== one)
-      .map(({ summary }) => summary)
-    const gone = [...indexed.keys()].filter((path) => !now.has(path))
-    indexed = now
-    return { changed, gone }
-  })
+  const index: State = { files, readTrainerRuns: makeTrainerRuns(files), indexed: new Map() }
 
   /** Tells whether the runs of a trainer are listed in its place: at least one of them has begun. */
   const isReplaced = ({ summary: { path, runs = [] } }: IndexedRun): boolean =>
-    runs.some(({ id }) => indexed.has(`${path}/${id}`))
+    runs.some(({ id }) => index.indexed.has(`${path}/${id}`))
   const summaries = (isListed: (one: IndexedRun) => boolean): ReadonlyArray<RunSummary> =>
-    [...indexed.values()].filter(isListed).map(({ summary }) => summary)
+    [...index.indexed.values()].filter(isListed).map(({ summary }) => summary)
 
   return {
     /** Returns all runs. The runs of a multi-run trainer stand in the place of the trainer. */
     runs: () => summaries((one) => !isReplaced(one)),
     /** Returns the multi-run trainers. */
     trainers: () => summaries(isTrainer),
-    has: (path: string) => indexed.has(path),
+    has: (path: string) => index.indexed.has(path),
     /** Returns the summary of a run or of a multi-run trainer. */
-    summary: (path: string) => indexed.get(path)?.summary,
+    summary: (path: string) => index.indexed.get(path)?.summary,
     /** Opens one of the runs, for facts that its summary doesn't have. */
-    read: (path: string) => read(path),
-    refresh,
+    read: (path: string) => read(files, path),
+    refresh: refresh(index),
   }
 }
+
+const read = (files: Confined, path: string, listed?: RunReader.Listed): RunReader.RunReader =>
+  RunReader.over(files)(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed)
+
+/** Checks all runs again. Returns new runs, runs with changed files, and the paths of runs that are gone. */
+const refresh = Effect.fnUntraced(function* (index: State) {
+  const { files, indexed } = index
+  yield* files.refresh
+  const now = new Map<string, IndexedRun>()
+  let level: ReadonlyArray<string> = [files.only]
+  for (let depth = 0; depth <= deepest && level.length > 0; depth++) {
+    const looked = yield* Effect.forEach(level, (path) => look(index, path), { concurrency })
+    for (const one of looked) if ("summary" in one) now.set(one.summary.path, one)
+    level = looked.flatMap((one) => ("summary" in one ? [] : one.folders))
+  }
+  for (const one of [...now.values()].filter(isTrainer)) yield* addTrainer(index, one, now)
+  const changed = [...now.values()].filter((one) => indexed.get(one.summary.path) !== one).map(({ summary }) => summary)
+  const gone = [...indexed.keys()].filter((path) => !now.has(path))
+  index.indexed = now
+  return { changed, gone }
+})
+
+/**
+ * Returns the run in a folder, summarised again if it has changed. If the folder is no run, returns its folders.
+ * `trainer` is the path of the multi-run trainer that trains the run, if it has one.
+ */
+const look = Effect.fnUntraced(function* (index: State, path: string, trainer: string | null = null) {
+  const { files } = index
+  const before = index.indexed.get(path)
+  if (before !== undefined && before.signature === (yield* signatureOf(files, before, isAlive(files, path))))
+    return before
+  const entries = yield* files.entries(path)
+  if (!isRunFolder(entries)) {
+    return { folders: entries.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
+  }
+  const run = read(files, path, { names: [...entries.files, ...entries.folders] })
+  // Asked before the run is read: if its process ends in the meantime, the next look sees another signature.
+  const wasAlive = yield* isAlive(files, path)
+  const hasOnlyRollouts =
+    ![Layout.config, Layout.returns, Layout.log].some((name) => entries.files.includes(name)) &&
+    !entries.folders.includes(Layout.scores)
+  const summary: RunSummary = yield* summaryOf(run, { hasOnlyRollouts, trainer })
+  const places = summary.state === "finished" ? {} : yield* run.places
+  const signature = yield* signatureOf(files, { summary, places }, Effect.succeed(wasAlive))
+  return { summary, places, signature, folders: entries.folders } satisfies IndexedRun
+})
+
+/** Adds the runs of a trainer to an index, and the states of its runs to its summary. */
+const addTrainer = Effect.fnUntraced(function* (index: State, one: IndexedRun, now: Map<string, IndexedRun>) {
+  const { path, state } = one.summary
+  const names = one.folders.filter(isRunName)
+  const looked = yield* Effect.forEach(names, (name) => look(index, `${path}/${name}`, path), { concurrency })
+  for (const run of looked) if ("summary" in run) now.set(run.summary.path, run)
+  const isRunning = state === "running"
+  // The runs of a trainer that does not work stay as they are, as long as its own folder does.
+  if (!isRunning && index.indexed.get(path) === one) return
+  const run = read(index.files, path)
+  const hasAdapters = (yield* run.configAt(["trainer", "lora"])) !== null
+  const maxRuns = hasAdapters ? (finite(yield* run.configAt(["trainer", "max_runs"])) ?? Infinity) : 1
+  const runs = yield* index.readTrainerRuns({ path, names, maxRuns, isRunning })
+  if (JSON.stringify(runs) === JSON.stringify(one.summary.runs)) return
+  now.set(path, { ...one, summary: { ...one.summary, runs } })
+})
+
+/** Tells whether the process that writes a run lives. */
+const isAlive = (files: Confined, path: string) =>
+  Effect.flatMap(files.text(`${path}/${Layout.lock}`), (owner) => files.isAlive(owner ?? ""))
+
+/** Makes the signature of a run from the times and sizes of its files; of a finished run, only from its folder. */
+const signatureOf = Effect.fnUntraced(function* (
+  files: Confined,
+  { summary: { path, state }, places }: Pick<IndexedRun, "summary" | "places">,
+  alive: Effect.Effect<boolean>,
+): Effect.fn.Return<string> {
+  const names = state === "finished" ? [] : growing.map((name) => Layout.locate(places, name))
+  const stamps = yield* Effect.forEach([path, ...names.map((name) => `${path}/${name}`)], (file) => files.stamp(file), {
+    concurrency: "unbounded",
+  })
+  // When the process that writes the run dies, no file changes, so the process is checked too.
+  return `${stamps.join(" ")} ${state === "running" ? yield* alive : ""}`
+})

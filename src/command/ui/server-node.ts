@@ -13,7 +13,7 @@ import { type HostGuard, refusedBy, sameKey } from "../../base/config/hostGuard.
 import { axes, measures } from "./curves/Curve.ts"
 import { detailOf } from "./detail.ts"
 import { contentType, filePolicy } from "./guard.ts"
-import { pageFiles, workerFile, workerName } from "./page-node.ts"
+import { type PageFile, pageFiles, workerFile, workerName } from "./page-node.ts"
 import { readStudyIn } from "./studies.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
 import type { Confined } from "../../run/read/confined-node.ts"
@@ -61,6 +61,16 @@ interface Served {
   readonly countRuns: Effect.Effect<number>
 }
 
+/** A server at work: what it serves, and to whom. */
+interface Serving {
+  readonly options: ServerOptions
+  readonly results: Results
+  readonly live: Effect.Success<ReturnType<typeof makeLive>>
+  /** The files of the page by their names. */
+  readonly page: ReadonlyMap<string, PageFile>
+  readonly guard: HostGuard
+}
+
 /** Serves the page until the scope closes. It listens before it reads the runs, which takes a while if there are many. */
 export const serve = Effect.fnUntraced(function* (
   options: ServerOptions,
@@ -69,84 +79,15 @@ export const serve = Effect.fnUntraced(function* (
   const live = yield* makeLive(results, options.pollEvery ?? 1000)
   const page = new Map((yield* pageFiles).map((file) => [file.name, file]))
   const guard: HostGuard = { host: options.host, machine: hostname(), allowed: options.allowedHosts ?? [] }
-  const { token } = options
-
-  const answer = Effect.gen(function* () {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const place = placeOf(request.url)
-    const { host } = request.headers
-    // The player's frame has no origin of its own, so the browser names none of ours when the frame asks for its script.
-    const refused = refusedBy(guard, place?.path === frameScript ? { host } : request.headers)
-    if (refused !== undefined) return refusal(refused.status, refused.message)
-    if (place === undefined) return refusal(400, "no such address")
-    const { path, query } = place
-    const queryToken = query.get("token")
-    if (path === "" && queryToken !== null && token !== undefined && sameKey(queryToken, token)) {
-      // After this answer the cookie carries the token, so the token is in no history and no log.
-      const cookie = `${cookieName}=${token}; Path=/; HttpOnly; SameSite=Strict`
-      return HttpServerResponse.redirect("./", { status: 303, headers: { "set-cookie": cookie } })
-    }
-    const reads = request.method === "GET" || request.method === "HEAD"
-    const name = path === "" ? "index.html" : path
-    const file = !reads ? undefined : name === workerName ? yield* workerFile : page.get(name)
-    if (file !== undefined) {
-      return HttpServerResponse.uint8Array(file.bytes, {
-        contentType: file.type,
-        headers: { "content-security-policy": file.policy, "cache-control": "no-cache" },
-      })
-    }
-    if (token !== undefined) {
-      const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
-      const sentToken = request.cookies[cookieName] ?? bearer
-      if (!sameKey(sentToken, token)) return refusal(401, "open the address that the command printed")
-    }
-    if (request.method === "POST" && path === "data/bands") return yield* bands(results, request)
-    if (!reads) return refusal(405, "only GET")
-    if (path.startsWith("files/")) return yield* runFile(results, path.slice("files/".length))
-    return yield* data(path, query)
-  })
-
-  const data = Effect.fnUntraced(function* (path: string, query: URLSearchParams) {
-    if (path === "data/events") return live.events
-    if (path === "data/runs.json") {
-      yield* live.lookAgain
-      const title = basename(results.files.root)
-      const hasCluster = options.cluster !== undefined
-      return document({ live: true, hasCluster, title, runs: results.index.runs(), trainers: results.index.trainers() })
-    }
-    if (path === "data/cluster.json" && options.cluster !== undefined) return document(yield* options.cluster)
-    if (path === "data/settings.json") return document(yield* results.settings(results.index.runs()))
-    const study = /^data\/study(?:\/(.+))?\/study\.json$/s.exec(path)
-    if (study !== null) {
-      const detail = yield* readStudyIn(results.files, study[1] ?? "")
-      return detail === undefined ? refusal(404, "there is no such study") : document(detail)
-    }
-    const [, run, what, key] =
-      /^data\/run\/(.+)\/(run|curves|metrics|episodes|episodes\/([a-z\d-]+))\.json$/s.exec(path) ?? []
-    if (run === undefined) return refusal(404, "there is nothing here")
-    if (!results.index.has(run)) yield* live.lookAgain
-    const summary = results.index.summary(run)
-    if (summary === undefined) return refusal(404, "there is no such run")
-    if (what === "episodes") {
-      const asked = pageAsked(query)
-      if (asked === undefined) return refusal(400, "no such part of the list")
-      return document(yield* results.transcripts.page(run, asked))
-    }
-    if (what === "metrics") return document(yield* results.metrics(run))
-    if (key !== undefined) {
-      const transcript = yield* results.transcripts.one(run, key)
-      return transcript === undefined ? refusal(404, "there is no such episode") : document(transcript)
-    }
-    return document(yield* what === "run" ? detailOf(results, summary) : results.curves.of(run))
-  })
-
   const server = createServer()
   const listening = NodeHttpServer.layer(() => server, {
     host: options.host,
     port: options.port,
     gracefulShutdownTimeout: "200 millis",
   })
-  const app = HttpServer.serve(Effect.map(answer, HttpServerResponse.setHeaders(always)))
+  const app = HttpServer.serve(
+    Effect.map(answer({ options, results, live, page, guard }), HttpServerResponse.setHeaders(always)),
+  )
   yield* Layer.build(Layer.provide(app, listening)).pipe(
     Effect.mapError(({ cause }) => {
       const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
@@ -163,6 +104,88 @@ export const serve = Effect.fnUntraced(function* (
   const run = results.files.only
   const isTrainer = Effect.map(live.lookAgain, () => results.index.summary(run)?.runs !== undefined)
   return { port, isTrainer, countRuns, ...(run === "" ? {} : { run }) }
+})
+
+/** Answers a request: first who may ask is checked, then what is asked for. */
+const answer = Effect.fnUntraced(function* (serving: Serving) {
+  const { results, page, guard } = serving
+  const { token } = serving.options
+  const request = yield* HttpServerRequest.HttpServerRequest
+  const place = placeOf(request.url)
+  const { host } = request.headers
+  // The player's frame has no origin of its own, so the browser names none of ours when the frame asks for its script.
+  const refused = refusedBy(guard, place?.path === frameScript ? { host } : request.headers)
+  if (refused !== undefined) return refusal(refused.status, refused.message)
+  if (place === undefined) return refusal(400, "no such address")
+  const { path, query } = place
+  const queryToken = query.get("token")
+  if (path === "" && queryToken !== null && token !== undefined && sameKey(queryToken, token)) {
+    // After this answer the cookie carries the token, so the token is in no history and no log.
+    const cookie = `${cookieName}=${token}; Path=/; HttpOnly; SameSite=Strict`
+    return HttpServerResponse.redirect("./", { status: 303, headers: { "set-cookie": cookie } })
+  }
+  const reads = request.method === "GET" || request.method === "HEAD"
+  const name = path === "" ? "index.html" : path
+  const file = !reads ? undefined : name === workerName ? yield* workerFile : page.get(name)
+  if (file !== undefined) {
+    return HttpServerResponse.uint8Array(file.bytes, {
+      contentType: file.type,
+      headers: { "content-security-policy": file.policy, "cache-control": "no-cache" },
+    })
+  }
+  if (token !== undefined) {
+    const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
+    const sentToken = request.cookies[cookieName] ?? bearer
+    if (!sameKey(sentToken, token)) return refusal(401, "open the address that the command printed")
+  }
+  if (request.method === "POST" && path === "data/bands") return yield* bands(results, request)
+  if (!reads) return refusal(405, "only GET")
+  if (path.startsWith("files/")) return yield* runFile(results, path.slice("files/".length))
+  return yield* data(serving, path, query)
+})
+
+/** Answers a request for data. */
+const data = Effect.fnUntraced(function* ({ options, results, live }: Serving, path: string, query: URLSearchParams) {
+  if (path === "data/events") return live.events
+  if (path === "data/runs.json") {
+    yield* live.lookAgain
+    const title = basename(results.files.root)
+    const hasCluster = options.cluster !== undefined
+    return document({ live: true, hasCluster, title, runs: results.index.runs(), trainers: results.index.trainers() })
+  }
+  if (path === "data/cluster.json" && options.cluster !== undefined) return document(yield* options.cluster)
+  if (path === "data/settings.json") return document(yield* results.settings(results.index.runs()))
+  const study = /^data\/study(?:\/(.+))?\/study\.json$/s.exec(path)
+  if (study !== null) {
+    const detail = yield* readStudyIn(results.files, study[1] ?? "")
+    return detail === undefined ? refusal(404, "there is no such study") : document(detail)
+  }
+  return yield* runData({ results, live }, path, query)
+})
+
+/** Answers a request for data of a run. */
+const runData = Effect.fnUntraced(function* (
+  { results, live }: Pick<Serving, "results" | "live">,
+  path: string,
+  query: URLSearchParams,
+) {
+  const [, run, what, key] =
+    /^data\/run\/(.+)\/(run|curves|metrics|episodes|episodes\/([a-z\d-]+))\.json$/s.exec(path) ?? []
+  if (run === undefined) return refusal(404, "there is nothing here")
+  if (!results.index.has(run)) yield* live.lookAgain
+  const summary = results.index.summary(run)
+  if (summary === undefined) return refusal(404, "there is no such run")
+  if (what === "episodes") {
+    const asked = pageAsked(query)
+    if (asked === undefined) return refusal(400, "no such part of the list")
+    return document(yield* results.transcripts.page(run, asked))
+  }
+  if (what === "metrics") return document(yield* results.metrics(run))
+  if (key !== undefined) {
+    const transcript = yield* results.transcripts.one(run, key)
+    return transcript === undefined ? refusal(404, "there is no such episode") : document(transcript)
+  }
+  return document(yield* what === "run" ? detailOf(results, summary) : results.curves.of(run))
 })
 
 /** The headers of all answers. */

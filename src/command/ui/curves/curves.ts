@@ -44,79 +44,22 @@ interface Kept {
     | undefined
 }
 
+/** The data of the runs that were read last. */
+interface CurvesInMemory {
+  readonly files: FileSource
+  /** The runs by their paths, in the order of use: the run that was used least recently is dropped first. */
+  readonly kept: Map<string, Kept>
+  readonly bands: Bands
+  /** Two simultaneous readers of one run would add the same lines twice. */
+  readonly turn: Semaphore.Semaphore
+}
+
+/** The bands that were computed last, each with the curves from which it was. */
+type Bands = Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>
+
 export const makeCurves = (files: FileSource) => {
-  // The map is in the order of use: the run that was used least recently is dropped first.
-  const kept = new Map<string, Kept>()
-  const bands = new Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>()
-  // Two simultaneous readers of one run would add the same lines twice.
-  const turn = Semaphore.makeUnsafe(1)
-  const open = RunReader.over(files)
-
-  /** Reads what was added to the files of a run since the last call, and returns the run's curves. */
-  const read = Effect.fnUntraced(function* (path: string): Effect.fn.Return<NonNullable<Kept["curves"]>> {
-    const run = open(unplacedEntry(path))
-    const one: Kept = kept.get(path) ?? {
-      points: emptyPoints(),
-      position: start,
-      validations: new Map(),
-      curves: undefined,
-    }
-    one.position = yield* readOn(files, yield* run.locate(Layout.trainScores), one.position, {
-      take: (bytes) => {
-        const whole = wholeLines(bytes)
-        if (whole > 0) addScores(one.points, utf8.decode(bytes.subarray(0, whole)))
-        return whole
-      },
-      restart: () => {
-        one.points = emptyPoints()
-        one.validations.clear()
-      },
-    })
-    const validations = yield* readValidations(run, one)
-    kept.delete(path)
-    kept.set(path, one)
-    forget()
-    const signature = `${one.position.read} ${validations.map(({ step, returns }) => `${step}:${returns.length}`).join(" ")}`
-    if (one.curves?.signature !== signature) {
-      const runStart = one.points.time[0] ?? validations[0]?.time
-      // A multi-run trainer plays many episodes between two updates.
-      const mergeSteps = (yield* run.kind) === "multirun"
-      const train = downsample(one.points, mostPoints, { mergeSteps })
-      const value = { validation: validationCurve(validations, runStart), train }
-      one.curves = { signature, validations, value }
-    }
-    return one.curves
-  })
-
-  const readValidations = Effect.fnUntraced(function* (run: RunReader.RunReader, one: Kept) {
-    const folder = yield* run.locate(Layout.validationScoresFolder)
-    const all: Array<Validation> = []
-    for (const name of Layout.validationFilesIn(yield* files.list(folder))) {
-      const file = `${folder}/${name}`
-      const size = (yield* files.size(file)) ?? 0
-      let before = one.validations.get(name)
-      if (before?.size !== size) {
-        const text = (yield* files.text(file)) ?? ""
-        const training = (yield* run.kind) === "multirun" ? "updates" : one.points
-        before = { size, validations: validationsOf(text, Layout.seenEpisodesOf(name) ?? 0, training) }
-        one.validations.set(name, before)
-      }
-      all.push(...before.validations)
-    }
-    if (all.length > 0) return all.sort((a, b) => a.step - b.step)
-    return fromReturns(yield* files.text(yield* run.locate(Layout.returns)))
-  })
-
-  const forget = (): void => {
-    let total = [...kept.values()].reduce((sum, { points }) => sum + points.steps.length, 0)
-    for (const [run, { points }] of kept) {
-      if (total <= mostKept || kept.size === 1) return
-      total -= points.steps.length
-      kept.delete(run)
-    }
-  }
-
-  const readInTurn = (run: string): ReturnType<typeof read> => turn.withPermits(1)(read(run))
+  const memory: CurvesInMemory = { files, kept: new Map(), bands: new Map(), turn: Semaphore.makeUnsafe(1) }
+  const readInTurn = (run: string): ReturnType<typeof read> => memory.turn.withPermits(1)(read(memory, run))
   const of = (run: string): Effect.Effect<RunCurves> => Effect.map(readInTurn(run), ({ value }) => value)
 
   return {
@@ -128,15 +71,88 @@ export const makeCurves = (files: FileSource) => {
       // The interval depends on the order of the runs, which the user can change, so sort them.
       const runs = thinned(unsorted.toSorted(), mostRunsInABand)
       const curves = (yield* Effect.forEach(runs, of)).map((curves) => curves[measure])
-      const key = `${measure} ${axis}\n${runs.join("\n")}`
-      const before = bands.get(key)
-      if (before?.of.every((curve, index) => curve === curves[index]) === true) return before.value
-      const value = bandOf(curves, axis)
-      bands.delete(key)
-      bands.set(key, { of: curves, value })
-      for (const oldest of bands.keys()) if (bands.size > mostBands) bands.delete(oldest)
-      return value
+      return bandIn(memory.bands, `${measure} ${axis}\n${runs.join("\n")}`, curves, axis)
     }),
+  }
+}
+
+/** Returns the band of curves by its key. It is computed again only if a curve has changed. */
+const bandIn = (bands: Bands, key: string, curves: ReadonlyArray<Curve>, axis: Axis): Band => {
+  const before = bands.get(key)
+  if (before?.of.every((curve, index) => curve === curves[index]) === true) return before.value
+  const value = bandOf(curves, axis)
+  bands.delete(key)
+  bands.set(key, { of: curves, value })
+  for (const oldest of bands.keys()) if (bands.size > mostBands) bands.delete(oldest)
+  return value
+}
+
+/** Reads what was added to the files of a run since the last call, and returns the run's curves. */
+const read = Effect.fnUntraced(function* (
+  { files, kept }: CurvesInMemory,
+  path: string,
+): Effect.fn.Return<NonNullable<Kept["curves"]>> {
+  const run = RunReader.over(files)(unplacedEntry(path))
+  const one: Kept = kept.get(path) ?? {
+    points: emptyPoints(),
+    position: start,
+    validations: new Map(),
+    curves: undefined,
+  }
+  one.position = yield* readOn(files, yield* run.locate(Layout.trainScores), one.position, {
+    take: (bytes) => {
+      const whole = wholeLines(bytes)
+      if (whole > 0) addScores(one.points, utf8.decode(bytes.subarray(0, whole)))
+      return whole
+    },
+    restart: () => {
+      one.points = emptyPoints()
+      one.validations.clear()
+    },
+  })
+  const validations = yield* readValidations(files, run, one)
+  kept.delete(path)
+  kept.set(path, one)
+  forget(kept)
+  const signature = `${one.position.read} ${validations.map(({ step, returns }) => `${step}:${returns.length}`).join(" ")}`
+  if (one.curves?.signature !== signature) {
+    const runStart = one.points.time[0] ?? validations[0]?.time
+    // A multi-run trainer plays many episodes between two updates.
+    const mergeSteps = (yield* run.kind) === "multirun"
+    const train = downsample(one.points, mostPoints, { mergeSteps })
+    const value = { validation: validationCurve(validations, runStart), train }
+    one.curves = { signature, validations, value }
+  }
+  return one.curves
+})
+
+/** Reads the validations in the score files that have changed, in the order of their steps. */
+const readValidations = Effect.fnUntraced(function* (files: FileSource, run: RunReader.RunReader, one: Kept) {
+  const folder = yield* run.locate(Layout.validationScoresFolder)
+  const all: Array<Validation> = []
+  for (const name of Layout.validationFilesIn(yield* files.list(folder))) {
+    const file = `${folder}/${name}`
+    const size = (yield* files.size(file)) ?? 0
+    let before = one.validations.get(name)
+    if (before?.size !== size) {
+      const text = (yield* files.text(file)) ?? ""
+      const training = (yield* run.kind) === "multirun" ? "updates" : one.points
+      before = { size, validations: validationsOf(text, Layout.seenEpisodesOf(name) ?? 0, training) }
+      one.validations.set(name, before)
+    }
+    all.push(...before.validations)
+  }
+  if (all.length > 0) return all.sort((a, b) => a.step - b.step)
+  return fromReturns(yield* files.text(yield* run.locate(Layout.returns)))
+})
+
+/** Forgets the runs that were used least recently, if more episodes are kept than there is room for. */
+const forget = (kept: Map<string, Kept>): void => {
+  let total = [...kept.values()].reduce((sum, { points }) => sum + points.steps.length, 0)
+  for (const [run, { points }] of kept) {
+    if (total <= mostKept || kept.size === 1) return
+    total -= points.steps.length
+    kept.delete(run)
   }
 }
 

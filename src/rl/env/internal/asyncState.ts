@@ -13,7 +13,7 @@ import { givenMaskWriter } from "./rows.ts"
 import { stepsTaken } from "./stepsTaken.ts"
 
 /** Keeps the actions of the current episode of one env. */
-export class Actions {
+class Actions {
   private taken: Float32Array | Int32Array
   private readonly size: number
 

@@ -119,6 +119,11 @@ const failingAt = <A, R>(id: string, index: number, effect: Effect.Effect<A, unk
     (message) => new EnvError({ env: id, index, message: `${id}: env ${index} cannot be opened: ${message}` }),
   )
 
+const late = (id: string, timeoutSeconds: number) =>
+  Effect.suspend(() =>
+    Effect.fail(new EnvError({ env: id, message: `${id}: its envs did not answer within ${timeoutSeconds} seconds` })),
+  )
+
 const kernelOf = (
   env: Env,
   sessions: ReadonlyArray<Session>,
@@ -130,7 +135,6 @@ const kernelOf = (
   const maskAt = sizeOf(env.observationSpace)
   const writeMask = maskAt === size ? undefined : givenMaskWriter(choicesOf(env.actionSpace) ?? [])
   const streams: Array<Stream> = []
-  const indices = sessions.map((_, index) => index)
   const actionAt = actionReader(env.actionSpace)
 
   const failed = (index: number, step: number, message: string, stack?: string): EnvError =>
@@ -182,20 +186,15 @@ const kernelOf = (
     ).pipe(Effect.flatMap((outcome) => finish(index, isLast, outcome)))
   }
 
-  const late = Effect.suspend(() =>
-    Effect.fail(
-      new EnvError({ env: env.id, message: `${env.id}: its envs did not answer within ${timeoutSeconds} seconds` }),
-    ),
-  )
   const rendersAll = sessions.every(({ renderSvg }) => renderSvg !== undefined)
   return {
     exchange: (actions) =>
       within(
         Effect.interruptible(
-          Effect.forEach(indices, (index) => one(index, actions), { concurrency: "unbounded", discard: true }),
+          Effect.forEach(sessions, (_, index) => one(index, actions), { concurrency: "unbounded", discard: true }),
         ),
         timeoutSeconds,
-        late,
+        late(env.id, timeoutSeconds),
       ),
     ...(rendersAll && {
       renderSvg: (index: number) =>

@@ -78,132 +78,167 @@ const asyncHint = (value: unknown): string => (value instanceof Promise ? " (it 
 const isList = (value: unknown): value is ArrayLike<number> =>
   typeof value === "object" && value !== null && "length" in value
 
+/** The states of a batch of envs, and what calls the env's own functions. */
+interface PureEnvs {
+  readonly env: Env
+  readonly columns: Columns
+  /** The number of elements of an observation, and of a row, which can have a mask after it. */
+  readonly size: number
+  readonly rowSize: number
+  readonly isBox: boolean
+  readonly write: ReturnType<typeof writerOf>
+  readonly writeMask: ReturnType<typeof maskWriter>
+  readonly actionAt: ReturnType<typeof actionReader>
+  readonly states: Array<unknown>
+  readonly streams: ReturnType<typeof streamsOf>
+}
+
 /** Makes the kernel (it holds and steps the states, see `internal/episodes.ts`) that calls the env's own functions. */
 const pureKernel = (env: Env, columns: Columns): Kernel => {
-  const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
-  const size = sizeOf(env.observationSpace)
-  const rowSize = sizeOf(rowSpaceOf(env))
-  const isBox = env.observationSpace._tag === "Box"
-  const write = writerOf(env.observationSpace, "observation")
-  const writeMask = maskWriter(env)
-  const states: Array<unknown> = []
-  const { streams, ...positions } = streamsOf(env.id, numEnvs)
-
-  const fail = (index: number, step: number, message: string, userStack?: string): EnvError =>
-    errorAt(env.id, index, episodes[index], step, message, userStack)
-
-  /** Makes the error for an exception that the env threw in `doing`: `reset`, `observe`, `step` or `actionMask`. */
-  const threw = (index: number, step: number, doing: string, error: unknown): EnvError => {
-    // An EnvError with an index comes from the checks below, and already names the env and the step.
-    if (error instanceof EnvError && error.index !== undefined) return error
-    const isForeign = error instanceof Error && !(error instanceof EnvError)
-    const what = isForeign ? `${error.name}: ${error.message}` : messageOf(error)
-    return fail(index, step, `${doing} threw ${oneLine(what)}`, error instanceof Error ? error.stack : undefined)
+  const envs: PureEnvs = {
+    env,
+    columns,
+    size: sizeOf(env.observationSpace),
+    rowSize: sizeOf(rowSpaceOf(env)),
+    isBox: env.observationSpace._tag === "Box",
+    write: writerOf(env.observationSpace, "observation"),
+    writeMask: maskWriter(env),
+    actionAt: actionReader(env.actionSpace),
+    states: [],
+    streams: streamsOf(env.id, columns.numEnvs),
   }
-
-  /** Checks an observation and writes it to the env's row. */
-  const storeObservation = (index: number, step: number, seen: unknown): void => {
-    if (!isBox) {
-      const problem = write(seen, observations, index * rowSize)
-      if (problem !== undefined) throw fail(index, step, `${problem}${asyncHint(seen)}`)
-      return
-    }
-    if (!isList(seen) || seen.length !== size) {
-      const description = isList(seen) ? `${String(seen.length)} numbers` : `${display(seen)}${asyncHint(seen)}`
-      throw fail(index, step, `observe returned ${description}, the observation space wants an array of ${size}`)
-    }
-    const offset = index * rowSize
-    let zero = 0
-    for (let at = 0; at < size; at++) {
-      observations[offset + at] = seen[at]
-      // Subtracting a number from itself gives 0 for finite numbers, and NaN for NaN and the infinities.
-      zero += observations[offset + at] - observations[offset + at]
-    }
-    if (zero === 0) return
-    const wrong = Array.from(seen).findIndex((element) => !Number.isFinite(Math.fround(element)))
-    throw fail(index, step, `observation element ${wrong} is ${display(seen[wrong])}, not a finite number`)
+  return {
+    start: (index, random) => start(envs, index, random),
+    advance: (actions, waiting) => advance(envs, actions, waiting),
+    stateAt: (index) => envs.states[index],
+    save: () => save(envs),
+    load: (saved, streamOf) => load(envs, saved, streamOf),
   }
+}
 
-  /** Writes the action mask of a state to the env's row, if the env has masks. */
-  const storeMask = (index: number, step: number, state: unknown, isOver: boolean): void => {
-    const problem = writeMask?.(state, isOver, observations, index * rowSize + size)
-    if (problem !== undefined) throw fail(index, step, problem)
+const failAt = ({ env, columns }: PureEnvs, index: number, step: number, message: string, userStack?: string) =>
+  errorAt(env.id, index, columns.episodes[index], step, message, userStack)
+
+/** Makes the error for an exception that the env threw in `doing`: `reset`, `observe`, `step` or `actionMask`. */
+const threw = (envs: PureEnvs, index: number, step: number, doing: string, error: unknown): EnvError => {
+  // An EnvError with an index comes from the checks below, and already names the env and the step.
+  if (error instanceof EnvError && error.index !== undefined) return error
+  const isForeign = error instanceof Error && !(error instanceof EnvError)
+  const what = isForeign ? `${error.name}: ${error.message}` : messageOf(error)
+  const stack = error instanceof Error ? error.stack : undefined
+  return failAt(envs, index, step, `${doing} threw ${oneLine(what)}`, stack)
+}
+
+/** Checks an observation and writes it to the env's row. */
+const storeObservation = (envs: PureEnvs, index: number, step: number, seen: unknown): void => {
+  const { size, rowSize } = envs
+  const { observations } = envs.columns
+  if (!envs.isBox) {
+    const problem = envs.write(seen, observations, index * rowSize)
+    if (problem !== undefined) throw failAt(envs, index, step, `${problem}${asyncHint(seen)}`)
+    return
   }
+  if (!isList(seen) || seen.length !== size) {
+    const description = isList(seen) ? `${String(seen.length)} numbers` : `${display(seen)}${asyncHint(seen)}`
+    throw failAt(envs, index, step, `observe returned ${description}, the observation space wants an array of ${size}`)
+  }
+  const offset = index * rowSize
+  let zero = 0
+  for (let at = 0; at < size; at++) {
+    observations[offset + at] = seen[at]
+    // Subtracting a number from itself gives 0 for finite numbers, and NaN for NaN and the infinities.
+    zero += observations[offset + at] - observations[offset + at]
+  }
+  if (zero === 0) return
+  const wrong = Array.from(seen).findIndex((element) => !Number.isFinite(Math.fround(element)))
+  throw failAt(envs, index, step, `observation element ${wrong} is ${display(seen[wrong])}, not a finite number`)
+}
 
-  const start = (index: number, random: Stream): void => {
-    streams[index] = random
-    let doing = "reset"
-    try {
-      const state = env.reset(random)
-      if (state instanceof Promise) throw fail(index, 0, `reset returned ${display(state)}${asyncHint(state)}`)
-      states[index] = state
+/** Writes the action mask of a state to the env's row, if the env has masks. */
+const storeMask = (envs: PureEnvs, index: number, step: number, state: unknown, isOver: boolean): void => {
+  const problem = envs.writeMask?.(state, isOver, envs.columns.observations, index * envs.rowSize + envs.size)
+  if (problem !== undefined) throw failAt(envs, index, step, problem)
+}
+
+const start = (envs: PureEnvs, index: number, random: Stream): void => {
+  const { env } = envs
+  envs.streams.streams[index] = random
+  let doing = "reset"
+  try {
+    const state = env.reset(random)
+    if (state instanceof Promise) {
+      throw failAt(envs, index, 0, `reset returned ${display(state)}${asyncHint(state)}`)
+    }
+    envs.states[index] = state
+    doing = "observe"
+    storeObservation(envs, index, 0, env.observe(state))
+    doing = "actionMask"
+    storeMask(envs, index, 0, state, false)
+  } catch (error) {
+    throw threw(envs, index, 0, doing, error)
+  }
+}
+
+const storeTransition = (envs: PureEnvs, index: number, transition: Transition<unknown>): void => {
+  const { rewards, terminated, truncated, elapsed } = envs.columns
+  if (typeof transition !== "object" || transition === null || transition instanceof Promise) {
+    const description = `${display(transition)}${asyncHint(transition)}`
+    const problem = `step returned ${description}, not { state, reward, terminated }`
+    throw failAt(envs, index, elapsed[index] + 1, problem)
+  }
+  const { reward, terminated: ended, truncated: cut } = transition
+  rewards[index] = reward
+  if (!Number.isFinite(rewards[index]) || typeof reward !== "number") {
+    throw failAt(envs, index, elapsed[index] + 1, `reward is ${display(reward)}, not a finite number`)
+  }
+  if (typeof ended !== "boolean") {
+    throw failAt(envs, index, elapsed[index] + 1, `terminated is ${display(ended)}, not a boolean`)
+  }
+  envs.states[index] = transition.state
+  terminated[index] = ended ? 1 : 0
+  if (cut === true) truncated[index] = 1
+}
+
+const advance = (envs: PureEnvs, actions: Float32Array | Int32Array, waiting: Uint8Array): void => {
+  const { env, states, actionAt } = envs
+  const { streams } = envs.streams
+  const { numEnvs, elapsed, terminated } = envs.columns
+  let index = 0
+  let doing = "step"
+  try {
+    for (; index < numEnvs; index++) {
+      if (waiting[index] !== 0) continue
+      doing = "step"
+      storeTransition(envs, index, env.step(states[index], actionAt(actions, index), streams[index]))
       doing = "observe"
-      storeObservation(index, 0, env.observe(state))
+      storeObservation(envs, index, elapsed[index] + 1, env.observe(states[index]))
+      if (envs.writeMask === undefined) continue
       doing = "actionMask"
-      storeMask(index, 0, state, false)
-    } catch (error) {
-      throw threw(index, 0, doing, error)
+      storeMask(envs, index, elapsed[index] + 1, states[index], terminated[index] !== 0)
     }
+  } catch (error) {
+    throw threw(envs, index, elapsed[index] + 1, doing, error)
   }
+}
 
-  const storeTransition = (index: number, transition: Transition<unknown>): void => {
-    if (typeof transition !== "object" || transition === null || transition instanceof Promise) {
-      const description = `${display(transition)}${asyncHint(transition)}`
-      throw fail(index, elapsed[index] + 1, `step returned ${description}, not { state, reward, terminated }`)
-    }
-    const { reward, terminated: ended, truncated: cut } = transition
-    rewards[index] = reward
-    if (!Number.isFinite(rewards[index]) || typeof reward !== "number") {
-      throw fail(index, elapsed[index] + 1, `reward is ${display(reward)}, not a finite number`)
-    }
-    if (typeof ended !== "boolean")
-      throw fail(index, elapsed[index] + 1, `terminated is ${display(ended)}, not a boolean`)
-    states[index] = transition.state
-    terminated[index] = ended ? 1 : 0
-    if (cut === true) truncated[index] = 1
+const save = ({ env, states, streams }: PureEnvs): Snapshot => {
+  try {
+    return { states: utf8.encode(toText(states)), ...streams.save() }
+  } catch (error) {
+    if (!(error instanceof NotPlain)) throw error
+    throw invalid(env.id, `a snapshot needs a state of plain data, but ${error.path} is ${error.kind}`)
   }
+}
 
-  const actionAt = actionReader(env.actionSpace)
-
-  const advance = (actions: Float32Array | Int32Array, waiting: Uint8Array): void => {
-    let index = 0
-    let doing = "step"
-    try {
-      for (; index < numEnvs; index++) {
-        if (waiting[index] !== 0) continue
-        doing = "step"
-        storeTransition(index, env.step(states[index], actionAt(actions, index), streams[index]))
-        doing = "observe"
-        storeObservation(index, elapsed[index] + 1, env.observe(states[index]))
-        if (writeMask === undefined) continue
-        doing = "actionMask"
-        storeMask(index, elapsed[index] + 1, states[index], terminated[index] !== 0)
-      }
-    } catch (error) {
-      throw threw(index, elapsed[index] + 1, doing, error)
-    }
+const load = ({ env, columns, states, streams }: PureEnvs, saved: Snapshot, streamOf: (index: number) => Stream) => {
+  const { numEnvs } = columns
+  const text = saved["states"]
+  const decoded = text instanceof Uint8Array ? fromText(utf8.decode(text)) : undefined
+  if (!Array.isArray(decoded) || decoded.length !== numEnvs) {
+    throw invalid(env.id, `the snapshot doesn't fit: it has no ${numEnvs} states`)
   }
-
-  const save = (): Snapshot => {
-    try {
-      return { states: utf8.encode(toText(states)), ...positions.save() }
-    } catch (error) {
-      if (!(error instanceof NotPlain)) throw error
-      throw invalid(env.id, `a snapshot needs a state of plain data, but ${error.path} is ${error.kind}`)
-    }
-  }
-
-  const load = (saved: Snapshot, streamOf: (index: number) => Stream): void => {
-    const text = saved["states"]
-    const decoded = text instanceof Uint8Array ? fromText(utf8.decode(text)) : undefined
-    if (!Array.isArray(decoded) || decoded.length !== numEnvs) {
-      throw invalid(env.id, `the snapshot doesn't fit: it has no ${numEnvs} states`)
-    }
-    positions.load(saved, streamOf)
-    for (let index = 0; index < numEnvs; index++) states[index] = decoded[index]
-  }
-
-  return { start, advance, stateAt: (index) => states[index], save, load }
+  streams.load(saved, streamOf)
+  for (let index = 0; index < numEnvs; index++) states[index] = decoded[index]
 }
 
 /** Returns a function that reads the action of one env. A list is a new array, since an env may keep it. */

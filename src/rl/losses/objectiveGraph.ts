@@ -149,17 +149,7 @@ export const objectiveGraph = (
         })
       : tokenLogRatio_t
 
-  const policyLoss_t = ((): Tensor => {
-    switch (config.type) {
-      case "reinforce":
-      case "rloo":
-        return tokenPolicyGradient({ logProbability_t, advantage_t })
-      case "cispo":
-        return tokenCispo({ ...config, logProbability_t, logRatio_t, advantage_t })
-      default:
-        return tokenClippedSurrogate({ ...config, logRatio_t, advantage_t })
-    }
-  })()
+  const policyLoss_t = policyLossOf(config, { logProbability_t, logRatio_t, advantage_t })
   const importance_t =
     config.importance === null || inferenceLogProbability_t === undefined
       ? undefined
@@ -191,6 +181,23 @@ export const objectiveGraph = (
     referenceKl_t: klTo(logProbability_t, referenceLogProbability_t),
   }
   return { ...reduced(loss_t), metrics: sumsOf(metrics, total) }
+}
+
+/** Computes the policy's loss of each token, before it is corrected for the inference engine's probabilities. */
+const policyLossOf = (
+  config: Exclude<TokenObjective, { readonly type: "sft" }>,
+  tokens: Readonly<Record<"logProbability_t" | "logRatio_t" | "advantage_t", Tensor>>,
+): Tensor => {
+  const { logProbability_t, logRatio_t, advantage_t } = tokens
+  switch (config.type) {
+    case "reinforce":
+    case "rloo":
+      return tokenPolicyGradient({ logProbability_t, advantage_t })
+    case "cispo":
+      return tokenCispo({ ...config, logProbability_t, logRatio_t, advantage_t })
+    default:
+      return tokenClippedSurrogate({ ...config, logRatio_t, advantage_t })
+  }
 }
 
 /** Estimates KL(sampling ‖ other) by k3 at each token that was drawn from `sampling`. */

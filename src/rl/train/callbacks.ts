@@ -28,104 +28,124 @@ export interface Callbacks {
   readonly takeEvents: () => ReadonlyArray<RunEvent>
 }
 
+/** The callbacks of a training, with what they see and change. */
+interface Running {
+  readonly started: ReadonlyArray<Started>
+  readonly state: TrainingState
+  readonly totalSteps: number
+  events: Array<RunEvent>
+}
+
 /** Starts the callbacks of a plan with the numbers in the state. From then on, the state holds what they change. */
 export const startCallbacks = ({ callbacks, settings }: Plan, state: TrainingState): Callbacks => {
   const started = callbacks.map((callback) => callback.start(state.callbacks[callback.name]))
   // The state holds the objects themselves, so a checkpoint saves the numbers that they have by then.
   state.callbacks = Object.fromEntries(started.map(({ name, memory }) => [name, memory]))
-  let events: Array<RunEvent> = []
-
-  const seen = (step = state.step): Seen => ({
-    step,
-    totalSteps: settings.totalSteps,
-    iteration: state.iteration,
-    episodes: state.episodes,
-    meanReturn: state.meanReturn,
-    metrics: state.metrics,
-  })
-  const steering = (name: string, boundary: Boundary, step?: number): Steering => {
-    const sight = seen(step)
-    const refuse = (message: string) =>
-      new CallbackError({ callback: name, boundary, message: `callback "${name}", ${boundary}: ${message}` })
-    return {
-      ...sight,
-      stop: (reason) =>
-        Effect.sync(() => {
-          if (state.stopped !== null) return
-          state.stopped = { by: name, reason }
-          events.push({
-            _tag: "Note",
-            message: `the callback ${name} ends the training at step ${sight.step}: ${reason}`,
-          })
-        }),
-      setLearningRate: (rate) =>
-        Effect.suspend(() => {
-          if (!(rate >= 0 && Number.isFinite(rate)))
-            return Effect.fail(refuse(`setLearningRate: expected a number from 0 on, found ${rate}`))
-          state.learningRate = rate
-          state.learningRateFactor = 1
-          return Effect.void
-        }),
-      scaleLearningRate: (factor) =>
-        Effect.suspend(() => {
-          if (!(factor >= 0 && Number.isFinite(factor)))
-            return Effect.fail(refuse(`scaleLearningRate: expected a number from 0 on, found ${factor}`))
-          const product = state.learningRateFactor * factor
-          if (product === Infinity)
-            return Effect.fail(refuse(`scaleLearningRate: by ${factor}, the product of all factors is infinite`))
-          state.learningRateFactor = product
-          return Effect.void
-        }),
-      log: (metrics) =>
-        Effect.sync(() => {
-          events.push({ _tag: "UpdateApplied", step: sight.step, update: state.iteration, metrics })
-        }),
-    }
-  }
-
-  /**
-   * Runs a hook of all callbacks that have it, in their order. A failure or an exception becomes a CallbackError. So does an
-   * interruption inside of a hook: after it the iteration is incomplete, and an interrupted run would save it.
-   */
-  const runAll = (boundary: Boundary, hookOf: (callback: Started) => Effect.Effect<void, unknown> | undefined) =>
-    Effect.forEach(
-      started,
-      (callback) =>
-        Effect.suspend(() => hookOf(callback) ?? Effect.void).pipe(
-          Effect.catchCause((cause) => {
-            const error = Cause.squash(cause)
-            if (error instanceof CallbackError) return Effect.fail(error)
-            const problem = Cause.hasInterruptsOnly(cause) ? "it was interrupted before its end" : messageOf(error)
-            const message = `callback "${callback.name}", ${boundary}: ${problem}`
-            return Effect.fail(new CallbackError({ callback: callback.name, boundary, message }))
-          }),
-        ),
-      { discard: true },
-    )
-
+  const running: Running = { started, state, totalSteps: settings.totalSteps, events: [] }
   return {
     watchesRollouts: started.some(({ afterRollout }) => afterRollout !== undefined),
     watchesUpdates: started.some(({ afterUpdate }) => afterUpdate !== undefined),
     watchesCheckpoints: started.some(({ afterCheckpoint }) => afterCheckpoint !== undefined),
     steer: (scheduled) => (state.learningRate ?? scheduled) * state.learningRateFactor,
     afterRollout: (stepsOfRollout) =>
-      runAll("afterRollout", ({ name, afterRollout }) =>
-        afterRollout?.(steering(name, "afterRollout", state.step + stepsOfRollout)),
+      runAll(started, "afterRollout", ({ name, afterRollout }) =>
+        afterRollout?.(steering(running, name, "afterRollout", state.step + stepsOfRollout)),
       ),
-    afterUpdate: runAll("afterUpdate", ({ name, afterUpdate }) => afterUpdate?.(steering(name, "afterUpdate"))),
+    afterUpdate: runAll(started, "afterUpdate", ({ name, afterUpdate }) =>
+      afterUpdate?.(steering(running, name, "afterUpdate")),
+    ),
     afterValidation: (validation) =>
-      runAll("afterValidation", ({ name, afterValidation }) =>
-        afterValidation?.({ ...steering(name, "afterValidation"), validation }),
+      runAll(started, "afterValidation", ({ name, afterValidation }) =>
+        afterValidation?.({ ...steering(running, name, "afterValidation"), validation }),
       ),
     afterCheckpoint: (checkpoint) =>
-      runAll("afterCheckpoint", ({ afterCheckpoint }) => afterCheckpoint?.({ ...seen(), checkpoint })),
+      runAll(started, "afterCheckpoint", ({ afterCheckpoint }) =>
+        afterCheckpoint?.({ ...seenBy(running, state.step), checkpoint }),
+      ),
     see: (metrics) => {
       if (started.length > 0) state.metrics = metrics
     },
     takeEvents: () => {
-      const taken = events
-      events = []
+      const taken = running.events
+      running.events = []
       return taken
     },
   }
 }
+
+/** Returns what a callback sees at a step. */
+const seenBy = ({ state, totalSteps }: Running, step: number): Seen => ({
+  step,
+  totalSteps,
+  iteration: state.iteration,
+  episodes: state.episodes,
+  meanReturn: state.meanReturn,
+  metrics: state.metrics,
+})
+
+/** Returns what a callback sees, with the functions by which it changes the training. */
+const steering = (running: Running, name: string, boundary: Boundary, step = running.state.step): Steering => {
+  const { state } = running
+  const seen = seenBy(running, step)
+  const refuse = (message: string) =>
+    Effect.fail(new CallbackError({ callback: name, boundary, message: `callback "${name}", ${boundary}: ${message}` }))
+  return {
+    ...seen,
+    stop: (reason) =>
+      Effect.sync(() => {
+        if (state.stopped !== null) return
+        state.stopped = { by: name, reason }
+        const message = `the callback ${name} ends the training at step ${seen.step}: ${reason}`
+        running.events.push({ _tag: "Note", message })
+      }),
+    setLearningRate: (rate) =>
+      Effect.suspend(() => {
+        if (!(rate >= 0 && Number.isFinite(rate))) {
+          return refuse(`setLearningRate: expected a number from 0 on, found ${rate}`)
+        }
+        state.learningRate = rate
+        state.learningRateFactor = 1
+        return Effect.void
+      }),
+    scaleLearningRate: (factor) =>
+      Effect.suspend(() => {
+        if (!(factor >= 0 && Number.isFinite(factor))) {
+          return refuse(`scaleLearningRate: expected a number from 0 on, found ${factor}`)
+        }
+        const product = state.learningRateFactor * factor
+        if (product === Infinity) {
+          return refuse(`scaleLearningRate: by ${factor}, the product of all factors is infinite`)
+        }
+        state.learningRateFactor = product
+        return Effect.void
+      }),
+    log: (metrics) =>
+      Effect.sync(() => {
+        running.events.push({ _tag: "UpdateApplied", step: seen.step, update: state.iteration, metrics })
+      }),
+  }
+}
+
+/**
+ * Runs a hook of all callbacks that have it, in their order. A failure or an exception becomes a CallbackError. So does an
+ * interruption inside of a hook: after it the iteration is incomplete, and an interrupted run would save it.
+ */
+const runAll = (
+  started: ReadonlyArray<Started>,
+  boundary: Boundary,
+  hookOf: (callback: Started) => Effect.Effect<void, unknown> | undefined,
+): Effect.Effect<void, CallbackError> =>
+  Effect.forEach(
+    started,
+    (callback) =>
+      Effect.suspend(() => hookOf(callback) ?? Effect.void).pipe(
+        Effect.catchCause((cause) => {
+          const error = Cause.squash(cause)
+          if (error instanceof CallbackError) return Effect.fail(error)
+          const problem = Cause.hasInterruptsOnly(cause) ? "it was interrupted before its end" : messageOf(error)
+          const message = `callback "${callback.name}", ${boundary}: ${problem}`
+          return Effect.fail(new CallbackError({ callback: callback.name, boundary, message }))
+        }),
+      ),
+    { discard: true },
+  )

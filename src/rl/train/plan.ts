@@ -83,17 +83,7 @@ export const plan = Effect.fnUntraced(function* (
   lines: ReadonlyMap<string, string> = new Map(),
 ): Effect.fn.Return<Plan, ConfigError> {
   const options = yield* RunOptions
-  const envProblem = [values.env, ...(values.validationEnvs ?? [])]
-    .map(envProblemOf)
-    .find((problem) => problem !== undefined)
-  const algorithmProblem = values.algorithm === undefined ? undefined : algorithmProblemOf(values.algorithm)
-  const { source } = options
-  const callbacksProblem = values.callbacks === undefined ? undefined : callbacksProblemOf(values.callbacks)
-  yield* checkAll([
-    refuse(source, "env", envProblem),
-    refuse(source, "algorithm", algorithmProblem),
-    refuse(source, "callbacks", callbacksProblem),
-  ])
+  yield* checkValues(values, options.source)
   const written = yield* overridden({ name: options.name, ...config }, options.overrides, values)
   const origin = { source: options.source, sources: overLines(lines, written.sources) }
   const algorithmName = isPlain(written.value.algorithm) ? written.value.algorithm.name : written.value.algorithm
@@ -121,34 +111,7 @@ export const plan = Effect.fnUntraced(function* (
     logDir: tidyFolder(decoded.logDir),
   }
 
-  const { env: envValue, validationEnvs: validationEnvValues = [] } = values
-  /**
-   * Returns the env for an env setting: the first of `candidates`, which code passed as values, that the setting still
-   * describes after the overrides; if there is none, makes a new env.
-   */
-  const envOf = (
-    written: EnvConfig,
-    candidates: ReadonlyArray<Env | undefined>,
-    key: string,
-  ): Effect.Effect<Env, ConfigError> => {
-    const value = candidates.find((candidate) => candidate !== undefined && Equal.equals(inConfig(candidate), written))
-    if (value !== undefined) return Effect.succeed(value)
-    const ids = new Set(candidates.flatMap((candidate) => candidate?.id ?? []))
-    return Effect.mapError(fromConfig(written, { ...from, prefix: key.split(".") }), (error) =>
-      error.unknown === "env" && ids.size > 0
-        ? error.reworded((message) => `${message}; the env of this program is ${[...ids].join(" or ")}`)
-        : error,
-    )
-  }
-  const env = yield* envOf(settings.env, [envValue, ...validationEnvValues], "env")
-  const others = yield* Effect.forEach(settings.validation.envs, (written, index) =>
-    envOf(written, [validationEnvValues[index], ...validationEnvValues, envValue], "validation.envs"),
-  )
-  const other = others.find((candidate) => ![candidate, env].some(isUnstarted) && !hasSameSpaces(candidate, env))
-  if (other !== undefined) {
-    const problem = `${other.id} has other observations or actions than the training env ${env.id}; choose envs of the same spaces`
-    return yield* ConfigError.at(from, "validation.envs", problem)
-  }
+  const { env, others } = yield* envsOf(settings, values, from)
   const conflict = conflictIn(settings)
   if (conflict !== undefined) return yield* ConfigError.at(from, conflict.key, conflict.problem)
 
@@ -180,6 +143,53 @@ export const plan = Effect.fnUntraced(function* (
     effective: { ...settings, algorithm: { name: algorithm.name, ...algorithm.written } },
     from,
   }
+})
+
+/** Fails for a value that is not what its setting needs. */
+const checkValues = (
+  { env, validationEnvs = [], algorithm, callbacks }: Values,
+  source: string,
+): Effect.Effect<void, ConfigError> => {
+  const envProblem = [env, ...validationEnvs].map(envProblemOf).find((problem) => problem !== undefined)
+  return checkAll([
+    refuse(source, "env", envProblem),
+    refuse(source, "algorithm", algorithm && algorithmProblemOf(algorithm)),
+    refuse(source, "callbacks", callbacks && callbacksProblemOf(callbacks)),
+  ])
+}
+
+/** Returns the training env and the validation envs. Fails unless all have the same spaces. */
+const envsOf = Effect.fnUntraced(function* (
+  settings: Settings,
+  { env: envValue, validationEnvs: validationEnvValues = [] }: Values,
+  from: Plan["from"],
+) {
+  /**
+   * Returns the env for an env setting: the first of `candidates`, which code passed as values, that the setting still
+   * describes after the overrides; if there is none, makes a new env.
+   */
+  const envOf = (
+    written: EnvConfig,
+    candidates: ReadonlyArray<Env | undefined>,
+    key: string,
+  ): Effect.Effect<Env, ConfigError> => {
+    const value = candidates.find((candidate) => candidate !== undefined && Equal.equals(inConfig(candidate), written))
+    if (value !== undefined) return Effect.succeed(value)
+    const ids = new Set(candidates.flatMap((candidate) => candidate?.id ?? []))
+    return Effect.mapError(fromConfig(written, { ...from, prefix: key.split(".") }), (error) =>
+      error.unknown === "env" && ids.size > 0
+        ? error.reworded((message) => `${message}; the env of this program is ${[...ids].join(" or ")}`)
+        : error,
+    )
+  }
+  const env = yield* envOf(settings.env, [envValue, ...validationEnvValues], "env")
+  const others = yield* Effect.forEach(settings.validation.envs, (written, index) =>
+    envOf(written, [validationEnvValues[index], ...validationEnvValues, envValue], "validation.envs"),
+  )
+  const other = others.find((candidate) => ![candidate, env].some(isUnstarted) && !hasSameSpaces(candidate, env))
+  if (other === undefined) return { env, others }
+  const problem = `${other.id} has other observations or actions than the training env ${env.id}; choose envs of the same spaces`
+  return yield* ConfigError.at(from, "validation.envs", problem)
 })
 
 /** Returns the callbacks that a config names, in its order. Fails for one that the code has not made. */

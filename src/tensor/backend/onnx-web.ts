@@ -236,6 +236,12 @@ interface Opened {
   readonly close: Effect.Effect<void>
 }
 
+const backendError = (program: string, provider: Host["provider"], error: unknown): BackendError => {
+  const message = messageOf(error)
+  return new BackendError({ backend: "onnx-web", program, message: provider === "wasm" ? message : failureOf(message) })
+}
+
+// oxlint-disable-next-line max-lines-per-function -- a session's opening, runs and end, which one permit guards
 const sessionProgram = (
   host: Host,
   spec: ProgramSpec,
@@ -278,14 +284,7 @@ const sessionProgram = (
   })
 
   const loadError = (error: unknown) => programError(spec.name, messageOf(error))
-  const failure = (error: unknown) => {
-    const message = messageOf(error)
-    return new BackendError({
-      backend: "onnx-web",
-      program: spec.name,
-      message: provider === "wasm" ? message : failureOf(message),
-    })
-  }
+  const failure = (error: unknown) => backendError(spec.name, provider, error)
   const run = Effect.gen(function* () {
     const opened = yield* Effect.mapError(open, failure)
     const inputs: Record<string, Tensor> = {}

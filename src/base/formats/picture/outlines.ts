@@ -108,104 +108,25 @@ const part = /[\s,]*(?:(?<command>[MmLlHhVvCcSsQqTtAaZz])|(?<number>[+-]?(?:\d+(
 const flag = /[\s,]*(?<number>[01])/y
 const takes: Readonly<Record<string, number>> = { M: 2, L: 2, H: 1, V: 1, C: 6, S: 4, Q: 4, T: 2, A: 7, Z: 0 }
 
+/** A pen that draws a path. */
+interface Pen {
+  /** How many pixels a unit has, which says how many parts a curve needs. */
+  readonly scale: number
+  readonly lines: Array<{ points: Array<number>; closed: boolean }>
+  /** Where the pen is, and where its line began. */
+  x: number
+  y: number
+  startX: number
+  startY: number
+  /** The last control point of a curve, for commands that go on smoothly, and the kind of that curve. */
+  controlX: number
+  controlY: number
+  lastCurve: string
+}
+
 /** Returns the lines of a path in SVG's language (`M 0 0 L 10 0 Z`), with its curves as straight parts. */
 export const pathLines = (path: string, scale: number): ReadonlyArray<Line> => {
-  const lines: Array<{ points: Array<number>; closed: boolean }> = []
-  let [x, y, startX, startY] = [0, 0, 0, 0]
-  /** The last control point of a curve, for commands that go on smoothly, and the kind of that curve. */
-  let [controlX, controlY, lastCurve] = [0, 0, ""]
-  const open = (): Array<number> => {
-    const last = lines.at(-1)
-    if (last !== undefined && !last.closed) return last.points
-    const points = [x, y]
-    lines.push({ points, closed: false })
-    return points
-  }
-  const to = (nextX: number, nextY: number): void => {
-    open().push(nextX, nextY)
-    ;[x, y] = [nextX, nextY]
-  }
-  const curve = (at: (t: number) => readonly [number, number], reach: number): void => {
-    const parts = partsOf(reach * scale)
-    for (let part = 1; part <= parts; part++) to(...at(part / parts))
-  }
-  const cubic = (x1: number, y1: number, x2: number, y2: number, x3: number, y3: number): void => {
-    const [x0, y0] = [x, y]
-    const mix = (p0: number, p1: number, p2: number, p3: number, t: number): number => {
-      const s = 1 - t
-      return s * s * s * p0 + 3 * s * s * t * p1 + 3 * s * t * t * p2 + t * t * t * p3
-    }
-    const reach = Math.abs(x1 - x0) + Math.abs(y1 - y0) + Math.abs(x3 - x2) + Math.abs(y3 - y2)
-    curve((t) => [mix(x0, x1, x2, x3, t), mix(y0, y1, y2, y3, t)], reach)
-    ;[controlX, controlY] = [x2, y2]
-  }
-  const quadratic = (x1: number, y1: number, x2: number, y2: number): void => {
-    const [x0, y0] = [x, y]
-    const third = (end: number, middle: number): number => end + (2 * (middle - end)) / 3
-    cubic(third(x0, x1), third(y0, y1), third(x2, x1), third(y2, y1), x2, y2)
-    ;[controlX, controlY] = [x1, y1]
-  }
-  const draw = (letter: string, values: ReadonlyArray<number>): void => {
-    const upper = letter.toUpperCase()
-    const [baseX, baseY] = letter === upper ? [0, 0] : [x, y]
-    const place = (value: number, at: number): number => value + (upper === "V" || at % 2 === 1 ? baseY : baseX)
-    const [a, b, c, d, e, f] = upper === "A" ? values : values.map(place)
-    const smooth = (kinds: string): readonly [number, number] =>
-      kinds.includes(lastCurve) && lastCurve !== "" ? [2 * x - controlX, 2 * y - controlY] : [x, y]
-    if (upper === "M") {
-      ;[x, y, startX, startY] = [a, b, a, b]
-      lines.push({ points: [x, y], closed: false })
-    } else if (upper === "L") to(a, b)
-    else if (upper === "H") to(a, y)
-    else if (upper === "V") to(x, a)
-    else if (upper === "C") cubic(a, b, c, d, e, f)
-    else if (upper === "S") cubic(...smooth("CS"), a, b, c, d)
-    else if (upper === "Q") quadratic(a, b, c, d)
-    else if (upper === "T") quadratic(...smooth("QT"), a, b)
-    else if (upper === "A") {
-      const end = values.slice(5)
-      ellipticArc(a, b, c, d !== 0, e !== 0, end[0] + baseX, end[1] + baseY)
-    } else {
-      const last = lines.at(-1)
-      if (last !== undefined) last.closed = true
-      ;[x, y] = [startX, startY]
-    }
-    lastCurve = "CSQT".includes(upper) ? upper : ""
-  }
-  /** Draws an arc of an ellipse to a point, as SVG's appendix on arcs computes it. */
-  const ellipticArc = (
-    rx0: number,
-    ry0: number,
-    degrees: number,
-    isLarge: boolean,
-    isClockwise: boolean,
-    x1: number,
-    y1: number,
-  ): void => {
-    let [rx, ry] = [Math.abs(rx0), Math.abs(ry0)]
-    if (rx === 0 || ry === 0 || (x === x1 && y === y1)) return to(x1, y1)
-    const angle = (degrees * turn) / 360
-    const [cosine, sine] = [cos(angle), sin(angle)]
-    const [halfX, halfY] = [(x - x1) / 2, (y - y1) / 2]
-    const [px, py] = [cosine * halfX + sine * halfY, cosine * halfY - sine * halfX]
-    const size = (px * px) / (rx * rx) + (py * py) / (ry * ry)
-    if (size > 1) [rx, ry] = [rx * Math.sqrt(size), ry * Math.sqrt(size)]
-    const denominator = rx * rx * py * py + ry * ry * px * px
-    const root = Math.sqrt(Math.max(0, (rx * rx * ry * ry) / denominator - 1)) * (isLarge === isClockwise ? -1 : 1)
-    const [cx, cy] = [(root * rx * py) / ry, (-root * ry * px) / rx]
-    const [middleX, middleY] = [cosine * cx - sine * cy + (x + x1) / 2, sine * cx + cosine * cy + (y + y1) / 2]
-    const from = angleOf((px - cx) / rx, (py - cy) / ry)
-    const until = angleOf((-px - cx) / rx, (-py - cy) / ry)
-    const by = until - from
-    const swept = isClockwise ? (by < 0 ? by + turn : by) : by > 0 ? by - turn : by
-    const points = arcPoints(0, 0, [rx, ry], scale, from, swept)
-    for (let at = 2; at < points.length - 2; at += 2) {
-      const [ax, ay] = [points[at], points[at + 1]]
-      to(middleX + cosine * ax - sine * ay, middleY + sine * ax + cosine * ay)
-    }
-    to(x1, y1)
-  }
-
+  const pen: Pen = { scale, lines: [], x: 0, y: 0, startX: 0, startY: 0, controlX: 0, controlY: 0, lastCurve: "" }
   let letter = ""
   let values: Array<number> = []
   const length = path.trimEnd().length
@@ -222,19 +143,126 @@ export const pathLines = (path: string, scale: number): ReadonlyArray<Line> => {
     at = pattern.lastIndex
     if (command !== undefined) {
       letter = command
-      if (takes[letter.toUpperCase()] === 0) draw(letter, [])
+      if (takes[letter.toUpperCase()] === 0) draw(pen, letter, [])
       continue
     }
     values.push(Number(number))
     if (values.length !== takes[letter.toUpperCase()]) continue
-    draw(letter, values)
+    draw(pen, letter, values)
     values = []
     // Further points after a move are the ends of lines.
     if (letter === "M") letter = "L"
     if (letter === "m") letter = "l"
   }
   if (values.length > 0) throw new PictureError({ message: "SVG: expected a path, found one that is cut off" })
-  return lines
+  return pen.lines
+}
+
+/** Returns the points of the line that is being drawn; begins a line where the last one was closed. */
+const openLine = ({ lines, x, y }: Pen): Array<number> => {
+  const last = lines.at(-1)
+  if (last !== undefined && !last.closed) return last.points
+  const points = [x, y]
+  lines.push({ points, closed: false })
+  return points
+}
+
+const lineTo = (pen: Pen, x: number, y: number): void => {
+  openLine(pen).push(x, y)
+  pen.x = x
+  pen.y = y
+}
+
+const cubic = (pen: Pen, x1: number, y1: number, x2: number, y2: number, x3: number, y3: number): void => {
+  const { x: x0, y: y0 } = pen
+  const mix = (p0: number, p1: number, p2: number, p3: number, t: number): number => {
+    const s = 1 - t
+    return s * s * s * p0 + 3 * s * s * t * p1 + 3 * s * t * t * p2 + t * t * t * p3
+  }
+  const reach = Math.abs(x1 - x0) + Math.abs(y1 - y0) + Math.abs(x3 - x2) + Math.abs(y3 - y2)
+  const parts = partsOf(reach * pen.scale)
+  for (let part = 1; part <= parts; part++) {
+    lineTo(pen, mix(x0, x1, x2, x3, part / parts), mix(y0, y1, y2, y3, part / parts))
+  }
+  pen.controlX = x2
+  pen.controlY = y2
+}
+
+const quadratic = (pen: Pen, x1: number, y1: number, x2: number, y2: number): void => {
+  const { x: x0, y: y0 } = pen
+  const third = (end: number, middle: number): number => end + (2 * (middle - end)) / 3
+  cubic(pen, third(x0, x1), third(y0, y1), third(x2, x1), third(y2, y1), x2, y2)
+  pen.controlX = x1
+  pen.controlY = y1
+}
+
+/** Draws one command of a path. Its small letter says that its points are relative to the pen. */
+const draw = (pen: Pen, letter: string, values: ReadonlyArray<number>): void => {
+  const { x, y, lastCurve } = pen
+  const upper = letter.toUpperCase()
+  const [baseX, baseY] = letter === upper ? [0, 0] : [x, y]
+  const place = (value: number, at: number): number => value + (upper === "V" || at % 2 === 1 ? baseY : baseX)
+  const [a, b, c, d, e, f] = upper === "A" ? values : values.map(place)
+  const smooth = (kinds: string): readonly [number, number] =>
+    kinds.includes(lastCurve) && lastCurve !== "" ? [2 * x - pen.controlX, 2 * y - pen.controlY] : [x, y]
+  if (upper === "M") {
+    Object.assign(pen, { x: a, y: b, startX: a, startY: b })
+    pen.lines.push({ points: [a, b], closed: false })
+  } else if (upper === "L") lineTo(pen, a, b)
+  else if (upper === "H") lineTo(pen, a, y)
+  else if (upper === "V") lineTo(pen, x, a)
+  else if (upper === "C") cubic(pen, a, b, c, d, e, f)
+  else if (upper === "S") cubic(pen, ...smooth("CS"), a, b, c, d)
+  else if (upper === "Q") quadratic(pen, a, b, c, d)
+  else if (upper === "T") quadratic(pen, ...smooth("QT"), a, b)
+  else if (upper === "A") {
+    const [endX, endY] = values.slice(5)
+    ellipticArc(pen, { radii: [a, b], degrees: c, isLarge: d !== 0, isClockwise: e !== 0 }, endX + baseX, endY + baseY)
+  } else {
+    const last = pen.lines.at(-1)
+    if (last !== undefined) last.closed = true
+    Object.assign(pen, { x: pen.startX, y: pen.startY })
+  }
+  pen.lastCurve = "CSQT".includes(upper) ? upper : ""
+}
+
+/** An arc of an ellipse: which of the four arcs between two points it is. */
+interface EllipticArc {
+  readonly radii: readonly [number, number]
+  readonly degrees: number
+  readonly isLarge: boolean
+  readonly isClockwise: boolean
+}
+
+/** Draws an arc of an ellipse to a point, as SVG's appendix on arcs computes it. */
+const ellipticArc = (pen: Pen, { radii, degrees, isLarge, isClockwise }: EllipticArc, x1: number, y1: number): void => {
+  const { x, y } = pen
+  let [rx, ry] = radii.map(Math.abs)
+  if (rx === 0 || ry === 0 || (x === x1 && y === y1)) return lineTo(pen, x1, y1)
+  const angle = (degrees * turn) / 360
+  const [cosine, sine] = [cos(angle), sin(angle)]
+  const [halfX, halfY] = [(x - x1) / 2, (y - y1) / 2]
+  const [px, py] = [cosine * halfX + sine * halfY, cosine * halfY - sine * halfX]
+  const size = (px * px) / (rx * rx) + (py * py) / (ry * ry)
+  if (size > 1) [rx, ry] = [rx * Math.sqrt(size), ry * Math.sqrt(size)]
+  const denominator = rx * rx * py * py + ry * ry * px * px
+  const root = Math.sqrt(Math.max(0, (rx * rx * ry * ry) / denominator - 1)) * (isLarge === isClockwise ? -1 : 1)
+  const [cx, cy] = [(root * rx * py) / ry, (-root * ry * px) / rx]
+  const [middleX, middleY] = [cosine * cx - sine * cy + (x + x1) / 2, sine * cx + cosine * cy + (y + y1) / 2]
+  const from = angleOf((px - cx) / rx, (py - cy) / ry)
+  const by = angleOf((-px - cx) / rx, (-py - cy) / ry) - from
+  const points = arcPoints(0, 0, [rx, ry], pen.scale, from, by + missingTurn(by, isClockwise))
+  for (let at = 2; at < points.length - 2; at += 2) {
+    const [ax, ay] = [points[at], points[at + 1]]
+    lineTo(pen, middleX + cosine * ax - sine * ay, middleY + sine * ax + cosine * ay)
+  }
+  lineTo(pen, x1, y1)
+}
+
+/** Returns the whole turn that an angle lacks to have the direction of its arc. */
+const missingTurn = (by: number, isClockwise: boolean): number => {
+  if (isClockwise) return by < 0 ? turn : 0
+  return by > 0 ? -turn : 0
 }
 
 /** Returns the angle of a direction, by bisection with our own sine: `Math.atan2` may differ between engines. */

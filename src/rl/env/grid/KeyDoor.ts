@@ -51,76 +51,92 @@ const goal = 2
 const held = 3
 const walls = 4
 
+/** The shape of a field: where its lists begin in a state, and the numbers of its walls and places. */
+interface Field {
+  readonly size: number
+  readonly rooms: number
+  readonly count: number
+  readonly columns: number
+  readonly doors: number
+  readonly keys: number
+  readonly openings: number
+}
+
+const fieldOf = (size: number, rooms: number): Field => {
+  const count = rooms - 1
+  const doors = walls + count
+  return { size, rooms, count, columns: walls, doors, keys: doors + count, openings: doors + 2 * count }
+}
+
+/** Draws a place inside the field, in a column from `from` to `to` − 1. */
+const drawIn = ({ size }: Field, random: Stream, from: number, to: number): number =>
+  (1 + random.integer(size - 2)) * size + from + random.integer(to - from)
+
+/**
+ * Chooses the columns of the walls at random, in increasing order, with at least one free column before, between and
+ * after them. Besides these, `spare` columns are free: sorted random numbers, one for each wall, say how many of them
+ * are to the left of the wall.
+ */
+const chooseWallColumns = ({ size, rooms, count, columns }: Field, state: Int32Array, at: number, random: Stream) => {
+  const spare = size - 2 - count - rooms
+  for (let wall = 0; wall < count; wall++) state[at + columns + wall] = random.integer(spare + 1)
+  state.subarray(at + columns, at + columns + count).sort()
+  for (let wall = 0; wall < count; wall++) state[at + columns + wall] += 2 * (wall + 1)
+}
+
+/** Draws the walls, doors, keys and places of a field. */
+const layOut = (field: Field, state: Int32Array, at: number, random: Stream): void => {
+  const { size, count, columns, doors, keys, openings } = field
+  chooseWallColumns(field, state, at, random)
+  for (let wall = 0; wall < count; wall++) {
+    const column = state[at + columns + wall]
+    const before = wall === 0 ? 0 : state[at + columns + wall - 1]
+    state[at + doors + wall] = drawIn(field, random, column, column + 1)
+    state[at + openings + wall] = state[at + doors + wall]
+    state[at + keys + wall] = drawIn(field, random, before + 1, column)
+  }
+  do state[at + agent] = drawIn(field, random, 1, state[at + columns])
+  while (state[at + agent] === state[at + keys])
+  state[at + goal] = drawIn(field, random, state[at + columns + count - 1] + 1, size - 1)
+}
+
+const isWall = (field: Field, state: Int32Array, at: number, row: number, column: number): boolean => {
+  const { size, count, columns, openings } = field
+  if (row === 0 || column === 0 || row === size - 1 || column === size - 1) return true
+  for (let wall = 0; wall < count; wall++) {
+    if (state[at + columns + wall] === column) return state[at + openings + wall] !== row * size + column
+  }
+  return false
+}
+
+/** Returns the index of the door or key at a place, −1 if none. `things` is the offset of all doors or all keys. */
+const thingAt = ({ count }: Field, state: Int32Array, things: number, place: number): number => {
+  for (let index = 0; index < count; index++) if (state[things + index] === place) return index
+  return -1
+}
+
 /** Returns the rules of a field, whose places are numbered row by row; a wall between rooms is a column. */
 const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): Rules => {
-  const count = rooms - 1
-  const columns = walls
-  const doors = walls + count
-  const keys = doors + count
-  const openings = keys + count
-  const inside = size - 2
-  /** Draws a place inside the field, in a column from `from` to `to` − 1. */
-  const drawIn = (random: Stream, from: number, to: number): number =>
-    (1 + random.integer(inside)) * size + from + random.integer(to - from)
-
-  /**
-   * Chooses the columns of the walls at random, in increasing order, with at least one free column before, between and
-   * after them. Besides these, `spare` columns are free: sorted random numbers, one for each wall, say how many of them
-   * are to the left of the wall.
-   */
-  const chooseWallColumns = (state: Int32Array, at: number, random: Stream): void => {
-    const spare = inside - count - rooms
-    for (let wall = 0; wall < count; wall++) state[at + columns + wall] = random.integer(spare + 1)
-    state.subarray(at + columns, at + columns + count).sort()
-    for (let wall = 0; wall < count; wall++) state[at + columns + wall] += 2 * (wall + 1)
-  }
-
-  const layout = (state: Int32Array, at: number, random: Stream): void => {
-    chooseWallColumns(state, at, random)
-    for (let wall = 0; wall < count; wall++) {
-      const column = state[at + columns + wall]
-      const before = wall === 0 ? 0 : state[at + columns + wall - 1]
-      state[at + doors + wall] = drawIn(random, column, column + 1)
-      state[at + openings + wall] = state[at + doors + wall]
-      state[at + keys + wall] = drawIn(random, before + 1, column)
-    }
-    do state[at + agent] = drawIn(random, 1, state[at + columns])
-    while (state[at + agent] === state[at + keys])
-    state[at + goal] = drawIn(random, state[at + columns + count - 1] + 1, size - 1)
-  }
-
-  const isWall = (state: Int32Array, at: number, row: number, column: number): boolean => {
-    if (row === 0 || column === 0 || row === size - 1 || column === size - 1) return true
-    for (let wall = 0; wall < count; wall++) {
-      if (state[at + columns + wall] === column) return state[at + openings + wall] !== row * size + column
-    }
-    return false
-  }
-
-  /** Returns the index of the door or key at a place, −1 if none. `things` is the offset of all doors or all keys. */
-  const thingAt = (state: Int32Array, things: number, place: number): number => {
-    for (let index = 0; index < count; index++) if (state[things + index] === place) return index
-    return -1
-  }
-
+  const field = fieldOf(size, rooms)
+  const { count, doors, keys, openings } = field
   return {
     stateSize: openings + count,
     reset: (state, at, random) =>
-      layout(state, at, layoutSeed === undefined ? random : stream(layoutSeed, "key-door", size, rooms)),
+      layOut(field, state, at, layoutSeed === undefined ? random : stream(layoutSeed, "key-door", size, rooms)),
     step: (state, at, action) => {
       const from = state[at + agent]
       const row = Math.floor(from / size) + rowStep[action]
       const column = (from % size) + columnStep[action]
       const to = row * size + column
-      if (isWall(state, at, row, column)) return 0
-      const door = thingAt(state, at + doors, to)
+      if (isWall(field, state, at, row, column)) return 0
+      const door = thingAt(field, state, at + doors, to)
       if (door >= 0) {
         if (state[at + held] === 0) return 0
         state[at + held]--
         state[at + doors + door] = 0
       }
       state[at + agent] = to
-      const key = thingAt(state, at + keys, to)
+      const key = thingAt(field, state, at + keys, to)
       if (key >= 0) {
         state[at + held]++
         state[at + keys + key] = 0
@@ -132,7 +148,7 @@ const rulesFor = (size: number, rooms: number, layoutSeed: number | undefined): 
     show: (state, at, into, to) => {
       for (let row = 0; row < size; row++) {
         for (let column = 0; column < size; column++) {
-          if (isWall(state, at, row, column)) mark(into, to, 0, size, row, column)
+          if (isWall(field, state, at, row, column)) mark(into, to, 0, size, row, column)
         }
       }
       const put = (plane: number, where: number): void => {

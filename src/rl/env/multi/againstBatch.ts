@@ -20,7 +20,7 @@ import { agentRowSpace, type Answer, type Asked, type Later, type Now, type Resp
 import { statesIn } from "./shared.ts"
 
 /** An env whose opponents are asked by Effects. */
-export interface AgainstLater {
+interface AgainstLater {
   readonly env: Env<Seated>
   readonly game: Game
   /** The opponents, by the numbers of the agents that they play. */

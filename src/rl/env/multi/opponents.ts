@@ -73,7 +73,7 @@ export interface Answer {
 }
 
 /** A batch of games in which an opponent plays. */
-interface Place {
+export interface Place {
   readonly id: string
   readonly rowSpace: RowSpace
   readonly actionSpace: ActionSpace

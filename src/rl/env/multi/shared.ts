@@ -49,6 +49,18 @@ const batchOfAgents = (env: Env, game: Game, numEnvs: number, options: BatchOpti
   return { ...batch, restart: (mask) => batch.restart(mask.length === numEnvs ? ofWholeGames(mask, count) : mask) }
 }
 
+/** Calls functions of the game; an exception becomes an error that says where it happened. */
+const guarded = <T>(id: string, { episodes }: Columns, index: number, step: number, body: () => T): T => {
+  try {
+    return body()
+  } catch (error) {
+    if (error instanceof EnvError && error.index !== undefined) throw error
+    const what = error instanceof Error && !(error instanceof EnvError) ? `${error.name}: ` : ""
+    const stack = error instanceof Error ? error.stack : undefined
+    throw errorAt(id, index, episodes[index], step, oneLine(`${what}${messageOf(error)}`), stack)
+  }
+}
+
 const kernelOf = (env: Env, game: Game, columns: Columns): Kernel => {
   const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
   const count = game.agents.length
@@ -62,18 +74,6 @@ const kernelOf = (env: Env, game: Game, columns: Columns): Kernel => {
   const actionAt = actionReader(env.actionSpace)
   const games: Array<Position> = []
   const { streams, ...positions } = streamsOf(env.id, numEnvs / count)
-
-  /** Calls functions of the game; an exception becomes an error that says where it happened. */
-  const guarded = <T>(index: number, step: number, body: () => T): T => {
-    try {
-      return body()
-    } catch (error) {
-      if (error instanceof EnvError && error.index !== undefined) throw error
-      const what = error instanceof Error && !(error instanceof EnvError) ? `${error.name}: ` : ""
-      const stack = error instanceof Error ? error.stack : undefined
-      throw errorAt(env.id, index, episodes[index], step, oneLine(`${what}${messageOf(error)}`), stack)
-    }
-  }
 
   /** Writes the row of an agent. That of an agent that has left is all zeros; only the choice 0 is left to one that waits. */
   const show = (index: number, step: number, isAway: boolean, isOver: boolean): void => {
@@ -89,7 +89,7 @@ const kernelOf = (env: Env, game: Game, columns: Columns): Kernel => {
   }
 
   const start = (index: number, random: Stream): void =>
-    guarded(index, 0, () => {
+    guarded(env.id, columns, index, 0, () => {
       const agent = index % count
       // Rows begin in order, so the first agent's row begins the game.
       if (agent === 0) {
@@ -120,7 +120,7 @@ const kernelOf = (env: Env, game: Game, columns: Columns): Kernel => {
     start,
     advance: (actions, waiting) => {
       for (let first = 0; first < numEnvs; first += count) {
-        if (waiting[first] === 0) guarded(first, elapsed[first] + 1, () => advanceGame(first, actions))
+        if (waiting[first] === 0) guarded(env.id, columns, first, elapsed[first] + 1, () => advanceGame(first, actions))
       }
     },
     stateAt: (index) => games[Math.floor(index / count)],

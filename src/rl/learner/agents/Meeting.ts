@@ -65,16 +65,12 @@ export const makeMeeting = (envs: AnyBatchEnv, seats: ReadonlyArray<Seat>): Meet
     )
   })
 
-  const give = ({ rows }: Seat, own: Float32Array | Int32Array): void => {
-    for (let index = 0; index < rows.length; index++)
-      copy(own, index * actionSize, actions, rows[index] * actionSize, actionSize)
-  }
   const views = seats.map((seat) =>
     viewOf(envs, seat, (own) =>
       Effect.suspend(() => {
         if (own.length !== seat.rows.length * actionSize)
           return Effect.fail(wrongLength(envs.id, seat.rows.length, actionSize, own))
-        give(seat, own)
+        give(seat, own, actions, actionSize)
         return awaitStep
       }),
     ),
@@ -107,6 +103,18 @@ export const makeMeeting = (envs: AnyBatchEnv, seats: ReadonlyArray<Seat>): Meet
     return yield* Effect.forEach(exits, (exit) => exit)
   })
   return { views: views.map(({ batch }) => batch), play }
+}
+
+/** Copies the actions of a seat's agents to their places among all actions. */
+const give = (
+  { rows }: Seat,
+  own: Float32Array | Int32Array,
+  actions: Float32Array | Int32Array,
+  actionSize: number,
+): void => {
+  for (let index = 0; index < rows.length; index++) {
+    copy(own, index * actionSize, actions, rows[index] * actionSize, actionSize)
+  }
 }
 
 /** Makes the batch of a seat. `step` gives the actions of its agents. */

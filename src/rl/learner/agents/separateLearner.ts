@@ -17,7 +17,7 @@ import {
 import type { NamedArrays, NamedTensors } from "../../../tensor/graph/Parameters.ts"
 import { jointPolicy, type Seated } from "./jointPolicy.ts"
 import { makeMeeting, type Meeting } from "./Meeting.ts"
-import { type Played, seatsOf } from "./seats.ts"
+import { type Played, type Seat, seatsOf } from "./seats.ts"
 
 /** A policy, the agents that it plays, and the function that makes its learner. */
 export interface SeparatePolicy extends Played {
@@ -44,28 +44,85 @@ export const separateLearner = Effect.fnUntraced(function* (
   policies: ReadonlyArray<SeparatePolicy>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   const agents = yield* checkedAgents(task, policies)
-  const seats = seatsOf(agents, policies, task.numEnvs)
-  const share = (steps: number, { rows }: (typeof seats)[number]): number => (steps * rows.length) / task.numEnvs
-  const members = yield* Effect.forEach(policies, ({ name, setup }, index) => {
+  const members = yield* membersOf(task, policies, seatsOf(agents, policies, task.numEnvs))
+  const onlyPlays = members.some(({ learner }) => learner.onlyPlays === true)
+  if (!onlyPlays) yield* checkRollouts(members)
+
+  /** Joins what all learners have by names, with the names of their policies before them. */
+  const joined = <A>(parts: ReadonlyArray<Readonly<Record<string, A>>>): Readonly<Record<string, A>> =>
+    Object.assign({}, ...parts.map((part, index) => Record.mapKeys(part, (key) => `${members[index].name}.${key}`)))
+  const hasPolicies = members.every(({ learner }) => learner.policy !== undefined)
+  const hasData = members.some(({ learner }) => learner.data !== undefined)
+  const starts = members.flatMap(({ learner: { start } }) => start ?? [])
+  return {
+    devices: joined(members.map(({ learner }) => learner.devices)),
+    separate: members.map(({ name, learner }, index) => {
+      const { algorithm, agents: own } = policies[index]
+      return { name, algorithm, agents: own, learner }
+    }),
+    ...(members.some(({ learner }) => learner.imitates === true) ? { imitates: true } : {}),
+    ...(onlyPlays ? { onlyPlays } : {}),
+    hasTotalLoss: members.every(({ learner }) => learner.hasTotalLoss === true),
+    ...(hasData ? { data: joined(members.map(({ learner }) => learner.data ?? {})) } : {}),
+    rollout: rolloutOf(members),
+    update: (position) => updateAll(members, position),
+    metrics: () =>
+      Object.assign(
+        {},
+        ...members.map(({ name, learner }) => Record.mapKeys(learner.metrics(), (metric) => `${metric}/${name}`)),
+      ),
+    ...(hasPolicies ? { policy: policyOf(agents, policies, members) } : {}),
+    weights: Effect.map(
+      Effect.forEach(members, ({ learner }) => learner.weights),
+      joined,
+    ),
+    state: stateOf(members),
+    ...(starts.length < members.length
+      ? {}
+      : {
+          start: (weights: NamedTensors) =>
+            Effect.forEach(starts, (start, index) => start(below(members[index].name, weights)), { discard: true }),
+        }),
+    restore: (weights, saved) => restoreAll(members, weights, saved),
+  }
+})
+
+/** A policy's learner, with the rows of its agents. */
+interface Member {
+  readonly name: string
+  readonly learner: Learner
+  readonly seat: Seat
+  /** Returns the policy's part of the env steps of all policies. */
+  readonly share: (steps: number) => number
+}
+
+/** Makes the learners. */
+const membersOf = (task: Task, policies: ReadonlyArray<SeparatePolicy>, seats: ReadonlyArray<Seat>) =>
+  Effect.forEach(policies, ({ name, setup }, index) => {
+    const seat = seats[index]
+    const share = (steps: number): number => (steps * seat.rows.length) / task.numEnvs
     const own: Task = {
       observationSpace: task.observationSpace,
       actionSpace: task.actionSpace,
       maxSteps: task.maxSteps,
-      numEnvs: seats[index].rows.length,
-      totalSteps: Math.ceil(share(task.totalSteps, seats[index])),
+      numEnvs: seat.rows.length,
+      totalSteps: Math.ceil(share(task.totalSteps)),
       seed: seedOf(task.seed, name),
     }
-    return Effect.map(setup(own), (learner) => ({ name, learner, seat: seats[index] }))
+    return Effect.map(setup(own), (learner): Member => ({ name, learner, seat, share }))
   })
-  const onlyPlays = members.some(({ learner }) => learner.onlyPlays === true)
-  if (!onlyPlays) yield* checkRollouts(members)
 
+/** Returns the position of a policy's learner, which counts only its own steps. */
+const positionOf = ({ share }: Member, position: Position): Position => ({
+  ...position,
+  step: Math.round(share(position.step)),
+})
+
+/** Returns the function that plays the rollouts of all learners in the same games. */
+const rolloutOf = (members: ReadonlyArray<Member>): Learner["rollout"] => {
   let meeting: { readonly envs: AnyBatchEnv; readonly made: Meeting } | undefined
-  const positionOf = ({ seat }: (typeof members)[number], position: Position): Position => ({
-    ...position,
-    step: Math.round(share(position.step, seat)),
-  })
-  const rollout = Effect.fnUntraced(function* (envs: AnyBatchEnv, position: Position) {
+  const seats = members.map(({ seat }) => seat)
+  return Effect.fnUntraced(function* (envs, position) {
     if (meeting?.envs !== envs) meeting = { envs, made: makeMeeting(envs, seats) }
     const { views, play } = meeting.made
     const steps = yield* play(
@@ -73,25 +130,33 @@ export const separateLearner = Effect.fnUntraced(function* (
     )
     return steps.reduce((sum, own) => sum + own, 0)
   })
+}
 
-  const update = Effect.fnUntraced(function* (position: Position) {
-    for (const member of members) {
-      const { name, learner, seat } = member
-      const own = positionOf(member, position)
-      yield* Effect.catchTag(learner.update(own), "LearningError", ({ message }) =>
-        Effect.fail(new LearningError({ message: `${name}: ${message}` })),
-      )
-      const steps = (learner.rolloutSteps ?? 0) * seat.rows.length
-      const { target } = learner
-      if (target !== undefined && crossed(own.step, own.step + steps, target.everySteps)) yield* target.update
-    }
-  })
+/** Puts the name of a policy before the message of its learner's error. */
+const named = <A, E>(name: string, effect: Effect.Effect<A, E | LearningError>): Effect.Effect<A, E | LearningError> =>
+  Effect.mapError(effect, (error) =>
+    error instanceof LearningError ? new LearningError({ message: `${name}: ${error.message}` }) : error,
+  )
 
-  /** Joins what all learners have by names, with the names of their policies before them. */
-  const joined = <A>(parts: ReadonlyArray<Readonly<Record<string, A>>>): Readonly<Record<string, A>> =>
-    Object.assign({}, ...parts.map((part, index) => Record.mapKeys(part, (key) => `${members[index].name}.${key}`)))
+/** Updates the networks of all policies, and their target networks where it is time. */
+const updateAll = Effect.fnUntraced(function* (members: ReadonlyArray<Member>, position: Position) {
+  for (const member of members) {
+    const { name, learner, seat } = member
+    const own = positionOf(member, position)
+    yield* named(name, learner.update(own))
+    const steps = (learner.rolloutSteps ?? 0) * seat.rows.length
+    const { target } = learner
+    if (target !== undefined && crossed(own.step, own.step + steps, target.everySteps)) yield* target.update
+  }
+})
 
-  const policy: Learner["policy"] = Effect.fnUntraced(function* (numEnvs, options) {
+/** Returns the function that compiles the policies of all members for a batch of games. */
+const policyOf = (
+  agents: ReadonlyArray<string>,
+  policies: ReadonlyArray<SeparatePolicy>,
+  members: ReadonlyArray<Member>,
+): NonNullable<Learner["policy"]> =>
+  Effect.fnUntraced(function* (numEnvs, options) {
     if (numEnvs % agents.length !== 0) {
       const problem = `separate policies play whole games of ${agents.length} agents; expected such a number of rows, found ${numEnvs}`
       return yield* programError("policy", problem)
@@ -106,57 +171,31 @@ export const separateLearner = Effect.fnUntraced(function* (
     return jointPolicy("separate.policy", [first, ...rest])
   })
 
-  const hasData = members.some(({ learner }) => learner.data !== undefined)
-  const starts = members.flatMap(({ learner: { start } }) => start ?? [])
-  return {
-    devices: joined(members.map(({ learner }) => learner.devices)),
-    separate: members.map(({ name, learner }, index) => {
-      const { algorithm, agents: own } = policies[index]
-      return { name, algorithm, agents: own, learner }
-    }),
-    ...(members.some(({ learner }) => learner.imitates === true) ? { imitates: true } : {}),
-    ...(onlyPlays ? { onlyPlays } : {}),
-    hasTotalLoss: members.every(({ learner }) => learner.hasTotalLoss === true),
-    ...(hasData ? { data: joined(members.map(({ learner }) => learner.data ?? {})) } : {}),
-    rollout,
-    update,
-    metrics: () =>
-      Object.assign(
-        {},
-        ...members.map(({ name, learner }) => Record.mapKeys(learner.metrics(), (metric) => `${metric}/${name}`)),
-      ),
-    ...(members.every(({ learner }) => learner.policy !== undefined) ? { policy } : {}),
-    weights: Effect.map(
-      Effect.forEach(members, ({ learner }) => learner.weights),
-      joined,
-    ),
-    state: Effect.gen(function* () {
-      const files: Record<string, NamedArrays> = {}
-      for (const { name, learner } of members) {
-        for (const [file, arrays] of Object.entries(yield* learner.state))
-          files[file] = { ...files[file], ...Record.mapKeys(arrays, (key) => `${name}.${key}`) }
+/** Reads the states of all learners, with the names of their policies before those of the arrays. */
+const stateOf = (members: ReadonlyArray<Member>): Learner["state"] =>
+  Effect.gen(function* () {
+    const files: Record<string, NamedArrays> = {}
+    for (const { name, learner } of members) {
+      for (const [file, arrays] of Object.entries(yield* learner.state)) {
+        files[file] = { ...files[file], ...Record.mapKeys(arrays, (key) => `${name}.${key}`) }
       }
-      return files
-    }),
-    ...(starts.length < members.length
-      ? {}
-      : {
-          start: (weights: NamedTensors) =>
-            Effect.forEach(starts, (start, index) => start(below(members[index].name, weights)), { discard: true }),
-        }),
-    restore: Effect.fnUntraced(function* (weights, saved) {
-      for (const { name, learner } of members) {
-        const own: LearnerState = Object.fromEntries(
-          Object.entries(saved).flatMap(([file, arrays]) => {
-            const part = below(name, arrays)
-            return Object.keys(part).length === 0 ? [] : [[file, part]]
-          }),
-        )
-        yield* Effect.catchTag(learner.restore(below(name, weights), own), "LearningError", ({ message }) =>
-          Effect.fail(new LearningError({ message: `${name}: ${message}` })),
-        )
-      }
-    }),
+    }
+    return files
+  })
+
+const restoreAll = Effect.fnUntraced(function* (
+  members: ReadonlyArray<Member>,
+  weights: NamedTensors,
+  saved: LearnerState,
+) {
+  for (const { name, learner } of members) {
+    const own: LearnerState = Object.fromEntries(
+      Object.entries(saved).flatMap(([file, arrays]) => {
+        const part = below(name, arrays)
+        return Object.keys(part).length === 0 ? [] : [[file, part]]
+      }),
+    )
+    yield* named(name, learner.restore(below(name, weights), own))
   }
 })
 

@@ -106,29 +106,34 @@ export const makeLabeller = (expert: Expert, { observationSpace, actionSpace, nu
     afterStep: ({ terminated, truncated }: AnyBatchEnv): void => {
       for (let env = 0; env < numEnvs; env++) if ((terminated[env] | truncated[env]) !== 0) memories[env] = undefined
     },
-    state: (): NamedArrays => {
-      const length = Math.max(...memories.map((memory) => memory?.length ?? 0))
-      if (length === 0) return {}
-      const data = Float64Array.from(memories.flatMap((memory) => memory ?? new Array<number>(length).fill(0)))
-      return {
-        "expert.memory": { shape: [numEnvs, length], data },
-        "expert.remembers": {
-          shape: [numEnvs],
-          data: Uint8Array.from(memories, (memory) => (memory === undefined ? 0 : 1)),
-        },
-      }
+    state: (): NamedArrays => saveMemories(memories),
+    restore: (arrays: NamedArrays): void => restoreMemories(memories, arrays),
+  }
+}
+
+const saveMemories = (memories: ReadonlyArray<Memory>): NamedArrays => {
+  const length = Math.max(...memories.map((memory) => memory?.length ?? 0))
+  if (length === 0) return {}
+  const data = Float64Array.from(memories.flatMap((memory) => memory ?? new Array<number>(length).fill(0)))
+  return {
+    "expert.memory": { shape: [memories.length, length], data },
+    "expert.remembers": {
+      shape: [memories.length],
+      data: Uint8Array.from(memories, (memory) => (memory === undefined ? 0 : 1)),
     },
-    restore: (arrays: NamedArrays): void => {
-      memories.fill(undefined)
-      const saved = arrays["expert.memory"]
-      if (saved === undefined) return
-      const remembers = new Uint8Array(numEnvs)
-      copyInto(arrays, "expert.remembers", remembers)
-      const length = saved.data.length / numEnvs
-      if (!Number.isInteger(length)) throw new Misfit(`"expert.memory" is not of ${numEnvs} envs`)
-      for (let env = 0; env < numEnvs; env++) {
-        if (remembers[env] !== 0) memories[env] = Array.from(saved.data.subarray(env * length, (env + 1) * length))
-      }
-    },
+  }
+}
+
+const restoreMemories = (memories: Array<Memory>, arrays: NamedArrays): void => {
+  memories.fill(undefined)
+  const saved = arrays["expert.memory"]
+  if (saved === undefined) return
+  const numEnvs = memories.length
+  const remembers = new Uint8Array(numEnvs)
+  copyInto(arrays, "expert.remembers", remembers)
+  const length = saved.data.length / numEnvs
+  if (!Number.isInteger(length)) throw new Misfit(`"expert.memory" is not of ${numEnvs} envs`)
+  for (let env = 0; env < numEnvs; env++) {
+    if (remembers[env] !== 0) memories[env] = Array.from(saved.data.subarray(env * length, (env + 1) * length))
   }
 }

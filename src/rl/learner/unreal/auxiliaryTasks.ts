@@ -2,9 +2,9 @@
 import { Effect, type Schema } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
 import { bounded, fraction, nonNegative, withDefault } from "../../../base/config/fields.ts"
-import { sizeOf } from "../../env/Space.ts"
+import { type RowSpace, sizeOf } from "../../env/Space.ts"
 import { categorical, withoutForbidden } from "../../../tensor/graph/distributions.ts"
-import { linear } from "../../../tensor/graph/layers.ts"
+import { type Layer, linear } from "../../../tensor/graph/layers.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import { fail } from "../../../tensor/graph/ops/core.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
@@ -95,117 +95,60 @@ interface AuxiliaryTasks extends Auxiliary<BaseColumns, Memory.ReplayColumns> {
   readonly loss: (minibatch: { readonly weights: Weights; readonly batch: Batch<Memory.ReplayColumns> }) => Loss
 }
 
-/** Makes the tasks of a network: their parameters, columns, loss, and memory of past steps. */
-export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: Task): AuxiliaryTasks => {
+/** The sizes of what the tasks replay, and their heads. */
+interface Replayed {
+  readonly config: AuxiliaryConfig
+  readonly network: Network
+  readonly observationSpace: RowSpace
+  readonly actions: number
+  /** The number of sequences, and of steps of each. */
+  readonly sequences: number
+  readonly steps: number
+  readonly image: ReadonlyArray<number>
+  /** The numbers of cells in a column and in a row of the image; pixels at its edge that fill no whole cell are ignored. */
+  readonly high: number
+  readonly wide: number
+  readonly advantageHead: Layer
+  readonly valueHead: Layer
+  readonly rewardHead: Layer
+}
+
+const replayedOf = (config: AuxiliaryConfig, network: Network, task: Task): Replayed => {
   const { observationSpace, actionSpace, numEnvs } = task
   const { replaySteps: steps, cell } = config
   if (actionSpace._tag !== "Discrete") return fail("unreal", "the tasks need discrete actions")
-  const [channels, height, width] = imageShapeOf(observationSpace) ?? fail("unreal", "the tasks need images")
-  const pixels = channels * height * width
-  // The numbers of cells in a column and in a row of the image; pixels at its edge that fill no whole cell are ignored.
+  const image = imageShapeOf(observationSpace) ?? fail("unreal", "the tasks need images")
+  const [, height, width] = image
   const [high, wide] = [Math.floor(height / cell), Math.floor(width / cell)]
-  const cells = high * wide
-  const size = sizeOf(observationSpace)
   const actions = actionSpace.n
-  const sequences = numEnvs
+  const { featureSize, trunk } = network
+  return {
+    config,
+    network,
+    observationSpace,
+    actions,
+    sequences: numEnvs,
+    steps,
+    image,
+    high,
+    wide,
+    advantageHead: linear("pixelControl.advantage", featureSize, actions * high * wide),
+    valueHead: linear("pixelControl.value", featureSize, high * wide),
+    rewardHead: linear("rewardPrediction", Memory.history * trunk.outputs, signs),
+  }
+}
+
+/** Makes the tasks of a network: their parameters, columns, loss, and memory of past steps. */
+export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: Task): AuxiliaryTasks => {
+  const { numEnvs } = task
+  const replayed = replayedOf(config, network, task)
+  const { sequences, steps, advantageHead, valueHead, rewardHead } = replayed
+  const size = sizeOf(task.observationSpace)
   const columns = Memory.replayColumns(sequences, steps, size)
-  const { featureSize, memorySize, trunk } = network
-  const advantageHead = linear("pixelControl.advantage", featureSize, actions * cells)
-  const valueHead = linear("pixelControl.value", featureSize, cells)
-  const rewardHead = linear("rewardPrediction", Memory.history * trunk.outputs, signs)
-
-  /** Computes each cell's mean absolute change from one observation to the next, of shape [sequences, steps, cells]. */
-  const changes = (observations: Tensor): Tensor => {
-    // An action mask may follow the image.
-    const images = withoutMask(observationSpace, observations)
-    const frames = reshape(images, [sequences, (steps + 1) * pixels])
-    const [before, after] = [0, pixels].map((from) => slice(frames, [0, from], [sequences, steps * pixels]))
-    const changed = abs(sub(after, before))
-    const planes = reshape(changed, [sequences * steps * channels, height, width])
-    const covered = slice(planes, [0, 0, 0], [sequences * steps * channels, high * cell, wide * cell])
-    const grid = reshape(covered, [sequences * steps, channels, high, cell, wide, cell])
-    return reshape(mean(grid, [1, 3, 5]), [sequences, steps, cells])
-  }
-
-  /** Computes the return of each step: discounted rewards until an episode ends, or until the value `last` follows. */
-  const returnsOf = (rewards: Tensor, continues: Tensor, last: Tensor, gamma: number): Tensor => {
-    const [, size] = last.shape
-    const at = (tensor: Tensor, step: number): Tensor => {
-      const [, , columns] = tensor.shape
-      return reshape(slice(tensor, [0, step, 0], [sequences, 1, columns]), [sequences, columns])
-    }
-    const rows: Array<Tensor> = []
-    let next = last
-    for (let step = steps - 1; step >= 0; step--) {
-      next = add(at(rewards, step), mul(mul(at(continues, step), next), gamma))
-      rows.unshift(reshape(next, [sequences, 1, size]))
-    }
-    return stopGradient(concat(rows, 1))
-  }
-
-  /** Splits off each sequence's last row: returns the others, [sequences, steps, …], and the last, [sequences, …]. */
-  const split = (rows: Tensor): readonly [Tensor, Tensor] => {
-    const columns = rows.shape.slice(1).reduce((product, length) => product * length, 1)
-    const each = reshape(rows, [sequences, steps + 1, columns])
-    const [before, last] = Graph.split(each, [steps, 1], 1)
-    return [before, reshape(last, [sequences, columns])]
-  }
-
-  /** Repeats a mask of actions for each cell. */
-  const eachCell = (allowed: Tensor | undefined): Tensor | undefined =>
-    allowed && broadcastTo(reshape(allowed, [sequences, actions, 1]), [sequences, actions, cells])
-
-  const loss: AuxiliaryTasks["loss"] = ({ weights, batch }) => {
-    const { replayRewards, replayContinues, replayKnown, replayFresh } = batch
-    const memory = () => constant(new Float32Array(sequences * memorySize), [sequences, memorySize])
-    const recall = memorySize > 0 ? { state: memory(), fresh: replayFresh } : undefined
-    const { value, actor } = network.evaluate(weights, batch.replayObservations, recall)
-    const allowed = maskOf(observationSpace, batch.replayObservations)
-    const knownRows = maximum(sum(replayKnown), 1)
-    const meanOfKnown = (errors: Tensor): Tensor =>
-      div(sum(mul(mean(errors, 2, { keepDims: true }), replayKnown)), knownRows)
-
-    // Value replay: E[(V(s) − G)²] over the replayed steps.
-    const [values, lastValue] = split(value)
-    const valueTargets = returnsOf(replayRewards, replayContinues, stopGradient(lastValue), config.gamma)
-    const valueReplayLoss = meanOfKnown(square(sub(values, valueTargets)))
-
-    // Pixel control: n-step Q-learning for each cell with a dueling head, where the change of the cell is the reward.
-    const advantages = reshape(advantageHead.apply(weights, actor), [sequences * (steps + 1), actions, cells])
-    const centre = mean(advantages, 1, { keepDims: true })
-    const cellValues = reshape(valueHead.apply(weights, actor), [sequences * (steps + 1), 1, cells])
-    const [controls, lastControl] = split(add(cellValues, sub(advantages, centre)))
-    const lastAllowed = allowed === undefined ? undefined : split(allowed)[1]
-    const best = max(withoutForbidden(reshape(lastControl, [sequences, actions, cells]), eachCell(lastAllowed)), 1)
-    // Where an episode ends, the next observation belongs to another episode, so the change is no reward.
-    const cellRewards = mul(changes(batch.replayObservations), replayContinues)
-    const controlTargets = returnsOf(cellRewards, replayContinues, stopGradient(best), config.pixelControlGamma)
-    const taken = reshape(oneHot(batch.replayActions, actions), [sequences * steps, actions, 1])
-    const chosen = sum(mul(reshape(controls, [sequences * steps, actions, cells]), taken), 1)
-    const pixelControlLoss = meanOfKnown(square(sub(reshape(chosen, [sequences, steps, cells]), controlTargets)))
-
-    // Reward prediction: the cross-entropy of the sign of the reward that follows a history.
-    const histories = reshape(trunk.apply(weights, batch.replayHistories), [sequences, Memory.history * trunk.outputs])
-    const predicted = categorical(rewardHead.apply(weights, histories))
-    const rewardPredictionLoss = neg(mean(predicted.logProbability(batch.replayClasses)))
-
-    const { valueReplayCoefficient, pixelControlCoefficient, rewardPredictionCoefficient } = config
-    const replayed = add(mul(valueReplayLoss, valueReplayCoefficient), mul(pixelControlLoss, pixelControlCoefficient))
-    const weighted = add(replayed, mul(rewardPredictionLoss, rewardPredictionCoefficient))
-    return {
-      loss: mul(weighted, batch.replayReady),
-      metrics: {
-        "losses/pixel_control": pixelControlLoss,
-        "losses/reward_prediction": rewardPredictionLoss,
-        "losses/value_replay": valueReplayLoss,
-      },
-    }
-  }
-
   return {
     parameters: { ...advantageHead.parameters, ...valueHead.parameters, ...rewardHead.parameters },
     columns,
-    loss,
+    loss: (minibatch) => lossOf(replayed, minibatch),
     start: ({ task: { seed }, rollout }) => {
       const capacity = config.replaySize
       const memory = Memory.makeSequenceMemory({ numEnvs, observationSize: size, capacity, sequences, steps })
@@ -226,3 +169,118 @@ export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: 
     },
   }
 }
+
+/** The rows that the tasks learn from. */
+type ReplayedRows = Parameters<AuxiliaryTasks["loss"]>[0]
+
+/** Adds up the losses of the three tasks. */
+const lossOf = (replayed: Replayed, { weights, batch }: ReplayedRows): Loss => {
+  const { config, network, sequences } = replayed
+  const { memorySize } = network
+  const memory = () => constant(new Float32Array(sequences * memorySize), [sequences, memorySize])
+  const recall = memorySize > 0 ? { state: memory(), fresh: batch.replayFresh } : undefined
+  const { value, actor } = network.evaluate(weights, batch.replayObservations, recall)
+  const knownRows = maximum(sum(batch.replayKnown), 1)
+  /** Computes the mean of errors over the steps whose returns are known. */
+  const meanOfKnown = (errors: Tensor): Tensor =>
+    div(sum(mul(mean(errors, 2, { keepDims: true }), batch.replayKnown)), knownRows)
+  const valueReplayLoss = meanOfKnown(valueErrors(replayed, batch, value))
+  const pixelControlLoss = meanOfKnown(controlErrors(replayed, { weights, batch }, actor))
+  const rewardPredictionLoss = rewardPrediction(replayed, { weights, batch })
+  const { valueReplayCoefficient, pixelControlCoefficient, rewardPredictionCoefficient } = config
+  const both = add(mul(valueReplayLoss, valueReplayCoefficient), mul(pixelControlLoss, pixelControlCoefficient))
+  const weighted = add(both, mul(rewardPredictionLoss, rewardPredictionCoefficient))
+  return {
+    loss: mul(weighted, batch.replayReady),
+    metrics: {
+      "losses/pixel_control": pixelControlLoss,
+      "losses/reward_prediction": rewardPredictionLoss,
+      "losses/value_replay": valueReplayLoss,
+    },
+  }
+}
+
+/** Computes the errors of value replay: (V(s) − G)² of each replayed step. */
+const valueErrors = (replayed: Replayed, batch: ReplayedRows["batch"], value: Tensor): Tensor => {
+  const [values, lastValue] = split(replayed, value)
+  const targets = returnsOf(replayed, batch, batch.replayRewards, stopGradient(lastValue), replayed.config.gamma)
+  return square(sub(values, targets))
+}
+
+/** Computes the errors of pixel control: n-step Q-learning for each cell with a dueling head, where its change is the reward. */
+const controlErrors = (replayed: Replayed, { weights, batch }: ReplayedRows, actor: Tensor): Tensor => {
+  const { config, observationSpace, actions, sequences, steps, high, wide, advantageHead, valueHead } = replayed
+  const cells = high * wide
+  const advantages = reshape(advantageHead.apply(weights, actor), [sequences * (steps + 1), actions, cells])
+  const centre = mean(advantages, 1, { keepDims: true })
+  const cellValues = reshape(valueHead.apply(weights, actor), [sequences * (steps + 1), 1, cells])
+  const [controls, lastControl] = split(replayed, add(cellValues, sub(advantages, centre)))
+  const allowed = maskOf(observationSpace, batch.replayObservations)
+  const lastAllowed = allowed === undefined ? undefined : eachCell(replayed, split(replayed, allowed)[1])
+  const best = max(withoutForbidden(reshape(lastControl, [sequences, actions, cells]), lastAllowed), 1)
+  // Where an episode ends, the next observation belongs to another episode, so the change is no reward.
+  const rewards = mul(changesOf(replayed, batch.replayObservations), batch.replayContinues)
+  const targets = returnsOf(replayed, batch, rewards, stopGradient(best), config.pixelControlGamma)
+  const taken = reshape(oneHot(batch.replayActions, actions), [sequences * steps, actions, 1])
+  const chosen = sum(mul(reshape(controls, [sequences * steps, actions, cells]), taken), 1)
+  return square(sub(reshape(chosen, [sequences, steps, cells]), targets))
+}
+
+/** Computes the loss of reward prediction: the cross-entropy of the sign of the reward that follows a history. */
+const rewardPrediction = ({ network, sequences, rewardHead }: Replayed, { weights, batch }: ReplayedRows): Tensor => {
+  const { trunk } = network
+  const histories = reshape(trunk.apply(weights, batch.replayHistories), [sequences, Memory.history * trunk.outputs])
+  const predicted = categorical(rewardHead.apply(weights, histories))
+  return neg(mean(predicted.logProbability(batch.replayClasses)))
+}
+
+/** Computes each cell's mean absolute change from one observation to the next, of shape [sequences, steps, cells]. */
+const changesOf = (replayed: Replayed, observations: Tensor): Tensor => {
+  const { config, observationSpace, sequences, steps, image, high, wide } = replayed
+  const { cell } = config
+  const [channels, height, width] = image
+  const pixels = channels * height * width
+  // An action mask may follow the image.
+  const images = withoutMask(observationSpace, observations)
+  const frames = reshape(images, [sequences, (steps + 1) * pixels])
+  const [before, after] = [0, pixels].map((from) => slice(frames, [0, from], [sequences, steps * pixels]))
+  const changed = abs(sub(after, before))
+  const planes = reshape(changed, [sequences * steps * channels, height, width])
+  const covered = slice(planes, [0, 0, 0], [sequences * steps * channels, high * cell, wide * cell])
+  const grid = reshape(covered, [sequences * steps, channels, high, cell, wide, cell])
+  return reshape(mean(grid, [1, 3, 5]), [sequences, steps, high * wide])
+}
+
+/** Computes the return of each step: discounted rewards until an episode ends, or until the value `last` follows. */
+const returnsOf = (
+  { sequences, steps }: Replayed,
+  { replayContinues }: ReplayedRows["batch"],
+  rewards: Tensor,
+  last: Tensor,
+  gamma: number,
+): Tensor => {
+  const [, size] = last.shape
+  const at = (tensor: Tensor, step: number): Tensor => {
+    const [, , columns] = tensor.shape
+    return reshape(slice(tensor, [0, step, 0], [sequences, 1, columns]), [sequences, columns])
+  }
+  const rows: Array<Tensor> = []
+  let next = last
+  for (let step = steps - 1; step >= 0; step--) {
+    next = add(at(rewards, step), mul(mul(at(replayContinues, step), next), gamma))
+    rows.unshift(reshape(next, [sequences, 1, size]))
+  }
+  return stopGradient(concat(rows, 1))
+}
+
+/** Splits off each sequence's last row: returns the others, [sequences, steps, …], and the last, [sequences, …]. */
+const split = ({ sequences, steps }: Replayed, rows: Tensor): readonly [Tensor, Tensor] => {
+  const columns = rows.shape.slice(1).reduce((product, length) => product * length, 1)
+  const each = reshape(rows, [sequences, steps + 1, columns])
+  const [before, last] = Graph.split(each, [steps, 1], 1)
+  return [before, reshape(last, [sequences, columns])]
+}
+
+/** Repeats a mask of actions for each cell. */
+const eachCell = ({ sequences, actions, high, wide }: Replayed, allowed: Tensor): Tensor =>
+  broadcastTo(reshape(allowed, [sequences, actions, 1]), [sequences, actions, high * wide])

@@ -15,37 +15,16 @@ import { rootsOf } from "../validate.ts"
 import { counted, isLiftable, lift, repeated } from "./lift.ts"
 
 export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
-  const { count, batch, rows, continueWhile } = minibatches
+  const { count, continueWhile } = minibatches
   const totalSize = (tensor: Tensor): number => count * sizeOf(tensor.shape)
   // The number of iterations is fixed only if no condition can end the loop early.
   const countKnown = continueWhile === undefined
 
-  /** The feeds: the arrays that the caller fills, from which the tensors before the loop are computed. */
-  const feeds = new Map<string, Tensor>()
-  /** The tensors that are the same in each iteration. They are computed before the loop, and its body reads them. */
-  const fixed = new Set<Tensor>()
-  /** Tensors that differ by iteration but are computed before the loop, with all their values, [count, ...shape]. */
-  const series = new Map<Tensor, Tensor>()
-  /** Inputs whose rows are gathered in the loop: for all iterations at once they would take too much memory. */
-  const gatheredInside: Array<readonly [string, Tensor]> = []
+  const { feeds, fixed, series, gatheredInside } = divideInputs(spec, minibatches)
   /** States that each iteration computes anew and passes on to the next iteration. */
   const carried: Array<Carried> = []
   /** States to which each iteration adds a fixed integer, with their final values, which need no loop. */
   const counters: Array<readonly [string, Tensor]> = []
-
-  const indices = input(indicesFeed, [count, batch], "i32")
-  feeds.set(indicesFeed, indices)
-  for (const [name, tensor] of Object.entries(spec.inputs)) {
-    if (!minibatches.gathered.includes(name)) {
-      feeds.set(name, tensor)
-      fixed.add(tensor)
-      continue
-    }
-    const whole = input(name, [rows, ...tensor.shape.slice(1)], tensor.dtype)
-    feeds.set(name, whole)
-    if (totalSize(tensor) <= mostLaidOut && tensor.shape.length < 6) series.set(tensor, gather(whole, indices))
-    else gatheredInside.push([name, tensor])
-  }
   for (const [name, { tensor, next, stacked }] of Object.entries(spec.state)) {
     if (stacked === true) continue
     const step = next === undefined ? undefined : stepOf(tensor, next)
@@ -104,6 +83,32 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
     results,
     stacked,
   }
+}
+
+/** Divides the inputs of a program into those that are the same in each iteration, and those that it gathers rows of. */
+const divideInputs = ({ inputs }: ProgramSpec, { count, batch, rows, gathered }: Minibatches) => {
+  const indices = input(indicesFeed, [count, batch], "i32")
+  /** The feeds: the arrays that the caller fills, from which the tensors before the loop are computed. */
+  const feeds = new Map<string, Tensor>([[indicesFeed, indices]])
+  /** The tensors that are the same in each iteration. They are computed before the loop, and its body reads them. */
+  const fixed = new Set<Tensor>()
+  /** Tensors that differ by iteration but are computed before the loop, with all their values, [count, ...shape]. */
+  const series = new Map<Tensor, Tensor>()
+  /** Inputs whose rows are gathered in the loop: for all iterations at once they would take too much memory. */
+  const gatheredInside: Array<readonly [string, Tensor]> = []
+  for (const [name, tensor] of Object.entries(inputs)) {
+    if (!gathered.includes(name)) {
+      feeds.set(name, tensor)
+      fixed.add(tensor)
+      continue
+    }
+    const whole = input(name, [rows, ...tensor.shape.slice(1)], tensor.dtype)
+    feeds.set(name, whole)
+    const isSmall = count * sizeOf(tensor.shape) <= mostLaidOut
+    if (isSmall && tensor.shape.length < 6) series.set(tensor, gather(whole, indices))
+    else gatheredInside.push([name, tensor])
+  }
+  return { feeds, fixed, series, gatheredInside }
 }
 
 /** The tensors whose values in all iterations are known, or can be collected, when the loop has ended. */

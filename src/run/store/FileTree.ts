@@ -6,7 +6,7 @@
  * Temporary names start with a dot: `.NAME.tmp` or `.NAME.WRITER.tmp` is being written or removed, `.NAME.old` was replaced by a
  * new NAME.
  */
-import { Effect, FileSystem, Path, type PlatformError, Scope, Stream } from "effect"
+import { type Context, Effect, FileSystem, Path, type PlatformError, Scope, Stream } from "effect"
 import { checkFile, FileError, makeFolder, mostBytes, readBytes } from "../../base/config/files.ts"
 import { runStoreError, type RunStoreError } from "./RunStoreError.ts"
 import { utf8 } from "../../base/config/utf8.ts"
@@ -119,6 +119,203 @@ type Failure = PlatformError.PlatformError | FileError
 const isMissing = (error: Failure): boolean =>
   error instanceof FileError ? error.missing : error.reason._tag === "NotFound"
 
+/** A folder on disk, and the file system through which it is read and written. */
+interface DiskFolder {
+  readonly root: string
+  /** Keeps the temporary files of this process apart, if another one may write the same folder. */
+  readonly writer: number | undefined
+  readonly fs: FileSystem.FileSystem
+  readonly path: Path.Path
+  readonly context: Context.Context<FileSystem.FileSystem | Path.Path>
+}
+
+/** Returns the path of a file on disk. A config can place some of a run's files at absolute paths. */
+const at = (folder: DiskFolder, relative: string): string =>
+  folder.path.isAbsolute(relative) ? relative : folder.path.join(folder.root, relative)
+/** Returns the name of a file or folder with a dot before it and an ending. */
+const hidden = (folder: DiskFolder, final: string, ending: string): string =>
+  folder.path.join(folder.path.dirname(final), `.${folder.path.basename(final)}.${ending}`)
+const temporaryOf = (folder: DiskFolder, final: string): string =>
+  hidden(folder, final, folder.writer === undefined ? "tmp" : `${folder.writer}.tmp`)
+
+/** Makes an Effect uninterruptible, and converts its failure to the error "cannot `operation` `relative`: …". */
+const doing = <A>(
+  folder: DiskFolder,
+  operation: string,
+  relative: string,
+  effect: Effect.Effect<A, Failure, Scope.Scope>,
+) =>
+  Effect.scoped(effect).pipe(
+    Effect.uninterruptible,
+    Effect.mapError((error) => runStoreError(operation, at(folder, relative), error)),
+  )
+
+const makeDirectory = (folder: DiskFolder, directory: string) =>
+  Effect.provideContext(makeFolder(directory), folder.context)
+
+/**
+ * Runs `effect`, which reads a file. Fails if the file has more than `most` bytes or is not regular: reading a pipe
+ * or a device may never end.
+ */
+const reading = <A>(
+  folder: DiskFolder,
+  relative: string,
+  most: number,
+  effect: Effect.Effect<A, PlatformError.PlatformError>,
+) =>
+  doing(
+    folder,
+    "read",
+    relative,
+    Effect.andThen(Effect.provideContext(checkFile(at(folder, relative), most), folder.context), effect),
+  )
+
+const syncFile = (folder: DiskFolder, file: string) =>
+  Effect.scoped(Effect.flatMap(folder.fs.open(file, { flag: "r+" }), (handle) => handle.sync))
+
+/** Flushes a folder to disk, so that a rename within it survives a crash. */
+const syncDirectory = (folder: DiskFolder, directory: string) =>
+  Effect.scoped(Effect.flatMap(folder.fs.open(directory, { flag: "r" }), (handle) => handle.sync)).pipe(
+    // Some systems can't flush folders; on these, renames are safe without it.
+    Effect.ignore,
+  )
+
+const writeSynced = (folder: DiskFolder, file: string, contents: Contents) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const handle = yield* folder.fs.open(file, { flag: "w" })
+      for (const block of contents instanceof Uint8Array ? [contents] : blocksOf(contents))
+        yield* handle.writeAll(block)
+      yield* handle.sync
+    }),
+  )
+
+const erase = (folder: DiskFolder, file: string) => folder.fs.remove(file, { recursive: true, force: true })
+
+/** Removes a file or folder. Renames it first, because a half-removed folder would look like a damaged one. */
+const remove = (folder: DiskFolder, final: string) => {
+  const temporary = temporaryOf(folder, final)
+  return erase(folder, temporary).pipe(
+    Effect.andThen(folder.fs.rename(final, temporary)),
+    Effect.andThen(erase(folder, temporary)),
+    Effect.catchIf(isMissing, () => Effect.void),
+  )
+}
+
+/** Runs an operation on a file, and creates the file's folder if it is missing. */
+const inFolder = <A, R>(folder: DiskFolder, file: string, effect: Effect.Effect<A, PlatformError.PlatformError, R>) =>
+  Effect.catchIf(effect, isMissing, () => Effect.andThen(makeDirectory(folder, folder.path.dirname(file)), effect))
+
+const openToAppend = (folder: DiskFolder, file: string) => inFolder(folder, file, folder.fs.open(file, { flag: "a" }))
+
+const appending = Effect.fnUntraced(function* (
+  folder: DiskFolder,
+  relative: string,
+): Effect.fn.Return<Append, never, Scope.Scope> {
+  // Register now that the file will be closed, though it is opened later. Finalizers run in reverse order, so those
+  // that the caller adds after this run while the file is still open.
+  const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
+  let opened: FileSystem.File | undefined
+  return (contents) =>
+    doing(
+      folder,
+      "append to",
+      relative,
+      Effect.gen(function* () {
+        opened ??= yield* Scope.provide(openToAppend(folder, at(folder, relative)), scope)
+        yield* opened.writeAll(bytesOf(contents))
+      }),
+    )
+})
+
+/** Writes a file under a temporary name, and renames it into place. */
+const writeFile = Effect.fnUntraced(function* (
+  folder: DiskFolder,
+  relative: string,
+  contents: Uint8Array | string,
+  { durable }: { readonly durable: boolean },
+) {
+  const final = at(folder, relative)
+  const temporary = temporaryOf(folder, final)
+  const bytes = bytesOf(contents)
+  yield* inFolder(
+    folder,
+    final,
+    durable ? writeSynced(folder, temporary, bytes) : folder.fs.writeFile(temporary, bytes),
+  ).pipe(Effect.onError(() => Effect.ignore(erase(folder, temporary))))
+  yield* folder.fs.rename(temporary, final)
+  if (durable) yield* syncDirectory(folder, folder.path.dirname(final))
+})
+
+/** Writes files into a folder that has none of these names, and flushes them. */
+const writeAll = Effect.fnUntraced(function* (
+  folder: DiskFolder,
+  temporary: string,
+  some: Readonly<Record<string, Contents>>,
+) {
+  const folders = new Set(Object.keys(some).map((name) => folder.path.dirname(folder.path.join(temporary, name))))
+  folders.delete(temporary)
+  yield* Effect.forEach(folders, (directory) => makeDirectory(folder, directory), { discard: true })
+  yield* Effect.forEach(
+    Object.entries(some),
+    ([name, contents]) => writeSynced(folder, folder.path.join(temporary, name), contents),
+    // Flush concurrently: many flushes at once take hardly longer than one.
+    { concurrency: "unbounded", discard: true },
+  )
+  yield* Effect.forEach(folders, (directory) => syncDirectory(folder, directory), { discard: true })
+})
+/** Writes a folder under a temporary name, and renames it into place; a folder with the same name is renamed before. */
+const writeFolder = Effect.fnUntraced(function* (
+  folder: DiskFolder,
+  relative: string,
+  files: Readonly<Record<string, Contents>>,
+  last: () => Readonly<Record<string, Uint8Array>>,
+) {
+  const final = at(folder, relative)
+  const temporary = temporaryOf(folder, final)
+  yield* erase(folder, temporary)
+  yield* makeDirectory(folder, temporary)
+  yield* writeAll(folder, temporary, files).pipe(
+    Effect.andThen(Effect.suspend(() => writeAll(folder, temporary, last()))),
+    Effect.onError(() => Effect.ignore(erase(folder, temporary))),
+  )
+  yield* syncDirectory(folder, temporary)
+  const replaces = yield* folder.fs.exists(final)
+  const old = hidden(folder, final, "old")
+  if (replaces) {
+    yield* erase(folder, old)
+    yield* folder.fs.rename(final, old)
+  }
+  yield* folder.fs.rename(temporary, final)
+  yield* syncDirectory(folder, folder.path.dirname(final))
+  if (replaces) yield* erase(folder, old)
+})
+
+/** Makes a link under a temporary name, and renames it into place. */
+const makeLink = Effect.fnUntraced(function* (folder: DiskFolder, relative: string, target: string) {
+  const final = at(folder, relative)
+  const temporary = temporaryOf(folder, final)
+  yield* erase(folder, temporary)
+  yield* folder.fs.symlink(target, temporary)
+  yield* folder.fs.rename(temporary, final)
+  yield* syncDirectory(folder, folder.path.dirname(final))
+})
+
+/** Restores or removes what has a temporary name in a folder. */
+const repairFolder = Effect.fnUntraced(function* (folder: DiskFolder, relative: string) {
+  const directory = at(folder, relative)
+  if (!(yield* folder.fs.exists(directory))) return
+  for (const name of yield* folder.fs.readDirectory(directory)) {
+    const [, original, ending] = /^\.(.+)\.(tmp|old)$/.exec(name) ?? []
+    if (original === undefined) continue
+    // Restore `.NAME.old` if the process was killed before it renamed the new folder to NAME.
+    const isNeeded = ending === "old" && !(yield* folder.fs.exists(folder.path.join(directory, original)))
+    yield* isNeeded
+      ? folder.fs.rename(folder.path.join(directory, name), folder.path.join(directory, original))
+      : erase(folder, folder.path.join(directory, name))
+  }
+})
+
 /**
  * Makes the `FileTree` of a folder on disk. The folder need not exist yet. Where another process may write the same folder, a
  * different `writer` keeps its temporary files apart.
@@ -127,214 +324,77 @@ export const onDisk = Effect.fnUntraced(function* (
   root: string,
   writer?: number,
 ): Effect.fn.Return<FileTree, never, FileSystem.FileSystem | Path.Path> {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  // A config can place some of a run's files at absolute paths.
-  const at = (relative: string): string => (path.isAbsolute(relative) ? relative : path.join(root, relative))
-  /** Returns the name of a file or folder with a dot before it and an ending. */
-  const hidden = (final: string, ending: string): string =>
-    path.join(path.dirname(final), `.${path.basename(final)}.${ending}`)
-  const temporaryOf = (final: string): string => hidden(final, writer === undefined ? "tmp" : `${writer}.tmp`)
-
-  /** Makes an Effect uninterruptible, and converts its failure to the error "cannot `operation` `relative`: …". */
-  const doing = <A>(operation: string, relative: string, effect: Effect.Effect<A, Failure, Scope.Scope>) =>
-    Effect.scoped(effect).pipe(
-      Effect.uninterruptible,
-      Effect.mapError((error) => runStoreError(operation, at(relative), error)),
-    )
-
-  const makeDirectory = (folder: string) => Effect.provideContext(makeFolder(folder), context)
-
-  /**
-   * Runs `effect`, which reads a file. Fails if the file has more than `most` bytes or is not regular: reading a pipe
-   * or a device may never end.
-   */
-  const reading = <A>(relative: string, most: number, effect: Effect.Effect<A, PlatformError.PlatformError>) =>
-    doing("read", relative, Effect.andThen(Effect.provideContext(checkFile(at(relative), most), context), effect))
-
-  const syncFile = (file: string) =>
-    Effect.scoped(Effect.flatMap(fs.open(file, { flag: "r+" }), (handle) => handle.sync))
-
-  /** Flushes a folder to disk, so that a rename within it survives a crash. */
-  const syncDirectory = (directory: string) =>
-    Effect.scoped(Effect.flatMap(fs.open(directory, { flag: "r" }), (handle) => handle.sync)).pipe(
-      // Some systems can't flush folders; on these, renames are safe without it.
-      Effect.ignore,
-    )
-
-  const writeSynced = (file: string, contents: Contents) =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const handle = yield* fs.open(file, { flag: "w" })
-        for (const block of contents instanceof Uint8Array ? [contents] : blocksOf(contents))
-          yield* handle.writeAll(block)
-        yield* handle.sync
-      }),
-    )
-
-  const erase = (file: string) => fs.remove(file, { recursive: true, force: true })
-
-  /** Removes a file or folder. Renames it first, because a half-removed folder would look like a damaged one. */
-  const remove = (final: string) => {
-    const temporary = temporaryOf(final)
-    return erase(temporary).pipe(
-      Effect.andThen(fs.rename(final, temporary)),
-      Effect.andThen(erase(temporary)),
-      Effect.catchIf(isMissing, () => Effect.void),
-    )
+  const folder: DiskFolder = {
+    root,
+    writer,
+    fs: yield* FileSystem.FileSystem,
+    path: yield* Path.Path,
+    context: yield* Effect.context<FileSystem.FileSystem | Path.Path>(),
   }
-
-  /** Runs an operation on a file, and creates the file's folder if it is missing. */
-  const inFolder = <A, R>(file: string, effect: Effect.Effect<A, PlatformError.PlatformError, R>) =>
-    Effect.catchIf(effect, isMissing, () => Effect.andThen(makeDirectory(path.dirname(file)), effect))
-
-  const openToAppend = (file: string) => inFolder(file, fs.open(file, { flag: "a" }))
-
-  const appending = Effect.fnUntraced(function* (relative: string): Effect.fn.Return<Append, never, Scope.Scope> {
-    // Register now that the file will be closed, though it is opened later. Finalizers run in reverse order, so those
-    // that the caller adds after this run while the file is still open.
-    const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
-    let opened: FileSystem.File | undefined
-    return (contents) =>
-      doing(
-        "append to",
-        relative,
-        Effect.gen(function* () {
-          opened ??= yield* Scope.provide(openToAppend(at(relative)), scope)
-          yield* opened.writeAll(bytesOf(contents))
-        }),
-      )
-  })
-
   return {
     root,
     // A path that the user typed is shown as it is, without resolving it.
     pathOf: (relative) => shownBelow(root, relative),
     read: (relative) =>
-      doing("read", relative, Effect.provideContext(readBytes(at(relative), mostBytes.binary), context)),
+      doing(
+        folder,
+        "read",
+        relative,
+        Effect.provideContext(readBytes(at(folder, relative), mostBytes.binary), folder.context),
+      ),
     stream: (relative, part) =>
       Stream.unwrap(
         Effect.as(
-          reading(relative, Infinity, Effect.void),
-          fs
-            .stream(at(relative), part === undefined ? {} : { offset: part.offset, bytesToRead: part.bytes })
-            .pipe(Stream.mapError((error) => runStoreError("read", at(relative), error))),
+          reading(folder, relative, Infinity, Effect.void),
+          folder.fs
+            .stream(at(folder, relative), part === undefined ? {} : { offset: part.offset, bytesToRead: part.bytes })
+            .pipe(Stream.mapError((error) => runStoreError("read", at(folder, relative), error))),
         ),
       ),
-    readText: (relative) => reading(relative, mostBytes.text, fs.readFileString(at(relative))),
+    readText: (relative) => reading(folder, relative, mostBytes.text, folder.fs.readFileString(at(folder, relative))),
     write: (relative, contents, { durable } = { durable: true }) =>
-      doing(
-        "write",
-        relative,
-        Effect.gen(function* () {
-          const final = at(relative)
-          const temporary = temporaryOf(final)
-          const bytes = bytesOf(contents)
-          yield* inFolder(final, durable ? writeSynced(temporary, bytes) : fs.writeFile(temporary, bytes)).pipe(
-            Effect.onError(() => Effect.ignore(erase(temporary))),
-          )
-          yield* fs.rename(temporary, final)
-          if (durable) yield* syncDirectory(path.dirname(final))
-        }),
-      ),
-    append: (relative, contents) => Effect.scoped(Effect.flatMap(appending(relative), (append) => append(contents))),
-    appending,
-    truncate: (relative, size) => doing("cut", relative, fs.truncate(at(relative), size)),
-    sync: (relative) => doing("flush", relative, syncFile(at(relative))),
-    exists: (relative) => doing("look for", relative, fs.exists(at(relative))),
+      doing(folder, "write", relative, writeFile(folder, relative, contents, { durable })),
+    append: (relative, contents) =>
+      Effect.scoped(Effect.flatMap(appending(folder, relative), (append) => append(contents))),
+    appending: (relative) => appending(folder, relative),
+    truncate: (relative, size) => doing(folder, "cut", relative, folder.fs.truncate(at(folder, relative), size)),
+    sync: (relative) => doing(folder, "flush", relative, syncFile(folder, at(folder, relative))),
+    exists: (relative) => doing(folder, "look for", relative, folder.fs.exists(at(folder, relative))),
     size: (relative) =>
       doing(
+        folder,
         "look at",
         relative,
-        Effect.map(fs.stat(at(relative)), (info) => Number(info.size)),
+        Effect.map(folder.fs.stat(at(folder, relative)), (info) => Number(info.size)),
       ),
     list: (relative) =>
       doing(
+        folder,
         "list",
         relative,
-        fs.readDirectory(at(relative)).pipe(
+        folder.fs.readDirectory(at(folder, relative)).pipe(
           Effect.catchIf(isMissing, (): Effect.Effect<ReadonlyArray<string>> => Effect.succeed([])),
           Effect.map((names) => [...names].sort()),
         ),
       ),
-    remove: (relative) => doing("remove", relative, remove(at(relative))),
+    remove: (relative) => doing(folder, "remove", relative, remove(folder, at(folder, relative))),
     writeDirectory: (relative, files, last = () => ({})) =>
-      doing(
-        "write",
-        relative,
-        Effect.gen(function* () {
-          const final = at(relative)
-          const parent = path.dirname(final)
-          const temporary = temporaryOf(final)
-          yield* erase(temporary)
-          yield* makeDirectory(temporary)
-          const writeAll = Effect.fnUntraced(function* (some: Readonly<Record<string, Contents>>) {
-            const folders = new Set(Object.keys(some).map((name) => path.dirname(path.join(temporary, name))))
-            folders.delete(temporary)
-            yield* Effect.forEach(folders, makeDirectory, { discard: true })
-            yield* Effect.forEach(
-              Object.entries(some),
-              ([name, contents]) => writeSynced(path.join(temporary, name), contents),
-              // Flush concurrently: many flushes at once take hardly longer than one.
-              { concurrency: "unbounded", discard: true },
-            )
-            yield* Effect.forEach(folders, syncDirectory, { discard: true })
-          })
-          yield* writeAll(files).pipe(
-            Effect.andThen(Effect.suspend(() => writeAll(last()))),
-            Effect.onError(() => Effect.ignore(erase(temporary))),
-          )
-          yield* syncDirectory(temporary)
-          const replaces = yield* fs.exists(final)
-          const old = hidden(final, "old")
-          if (replaces) {
-            yield* erase(old)
-            yield* fs.rename(final, old)
-          }
-          yield* fs.rename(temporary, final)
-          yield* syncDirectory(parent)
-          if (replaces) yield* erase(old)
-        }),
-      ),
+      doing(folder, "write", relative, writeFolder(folder, relative, files, last)),
     link: (relative, target) =>
       doing(
+        folder,
         "link",
         relative,
-        Effect.gen(function* () {
-          const final = at(relative)
-          const temporary = temporaryOf(final)
-          yield* erase(temporary)
-          yield* fs.symlink(target, temporary)
-          yield* fs.rename(temporary, final)
-          yield* syncDirectory(path.dirname(final))
-        }).pipe(
+        makeLink(folder, relative, target).pipe(
           // Some file systems, and Windows without the privilege, refuse links. Readers then use `latest.json`.
           Effect.catchReason("PlatformError", "PermissionDenied", () => Effect.void),
         ),
       ),
     target: (relative) =>
-      fs.readLink(at(relative)).pipe(
+      folder.fs.readLink(at(folder, relative)).pipe(
         Effect.map((target): string | undefined => target),
         Effect.catch(() => Effect.succeed(undefined)),
       ),
-    repair: (relative) =>
-      doing(
-        "repair",
-        relative,
-        Effect.gen(function* () {
-          const folder = at(relative)
-          if (!(yield* fs.exists(folder))) return
-          for (const name of yield* fs.readDirectory(folder)) {
-            const [, original, ending] = /^\.(.+)\.(tmp|old)$/.exec(name) ?? []
-            if (original === undefined) continue
-            // Restore `.NAME.old` if the process was killed before it renamed the new folder to NAME.
-            const isNeeded = ending === "old" && !(yield* fs.exists(path.join(folder, original)))
-            yield* isNeeded
-              ? fs.rename(path.join(folder, name), path.join(folder, original))
-              : erase(path.join(folder, name))
-          }
-        }),
-      ),
+    repair: (relative) => doing(folder, "repair", relative, repairFolder(folder, relative)),
   }
 })

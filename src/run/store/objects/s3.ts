@@ -21,7 +21,7 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import { innermostCause, oneLine } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import type { Part } from "../FileTree.ts"
-import { type ObjectInfo, ObjectStore, ObjectStoreError, type Versions } from "./ObjectStore.ts"
+import { type ObjectInfo, ObjectStore, ObjectStoreError } from "./ObjectStore.ts"
 import { encodedPath, signed, sortedQuery } from "./signature.ts"
 
 /** A bucket, and the key with which its server lets us in. */
@@ -110,7 +110,18 @@ const patience = "5 minutes"
 /** Waits 0.2, 0.4, 0.8, 1.6 and 3.2 seconds between attempts. */
 const attempts = Schedule.exponential("200 millis").pipe(Schedule.upTo({ times: 5 }))
 
-const make = Effect.fnUntraced(function* (typed: S3Options) {
+/** A bucket, with what its requests need. */
+interface Bucket {
+  readonly client: HttpClient.HttpClient
+  /** The address of the server. */
+  readonly base: URL
+  readonly options: Required<S3Options>
+  readonly credentials: Parameters<typeof signed>[1]
+  /** The path of the bucket on the server. */
+  readonly root: string
+}
+
+const openBucket = Effect.fnUntraced(function* (typed: S3Options) {
   const client = yield* HttpClient.HttpClient
   const region = typed.region ?? "us-east-1"
   const endpoint = typed.endpoint ?? `https://s3.${region}.amazonaws.com`
@@ -128,148 +139,172 @@ const make = Effect.fnUntraced(function* (typed: S3Options) {
     secretAccessKey: Redacted.value(options.secretAccessKey),
     sessionToken: typed.sessionToken,
   }
-  const root = `${base.pathname.replace(/\/$/, "")}/${options.bucket}`
+  const bucket: Bucket = {
+    client,
+    base,
+    options,
+    credentials,
+    root: `${base.pathname.replace(/\/$/, "")}/${options.bucket}`,
+  }
+  return bucket
+})
 
-  const once = Effect.fnUntraced(function* (
-    method: "GET" | "PUT" | "DELETE",
-    path: string,
-    query: Readonly<Record<string, string>>,
-    body: Uint8Array,
-    conditions: Readonly<Record<string, string>>,
-  ): Effect.fn.Return<Answer, Refused> {
-    const millis = yield* Clock.currentTimeMillis
-    const unsigned = { method, host: base.host, path, query, body, headers: conditions, region, millis }
-    const headers = signed(unsigned, credentials)
-    const search = sortedQuery(query)
-    const request = HttpClientRequest.make(method)(`${base.origin}${path}${search === "" ? "" : `?${search}`}`).pipe(
-      HttpClientRequest.setHeaders(headers),
-      method === "PUT" ? HttpClientRequest.bodyUint8Array(body) : (same) => same,
-    )
-    const response = yield* client.execute(request).pipe(
-      Effect.provideService(HttpClient.TracerPropagationEnabled, false),
-      Effect.flatMap((response) =>
-        Effect.map(response.arrayBuffer, (buffer) => ({ response, body: new Uint8Array(buffer) })),
-      ),
-      Effect.timeout(patience),
-      Effect.mapError((error) => {
-        const cause = oneLine(error._tag === "TimeoutError" ? `in ${patience}` : innermostCause(error.reason.cause))
-        const problem = `gives no answer${cause === "" ? "" : ` (${cause})`}`
-        return new Refused({
-          code: "",
-          message: `${base.origin} ${problem}; is the server running?`,
-          isTemporary: true,
-        })
+/** Sends a request once. */
+const once = Effect.fnUntraced(function* (
+  { client, base, options, credentials }: Bucket,
+  method: "GET" | "PUT" | "DELETE",
+  path: string,
+  query: Readonly<Record<string, string>>,
+  body: Uint8Array,
+  conditions: Readonly<Record<string, string>>,
+): Effect.fn.Return<Answer, Refused> {
+  const millis = yield* Clock.currentTimeMillis
+  const unsigned = { method, host: base.host, path, query, body, headers: conditions, region: options.region, millis }
+  const headers = signed(unsigned, credentials)
+  const search = sortedQuery(query)
+  const request = HttpClientRequest.make(method)(`${base.origin}${path}${search === "" ? "" : `?${search}`}`).pipe(
+    HttpClientRequest.setHeaders(headers),
+    method === "PUT" ? HttpClientRequest.bodyUint8Array(body) : (same) => same,
+  )
+  const response = yield* client.execute(request).pipe(
+    Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+    Effect.flatMap((response) =>
+      Effect.map(response.arrayBuffer, (buffer) => ({ response, body: new Uint8Array(buffer) })),
+    ),
+    Effect.timeout(patience),
+    Effect.mapError((error) => {
+      const cause = oneLine(error._tag === "TimeoutError" ? `in ${patience}` : innermostCause(error.reason.cause))
+      const problem = `gives no answer${cause === "" ? "" : ` (${cause})`}`
+      return new Refused({
+        code: "",
+        message: `${base.origin} ${problem}; is the server running?`,
+        isTemporary: true,
+      })
+    }),
+  )
+  const { status, headers: answered } = response.response
+  if (status >= 200 && status < 300) {
+    const now = timeIn(answered["date"]) ?? millis
+    const modified = timeIn(answered["last-modified"]) ?? now
+    return { body: response.body, etag: answered["etag"], now, modified }
+  }
+  const xml = utf8.decode(response.body)
+  const [code = ""] = elements(xml, "Code")
+  const [problem = ""] = elements(xml, "Message")
+  const remedy = remedyFor(code, status, options)
+  const problemAt = `${base.origin} answered ${[status, code].filter((part) => part !== "").join(" ")}`
+  const message = [problemAt, problem.replace(/\.$/, "")].filter((part) => part !== "").join(": ")
+  const isTemporary = temporaryCodes.includes(code) || status === 429 || (status >= 500 && remedy === "")
+  return yield* new Refused({
+    code,
+    message: oneLine(remedy === "" ? message : `${message}; ${remedy}`),
+    isTemporary,
+  })
+})
+
+/** Sends a request, and repeats it while its failure is temporary. */
+const send = (
+  bucket: Bucket,
+  method: "GET" | "PUT" | "DELETE",
+  key: string,
+  query: Readonly<Record<string, string>> = {},
+  body: Uint8Array = new Uint8Array(0),
+  conditions: Readonly<Record<string, string>> = {},
+) => {
+  const path = `${encodedPath(bucket.root)}${key === "" ? "" : `/${encodedPath(bucket.options.prefix + key)}`}`
+  return once(bucket, method, path, query, body, conditions).pipe(
+    Effect.retry({ schedule: attempts, while: ({ isTemporary }) => isTemporary }),
+  )
+}
+const failing = (key: string) => Effect.mapError(({ message }: Refused) => new ObjectStoreError({ key, message }))
+
+const get = (bucket: Bucket, key: string, part?: Part) =>
+  send(bucket, "GET", key, {}, undefined, part === undefined ? {} : { range: rangeOf(part) }).pipe(
+    Effect.map(({ body, etag, now, modified }) => ({
+      key,
+      bytes: body,
+      version: versionOf(etag),
+      age: now - modified,
+    })),
+    Effect.catchIf(
+      ({ code }) => code === "NoSuchKey" || code === "InvalidRange",
+      () => Effect.undefined,
+    ),
+    failing(key),
+  )
+
+/** Reads the objects of one page of a listing. */
+const objectsIn = (xml: string, keyPrefix: string, now: number): ReadonlyArray<ObjectInfo> => {
+  // Not every server encodes the keys as we ask; the answer says whether it did.
+  const isEncoded = elements(xml, "EncodingType")[0] === "url"
+  return Array.from(xml.matchAll(/<Contents>([^]*?)<\/Contents>/g), ([, contents = ""]) => {
+    const [written = ""] = elements(contents, "Key")
+    const key = isEncoded ? decodeURIComponent(written.replaceAll("+", " ")) : written
+    return {
+      key: key.slice(keyPrefix.length),
+      bytes: Number(elements(contents, "Size")[0] ?? 0),
+      version: versionOf(elements(contents, "ETag")[0]),
+      age: now - (timeIn(elements(contents, "LastModified")[0]) ?? now),
+    }
+  })
+}
+
+const list = Effect.fnUntraced(function* (bucket: Bucket, prefix: string) {
+  const objects: Array<ObjectInfo> = []
+  let next: string | undefined
+  do {
+    const { body, now } = yield* failing(prefix)(
+      send(bucket, "GET", "", {
+        "list-type": "2",
+        "encoding-type": "url",
+        prefix: bucket.options.prefix + prefix,
+        ...(next === undefined ? {} : { "continuation-token": next }),
       }),
     )
-    const { status, headers: answered } = response.response
-    if (status >= 200 && status < 300) {
-      const now = timeIn(answered["date"]) ?? millis
-      const modified = timeIn(answered["last-modified"]) ?? now
-      return { body: response.body, etag: answered["etag"], now, modified }
+    const xml = utf8.decode(body)
+    objects.push(...objectsIn(xml, bucket.options.prefix, now))
+    const isLast = elements(xml, "IsTruncated")[0] !== "true"
+    next = isLast ? undefined : elements(xml, "NextContinuationToken")[0]
+    if (!isLast && next === undefined) {
+      const message = `${bucket.base.origin} lists only some of the keys; use a server that has ListObjectsV2`
+      return yield* new ObjectStoreError({ key: prefix, message })
     }
-    const xml = utf8.decode(response.body)
-    const [code = ""] = elements(xml, "Code")
-    const [problem = ""] = elements(xml, "Message")
-    const remedy = remedyFor(code, status, options)
-    const problemAt = `${base.origin} answered ${[status, code].filter((part) => part !== "").join(" ")}`
-    const message = [problemAt, problem.replace(/\.$/, "")].filter((part) => part !== "").join(": ")
-    const isTemporary = temporaryCodes.includes(code) || status === 429 || (status >= 500 && remedy === "")
-    return yield* new Refused({
-      code,
-      message: oneLine(remedy === "" ? message : `${message}; ${remedy}`),
-      isTemporary,
-    })
-  })
+  } while (next !== undefined)
+  return objects
+})
 
-  const send = (
-    method: "GET" | "PUT" | "DELETE",
-    key: string,
-    query: Readonly<Record<string, string>> = {},
-    body: Uint8Array = new Uint8Array(0),
-    conditions: Readonly<Record<string, string>> = {},
-  ) => {
-    const path = `${encodedPath(root)}${key === "" ? "" : `/${encodedPath(options.prefix + key)}`}`
-    return once(method, path, query, body, conditions).pipe(
-      Effect.retry({ schedule: attempts, while: ({ isTemporary }) => isTemporary }),
-    )
-  }
-  const failing = (key: string) => Effect.mapError(({ message }: Refused) => new ObjectStoreError({ key, message }))
+/** Replaces the version `expected` of an object; without it, writes an object that is missing. */
+const putIf = (bucket: Bucket, key: string, bytes: Uint8Array, expected: string | undefined) => {
+  const condition: Readonly<Record<string, string>> =
+    expected === undefined ? { "if-none-match": "*" } : { "if-match": `"${expected}"` }
+  return send(bucket, "PUT", key, {}, bytes.slice(), condition).pipe(
+    Effect.catchIf(
+      ({ code }) => code === "NotImplemented",
+      // A server without conditions refuses or ignores them; `lease.ts` finds out that this one does not know them.
+      () => send(bucket, "PUT", key, {}, bytes.slice()),
+    ),
+    Effect.map(({ etag }): string | undefined => versionOf(etag)),
+    Effect.catchIf(
+      ({ code }) => code === "PreconditionFailed" || code === "NoSuchKey",
+      () => Effect.undefined,
+    ),
+    failing(key),
+  )
+}
 
-  const get: Versions["get"] = (key, part) =>
-    send("GET", key, {}, undefined, part === undefined ? {} : { range: rangeOf(part) }).pipe(
-      Effect.map(({ body, etag, now, modified }) => ({
-        key,
-        bytes: body,
-        version: versionOf(etag),
-        age: now - modified,
-      })),
-      Effect.catchIf(
-        ({ code }) => code === "NoSuchKey" || code === "InvalidRange",
-        () => Effect.undefined,
-      ),
-      failing(key),
-    )
-
-  const list: Versions["list"] = Effect.fnUntraced(function* (prefix) {
-    const objects: Array<ObjectInfo> = []
-    let next: string | undefined
-    do {
-      const { body, now } = yield* failing(prefix)(
-        send("GET", "", {
-          "list-type": "2",
-          "encoding-type": "url",
-          prefix: options.prefix + prefix,
-          ...(next === undefined ? {} : { "continuation-token": next }),
-        }),
-      )
-      const xml = utf8.decode(body)
-      // Not every server encodes the keys as we ask; the answer says whether it did.
-      const isEncoded = elements(xml, "EncodingType")[0] === "url"
-      for (const [, contents = ""] of xml.matchAll(/<Contents>([^]*?)<\/Contents>/g)) {
-        const [written = ""] = elements(contents, "Key")
-        const key = isEncoded ? decodeURIComponent(written.replaceAll("+", " ")) : written
-        objects.push({
-          key: key.slice(options.prefix.length),
-          bytes: Number(elements(contents, "Size")[0] ?? 0),
-          version: versionOf(elements(contents, "ETag")[0]),
-          age: now - (timeIn(elements(contents, "LastModified")[0]) ?? now),
-        })
-      }
-      const isLast = elements(xml, "IsTruncated")[0] !== "true"
-      next = isLast ? undefined : elements(xml, "NextContinuationToken")[0]
-      if (!isLast && next === undefined) {
-        const message = `${base.origin} lists only some of the keys; use a server that has ListObjectsV2`
-        return yield* new ObjectStoreError({ key: prefix, message })
-      }
-    } while (next !== undefined)
-    return objects
-  })
-
-  const putIf: Versions["put"] = (key, bytes, expected) => {
-    const condition: Readonly<Record<string, string>> =
-      expected === undefined ? { "if-none-match": "*" } : { "if-match": `"${expected}"` }
-    return send("PUT", key, {}, bytes.slice(), condition).pipe(
-      Effect.catchIf(
-        ({ code }) => code === "NotImplemented",
-        // A server without conditions refuses or ignores them; `lease.ts` finds out that this one does not know them.
-        () => send("PUT", key, {}, bytes.slice()),
-      ),
-      Effect.map(({ etag }): string | undefined => versionOf(etag)),
-      Effect.catchIf(
-        ({ code }) => code === "PreconditionFailed" || code === "NoSuchKey",
-        () => Effect.undefined,
-      ),
-      failing(key),
-    )
-  }
-
+const make = Effect.fnUntraced(function* (options: S3Options) {
+  const bucket = yield* openBucket(options)
   return ObjectStore.of({
-    get: (key) => Effect.map(get(key), (object) => object?.bytes),
-    put: (key, bytes) => Effect.asVoid(failing(key)(send("PUT", key, {}, bytes.slice()))),
-    list: (prefix) => Effect.map(list(prefix), (objects) => objects.map(({ key }) => key)),
-    versions: { list, get, put: putIf },
+    get: (key) => Effect.map(get(bucket, key), (object) => object?.bytes),
+    put: (key, bytes) => Effect.asVoid(failing(key)(send(bucket, "PUT", key, {}, bytes.slice()))),
+    list: (prefix) => Effect.map(list(bucket, prefix), (objects) => objects.map(({ key }) => key)),
+    versions: {
+      list: (prefix) => list(bucket, prefix),
+      get: (key, part) => get(bucket, key, part),
+      put: (key, bytes, expected) => putIf(bucket, key, bytes, expected),
+    },
     remove: (key) =>
-      send("DELETE", key).pipe(
+      send(bucket, "DELETE", key).pipe(
         Effect.catchIf(
           ({ code }) => code === "NoSuchKey",
           () => Effect.void,

@@ -119,173 +119,272 @@ const outcomeOf = (parsed: ParseResult): Turn["outcome"] =>
     ? { _tag: "Act", action: parsed.action, reward: parsed.reward }
     : { _tag: "NoAction", feedback: parsed.feedback, reward: parsed.reward }
 
-/** Makes a conversation that holds only the system prompt. */
-export const make = (options: ConversationOptions): Conversation => {
-  const { agent, settings, lm, tools = [], maxCalls = 1, shotClock = false, format = nativeTools } = options
-  const { parser = whole } = settings
-  const base = requestOf(settings)
-  const system = systemMessages(settings.systemPrompt)
-  const ownTools = new Map(tools.map((tool) => [tool.spec.name, tool]))
-  const ownSpecs = format.native ? tools.map(({ spec }) => spec) : []
-
-  let messages: Array<ChatMessage> = [...system]
+/** The state of a conversation. */
+interface ConversationState extends Required<
+  Pick<ConversationOptions, "agent" | "settings" | "lm" | "maxCalls" | "shotClock" | "format">
+> {
+  /** Finds the action in an answer. */
+  readonly parser: Parser
+  /** The request without its messages and tools. */
+  readonly base: Omit<LmRequest, "messages">
+  readonly system: ReadonlyArray<ChatMessage>
+  /** The tools that the agent runs itself, by name. */
+  readonly ownTools: ReadonlyMap<string, Tool>
+  /** The descriptions of these tools, if requests list them. */
+  readonly ownSpecs: ReadonlyArray<ToolSpec>
+  messages: Array<ChatMessage>
   /** The external tools, which the agent does not run itself. */
-  let external: ReadonlyArray<ToolSpec> = []
+  external: ReadonlyArray<ToolSpec>
   /** The external tool calls that have no result yet. */
-  let openCalls: ReadonlyArray<ToolCall> = []
+  openCalls: ReadonlyArray<ToolCall>
   /** The number of calls of the model since the last observation. */
-  let callCount = 0
+  callCount: number
+}
 
-  const wrong = (problem: string, more: { readonly userStack?: string } = {}): AgentError =>
-    new AgentError({ agent, message: `${agent}: ${problem}`, ...more })
-
-  const isExternal = ({ name }: ToolCall): boolean => external.some((spec) => spec.name === name)
-
-  /** Runs one of the agent's own tools. An unknown tool is an error that the model sees. */
-  const runTool = (call: ToolCall): Effect.Effect<ToolResult> => {
-    const tool = ownTools.get(call.name)
-    if (tool !== undefined) return tool.call(call)
-    const names = [...new Set([...ownTools.keys(), ...external.map(({ name }) => name)])].join(", ")
-    return Effect.succeed(failed(call, `There is no tool "${call.name}"${names === "" ? "" : `; there are ${names}`}.`))
+const makeState = (options: ConversationOptions): ConversationState => {
+  const { agent, settings, lm, tools = [], maxCalls = 1, shotClock = false, format = nativeTools } = options
+  const system = systemMessages(settings.systemPrompt)
+  return {
+    agent,
+    settings,
+    lm,
+    maxCalls,
+    shotClock,
+    format,
+    parser: settings.parser ?? whole,
+    base: requestOf(settings),
+    system,
+    ownTools: new Map(tools.map((tool) => [tool.spec.name, tool])),
+    ownSpecs: format.native ? tools.map(({ spec }) => spec) : [],
+    messages: [...system],
+    external: [],
+    openCalls: [],
+    callCount: 0,
   }
+}
 
-  /** Parses the text of an answer. Fails if the parser throws or gives something else than a `ParseResult`. */
-  const read = (text: string): Effect.Effect<ParseResult, AgentError> =>
-    Effect.try({
-      try: () => parser(text),
-      catch: (error) =>
-        wrong(
-          `the parser threw: ${messageOf(error)}; ${expectedOfParsers}`,
-          error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {},
-        ),
-    }).pipe(
-      Effect.filterOrFail(isParseResult, (result) => wrong(`the parser gave ${display(result)}; ${expectedOfParsers}`)),
-    )
+const wrong = ({ agent }: ConversationState, problem: string, more: { readonly userStack?: string } = {}): AgentError =>
+  new AgentError({ agent, message: `${agent}: ${problem}`, ...more })
 
-  /** Calls the model until it acts, calls an external tool, or gives an answer that is refused. */
-  const turn = Effect.gen(function* () {
-    const calls: Array<ModelCall> = []
-    const specs = format.native ? [...ownSpecs, ...external] : []
-    while (true) {
-      const isLast = callCount + 1 >= maxCalls
-      const loopIndex = callCount
-      const prompt = messages.slice()
-      const completion = yield* lm.complete({
-        ...base,
-        messages: prompt,
-        tools: specs,
-        toolChoice: isLast && shotClock && specs.length > 0 ? "none" : "auto",
-      })
-      // Our own providers fail if a filter withheld the answer; other services and older cached answers may not.
-      if (completion.finishReason === "content_filter") return yield* withheld(settings.model)
-      callCount++
-      messages.push(asMessage(completion))
-      const incomplete = isIncomplete(completion, settings)
-      if (completion.finishReason === "length") {
-        const limit = base.maxOutputTokens === null ? "" : ` (max_output_tokens: ${base.maxOutputTokens})`
-        const consequence = incomplete ? ", so the agent does not act upon it" : ""
-        yield* Effect.logWarning(`${settings.model}: an answer was cut off at its length${limit}${consequence}`)
-      }
-      /** Adds the call to the turn's calls, and the results of its tools to the messages. */
-      const record = (
-        result: Pick<ModelCall, "target" | "parsed" | "toolResults">,
-        resultMessages: ToolFormat["resultMessages"] = format.resultMessages,
-      ): void => {
-        const toolList = specs.length === 0 ? {} : { tools: specs }
-        calls.push({ purpose: "action", loopIndex, messages: prompt, ...toolList, completion, incomplete, ...result })
-        messages.push(...resultMessages(result.toolResults))
-      }
+const isExternal = (state: ConversationState, { name }: ToolCall): boolean =>
+  state.external.some((spec) => spec.name === name)
 
-      /** Ends the turn without an action: the model gets the feedback next, and an error for each of its tool calls. */
-      const refuse = (feedback: string, callResult: string): Turn => {
-        const parsed = refused(feedback)
-        // Servers refuse a conversation in which a call has no result.
-        const toolResults = completion.toolCalls.map((call) => failed(call, callResult))
-        record({ target: "env", parsed, toolResults }, nativeTools.resultMessages)
-        return { calls, outcome: outcomeOf(parsed) }
-      }
-      if (incomplete) return refuse(incompleteFeedback, "Not run: the answer was cut off.")
+/** Runs one of the agent's own tools. An unknown tool is an error that the model sees. */
+const runTool = (state: ConversationState, call: ToolCall): Effect.Effect<ToolResult> => {
+  const tool = state.ownTools.get(call.name)
+  if (tool !== undefined) return tool.call(call)
+  const names = [...new Set([...state.ownTools.keys(), ...state.external.map(({ name }) => name)])].join(", ")
+  return Effect.succeed(failed(call, `There is no tool "${call.name}"${names === "" ? "" : `; there are ${names}`}.`))
+}
 
-      const toolCalls = format.callsIn(completion, external)
-      if (toolCalls.length === 0) {
-        const parsed = yield* read(completion.content)
-        record({ target: "env", parsed, toolResults: [] })
-        return { calls, outcome: outcomeOf(parsed) }
-      }
-      if (isLast) {
-        return external.length === 0 && ownTools.size === 0
-          ? refuse("There are no tools to call. Answer in words.", "Not run: there are no tools.")
-          : refuse("No more tools can be called for this. Answer without one.", "Not run: too many calls.")
-      }
+/** Parses the text of an answer. Fails if the parser throws or gives something else than a `ParseResult`. */
+const read = (state: ConversationState, text: string): Effect.Effect<ParseResult, AgentError> =>
+  Effect.try({
+    try: () => state.parser(text),
+    catch: (error) =>
+      wrong(
+        state,
+        `the parser threw: ${messageOf(error)}; ${expectedOfParsers}`,
+        error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {},
+      ),
+  }).pipe(
+    Effect.filterOrFail(isParseResult, (result) =>
+      wrong(state, `the parser gave ${display(result)}; ${expectedOfParsers}`),
+    ),
+  )
 
-      const externalCalls = toolCalls.filter(isExternal)
-      const toolResults = yield* Effect.forEach(
-        toolCalls.filter((call) => !isExternal(call)),
-        runTool,
-      )
-      const isInternal = externalCalls.length === 0
-      // The agent does not act upon a text next to a tool call, so it does not matter if the parser throws.
-      const parsed = isInternal ? yield* Effect.orElseSucceed(read(completion.content), () => null) : null
-      record({ target: isInternal ? "internal" : "external", parsed, toolResults })
-      if (!isInternal) {
-        openCalls = externalCalls
-        return { calls, outcome: { _tag: "CallTools", toolCalls: externalCalls } } satisfies Turn
-      }
+/** One call of the model. */
+interface Asked {
+  readonly loopIndex: number
+  /** The messages and tools of the request. */
+  readonly prompt: ReadonlyArray<ChatMessage>
+  readonly specs: ReadonlyArray<ToolSpec>
+  readonly completion: Completion
+  /** Whether the answer was cut off, and the agent does not act upon such answers. */
+  readonly incomplete: boolean
+}
+
+/** Calls the model, and adds its answer to the messages. */
+const ask = Effect.fnUntraced(function* (
+  state: ConversationState,
+  specs: ReadonlyArray<ToolSpec>,
+  { isLast }: { readonly isLast: boolean },
+): Effect.fn.Return<Asked, AgentFailure> {
+  const { base, lm, settings, shotClock } = state
+  const loopIndex = state.callCount
+  const prompt = state.messages.slice()
+  const completion = yield* lm.complete({
+    ...base,
+    messages: prompt,
+    tools: specs,
+    toolChoice: isLast && shotClock && specs.length > 0 ? "none" : "auto",
+  })
+  // Our own providers fail if a filter withheld the answer; other services and older cached answers may not.
+  if (completion.finishReason === "content_filter") return yield* withheld(settings.model)
+  state.callCount++
+  state.messages.push(asMessage(completion))
+  const incomplete = isIncomplete(completion, settings)
+  if (completion.finishReason === "length") {
+    const limit = base.maxOutputTokens === null ? "" : ` (max_output_tokens: ${base.maxOutputTokens})`
+    const consequence = incomplete ? ", so the agent does not act upon it" : ""
+    yield* Effect.logWarning(`${settings.model}: an answer was cut off at its length${limit}${consequence}`)
+  }
+  return { loopIndex, prompt, specs, completion, incomplete }
+})
+
+type CallResult = Pick<ModelCall, "target" | "parsed" | "toolResults">
+
+/** Adds a call to the turn's calls, and the results of its tools to the messages. */
+const record = (
+  state: ConversationState,
+  calls: Array<ModelCall>,
+  { loopIndex, prompt, specs, completion, incomplete }: Asked,
+  result: CallResult,
+  resultMessages: ToolFormat["resultMessages"] = state.format.resultMessages,
+): void => {
+  const toolList = specs.length === 0 ? {} : { tools: specs }
+  calls.push({ purpose: "action", loopIndex, messages: prompt, ...toolList, completion, incomplete, ...result })
+  state.messages.push(...resultMessages(result.toolResults))
+}
+
+/** Why an answer is refused: the feedback to the model, and the result of each of its tool calls. */
+interface Refusal {
+  readonly feedback: string
+  readonly callResult: string
+}
+
+const cutOff: Refusal = { feedback: incompleteFeedback, callResult: "Not run: the answer was cut off." }
+const noTools: Refusal = {
+  feedback: "There are no tools to call. Answer in words.",
+  callResult: "Not run: there are no tools.",
+}
+const tooManyCalls: Refusal = {
+  feedback: "No more tools can be called for this. Answer without one.",
+  callResult: "Not run: too many calls.",
+}
+
+/** Ends the turn without an action: the model gets the feedback next, and an error for each of its tool calls. */
+const refuse = (
+  state: ConversationState,
+  calls: Array<ModelCall>,
+  asked: Asked,
+  { feedback, callResult }: Refusal,
+): Turn => {
+  const parsed = refused(feedback)
+  // Servers refuse a conversation in which a call has no result.
+  const toolResults = asked.completion.toolCalls.map((call) => failed(call, callResult))
+  record(state, calls, asked, { target: "env", parsed, toolResults }, nativeTools.resultMessages)
+  return { calls, outcome: outcomeOf(parsed) }
+}
+
+/** Runs the agent's own tools among the calls. Returns the calls of external tools, which end the turn. */
+const runTools = Effect.fnUntraced(function* (
+  state: ConversationState,
+  calls: Array<ModelCall>,
+  asked: Asked,
+  toolCalls: ReadonlyArray<ToolCall>,
+) {
+  const externalCalls = toolCalls.filter((call) => isExternal(state, call))
+  const toolResults = yield* Effect.forEach(
+    toolCalls.filter((call) => !isExternal(state, call)),
+    (call) => runTool(state, call),
+  )
+  const isInternal = externalCalls.length === 0
+  // The agent does not act upon a text next to a tool call, so it does not matter if the parser throws.
+  const parsed = isInternal ? yield* Effect.orElseSucceed(read(state, asked.completion.content), () => null) : null
+  record(state, calls, asked, { target: isInternal ? "internal" : "external", parsed, toolResults })
+  return externalCalls
+})
+
+/** Calls the model until it acts, calls an external tool, or gives an answer that is refused. */
+const turn = Effect.fnUntraced(function* (state: ConversationState): Effect.fn.Return<Turn, AgentFailure> {
+  const { format, maxCalls, ownTools, ownSpecs, external } = state
+  const calls: Array<ModelCall> = []
+  const specs = format.native ? [...ownSpecs, ...external] : []
+  while (true) {
+    const isLast = state.callCount + 1 >= maxCalls
+    const asked = yield* ask(state, specs, { isLast })
+    if (asked.incomplete) return refuse(state, calls, asked, cutOff)
+
+    const toolCalls = format.callsIn(asked.completion, external)
+    if (toolCalls.length === 0) {
+      const parsed = yield* read(state, asked.completion.content)
+      record(state, calls, asked, { target: "env", parsed, toolResults: [] })
+      return { calls, outcome: outcomeOf(parsed) }
     }
+    if (isLast)
+      return refuse(state, calls, asked, external.length === 0 && ownTools.size === 0 ? noTools : tooManyCalls)
+
+    const externalCalls = yield* runTools(state, calls, asked, toolCalls)
+    if (externalCalls.length > 0) {
+      state.openCalls = externalCalls
+      return { calls, outcome: { _tag: "CallTools", toolCalls: externalCalls } }
+    }
+  }
+})
+
+/** Applies a change to the conversation and takes a turn. If the turn fails, restores the earlier conversation. */
+const turnAfter = (state: ConversationState, change: () => void): Effect.Effect<Turn, AgentFailure> => {
+  const { openCalls, callCount, external } = state
+  const { length } = state.messages
+  change()
+  return Effect.onError(turn(state), () =>
+    Effect.sync(() => {
+      state.messages.length = length
+      Object.assign(state, { openCalls, callCount, external })
+    }),
+  )
+}
+
+/** Adds an observation, and takes a turn. */
+const say = (state: ConversationState, text: string, externalTools: ReadonlyArray<ToolSpec> | undefined) =>
+  Effect.suspend(() => {
+    if (state.openCalls.length > 0) {
+      const names = state.openCalls.map(({ id, name }) => `${name} (${id})`).join(", ")
+      return Effect.fail(wrong(state, `expected the results of its calls ${names}, found an observation`))
+    }
+    return turnAfter(state, () => {
+      state.callCount = 0
+      const before = new Set(state.external.map((spec) => JSON.stringify(spec)))
+      if (externalTools !== undefined) state.external = externalTools.filter(({ name }) => !state.ownTools.has(name))
+      const added = state.external.filter((spec) => !before.has(JSON.stringify(spec)))
+      const introduction = added.length === 0 ? undefined : state.format.introduce?.(added)
+      state.messages.push({ role: "user", content: introduction === undefined ? text : `${introduction}\n\n${text}` })
+    })
   })
 
-  /** Applies a change to the conversation and takes a turn. If the turn fails, restores the earlier conversation. */
-  const turnAfter = (change: () => void): Effect.Effect<Turn, AgentFailure> => {
-    const state = { length: messages.length, openCalls, callCount, external }
-    change()
-    return Effect.onError(turn, () =>
-      Effect.sync(() => {
-        messages.length = state.length
-        ;({ openCalls, callCount, external } = state)
-      }),
-    )
-  }
+/** Adds the results of the open calls, and takes a turn. */
+const answer = (state: ConversationState, results: ReadonlyArray<ToolResult>) =>
+  Effect.suspend(() => {
+    const expected = state.openCalls.map(({ id }) => id)
+    const answered = results.map(({ toolCallId }) => toolCallId)
+    if (expected.length === 0 || expected.toSorted().join("\n") !== answered.toSorted().join("\n")) {
+      const found = answered.join(", ")
+      return Effect.fail(
+        wrong(state, `expected the results of the calls [${expected.join(", ")}], found those of [${found}]`),
+      )
+    }
+    // Put the results into the order of the calls. Several calls may have the same id; each result is used once.
+    const byId = Map.groupBy(results, ({ toolCallId }) => toolCallId)
+    const inOrder = expected.flatMap((id) => byId.get(id)?.shift() ?? [])
+    return turnAfter(state, () => {
+      state.messages.push(...state.format.resultMessages(inOrder))
+      state.openCalls = []
+    })
+  })
 
+/** Makes a conversation that holds only the system prompt. */
+export const make = (options: ConversationOptions): Conversation => {
+  const state = makeState(options)
   return {
-    isNew: () => messages.length === system.length,
+    isNew: () => state.messages.length === state.system.length,
     reset: () => {
-      messages = [...system]
-      external = []
-      openCalls = []
-      callCount = 0
+      state.messages = [...state.system]
+      state.external = []
+      state.openCalls = []
+      state.callCount = 0
     },
-    say: (text, externalTools) =>
-      Effect.suspend(() => {
-        if (openCalls.length > 0) {
-          const names = openCalls.map(({ id, name }) => `${name} (${id})`).join(", ")
-          return Effect.fail(wrong(`expected the results of its calls ${names}, found an observation`))
-        }
-        return turnAfter(() => {
-          callCount = 0
-          const before = new Set(external.map((spec) => JSON.stringify(spec)))
-          if (externalTools !== undefined) external = externalTools.filter(({ name }) => !ownTools.has(name))
-          const added = external.filter((spec) => !before.has(JSON.stringify(spec)))
-          const introduction = added.length === 0 ? undefined : format.introduce?.(added)
-          messages.push({ role: "user", content: introduction === undefined ? text : `${introduction}\n\n${text}` })
-        })
-      }),
-    answer: (results) =>
-      Effect.suspend(() => {
-        const expected = openCalls.map(({ id }) => id)
-        const answered = results.map(({ toolCallId }) => toolCallId)
-        if (expected.length === 0 || expected.toSorted().join("\n") !== answered.toSorted().join("\n")) {
-          const found = answered.join(", ")
-          return Effect.fail(
-            wrong(`expected the results of the calls [${expected.join(", ")}], found those of [${found}]`),
-          )
-        }
-        // Put the results into the order of the calls. Several calls may have the same id; each result is used once.
-        const byId = Map.groupBy(results, ({ toolCallId }) => toolCallId)
-        const inOrder = expected.flatMap((id) => byId.get(id)?.shift() ?? [])
-        return turnAfter(() => {
-          messages.push(...format.resultMessages(inOrder))
-          openCalls = []
-        })
-      }),
+    say: (text, externalTools) => say(state, text, externalTools),
+    answer: (results) => answer(state, results),
   }
 }

@@ -13,7 +13,19 @@
  * yield* records.conclude(run)
  * ```
  */
-import { Cause, Clock, Effect, Exit, type FileSystem, Option, type Path, Schema, Scope, Semaphore } from "effect"
+import {
+  Cause,
+  Clock,
+  type Context,
+  Effect,
+  Exit,
+  type FileSystem,
+  Option,
+  type Path,
+  Schema,
+  Scope,
+  Semaphore,
+} from "effect"
 import { stringify } from "yaml"
 import { type Plain, toSnakeCase } from "../../base/config/Config.ts"
 import { messageOf, prettyJson } from "../../base/config/text.ts"
@@ -107,175 +119,200 @@ export interface RunRecords {
   readonly end: (run: RunSlot, reason: string | null) => Effect.Effect<void>
 }
 
+/** The records of a trainer's runs, and what it needs to begin one. */
+interface RecordsState {
+  readonly options: RecordsOptions
+  /** Starts the recording of a run. */
+  readonly start: Recorder["Service"]["start"]
+  readonly trainerSeconds: CurrentRun["Service"]["seconds"]
+  readonly disk: Context.Context<FileSystem.FileSystem | Path.Path>
+  /** The content of the trainer's lock; undefined if it has none. */
+  readonly lock: string | undefined
+  /** The open records by the generation of their runs. */
+  readonly open: Map<number, OpenRecord>
+}
+
 /** Makes the records of a trainer's runs. When the scope closes, all that are still open end as interrupted or failed. */
-export const makeRunRecords = Effect.fnUntraced(function* ({
-  settings,
-  effective,
-  validated,
-  failed,
-}: RecordsOptions): Effect.fn.Return<
-  RunRecords,
-  never,
-  CurrentRun | Recorder | FileSystem.FileSystem | Path.Path | Scope.Scope
-> {
+export const makeRunRecords = Effect.fnUntraced(function* (
+  options: RecordsOptions,
+): Effect.fn.Return<RunRecords, never, CurrentRun | Recorder | FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const { files: trainer, seconds: trainerSeconds } = yield* CurrentRun
   const { start } = yield* Recorder
-  const disk = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  /** The open records by the generation of their runs. */
-  const open = new Map<number, OpenRecord>()
-  const lock = yield* Effect.orElseSucceed(trainer.readText(RunLayout.lock), () => undefined)
-
-  const begin = Effect.fnUntraced(function* (run: RunSlot, saved: Uint8Array | undefined) {
-    const folder = yield* Effect.provideContext(openRunFolder(run), disk)
-    const recorded = saved === undefined ? undefined : yield* decodeRecorded(utf8.decode(saved))
-    const { step } = run.progress
-    const spec = specOf(run, settings, effective)
-    const files = makeRunFiles(folder.tree, spec.identity, recorded !== undefined)
-    const place = { name: Layout.stepName(step), folder: `${run.directory}/${Layout.checkpoints}` }
-    const warnings =
-      recorded === undefined
-        ? yield* Effect.as(files.cutBack({ sizes: {} }), [])
-        : yield* cutBack(files, { ...place, appended: recorded.appended })
-    for (const stale of RunLayout.results) yield* files.remove(stale)
-    if (lock !== undefined) yield* files.write(RunLayout.lock, lock)
-    yield* files.write(RunLayout.config, stringify(toSnakeCase(spec.config)))
-    yield* files.write(RunLayout.configJson, prettyJson(toSnakeCase(spec.config)))
-    yield* files.write(RunLayout.description, `${spec.description}\n`)
-    const started = startedOf(spec, recorded === undefined ? null : step)
-    const scope = yield* Scope.make()
-    const first = [started, ...warnings.map((message) => ({ _tag: "Warning" as const, message }))]
-    const recording = yield* Scope.provide(start(files, started), scope).pipe(
-      Effect.tap(({ emit }) => emit(first)),
-      Effect.onError((cause) =>
-        Effect.andThen(Scope.close(scope, Exit.failCause(cause)), Effect.ignore(files.remove(RunLayout.lock))),
-      ),
-    )
-    open.set(run.generation, {
-      folder,
-      files,
-      recording,
-      scope,
-      alone: yield* Semaphore.make(1),
-      startedAtMillis: yield* Clock.currentTimeMillis,
-      secondsBefore: recorded?.seconds ?? 0,
-      firstStep: step,
-      position: run.progress,
-      validated: recorded?.validated ?? -1,
-    })
-  })
-
-  const secondsHere = ({ startedAtMillis }: OpenRecord) =>
-    Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
-
-  /** Runs `use` with the record of a run, unless the run has left. */
-  const using = <A>(run: RunSlot, use: (record: OpenRecord) => Eff<A>): Eff<A | undefined> =>
-    Effect.suspend(() => {
-      const record = open.get(run.generation)
-      return record === undefined ? Effect.undefined : record.alone.withPermit(record.folder.guarded(use(record)))
-    })
-
-  /** Records the validations, up to a step, that were not recorded yet. */
-  const recordValidations = Effect.fnUntraced(function* (run: RunSlot, record: OpenRecord, upTo: number) {
-    for (const validation of yield* validationsIn(record.folder, { after: record.validated, upTo })) {
-      const { step, scores, transcripts, failures } = validation
-      const lost = failures === undefined ? {} : { failed: failures.failed.length }
-      const outcome = { ...outcomeOf(episodesOf(scores)), ...lost }
-      const ended = { _tag: "ValidationEnded" as const, step, seenEpisodes: step, ...outcome }
-      yield* Effect.uninterruptible(
-        Effect.andThen(
-          record.recording.emit([...warningsOf(`validation at step ${step}`, failures), ...transcripts, ended]),
-          Effect.sync(() => void (record.validated = step)),
-        ),
-      )
-      yield* validated(run, validation)
-      if (failures !== undefined) yield* failed(run, summaryOf(`validation at step ${step}`, failures))
-    }
-  })
-
-  const updated = (run: RunSlot, metrics: Readonly<Record<string, number>>) =>
-    using(run, (record) =>
-      Effect.gen(function* () {
-        const { step } = run.progress
-        yield* recordValidations(run, record, step - 1)
-        const report = yield* readStepReport(record.folder, step - 1)
-        const failures = report?.failures
-        if (failures !== undefined) yield* failed(run, summaryOf(`step ${step - 1}`, failures))
-        yield* record.recording.emit([
-          ...warningsOf(`step ${step - 1}`, failures),
-          ...(report?.transcripts ?? []),
-          { _tag: "UpdateApplied", step, update: step, metrics: { ...report?.metrics, ...metrics } },
-        ])
-      }),
-    )
-
-  const moment = (run: RunSlot) =>
-    using(run, (record) =>
-      Effect.gen(function* () {
-        yield* record.recording.flush
-        const { validated, files, secondsBefore } = record
-        const seconds = secondsBefore + (yield* secondsHere(record))
-        const appended = yield* files.appendedAt(yield* files.sizes)
-        const recorded = { appended, validated, seconds, trainerSeconds: yield* trainerSeconds }
-        return utf8.encode(yield* encodeRecorded(recorded))
-      }),
-    )
-
-  /** Ends the recording of a run. Failures are ignored: the run's folder may be gone. */
-  const close = Effect.fnUntraced(function* (
-    generation: number,
-    { recording, scope, files, firstStep, position }: OpenRecord,
-    ended: Pick<RunEnded, "reason" | "message">,
-  ) {
-    open.delete(generation)
-    const { step, totalSamples } = position
-    yield* Effect.ignore(
-      recording.emit([{ _tag: "RunEnded", step: Math.max(firstStep, step), episodes: totalSamples, ...ended }]),
-    )
-    yield* Scope.close(scope, Exit.void)
-    yield* Effect.ignore(files.remove(RunLayout.lock))
-  })
-
-  const conclude = Effect.fnUntraced(function* (run: RunSlot) {
-    const record = open.get(run.generation)
-    if (record === undefined) return
-    yield* using(run, () => recordValidations(run, record, run.progress.step))
-    const { files, folder, firstStep, secondsBefore } = record
-    const secondsOfWork = yield* secondsHere(record)
-    yield* close(run.generation, record, { reason: "finished", message: null })
-    const ending = yield* Effect.provideContext(readEnding(run, run.progress.step), disk)
-    const { metrics, evaluations } = yield* resultOf([ending], {
-      directory: run.directory,
-      firstStep,
-      seconds: secondsBefore + secondsOfWork,
-      secondsOfWork,
-    })
-    yield* folder.guarded(files.write(RunLayout.metrics, encodeMetrics(metrics)))
-    // Written last: a run that has this file is finished.
-    yield* folder.guarded(files.write(RunLayout.returns, encodeReturnFile(evaluations)))
-  })
-
-  yield* Effect.addFinalizer((exit) => {
-    const isFailure = Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)
-    const ended = isFailure
-      ? { reason: "failed" as const, message: messageOf(Cause.squash(exit.cause)) }
-      : { reason: "interrupted" as const, message: null }
-    return Effect.forEach([...open], ([generation, record]) => close(generation, record, ended), { discard: true })
-  })
-
+  const state: RecordsState = {
+    options,
+    start,
+    trainerSeconds,
+    disk: yield* Effect.context<FileSystem.FileSystem | Path.Path>(),
+    lock: yield* Effect.orElseSucceed(trainer.readText(RunLayout.lock), () => undefined),
+    open: new Map(),
+  }
+  yield* Effect.addFinalizer((exit) => closeAll(state, exit))
   return {
-    begin,
-    updated,
-    moment,
-    conclude,
-    end: (run, reason) =>
-      Effect.suspend(() => {
-        const record = open.get(run.generation)
-        if (record === undefined) return Effect.void
-        const ended = { reason: "failed" as const, message: reason ?? "the run's folder was deleted" }
-        return close(run.generation, record, ended)
-      }),
+    begin: (run, saved) => begin(state, run, saved),
+    updated: (run, metrics) => updated(state, run, metrics),
+    moment: (run) => moment(state, run),
+    conclude: (run) => conclude(state, run),
+    end: (run, reason) => end(state, run, reason),
   }
 })
+
+/** Opens the record of a run: cuts its files back to the checkpoint, and starts its recording. */
+const begin = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot, saved: Uint8Array | undefined) {
+  const folder = yield* Effect.provideContext(openRunFolder(run), state.disk)
+  const recorded = saved === undefined ? undefined : yield* decodeRecorded(utf8.decode(saved))
+  const { step } = run.progress
+  const spec = specOf(run, state.options.settings, state.options.effective)
+  const files = makeRunFiles(folder.tree, spec.identity, recorded !== undefined)
+  const place = { name: Layout.stepName(step), folder: `${run.directory}/${Layout.checkpoints}` }
+  const warnings =
+    recorded === undefined
+      ? yield* Effect.as(files.cutBack({ sizes: {} }), [])
+      : yield* cutBack(files, { ...place, appended: recorded.appended })
+  for (const stale of RunLayout.results) yield* files.remove(stale)
+  if (state.lock !== undefined) yield* files.write(RunLayout.lock, state.lock)
+  yield* files.write(RunLayout.config, stringify(toSnakeCase(spec.config)))
+  yield* files.write(RunLayout.configJson, prettyJson(toSnakeCase(spec.config)))
+  yield* files.write(RunLayout.description, `${spec.description}\n`)
+  const started = startedOf(spec, recorded === undefined ? null : step)
+  const scope = yield* Scope.make()
+  const first = [started, ...warnings.map((message) => ({ _tag: "Warning" as const, message }))]
+  const recording = yield* Scope.provide(state.start(files, started), scope).pipe(
+    Effect.tap(({ emit }) => emit(first)),
+    Effect.onError((cause) =>
+      Effect.andThen(Scope.close(scope, Exit.failCause(cause)), Effect.ignore(files.remove(RunLayout.lock))),
+    ),
+  )
+  state.open.set(run.generation, {
+    folder,
+    files,
+    recording,
+    scope,
+    alone: yield* Semaphore.make(1),
+    startedAtMillis: yield* Clock.currentTimeMillis,
+    secondsBefore: recorded?.seconds ?? 0,
+    firstStep: step,
+    position: run.progress,
+    validated: recorded?.validated ?? -1,
+  })
+})
+
+const secondsHere = ({ startedAtMillis }: OpenRecord) =>
+  Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
+
+/** Runs `use` with the record of a run, unless the run has left. */
+const using = <A>(state: RecordsState, run: RunSlot, use: (record: OpenRecord) => Eff<A>): Eff<A | undefined> =>
+  Effect.suspend(() => {
+    const record = state.open.get(run.generation)
+    return record === undefined ? Effect.undefined : record.alone.withPermit(record.folder.guarded(use(record)))
+  })
+
+/** Records the validations, up to a step, that were not recorded yet. */
+const recordValidations = Effect.fnUntraced(function* (
+  state: RecordsState,
+  run: RunSlot,
+  record: OpenRecord,
+  upTo: number,
+) {
+  for (const validation of yield* validationsIn(record.folder, { after: record.validated, upTo })) {
+    const { step, scores, transcripts, failures } = validation
+    const lost = failures === undefined ? {} : { failed: failures.failed.length }
+    const outcome = { ...outcomeOf(episodesOf(scores)), ...lost }
+    const ended = { _tag: "ValidationEnded" as const, step, seenEpisodes: step, ...outcome }
+    yield* Effect.uninterruptible(
+      Effect.andThen(
+        record.recording.emit([...warningsOf(`validation at step ${step}`, failures), ...transcripts, ended]),
+        Effect.sync(() => void (record.validated = step)),
+      ),
+    )
+    yield* state.options.validated(run, validation)
+    if (failures !== undefined) yield* state.options.failed(run, summaryOf(`validation at step ${step}`, failures))
+  }
+})
+
+/** Records an update of a run, and what was recorded nowhere before it. */
+const updated = (state: RecordsState, run: RunSlot, metrics: Readonly<Record<string, number>>) =>
+  using(state, run, (record) =>
+    Effect.gen(function* () {
+      const { step } = run.progress
+      yield* recordValidations(state, run, record, step - 1)
+      const report = yield* readStepReport(record.folder, step - 1)
+      const failures = report?.failures
+      if (failures !== undefined) yield* state.options.failed(run, summaryOf(`step ${step - 1}`, failures))
+      yield* record.recording.emit([
+        ...warningsOf(`step ${step - 1}`, failures),
+        ...(report?.transcripts ?? []),
+        { _tag: "UpdateApplied", step, update: step, metrics: { ...report?.metrics, ...metrics } },
+      ])
+    }),
+  )
+
+/** Describes how far a run is recorded. */
+const moment = (state: RecordsState, run: RunSlot) =>
+  using(state, run, (record) =>
+    Effect.gen(function* () {
+      yield* record.recording.flush
+      const { validated, files, secondsBefore } = record
+      const seconds = secondsBefore + (yield* secondsHere(record))
+      const appended = yield* files.appendedAt(yield* files.sizes)
+      const recorded = { appended, validated, seconds, trainerSeconds: yield* state.trainerSeconds }
+      return utf8.encode(yield* encodeRecorded(recorded))
+    }),
+  )
+
+/** Ends the recording of a run. Failures are ignored: the run's folder may be gone. */
+const close = Effect.fnUntraced(function* (
+  state: RecordsState,
+  generation: number,
+  { recording, scope, files, firstStep, position }: OpenRecord,
+  ended: Pick<RunEnded, "reason" | "message">,
+) {
+  state.open.delete(generation)
+  const { step, totalSamples } = position
+  yield* Effect.ignore(
+    recording.emit([{ _tag: "RunEnded", step: Math.max(firstStep, step), episodes: totalSamples, ...ended }]),
+  )
+  yield* Scope.close(scope, Exit.void)
+  yield* Effect.ignore(files.remove(RunLayout.lock))
+})
+
+/** Ends the record of a run that has reached its last step, and writes its result. */
+const conclude = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot) {
+  const record = state.open.get(run.generation)
+  if (record === undefined) return
+  yield* using(state, run, () => recordValidations(state, run, record, run.progress.step))
+  const { files, folder, firstStep, secondsBefore } = record
+  const secondsOfWork = yield* secondsHere(record)
+  yield* close(state, run.generation, record, { reason: "finished", message: null })
+  const ending = yield* Effect.provideContext(readEnding(run, run.progress.step), state.disk)
+  const { metrics, evaluations } = yield* resultOf([ending], {
+    directory: run.directory,
+    firstStep,
+    seconds: secondsBefore + secondsOfWork,
+    secondsOfWork,
+  })
+  yield* folder.guarded(files.write(RunLayout.metrics, encodeMetrics(metrics)))
+  // Written last: a run that has this file is finished.
+  yield* folder.guarded(files.write(RunLayout.returns, encodeReturnFile(evaluations)))
+})
+
+/** Ends all open records when the trainer ends. */
+const closeAll = (state: RecordsState, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
+  const isFailure = Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)
+  const ended = isFailure
+    ? { reason: "failed" as const, message: messageOf(Cause.squash(exit.cause)) }
+    : { reason: "interrupted" as const, message: null }
+  return Effect.forEach([...state.open], ([generation, record]) => close(state, generation, record, ended), {
+    discard: true,
+  })
+}
+
+const end = (state: RecordsState, run: RunSlot, reason: string | null) =>
+  Effect.suspend(() => {
+    const record = state.open.get(run.generation)
+    if (record === undefined) return Effect.void
+    const ended = { reason: "failed" as const, message: reason ?? "the run's folder was deleted" }
+    return close(state, run.generation, record, ended)
+  })
 
 /** Describes a run to the recorder. Its config trains it alone, with the settings of the trainer. */
 const specOf = ({ id, config }: RunSlot, { name, output }: RecordsOptions["settings"], effective: Plain): RunSpec => {

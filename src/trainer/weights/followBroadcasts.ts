@@ -16,7 +16,7 @@ import { type Adapter, Engine, EngineError } from "../../decoder/inference/Engin
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import * as Layout from "../Layout.ts"
 import { stateIn } from "../outside/runStates.ts"
-import { makeRunFolders } from "../runs/runFolder.ts"
+import { makeRunFolders, type RunFolders } from "../runs/runFolder.ts"
 import { newestBroadcast, readBroadcast } from "./receive.ts"
 import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
 
@@ -61,127 +61,150 @@ interface Known {
 
 const isFull = (error: { readonly message: string }): boolean => error instanceof EngineError && error.reason === "full"
 
-/** Makes a function that looks once for new broadcasts, and loads them. It remembers what it has loaded. */
-export const makeLook = Effect.fnUntraced(function* ({ directory, decode, report }: FollowOptions) {
-  const engine = yield* Engine
-  const path = yield* Path.Path
-  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const runFolders = yield* makeRunFolders
+/** The broadcasts that are followed, and the engine that gets their weights. */
+interface FollowState extends FollowOptions {
+  readonly engine: Engine["Service"]
+  readonly path: Path.Path
+  readonly runFolders: RunFolders
+  readonly root: FileTree
+  /** The name of the run, if the folder is that of a single one. */
+  readonly single: string
   /** The newest broadcast of each run. */
-  const known = new Map<string, Known>()
+  readonly known: Map<string, Known>
   /** The problem of each run whose folder could not be read at the last look. */
-  const unreadable = new Map<string, string>()
+  readonly unreadable: Map<string, string>
   /** The folders of the runs whose adapters are loaded, in the order in which they were first loaded. */
-  const adapters = new Map<string, FileTree>()
-  const root = yield* onDisk(directory)
-  const single = path.basename(path.resolve(directory))
+  readonly adapters: Map<string, FileTree>
+}
 
-  /** Returns the runs' folders by name. A folder with broadcasts of its own is a run. */
-  const runs = Effect.gen(function* () {
-    const names = yield* root.list(".")
-    const folders: ReadonlyArray<readonly [string, string]> =
-      names.includes(Layout.broadcasts) || known.has(single)
-        ? names.length > 0
-          ? [[single, directory]]
-          : []
-        : names.filter(Layout.isRunName).map((name) => [name, path.join(directory, name)])
-    const trees = new Map<string, FileTree>()
-    for (const [run, folder] of folders) trees.set(run, yield* onDisk(folder))
-    return trees
+/** Returns the runs' folders by name. A folder with broadcasts of its own is a run. */
+const runsIn = Effect.fnUntraced(function* (state: FollowState) {
+  const names = yield* state.root.list(".")
+  const folders: ReadonlyArray<readonly [string, string]> =
+    names.includes(Layout.broadcasts) || state.known.has(state.single)
+      ? names.length > 0
+        ? [[state.single, state.directory]]
+        : []
+      : names.filter(Layout.isRunName).map((name) => [name, state.path.join(state.directory, name)])
+  const trees = new Map<string, FileTree>()
+  for (const [run, folder] of folders) trees.set(run, yield* onDisk(folder))
+  return trees
+})
+
+/** Tells whether a run has ended. A run that was resumed with more steps has not, although it still has its old file. */
+const hasEnded = Effect.fnUntraced(function* (state: FollowState, run: string, folder: FileTree) {
+  if (yield* folder.exists(Layout.evicted)) return true
+  if (!(yield* folder.exists(Layout.finished))) return false
+  return (yield* stateIn(state.runFolders, folder.root, run))._tag === "Finished"
+})
+
+/**
+ * Unloads the oldest adapter whose run has ended. Returns false if all of those runs are still trained, or if the run that
+ * needs the room has itself ended: otherwise, runs that have ended would replace each other again and again.
+ */
+const makeRoom = Effect.fnUntraced(function* (state: FollowState, needing: string, folder: FileTree) {
+  if (yield* hasEnded(state, needing, folder)) return false
+  for (const [run, other] of state.adapters) {
+    const isOver = yield* Effect.orElseSucceed(hasEnded(state, run, other), () => false)
+    if (!isOver) continue
+    state.adapters.delete(run)
+    const broadcast = state.known.get(run)?.broadcast
+    if (broadcast !== undefined) state.known.set(run, { broadcast, refusedBeside: "" })
+    // A client may have unloaded it already.
+    yield* Effect.ignore(state.engine.unloadAdapter(run))
+    return true
+  }
+  return false
+})
+
+/** Returns the names of the models that the engine has, as one text. */
+const modelNames = (state: FollowState) =>
+  Effect.map(state.engine.models, (models) => JSON.stringify(models.map(({ name }) => name)))
+
+/** Loads a broadcast into the engine. */
+const load = Effect.fnUntraced(function* (state: FollowState, run: string, folder: FileTree, step: number) {
+  const files = yield* readBroadcast(folder, step)
+  // The trainer has removed it meanwhile, because there is a newer one, which the next look finds.
+  if (files === undefined) return
+  const weights = yield* state.decode(files, `${folder.root}/${Layout.broadcast(step)}`)
+  if (weights._tag === "Full") yield* state.engine.loadWeights({ step, weights: weights.weights })
+  else {
+    const loading = state.engine.loadAdapter({ name: run, step, adapter: weights.adapter })
+    yield* Effect.catchIf(loading, isFull, (full) =>
+      Effect.flatMap(makeRoom(state, run, folder), (hasRoom) => (hasRoom ? loading : Effect.fail(full))),
+    )
+    state.adapters.set(run, folder)
+  }
+  yield* state.report({ _tag: "Loaded", run, step })
+})
+
+/**
+ * Loads the newest broadcast of a run unless it was loaded or is broken. A run that was made again may have the same steps.
+ */
+const update = Effect.fnUntraced(function* (state: FollowState, run: string, folder: FileTree) {
+  const token = (yield* folder.exists(Layout.token)) ? yield* folder.readText(Layout.token) : ""
+  const step = yield* newestBroadcast(folder)
+  if (step === undefined) return
+  const broadcast = `${step} ${token}`
+  const before = state.known.get(run)
+  const isSame = broadcast === before?.broadcast
+  if (isSame) {
+    if (before.refusedBeside === null) return
+    if (before.refusedBeside === (yield* modelNames(state)) && !(yield* makeRoom(state, run, folder))) return
+  }
+  const failure = yield* Effect.match(load(state, run, folder, step), {
+    onSuccess: () => undefined,
+    onFailure: (error) => ({ message: error.message, isFull: isFull(error) }),
   })
+  state.known.set(run, { broadcast, refusedBeside: failure?.isFull === true ? yield* modelNames(state) : null })
+  if (failure === undefined || (failure.isFull && isSame)) return
+  yield* state.report({ _tag: "Failed", run, step, message: failure.message })
+})
 
-  /** Tells whether a run has ended. A run that was resumed with more steps has not, although it still has its old file. */
-  const hasEnded = Effect.fnUntraced(function* (run: string, folder: FileTree) {
-    if (yield* folder.exists(Layout.evicted)) return true
-    if (!(yield* folder.exists(Layout.finished))) return false
-    return (yield* stateIn(runFolders, folder.root, run))._tag === "Finished"
+/** Updates a run. If its folder cannot be read, that is reported once, and the next look tries again. */
+const lookAt = Effect.fnUntraced(function* (state: FollowState, run: string, folder: FileTree) {
+  const problem = yield* Effect.match(update(state, run, folder), {
+    onSuccess: () => undefined,
+    onFailure: ({ message }) => message,
   })
+  if (problem === undefined) state.unreadable.delete(run)
+  else if (problem !== state.unreadable.get(run)) {
+    state.unreadable.set(run, problem)
+    yield* state.report({ _tag: "Unreadable", run, message: problem })
+  }
+})
 
-  /**
-   * Unloads the oldest adapter whose run has ended. Returns false if all of those runs are still trained, or if the run that
-   * needs the room has itself ended: otherwise, runs that have ended would replace each other again and again.
-   */
-  const makeRoom = Effect.fnUntraced(function* (needing: string, folder: FileTree) {
-    if (yield* hasEnded(needing, folder)) return false
-    for (const [run, other] of adapters) {
-      const isOver = yield* Effect.orElseSucceed(hasEnded(run, other), () => false)
-      if (!isOver) continue
-      adapters.delete(run)
-      const broadcast = known.get(run)?.broadcast
-      if (broadcast !== undefined) known.set(run, { broadcast, refusedBeside: "" })
-      // A client may have unloaded it already.
-      yield* Effect.ignore(engine.unloadAdapter(run))
-      return true
-    }
-    return false
-  })
+/** Unloads the adapter of a run whose folder is gone. */
+const forget = Effect.fnUntraced(function* (state: FollowState, run: string) {
+  state.known.delete(run)
+  state.unreadable.delete(run)
+  if (state.adapters.delete(run)) yield* Effect.ignore(state.engine.unloadAdapter(run))
+  yield* state.report({ _tag: "Gone", run })
+})
 
-  const modelNames = Effect.map(engine.models, (models) => JSON.stringify(models.map(({ name }) => name)))
+/** Looks once for new broadcasts, and loads them. */
+const look = Effect.fnUntraced(function* (state: FollowState) {
+  const present = yield* runsIn(state)
+  for (const [run, folder] of present) yield* lookAt(state, run, folder)
+  for (const run of new Set([...state.known.keys(), ...state.unreadable.keys()]))
+    if (!present.has(run)) yield* forget(state, run)
+})
 
-  const load = Effect.fnUntraced(function* (run: string, folder: FileTree, step: number) {
-    const files = yield* readBroadcast(folder, step)
-    // The trainer has removed it meanwhile, because there is a newer one, which the next look finds.
-    if (files === undefined) return
-    const weights = yield* decode(files, `${folder.root}/${Layout.broadcast(step)}`)
-    if (weights._tag === "Full") yield* engine.loadWeights({ step, weights: weights.weights })
-    else {
-      const loading = engine.loadAdapter({ name: run, step, adapter: weights.adapter })
-      yield* Effect.catchIf(loading, isFull, (full) =>
-        Effect.flatMap(makeRoom(run, folder), (hasRoom) => (hasRoom ? loading : Effect.fail(full))),
-      )
-      adapters.set(run, folder)
-    }
-    yield* report({ _tag: "Loaded", run, step })
-  })
-
-  /**
-   * Loads the newest broadcast of a run unless it was loaded or is broken. A run that was made again may have the same steps.
-   */
-  const update = Effect.fnUntraced(function* (run: string, folder: FileTree) {
-    const token = (yield* folder.exists(Layout.token)) ? yield* folder.readText(Layout.token) : ""
-    const step = yield* newestBroadcast(folder)
-    if (step === undefined) return
-    const broadcast = `${step} ${token}`
-    const before = known.get(run)
-    const isSame = broadcast === before?.broadcast
-    if (isSame) {
-      if (before.refusedBeside === null) return
-      if (before.refusedBeside === (yield* modelNames) && !(yield* makeRoom(run, folder))) return
-    }
-    const failure = yield* Effect.match(load(run, folder, step), {
-      onSuccess: () => undefined,
-      onFailure: (error) => ({ message: error.message, isFull: isFull(error) }),
-    })
-    known.set(run, { broadcast, refusedBeside: failure?.isFull === true ? yield* modelNames : null })
-    if (failure === undefined || (failure.isFull && isSame)) return
-    yield* report({ _tag: "Failed", run, step, message: failure.message })
-  })
-
-  /** Updates a run. If its folder cannot be read, that is reported once, and the next look tries again. */
-  const lookAt = Effect.fnUntraced(function* (run: string, folder: FileTree) {
-    const problem = yield* Effect.match(update(run, folder), {
-      onSuccess: () => undefined,
-      onFailure: ({ message }) => message,
-    })
-    if (problem === undefined) unreadable.delete(run)
-    else if (problem !== unreadable.get(run)) {
-      unreadable.set(run, problem)
-      yield* report({ _tag: "Unreadable", run, message: problem })
-    }
-  })
-
-  const forget = Effect.fnUntraced(function* (run: string) {
-    known.delete(run)
-    unreadable.delete(run)
-    if (adapters.delete(run)) yield* Effect.ignore(engine.unloadAdapter(run))
-    yield* report({ _tag: "Gone", run })
-  })
-
-  return Effect.gen(function* () {
-    const present = yield* runs
-    for (const [run, folder] of present) yield* lookAt(run, folder)
-    for (const run of new Set([...known.keys(), ...unreadable.keys()])) if (!present.has(run)) yield* forget(run)
-  }).pipe(Effect.provideContext(context))
+/** Makes a function that looks once for new broadcasts, and loads them. It remembers what it has loaded. */
+export const makeLook = Effect.fnUntraced(function* (options: FollowOptions) {
+  const path = yield* Path.Path
+  const state: FollowState = {
+    ...options,
+    engine: yield* Engine,
+    path,
+    runFolders: yield* makeRunFolders,
+    root: yield* onDisk(options.directory),
+    single: path.basename(path.resolve(options.directory)),
+    known: new Map(),
+    unreadable: new Map(),
+    adapters: new Map(),
+  }
+  return Effect.provideContext(look(state), yield* Effect.context<FileSystem.FileSystem | Path.Path>())
 })
 
 /**

@@ -26,7 +26,7 @@ import { Runs } from "../runs/Runs.ts"
 import type { RunsError } from "../runs/RunsError.ts"
 import { isAtEnd, type RunSlot } from "../runs/RunSlot.ts"
 import { Store, type StoreError } from "../store/Store.ts"
-import { makePacker, type Pack, PackerError, type PackerOptions, type Upcoming } from "./Packer.ts"
+import { makePacker, type Pack, type Packer, PackerError, type PackerOptions, type Upcoming } from "./Packer.ts"
 import { readRollouts, rolloutsState } from "./rolloutFiles.ts"
 import { validate } from "./TrainingSample.ts"
 import { decodeTurn, encodeTurn, type Turn } from "./Turn.ts"
@@ -97,195 +97,230 @@ export class DataLoader extends Context.Service<
 /** The key of a rank's part in a round. */
 const keyOf = (round: number, rank: number): string => `turn/${round}/${rank}`
 
-const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
-  const runs = yield* Runs
-  const store = yield* Store
-  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const { ranks, readAhead = 1, deadline = "1 minute", waiting: whileWaiting = (wait) => wait } = options
-  const millis = (duration: Duration.Input | null) => (duration === null ? Infinity : Duration.toMillis(duration))
-  const timeout = millis(options.timeout === undefined ? "100 millis" : options.timeout)
-  const patience = millis(options.patience === undefined ? "30 minutes" : options.patience)
-  const syncInterval = millis(options.syncInterval ?? "1 second")
-  const pollInterval = millis(options.pollInterval ?? "50 millis")
-  const packer = yield* attempt(() => makePacker({ ...options, maxRuns: runs.maxRuns }), PackerError)
+/** The state of the loader of one rank. Times are in milliseconds. */
+interface LoaderState {
+  readonly options: DataLoaderOptions
+  readonly runs: Runs["Service"]
+  readonly store: Store["Service"]
+  readonly packer: Packer
+  readonly timeout: number
+  readonly patience: number
+  readonly syncInterval: number
+  readonly pollInterval: number
   /** The folders of the runs whose samples are read, by generation. */
-  const folders = new Map<number, RunFolder>()
+  readonly folders: Map<number, RunFolder>
   /** The generations of the runs that may have samples which were not read. */
-  const unread = new Set<number>()
+  readonly unread: Set<number>
+  /** Ends a wait for samples. */
+  readonly signals: Queue.Queue<void>
   /** The time of the last look for samples of all runs. */
-  let lookedAt = -Infinity
-  const signals = yield* Effect.acquireRelease(Queue.sliding<void>(1), Queue.shutdown)
-  let round = 0
-
-  if (runs.isMaster) {
-    yield* runs.register({
-      creation: (run) =>
-        Effect.map(Effect.provideContext(openRunFolder(run), context), (folder) => {
-          folders.set(run.generation, folder)
-        }),
-      // Another part's creation hook may have loaded a checkpoint, and with it the progress.
-      postCreation: (run) => Effect.sync(() => open(run)),
-      deletion: (run) => Effect.sync(() => close(run)),
-    })
-  }
-
-  const open = (run: RunSlot) => {
-    const { index, id, progress, config } = run
-    const normalisationAt = (step: number) => objectiveAt(config, step).normalisation
-    unread.add(run.generation)
-    if (!isAtEnd(run)) packer.open(index, { id, step: progress.step, normalisationAt })
-  }
-
-  /** Stops reading and packing the samples of a run. */
-  const close = (run: RunSlot) => {
-    folders.delete(run.generation)
-    unread.delete(run.generation)
-    packer.close(run.index)
-  }
-
-  /** Reads the steps of a run whose samples were handed over, as far as its queue wants them. */
-  const read = (run: RunSlot, folder: RunFolder) =>
-    Effect.gen(function* () {
-      for (let ahead = packer.queued(run.index); ahead <= readAhead; ahead++) {
-        const step = packer.wanted(run.index)
-        // Samples that are handed over during this look make it unread again.
-        unread.delete(run.generation)
-        if (step === undefined || (yield* folder.guarded(rolloutsState(folder, step))) === "waiting") return
-        unread.add(run.generation)
-        const batch = yield* folder.guarded(readRollouts(folder, step))
-        yield* validate(batch.samples, options, { run: run.id, step })
-        yield* attempt(() => packer.offer(run.index, batch), PackerError)
-      }
-    }).pipe(
-      (reading) => retried(run.id, reading),
-      // `Runs` finds out by itself that a folder is gone.
-      Effect.catchTag("RunGone", () => Effect.void),
-      Effect.catch((error) => {
-        close(run)
-        return runs.fail(run.index, error)
-      }),
-    )
-
-  const readAll = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    const isDue = now - lookedAt >= pollInterval
-    if (isDue) lookedAt = now
-    for (const run of runs.slots()) {
-      const folder = folders.get(run.generation)
-      if (folder !== undefined && (isDue || unread.has(run.generation))) yield* read(run, folder)
-    }
-  })
-
-  const waiting = () =>
-    runs.slots().flatMap(({ index, id, generation }) => {
-      const step = packer.wanted(index)
-      return step === undefined || !folders.has(generation) || packer.queued(index) > 0 ? [] : [{ id, step }]
-    })
-
+  lookedAt: number
+  /** The number of rounds; in each, the ranks change their runs together. */
+  round: number
   /** The time at which the packer first had samples since the last turn; undefined if it has none. */
-  let since: number | undefined
+  since: number | undefined
   /** The time of the last turn, or of the first call. */
-  let lastTurn: number | undefined
+  lastTurn: number | undefined
+}
 
-  /** Tells whether it is time to pack. */
-  const isTime = (now: number): boolean => {
-    const level = packer.level()
-    if (level === "empty") since = undefined
-    else since ??= now
-    return level === "full" || (since !== undefined && now - since >= timeout)
+const makeLoaderState = Effect.fnUntraced(function* (options: DataLoaderOptions) {
+  const runs = yield* Runs
+  const millis = (duration: Duration.Input | null) => (duration === null ? Infinity : Duration.toMillis(duration))
+  const state: LoaderState = {
+    options,
+    runs,
+    store: yield* Store,
+    packer: yield* attempt(() => makePacker({ ...options, maxRuns: runs.maxRuns }), PackerError),
+    timeout: millis(options.timeout === undefined ? "100 millis" : options.timeout),
+    patience: millis(options.patience === undefined ? "30 minutes" : options.patience),
+    syncInterval: millis(options.syncInterval ?? "1 second"),
+    pollInterval: millis(options.pollInterval ?? "50 millis"),
+    folders: new Map(),
+    unread: new Set(),
+    signals: yield* Effect.acquireRelease(Queue.sliding<void>(1), Queue.shutdown),
+    lookedAt: -Infinity,
+    round: 0,
+    since: undefined,
+    lastTurn: undefined,
   }
+  return state
+})
 
-  const impatient = (): DataLoaderError => {
-    const lacking = waiting().map(({ id, step }) => `${id}/${Layout.rolloutsOf(step)}`)
-    const awaited = lacking.length === 0 ? "there is no run" : `waiting for ${lacking.join(", ")}`
-    return new DataLoaderError({
-      message: `no run got samples for ${Duration.format(Duration.millis(patience))}: ${awaited}; look at their orchestrators`,
-    })
-  }
-
-  /** Waits until it is time to pack, or to look for changes of the runs. */
-  const wait = Effect.gen(function* () {
-    const begin = yield* Clock.currentTimeMillis
-    lastTurn ??= begin
-    while (true) {
-      yield* readAll
-      const now = yield* Clock.currentTimeMillis
-      if (isTime(now) || now - begin >= syncInterval) return
-      if (now - lastTurn >= patience) return yield* impatient()
-      yield* whileWaiting(Effect.timeoutOption(Queue.take(signals), Math.min(pollInterval, syncInterval)))
-    }
+/** Opens the folders and queues of the runs that begin, and closes those of the runs that end, on the master. */
+const registerRuns = Effect.fnUntraced(function* (state: LoaderState) {
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  yield* state.runs.register({
+    creation: (run) =>
+      Effect.map(Effect.provideContext(openRunFolder(run), context), (folder) => {
+        state.folders.set(run.generation, folder)
+      }),
+    // Another part's creation hook may have loaded a checkpoint, and with it the progress.
+    postCreation: (run) => Effect.sync(() => open(state, run)),
+    deletion: (run) => Effect.sync(() => close(state, run)),
   })
+})
 
-  /** The master's part of a round: a turn for all ranks, or none if only the runs changed. */
-  const lead = Effect.gen(function* () {
-    // The runs of the first round are known only after it.
-    yield* Effect.andThen(round > 0 ? wait : Effect.void, runs.checkForChanges).pipe(
-      Effect.tapError(({ message }) => runs.stopRanks(message)),
-    )
-    yield* runs.syncRuns
-    yield* readAll
-    const now = yield* Clock.currentTimeMillis
-    const pack = isTime(now) ? packer.pack() : undefined
-    if (pack !== undefined) {
-      since = undefined
-      lastTurn = now
-    }
-    for (let rank = 0; rank < ranks; rank++) {
-      if (rank !== runs.rank) yield* store.set(keyOf(round, rank), encodeTurn(turnOf(pack, rank)))
-    }
-    return turnOf(pack, runs.rank)
-  })
-
-  const turnOf = (pack: Pack | undefined, rank: number): Turn | undefined =>
-    pack && { number: pack.number, microBatch: pack.microBatches[rank], shares: pack.shares }
-
-  /** The part of another rank in a round. */
-  const follow = Effect.gen(function* () {
-    yield* runs.syncRuns
-    const key = keyOf(round, runs.rank)
-    const bytes = yield* store.wait(key, deadline)
-    yield* store.remove(key)
-    return decodeTurn(bytes)
-  })
-
-  /** Advances the progress of the runs in a turn, on every rank. */
-  const advance = ({ shares }: Turn): void => {
-    for (const { index, id, samples, tokens, done } of shares) {
-      const run = runs.slot(index)
-      if (run === undefined || run.id !== id) continue
-      run.progress.totalSamples += samples.length
-      run.progress.totalTokens += tokens
-      if (!done) continue
-      run.progress.step++
-      run.readyToUpdate = true
-      if (isAtEnd(run)) close(run)
-    }
-  }
-
-  const next = Effect.gen(function* () {
-    while (true) {
-      const turn = yield* runs.isMaster ? lead : follow
-      round++
-      if (turn === undefined) continue
-      advance(turn)
-      return turn
-    }
-  })
-
-  const upcoming = (): UpcomingTurn | undefined => {
-    const pack = packer.upcoming()
-    return pack && { microBatch: pack.microBatches[runs.rank], shares: pack.shares }
-  }
-
+const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
+  const state = yield* makeLoaderState(options)
+  const { runs, packer, folders, unread, signals } = state
+  if (runs.isMaster) yield* registerRuns(state)
   return {
-    next,
-    upcoming,
+    next: next(state),
+    upcoming: (): UpcomingTurn | undefined => {
+      const pack = packer.upcoming()
+      return pack && { microBatch: pack.microBatches[runs.rank], shares: pack.shares }
+    },
     wake: ({ generation }: Pick<RunSlot, "generation">) =>
       Effect.suspend(() => {
         if (folders.has(generation)) unread.add(generation)
         return Effect.asVoid(Queue.offer(signals, undefined))
       }),
     ready: () => runs.slots().filter(({ index }) => packer.queued(index) > 0).length,
-    waiting,
+    waiting: () => waiting(state),
+  }
+})
+
+/** Opens the queue of a run. */
+const open = (state: LoaderState, run: RunSlot) => {
+  const { index, id, progress, config } = run
+  const normalisationAt = (step: number) => objectiveAt(config, step).normalisation
+  state.unread.add(run.generation)
+  if (!isAtEnd(run)) state.packer.open(index, { id, step: progress.step, normalisationAt })
+}
+
+/** Stops reading and packing the samples of a run. */
+const close = (state: LoaderState, run: RunSlot) => {
+  state.folders.delete(run.generation)
+  state.unread.delete(run.generation)
+  state.packer.close(run.index)
+}
+
+/** Reads the steps of a run whose samples were handed over, as far as its queue wants them. */
+const read = (state: LoaderState, run: RunSlot, folder: RunFolder) =>
+  Effect.gen(function* () {
+    for (let ahead = state.packer.queued(run.index); ahead <= (state.options.readAhead ?? 1); ahead++) {
+      const step = state.packer.wanted(run.index)
+      // Samples that are handed over during this look make it unread again.
+      state.unread.delete(run.generation)
+      if (step === undefined || (yield* folder.guarded(rolloutsState(folder, step))) === "waiting") return
+      state.unread.add(run.generation)
+      const batch = yield* folder.guarded(readRollouts(folder, step))
+      yield* validate(batch.samples, state.options, { run: run.id, step })
+      yield* attempt(() => state.packer.offer(run.index, batch), PackerError)
+    }
+  }).pipe(
+    (reading) => retried(run.id, reading),
+    // `Runs` finds out by itself that a folder is gone.
+    Effect.catchTag("RunGone", () => Effect.void),
+    Effect.catch((error) => {
+      close(state, run)
+      return state.runs.fail(run.index, error)
+    }),
+  )
+
+/** Reads the samples of the runs that have new ones; of all runs, if it is time to look at their folders. */
+const readAll = Effect.fnUntraced(function* (state: LoaderState) {
+  const now = yield* Clock.currentTimeMillis
+  const isDue = now - state.lookedAt >= state.pollInterval
+  if (isDue) state.lookedAt = now
+  for (const run of state.runs.slots()) {
+    const folder = state.folders.get(run.generation)
+    if (folder !== undefined && (isDue || state.unread.has(run.generation))) yield* read(state, run, folder)
+  }
+})
+
+/** Lists the runs that have no samples in the packer, with their next steps. */
+const waiting = (state: LoaderState) =>
+  state.runs.slots().flatMap(({ index, id, generation }) => {
+    const step = state.packer.wanted(index)
+    return step === undefined || !state.folders.has(generation) || state.packer.queued(index) > 0 ? [] : [{ id, step }]
+  })
+
+/** Tells whether it is time to pack. */
+const isTime = (state: LoaderState, now: number): boolean => {
+  const level = state.packer.level()
+  if (level === "empty") state.since = undefined
+  else state.since ??= now
+  return level === "full" || (state.since !== undefined && now - state.since >= state.timeout)
+}
+
+const impatient = (state: LoaderState): DataLoaderError => {
+  const lacking = waiting(state).map(({ id, step }) => `${id}/${Layout.rolloutsOf(step)}`)
+  const awaited = lacking.length === 0 ? "there is no run" : `waiting for ${lacking.join(", ")}`
+  return new DataLoaderError({
+    message: `no run got samples for ${Duration.format(Duration.millis(state.patience))}: ${awaited}; look at their orchestrators`,
+  })
+}
+
+/** Waits until it is time to pack, or to look for changes of the runs. */
+const wait = Effect.fnUntraced(function* (state: LoaderState) {
+  const { waiting: whileWaiting = (wait) => wait } = state.options
+  const begin = yield* Clock.currentTimeMillis
+  state.lastTurn ??= begin
+  while (true) {
+    yield* readAll(state)
+    const now = yield* Clock.currentTimeMillis
+    if (isTime(state, now) || now - begin >= state.syncInterval) return
+    if (now - state.lastTurn >= state.patience) return yield* impatient(state)
+    yield* whileWaiting(
+      Effect.timeoutOption(Queue.take(state.signals), Math.min(state.pollInterval, state.syncInterval)),
+    )
+  }
+})
+
+/** The master's part of a round: a turn for all ranks, or none if only the runs changed. */
+const lead = Effect.fnUntraced(function* (state: LoaderState) {
+  // The runs of the first round are known only after it.
+  yield* Effect.andThen(state.round > 0 ? wait(state) : Effect.void, state.runs.checkForChanges).pipe(
+    Effect.tapError(({ message }) => state.runs.stopRanks(message)),
+  )
+  yield* state.runs.syncRuns
+  yield* readAll(state)
+  const now = yield* Clock.currentTimeMillis
+  const pack = isTime(state, now) ? state.packer.pack() : undefined
+  if (pack !== undefined) {
+    state.since = undefined
+    state.lastTurn = now
+  }
+  for (let rank = 0; rank < state.options.ranks; rank++) {
+    if (rank !== state.runs.rank) yield* state.store.set(keyOf(state.round, rank), encodeTurn(turnOf(pack, rank)))
+  }
+  return turnOf(pack, state.runs.rank)
+})
+
+const turnOf = (pack: Pack | undefined, rank: number): Turn | undefined =>
+  pack && { number: pack.number, microBatch: pack.microBatches[rank], shares: pack.shares }
+
+/** The part of another rank in a round. */
+const follow = Effect.fnUntraced(function* (state: LoaderState) {
+  yield* state.runs.syncRuns
+  const key = keyOf(state.round, state.runs.rank)
+  const bytes = yield* state.store.wait(key, state.options.deadline ?? "1 minute")
+  yield* state.store.remove(key)
+  return decodeTurn(bytes)
+})
+
+/** Advances the progress of the runs in a turn, on every rank. */
+const advance = (state: LoaderState, { shares }: Turn): void => {
+  for (const { index, id, samples, tokens, done } of shares) {
+    const run = state.runs.slot(index)
+    if (run === undefined || run.id !== id) continue
+    run.progress.totalSamples += samples.length
+    run.progress.totalTokens += tokens
+    if (!done) continue
+    run.progress.step++
+    run.readyToUpdate = true
+    if (isAtEnd(run)) close(state, run)
+  }
+}
+
+/** Waits for the next turn of this rank. */
+const next = Effect.fnUntraced(function* (state: LoaderState) {
+  while (true) {
+    const turn = yield* state.runs.isMaster ? lead(state) : follow(state)
+    state.round++
+    if (turn === undefined) continue
+    advance(state, turn)
+    return turn
   }
 })

@@ -2,7 +2,7 @@
  * Reads and writes the trainer's small files in the folder of a run, which others can delete at any moment. Nothing here
  * ever makes the run's folder itself: a write into a folder that has vanished fails, and leaves nothing behind.
  */
-import { Effect, FileSystem, Option, Path, type PlatformError } from "effect"
+import { type Context, Effect, FileSystem, Option, Path, type PlatformError } from "effect"
 import { mostBytes, type PlatformFailure, readText, systemMessage } from "../../base/config/files.ts"
 import { oneLine } from "../../base/config/text.ts"
 import * as Layout from "../Layout.ts"
@@ -41,173 +41,194 @@ export type RunFolders = Effect.Success<typeof makeRunFolders>
 
 const isMissing = (error: PlatformError.PlatformError): boolean => error.reason._tag === "NotFound"
 
-export const makeRunFolders = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const context = yield* Effect.context<FileSystem.FileSystem>()
+/** The file system through which the folders of all runs are read and written. */
+interface FolderAccess {
+  readonly fs: FileSystem.FileSystem
+  readonly path: Path.Path
+  readonly context: Context.Context<FileSystem.FileSystem>
+}
 
-  const read = (file: string): Effect.Effect<Read> =>
-    readText(file, mostBytes.config).pipe(
-      Effect.provideContext(context),
-      Effect.match({
-        onSuccess: (text): Read => ({ _tag: "Text", text }),
-        onFailure: ({ missing, message }): Read =>
-          missing ? { _tag: "Missing" } : { _tag: "Failed", problem: message },
+/** Reads a small text file. */
+const readSmall = (access: FolderAccess, file: string): Effect.Effect<Read> =>
+  readText(file, mostBytes.config).pipe(
+    Effect.provideContext(access.context),
+    Effect.match({
+      onSuccess: (text): Read => ({ _tag: "Text", text }),
+      onFailure: ({ missing, message }): Read => (missing ? { _tag: "Missing" } : { _tag: "Failed", problem: message }),
+    }),
+  )
+
+/** Returns the numbers of a folder; undefined if there is no folder, and the failure if that cannot be told. */
+const stat = (access: FolderAccess, directory: string): Effect.Effect<FolderStat | undefined, PlatformFailure> =>
+  access.fs.stat(directory).pipe(
+    Effect.map(({ type, ino, birthtime }) =>
+      type === "Directory"
+        ? {
+            inode: Option.getOrUndefined(ino),
+            birth: Option.getOrUndefined(Option.map(birthtime, (time) => time.getTime())),
+          }
+        : undefined,
+    ),
+    Effect.catchIf(isMissing, () => Effect.succeed(undefined)),
+  )
+
+/** Lists the folders of runs, sorted by name. Fails if the output folder cannot be read: then no run is known to be gone. */
+const listRuns = Effect.fnUntraced(function* (access: FolderAccess, outputDirectory: string) {
+  const failing = Effect.mapError(
+    (error: PlatformFailure) =>
+      new RunsError({
+        path: outputDirectory,
+        message: `${outputDirectory}: cannot look for runs: ${systemMessage(error)}`,
       }),
-    )
-
-  /** Returns the numbers of a folder; undefined if there is no folder, and the failure if that cannot be told. */
-  const stat = (directory: string): Effect.Effect<FolderStat | undefined, PlatformFailure> =>
-    fs.stat(directory).pipe(
-      Effect.map(({ type, ino, birthtime }) =>
-        type === "Directory"
-          ? {
-              inode: Option.getOrUndefined(ino),
-              birth: Option.getOrUndefined(Option.map(birthtime, (time) => time.getTime())),
-            }
-          : undefined,
-      ),
-      Effect.catchIf(isMissing, () => Effect.succeed(undefined)),
-    )
-
-  /** Lists the folders of runs, sorted by name. Fails if the output folder cannot be read: then no run is known to be gone. */
-  const list = Effect.fnUntraced(function* (outputDirectory: string) {
-    const failing = Effect.mapError(
-      (error: PlatformFailure) =>
-        new RunsError({
-          path: outputDirectory,
-          message: `${outputDirectory}: cannot look for runs: ${systemMessage(error)}`,
-        }),
-    )
-    const names = (yield* failing(fs.readDirectory(outputDirectory))).filter(Layout.isRunName)
-    const folders: Array<string> = []
-    for (const name of names.toSorted()) {
-      // A folder that cannot be examined now is kept in the list, so that its run does not count as deleted.
-      const found = yield* Effect.exit(stat(path.join(outputDirectory, name)))
-      if (found._tag === "Failure" || found.value !== undefined) folders.push(name)
-    }
-    return folders
-  })
-
-  /**
-   * Writes a file as a whole. It makes the trainer's own folder in the run's folder, but no other. Returns the problem if
-   * it failed.
-   */
-  const write = (directory: string, relative: string, text: string): Effect.Effect<string | undefined> => {
-    const file = path.join(directory, relative)
-    const folder = path.dirname(file)
-    const temporary = path.join(folder, `.${path.basename(file)}.tmp`)
-    const makeOwnFolder = fs
-      .makeDirectory(folder)
-      .pipe(Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.void))
-    return (path.dirname(relative) === Layout.control ? makeOwnFolder : Effect.void).pipe(
-      Effect.andThen(fs.writeFileString(temporary, text)),
-      Effect.andThen(fs.rename(temporary, file)),
-      Effect.onError(() => Effect.ignore(fs.remove(temporary, { force: true }))),
-      Effect.uninterruptible,
-      Effect.match({ onSuccess: () => undefined, onFailure: systemMessage }),
-    )
+  )
+  const names = (yield* failing(access.fs.readDirectory(outputDirectory))).filter(Layout.isRunName)
+  const folders: Array<string> = []
+  for (const name of names.toSorted()) {
+    // A folder that cannot be examined now is kept in the list, so that its run does not count as deleted.
+    const found = yield* Effect.exit(stat(access, access.path.join(outputDirectory, name)))
+    if (found._tag === "Failure" || found.value !== undefined) folders.push(name)
   }
+  return folders
+})
 
-  const remove = (directory: string, relative: string) =>
-    Effect.ignore(fs.remove(path.join(directory, relative), { force: true }))
+/**
+ * Writes a file as a whole. It makes the trainer's own folder in the run's folder, but no other. Returns the problem if
+ * it failed.
+ */
+const writeSmall = (
+  access: FolderAccess,
+  directory: string,
+  relative: string,
+  text: string,
+): Effect.Effect<string | undefined> => {
+  const file = access.path.join(directory, relative)
+  const folder = access.path.dirname(file)
+  const temporary = access.path.join(folder, `.${access.path.basename(file)}.tmp`)
+  const makeOwnFolder = access.fs
+    .makeDirectory(folder)
+    .pipe(Effect.catchReason("PlatformError", "AlreadyExists", () => Effect.void))
+  return (access.path.dirname(relative) === Layout.control ? makeOwnFolder : Effect.void).pipe(
+    Effect.andThen(access.fs.writeFileString(temporary, text)),
+    Effect.andThen(access.fs.rename(temporary, file)),
+    Effect.onError(() => Effect.ignore(access.fs.remove(temporary, { force: true }))),
+    Effect.uninterruptible,
+    Effect.match({ onSuccess: () => undefined, onFailure: systemMessage }),
+  )
+}
 
-  /** Marks a folder by a token, by which `compare` recognises it. Undefined if the folder has vanished. */
-  const mark = Effect.fnUntraced(function* (directory: string, token: string) {
-    const problem = yield* write(directory, Layout.token, token)
-    const numbers = yield* Effect.orElseSucceed(stat(directory), () => ({ inode: undefined, birth: undefined }))
-    const origin: Origin | undefined = numbers && { ...numbers, token, isMarked: problem === undefined }
-    return { origin, problem }
-  })
+const removeFile = (access: FolderAccess, directory: string, relative: string) =>
+  Effect.ignore(access.fs.remove(access.path.join(directory, relative), { force: true }))
 
-  /** Returns a folder as the trainer marked it; undefined if it is not marked. */
-  const recognise = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<Origin | undefined> {
-    const token = yield* read(path.join(directory, Layout.token))
-    const numbers = yield* Effect.orElseSucceed(stat(directory), () => undefined)
-    return token._tag === "Text" && numbers !== undefined
-      ? { ...numbers, token: token.text, isMarked: true }
-      : undefined
-  })
+/** Marks a folder by a token, by which `compare` recognises it. Undefined if the folder has vanished. */
+const markFolder = Effect.fnUntraced(function* (access: FolderAccess, directory: string, token: string) {
+  const problem = yield* writeSmall(access, directory, Layout.token, token)
+  const numbers = yield* Effect.orElseSucceed(stat(access, directory), () => ({ inode: undefined, birth: undefined }))
+  const origin: Origin | undefined = numbers && { ...numbers, token, isMarked: problem === undefined }
+  return { origin, problem }
+})
 
-  const differ = <A>(one: A | undefined, other: A | undefined): boolean =>
-    one !== undefined && other !== undefined && one !== other
+/** Returns a folder as the trainer marked it; undefined if it is not marked. */
+const recognise = Effect.fnUntraced(function* (
+  access: FolderAccess,
+  directory: string,
+): Effect.fn.Return<Origin | undefined> {
+  const token = yield* readSmall(access, access.path.join(directory, Layout.token))
+  const numbers = yield* Effect.orElseSucceed(stat(access, directory), () => undefined)
+  return token._tag === "Text" && numbers !== undefined ? { ...numbers, token: token.text, isMarked: true } : undefined
+})
 
-  /**
-   * Tells whether a folder is still the one that was marked. Inodes are used again, not all file systems keep times of
-   * birth, and a copy has the same token; so a folder is another one if its token is missing or different, or if both of
-   * its numbers changed. Without a token, one changed number is enough.
-   */
-  const compare = Effect.fnUntraced(function* (directory: string, origin: Origin) {
-    const numbers = yield* Effect.exit(stat(directory))
-    if (numbers._tag === "Failure") return "unknown"
-    if (numbers.value === undefined) return "gone"
-    const changes = [differ(numbers.value.inode, origin.inode), differ(numbers.value.birth, origin.birth)].filter(
-      (changed) => changed,
-    ).length
-    const token = yield* read(path.join(directory, Layout.token))
-    if (token._tag === "Failed") return "unknown"
-    if (token._tag === "Text") return token.text !== origin.token || changes === 2 ? "another" : "same"
-    return origin.isMarked || changes > 0 ? "another" : "same"
-  })
+const differ = <A>(one: A | undefined, other: A | undefined): boolean =>
+  one !== undefined && other !== undefined && one !== other
 
-  /** Reads the config; `file` is the one that was read. Having two is a problem, because either could be meant. */
-  const readConfig = Effect.fnUntraced(function* (directory: string) {
-    const texts: Array<{ readonly file: string; readonly read: Exclude<Read, { _tag: "Missing" }> }> = []
-    for (const name of Object.values(Layout.configFiles)) {
-      const file = path.join(directory, name)
-      const content = yield* read(file)
-      if (content._tag !== "Missing") texts.push({ file, read: content })
-    }
-    if (texts.length < 2) return texts.at(0)
-    const problem = `expected one config, found ${texts.map(({ file }) => path.basename(file)).join(" and ")}; remove one of them`
-    return { file: path.join(directory, Layout.configs), read: { _tag: "Failed", problem } as const }
-  })
+/**
+ * Tells whether a folder is still the one that was marked. Inodes are used again, not all file systems keep times of
+ * birth, and a copy has the same token; so a folder is another one if its token is missing or different, or if both of
+ * its numbers changed. Without a token, one changed number is enough.
+ */
+const compare = Effect.fnUntraced(function* (access: FolderAccess, directory: string, origin: Origin) {
+  const numbers = yield* Effect.exit(stat(access, directory))
+  if (numbers._tag === "Failure") return "unknown"
+  if (numbers.value === undefined) return "gone"
+  const changes = [differ(numbers.value.inode, origin.inode), differ(numbers.value.birth, origin.birth)].filter(
+    (changed) => changed,
+  ).length
+  const token = yield* readSmall(access, access.path.join(directory, Layout.token))
+  if (token._tag === "Failed") return "unknown"
+  if (token._tag === "Text") return token.text !== origin.token || changes === 2 ? "another" : "same"
+  return origin.isMarked || changes > 0 ? "another" : "same"
+})
 
-  /**
-   * Writes the reason of an eviction. The folder may have been made again a moment ago, and the new run must not be
-   * evicted by an old reason, so the token is checked before and after.
-   */
-  const writeEviction = Effect.fnUntraced(function* (directory: string, origin: Origin, reason: string) {
-    if ((yield* compare(directory, origin)) !== "same") return false
-    const problem = yield* write(directory, Layout.evicted, `${oneLine(reason)}\n`)
-    if (problem !== undefined) return false
-    if ((yield* compare(directory, origin)) === "same") return true
-    yield* remove(directory, Layout.evicted)
-    return false
-  })
+/** Reads the config; `file` is the one that was read. Having two is a problem, because either could be meant. */
+const readConfig = Effect.fnUntraced(function* (access: FolderAccess, directory: string) {
+  const texts: Array<{ readonly file: string; readonly read: Exclude<Read, { _tag: "Missing" }> }> = []
+  for (const name of Object.values(Layout.configFiles)) {
+    const file = access.path.join(directory, name)
+    const content = yield* readSmall(access, file)
+    if (content._tag !== "Missing") texts.push({ file, read: content })
+  }
+  if (texts.length < 2) return texts.at(0)
+  const problem = `expected one config, found ${texts.map(({ file }) => access.path.basename(file)).join(" and ")}; remove one of them`
+  return { file: access.path.join(directory, Layout.configs), read: { _tag: "Failed", problem } as const }
+})
 
-  /** Tells whether a run's folder says that it has ended after `maxSteps`. */
-  const isFinished = Effect.fnUntraced(function* (directory: string, maxSteps: number | null) {
-    const written = yield* read(path.join(directory, Layout.finished))
-    return written._tag === "Text" && isEndAfter(maxSteps, written.text)
-  })
+/**
+ * Writes the reason of an eviction. The folder may have been made again a moment ago, and the new run must not be
+ * evicted by an old reason, so the token is checked before and after.
+ */
+const writeEviction = Effect.fnUntraced(function* (
+  access: FolderAccess,
+  directory: string,
+  origin: Origin,
+  reason: string,
+) {
+  if ((yield* compare(access, directory, origin)) !== "same") return false
+  const problem = yield* writeSmall(access, directory, Layout.evicted, `${oneLine(reason)}\n`)
+  if (problem !== undefined) return false
+  if ((yield* compare(access, directory, origin)) === "same") return true
+  yield* removeFile(access, directory, Layout.evicted)
+  return false
+})
 
-  /** Returns the steps whose checkpoints are complete, in ascending order. Other names in the folder are ignored. */
-  const completeCheckpoints = Effect.fnUntraced(function* (directory: string) {
-    const folder = path.join(directory, Layout.checkpoints)
-    const names = yield* fs
-      .readDirectory(folder)
-      .pipe(Effect.catchIf(isMissing, (): Effect.Effect<Array<string>> => Effect.succeed([])))
-    const steps: Array<number> = []
-    for (const name of names) {
-      const step = Layout.stepOf(name)
-      if (step !== undefined && (yield* fs.exists(path.join(folder, name, Layout.stable)))) steps.push(step)
-    }
-    return steps.toSorted((a, b) => a - b)
-  })
+/** Tells whether a run's folder says that it has ended after `maxSteps`. */
+const isFinished = Effect.fnUntraced(function* (access: FolderAccess, directory: string, maxSteps: number | null) {
+  const written = yield* readSmall(access, access.path.join(directory, Layout.finished))
+  return written._tag === "Text" && isEndAfter(maxSteps, written.text)
+})
 
+/** Returns the steps whose checkpoints are complete, in ascending order. Other names in the folder are ignored. */
+const completeCheckpoints = Effect.fnUntraced(function* (access: FolderAccess, directory: string) {
+  const folder = access.path.join(directory, Layout.checkpoints)
+  const names = yield* access.fs
+    .readDirectory(folder)
+    .pipe(Effect.catchIf(isMissing, (): Effect.Effect<Array<string>> => Effect.succeed([])))
+  const steps: Array<number> = []
+  for (const name of names) {
+    const step = Layout.stepOf(name)
+    if (step !== undefined && (yield* access.fs.exists(access.path.join(folder, name, Layout.stable)))) steps.push(step)
+  }
+  return steps.toSorted((a, b) => a - b)
+})
+
+export const makeRunFolders = Effect.gen(function* () {
+  const access: FolderAccess = {
+    fs: yield* FileSystem.FileSystem,
+    path: yield* Path.Path,
+    context: yield* Effect.context<FileSystem.FileSystem>(),
+  }
+  const { path } = access
   return {
-    list,
-    read: (directory: string, relative: string) => read(path.join(directory, relative)),
-    readConfig,
-    write,
-    remove,
-    mark,
-    recognise,
-    compare,
-    writeEviction,
-    isFinished,
-    completeCheckpoints,
+    list: (outputDirectory: string) => listRuns(access, outputDirectory),
+    read: (directory: string, relative: string) => readSmall(access, path.join(directory, relative)),
+    readConfig: (directory: string) => readConfig(access, directory),
+    write: (directory: string, relative: string, text: string) => writeSmall(access, directory, relative, text),
+    remove: (directory: string, relative: string) => removeFile(access, directory, relative),
+    mark: (directory: string, token: string) => markFolder(access, directory, token),
+    recognise: (directory: string) => recognise(access, directory),
+    compare: (directory: string, origin: Origin) => compare(access, directory, origin),
+    writeEviction: (directory: string, origin: Origin, reason: string) =>
+      writeEviction(access, directory, origin, reason),
+    isFinished: (directory: string, maxSteps: number | null) => isFinished(access, directory, maxSteps),
+    completeCheckpoints: (directory: string) => completeCheckpoints(access, directory),
     at: (...parts: ReadonlyArray<string>) => path.join(...parts),
   }
 })

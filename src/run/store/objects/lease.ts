@@ -46,122 +46,155 @@ export const nameOfHolder = ({ bytes, age }: Pick<VersionedObject, "bytes" | "ag
   return age < millis ? name : ""
 }
 
+/** The state of a lock that this process holds, or waits for. */
+interface LeaseState extends Required<LeaseOptions> {
+  /** The length of the lease. */
+  readonly millis: number
+  /** Tells the locks of this process from those of others with its name. */
+  readonly token: string
+  /** One renewal at a time. */
+  readonly turn: Semaphore.Semaphore
+  /** The number of contents that were written. */
+  writes: number
+  /** The version of the lock that this process wrote last. */
+  version: string
+  renewedAt: number
+  /** Whether the store knows conditions of puts. */
+  isConditional: boolean
+  /** Why this process no longer has the lock; undefined while it has it. */
+  loss: string | undefined
+}
+
+const refused = ({ address }: LeaseState, message: string) =>
+  new RunStoreError({ path: address, operation: "lock", message: `${address}: ${message}` })
+
+const locking = <A>({ address }: LeaseState, effect: Effect.Effect<A, ObjectStoreError>) =>
+  Effect.mapError(effect, (error) => runStoreError("lock", address, error))
+
+/** Makes the next content of the lock. Each is another one, because stores of S3 derive the version from it. */
+const content = (state: LeaseState) =>
+  utf8.encode(`${state.owner.name}\n${state.token}\n${state.seconds}\n${++state.writes}\n`)
+
+/** Takes the lock, when no other process holds it. */
+const acquire = Effect.fnUntraced(function* (state: LeaseState) {
+  let seen: string | undefined
+  for (;;) {
+    state.renewedAt = yield* Clock.currentTimeMillis
+    const held = yield* state.store.versions.get(state.key)
+    const holder = held === undefined ? undefined : holderOf(held.bytes)
+    const isHeld =
+      held !== undefined &&
+      holder !== undefined &&
+      holder.token !== state.token &&
+      held.age < holder.millis &&
+      !(yield* state.owner.hasEnded(holder.name))
+    if (!isHeld) {
+      const written = yield* state.store.versions.put(state.key, content(state), held?.version)
+      if (written === undefined) continue
+      state.version = written
+      return
+    }
+    if (seen !== undefined && seen !== held.version)
+      return yield* refused(state, `${holder.name} is writing this run; wait until it ends, or stop it`)
+    if (seen === undefined)
+      yield* state.onWait(
+        `${state.address}: waiting up to ${holder.millis / 1000} s to see whether ${holder.name} is still writing this run`,
+      )
+    seen = held.version
+    yield* Effect.sleep(holder.millis / 12)
+  }
+})
+
+/** Fails if another process has the lock. */
+const check = (state: LeaseState) =>
+  Effect.suspend(() =>
+    state.loss === undefined
+      ? Effect.void
+      : Effect.fail(
+          refused(state, `this process lost the lock: ${state.loss}; what it has not written yet is dropped`),
+        ),
+  )
+
+/** Reads the lock, and notes who has it if that is another process. */
+const look = Effect.fnUntraced(function* (state: LeaseState) {
+  const held = yield* state.store.versions.get(state.key)
+  const holder = held === undefined ? undefined : holderOf(held.bytes)
+  if (held !== undefined && holder?.token === state.token) state.version = held.version
+  else state.loss = holder === undefined ? "it was removed" : `${holder.name} took it over`
+})
+
+/** Writes the lock again, so that it does not expire. */
+const renew = (state: LeaseState) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    // Without conditions, this put would take the lock from its new holder.
+    if (!state.isConditional) yield* look(state)
+    if (state.loss !== undefined) return
+    const written = yield* state.store.versions.put(state.key, content(state), state.version)
+    if (written === undefined) yield* look(state)
+    else state.version = written
+    state.renewedAt = now
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: state.millis / 3,
+      orElse: () =>
+        Effect.fail(new ObjectStoreError({ key: state.key, message: `gives no answer in ${state.seconds / 3} s` })),
+    }),
+    state.turn.withPermit,
+  )
+
+/** Removes the lock, unless another process has it. */
+const release = Effect.fnUntraced(function* (state: LeaseState) {
+  yield* look(state)
+  if (state.loss === undefined) yield* state.store.remove(state.key)
+})
+
 /**
  * Takes the lock, renews it until the scope closes, and removes it then. If another process holds it, waits until that
  * process has not renewed it for the length of the lease, and fails as soon as it is renewed.
  */
-export const holdLease = Effect.fnUntraced(function* ({
-  store,
-  key,
-  address,
-  owner,
-  seconds = leaseSeconds,
-  onWait = () => Effect.void,
-}: LeaseOptions): Effect.fn.Return<Lease, RunStoreError, Scope.Scope> {
-  const { versions } = store
-  const millis = seconds * 1000
-  const token = crypto.randomUUID()
-  const turn = Semaphore.makeUnsafe(1)
-  const locking = Effect.mapError((error: ObjectStoreError) => runStoreError("lock", address, error))
-  const refused = (message: string) =>
-    new RunStoreError({ path: address, operation: "lock", message: `${address}: ${message}` })
-
-  let writes = 0
-  // Each content is another one, because stores of S3 derive the version from it.
-  const content = () => utf8.encode(`${owner.name}\n${token}\n${seconds}\n${++writes}\n`)
-  let version = ""
-  let renewedAt = 0
-  let isConditional = true
-  let loss: string | undefined
-
-  const acquire = Effect.gen(function* () {
-    let seen: string | undefined
-    for (;;) {
-      renewedAt = yield* Clock.currentTimeMillis
-      const held = yield* versions.get(key)
-      const holder = held === undefined ? undefined : holderOf(held.bytes)
-      const isHeld =
-        held !== undefined &&
-        holder !== undefined &&
-        holder.token !== token &&
-        held.age < holder.millis &&
-        !(yield* owner.hasEnded(holder.name))
-      if (!isHeld) {
-        const written = yield* versions.put(key, content(), held?.version)
-        if (written === undefined) continue
-        version = written
-        return
-      }
-      if (seen !== undefined && seen !== held.version)
-        return yield* refused(`${holder.name} is writing this run; wait until it ends, or stop it`)
-      if (seen === undefined)
-        yield* onWait(
-          `${address}: waiting up to ${holder.millis / 1000} s to see whether ${holder.name} is still writing this run`,
-        )
-      seen = held.version
-      yield* Effect.sleep(holder.millis / 12)
-    }
-  })
-
-  const check = Effect.suspend(() =>
-    loss === undefined
-      ? Effect.void
-      : Effect.fail(refused(`this process lost the lock: ${loss}; what it has not written yet is dropped`)),
-  )
-  /** Reads the lock, and notes who has it if that is another process. */
-  const look = Effect.gen(function* () {
-    const held = yield* versions.get(key)
-    const holder = held === undefined ? undefined : holderOf(held.bytes)
-    if (held !== undefined && holder?.token === token) version = held.version
-    else loss = holder === undefined ? "it was removed" : `${holder.name} took it over`
-  })
-
-  const renew = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    // Without conditions, this put would take the lock from its new holder.
-    if (!isConditional) yield* look
-    if (loss !== undefined) return
-    const written = yield* versions.put(key, content(), version)
-    if (written === undefined) yield* look
-    else version = written
-    renewedAt = now
-  }).pipe(
-    Effect.timeoutOrElse({
-      duration: millis / 3,
-      orElse: () => Effect.fail(new ObjectStoreError({ key, message: `gives no answer in ${seconds / 3} s` })),
-    }),
-    turn.withPermit,
-  )
-
-  const release = Effect.gen(function* () {
-    yield* look
-    if (loss === undefined) yield* store.remove(key)
-  })
+export const holdLease = Effect.fnUntraced(function* (
+  options: LeaseOptions,
+): Effect.fn.Return<Lease, RunStoreError, Scope.Scope> {
+  const { seconds = leaseSeconds, onWait = () => Effect.void } = options
+  const state: LeaseState = {
+    ...options,
+    seconds,
+    onWait,
+    millis: seconds * 1000,
+    token: crypto.randomUUID(),
+    turn: Semaphore.makeUnsafe(1),
+    writes: 0,
+    version: "",
+    renewedAt: 0,
+    isConditional: true,
+    loss: undefined,
+  }
   yield* Effect.acquireRelease(
-    Effect.mapError(acquire, (error) =>
-      error instanceof RunStoreError ? error : runStoreError("lock", address, error),
+    Effect.mapError(acquire(state), (error) =>
+      error instanceof RunStoreError ? error : runStoreError("lock", state.address, error),
     ),
-    () => Effect.ignore(release),
+    () => Effect.ignore(release(state)),
     { interruptible: true },
   )
   // A store that ignores conditions writes the lock here although it exists.
-  const again = yield* locking(versions.put(key, content(), undefined))
-  isConditional = again === undefined
-  if (!isConditional) {
-    yield* locking(look)
-    yield* check
+  const again = yield* locking(state, state.store.versions.put(state.key, content(state), undefined))
+  state.isConditional = again === undefined
+  if (!state.isConditional) {
+    yield* locking(state, look(state))
+    yield* check(state)
     yield* Effect.logWarning(
-      `${address}: this store ignores conditions of puts (If-None-Match), so two processes that begin to write a run at the same moment may not notice each other`,
+      `${state.address}: this store ignores conditions of puts (If-None-Match), so two processes that begin to write a run at the same moment may not notice each other`,
     )
   }
-  yield* Effect.forkScoped(Effect.repeat(Effect.ignore(renew), Schedule.spaced(millis / 3)))
+  yield* Effect.forkScoped(Effect.repeat(Effect.ignore(renew(state)), Schedule.spaced(state.millis / 3)))
 
   return {
     confirm: Effect.gen(function* () {
-      yield* check
-      if ((yield* Clock.currentTimeMillis) - renewedAt < millis / 2) return
-      yield* locking(renew)
-      yield* check
+      yield* check(state)
+      if ((yield* Clock.currentTimeMillis) - state.renewedAt < state.millis / 2) return
+      yield* locking(state, renew(state))
+      yield* check(state)
     }),
   }
 })

@@ -20,7 +20,7 @@ import { evaluationText } from "../evaluate/showEvaluation.ts"
 import { ofKind, printRun, runFolder } from "../findRun.ts"
 import { defaultResultsDir, flagWords, isBucket, nameOf, quoted, sessionOptions, threadsOfEach } from "../flags.ts"
 import { writeJson, writeOut } from "../output/output.ts"
-import { PartOfSweep, sweepProgress } from "../../sweep/part.ts"
+import { type Part, PartOfSweep, sweepProgress } from "../../sweep/part.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { printingAddresses } from "../bucket/addressed.ts"
@@ -42,6 +42,39 @@ export const trainOnce = Effect.fnUntraced(function* (typed: RunFlags) {
     ),
   )
 })
+
+/** Makes the store of the run: its results folder, and where it is resumed, is part of a sweep, or is saved in a bucket. */
+const storeOf = (
+  input: RunFlags,
+  {
+    fs,
+    part,
+    resume,
+    bucket,
+  }: {
+    readonly fs: FileSystem.FileSystem
+    readonly part: Part | undefined
+    readonly resume: string | undefined
+    readonly bucket: Bucket | undefined
+  },
+  onOpen: (directory: string) => Effect.Effect<void>,
+) => {
+  const time = dateOf(part?.time ?? "")
+  return runStore({
+    resultsDir: input.resultsDir,
+    program: isYaml(input.file) ? undefined : input.file,
+    // The file may name its own results folder, unless the user typed --results-dir or a sweep chose the folder.
+    ownPlaces: part === undefined && input.resultsDir === defaultResultsDir,
+    ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
+    onOpen: Effect.fnUntraced(function* (directory) {
+      yield* onOpen(directory)
+      if (part === undefined) return
+      yield* Effect.ignore(fs.writeFileString(join(directory, Layout.sweepCommand), `${part.command}\n`))
+    }),
+    ...(resume === undefined ? {} : { resume }),
+    ...(bucket === undefined ? {} : { wrap: bucket.wrap, indexed: false }),
+  })
+}
 
 const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | undefined, typed = input) {
   const shown = (directory: string): string => bucket?.addressOf(directory) ?? directory
@@ -66,7 +99,6 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
   const fs = yield* FileSystem.FileSystem
   // OpenTelemetry prescribes the name of this variable.
   const otlp = process.env.OTEL_EXPORTER_OTLP_ENDPOINT
-  const time = dateOf(part?.time ?? "")
   const layers = (onOpen: (directory: string) => Effect.Effect<void>) =>
     Layer.mergeAll(
       backend(input.backend, options),
@@ -80,20 +112,7 @@ const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | und
         ...(input.quiet ? [] : [terminalProgress]),
         ...(part === undefined ? [] : [sweepProgress]),
       ),
-      runStore({
-        resultsDir: input.resultsDir,
-        program: isYaml(input.file) ? undefined : input.file,
-        // The file may name its own results folder, unless the user typed --results-dir or a sweep chose the folder.
-        ownPlaces: part === undefined && input.resultsDir === defaultResultsDir,
-        ...(time === undefined || part === undefined ? {} : { time, commit: part.commit }),
-        onOpen: Effect.fnUntraced(function* (directory) {
-          yield* onOpen(directory)
-          if (part === undefined) return
-          yield* Effect.ignore(fs.writeFileString(join(directory, Layout.sweepCommand), `${part.command}\n`))
-        }),
-        ...(resume === undefined ? {} : { resume }),
-        ...(bucket === undefined ? {} : { wrap: bucket.wrap, indexed: false }),
-      }),
+      storeOf(input, { fs, part, resume, bucket }, onOpen),
     )
   const services = yield* Effect.context<Effect.Services<ReturnType<typeof findSource>>>()
   const findRun: RunOptions["findRun"] = (wanted, kind) =>

@@ -27,6 +27,22 @@ export interface Watched {
   readonly ended: (trial: Trial, isEarlier: boolean) => void
 }
 
+/** The trials of a study while they run. */
+interface Trials {
+  readonly tuned: Tuned
+  readonly folder: StudyFolder
+  readonly watched: Watched
+  readonly trainRun: Effect.Success<ReturnType<typeof makeTrainRun>>
+  /** The records of the trials that have ended, by their numbers. */
+  readonly records: Array<Trial | undefined>
+  /** The ends of the trials, for later trials that must know them. */
+  readonly ends: ReadonlyArray<Deferred.Deferred<Trial>>
+  /** The settings that were suggested so far, by the numbers of the trials. */
+  readonly suggestions: Array<Params | undefined>
+  /** Records are saved one after another. */
+  readonly turn: Semaphore.Semaphore
+}
+
 /** Runs the trials of a study that have not ended yet, at most `workers` at a time. Returns the records of all trials. */
 export const runTrials = Effect.fnUntraced(function* (
   tuned: Tuned,
@@ -34,108 +50,121 @@ export const runTrials = Effect.fnUntraced(function* (
   how: { readonly workers: number; readonly command: string; readonly watched: Watched },
 ) {
   const { study, resultsDir, time, file } = folder
-  const { trials: count, parallel } = study.settings
+  const concurrency = Math.min(how.workers, study.settings.parallel)
   const { input } = tuned
-  const directory = pathOf(folder)
-  const { command } = how
-  const concurrency = Math.min(how.workers, parallel)
-  const trainRun = yield* makeTrainRun({ input, resultsDir, time, commit: file.commit, command, concurrency })
-  const records: Array<Trial | undefined> = Array.from({ length: count }, (_, at) => folder.trials[at])
-  const ends = yield* Effect.all(records.map(() => Deferred.make<Trial>()))
-  const suggestions: Array<Params | undefined> = folder.trials.map(({ params }) => params)
-  const turn = yield* Semaphore.make(1)
-
-  /** Suggests a trial, when all trials that it must know have ended. */
-  const paramsOf = (number: number, ended: ReadonlyArray<Trial>): Params => {
-    const known = knownAt(number, parallel)
-    const pending: Array<Params> = []
-    for (let before = known; before < number; before++) pending.push(paramsOf(before, ended))
-    return (suggestions[number] ??= suggest(study, number, { ended: ended.slice(0, known), pending }))
+  const records = Array.from({ length: study.settings.trials }, (_, at) => folder.trials.at(at))
+  const trials: Trials = {
+    tuned,
+    folder,
+    watched: how.watched,
+    trainRun: yield* makeTrainRun({ input, resultsDir, time, commit: file.commit, command: how.command, concurrency }),
+    records,
+    ends: yield* Effect.all(records.map(() => Deferred.make<Trial>())),
+    suggestions: folder.trials.map(({ params }) => params),
+    turn: yield* Semaphore.make(1),
   }
-
-  const save = turn.withPermits(1)(
-    Effect.suspend(() => {
-      const missing = records.findIndex((record) => record === undefined)
-      return saveTrials(
-        directory,
-        records.slice(0, missing < 0 ? count : missing).flatMap((record) => record ?? []),
-      )
-    }),
-  )
-
-  const train = Effect.fnUntraced(function* (run: PlannedRun) {
-    const path = join(resultsDir, toPath({ ...run.identity, time, commit: file.commit }))
-    yield* untilReleased(path)
-    // If an earlier record was lost or edited, a later run may have been suggested other settings than now.
-    const started = (yield* exists(path))
-      ? yield* checkStarted({ directory: path, state: yield* stateOf(path) }, run)
-      : undefined
-    if (started?.state === "finished") return yield* finishedEarlier(path)
-    yield* refuseUnfinished(input.cluster, started)
-    return yield* trainRun(run, started, () => {})
-  })
-
-  const runTrial = Effect.fnUntraced(function* (number: number) {
-    const before = records[number]
-    const known = yield* Effect.forEach(ends.slice(0, knownAt(number, parallel)), Deferred.await)
-    if (before === undefined) how.watched.started(number)
-    const record = before ?? (yield* trialOf(number, known))
-    records[number] = record
-    if (before === undefined) yield* save
-    how.watched.ended(record, before !== undefined)
-    yield* Deferred.succeed(ends[number], record)
-    yield* refuseFailures(records)
-  })
-
-  const trialOf = Effect.fnUntraced(function* (number: number, known: ReadonlyArray<Trial>) {
-    const params = paramsOf(number, known)
-    const limits = limitsOfTrial(study, known, file.base)
-    const runs: Array<TrialRun> = []
-    const curves: Array<ReadonlyArray<Point>> = []
-    const recordOf = (state: Trial["state"], reason: string | null): Trial => {
-      const values = runs.flatMap(({ value }) => value ?? [])
-      const value = state === "failed" || values.length === 0 ? null : meanOf(values)
-      return { trial: number, state, value, reason, params, runs, curve: meanCurve(curves) }
-    }
-    const planned = yield* Effect.result(planTrial(tuned, study, { number, params, limits }))
-    if (planned._tag === "Failure") return recordOf("failed", messageOf(planned.failure))
-    for (const run of planned.success) {
-      const outcome = yield* Effect.result(train(run))
-      if (outcome._tag === "Failure") {
-        if (!(outcome.failure instanceof RunFailed)) return yield* outcome.failure
-        return recordOf("failed", outcome.failure.message)
-      }
-      const { result, curve } = outcome.success
-      runs.push({
-        seed: run.identity.seed,
-        path: relative(directory, result.runDir).replaceAll("\\", "/"),
-        value: yield* valueOf(study.settings.metric, outcome.success, study.settings.direction === "maximize"),
-        steps: result.steps,
-        digest: result.digest,
-      })
-      curves.push(curve)
-      const stop = stopOf(curve, limits)
-      if (stop !== undefined) {
-        const { point, limit } = stop
-        return recordOf(
-          "pruned",
-          `seed ${run.identity.seed}: ${point.value} at step ${point.step} is below ${limit.return}, the limit at step ${limit.step}`,
-        )
-      }
-    }
-    // A run that never had a score, such as one without an ended episode, can't be compared.
-    return runs.some(({ value }) => value === null)
-      ? recordOf("failed", "a run has no score")
-      : recordOf("finished", null)
-  })
-
   yield* Effect.forEach(
     records.map((_, number) => number),
-    runTrial,
+    (number) => runTrial(trials, number),
     { concurrency, discard: true },
   )
   return records.flatMap((record) => record ?? [])
 })
+
+/** Runs a trial when those have ended that it must know, and records it. */
+const runTrial = Effect.fnUntraced(function* (trials: Trials, number: number) {
+  const { folder, records, ends, watched } = trials
+  const before = records[number]
+  const known = yield* Effect.forEach(ends.slice(0, knownAt(number, folder.study.settings.parallel)), Deferred.await)
+  if (before === undefined) watched.started(number)
+  const record = before ?? (yield* trialOf(trials, number, known))
+  records[number] = record
+  if (before === undefined) yield* save(trials)
+  watched.ended(record, before !== undefined)
+  yield* Deferred.succeed(ends[number], record)
+  yield* refuseFailures(records)
+})
+
+/** Trains the runs of a trial, until one is worse than its limits, and returns its record. */
+const trialOf = Effect.fnUntraced(function* (trials: Trials, number: number, known: ReadonlyArray<Trial>) {
+  const { tuned, folder } = trials
+  const { study } = folder
+  const params = paramsOf(trials, number, known)
+  const limits = limitsOfTrial(study, known, folder.file.base)
+  const runs: Array<TrialRun> = []
+  const curves: Array<ReadonlyArray<Point>> = []
+  const recordOf = (state: Trial["state"], reason: string | null): Trial => {
+    const values = runs.flatMap(({ value }) => value ?? [])
+    const value = state === "failed" || values.length === 0 ? null : meanOf(values)
+    return { trial: number, state, value, reason, params, runs, curve: meanCurve(curves) }
+  }
+  const planned = yield* Effect.result(planTrial(tuned, study, { number, params, limits }))
+  if (planned._tag === "Failure") return recordOf("failed", messageOf(planned.failure))
+  for (const run of planned.success) {
+    const outcome = yield* Effect.result(train(trials, run))
+    if (outcome._tag === "Failure") {
+      if (!(outcome.failure instanceof RunFailed)) return yield* outcome.failure
+      return recordOf("failed", outcome.failure.message)
+    }
+    const { result, curve } = outcome.success
+    runs.push({
+      seed: run.identity.seed,
+      path: relative(pathOf(folder), result.runDir).replaceAll("\\", "/"),
+      value: yield* valueOf(study.settings.metric, outcome.success, study.settings.direction === "maximize"),
+      steps: result.steps,
+      digest: result.digest,
+    })
+    curves.push(curve)
+    const stop = stopOf(curve, limits)
+    if (stop !== undefined) {
+      const { point, limit } = stop
+      return recordOf(
+        "pruned",
+        `seed ${run.identity.seed}: ${point.value} at step ${point.step} is below ${limit.return}, the limit at step ${limit.step}`,
+      )
+    }
+  }
+  // A run that never had a score, such as one without an ended episode, can't be compared.
+  return runs.some(({ value }) => value === null)
+    ? recordOf("failed", "a run has no score")
+    : recordOf("finished", null)
+})
+
+/** Suggests a trial, when all trials that it must know have ended. */
+const paramsOf = (trials: Trials, number: number, ended: ReadonlyArray<Trial>): Params => {
+  const { suggestions } = trials
+  const { study } = trials.folder
+  const known = knownAt(number, study.settings.parallel)
+  const pending: Array<Params> = []
+  for (let before = known; before < number; before++) pending.push(paramsOf(trials, before, ended))
+  return (suggestions[number] ??= suggest(study, number, { ended: ended.slice(0, known), pending }))
+}
+
+/** Trains a run, resumes it, or reads its result if it has ended. */
+const train = Effect.fnUntraced(function* ({ tuned, folder, trainRun }: Trials, run: PlannedRun) {
+  const { resultsDir, time, file } = folder
+  const path = join(resultsDir, toPath({ ...run.identity, time, commit: file.commit }))
+  yield* untilReleased(path)
+  // If an earlier record was lost or edited, a later run may have been suggested other settings than now.
+  const started = (yield* exists(path))
+    ? yield* checkStarted({ directory: path, state: yield* stateOf(path) }, run)
+    : undefined
+  if (started?.state === "finished") return yield* finishedEarlier(path)
+  yield* refuseUnfinished(tuned.input.cluster, started)
+  return yield* trainRun(run, started, () => {})
+})
+
+/** Saves the records up to the first trial that has not ended. */
+const save = ({ folder, records, turn }: Trials) =>
+  turn.withPermits(1)(
+    Effect.suspend(() => {
+      const missing = records.findIndex((record) => record === undefined)
+      return saveTrials(
+        pathOf(folder),
+        records.slice(0, missing < 0 ? records.length : missing).flatMap((record) => record ?? []),
+      )
+    }),
+  )
 
 /** The time between two looks at a run that another process still writes, and how often it is looked at. */
 const pause = 100

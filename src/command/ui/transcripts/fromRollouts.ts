@@ -33,88 +33,105 @@ export const keptOf = (before: ReadonlyArray<ChatMessage>, messages: ReadonlyArr
   return differs < 0 ? messages.length : differs
 }
 
+/** The rollouts of an episode, and what the samples say about them. */
+interface Family {
+  /** The first rollout and all that were delegated below it. */
+  readonly rollouts: ReadonlyArray<Rollout>
+  /** The credits of the rollouts, by their ids. */
+  readonly credits: { readonly [Way in "own" | "parents" | "mixed"]: ReadonlyMap<string, number> }
+  readonly samples: ReadonlyArray<Sample>
+  /** The tokens of the steps with their advantages, by the steps' ids. */
+  readonly tokens: ReadonlyMap<string, ReadonlyArray<TokenSpan>>
+}
+
 /** Makes the transcript of the first rollout and of those that it delegated. Samples give credits and advantages. */
 export const fromRollouts = (
   episode: Episode,
-  rollouts: ReadonlyArray<Rollout>,
-  samples: ReadonlyArray<Sample> = [],
+  all: ReadonlyArray<Rollout>,
+  allSamples: ReadonlyArray<Sample> = [],
 ): Transcript => {
-  const family = familyOf(rollouts[0], rollouts)
-  const [first] = family
-  const [own, parents, mixed] = [Credit.own, Credit.parents, Credit.mixed({ share: 0.5, discount: 1 })].map((credit) =>
-    credit(family),
-  )
-  const steps = family.flatMap((rollout) => rollout.steps).filter((step) => step._tag === "AgentStep")
+  const rollouts = familyOf(all[0], all)
+  const [first] = rollouts
+  const steps = rollouts.flatMap((rollout) => rollout.steps).filter((step) => step._tag === "AgentStep")
   const byId = new Map(steps.map((step) => [step.id, step]))
-  const sampled = samples.filter(({ rolloutId }) => family.some(({ id }) => id === rolloutId))
-  const tokens = new Map<string, ReadonlyArray<TokenSpan>>()
-  for (const sample of sampled) for (const [id, spans] of tokensOf(sample, byId)) tokens.set(id, spans)
-
-  const playedOf = (rollout: Rollout): Played => {
-    const children = family.filter(({ meta }) => meta.parentRolloutId === rollout.id)
-    const bySite = Map.groupBy(children, siteOf)
-    const ownSamples = sampled.filter(({ rolloutId }) => rolloutId === rollout.id)
-    let before: ReadonlyArray<ChatMessage> = []
-    let cumulative = 0
-    const callOf = (step: AgentStep): Call => {
-      const call = callWithout(step, before)
-      before = step.call.messages
-      const below = bySite.get(step.id) ?? []
-      bySite.delete(step.id)
-      return { ...call, tokens: tokens.get(step.id) ?? null, children: below.map(playedOf) }
-    }
-    const turns = Credit.turnsOf(rollout).map((all, index, turns): Turn => {
-      const calls = all.filter((step) => step._tag === "AgentStep").map(callOf)
-      const reward = all.reduce((sum, step) => sum + step.reward, 0)
-      cumulative += reward
-      const sample = ownSamples.find(({ turnId }) => turnId === all[0].turnId)
-      const hasLaterStep = turns
-        .slice(index + 1)
-        .flat()
-        .some((step) => step._tag === "EnvironmentStep")
-      return {
-        ...turnWithout(all, hasLaterStep),
-        calls,
-        reward,
-        cumulative,
-        credit: sample?.credit ?? null,
-        weight: sample?.weight ?? null,
-      }
-    })
-    const { id, meta, totalReward, length, ending } = rollout
-    return {
-      id,
-      name: meta.tags.delegate ?? meta.agent,
-      depth: meta.depth,
-      player: meta.player,
-      model: meta.model,
-      return: totalReward,
-      length,
-      ending: endingOf(ending),
-      reason: ending.truncationReason,
-      credits: {
-        own: own.get(id) ?? totalReward,
-        parents: parents.get(id) ?? totalReward,
-        mixed: mixed.get(id) ?? totalReward,
-        sampled: ownSamples.at(0)?.credit ?? null,
-      },
-      turns: withStrays(turns, Array.from(bySite.values()).flat().map(playedOf)),
-    }
+  const samples = allSamples.filter(({ rolloutId }) => rollouts.some(({ id }) => id === rolloutId))
+  const tokens = new Map(samples.flatMap((sample) => [...tokensOf(sample, byId)]))
+  const credits = {
+    own: Credit.own(rollouts),
+    parents: Credit.parents(rollouts),
+    mixed: Credit.mixed({ share: 0.5, discount: 1 })(rollouts),
   }
-
   const advantages = Array.from(tokens.values()).flatMap((spans) => spans.map(({ advantage }) => Math.abs(advantage)))
+  const hasTokens = samples.some(({ advantages }) => advantages !== undefined)
   return {
     episode,
     envType: first.meta.envType,
     seeds: { env: first.meta.envSeed, sampling: first.meta.samplingSeed },
     tags: first.meta.tags,
-    usage: steps.reduce((all, { call }) => addUsage(all, call.completion.usage), nothingUsed),
-    played: playedOf(first),
+    usage: steps.reduce((sum, { call }) => addUsage(sum, call.completion.usage), nothingUsed),
+    played: playedOf({ rollouts, credits, samples, tokens }, first),
     largest: advantages.length === 0 ? null : advantages.reduce((largest, one) => Math.max(largest, one), 0),
-    advantages:
-      advantages.length === 0 ? null : sampled.some(({ advantages }) => advantages !== undefined) ? "tokens" : "credit",
+    advantages: advantages.length === 0 ? null : hasTokens ? "tokens" : "credit",
     hint: null,
   }
+}
+
+/** Makes the turns and credits of a rollout. Those that it delegated stand below the calls that did so. */
+const playedOf = (family: Family, rollout: Rollout): Played => {
+  const { id, meta, totalReward, length, ending } = rollout
+  const { own, parents, mixed } = family.credits
+  return {
+    id,
+    name: meta.tags.delegate ?? meta.agent,
+    depth: meta.depth,
+    player: meta.player,
+    model: meta.model,
+    return: totalReward,
+    length,
+    ending: endingOf(ending),
+    reason: ending.truncationReason,
+    credits: {
+      own: own.get(id) ?? totalReward,
+      parents: parents.get(id) ?? totalReward,
+      mixed: mixed.get(id) ?? totalReward,
+      sampled: family.samples.find(({ rolloutId }) => rolloutId === id)?.credit ?? null,
+    },
+    turns: turnsOf(family, rollout),
+  }
+}
+
+const turnsOf = (family: Family, rollout: Rollout): ReadonlyArray<Turn> => {
+  const children = family.rollouts.filter(({ meta }) => meta.parentRolloutId === rollout.id)
+  const bySite = Map.groupBy(children, siteOf)
+  const samples = family.samples.filter(({ rolloutId }) => rolloutId === rollout.id)
+  let before: ReadonlyArray<ChatMessage> = []
+  let cumulative = 0
+  const callOf = (step: AgentStep): Call => {
+    const call = callWithout(step, before)
+    before = step.call.messages
+    const below = bySite.get(step.id) ?? []
+    bySite.delete(step.id)
+    return {
+      ...call,
+      tokens: family.tokens.get(step.id) ?? null,
+      children: below.map((child) => playedOf(family, child)),
+    }
+  }
+  const turns = Credit.turnsOf(rollout).map((all, index, turns): Turn => {
+    const calls = all.filter((step) => step._tag === "AgentStep").map(callOf)
+    const reward = all.reduce((sum, step) => sum + step.reward, 0)
+    cumulative += reward
+    const sample = samples.find(({ turnId }) => turnId === all[0].turnId)
+    const later = turns.slice(index + 1).flat()
+    const hasLaterStep = later.some((step) => step._tag === "EnvironmentStep")
+    const [credit, weight] = [sample?.credit ?? null, sample?.weight ?? null]
+    return { ...turnWithout(all, hasLaterStep), calls, reward, cumulative, credit, weight }
+  })
+  const strays = Array.from(bySite.values()).flat()
+  return withStrays(
+    turns,
+    strays.map((child) => playedOf(family, child)),
+  )
 }
 
 /** Collects a rollout and all rollouts delegated below it, each once, even if parents form a cycle. */

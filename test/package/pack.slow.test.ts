@@ -318,6 +318,25 @@ export default Train.run({ env: CartPole.env, algorithm: Ppo.make({ nsteps: 64 }
     assert.isTrue(await isBundled())
   })
 
+  it("can import each wall of the library alone, with the very values of the whole", async () => {
+    const entries = Object.keys(JSON.parse(readFileSync(join(installed, "package.json"), "utf8")).exports)
+    const walls = entries
+      .map((entry) => entry.slice(2))
+      .filter((name) => /^[a-z]+$/.test(name) && !/^(node|web)$/.test(name))
+    assert.lengthOf(walls, 8)
+    const script = `import * as all from "effect-rl"
+const found = new Set()
+for (const wall of ${JSON.stringify(walls)})
+  for (const [name, value] of Object.entries(await import("effect-rl/" + wall))) {
+    // A namespace of a module is another object in each bundle file; its members are the same.
+    const same = value === all[name] || Object.keys(value).every((key) => value[key] === all[name][key])
+    if (!same) throw new Error(wall + ": " + name)
+    found.add(name)
+  }
+console.log(found.size === Object.keys(all).length)`
+    assert.strictEqual(await succeeds(process.execPath, ["--input-type=module", "--eval", script], project), "true\n")
+  })
+
   it("can import the library without the command", async () => {
     writeFileSync(
       join(project, "plain.ts"),

@@ -16,7 +16,7 @@ import { utf8 } from "../../base/config/utf8.ts"
 import { inFolder, modelFiles } from "../../base/formats/modelFiles.ts"
 import { open } from "../../base/formats/TensorFiles.ts"
 import { type ReadableParts, WeightsError } from "../../base/formats/Weights.ts"
-import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { adapterParametersOf } from "../networks/adapters.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
 import { type Projection, projectionName } from "../networks/parameters.ts"
@@ -25,8 +25,6 @@ import { checkTensors, type Contents, type FolderWriter, weightFiles } from "./m
 import type { WeightType } from "./ModelConfig.ts"
 
 export { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig } from "./adapterConfig.ts"
-
-type NamedArrays = Readonly<Record<string, NamedArray>>
 
 /** An adapter as an `Engine` and a `MultiLoRA` take it: its settings, and its matrices A and B. */
 export interface Adapter {
@@ -37,14 +35,14 @@ export interface Adapter {
   readonly alpha: number
   readonly targets: ReadonlyArray<Projection>
   /** The matrices by their names in the decoder, e.g. `model.layers.0.self_attn.q_proj.lora_A.weight`. */
-  readonly tensors: NamedArrays
+  readonly tensors: NamedTensors
 }
 
 /** peft wraps the base model twice, which shows in the names of the tensors. */
 const prefix = "base_model.model."
 
 /** Makes an adapter of its settings and matrices, for saving. */
-export const make = (config: AdapterConfig, tensors: NamedArrays): Adapter => {
+export const make = (config: AdapterConfig, tensors: NamedTensors): Adapter => {
   const { rank, targets } = config
   return { config, rank, alpha: scalingOf(config) * rank, targets, tensors }
 }
@@ -142,7 +140,7 @@ export const withTargets = (adapter: Adapter, decoder: DecoderConfig, targets: R
  * Returns the weights of the base model with an adapter added: W + scaling · B A for each projection that it adapts.
  * Arrays of other parameters are those of `weights`, not copies.
  */
-export const merge = (decoder: DecoderConfig, weights: NamedArrays, adapter: Adapter): NamedArrays => {
+export const merge = (decoder: DecoderConfig, weights: NamedTensors, adapter: Adapter): NamedTensors => {
   const merged: Record<string, NamedArray> = { ...weights }
   for (let layer = 0; layer < decoder.layers; layer++) {
     for (const projection of adapter.targets) {

@@ -1,4 +1,4 @@
-import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { sizeOf } from "../../tensor/graph/Tensor.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { AdapterError, adapterLayoutOf, adapterParametersOf, type AdapterShape } from "./adapters.ts"
@@ -10,8 +10,6 @@ export interface AdapterOptions {
   readonly rank: number
   readonly alpha: number
 }
-
-type NamedArrays = Readonly<Record<string, NamedArray>>
 
 /**
  * The adapters of several runs in one array, `table` [adapters, size], that a trainer feeds to its program. An adapter
@@ -68,7 +66,7 @@ export class MultiLoRA {
   }
 
   /** Returns the parameters of an adapter with the rank of the table, as views into `table`, by name. */
-  namedParametersOf(index: number): NamedArrays {
+  namedParametersOf(index: number): NamedTensors {
     const row = this.row(index)
     return this.mapParameters((name, shape) => {
       const offset = this.offsetOf(name)
@@ -77,7 +75,7 @@ export class MultiLoRA {
   }
 
   /** Returns copies of an adapter's parameters with the adapter's own rank, by name: what its files hold. */
-  stateDictOf(index: number): NamedArrays {
+  stateDictOf(index: number): NamedTensors {
     const rank = this.options[this.checked(index)]?.rank
     if (rank === undefined) throw refusal(`adapter ${index}: it was neither reset nor loaded`)
     const row = this.row(index)
@@ -104,7 +102,7 @@ export class MultiLoRA {
    * Replaces an adapter by what `stateDictOf` returned, or a file held. Throws an `AdapterError`, and changes nothing, if
    * a parameter is missing, unexpected or of another shape, or has a number that is not finite.
    */
-  load(index: number, options: AdapterOptions, parameters: NamedArrays): void {
+  load(index: number, options: AdapterOptions, parameters: NamedTensors): void {
     for (const name of Object.keys(parameters))
       if (!this.offsets.has(name)) throw refusal(`parameter "${name}": the adapters here have no such parameter`)
     for (const [name, { shape: whole }] of Object.entries(this.declarations)) {
@@ -152,7 +150,7 @@ export class MultiLoRA {
     this.options[index] = options
   }
 
-  private mapParameters(body: (name: string, shape: ReadonlyArray<number>) => NamedArray): NamedArrays {
+  private mapParameters(body: (name: string, shape: ReadonlyArray<number>) => NamedArray): NamedTensors {
     return Object.fromEntries(Object.entries(this.declarations).map(([name, { shape }]) => [name, body(name, shape)]))
   }
 

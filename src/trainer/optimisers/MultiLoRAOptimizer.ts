@@ -18,12 +18,10 @@
  */
 import { Context, Effect, Exit, Scope } from "effect"
 import { Backend, type BackendError } from "../../tensor/backend/Backend.ts"
-import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import type { NamedTensors } from "../../tensor/graph/Parameters.ts"
 import type { Hook, Hooks, RunSlot } from "../runs/RunSlot.ts"
 import { OptimiserError } from "./OptimiserError.ts"
 import { makeRunOptimiser, type RunOptimiser } from "./RunOptimiser.ts"
-
-type NamedArrays = Readonly<Record<string, NamedArray>>
 
 export interface Options {
   /** Where hooks are registered: the service `Runs`. */
@@ -32,7 +30,7 @@ export interface Options {
    * Returns the parameters of a run, whose arrays the optimiser reads and updates in place: views into the adapters of the
    * model. It is called once for each run, when the run is created; the adapter must exist by then.
    */
-  readonly parametersOf: (slot: RunSlot) => NamedArrays
+  readonly parametersOf: (slot: RunSlot) => NamedTensors
 }
 
 /** Names a run; an index alone does not, because another run gets it later. */
@@ -74,9 +72,9 @@ export interface MultiLoRAOptimizer {
   /** Sets the learning rate of a run's next steps. Returns false if the run has no optimiser. */
   readonly setLearningRate: (run: RunReference, learningRate: number) => boolean
   /** Returns copies of the moments of a run, by name, for its checkpoint. Sums of gradients are no part of them. */
-  readonly stateDictOf: (run: RunReference) => Effect.Effect<NamedArrays, OptimiserError | BackendError>
+  readonly stateDictOf: (run: RunReference) => Effect.Effect<NamedTensors, OptimiserError | BackendError>
   /** Replaces the moments of a run by saved ones; fails and changes nothing if names, shapes or numbers do not fit. */
-  readonly loadStateDict: (run: RunReference, saved: NamedArrays) => Effect.Effect<void, OptimiserError | BackendError>
+  readonly loadStateDict: (run: RunReference, saved: NamedTensors) => Effect.Effect<void, OptimiserError | BackendError>
 }
 
 /** Makes the optimisers, and registers the hooks that make and drop one for each run, until the scope closes. */

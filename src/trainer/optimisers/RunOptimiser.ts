@@ -6,14 +6,12 @@ import { GraphError } from "../../tensor/graph/GraphError.ts"
 import { zeros } from "../../tensor/graph/initialisers.ts"
 import { input } from "../../tensor/graph/ops.ts"
 import { clipGlobalNorm } from "../../tensor/graph/optimisers.ts"
-import { type Layout, layout as layoutOf, type NamedArray } from "../../tensor/graph/Parameters.ts"
+import { type Layout, layout as layoutOf, type NamedArray, type NamedTensors } from "../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import { type Shape, sizeOf } from "../../tensor/graph/Tensor.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
 import { optimiserOf } from "./OptimiserConfig.ts"
 import { OptimiserError } from "./OptimiserError.ts"
-
-type NamedArrays = Readonly<Record<string, NamedArray>>
 
 export interface RunOptimiser {
   readonly slot: RunSlot
@@ -24,8 +22,8 @@ export interface RunOptimiser {
   learningRate: number
   /** Updates the parameters by the sum of gradients. Returns the norm of the sum, before it was clipped. */
   readonly step: Effect.Effect<number, OptimiserError | BackendError>
-  readonly save: Effect.Effect<NamedArrays, BackendError>
-  readonly restore: (saved: NamedArrays) => Effect.Effect<void, OptimiserError | BackendError>
+  readonly save: Effect.Effect<NamedTensors, BackendError>
+  readonly restore: (saved: NamedTensors) => Effect.Effect<void, OptimiserError | BackendError>
 }
 
 /** A larger norm could overflow when its gradients are squared as float32. */
@@ -34,7 +32,7 @@ const largestNorm = 1e18
 /** Compiles the optimiser of a run for its parameters, whose arrays it updates in place. */
 export const makeRunOptimiser = Effect.fnUntraced(function* (
   slot: RunSlot,
-  parameters: NamedArrays,
+  parameters: NamedTensors,
 ): Effect.fn.Return<RunOptimiser, Effect.Error<Compiling<never>>, Effect.Services<Compiling<never>> | Backend> {
   const { id, config } = slot
   const backend = yield* Backend
@@ -145,5 +143,5 @@ const normOf = (numbers: ArrayLike<number>): number => {
   return Math.sqrt(squares)
 }
 
-const entriesOf = <A>(parameters: NamedArrays, of: (parameter: NamedArray, name: string) => A) =>
+const entriesOf = <A>(parameters: NamedTensors, of: (parameter: NamedArray, name: string) => A) =>
   Object.entries(parameters).map(([name, parameter]) => [name, of(parameter, name)] as const)

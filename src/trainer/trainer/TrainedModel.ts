@@ -11,14 +11,12 @@
  */
 import { Effect, Record } from "effect"
 import type { BackendError } from "../../tensor/backend/Backend.ts"
-import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import type { NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { sizeOf } from "../../tensor/graph/Tensor.ts"
 import * as Decoder from "../../decoder/networks/Decoder.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import type { LoraConfig } from "../config/OrchestratorConfig.ts"
 import type { GradientProgram } from "./gradientProgram.ts"
-
-type NamedArrays = Readonly<Record<string, NamedArray>>
 
 /** The adapters of all runs: the largest rank, the projections that have one, and the alpha of runs that set none. */
 interface LoraSettings {
@@ -29,7 +27,7 @@ interface LoraSettings {
 interface TrainedModelOptions {
   readonly config: Decoder.DecoderConfig
   /** The weights of the model, by name. Without adapters, runs begin with copies of them. */
-  readonly weights: NamedArrays
+  readonly weights: NamedTensors
   /** The adapters; null trains all weights of the model, for one run at a time. */
   readonly lora: LoraSettings | null
   /** The number of runs that can be trained at once; 1 without adapters. */
@@ -44,13 +42,13 @@ export interface TrainedModel {
   /** Gives a run new weights: an adapter that adds nothing yet, or the weights of the model. Throws an `AdapterError`. */
   readonly begin: (index: number, lora: LoraConfig, random: Stream) => void
   /** Gives a run the weights that `stateDictOf` returned. Throws an `AdapterError`, and changes nothing, if they do not fit. */
-  readonly load: (index: number, lora: LoraConfig, saved: NamedArrays) => void
+  readonly load: (index: number, lora: LoraConfig, saved: NamedTensors) => void
   /** Takes a run's weights away. */
   readonly end: (index: number) => void
   /** Returns the arrays with the weights of a run, which an optimiser changes in place. */
-  readonly namedParametersOf: (index: number) => NamedArrays
+  readonly namedParametersOf: (index: number) => NamedTensors
   /** Returns copies of the weights of a run, as files hold them. */
-  readonly stateDictOf: (index: number) => NamedArrays
+  readonly stateDictOf: (index: number) => NamedTensors
   /** Returns the rank and alpha of a run's adapter; undefined without adapters. */
   readonly adapterOf: (index: number) => Decoder.AdapterOptions | undefined
   /** Says that the arrays of `namedParametersOf` have changed, so that programs need them again. */
@@ -127,11 +125,11 @@ const adaptedModel = ({
   }
 }
 
-const wholeModel = (config: Decoder.DecoderConfig, initial: NamedArrays): TrainedModel => {
+const wholeModel = (config: Decoder.DecoderConfig, initial: NamedTensors): TrainedModel => {
   const shapes = Record.map(Decoder.parametersOf(config), ({ shape }) => shape)
   const trained = Record.map(shapes, (shape) => ({ shape, data: new Float32Array(sizeOf(shape)) }))
   const { touch, bring } = revisions()
-  const fill = (values: NamedArrays): void => {
+  const fill = (values: NamedTensors): void => {
     for (const [name, shape] of Object.entries(shapes)) {
       const found = values[name]
       const expected = `parameter "${name}": expected shape [${shape.join(", ")}]`

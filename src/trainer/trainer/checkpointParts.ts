@@ -2,10 +2,8 @@
 import { Effect, Schema } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
-import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { inCheckpoint } from "../Layout.ts"
-
-type NamedArrays = Readonly<Record<string, NamedArray>>
 
 /** A checkpoint of a run lacks a file, or the file does not hold what it should. */
 export class CheckpointPartError extends Schema.TaggedError<CheckpointPartError>()("CheckpointPartError", {
@@ -15,8 +13,8 @@ export class CheckpointPartError extends Schema.TaggedError<CheckpointPartError>
 
 /** The part of a run's checkpoint besides its progress: the weights, and the optimiser's moments. */
 export interface RunState {
-  readonly weights: NamedArrays
-  readonly moments: NamedArrays
+  readonly weights: NamedTensors
+  readonly moments: NamedTensors
 }
 
 const files = { weights: inCheckpoint.weights, moments: inCheckpoint.moments } as const

@@ -18,7 +18,7 @@ import { attempt } from "../../base/config/attempt.ts"
 import { GraphError } from "../../tensor/graph/GraphError.ts"
 import { gradients } from "../../tensor/graph/gradients.ts"
 import { concat, flatten, input, reshape, scatterAdd, sum } from "../../tensor/graph/ops.ts"
-import type { NamedArray } from "../../tensor/graph/Parameters.ts"
+import type { NamedTensors } from "../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { columnsOf, type MetricSums, objectiveGraph, type TokenObjective } from "../../rl/losses/Losses.ts"
@@ -41,8 +41,6 @@ export interface GradientShape {
   readonly adapters: { readonly shape: Decoder.AdapterShape; readonly maxRuns: number } | null
 }
 
-type NamedArrays = Readonly<Record<string, NamedArray>>
-
 export interface GradientProgram {
   readonly name: string
   /** The device that runs the program, such as `wasm`. */
@@ -50,9 +48,9 @@ export interface GradientProgram {
   /** The object that holds the weights: what is written to a program, all programs with the same holder have. */
   readonly holder: object
   /** Replaces the weights of the model. */
-  readonly writeBase: (weights: NamedArrays) => Effect.Effect<void, BackendError>
+  readonly writeBase: (weights: NamedTensors) => Effect.Effect<void, BackendError>
   /** Replaces the weights with which the KL term compares. With adapters, these are the weights of the model itself. */
-  readonly writeReference: (weights: NamedArrays) => Effect.Effect<void, BackendError>
+  readonly writeReference: (weights: NamedTensors) => Effect.Effect<void, BackendError>
   /**
    * Replaces all adapters, one row each, and their factors alpha / rank. Without adapters, there is nothing to replace.
    * Call it again after each change of these arrays; a program for micro-batches of one run keeps them, and copies only the
@@ -165,7 +163,7 @@ const programOf = (shape: GradientShape, { gradient, reference, holder, kept }: 
   const { rows, width, block, adapters } = shape
   /** The number of runs whose results the program returns: all, or the one run of a micro-batch. */
   const places = adapters === null || hasOneAdapter(shape) ? 1 : adapters.maxRuns
-  const writeAll = (program: Program, weights: NamedArrays) =>
+  const writeAll = (program: Program, weights: NamedTensors) =>
     Effect.forEach(Object.entries(weights), ([name, { data }]) => program.write(name, data), { discard: true })
   const all = gradient.results["gradient"]
   const size = all.length / places

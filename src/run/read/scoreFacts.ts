@@ -1,0 +1,69 @@
+/** What the validations of a run say, as facts: each score file is read when it is first needed, and once. */
+import { Effect } from "effect"
+import { dataAt } from "../find/Value.ts"
+import * as Layout from "../Layout.ts"
+import type { ScoreLine } from "../record/scoreLine.ts"
+import type { FolderFacts, Shared } from "./folderFacts.ts"
+import { numberAt } from "./numberAt.ts"
+import { once } from "./once.ts"
+import { agentsIn, curveOf, type Played, playedIn, scoreLines, type Validation } from "./validations.ts"
+
+export type ScoreFacts = ReturnType<typeof scoreFacts>
+
+export const scoreFacts = (
+  { at, warn, located, metrics, evaluations, isFinished }: FolderFacts,
+  { source }: Shared,
+) => {
+  const validationFiles = once(function* () {
+    const folder = yield* located(Layout.validationScoresFolder)
+    return Layout.validationFilesIn(yield* source.list(at(folder))).map((name) => `${folder}/${name}`)
+  })
+
+  const linesOf = (file: string, text: string | undefined): Effect.Effect<ReadonlyArray<ScoreLine>> => {
+    const { lines, damaged } = scoreLines(text ?? "")
+    return damaged ? Effect.as(warn(file, "it has lines that are no scores"), lines) : Effect.succeed(lines)
+  }
+
+  /** Reads the episodes in a score file of validations. Each file is read once, although several facts need it. */
+  const episodesIn = Effect.fnUntraced(function* (file: string) {
+    const before = played.get(file)
+    if (before !== undefined) return before
+    const episodes = playedIn(Layout.fileName(file), yield* linesOf(file, yield* source.text(at(file))))
+    played.set(file, episodes)
+    return episodes
+  })
+  const played = new Map<string, ReadonlyArray<Played>>()
+
+  const scored = (files: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Validation>> =>
+    Effect.map(Effect.forEach(files, episodesIn), (episodes) => curveOf(episodes.flat()))
+
+  const curve = once(function* () {
+    return (yield* evaluations) ?? (yield* scored(yield* validationFiles))
+  })
+
+  /** The last validation of an unfinished run, from its newest score file, or from the one before if that is empty. */
+  const lastScored = once(function* () {
+    const files = yield* validationFiles
+    const validations = yield* scored(files.slice(-1))
+    return validations.length > 0 ? validations : yield* scored(files.slice(-2, -1))
+  })
+
+  /** The mean return of the last validation; undefined if there is none. */
+  const validation = once(function* () {
+    const result = yield* metrics
+    const last = numberAt(result, ["validation", "mean_return"])
+    if (last !== undefined) return last
+    // A null in metrics.json means that the run ended without a validation.
+    if (result !== undefined && dataAt(result, ["validation"]) === null) return undefined
+    return (yield* (yield* isFinished) ? curve : lastScored).at(-1)?.mean
+  })
+
+  /** The score of each agent of a game in the last validation; empty for other runs. */
+  const agents = once(function* () {
+    const result = yield* metrics
+    if (result !== undefined) return agentsIn(dataAt(result, ["validation", "agents"]), "mean_return")
+    return (yield* lastScored).at(-1)?.agents ?? []
+  })
+
+  return { curve, lastScored, validation, agents }
+}

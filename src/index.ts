@@ -8,8 +8,8 @@
  * export default Train.run({ env: CartPole.env, algorithm: Ppo.make(), totalSteps: 100_000 })
  * ```
  *
- * This entry point runs in every JavaScript engine; the parts that need Node are in `effect-rl/node`. Each wall of the house
- * is an entry point, too (`effect-rl/rl`, `effect-rl/agents` …), for programs that need one of them.
+ * This entry point runs in every JavaScript engine; the parts that need Node are in `effect-rl/node`. Each folder
+ * but `command` is an entry point, too (`effect-rl/rl`, `effect-rl/agents` …), for programs that need one of them.
  */
 export * from "./base/index.ts"
 export * from "./tensor/index.ts"

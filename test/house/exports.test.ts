@@ -22,9 +22,9 @@ const texts = new Map(
 /** The modules whose exports are the package's public names. */
 const isEntry = (file: string): boolean => /^src\/(\w+\/index|index|node|web)\.ts$/.test(file)
 
-/** Modules for programs of others: of edge workers, and of pages that render an env, whose module is a text in `scene.ts`. */
+/** Modules for programs of others: of edge workers, and of pages that render an env. Two of them are texts in a module. */
 const isForOthers = (file: string): boolean =>
-  ["src/rl/export/worker/policy.js", "src/rl/export/worker/card.d.ts", "src/rl/env/ui/scene.ts"].includes(file)
+  /^src\/rl\/(export\/worker\/(policy\.js|card\.d\.ts|declarations\.ts)|env\/ui\/scene\.ts)$/.test(file)
 
 interface Named {
   readonly module: string

@@ -58,6 +58,8 @@ const growing: ReadonlyArray<string> = [
 /** The state of an index. */
 interface State {
   readonly files: Confined
+  /** Opens a run. What the readers share, parsed configs and counted lines, is kept as long as the index. */
+  readonly read: (path: string, listed?: RunReader.Listed) => RunReader.RunReader
   readonly readTrainerRuns: ReturnType<typeof makeTrainerRuns>
   /** The runs as they were at the last check, by their paths. */
   indexed: ReadonlyMap<string, IndexedRun>
@@ -65,7 +67,13 @@ interface State {
 
 /** Makes an index, which is empty until `refresh` is run. It keeps the summaries of all runs in memory. */
 export const makeIndex = (files: Confined) => {
-  const index: State = { files, readTrainerRuns: makeTrainerRuns(files), indexed: new Map() }
+  const readRun = RunReader.over(files)
+  const index: State = {
+    files,
+    read: (path, listed) => readRun(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed),
+    readTrainerRuns: makeTrainerRuns(files),
+    indexed: new Map(),
+  }
 
   /** Tells whether the runs of a trainer are listed in its place: at least one of them has begun. */
   const isReplaced = ({ summary: { path, runs = [] } }: IndexedRun): boolean =>
@@ -82,13 +90,10 @@ export const makeIndex = (files: Confined) => {
     /** Returns the summary of a run or of a multi-run trainer. */
     summary: (path: string) => index.indexed.get(path)?.summary,
     /** Opens one of the runs, for facts that its summary doesn't have. */
-    read: (path: string) => read(files, path),
+    read: (path: string) => index.read(path),
     refresh: refresh(index),
   }
 }
-
-const read = (files: Confined, path: string, listed?: RunReader.Listed): RunReader.RunReader =>
-  RunReader.over(files)(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed)
 
 /** Checks all runs again. Returns new runs, runs with changed files, and the paths of runs that are gone. */
 const refresh = Effect.fnUntraced(function* (index: State) {
@@ -121,7 +126,7 @@ const look = Effect.fnUntraced(function* (index: State, path: string, trainer: s
   if (!isRunFolder(entries)) {
     return { folders: entries.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
   }
-  const run = read(files, path, { names: [...entries.files, ...entries.folders] })
+  const run = index.read(path, { names: [...entries.files, ...entries.folders] })
   // Asked before the run is read: if its process ends in the meantime, the next look sees another signature.
   const wasAlive = yield* isAlive(files, path)
   const hasOnlyRollouts =
@@ -142,7 +147,7 @@ const addTrainer = Effect.fnUntraced(function* (index: State, one: IndexedRun, n
   const isRunning = state === "running"
   // The runs of a trainer that does not work stay as they are, as long as its own folder does.
   if (!isRunning && index.indexed.get(path) === one) return
-  const run = read(index.files, path)
+  const run = index.read(path)
   const hasAdapters = (yield* run.configAt(["trainer", "lora"])) !== null
   const maxRuns = hasAdapters ? (finite(yield* run.configAt(["trainer", "max_runs"])) ?? Infinity) : 1
   const runs = yield* index.readTrainerRuns({ path, names, maxRuns, isRunning })

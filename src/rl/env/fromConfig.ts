@@ -102,7 +102,7 @@ interface PythonEnvOptions {
   readonly [option: string]: unknown
 }
 
-/** Describes the start of one of the scripts in `env/foreign`, which import what the options name. */
+/** Describes the start of one of the scripts in `rl/env/foreign`, which import what the options name. */
 const pythonProgram =
   (script: string) =>
   ({

@@ -15,6 +15,7 @@ import type { Goals } from "../env/GoalEnv.ts"
 import type { ActionSpace, RowSpace } from "../env/Space.ts"
 import type { GraphError } from "../../tensor/graph/GraphError.ts"
 import type { NamedArrays, NamedTensors } from "../../tensor/graph/Parameters.ts"
+export type { NamedArrays, NamedTensors }
 import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { DensePolicy } from "../model/DensePolicy.ts"

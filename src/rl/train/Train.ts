@@ -27,7 +27,7 @@ import { RunStore } from "../../run/store/RunStore.ts"
 import type { RunIdentity } from "../../run/identifier.ts"
 import type { TrainedPolicy } from "../learner/TrainedPolicy.ts"
 import { ValidationRequest } from "../../run/ValidationRequest.ts"
-import { CheckpointWishes } from "./validate.ts"
+import { CheckpointRequest } from "./validate.ts"
 import { checkCheckpointFolder, checkTotalSteps, deviceWarnings, saveCheckpoint } from "./checkpointing.ts"
 import { configOf, type Plan, plan } from "./plan.ts"
 import { changesOf, restore, sharedSettings } from "./resume.ts"
@@ -236,7 +236,7 @@ const validated = Effect.fnUntraced(function* (
   { onPlayed }: NonNullable<typeof ValidationRequest.Service>,
 ) {
   const { writeStepFolder } = training
-  const { writesStepFolder, exportsPolicy, films = 0, onExported, onFilmed } = yield* CheckpointWishes
+  const { writesStepFolder, exportsPolicy, films = 0, onExported, onFilmed } = yield* CheckpointRequest
   const outcome = yield* validateAnywhere(training, state.step)
   const seconds = yield* (yield* CurrentRun).secondsOfWork
   if (outcome !== undefined) {

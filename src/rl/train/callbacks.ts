@@ -30,7 +30,6 @@ export interface Callbacks {
 
 /** The callbacks of a training, with what they see and change. */
 interface Running {
-  readonly started: ReadonlyArray<Started>
   readonly state: TrainingState
   readonly totalSteps: number
   events: Array<RunEvent>
@@ -41,7 +40,7 @@ export const startCallbacks = ({ callbacks, settings }: Plan, state: TrainingSta
   const started = callbacks.map((callback) => callback.start(state.callbacks[callback.name]))
   // The state holds the objects themselves, so a checkpoint saves the numbers that they have by then.
   state.callbacks = Object.fromEntries(started.map(({ name, memory }) => [name, memory]))
-  const running: Running = { started, state, totalSteps: settings.totalSteps, events: [] }
+  const running: Running = { state, totalSteps: settings.totalSteps, events: [] }
   return {
     watchesRollouts: started.some(({ afterRollout }) => afterRollout !== undefined),
     watchesUpdates: started.some(({ afterUpdate }) => afterUpdate !== undefined),

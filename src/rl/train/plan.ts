@@ -153,8 +153,8 @@ const checkValues = (
   const envProblem = [env, ...validationEnvs].map(envProblemOf).find((problem) => problem !== undefined)
   return checkAll([
     refuse(source, "env", envProblem),
-    refuse(source, "algorithm", algorithm && algorithmProblemOf(algorithm)),
-    refuse(source, "callbacks", callbacks && callbacksProblemOf(callbacks)),
+    refuse(source, "algorithm", algorithm === undefined ? undefined : algorithmProblemOf(algorithm)),
+    refuse(source, "callbacks", callbacks === undefined ? undefined : callbacksProblemOf(callbacks)),
   ])
 }
 

@@ -18,7 +18,7 @@ import type { CurrentRun } from "../../run/CurrentRun.ts"
 import { evaluationOf } from "../../run/evaluation.ts"
 import type { SentTraining } from "../../run/spread/SentTraining.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
-import { CheckpointWishes } from "./validate.ts"
+import { CheckpointRequest } from "./validate.ts"
 import { type TrainingEnvs, trainingEnvs, validationBatches } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import type { TrainingState } from "./TrainingState.ts"
@@ -97,7 +97,7 @@ export const setUp = Effect.fnUntraced(function* (
   yield* checkAgents(plan)
   if (validates && own === undefined) yield* checkWholeGames(plan)
   const validator = validates ? yield* makeValidation : undefined
-  const writesFolders = settings.render.everySteps > 0 || (yield* CheckpointWishes).writesStepFolder === true
+  const writesFolders = settings.render.everySteps > 0 || (yield* CheckpointRequest).writesStepFolder === true
   const writeStepFolder = writesFolders ? yield* makeFolder : undefined
   // A user can request a folder of the current step (kill -USR1) although the config writes none. The first request makes
   // the validator and the writer that it needs; later requests use them again.

@@ -1,10 +1,10 @@
-/** Validates a checkpoint of a training, and gives what it is asked for besides: the policy, pictures, the folder of the step. */
+/** Validates a checkpoint of a training. On request it also returns its policy or pictures, or writes its step folder. */
 import { Context, Effect } from "effect"
 import type { TrainedPolicy } from "../learner/TrainedPolicy.ts"
 import * as ValidationRequest from "../../run/ValidationRequest.ts"
 
-/** What `validate` is asked for besides the outcome. */
-export interface WantedFromCheckpoint {
+/** The results of `validate` besides the outcome. */
+export interface CheckpointExtras {
   /** Whether to also write the folder of the checkpoint's step: episodes to watch, and the policy in every format. */
   readonly writesStepFolder?: boolean
   /** Whether to also return the checkpoint's policy as a graph with its weights. */
@@ -22,13 +22,13 @@ export interface Film {
   readonly speed: number
 }
 
-/** What a training that validates a checkpoint is asked for besides; it calls `onExported` and `onFilmed` with it. */
-export const CheckpointWishes = Context.Reference<
-  WantedFromCheckpoint & {
+/** The request for these results. A training that validates a checkpoint calls `onExported` and `onFilmed` with them. */
+export const CheckpointRequest = Context.Reference<
+  CheckpointExtras & {
     readonly onExported: (policy: TrainedPolicy) => void
     readonly onFilmed: (film: Film) => void
   }
->("effect-rl/train/CheckpointWishes", { defaultValue: () => ({ onExported: () => {}, onFilmed: () => {} }) })
+>("effect-rl/train/CheckpointRequest", { defaultValue: () => ({ onExported: () => {}, onFilmed: () => {} }) })
 
 /**
  * Validates the policy in one of a run's checkpoints, as the training would have validated it at that step. The run's scores,
@@ -41,7 +41,7 @@ export const CheckpointWishes = Context.Reference<
  */
 export const validate = <A, E, R>(
   training: Effect.Effect<A, E, R>,
-  { checkpoint, ...wanted }: WantedFromCheckpoint & { readonly checkpoint: string },
+  { checkpoint, ...wanted }: CheckpointExtras & { readonly checkpoint: string },
 ) =>
   Effect.suspend(() => {
     let policy: TrainedPolicy | undefined
@@ -49,7 +49,7 @@ export const validate = <A, E, R>(
     const onExported = (exported: TrainedPolicy): void => void (policy = exported)
     const onFilmed = (filmed: Film): void => void (film = filmed)
     return ValidationRequest.validate(training, { checkpoint }).pipe(
-      Effect.provideService(CheckpointWishes, { ...wanted, onExported, onFilmed }),
+      Effect.provideService(CheckpointRequest, { ...wanted, onExported, onFilmed }),
       Effect.map((validated) => ({ ...validated, policy, film })),
     )
   })

@@ -179,7 +179,7 @@ const firstRewrite = (tensor: Tensor, info: GraphInfo): Tensor | undefined => {
 /** Makes keys that are equal for equal expressions: the same op with the same settings on the same inputs. */
 const keyMaker = (): ((tensor: Tensor) => string) => {
   // Most tensors are the same in several passes.
-  const known = new Map<Tensor, string>()
+  const keys = new Map<Tensor, string>()
   const arrays = new Map<object, number>()
   const nameOf = (data: object): number => {
     const index = arrays.get(data) ?? arrays.size
@@ -200,8 +200,8 @@ const keyMaker = (): ((tensor: Tensor) => string) => {
     return `${settings.join(" ")} ${like} (${order.join()})`
   }
   return (tensor) => {
-    const key = known.get(tensor) ?? keyOf(tensor)
-    known.set(tensor, key)
+    const key = keys.get(tensor) ?? keyOf(tensor)
+    keys.set(tensor, key)
     return key
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Encodes WebAssembly modules as bytes, as far as our modules (`graph/wasm`, `rl/returns/simd.ts`) need it: functions over
+ * Encodes WebAssembly modules as bytes, as far as our modules (`tensor/graph/wasm`, `rl/returns/simd.ts`) need it: functions over
  * one memory that the module exports, with constants in data segments (initial contents of the memory). The module
  * owns the memory, or imports one that threads share.
  *

@@ -32,7 +32,7 @@ import { makeMicroBatch, type MicroBatch } from "./MicroBatch.ts"
 import {
   available,
   budgetOf,
-  type PackShape,
+  type PackerOptions,
   chooseFitting,
   counting,
   type Queue,
@@ -42,14 +42,6 @@ import {
 } from "./packUnits.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 import { roundUp } from "./windows.ts"
-
-/** The ways of mixing runs in a micro-batch. */
-export const Mixing = Schema.Literals(["one-run", "many-runs"])
-export type Mixing = typeof Mixing.Type
-
-export interface PackerOptions extends PackShape {
-  readonly mixing: Mixing
-}
 
 /** The samples of one step of a run. */
 export interface StepBatch {

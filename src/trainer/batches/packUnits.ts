@@ -2,17 +2,22 @@
  * Divides the samples of steps into units, chooses the units of the next pack, and writes them into micro-batches. It takes
  * nothing from the queues of the runs; `Packer.ts` does.
  */
+import { Schema } from "effect"
 import { countedTokens, type Normalisation, totalsOf, weightOfTokens } from "../../rl/losses/tokenWeights.ts"
 import { fill, type MicroBatch, type MicroBatchShape, type PlacedSample } from "./MicroBatch.ts"
 import { promptLengthOf, sharedPrompts } from "./sharedPrompts.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 import { type Item, type Placement, placeInWindows } from "./windows.ts"
 
+/** The ways of mixing runs in a micro-batch. */
+export const Mixing = Schema.Literals(["one-run", "many-runs"])
+export type Mixing = typeof Mixing.Type
+
 /** The sizes of a pack, and how it may mix runs. */
-export interface PackShape extends MicroBatchShape {
+export interface PackerOptions extends MicroBatchShape {
   /** The number of ranks, each of which gets one micro-batch of a pack. */
   readonly ranks: number
-  readonly mixing: "one-run" | "many-runs"
+  readonly mixing: Mixing
   /** The token that fills padding, 0 by default. */
   readonly padId?: number
 }
@@ -60,7 +65,7 @@ const byWindow = ({ windows, placements }: ReturnType<typeof placeInWindows>) =>
 }
 
 /** The number of tokens that a pack can hold. */
-export const budgetOf = ({ rows, width, ranks }: PackShape): number => rows * width * ranks
+export const budgetOf = ({ rows, width, ranks }: PackerOptions): number => rows * width * ranks
 
 /**
  * Computes the factors of the samples in the loss. They depend only on the samples of the step, not on how these are
@@ -76,7 +81,7 @@ const weighed = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalis
 
 /** Divides the samples of a step into the units in which they are packed. */
 export const unitsOf = (
-  options: PackShape,
+  options: PackerOptions,
   samples: ReadonlyArray<TrainingSample>,
   normalisation: Normalisation,
 ): ReadonlyArray<Unit> => {
@@ -105,7 +110,7 @@ export const available = (queue: Queue | undefined): ReadonlyArray<Unit> =>
  * Returns a function that counts the tokens which each further unit of a run adds to a pack. Samples are counted as if all
  * of the run stood in one window; in several, they share less, so `fitting` may find that fewer fit.
  */
-export const counting = ({ mixing, rows, width }: PackShape): ((unit: Unit) => number) => {
+export const counting = ({ mixing, rows, width }: PackerOptions): ((unit: Unit) => number) => {
   // A micro-batch of one run fills a rank, however few tokens it has.
   if (mixing === "one-run") return () => rows * width
   const together = sharedPrompts<Item>()
@@ -114,7 +119,7 @@ export const counting = ({ mixing, rows, width }: PackShape): ((unit: Unit) => n
 
 /** The state of a packer that the choice of the next units depends on. */
 interface Choosing {
-  readonly options: PackShape
+  readonly options: PackerOptions
   /** The queues of the runs by index. */
   readonly queues: ReadonlyArray<Queue | undefined>
   /** The run that is served first. */
@@ -151,14 +156,14 @@ const choose = ({ options, queues, position }: Choosing) => {
 }
 
 /** Places the chosen samples in windows. */
-const placed = (options: PackShape, chosen: ReadonlyArray<Taken>) =>
+const placed = (options: PackerOptions, chosen: ReadonlyArray<Taken>) =>
   placeInWindows(
     chosen.map(({ run, samples: [{ sample }] }) => itemOf(run, sample)),
     options,
   )
 
 /** Returns how many of the chosen samples fit in the windows of a pack, and is at least 1. */
-const fitting = (options: PackShape, chosen: ReadonlyArray<Taken>): number => {
+const fitting = (options: PackerOptions, chosen: ReadonlyArray<Taken>): number => {
   const mostWindows = options.rows * options.ranks
   const fits = (count: number) => placed(options, chosen.slice(0, count)).windows <= mostWindows
   if (fits(chosen.length)) return chosen.length
@@ -185,7 +190,7 @@ export const chooseFitting = (state: Choosing) => {
 
 /** Fills micro-batches with the chosen units, one rank after another. */
 export const write = (
-  options: PackShape,
+  options: PackerOptions,
   chosen: ReadonlyArray<Taken>,
   microBatches: ReadonlyArray<MicroBatch>,
 ): void => {
@@ -202,7 +207,7 @@ export const write = (
 }
 
 /** Divides the chosen samples among the ranks, each of which has as many windows as rows. */
-const inRanks = (options: PackShape, chosen: ReadonlyArray<Taken>): ReadonlyArray<ReadonlyArray<PlacedSample>> => {
+const inRanks = (options: PackerOptions, chosen: ReadonlyArray<Taken>): ReadonlyArray<ReadonlyArray<PlacedSample>> => {
   const { ranks, rows } = options
   const windows = byWindow(placed(options, chosen))
   return Array.from({ length: ranks }, (_, rank) =>

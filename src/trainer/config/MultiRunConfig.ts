@@ -17,7 +17,7 @@ import { bounded, orDefault, positive, positiveBelow, runName, withDefault } fro
 import { projections, usualInitializerRange } from "../../decoder/networks/Decoder.ts"
 import { kindField } from "../../run/RunSpec.ts"
 import { OutputSettings } from "../../agents/training/RuntimeConfig.ts"
-import { Mixing } from "../batches/Packer.ts"
+import { Mixing } from "../batches/packUnits.ts"
 import { RankStore } from "../ranks/rankStore.ts"
 
 const Section = Schema.declare((value: unknown): value is Plain => isPlain(value), { expected: "a section" })

@@ -24,7 +24,7 @@ import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { columnsOf, type MetricSums, objectiveGraph, type TokenObjective } from "../../rl/losses/Losses.ts"
 import * as Decoder from "../../decoder/networks/Decoder.ts"
 import type { MicroBatch } from "../batches/MicroBatch.ts"
-import type { Mixing } from "../batches/Packer.ts"
+import type { Mixing } from "../batches/packUnits.ts"
 
 /** The sizes of the programs of a trainer. */
 export interface GradientShape {

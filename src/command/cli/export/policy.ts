@@ -9,7 +9,7 @@ import * as Layout from "../../../run/Layout.ts"
 import { foldersOnDisk, savedAt } from "../../../run/savedAt.ts"
 import { Recorder } from "../../../run/record/Recorder.ts"
 import { RunStore } from "../../../run/store/RunStore.ts"
-import { validate, type WantedFromCheckpoint } from "../../../rl/train/validate.ts"
+import { validate, type CheckpointExtras } from "../../../rl/train/validate.ts"
 import { scripts } from "../../../rl/export/worker/scripts-node.ts"
 import { workerFiles } from "../../../rl/export/worker/workerFiles.ts"
 import { RunOptions } from "../../../run/RunOptions.ts"
@@ -35,7 +35,7 @@ export interface Wanted {
 export const restored = Effect.fnUntraced(function* (
   { run, step, file }: Wanted,
   settings: Readonly<Record<string, Plain[string]>>,
-  options: WantedFromCheckpoint,
+  options: CheckpointExtras,
 ) {
   const config = yield* requireConfig(run)
   const training = yield* loadTrainingOf(run, file)

@@ -47,6 +47,8 @@ interface Kept {
 /** The data of the runs that were read last. */
 interface CurvesInMemory {
   readonly files: FileSource
+  /** Opens a run. What the readers share, such as parsed configs, is kept with the curves. */
+  readonly open: ReturnType<typeof RunReader.over>
   /** The runs by their paths, in the order of use: the run that was used least recently is dropped first. */
   readonly kept: Map<string, Kept>
   readonly bands: Bands
@@ -58,7 +60,13 @@ interface CurvesInMemory {
 type Bands = Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>
 
 export const makeCurves = (files: FileSource) => {
-  const memory: CurvesInMemory = { files, kept: new Map(), bands: new Map(), turn: Semaphore.makeUnsafe(1) }
+  const memory: CurvesInMemory = {
+    files,
+    open: RunReader.over(files),
+    kept: new Map(),
+    bands: new Map(),
+    turn: Semaphore.makeUnsafe(1),
+  }
   const readInTurn = (run: string): ReturnType<typeof read> => memory.turn.withPermits(1)(read(memory, run))
   const of = (run: string): Effect.Effect<RunCurves> => Effect.map(readInTurn(run), ({ value }) => value)
 
@@ -89,10 +97,10 @@ const bandIn = (bands: Bands, key: string, curves: ReadonlyArray<Curve>, axis: A
 
 /** Reads what was added to the files of a run since the last call, and returns the run's curves. */
 const read = Effect.fnUntraced(function* (
-  { files, kept }: CurvesInMemory,
+  { files, open, kept }: CurvesInMemory,
   path: string,
 ): Effect.fn.Return<NonNullable<Kept["curves"]>> {
-  const run = RunReader.over(files)(unplacedEntry(path))
+  const run = open(unplacedEntry(path))
   const one: Kept = kept.get(path) ?? {
     points: emptyPoints(),
     position: start,

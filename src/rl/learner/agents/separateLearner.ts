@@ -1,5 +1,5 @@
 /** Makes one learner of several, each of which learns the policy of some agents of a game. */
-import { Effect, Record, type Scope } from "effect"
+import { Effect, Predicate, Record, type Scope } from "effect"
 import type { Backend } from "../../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
@@ -135,7 +135,7 @@ const rolloutOf = (members: ReadonlyArray<Member>): Learner["rollout"] => {
 /** Puts the name of a policy before the message of its learner's error. */
 const named = <A, E>(name: string, effect: Effect.Effect<A, E | LearningError>): Effect.Effect<A, E | LearningError> =>
   Effect.mapError(effect, (error) =>
-    error instanceof LearningError ? new LearningError({ message: `${name}: ${error.message}` }) : error,
+    Predicate.isTagged(error, "LearningError") ? new LearningError({ message: `${name}: ${error.message}` }) : error,
   )
 
 /** Updates the networks of all policies, and their target networks where it is time. */

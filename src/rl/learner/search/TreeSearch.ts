@@ -183,7 +183,7 @@ const search = function* (trees: Trees, roots: Roots): Steps<void> {
   for (let simulation = 1; simulation <= options.simulations; simulation++) {
     for (let row = first; row < end; row++) leaves[row] = descend(trees, row, simulation)
     yield evaluator.program
-    for (let row = first; row < end; row++) backUp(trees, row, leaves[row], valueOf(trees, row, leaves[row]))
+    for (let row = first; row < end; row++) backUp(trees, row, leaves[row], finishLeaf(trees, row, leaves[row]))
   }
   for (let row = first; row < end; row++) {
     rootValues[row] /= options.simulations
@@ -281,7 +281,7 @@ const grow = (trees: Trees, row: number, node: number, edge: number, added: numb
 }
 
 /** Returns the value of a leaf after the evaluation, and opens it unless its episode is over. */
-const valueOf = (trees: Trees, row: number, leaf: number): number => {
+const finishLeaf = (trees: Trees, row: number, leaf: number): number => {
   const { evaluator, isEnd, ends } = trees
   if (isEnd[leaf] === 0) {
     open(trees, row, leaf)

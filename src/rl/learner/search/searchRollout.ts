@@ -147,7 +147,9 @@ const chooseActions = function* (
     count: numEnvs,
     stateAt: statesIn(envs),
     randomOf: (env) => random.child("model", env),
-    mix: (env, priors, from) => mixNoise(rollout, random.child("noise", env), priors, from),
+    ...(options.noiseShare === 0
+      ? {}
+      : { mix: (env, priors, from) => mixNoise(rollout, random.child("noise", env), priors, from) }),
   })
   stored.observations.set(envs.observations, (slot + base) * rollout.width)
   for (let env = 0; env < numEnvs; env++) {

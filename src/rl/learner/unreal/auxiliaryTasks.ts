@@ -175,17 +175,20 @@ type ReplayedRows = Parameters<AuxiliaryTasks["loss"]>[0]
 
 /** Adds up the losses of the three tasks. */
 const lossOf = (replayed: Replayed, { weights, batch }: ReplayedRows): Loss => {
-  const { config, network, sequences } = replayed
+  const { config, network, sequences, observationSpace } = replayed
   const { memorySize } = network
+  // A column that is read becomes an input of the program. The memory of past steps fills all of them.
+  const { replayRewards, replayContinues, replayKnown, replayFresh } = batch
   const memory = () => constant(new Float32Array(sequences * memorySize), [sequences, memorySize])
-  const recall = memorySize > 0 ? { state: memory(), fresh: batch.replayFresh } : undefined
+  const recall = memorySize > 0 ? { state: memory(), fresh: replayFresh } : undefined
   const { value, actor } = network.evaluate(weights, batch.replayObservations, recall)
-  const knownRows = maximum(sum(batch.replayKnown), 1)
+  const allowed = maskOf(observationSpace, batch.replayObservations)
+  const knownRows = maximum(sum(replayKnown), 1)
   /** Computes the mean of errors over the steps whose returns are known. */
   const meanOfKnown = (errors: Tensor): Tensor =>
-    div(sum(mul(mean(errors, 2, { keepDims: true }), batch.replayKnown)), knownRows)
-  const valueReplayLoss = meanOfKnown(valueErrors(replayed, batch, value))
-  const pixelControlLoss = meanOfKnown(controlErrors(replayed, { weights, batch }, actor))
+    div(sum(mul(mean(errors, 2, { keepDims: true }), replayKnown)), knownRows)
+  const valueReplayLoss = meanOfKnown(valueErrors(replayed, { replayRewards, replayContinues }, value))
+  const pixelControlLoss = meanOfKnown(controlErrors(replayed, { weights, batch }, actor, allowed))
   const rewardPredictionLoss = rewardPrediction(replayed, { weights, batch })
   const { valueReplayCoefficient, pixelControlCoefficient, rewardPredictionCoefficient } = config
   const both = add(mul(valueReplayLoss, valueReplayCoefficient), mul(pixelControlLoss, pixelControlCoefficient))
@@ -201,23 +204,32 @@ const lossOf = (replayed: Replayed, { weights, batch }: ReplayedRows): Loss => {
 }
 
 /** Computes the errors of value replay: (V(s) − G)² of each replayed step. */
-const valueErrors = (replayed: Replayed, batch: ReplayedRows["batch"], value: Tensor): Tensor => {
+const valueErrors = (
+  replayed: Replayed,
+  batch: Pick<ReplayedRows["batch"], "replayRewards" | "replayContinues">,
+  value: Tensor,
+): Tensor => {
   const [values, lastValue] = split(replayed, value)
   const targets = returnsOf(replayed, batch, batch.replayRewards, stopGradient(lastValue), replayed.config.gamma)
   return square(sub(values, targets))
 }
 
 /** Computes the errors of pixel control: n-step Q-learning for each cell with a dueling head, where its change is the reward. */
-const controlErrors = (replayed: Replayed, { weights, batch }: ReplayedRows, actor: Tensor): Tensor => {
-  const { config, observationSpace, actions, sequences, steps, high, wide, advantageHead, valueHead } = replayed
+const controlErrors = (
+  replayed: Replayed,
+  { weights, batch }: ReplayedRows,
+  actor: Tensor,
+  allowed: Tensor | undefined,
+): Tensor => {
+  const { config, actions, sequences, steps, high, wide, advantageHead, valueHead } = replayed
   const cells = high * wide
   const advantages = reshape(advantageHead.apply(weights, actor), [sequences * (steps + 1), actions, cells])
   const centre = mean(advantages, 1, { keepDims: true })
   const cellValues = reshape(valueHead.apply(weights, actor), [sequences * (steps + 1), 1, cells])
   const [controls, lastControl] = split(replayed, add(cellValues, sub(advantages, centre)))
-  const allowed = maskOf(observationSpace, batch.replayObservations)
-  const lastAllowed = allowed === undefined ? undefined : eachCell(replayed, split(replayed, allowed)[1])
-  const best = max(withoutForbidden(reshape(lastControl, [sequences, actions, cells]), lastAllowed), 1)
+  const lastAllowed = allowed === undefined ? undefined : split(replayed, allowed)[1]
+  const lastControls = reshape(lastControl, [sequences, actions, cells])
+  const best = max(withoutForbidden(lastControls, lastAllowed && eachCell(replayed, lastAllowed)), 1)
   // Where an episode ends, the next observation belongs to another episode, so the change is no reward.
   const rewards = mul(changesOf(replayed, batch.replayObservations), batch.replayContinues)
   const targets = returnsOf(replayed, batch, rewards, stopGradient(best), config.pixelControlGamma)
@@ -254,7 +266,7 @@ const changesOf = (replayed: Replayed, observations: Tensor): Tensor => {
 /** Computes the return of each step: discounted rewards until an episode ends, or until the value `last` follows. */
 const returnsOf = (
   { sequences, steps }: Replayed,
-  { replayContinues }: ReplayedRows["batch"],
+  { replayContinues }: Pick<ReplayedRows["batch"], "replayContinues">,
   rewards: Tensor,
   last: Tensor,
   gamma: number,

@@ -90,6 +90,10 @@ describe("a policy exported for workers", () => {
       const [{ observation, action }] = episodes[0]
       assert.deepStrictEqual(act(Float32Array.from(observation)).action, action)
       assert.deepStrictEqual(act(Float64Array.from(observation)).action, action)
+      // Everything that it exports has a type that TypeScript can import.
+      const declarations = readFileSync(join(worker, "policy.d.ts"), "utf8")
+      for (const name of Object.keys(await import(pathToFileURL(join(worker, "policy.js")).href)))
+        assert.match(declarations, new RegExp(`^export declare (const|class) ${name}\\b`, "m"))
     }))
 
   it("refuses what is no observation in one line, and acts as before afterwards", { tags: "slow" }, () =>

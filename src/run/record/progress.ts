@@ -34,77 +34,117 @@ const fitting = (fields: ReadonlyArray<readonly [Field, string | undefined]>, ro
   return joined(shown).slice(0, Math.max(0, room))
 }
 
+/** A moment at which the speed is measured. */
+interface Measured {
+  readonly at: number
+  readonly step: number
+}
+
+/** The numbers of the line, from the events so far. */
+interface Shown {
+  readonly about: RunStarted
+  readonly startedAt: number
+  readonly firstStep: number
+  /** The returns of the last episodes, each at its number modulo their count. */
+  readonly returns: Float64Array
+  episodes: number
+  step: number
+  validation: number | undefined
+  ended: RunEnded["reason"] | undefined
+  earlyEnd: string
+  /** The last two measurements; the speed is measured from the older one. */
+  older: Measured
+  newer: Measured
+}
+
+const shownAt = (about: RunStarted, startedAt: number): Shown => {
+  const firstStep = about.resumedFromStep ?? 0
+  const first = { at: startedAt, step: firstStep }
+  return {
+    about,
+    startedAt,
+    firstStep,
+    returns: new Float64Array(recentEpisodes),
+    episodes: 0,
+    step: firstStep,
+    validation: undefined,
+    ended: undefined,
+    earlyEnd: "",
+    older: first,
+    newer: first,
+  }
+}
+
+const update = (shown: Shown, event: RunEvent): void => {
+  switch (event._tag) {
+    case "EpisodeEnded":
+      shown.returns[shown.episodes++ % recentEpisodes] = event.return
+      if (shown.about.unit === "episodes") shown.step = event.step
+      break
+    case "UpdateApplied":
+      shown.step = event.step
+      shown.validation = event.metrics[validationOfTrainer] ?? shown.validation
+      break
+    case "ValidationEnded":
+      shown.validation = event.meanReturn
+      break
+    case "RunEnded":
+      shown.step = event.step
+      shown.ended = event.reason
+      // The command reports the error of a failed run itself.
+      if (event.reason === "finished" && event.message !== null) shown.earlyEnd = `: ${event.message}`
+  }
+}
+
+/** Measures the speed: of late, or of the whole run once it has ended. */
+const speedAt = (shown: Shown, now: number): number => {
+  const { step, startedAt, firstStep } = shown
+  if (now - shown.newer.at >= speedMillis) {
+    shown.older = shown.newer
+    shown.newer = { at: now, step }
+  }
+  const since = shown.ended === undefined ? shown.older : { at: startedAt, step: firstStep }
+  return ((step - since.step) * 1000) / Math.max(1, now - since.at)
+}
+
+/** Says how the run has ended, or else when it will; undefined if that cannot be said. */
+const endText = ({ about, step, startedAt, ended, earlyEnd }: Shown, speed: number, now: number) => {
+  if (ended !== undefined) return `${ended} after ${duration((now - startedAt) / 1000)}${earlyEnd}`
+  return speed > 0 && step < about.totalSteps ? `${duration((about.totalSteps - step) / speed)} left` : undefined
+}
+
+const lineAt = (shown: Shown, now: number, room: number): string => {
+  const { about, step, validation } = shown
+  const speed = speedAt(shown, now)
+  const recent = shown.returns.subarray(0, Math.min(shown.episodes, recentEpisodes))
+  const fields: ReadonlyArray<readonly [Field, string | undefined]> = [
+    ["name", `${about.algorithm} on ${about.env}`],
+    ["steps", stepsText(step, about)],
+    ["speed", `${thousands(roundedSpeed(speed))}/s`],
+    ["return", recent.length > 0 ? `return ${shownScore(meanOf(recent))}` : undefined],
+    ["validation", validation === undefined ? undefined : `validation ${shownScore(validation)}`],
+    ["left", endText(shown, speed, now)],
+  ]
+  return harmless(fitting(fields, room))
+}
+
+/** Returns the lines of the warnings among some events, as far as the run's log level includes them. */
+const warningsIn = (events: ReadonlyArray<RunEvent>, { logLevel = "INFO" }: RunStarted): string =>
+  events
+    .flatMap((event) =>
+      event._tag === "Warning" && includes(logLevel, levelOf(event)) ? [`${lineOfWarning(event)}\n`] : [],
+    )
+    .join("")
+
 /** Makes the sink for the terminal. It shows a line with steps, speed, returns and time left, and warnings above it. */
 export const progress =
   ({ write, isTerminal, columns }: ProgressOptions): Sink =>
   (_, about) => {
     if (about.quiet === true) return Effect.succeed(silent)
     return Effect.gen(function* () {
-      const firstStep = about.resumedFromStep ?? 0
-      const { logLevel = "INFO" } = about
-      const startedAt = yield* Clock.currentTimeMillis
-      const returns = new Float64Array(recentEpisodes)
-      let episodes = 0
-      let step = firstStep
-      let validation: number | undefined
-      let ended: RunEnded["reason"] | undefined
-      let earlyEnd = ""
+      const shown = shownAt(about, yield* Clock.currentTimeMillis)
       let drawnAt = -Infinity
       let isDrawn = false
-      // The last two measurements of time and step; the speed is measured from the older one.
-      let older = { at: startedAt, step: firstStep }
-      let newer = older
-
-      const update = (event: RunEvent): void => {
-        switch (event._tag) {
-          case "EpisodeEnded":
-            returns[episodes++ % recentEpisodes] = event.return
-            if (about.unit === "episodes") step = event.step
-            break
-          case "UpdateApplied":
-            step = event.step
-            validation = event.metrics[validationOfTrainer] ?? validation
-            break
-          case "ValidationEnded":
-            validation = event.meanReturn
-            break
-          case "RunEnded":
-            step = event.step
-            ended = event.reason
-            // The command reports the error of a failed run itself.
-            if (ended === "finished" && event.message !== null) earlyEnd = `: ${event.message}`
-        }
-      }
-
-      const speedAt = (now: number): number => {
-        if (now - newer.at >= speedMillis) {
-          older = newer
-          newer = { at: now, step }
-        }
-        const since = ended === undefined ? older : { at: startedAt, step: firstStep }
-        return ((step - since.step) * 1000) / Math.max(1, now - since.at)
-      }
-
-      const line = (now: number, room: number): string => {
-        const speed = speedAt(now)
-        const recent = returns.subarray(0, Math.min(episodes, recentEpisodes))
-        const end =
-          ended !== undefined
-            ? `${ended} after ${duration((now - startedAt) / 1000)}${earlyEnd}`
-            : speed > 0 && step < about.totalSteps
-              ? `${duration((about.totalSteps - step) / speed)} left`
-              : undefined
-        const fields: ReadonlyArray<readonly [Field, string | undefined]> = [
-          ["name", `${about.algorithm} on ${about.env}`],
-          ["steps", stepsText(step, about)],
-          ["speed", `${thousands(roundedSpeed(speed))}/s`],
-          ["return", recent.length > 0 ? `return ${shownScore(meanOf(recent))}` : undefined],
-          ["validation", validation === undefined ? undefined : `validation ${shownScore(validation)}`],
-          ["left", end],
-        ]
-        return harmless(fitting(fields, room))
-      }
-
       const clear = Effect.suspend(() => {
         if (!isDrawn) return Effect.void
         isDrawn = false
@@ -113,24 +153,23 @@ export const progress =
       // Clear the line even if the run fails, so that the next output starts on an empty line.
       yield* Effect.addFinalizer(() => clear)
 
+      const draw = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        if (shown.ended !== undefined) {
+          const last = lineAt(shown, now, Infinity)
+          shown.ended = undefined
+          return Effect.andThen(clear, write(`${last}\n`))
+        }
+        if (!isTerminal || now - drawnAt < redrawMillis) return Effect.void
+        drawnAt = now
+        isDrawn = true
+        return write(`${clearLine}${lineAt(shown, now, columns - 1)}`)
+      })
+
       return {
         emit: (events) => {
-          for (const event of events) update(event)
-          const warnings = events.flatMap((event) =>
-            event._tag === "Warning" && includes(logLevel, levelOf(event)) ? [`${lineOfWarning(event)}\n`] : [],
-          )
-          const warn = warnings.length === 0 ? Effect.void : Effect.andThen(clear, write(harmless(warnings.join(""))))
-          const draw = Effect.flatMap(Clock.currentTimeMillis, (now) => {
-            if (ended !== undefined) {
-              const last = line(now, Infinity)
-              ended = undefined
-              return Effect.andThen(clear, write(`${last}\n`))
-            }
-            if (!isTerminal || now - drawnAt < redrawMillis) return Effect.void
-            drawnAt = now
-            isDrawn = true
-            return write(`${clearLine}${line(now, columns - 1)}`)
-          })
+          for (const event of events) update(shown, event)
+          const warnings = warningsIn(events, about)
+          const warn = warnings === "" ? Effect.void : Effect.andThen(clear, write(harmless(warnings)))
           return Effect.andThen(warn, draw)
         },
         flush: Effect.void,

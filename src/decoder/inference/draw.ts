@@ -79,6 +79,7 @@ const pop = (order: Int32Array, logits: Float32Array, offset: number, size: numb
  * `drawing.logprob` and `drawing.topLogprobs` are logarithms of softmax(logits / temperature) before top-k, top-p and min-p;
  * with temperature 0, of softmax(logits).
  */
+// oxlint-disable-next-line max-lines-per-function -- one pass over the vocabulary, whose sums are locals
 export const draw = (
   drawing: Drawing,
   logits: Float32Array,

@@ -8,6 +8,7 @@
  * Node's internal bindings are removed; the process has no permissions (`--permission`), no environment variables and
  * little memory, and is killed after a time limit.
  */
+// oxlint-disable-next-line max-lines-per-function -- its text is sent to another process, whole
 export const guest = (lock: () => void): void => {
   "use strict"
   const vm = process.getBuiltinModule("node:vm")

@@ -16,7 +16,7 @@ const config = { env: "CartPole-v1", num_envs: 2, total_steps: 32, algorithm: pp
 
 const program = `
 import * as ort from "onnxruntime-web/webgpu"
-import { functionsOf } from "./test/backend/webgpuPage.ts"
+import { functionsOf } from "./test/tensor/backend/webgpuPage.ts"
 
 ort.env.wasm.wasmBinary = await (await fetch("ort.wasm")).arrayBuffer()
 Object.assign(globalThis, functionsOf(ort))

@@ -1,4 +1,4 @@
-/** What every program needs: numbers from a seed, statistics, configs that explain themselves, text, file formats, tokens. */
+/** The parts that every program needs: numbers from a seed, statistics, configs that explain themselves, text, file formats, tokens. */
 export * as Safetensors from "./formats/safetensors.ts"
 export * as Torch from "./formats/torch/torch.ts"
 export * as Weights from "./formats/Weights.ts"

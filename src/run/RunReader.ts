@@ -90,7 +90,7 @@ const reader = (entry: RunEntry, shared: Shared, listed?: Listed) => {
   }
 }
 
-/** What a run is, and how it ended, as facts. */
+/** Reads the kind, the seed, the state and the log of a run. */
 const stateFacts = (
   entry: RunEntry,
   { has, textOf, tailOf, isFinished, configText, configAt, config }: FolderFacts,

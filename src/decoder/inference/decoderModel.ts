@@ -19,7 +19,14 @@ import {
   selectedAdapters,
   storeEntries,
 } from "../networks/Decoder.ts"
-import { type EngineSizes, type GeneratingSize, layoutOf, memoryProblemOf, type ModelLayout } from "./modelLayout.ts"
+import {
+  type EngineSizes,
+  type GeneratingSize,
+  layoutOf,
+  sizesOf,
+  memoryProblemOf,
+  type ModelLayout,
+} from "./modelLayout.ts"
 import { RowCache } from "./RowCache.ts"
 import type { GeneratingProgram, ReadingProgram, StepModel } from "./StepModel.ts"
 
@@ -219,10 +226,11 @@ export const decoderModel = Effect.fnUntraced(function* (
   config: DecoderConfig,
   sizes: EngineSizes = {},
 ): Effect.fn.Return<StepModel, GraphError | BackendUnavailable | BackendError, Backend | Scope.Scope> {
-  const layout = layoutOf(config, sizes)
-  const { maxLength, pageSize, pages, generating, reading, slots, declarations } = layout
-  const problem = memoryProblemOf(layout, sizes.mostBytes)
+  const chosen = sizesOf(config, sizes)
+  const problem = memoryProblemOf(chosen, sizes.mostBytes)
   if (problem !== undefined) return yield* programError("the engine", problem)
+  const layout = layoutOf(chosen)
+  const { maxLength, pageSize, pages, generating, reading, slots, declarations } = layout
   const specs = yield* attempt(() => specsOf(layout), GraphError)
   const compiled = yield* compileModel(layout, specs)
   const firstName = readName(reading[0])

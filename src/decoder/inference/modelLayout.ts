@@ -53,7 +53,7 @@ export interface GeneratingSize {
 }
 
 /** The sizes of a model's programs and caches, and its parameters. */
-export interface ModelLayout {
+export interface ModelSizes {
   readonly config: DecoderConfig
   /** The most tokens of a prompt and its answer together. */
   readonly maxLength: number
@@ -70,13 +70,17 @@ export interface ModelLayout {
   /** The adapters that can be loaded at the same time. */
   readonly slots: number
   readonly shape: AdapterShape
+}
+
+/** The sizes of a model that has room, with its parameters. */
+export interface ModelLayout extends ModelSizes {
   /** The parameters of the model without adapters. */
   readonly declarations: ReturnType<typeof parametersOf>
   readonly weights: ReturnType<typeof statesOf>
 }
 
 /** Chooses the sizes that the options leave open. */
-export const layoutOf = (config: DecoderConfig, sizes: EngineSizes): ModelLayout => {
+export const sizesOf = (config: DecoderConfig, sizes: EngineSizes): ModelSizes => {
   const pageSize = sizes.pageSize ?? defaults.pageSize
   const maxLength = Math.min(config.maxPositions, sizes.maxLength ?? defaults.maxLength)
   const most = Math.max(1, Math.floor(defaults.generatingTokens / maxLength))
@@ -87,7 +91,6 @@ export const layoutOf = (config: DecoderConfig, sizes: EngineSizes): ModelLayout
   const pages = Math.max(pagesPerRow, Math.ceil(cacheTokens / pageSize))
   const segments = segmentsFor(maxLength, sizes.firstSegment ?? defaults.firstSegment)
   const { slots, shape } = sizes.adapters ?? { slots: 0, shape: { rank: 1, targets: [] } }
-  const declarations = parametersOf(config)
   return {
     config,
     maxLength,
@@ -101,15 +104,19 @@ export const layoutOf = (config: DecoderConfig, sizes: EngineSizes): ModelLayout
     reading,
     slots,
     shape,
-    declarations,
-    weights: statesOf(declarations),
   }
 }
 
+/** Adds the parameters to sizes that have room. */
+export const layoutOf = (sizes: ModelSizes): ModelLayout => {
+  const declarations = parametersOf(sizes.config)
+  return { ...sizes, declarations, weights: statesOf(declarations) }
+}
+
 /** Returns why the caches and the adapters of a model would take too much memory; undefined if they have room. */
-export const memoryProblemOf = (layout: ModelLayout, mostBytes = defaults.mostBytes): string | undefined => {
+export const memoryProblemOf = (layout: ModelSizes, mostBytes = defaults.mostBytes): string | undefined => {
   const { maxLength, pages, pageSize, slots, shape } = layout
-  const rows = layout.generating[layout.generating.length - 1].rows
+  const rows = layout.generating.at(-1)?.rows ?? NaN
   const promptTokens = pages * pageSize
   const { layers, keyValueHeads, headDim, hiddenSize, intermediateSize } = layout.config
   const ofToken = 2 * layers * keyValueHeads * headDim * bytesOfNumber

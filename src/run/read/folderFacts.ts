@@ -16,7 +16,7 @@ export interface Listed {
   readonly names: Iterable<string>
 }
 
-/** What the readers of several runs share. */
+/** The source and the caches that the readers of several runs share. */
 export interface Shared {
   readonly source: FileSource
   readonly configs: ReturnType<typeof configReader>

@@ -1,4 +1,4 @@
-/** How far a run is, as facts: from its metrics, or else from the ends of its files. */
+/** Reads how far a run is: from its metrics, or else from the ends of its files. */
 import { Effect } from "effect"
 import * as Layout from "../Layout.ts"
 import { type ScoreLine, scoreLine } from "../record/scoreLine.ts"

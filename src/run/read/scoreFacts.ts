@@ -1,4 +1,4 @@
-/** What the validations of a run say, as facts: each score file is read when it is first needed, and once. */
+/** Reads the validations of a run. Each score file is read when it is first needed, and once. */
 import { Effect } from "effect"
 import { dataAt } from "../find/Value.ts"
 import * as Layout from "../Layout.ts"

@@ -9,7 +9,7 @@ interface ActionProblem {
   readonly problem: string
 }
 
-/** What actions must be like. */
+/** The form that actions must have. */
 export interface ActionCheck {
   readonly actionSize: number
   /** The number of choices that each element of an action has; undefined if actions are real numbers. */

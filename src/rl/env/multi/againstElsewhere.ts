@@ -55,7 +55,7 @@ interface Course {
   rounds: number
 }
 
-/** Who plays a game: the opponents by the numbers of their agents, and the trained agent if it is always the same. */
+/** The players of a game: the opponents by the numbers of their agents, and the trained agent if it is always the same. */
 interface Players {
   readonly game: GameElsewhere
   readonly forms: ReadonlyArray<Now | Later>

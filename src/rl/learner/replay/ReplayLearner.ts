@@ -97,7 +97,7 @@ export const replayLearner = Effect.fnUntraced(function* <
   }
 })
 
-/** What a learner needs to update its networks after a rollout. */
+/** The parts of a learner that update its networks after a rollout. */
 interface ReplayLearning {
   readonly task: Task
   readonly config: ReplayConfig

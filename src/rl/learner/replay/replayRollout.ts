@@ -13,7 +13,7 @@ import type { prioritisedDraws } from "./Priorities.ts"
 import type { Replay } from "./Replay.ts"
 import type { ExperienceOptions } from "./ReplayExperience.ts"
 
-/** How a learner acts. */
+/** The settings by which a learner acts. */
 type Acting = Pick<
   ExperienceOptions<string>,
   "task" | "config" | "actor" | "exploration" | "warmUpNoise" | "actsAtWarmup" | "freshNoise"

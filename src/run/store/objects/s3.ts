@@ -262,7 +262,7 @@ const list = Effect.fnUntraced(function* (bucket: Bucket, prefix: string) {
       }),
     )
     const xml = utf8.decode(body)
-    objects.push(...objectsIn(xml, bucket.options.prefix, now))
+    for (const object of objectsIn(xml, bucket.options.prefix, now)) objects.push(object)
     const isLast = elements(xml, "IsTruncated")[0] !== "true"
     next = isLast ? undefined : elements(xml, "NextContinuationToken")[0]
     if (!isLast && next === undefined) {

@@ -118,7 +118,7 @@ const fail = (page, message) => {
 
 const texts = { finished: "The training is finished.", stopped: "The training is stopped and saved.", failed: "" }
 
-/** What the page does for each answer of the worker. */
+/** Changes the page for each answer of the worker, by the answer's tag. */
 const answers = {
   Started: (page, { directory, step, totalSteps, env }) => {
     page.training = { ...page.training, state: "training", directory, step, totalSteps, digest: undefined }

@@ -19,7 +19,7 @@ export const makeTable = (actions) => {
     more: el("button.button.more", { hidden: true, onclick: () => showAll(table) }),
     /** Whether the user wants to see more than `mostRows`. */
     all: false,
-    /** What is shown. */
+    /** The rows and columns that were shown last; undefined before the first time. */
     last: undefined,
   }
   const inside = el("table.runs", { "aria-label": "Runs" }, el("thead", table.head), body)

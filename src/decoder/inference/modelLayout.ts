@@ -52,8 +52,8 @@ export interface GeneratingSize {
   readonly longRows: number
 }
 
-/** The sizes of a model's programs and caches, and its parameters. */
-export interface ModelSizes {
+/** The sizes of a model's programs and caches. */
+interface ModelSizes {
   readonly config: DecoderConfig
   /** The most tokens of a prompt and its answer together. */
   readonly maxLength: number

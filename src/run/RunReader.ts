@@ -16,12 +16,11 @@ import { type RunEntry, trainerOf } from "./find/RunEntry.ts"
 import * as Layout from "./Layout.ts"
 import { configReader } from "./read/configText.ts"
 import type { FileSource } from "./read/FileSource.ts"
-import { folderFacts, type FolderFacts, type Listed, type Shared } from "./read/folderFacts.ts"
+import { failureIn, folderFacts, type FolderFacts, type Listed, type Shared } from "./read/folderFacts.ts"
 import { once } from "./read/once.ts"
 import { progressFacts } from "./read/progressFacts.ts"
 import { countLines, type Position, readOn, start } from "./read/readOn.ts"
 import { scoreFacts } from "./read/scoreFacts.ts"
-import { failureIn } from "./record/runLog.ts"
 import { kindOf } from "./RunSpec.ts"
 
 export type { Listed }

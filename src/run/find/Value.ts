@@ -35,6 +35,12 @@ export const valueOfData = (data: unknown): Value | undefined => {
 export const dataAt = (data: unknown, path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((tree, key) => (isPlain(tree) && Object.hasOwn(tree, key) ? tree[key] : undefined), data)
 
+/** Returns the number at a path of keys; undefined if there is none. */
+export const numberAt = (data: unknown, path: ReadonlyArray<string>): number | undefined => {
+  const value = dataAt(data, path)
+  return typeof value === "number" ? value : undefined
+}
+
 const rank = (value: Value | undefined): number =>
   value === undefined ? 4 : value === null ? 3 : typeof value === "string" ? 2 : typeof value === "boolean" ? 1 : 0
 

@@ -107,3 +107,13 @@ const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<st
     const text = utf8.decode(part)
     return part.length < bytes ? text : text.slice(text.indexOf("\n") + 1)
   })
+
+/**
+ * Returns the reason why a run failed, from the last lines of its `run.log`; undefined if its last entry is no failure. An
+ * entry begins with its time, and that of a failure can go on with lines of a stack.
+ */
+export const failureIn = (lines: ReadonlyArray<string>): string | undefined => {
+  const last = lines.findLast((line) => /^\d{4}-\d\d-\d\dT\S+ /.test(line))
+  const failed = /^\S+ failed at (?:step|episode) \d[^:]*(?:: (.*))?$/.exec(last ?? "")
+  return failed === null ? undefined : (failed[1] ?? "")
+}

@@ -1,9 +1,9 @@
 /** Reads how far a run is: from its metrics, or else from the ends of its files. */
 import { Effect } from "effect"
+import { numberAt } from "../find/Value.ts"
 import * as Layout from "../Layout.ts"
 import { type ScoreLine, scoreLine } from "../record/scoreLine.ts"
 import type { FolderFacts, Shared } from "./folderFacts.ts"
-import { numberAt } from "./numberAt.ts"
 import { once } from "./once.ts"
 import type { ScoreFacts } from "./scoreFacts.ts"
 

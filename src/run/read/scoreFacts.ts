@@ -1,10 +1,9 @@
 /** Reads the validations of a run. Each score file is read when it is first needed, and once. */
 import { Effect } from "effect"
-import { dataAt } from "../find/Value.ts"
+import { dataAt, numberAt } from "../find/Value.ts"
 import * as Layout from "../Layout.ts"
 import type { ScoreLine } from "../record/scoreLine.ts"
 import type { FolderFacts, Shared } from "./folderFacts.ts"
-import { numberAt } from "./numberAt.ts"
 import { once } from "./once.ts"
 import { agentsIn, curveOf, type Played, playedIn, scoreLines, type Validation } from "./validations.ts"
 

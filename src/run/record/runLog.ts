@@ -67,16 +67,6 @@ export const levelOf = (event: RunEvent): LogLevel => {
   }
 }
 
-/**
- * Returns the reason why a run failed, from the last lines of its `run.log`; undefined if its last entry is no failure. An
- * entry begins with its time, and that of a failure can go on with lines of a stack.
- */
-export const failureIn = (lines: ReadonlyArray<string>): string | undefined => {
-  const last = lines.findLast((line) => /^\d{4}-\d\d-\d\dT\S+ /.test(line))
-  const failed = /^\S+ failed at (?:step|episode) \d[^:]*(?:: (.*))?$/.exec(last ?? "")
-  return failed === null ? undefined : (failed[1] ?? "")
-}
-
 export const lineOfWarning = ({ message, isError = false }: Warning): string =>
   `${isError ? "error" : "warning"}: ${message}`
 

@@ -56,11 +56,11 @@ describe("what only says something about itself", () => {
     ["ui", "--help"],
   ]) {
     const said = `effect ${args.join(" ")}`
-    it(`${said} loads neither graphs, backends and envs nor the Layers of Node`, { tags: "slow" }, () =>
+    it(`${said} loads neither what trains and plays nor the Layers of Node`, { tags: "slow" }, () =>
       withFolder(async (folder) => {
         const loaded = ofOurs(loadedBy(folder, ...args))
         const heavy =
-          /^src\/(node\.ts|(graph|backend(?!\/names\.ts$)|env(?!\/internal\/stepsTaken\.ts$)|model|learner|algorithms|train)\/)/
+          /^src\/(node\.ts|(tensor\/(?!backend\/names\.ts$)|rl\/(?!env\/internal\/stepsTaken\.ts$)|agents\/|decoder\/|trainer\/(?!Layout\.ts$)))/
         assert.deepStrictEqual(
           loaded.filter((path) => heavy.test(path)),
           [],
@@ -79,7 +79,7 @@ describe("what only says something about itself", () => {
       assert.isTrue(loaded.some((url) => url.endsWith("/src/command/cli/main.ts")))
       // An error of a model holds its usage, whose Schema is in Chat.ts: plain data, and light.
       const heavy =
-        /\/src\/(lm(?!\/(LmError|Chat|usage)\.ts$)|agent|episode|algorithms|learner|evaluate\/Evaluate|task\/games)\b|effect\/(dist|src)\/(ai|rpc)\//
+        /\/src\/(agents\/(lm(?!\/(LmError|Chat|usage)\.ts$)|agent|episode|evaluate\/Evaluate|task\/games)|rl\/(algorithms|learner))\b|effect\/(dist|src)\/(ai|rpc)\//
       assert.deepStrictEqual(
         loaded.filter((url) => heavy.test(url)),
         [],

@@ -22,6 +22,7 @@ import { fileSchemas } from "./fileSchemas.ts"
 import type { Meanings } from "./meanings.ts"
 import { multirunSchema, orchestratorSchema } from "./multirunSchema.ts"
 import { algorithmMeanings, blockMeanings, trainerMeanings, trainMeanings } from "./settings.ts"
+import { withShared } from "./shared.ts"
 import { withSpellings } from "./spellings.ts"
 import { studySchema } from "./studySchema.ts"
 
@@ -121,21 +122,28 @@ export const configSchema = (): Plain => {
   }
 }
 
-/** Returns all JSON Schema documents by their paths in `schemas/`. */
-export const schemas = (): ReadonlyMap<string, Plain> =>
-  new Map([
-    ["config.schema.json", withSpellings(configSchema())],
-    ["experiment.schema.json", withSpellings(experimentSchema())],
-    ["evaluation.schema.json", withSpellings(evaluationSchema())],
-    ["study.schema.json", withSpellings(studySchema())],
-    ["multirun.schema.json", withSpellings(multirunSchema())],
-    ["orchestrator.schema.json", withSpellings(orchestratorSchema())],
-    ...[...fileSchemas()].map(([name, schema]): [string, Plain] => [`files/${name}.schema.json`, schema]),
+/** Returns all JSON Schema documents by their paths in `schemas/`, in which no larger part is repeated. */
+export const schemas = (): ReadonlyMap<string, Plain> => {
+  const configs = {
+    config: configSchema(),
+    experiment: experimentSchema(),
+    evaluation: evaluationSchema(),
+    study: studySchema(),
+    multirun: multirunSchema(),
+    orchestrator: orchestratorSchema(),
+  }
+  return new Map([
+    ...Object.entries(configs).map(([name, schema]): [string, Plain] => [
+      `${name}.schema.json`,
+      withShared(withSpellings(schema)),
+    ]),
+    ...[...fileSchemas()].map(([name, schema]): [string, Plain] => [`files/${name}.schema.json`, withShared(schema)]),
   ])
+}
 
 const folder = fileURLToPath(new URL("../schemas", import.meta.url))
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(`${folder}/files`, { recursive: true })
-  for (const [path, schema] of schemas()) writeFileSync(`${folder}/${path}`, `${JSON.stringify(schema, null, 2)}\n`)
+  for (const [path, schema] of schemas()) writeFileSync(`${folder}/${path}`, JSON.stringify(schema))
 }

@@ -7,7 +7,7 @@ import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
 import { schemas } from "../../scripts/schemas.ts"
 import * as Agents from "../../src/agents/agent/Agents.ts"
-import { decode, isPlain, toCamelCase } from "../../src/base/config/Config.ts"
+import { decode, isPlain, type Plain, toCamelCase } from "../../src/base/config/Config.ts"
 import * as Datasets from "../../src/agents/task/Datasets.ts"
 import * as EvaluationConfig from "../../src/agents/evaluate/EvaluationConfig.ts"
 import { kindOf } from "../../src/run/RunSpec.ts"
@@ -309,29 +309,53 @@ describe("schemas/", () => {
     for (const [path, schema] of wanted) assert.deepEqual(schemaAt(path), schema, `${path}: npm run schemas writes it`)
   })
 
+  it("repeats no larger part in a file", () => {
+    for (const [path, { $defs, ...root }] of schemas()) {
+      const seen = new Set<string>()
+      const visit = (tree: unknown): void => {
+        if (Array.isArray(tree)) return tree.forEach(visit)
+        if (!isPlain(tree)) return
+        const text = JSON.stringify(tree, undefined, 2)
+        if (tree.type === "object" && text.split("\n").length > 12) {
+          assert.isFalse(seen.has(text), `${path}: twice ${text.slice(0, 300)}`)
+          seen.add(text)
+        }
+        Object.values(tree).forEach(visit)
+      }
+      visit([root, $defs])
+    }
+  })
+
   it("holds schemas that an independent validator takes", { tags: "slow" }, () => {
     for (const path of schemas().keys()) assert.isFunction(validator(path))
   })
 
   it("says what each key of an experiment and of an evaluation means, and what it is unless given", () => {
     const unsaid: Array<string> = []
-    const visit = (tree: unknown, path: string): void => {
-      if (Array.isArray(tree)) return tree.forEach((one, index) => visit(one, `${path}[${index}]`))
+    const visit = (tree: unknown, path: string, definitions: unknown): void => {
+      /** The description of a key, or of the shared part to which it refers. */
+      const descriptionOf = ({ description, $ref }: Plain): unknown => {
+        const shared = isPlain(definitions) ? definitions[String($ref).replace("#/$defs/", "")] : undefined
+        return description ?? (isPlain(shared) ? descriptionOf(shared) : undefined)
+      }
+      if (Array.isArray(tree)) return tree.forEach((one, index) => visit(one, `${path}[${index}]`, definitions))
       if (!isPlain(tree)) return
       for (const [key, value] of Object.entries(tree)) {
         if (key === "properties" && isPlain(value)) {
           for (const [name, item] of Object.entries(value)) {
             // A parser's only key says it by its name.
-            const isSaid = isPlain(item) && (item.description !== undefined || path.includes(".parser."))
+            const isSaid = isPlain(item) && (descriptionOf(item) !== undefined || /\.parser(_\d+)?(\.|$)/.test(path))
             if (!isSaid) unsaid.push(`${path}.${name}`)
-            visit(item, `${path}.${name}`)
+            visit(item, `${path}.${name}`, definitions)
           }
           // `allOf` lists the required keys in both spellings, without a second description.
-        } else if (key !== "default" && key !== "allOf") visit(value, `${path}.${key}`)
+        } else if (key !== "default" && key !== "allOf") visit(value, `${path}.${key}`, definitions)
       }
     }
-    visit(schemaAt("experiment.schema.json"), "experiment")
-    visit(schemaAt("evaluation.schema.json"), "evaluation")
+    for (const name of ["experiment", "evaluation"]) {
+      const schema = schemaAt(`${name}.schema.json`)
+      visit(schema, name, schema.$defs)
+    }
     assert.deepStrictEqual(unsaid, [])
     const { properties } = schemaAt("experiment.schema.json")
     const { runtime } = isPlain(properties) ? properties : {}

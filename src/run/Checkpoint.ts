@@ -24,6 +24,7 @@
  * ```
  */
 import { Effect, Option, Schema, Stream } from "effect"
+import { jsonText } from "../base/config/jsonText.ts"
 import { oneLine, prettyJson } from "../base/config/text.ts"
 import { bounded } from "../base/config/fields.ts"
 import type { Contents, FileTree } from "./store/FileTree.ts"
@@ -56,7 +57,7 @@ export const Manifest = Schema.Struct({
 })
 type Manifest = typeof Manifest.Type
 type Description = Manifest["files"][string]
-const decodeManifest = Schema.decodeUnknownEffect(Schema.fromJsonString(Manifest))
+const decodeManifest = Schema.decodeUnknownEffect(jsonText(Manifest))
 
 /** A checkpoint to save: its name and files, and what decides how long it is kept. */
 export interface NewCheckpoint {
@@ -355,7 +356,7 @@ const newestFirst = Effect.fnUntraced(function* (
 
 /** The file `latest.json`, which names the newest checkpoint. */
 export const Pointer = Schema.Struct({ path: Schema.String })
-const decodePointer = Schema.decodeUnknownOption(Schema.fromJsonString(Pointer))
+const decodePointer = Schema.decodeUnknownOption(jsonText(Pointer))
 
 /** Reads the name of the latest checkpoint from the link `latest`, or from `latest.json` on systems without links. */
 export const latestName = Effect.fnUntraced(function* (

@@ -19,6 +19,7 @@
  * ```
  */
 import { Cause, Clock, Effect, Exit, Fiber, Option, Schema, type Scope } from "effect"
+import { jsonText } from "../base/config/jsonText.ts"
 import { stringify } from "yaml"
 import { display, type Plain, toSnakeCase } from "../base/config/Config.ts"
 import { type Difference, differences, refusalOf } from "../base/config/difference.ts"
@@ -259,7 +260,7 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
   const { name, files, skipped } = yield* wanted === "latest" ? checkpoints.latest : checkpoints.at(wanted)
   const path = Layout.checkpointFile(name, Layout.inCheckpoint.runtime)
   const refuse = (problem: string) => new CheckpointError({ path, message: `${run.pathOf(path)}: ${problem}` })
-  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Struct(savedFields(schema))))
+  const decode = Schema.decodeUnknownEffect(jsonText(Schema.Struct(savedFields(schema))))
   const saved = yield* Effect.mapError(decode(utf8.decode(files[Layout.inCheckpoint.runtime])), (error) =>
     refuse(oneLine(error.message)),
   )

@@ -1,5 +1,6 @@
 /** Cuts the files that a run appends to (scores, rollouts, logs) back to their sizes at a checkpoint, for `Run.ts`. */
 import { Effect, Option, Schema } from "effect"
+import { jsonText } from "../base/config/jsonText.ts"
 import { intactBytes } from "../base/formats/tfevents.ts"
 import { utf8 } from "../base/config/utf8.ts"
 import * as Layout from "./Layout.ts"
@@ -89,7 +90,7 @@ const remedy = Effect.fnUntraced(function* (run: RunFiles, { name, folder }: Tar
   return "restore the file, or start a new run: no other checkpoint matches"
 })
 
-const decodeAppended = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ appended: Appended })))
+const decodeAppended = Schema.decodeUnknownOption(jsonText(Schema.Struct({ appended: Appended })))
 
 /** Tells whether the checkpoint `name` is intact and the run's growing files still match it; logs may differ. */
 const matches = (run: RunFiles, name: string): Effect.Effect<boolean, RunStoreError> =>

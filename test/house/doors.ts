@@ -18,6 +18,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "config/files.ts",
     "config/hostGuard.ts",
     "config/jsonFile.ts",
+    "config/jsonText.ts",
     "config/jsonSchema.ts",
     "config/numbers.ts",
     "config/places.ts",

@@ -10,6 +10,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { isPlain, type Plain, ConfigError } from "../../base/config/Config.ts"
 import { parsedJson } from "../../base/config/text.ts"
 import { bounded, nonNegative, withDefault } from "../../base/config/fields.ts"
@@ -92,7 +93,7 @@ const Answer = Schema.Struct({
   final_answer: Schema.Union([Schema.String, Schema.Finite]),
   rationale: Schema.optionalKey(Schema.String),
 })
-const readAnswer = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
+const readAnswer = Schema.decodeUnknownOption(jsonText(Answer))
 
 /** Removes the code fence (```) that models often put around JSON. */
 const unfenced = (text: string): string => /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text)?.[1] ?? text

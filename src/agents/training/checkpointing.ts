@@ -1,5 +1,6 @@
 /** Saves and restores checkpoints of agents' trainings, in the run's folder. `loop.ts` and `execute.ts` call it. */
 import { Clock, Effect, Schema, Struct } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import type { AgentError } from "../agent/AgentError.ts"
 import { agentTypeOf } from "../agent/agentType.ts"
 import { isPlain, type Plain, toSnakeCase } from "../../base/config/Config.ts"
@@ -139,7 +140,7 @@ export const memoryFileIn = Effect.fnUntraced(function* (checkpoint: CheckpointF
   return saved.memory_snapshot_path === null ? null : memoryFileOf(saved)
 })
 
-const decodeRuntimeJson = Schema.decodeUnknownEffect(Schema.fromJsonString(RuntimeJson))
+const decodeRuntimeJson = Schema.decodeUnknownEffect(jsonText(RuntimeJson))
 
 const refused = (path: string, file: string, problem: string): CheckpointError =>
   new CheckpointError({ path: `${path}/${file}`, message: `${path}/${file}: ${problem}` })

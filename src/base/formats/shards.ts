@@ -10,6 +10,7 @@
  * ```
  */
 import { Record, Schema } from "effect"
+import { jsonText } from "../config/jsonText.ts"
 import { joined } from "../config/bytes.ts"
 import { messageOf, prettyJson } from "../config/text.ts"
 import { byteLength, partsOf, SafetensorsError, type Tensors } from "./safetensors.ts"
@@ -77,7 +78,7 @@ const split = (tensors: Tensors, most: number): ReadonlyArray<Tensors> => {
 }
 
 /** The Schema of an index. It reads the file of each tensor, and ignores `total_size` and other metadata. */
-const Index = Schema.fromJsonString(Schema.Struct({ weight_map: Schema.Record(Schema.String, Schema.String) }))
+const Index = jsonText(Schema.Struct({ weight_map: Schema.Record(Schema.String, Schema.String) }))
 const decodeIndex = Schema.decodeUnknownSync(Index)
 
 /** A shard index cannot be read, it names files outside its folder, or a folder has no weights file. */

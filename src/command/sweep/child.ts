@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { stripVTControlCharacters } from "node:util"
 import { Context, Effect, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { RunResult } from "../../run/RunResult.ts"
 import { readFinished, withCurve } from "../cli/run/finished.ts"
@@ -25,7 +26,7 @@ export interface Child {
 export const trainInChild = (child: Child) =>
   Effect.gen(function* () {
     const line = (yield* (yield* RunCommand)(child)).trim().split("\n").at(-1) ?? ""
-    return yield* withCurve(yield* Schema.decodeUnknownEffect(Schema.fromJsonString(RunResult))(line))
+    return yield* withCurve(yield* Schema.decodeUnknownEffect(jsonText(RunResult))(line))
   }).pipe(orFailed)
 
 /** Reads the result of a run that was finished before its sweep was resumed. */

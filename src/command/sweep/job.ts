@@ -7,6 +7,7 @@
 import { rmdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Cause, Effect, Exit, FileSystem, type Path, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { exists, makeFolder, mostBytes, namesIn, readRunText } from "../../base/config/files.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
@@ -120,7 +121,7 @@ const trainIn = Effect.fnUntraced(function* (
       Effect.catch(run("--resume", lost), () =>
         Effect.andThen(Effect.ignore(fs.remove(lost, { recursive: true, force: true })), run()),
       )
-  const { runDir } = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(RunResult))(line.trim().split("\n").at(-1))
+  const { runDir } = yield* Schema.decodeUnknownEffect(jsonText(RunResult))(line.trim().split("\n").at(-1))
   // The run's folder knows its own path from one file only.
   const metrics = join(runDir, Layout.metrics)
   const text = yield* readRunText(metrics, mostBytes.text)

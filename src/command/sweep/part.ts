@@ -1,5 +1,6 @@
 /** Connects the process of a sweep with the processes of its runs, by an environment variable and by messages. */
 import { Clock, Context, Effect, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import type { Sink } from "../../run/record/Recorder.ts"
 
 /**
@@ -19,7 +20,7 @@ export const Part = Schema.Struct({
 export type Part = typeof Part.Type
 
 const variable = "EFFECT_RL_SWEEP"
-const PartText = Schema.fromJsonString(Part)
+const PartText = jsonText(Part)
 
 /** Returns the environment variables for the process of a run. */
 export const withPart = (part: Part): NodeJS.ProcessEnv => ({

@@ -3,6 +3,7 @@
  * that has ended, in the order of their numbers. It converts between them and their texts; callers read and write them.
  */
 import { Effect, Option, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { stringify } from "yaml"
 import { type ConfigError, decode, isPlain, type Plain, toCamelCase, toSnakeCase } from "../../base/config/Config.ts"
 import { keyPlaces, readYamlText } from "../../base/config/yaml.ts"
@@ -43,7 +44,7 @@ export const parseStudy = Effect.fnUntraced(function* (
   return { file, study: yield* readStudy(file.study, { source: place, sources: within }) }
 })
 
-const TrialLine = Schema.fromJsonString(Trial)
+const TrialLine = jsonText(Trial)
 
 /** Returns the text of `trials.jsonl`. */
 export const trialsText = (trials: ReadonlyArray<Trial>): string =>

@@ -13,6 +13,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { oneLine } from "../../base/config/text.ts"
 import { type Env, rowSpaceOf } from "../env/Env.ts"
 import { forbiddenIn } from "../env/internal/rows.ts"
@@ -53,7 +54,7 @@ export const fromJson = Effect.fnUntraced(function* (
   env: Env,
   text: string,
 ): Effect.fn.Return<Demonstrations, LearningError> {
-  const trajectories = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Trajectories))(text).pipe(
+  const trajectories = yield* Schema.decodeUnknownEffect(jsonText(Trajectories))(text).pipe(
     Effect.mapError((error) => new LearningError({ message: `demonstrations: ${oneLine(error.message)}` })),
   )
   const space = rowSpaceOf(env)

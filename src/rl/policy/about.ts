@@ -1,5 +1,6 @@
 /** Describes a policy in the metadata of its ONNX file: the env and the spaces, so that it can act without the env. */
 import { Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { type ActionSpace, Json, type Space } from "../env/Space.ts"
 
 const isAction = (space: Space): space is ActionSpace => space._tag !== "Dict" && space._tag !== "Tuple"
@@ -19,7 +20,7 @@ export const PolicyAbout = Schema.Struct({
 })
 export type PolicyAbout = typeof PolicyAbout.Type
 
-const Text = Schema.fromJsonString(PolicyAbout)
+const Text = jsonText(PolicyAbout)
 
 /** Encodes the description as a line of JSON. */
 export const aboutText = Schema.encodeSync(Text)

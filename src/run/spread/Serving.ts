@@ -3,6 +3,7 @@
  * `Serving`: once the training is set up, it offers the code of its jobs, and waits until it is interrupted.
  */
 import { Context, Deferred, Effect, Exit, type FileSystem, Schema, type Scope } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { DispatchError, type Handler } from "../../spread/cluster/Dispatcher.ts"
 import { keptOpen } from "../../spread/cluster/opened.ts"
 import type { Plain } from "../../base/config/Config.ts"
@@ -33,7 +34,7 @@ type LoadTraining<R> = (
 const fieldsOf = Schema.decodeUnknownEffect(
   Schema.Struct({ training: trainingFields.training, identity: trainingFields.identity }),
 )
-const parseTraining = Schema.decodeUnknownEffect(Schema.fromJsonString(SentTraining))
+const parseTraining = Schema.decodeUnknownEffect(jsonText(SentTraining))
 
 /** Makes the code of a worker that does these jobs of trainings. It loads each training for its first job. */
 export const trainingHandlers = Effect.fnUntraced(function* <R>(

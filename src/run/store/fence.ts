@@ -14,6 +14,7 @@
  * ```
  */
 import { Effect, FileSystem, Option, Path, PlatformError, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { codeOf, lostLease, mostBytes, type PlatformFailure, readText, shownPath } from "../../base/config/files.ts"
 import { prettyJson } from "../../base/config/text.ts"
 import * as Layout from "../Layout.ts"
@@ -29,7 +30,7 @@ export const Lease = Schema.Struct({
   /** Differs for each process, also if two take the same number at the same moment. */
   token: Schema.String,
 })
-const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Lease))
+const decode = Schema.decodeUnknownOption(jsonText(Lease))
 
 /** Fails if somebody else may write the files. */
 type Check = Effect.Effect<void, RunStoreError>

@@ -4,6 +4,7 @@
  * version of the code, because otherwise the results of one run would come from different programs.
  */
 import { Effect, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import * as SqlClient from "effect/sql/SqlClient"
 import { ClusterError } from "./ClusterError.ts"
 import { prepareFailures } from "./failures.ts"
@@ -30,7 +31,7 @@ type JobUnderWay = typeof JobUnderWay.Type
 export const MemberState = Schema.Struct({
   ...Member.fields,
   /** The jobs that it is doing, or for which it waits: those that it began first. */
-  jobs: Schema.fromJsonString(Schema.Array(JobUnderWay)),
+  jobs: jsonText(Schema.Array(JobUnderWay)),
   /** The number of all jobs that it is doing, or for which it waits. */
   busy: Schema.Int,
   /** The number of jobs that it has done since it joined. */

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { Effect, Option, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { oneLine } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { type EnvError, invalid } from "../../base/EnvError.ts"
@@ -82,7 +83,7 @@ child.on("error", ({ code, message }) => report({ status: null, signal: null, er
 child.on("exit", (status, signal) => report({ status, signal }))`
 
 /** The report of the keeper: how the program ended, or why it could not be started. */
-const Outcome = Schema.fromJsonString(
+const Outcome = jsonText(
   Schema.Struct({
     status: Schema.NullOr(Schema.Int),
     signal: Schema.NullOr(Schema.String),

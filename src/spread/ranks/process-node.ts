@@ -8,11 +8,12 @@ import { createInterface } from "node:readline"
 import type { Readable, Writable } from "node:stream"
 import { fileURLToPath } from "node:url"
 import { type Cause, Deferred, Effect, Fiber, Option, Queue, Schema, type Scope } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
 import { RankFailed, RankLost } from "./RankError.ts"
 
 /** The message that a rank's process writes to its standard output if it fails. */
-const Failure = Schema.fromJsonString(Schema.Union([RankLost, RankFailed]))
+const Failure = jsonText(Schema.Union([RankLost, RankFailed]))
 const decodeFailure = Schema.decodeOption(Failure)
 
 /** A process that runs, or has ended. */

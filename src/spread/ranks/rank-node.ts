@@ -1,6 +1,7 @@
 /** The program of a rank's process, which computes slices until its training ends. `ranks-node.ts` starts it. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Context, Effect, Layer, References, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { Backend, BackendUnavailable } from "../../tensor/backend/Backend.ts"
 import { backend } from "../../tensor/backend/named-node.ts"
 import { backendNames } from "../../tensor/backend/names.ts"
@@ -20,7 +21,7 @@ const backendOf =
   }
 
 taskLine.pipe(
-  Effect.flatMap((line) => Effect.orDie(Schema.decodeEffect(Schema.fromJsonString(SliceTask))(line))),
+  Effect.flatMap((line) => Effect.orDie(Schema.decodeEffect(jsonText(SliceTask))(line))),
   Effect.flatMap(
     Effect.fnUntraced(function* ({ rank, threads, place }) {
       const channel = yield* connect(place, rank)

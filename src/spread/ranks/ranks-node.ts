@@ -8,6 +8,7 @@
  * ```
  */
 import { Clock, Effect, Layer, Schema, type Scope } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { startChild } from "./process-node.ts"
 import { makeHub } from "./hub.ts"
 import type { RankFailed, RankLost } from "./RankError.ts"
@@ -28,7 +29,7 @@ export const startHere: StartRank = (task) =>
   startChild({
     rank: task.rank,
     program,
-    task: Schema.encodeSync(Schema.fromJsonString(SliceTask))(task),
+    task: Schema.encodeSync(jsonText(SliceTask))(task),
   })
 
 /** A rank is given up when it has ended so often, each time soon after its start. */

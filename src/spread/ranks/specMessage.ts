@@ -7,6 +7,7 @@
  * ```
  */
 import { Record, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import { decodeNodes, EncodedNodes, encodeNodes, tensorAt } from "../../tensor/graph/encoded.ts"
 import type { TensorData } from "../../tensor/graph/Tensor.ts"
@@ -27,7 +28,7 @@ const SentSpec = Schema.Struct({
   }),
 })
 // A limit of `clip` may be infinite, which JSON has no number for.
-const Json = Schema.fromJsonString(Schema.toCodecJson(SentSpec))
+const Json = jsonText(Schema.toCodecJson(SentSpec))
 const encodeJson = Schema.encodeSync(Json)
 const decodeJson = Schema.decodeUnknownSync(Json)
 

@@ -5,6 +5,7 @@
 import { timingSafeEqual } from "node:crypto"
 import { connect as connectTo, createServer, type Socket } from "node:net"
 import { Effect, Queue, Schema, type Scope } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { reasonOf } from "../cluster/reason.ts"
 import { type Channel, kinds, makeInbox } from "./Channel.ts"
@@ -71,7 +72,7 @@ const channelOver = Effect.fnUntraced(function* (
   return { send, receive, closed }
 })
 
-const Hello = Schema.fromJsonString(Schema.Struct({ token: Schema.String, rank: Schema.Int }))
+const Hello = jsonText(Schema.Struct({ token: Schema.String, rank: Schema.Int }))
 /** The address of the master, and the token of its training. */
 type Place = SliceTask["place"]
 const encodeHello = Schema.encodeSync(Hello)

@@ -9,6 +9,7 @@
  * ```
  */
 import { Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { naturalInt } from "../../base/config/fields.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import { arrayNames, type MicroBatch } from "./MicroBatch.ts"
@@ -23,7 +24,7 @@ export interface Turn {
   readonly shares: ReadonlyArray<Share>
 }
 
-const Description = Schema.fromJsonString(
+const Description = jsonText(
   Schema.Struct({
     number: naturalInt,
     rows: naturalInt,

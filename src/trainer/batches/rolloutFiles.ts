@@ -12,6 +12,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { naturalInt, positiveInt } from "../../base/config/fields.ts"
 import { sha256 } from "../../base/config/sha256.ts"
 import { oneLine, prettyJson } from "../../base/config/text.ts"
@@ -46,7 +47,7 @@ export const BatchDescription = Schema.Struct({
   /** The ids of the samples in their order. */
   ids: Schema.NonEmptyArray(Schema.String),
 })
-const decodeDescription = Schema.decodeUnknownEffect(Schema.fromJsonString(BatchDescription))
+const decodeDescription = Schema.decodeUnknownEffect(jsonText(BatchDescription))
 
 interface Batch extends Pick<StepBatch, "step" | "samples"> {
   /** How the samples were made, for the run's logs. */

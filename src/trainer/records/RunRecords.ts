@@ -26,6 +26,7 @@ import {
   Scope,
   Semaphore,
 } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { stringify } from "yaml"
 import { type Plain, toSnakeCase } from "../../base/config/Config.ts"
 import { messageOf, prettyJson } from "../../base/config/text.ts"
@@ -58,7 +59,7 @@ const Recorded = Schema.Struct({
   /** The seconds for which its trainer had worked. */
   trainerSeconds: Schema.Finite,
 })
-const recordedJson = Schema.fromJsonString(Recorded)
+const recordedJson = jsonText(Recorded)
 const decodeRecorded = Schema.decodeUnknownEffect(recordedJson)
 const encodeRecorded = Schema.encodeEffect(recordedJson)
 const encodeConfig = Schema.encodeSync(OrchestratorConfig)

@@ -10,6 +10,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { naturalInt } from "../../base/config/fields.ts"
 import { oneLine, shortened } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
@@ -79,7 +80,7 @@ const reading = Effect.fnUntraced(function* <A>(
   path: string,
   schema: Schema.Codec<A, unknown>,
 ): Effect.fn.Return<A, ReportError | RunStoreError> {
-  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
+  const decode = Schema.decodeUnknownEffect(jsonText(schema))
   const file = `${directory}/${path}`
   return yield* Effect.mapError(
     decode(yield* tree.readText(path)),

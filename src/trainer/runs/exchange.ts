@@ -1,5 +1,6 @@
 /** Declares what the ranks tell each other when they change their runs together, and sends it through the `Store`. */
 import { type Duration, Effect, Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import { naturalInt } from "../../base/config/fields.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
@@ -32,7 +33,7 @@ const Difference = Schema.Struct({
 export type Difference = typeof Difference.Type
 
 const messageBy = <S extends Schema.Codec<unknown, unknown>>(schema: S) => {
-  const json = Schema.fromJsonString(schema)
+  const json = jsonText(schema)
   const [encode, decode] = [Schema.encodeSync(json), Schema.decodeEffect(json)]
   return {
     encode: (value: S["Type"]): Uint8Array => utf8.encode(encode(value)),

@@ -1,9 +1,10 @@
 /** Encodes the gradients that a rank computed in a turn, to send them to the other ranks as a safetensors file. */
 import { Schema } from "effect"
+import { jsonText } from "../../base/config/jsonText.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import type { RunGradient } from "./runGradients.ts"
 
-const Described = Schema.fromJsonString(
+const Described = jsonText(
   Schema.Array(
     Schema.Struct({
       index: Schema.Int,

@@ -13,6 +13,7 @@
  * ```
  */
 import { Effect, FileSystem, Path, Schema } from "effect"
+import { jsonText } from "../../../base/config/jsonText.ts"
 import type { Plain } from "../../../base/config/Config.ts"
 import { makeFolder, mostBytes, readText } from "../../../base/config/files.ts"
 import { sha256 } from "../../../base/config/sha256.ts"
@@ -51,7 +52,7 @@ const Question = Schema.Struct({
 type Question = typeof Question.Type
 
 /** The content of a file in the cache. */
-const CacheEntry = Schema.fromJsonString(
+const CacheEntry = jsonText(
   Schema.Struct({
     ...Question.fields,
     completion: Completion,

@@ -3,6 +3,7 @@
  * `LmError`: its message is one line without secrets, and its reason says whether a retry may help.
  */
 import { Clock, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { jsonText } from "../../../base/config/jsonText.ts"
 import * as Sse from "effect/encoding/Sse"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as HttpClient from "effect/http/HttpClient"
@@ -257,7 +258,7 @@ export const read = <S extends Schema.Codec<unknown, unknown>>(
   server: Server,
   schema: S,
 ): ((text: string) => Effect.Effect<S["Type"], LmError>) => {
-  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
+  const decode = Schema.decodeUnknownEffect(jsonText(schema))
   return (text) =>
     Effect.mapError(decode(text), (error) => unreadable(server, clip(server, oneLine(error.message)), text))
 }

@@ -12,6 +12,7 @@
  * ```
  */
 import { Effect, Match, Option, Schema } from "effect"
+import { jsonText } from "../../../base/config/jsonText.ts"
 import { display, ConfigError } from "../../../base/config/Config.ts"
 import { bounded, withDefault } from "../../../base/config/fields.ts"
 import { EnvError } from "../../../base/EnvError.ts"
@@ -104,7 +105,7 @@ export type Config = typeof Config.Type
 
 const Tests = Schema.NonEmptyArray(CodeTest)
 /** Reads a list of tests; in CSV, it is JSON. */
-const readTests = Schema.decodeUnknownOption(Schema.Union([Tests, Schema.fromJsonString(Tests)]))
+const readTests = Schema.decodeUnknownOption(Schema.Union([Tests, jsonText(Tests)]))
 
 export const kind: DatasetKind = makeKind({
   type: "code",

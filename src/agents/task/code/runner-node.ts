@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { Effect, Layer, Schema, Semaphore } from "effect"
+import { jsonText } from "../../../base/config/jsonText.ts"
 import { messageOf } from "../../../base/config/text.ts"
 import { Answer, CodeRunner, CodeRunnerError, judge, type Outcome, type Work } from "./CodeRunner.ts"
 import { guest, lockDown } from "./guest-node.ts"
@@ -69,7 +70,7 @@ const mostOutput = 2 ** 26
 const startMs = 30_000
 const memoryCheckMs = 20
 
-const readAnswer = Schema.decodeUnknownOption(Schema.fromJsonString(Answer))
+const readAnswer = Schema.decodeUnknownOption(jsonText(Answer))
 
 interface Ended {
   readonly answers: ReadonlyMap<number, Answer>

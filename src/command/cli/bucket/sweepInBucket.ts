@@ -4,6 +4,7 @@
  */
 import { basename, dirname, join } from "node:path"
 import { Effect, FileSystem, Option, type Path, Schema } from "effect"
+import { jsonText } from "../../../base/config/jsonText.ts"
 import { makeFolder } from "../../../base/config/files.ts"
 import { messageOf } from "../../../base/config/text.ts"
 import { dateOf } from "../../../run/identifier.ts"
@@ -23,7 +24,7 @@ import { lockIn } from "./runInBucket.ts"
 /** The files of a run that a sweep reads. */
 const needed: ReadonlySet<string> = new Set([Layout.config, Layout.metrics, Layout.returns])
 
-const ResultLine = Schema.fromJsonString(RunResult)
+const ResultLine = jsonText(RunResult)
 
 /** Runs a sweep whose `--results-dir` is the address of a bucket. */
 export const sweepInBucket = Effect.fnUntraced(function* (typed: RunFlags) {

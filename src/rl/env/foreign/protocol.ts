@@ -3,6 +3,7 @@
  * them for authors of such programs.
  */
 import { Schema } from "effect"
+import { jsonText } from "../../../base/config/jsonText.ts"
 import { oneLine } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { headerSize } from "../../../spread/programs/Connection.ts"
@@ -83,7 +84,7 @@ const Description = Schema.Struct({
   agents: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
 })
 export type Description = typeof Description.Type
-export const decodeDescription = Schema.decodeUnknownResult(Schema.fromJsonString(Description))
+export const decodeDescription = Schema.decodeUnknownResult(jsonText(Description))
 
 /** The body of a reply with the status `failed`. */
 const Failure = Schema.Struct({
@@ -93,7 +94,7 @@ const Failure = Schema.Struct({
   traceback: Schema.optionalKey(Schema.String),
 })
 type Failure = typeof Failure.Type
-const decodeFailure = Schema.decodeUnknownOption(Schema.fromJsonString(Failure))
+const decodeFailure = Schema.decodeUnknownOption(jsonText(Failure))
 
 /** Reads the body of a reply with the status `failed`. */
 export const failureOf = (body: Uint8Array): Failure => {

@@ -1,5 +1,6 @@
 /** Gives each episode of a batch its own random numbers, and saves where they come from. */
 import { Schema } from "effect"
+import { jsonText } from "../../../base/config/jsonText.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { invalid } from "../../../base/EnvError.ts"
 import { type Stream, stream } from "../../../base/rng/Rng.ts"
@@ -50,7 +51,7 @@ const Origin = Schema.Struct({
 })
 type Origin = typeof Origin.Type
 
-const readOrigin = Schema.decodeUnknownOption(Schema.fromJsonString(Origin))
+const readOrigin = Schema.decodeUnknownOption(jsonText(Origin))
 
 /** Reads the seed and the path, which a snapshot holds as JSON in its array `origin`. */
 export const originOf = (env: string, { origin }: Snapshot): Origin => {

@@ -3,6 +3,7 @@
  * and `main_data.hdf5`, which has a group for each episode. `Transitions.ts` exports the public functions.
  */
 import { Effect, type FileSystem, Path, Schema } from "effect"
+import { jsonText } from "../../../base/config/jsonText.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { mostBytes, readBytes, readText, replaceFolder, statOf, systemMessage } from "../../../base/config/files.ts"
 import { oneLine } from "../../../base/config/text.ts"
@@ -61,7 +62,7 @@ const Metadata = Schema.Struct({
 
 /** Decodes a space. Python writes bounds as `Infinity`, which is no JSON; they do not matter here. */
 const decodeSpace = (text: string) =>
-  Schema.decodeUnknownEffect(Schema.fromJsonString(Described))(text.replace(/-?\bInfinity\b|\bNaN\b/g, "0"))
+  Schema.decodeUnknownEffect(jsonText(Described))(text.replace(/-?\bInfinity\b|\bNaN\b/g, "0"))
 
 /** Returns the numbers of the first choices by the paths of the parts; those that begin at 0 are left out. */
 const startsIn = (
@@ -116,7 +117,7 @@ const failure = (path: string, message: string) => new LearningError({ message: 
 /** Reads the numbers of the first choices from `metadata.json`. */
 const readStarts = Effect.fnUntraced(function* (path: string) {
   const text = yield* readText(path, mostBytes.text)
-  const spaces = yield* Schema.decodeUnknownEffect(Schema.fromJsonString(Metadata))(text)
+  const spaces = yield* Schema.decodeUnknownEffect(jsonText(Metadata))(text)
   const observations = yield* decodeSpace(spaces.observation_space ?? "{}")
   const actions = yield* decodeSpace(spaces.action_space ?? "{}")
   return new Map([...startsIn("observations", observations), ...startsIn("actions", actions)])

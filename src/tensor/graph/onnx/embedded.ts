@@ -4,6 +4,7 @@
  * instead of repeating their numbers, so the weights are in the file once.
  */
 import { Record, Schema } from "effect"
+import { jsonText } from "../../../base/config/jsonText.ts"
 import { fieldsOf } from "../../../base/formats/protobuf.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { decodeNodes, EncodedNodes, encodeNodes, tensorAt } from "../encoded.ts"
@@ -25,7 +26,7 @@ const widths: Readonly<Record<DType, number>> = { f32: 4, i32: 4, bool: 1 }
 export const embeddedKey = "effect-rl"
 
 const Positions = Schema.Record(Schema.String, Schema.Int)
-const Json = Schema.fromJsonString(
+const Json = jsonText(
   Schema.toCodecJson(
     Schema.Struct({
       about: Schema.String,

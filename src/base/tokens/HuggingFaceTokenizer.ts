@@ -26,6 +26,7 @@ import { slowPartIn } from "./slowParts.ts"
 import { slowPatternIn } from "./slowPatterns.ts"
 import { byteStream, decodeAll, windowStream } from "./streams.ts"
 import type { Tokenizer } from "./Tokenizer.ts"
+import { joinUnknownFast } from "./unknownTokens.ts"
 
 /** The ids of tokens; the limit keeps a damaged file from filling the memory. */
 const TokenId = naturalInt.check(Schema.isLessThan(2 ** 24))
@@ -75,6 +76,7 @@ export const nameOf = (token: typeof TokenName.Type | undefined): string | null 
 
 /** The part of the library's tokenizer that is used here: its own declarations resolve in bundlers only. */
 interface Library {
+  readonly model: unknown
   readonly encode: (text: string, options: { readonly add_special_tokens: boolean }) => { readonly ids: Array<number> }
   readonly decode: (
     ids: Array<number>,
@@ -115,6 +117,7 @@ export const decode = Effect.fnUntraced(function* (files: TokenizerFiles): Effec
     try: (): Library => new LibraryTokenizer(isPlain(parsed) ? parsed : {}, isPlain(parsedConfig) ? parsedConfig : {}),
     catch: (error) => ConfigError.at({ source: files.path }, "", messageOf(error)),
   })
+  joinUnknownFast(library.model)
   return { tokenizer: makeTokenizer({ json, names, ids, special, library }), config }
 })
 

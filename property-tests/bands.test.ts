@@ -66,7 +66,7 @@ describe("a program that runs in bands of rows computes the bits of one that doe
     assert.isAbove(inBands, all / 3)
   })
 
-  it("for every op and its gradients, in any size", () => {
+  it("for every op and its gradients, in any size", { tags: "slow" }, () => {
     checkEveryOp([120, 40], 2, assertSameBits)
   })
 

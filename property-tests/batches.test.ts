@@ -55,6 +55,7 @@ describe("batches of episodes", () => {
         const [failed, dropped] = onFailure === "drop" ? [0, 4] : [4, 0]
         assert.deepInclude(summary, { requests: 14, rollouts: 10, failed, dropped })
       }).pipe(Effect.scoped, Effect.provide(files)),
+    { tags: "slow" },
   )
 
   it.effect.prop(

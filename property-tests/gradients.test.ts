@@ -220,7 +220,7 @@ for (const [backend, layer] of Object.entries(targets)) {
               assert.isUndefined(wrong, `${output}: ${wrong}`)
             }
           }),
-          { numRuns: 8 },
+          { numRuns: tries(15) },
         )
       })
     }

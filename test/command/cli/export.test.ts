@@ -53,49 +53,53 @@ describe("effect export", () => {
       assert.deepEqual(decode(await exported("safetensors")), decode(readFileSync(newest)))
     }))
 
-  it("draws the curves of several algorithms in one figure, also if they were measured at different steps", () =>
-    withFolder(async (folder) => {
-      const results = join(folder, "results")
-      const trained = async (name: string, everySteps: number, seed: number): Promise<string> => {
-        const text = `validation: { everySteps: ${everySteps}, episodes: 2 }, seed: ${seed}`
-        const file = write(folder, `${name}.ts`, program(text))
-        return resultOf(await effect(["run", file, "--results-dir", results, "--quiet", "--json"])).runDir
-      }
-      const runs = [await trained("one", 512, 1), await trained("one", 1024, 2), await trained("other", 1024, 1)]
-      const figure = async (name: string, ...args: ReadonlyArray<string>) => {
-        const done = await effect(["export", ...args, "--out", join(folder, name)])
-        assert.strictEqual(done.code, 0, done.stderr)
-        return readFileSync(join(folder, name))
-      }
-      const csv = (await figure("a.csv", ...runs, "--to", "csv")).toString()
-      const names = new Set(csv.split("\n").map((line) => line.split(",")[0]))
-      assert.lengthOf(
-        [...names].filter((name) => name.startsWith("one")),
-        2,
-      )
-      // A folder of seeds that were measured at different steps is one curve; a label names it.
-      const seeds = join(folder, "seeds")
-      mkdirSync(seeds)
-      for (const [index, run] of runs.slice(0, 2).entries())
-        cpSync(run, join(seeds, String(index)), { recursive: true })
-      const labels = ["--label", "first", "--label", "second"]
-      const both = (await figure("b.csv", seeds, runs[2], ...labels, "--to", "csv")).toString()
-      const lines = both.trim().split("\n").slice(1).map((line) => line.split(",").slice(0, 3)) // prettier-ignore
-      assert.deepEqual(
-        lines,
-        [["first", "1024", "2"], ["first", "1536", "2"], ["first", "2048", "2"], ["second", "1024", "1"], ["second", "2048", "1"]], // prettier-ignore
-      )
-      const args = [seeds, runs[2], ...labels, "--title", "CartPole"]
-      assert.match(
-        (await figure("b.svg", ...args, "--to", "svg")).toString(),
-        />CartPole<[^]*>first \(2\)<[^]*>second \(1\)</,
-      )
-      assert.strictEqual((await figure("b.pdf", ...args, "--to", "pdf")).subarray(0, 5).toString(), "%PDF-")
-      const png = await Effect.runPromise(decodePng(await figure("b.png", ...args, "--to", "png")))
-      assert.deepEqual([png.width, png.height], [1440, 880])
-      const refused = await effect(["export", seeds, runs[2], "--label", "a", "--to", "svg"])
-      assert.include(refused.stderr, "--label: expected a name for each curve, found 1 for 2 curves: ")
-    }))
+  it(
+    "draws the curves of several algorithms in one figure, also if they were measured at different steps",
+    { tags: "slow" },
+    () =>
+      withFolder(async (folder) => {
+        const results = join(folder, "results")
+        const trained = async (name: string, everySteps: number, seed: number): Promise<string> => {
+          const text = `validation: { everySteps: ${everySteps}, episodes: 2 }, seed: ${seed}`
+          const file = write(folder, `${name}.ts`, program(text))
+          return resultOf(await effect(["run", file, "--results-dir", results, "--quiet", "--json"])).runDir
+        }
+        const runs = [await trained("one", 512, 1), await trained("one", 1024, 2), await trained("other", 1024, 1)]
+        const figure = async (name: string, ...args: ReadonlyArray<string>) => {
+          const done = await effect(["export", ...args, "--out", join(folder, name)])
+          assert.strictEqual(done.code, 0, done.stderr)
+          return readFileSync(join(folder, name))
+        }
+        const csv = (await figure("a.csv", ...runs, "--to", "csv")).toString()
+        const names = new Set(csv.split("\n").map((line) => line.split(",")[0]))
+        assert.lengthOf(
+          [...names].filter((name) => name.startsWith("one")),
+          2,
+        )
+        // A folder of seeds that were measured at different steps is one curve; a label names it.
+        const seeds = join(folder, "seeds")
+        mkdirSync(seeds)
+        for (const [index, run] of runs.slice(0, 2).entries())
+          cpSync(run, join(seeds, String(index)), { recursive: true })
+        const labels = ["--label", "first", "--label", "second"]
+        const both = (await figure("b.csv", seeds, runs[2], ...labels, "--to", "csv")).toString()
+        const lines = both.trim().split("\n").slice(1).map((line) => line.split(",").slice(0, 3)) // prettier-ignore
+        assert.deepEqual(
+          lines,
+          [["first", "1024", "2"], ["first", "1536", "2"], ["first", "2048", "2"], ["second", "1024", "1"], ["second", "2048", "1"]], // prettier-ignore
+        )
+        const args = [seeds, runs[2], ...labels, "--title", "CartPole"]
+        assert.match(
+          (await figure("b.svg", ...args, "--to", "svg")).toString(),
+          />CartPole<[^]*>first \(2\)<[^]*>second \(1\)</,
+        )
+        assert.strictEqual((await figure("b.pdf", ...args, "--to", "pdf")).subarray(0, 5).toString(), "%PDF-")
+        const png = await Effect.runPromise(decodePng(await figure("b.png", ...args, "--to", "png")))
+        assert.deepEqual([png.width, png.height], [1440, 880])
+        const refused = await effect(["export", seeds, runs[2], "--label", "a", "--to", "svg"])
+        assert.include(refused.stderr, "--label: expected a name for each curve, found 1 for 2 curves: ")
+      }),
+  )
 
   it("needs no code for the files that a checkpoint holds", () =>
     withFolder(async (folder) => {

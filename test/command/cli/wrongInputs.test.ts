@@ -74,10 +74,11 @@ describe.concurrent("a file that is no training", () => {
 
   it("a syntax error", () => runs("export default (\n")((outcome) => says(outcome, 2, "train.ts", "SyntaxError")))
 
-  it("a module that throws", () =>
+  it("a module that throws", { tags: "slow" }, () =>
     runs("const a = 1\nthrow new Error('no luck today')\n")((outcome) =>
       says(outcome, 2, "no luck today", "train.ts:2"),
-    ))
+    ),
+  )
 
   it("YAML that does not parse", () =>
     withFolder(async (folder) => says(await effect(["run", write(folder, "a.yaml", "a: [1\n")]), 2, "a.yaml")))
@@ -90,7 +91,7 @@ agents: { one: { type: memoryless_agent, lm_config: { model: "builtin:choice:her
   const talking = `train_dataset: { type: codebook, num_tasks: 2, words: 4, wordings: 1 }
 agent: { type: history_agent, lm_config: { model: "scripted:reader" } }
 `
-  it("an evaluation is no training, to replay neither, and has no policy", () =>
+  it("an evaluation is no training, to replay neither, and has no policy", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "tasks.yaml", evaluation)
       says(await effect(["run", file]), 2, `${file}: this is an evaluation; run it with effect eval ${file}`)
@@ -109,7 +110,8 @@ agent: { type: history_agent, lm_config: { model: "scripted:reader" } }
         `effect eval ${runDir}/config.yaml`,
       )
       says(await effect(["export", runDir, "--to", "h"]), 2, "language-model agent, which has no policy", "csv, svg")
-    }))
+    }),
+  )
 
   it("an agent that talks has no policy, no env steps to train for, and no backend", () =>
     withFolder(async (folder) => {
@@ -199,23 +201,26 @@ describe.concurrent("settings", () => {
   it("a wrong type", () =>
     runs(program(""), ["--set", "num_envs=lots"])((outcome) => says(outcome, 2, "--set", "num_envs", "lots")))
 
-  it("negative steps", () =>
+  it("negative steps", { tags: "slow" }, () =>
     runs(program(""), ["--total-steps", "-5"])((outcome) =>
       says(outcome, 2, "--total-steps", "-5", "a value of at least 1"),
-    ))
+    ),
+  )
 
   it("steps that are no whole number", () =>
     runs(program(""), ["--total-steps", "2.5"])((outcome) =>
       says(outcome, 2, "--total-steps", "2.5", "a whole number, such as 2000000 or 2_000_000"),
     ))
 
-  it("steps that end with an underscore", () =>
-    runs(program(""), ["--total-steps", "5_"])((outcome) => says(outcome, 2, "--total-steps", "5_")))
+  it("steps that end with an underscore", { tags: "slow" }, () =>
+    runs(program(""), ["--total-steps", "5_"])((outcome) => says(outcome, 2, "--total-steps", "5_")),
+  )
 
-  it("a learning rate that is not a number", () =>
+  it("a learning rate that is not a number", { tags: "slow" }, () =>
     runs(program(""), ["--set", "algorithm.learning_rate=NaN"])((outcome) =>
       says(outcome, 2, "--set", "algorithm.learning_rate", "NaN"),
-    ))
+    ),
+  )
 
   it("minibatches that do not divide a rollout", () =>
     runs(program(""), ["--set", "algorithm.minibatches=5"])((outcome) => says(outcome, 2, "minibatches", "128", "5")))
@@ -268,22 +273,24 @@ export default Train.run({ env, numEnvs: 4, algorithm: Ppo.make({ nsteps: 32 }),
         JSON.parse(line)
     }))
 
-  it("one that returns NaN as an observation", () =>
+  it("one that returns NaN as an observation", { tags: "slow" }, () =>
     runs(env("return { state: { at: NaN }, reward: 1, terminated: false }"))((outcome) => {
       says(outcome, 1, "mine", "NaN", "observation")
       // Without a checkpoint, a resumed run would only begin again.
       assert.notInclude(outcome.stderr, "resume")
-    }))
+    }),
+  )
 
   it("one that returns NaN as a reward", () =>
     runs(env("return { state: { at }, reward: NaN, terminated: false }"))((outcome) =>
       says(outcome, 1, "mine", "NaN", "reward"),
     ))
 
-  it("one whose observations have another length", () =>
+  it("one whose observations have another length", { tags: "slow" }, () =>
     runs(env("return { state: { at }, reward: 1, terminated: false }").replace("[at]", "[at, at]"))((outcome) =>
       says(outcome, 1, "mine", "observation"),
-    ))
+    ),
+  )
 
   it("a definition that lacks a field", () =>
     runs(env("return { state: { at }, reward: 1, terminated: false }").replace("observe:", "obsrve:"))((outcome) =>
@@ -337,8 +344,9 @@ describe.concurrent("disks and checkpoints", () => {
       assert.deepStrictEqual(readFileSync(join(runDir, "scores/train/scores.jsonl")), before)
     })
 
-  it("a truncated checkpoint", () =>
-    damaged((checkpoint) => truncateSync(join(checkpoint, "weights.safetensors"), 1000), "weights.safetensors", "1000"))
+  it("a truncated checkpoint", { tags: "slow" }, () =>
+    damaged((checkpoint) => truncateSync(join(checkpoint, "weights.safetensors"), 1000), "weights.safetensors", "1000"),
+  )
 
   it("a checkpoint with one flipped byte", () =>
     damaged(
@@ -353,7 +361,7 @@ describe.concurrent("disks and checkpoints", () => {
       "digest",
     ))
 
-  it("fewer steps than a run has done already", () =>
+  it("fewer steps than a run has done already", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program("totalSteps: 2000"))
       const args = ["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
@@ -365,9 +373,10 @@ describe.concurrent("disks and checkpoints", () => {
       assert.include(readFileSync(join(runDir, "config.yaml"), "utf8"), "total_steps: 2000")
       // A rollout may take it beyond its end; it is finished all the same.
       assert.strictEqual(resultOf(await effect([...args, "--resume", runDir])).digest, digest)
-    }))
+    }),
+  )
 
-  it("a run that was saved with other settings", () =>
+  it("a run that was saved with other settings", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program(""))
       const args = ["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
@@ -380,5 +389,6 @@ describe.concurrent("disks and checkpoints", () => {
         "[8]",
         `start.from=${runDir}/checkpoints/step_`,
       )
-    }))
+    }),
+  )
 })

@@ -31,7 +31,7 @@ const files = (folder: string, spaceText = space, totalSteps = 1024) => ({
 })
 
 describe("effect tune", () => {
-  it("leaves ordinary runs, records that jq can read, and the settings of the best trial", () =>
+  it("leaves ordinary runs, records that jq can read, and the settings of the best trial", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const { file, space } = files(folder)
       const outcome = await effect(["tune", file, "--space", space, "--json"], folder)
@@ -58,7 +58,8 @@ describe("effect tune", () => {
       assert.strictEqual(JSON.parse(again.stdout).digest, records[best.trial].runs[0].digest)
       // The list of files for a static page holds only runs.
       assert.notInclude(readFileSync(join(folder, "results/index.txt"), "utf8"), "trials.jsonl")
-    }))
+    }),
+  )
 
   it("gives the same trials with any number of workers, and after an interruption", { tags: "slow" }, () =>
     withFolder(async (folder) => {

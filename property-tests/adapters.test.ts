@@ -8,6 +8,7 @@ import * as Decoder from "../src/decoder/networks/Decoder.ts"
 import * as Rng from "../src/base/rng/Rng.ts"
 import { compileWith, identical } from "./support/agreement.ts"
 import { backends, draw, feedSequences, statesFor, tokensOf, write } from "./support/decoders.ts"
+import { tries } from "../test/house/tries.ts"
 
 const small: Decoder.DecoderConfig = {
   architecture: "llama",
@@ -138,7 +139,7 @@ describe("adapters in one graph", () => {
           for (let adapter = 0; adapter < count; adapter++)
             if (adapter !== other) assert.isUndefined(identical(after.slopeOf(adapter), before.slopeOf(adapter)))
         }),
-        { numRuns: 25 },
+        { numRuns: tries(25) },
       )
     })
 
@@ -160,7 +161,7 @@ describe("adapters in one graph", () => {
           for (let adapter = 0; adapter < count; adapter++)
             if (adapter !== other) assert.isUndefined(identical(after.slopeOf(adapter), before.slopeOf(adapter)))
         }),
-        { numRuns: 10 },
+        { numRuns: tries(10) },
       )
     })
 
@@ -181,7 +182,7 @@ describe("adapters in one graph", () => {
             for (const sequence of own) agrees(alone.of(sequence), together.of(sequence), `adapter ${adapter}`)
           }
         }),
-        { numRuns: 15 },
+        { numRuns: tries(15) },
       )
     })
 
@@ -195,7 +196,7 @@ describe("adapters in one graph", () => {
           const { all, base } = run(program, batch, rows)
           assert.isUndefined(identical(all, base))
         }),
-        { numRuns: 10 },
+        { numRuns: tries(10) },
       )
     })
 
@@ -217,7 +218,7 @@ describe("adapters in one graph", () => {
           areNear(programOfOne.results.logProbability_t, routed.all, 1e-5, message)
           areNear(programOfOne.results.slope, routed.slopeOf(adapter), 1e-5, message)
         }),
-        { numRuns: 15 },
+        { numRuns: tries(15) },
       )
     })
 

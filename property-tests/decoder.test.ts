@@ -322,7 +322,7 @@ describe("a decoder's graph", () => {
           }
         })
       }),
-      { numRuns: 8 },
+      { numRuns: tries(15) },
     )
   })
 

@@ -6,6 +6,7 @@ import { simplify } from "../src/tensor/graph/simplify.ts"
 import type { ProgramSpec } from "../src/tensor/graph/Program.ts"
 import { compileAll, type CompiledModule } from "../src/tensor/graph/wasm/compile.ts"
 import { choices, grow } from "./support/randomGraph.ts"
+import { tries } from "../test/house/tries.ts"
 
 const groups = fc.dictionary(fc.constantFrom("act", "update"), choices, { minKeys: 1 })
 
@@ -23,7 +24,7 @@ describe("the description of programs", () => {
         assert.strictEqual(descriptionOf(one), descriptionOf(other))
         assert.deepEqual(compiled(one), compiled(other))
       }),
-      { numRuns: 40 },
+      { numRuns: tries(40) },
     )
   })
 
@@ -33,7 +34,7 @@ describe("the description of programs", () => {
         const [one, other] = [grown(left), grown(right)]
         if (descriptionOf(one) === descriptionOf(other)) assert.deepEqual(compiled(one), compiled(other))
       }),
-      { numRuns: 40 },
+      { numRuns: tries(40) },
     )
   })
 })

@@ -6,6 +6,7 @@ import type { EngineError } from "../src/decoder/inference/EngineError.ts"
 import { makeEngine } from "../src/decoder/inference/makeEngine.ts"
 import { checkAnswer, eosId, promptOf } from "../test/decoder/inference/asking.ts"
 import { fakeAdapter, fakeModel, fakeWeights, letters } from "../test/decoder/inference/fakeModel.ts"
+import { tries } from "../test/house/tries.ts"
 
 const maxLength = 32
 const names = ["base", "a", "b", "c"] as const
@@ -46,7 +47,7 @@ describe("an engine", () => {
       fc.asyncProperty(world, fc.array(command, { minLength: 20, maxLength: 60 }), (sizes, commands) =>
         Effect.runPromise(Effect.scoped(check(sizes, commands))),
       ),
-      { numRuns: 200 },
+      { numRuns: tries(200) },
     ))
 })
 

@@ -9,6 +9,7 @@ import type { Contents } from "../src/decoder/huggingFace/modelWeights.ts"
 import * as Rng from "../src/base/rng/Rng.ts"
 import { byteLevel } from "../src/base/tokens/scratch.ts"
 import { inMemory, json } from "../test/base/tokens/fixtures.ts"
+import { tries } from "../test/house/tries.ts"
 
 const size = fc.integer({ min: 1, max: 4 })
 const scaling = fc.oneof(
@@ -87,7 +88,7 @@ describe("a model's folder", () => {
         assert.deepEqual(opened.eosIds, eosIds)
         assert.deepEqual(Effect.runSync(opened.weights.readAll), weights)
       }),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     )
   })
 
@@ -123,9 +124,9 @@ describe("a model's folder", () => {
           message,
         )
       }),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     )
-    assert.isAbove(failures, 100)
+    assert.isAbove(failures, tries(300) / 3)
   })
 })
 
@@ -139,7 +140,7 @@ describe("an adapter's folder", () => {
         const files = bytesOf(Effect.runSync(LmAdapter.filesOf(adapter, decoder)))
         assert.deepEqual(Effect.runSync(LmAdapter.load(inMemory(files), ".", decoder)), adapter)
       }),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     )
   })
 })

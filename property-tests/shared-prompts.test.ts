@@ -192,40 +192,45 @@ describe("samples that share their prompts in a window", () => {
   } as const
   for (const [name, objective] of Object.entries(objectives))
     for (const mixing of ["one-run", "many-runs"] as const)
-      it.effect(`give the loss, the metrics and the gradients that they give alone, by ${name} with ${mixing}`, () =>
-        Effect.gen(function* () {
-          const rows = 12
-          const program = (layer: typeof Reference.layer) =>
-            compileGradient(
-              { config: tinyConfig, rows, width, block: 4, mixing, adapters: { shape, maxRuns: 2 } },
-              Schema.decodeUnknownSync(Losses.TokenObjective)(objective),
-            ).pipe(Effect.provide(layer))
-          const programs = { reference: yield* program(Reference.layer), wasm: yield* program(Wasm.layer) }
-          const weights = Decoder.initialValues(Decoder.parametersOf(tinyConfig), Rng.stream(1, "weights"))
-          const adapters = drawAdapters(tinyConfig, 5)
-          for (const one of Object.values(programs)) {
-            yield* one.writeBase(weights)
-            yield* one.writeAdapters(adapters.table, adapters.scalings)
-          }
-          const resultsOf = (backend: keyof typeof programs, microBatch: MicroBatch, run: number) =>
-            Effect.map(programs[backend].run(microBatch), () => ({
-              sums: [programs[backend].lossOf(run), ...Object.values(programs[backend].sumsOf(run))],
-              gradient: programs[backend].gradientOf(run).slice(),
-            }))
-          for (const drawn of fc.sample(steps, { numRuns: 3, seed: 1 })) {
-            const runs = (mixing === "one-run" ? [0] : [0, 1]).map((run) => samplesOf(drawn, tinyConfig.vocabSize, run))
-            const [together, alone] = [packed(runs, rows, mixing), apart(runs, rows)]
-            for (const run of runs.keys()) {
-              const wanted = yield* resultsOf("reference", alone, run)
-              assert.isTrue(wanted.gradient.some((slope) => Math.abs(slope) > 1e-4))
-              const found = yield* resultsOf("reference", together, run)
-              assertSame(found.sums, wanted.sums, name)
-              assertSame(found.gradient, wanted.gradient, name)
-              const onWasm = yield* resultsOf("wasm", together, run)
-              assertClose(onWasm.sums, wanted.sums, "wasm")
-              assertClose(onWasm.gradient, Array.from(wanted.gradient), "wasm")
+      it.effect(
+        `give the loss, the metrics and the gradients that they give alone, by ${name} with ${mixing}`,
+        () =>
+          Effect.gen(function* () {
+            const rows = 12
+            const program = (layer: typeof Reference.layer) =>
+              compileGradient(
+                { config: tinyConfig, rows, width, block: 4, mixing, adapters: { shape, maxRuns: 2 } },
+                Schema.decodeUnknownSync(Losses.TokenObjective)(objective),
+              ).pipe(Effect.provide(layer))
+            const programs = { reference: yield* program(Reference.layer), wasm: yield* program(Wasm.layer) }
+            const weights = Decoder.initialValues(Decoder.parametersOf(tinyConfig), Rng.stream(1, "weights"))
+            const adapters = drawAdapters(tinyConfig, 5)
+            for (const one of Object.values(programs)) {
+              yield* one.writeBase(weights)
+              yield* one.writeAdapters(adapters.table, adapters.scalings)
             }
-          }
-        }).pipe(Effect.scoped),
+            const resultsOf = (backend: keyof typeof programs, microBatch: MicroBatch, run: number) =>
+              Effect.map(programs[backend].run(microBatch), () => ({
+                sums: [programs[backend].lossOf(run), ...Object.values(programs[backend].sumsOf(run))],
+                gradient: programs[backend].gradientOf(run).slice(),
+              }))
+            for (const drawn of fc.sample(steps, { numRuns: 3, seed: 1 })) {
+              const runs = (mixing === "one-run" ? [0] : [0, 1]).map((run) =>
+                samplesOf(drawn, tinyConfig.vocabSize, run),
+              )
+              const [together, alone] = [packed(runs, rows, mixing), apart(runs, rows)]
+              for (const run of runs.keys()) {
+                const wanted = yield* resultsOf("reference", alone, run)
+                assert.isTrue(wanted.gradient.some((slope) => Math.abs(slope) > 1e-4))
+                const found = yield* resultsOf("reference", together, run)
+                assertSame(found.sums, wanted.sums, name)
+                assertSame(found.gradient, wanted.gradient, name)
+                const onWasm = yield* resultsOf("wasm", together, run)
+                assertClose(onWasm.sums, wanted.sums, "wasm")
+                assertClose(onWasm.gradient, Array.from(wanted.gradient), "wasm")
+              }
+            }
+          }).pipe(Effect.scoped),
+        { tags: (mixing === "many-runs") === (name === "gspo") ? [] : "slow" },
       )
 })

@@ -9,6 +9,7 @@ import { fiveLetters } from "../src/agents/task/games/words.ts"
 import type { TextEnv } from "../src/agents/task/TextEnv.ts"
 import { stream } from "../src/base/rng/Rng.ts"
 import { play, saying, tasks } from "../test/agents/task/support.ts"
+import { tries } from "../test/house/tries.ts"
 
 /** Games of several steps, by what a config calls them. */
 const games = ["key_door", "text_maze", "tic_tac_toe", "word_guess", "twenty_questions", "calendar"]
@@ -38,7 +39,7 @@ const law = <Ts extends [unknown, ...Array<unknown>]>(
   Effect.promise(() =>
     fc.assert(
       fc.asyncProperty(...arbitraries, (...values: Ts) => Effect.runPromise(Effect.scoped(holds(...values)))),
-      { numRuns },
+      { numRuns: tries(numRuns) },
     ),
   )
 

@@ -10,6 +10,7 @@ import type { ProgramSpec } from "../src/tensor/graph/Program.ts"
 import { compileWith, firstDifference, identical } from "./support/agreement.ts"
 import { checkEveryOp } from "./support/everyOp.ts"
 import { choices, grow } from "./support/randomGraph.ts"
+import { tries } from "../test/house/tries.ts"
 
 const wide = { module: widened, wide: () => true, warnings: () => [] }
 
@@ -31,7 +32,7 @@ describe("a program whose groups are divided computes the bits of one that is no
   it("for any graph, its results, gradients and states, in every run", () => {
     fc.assert(
       fc.property(choices, (picked) => assertSameBits(grow(picked))),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     )
   })
 
@@ -49,7 +50,7 @@ describe("a program whose groups are divided computes the bits of one that is no
         const y = G.tanh(G.matmul(a, b, { transposeA, transposeB }))
         assertSameBits({ name: "product", inputs: { a, b }, state: {}, outputs: { y } })
       }),
-      { numRuns: 40 },
+      { numRuns: tries(40) },
     )
   })
 })

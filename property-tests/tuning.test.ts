@@ -173,25 +173,27 @@ const valueOf = (params: Params): number => {
 }
 
 describe("TPE", () => {
-  it.each([false, true])(
-    "finds a better value of a quadratic than random search with as many trials (multivariate: %s)",
-    (multivariate) => {
-      const best = (name: "tpe" | "random", seed: number): number => {
-        const sampler = { ...settings.sampler, name, multivariate }
-        const trials = play({ space: quadratic, settings: { ...settings, trials: 60, seed, sampler } }, (params) => ({
-          state: "finished",
-          value: valueOf(params),
-        }))
-        return bestOf(trials, "maximize")?.value ?? -Infinity
-      }
-      const seeds = Array.from({ length: 12 }, (_, seed) => seed)
-      const pairs = seeds.map((seed) => ({ tpe: best("tpe", seed), random: best("random", seed) }))
-      const wins = pairs.filter(({ tpe, random }) => tpe > random).length
-      const mean = (name: "tpe" | "random"): number => pairs.reduce((sum, pair) => sum + pair[name], 0) / pairs.length
-      assert.isAtLeast(wins, 9)
-      assert.isAbove(mean("tpe"), mean("random") / 2)
-    },
-  )
+  for (const multivariate of [false, true])
+    it(
+      `finds a better value of a quadratic than random search with as many trials (multivariate: ${multivariate})`,
+      { tags: multivariate ? [] : "slow" },
+      () => {
+        const best = (name: "tpe" | "random", seed: number): number => {
+          const sampler = { ...settings.sampler, name, multivariate }
+          const trials = play({ space: quadratic, settings: { ...settings, trials: 60, seed, sampler } }, (params) => ({
+            state: "finished",
+            value: valueOf(params),
+          }))
+          return bestOf(trials, "maximize")?.value ?? -Infinity
+        }
+        const seeds = Array.from({ length: 12 }, (_, seed) => seed)
+        const pairs = seeds.map((seed) => ({ tpe: best("tpe", seed), random: best("random", seed) }))
+        const wins = pairs.filter(({ tpe, random }) => tpe > random).length
+        const mean = (name: "tpe" | "random"): number => pairs.reduce((sum, pair) => sum + pair[name], 0) / pairs.length
+        assert.isAtLeast(wins, 9)
+        assert.isAbove(mean("tpe"), mean("random") / 2)
+      },
+    )
 })
 
 describe("the importance of a parameter", () => {

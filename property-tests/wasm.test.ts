@@ -8,6 +8,7 @@ import * as G from "../src/tensor/graph/ops.ts"
 import type { ProgramSpec } from "../src/tensor/graph/Program.ts"
 import { sizeOf, stridesOf } from "../src/tensor/graph/Tensor.ts"
 import { commonDims, restride } from "../src/tensor/graph/wasm/ir.ts"
+import { tries } from "../test/house/tries.ts"
 
 /** Factorings of one size, in some order. */
 const factorings = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 5 })
@@ -123,7 +124,7 @@ describe("wasm", () => {
     const size = fc.integer({ min: 1, max: 40 })
     fc.assert(
       fc.property(fc.tuple(size, size, size), transposes, (sizes, transposed) => isProduct(sizes, transposed)),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     )
   })
 
@@ -134,14 +135,14 @@ describe("wasm", () => {
       fc.integer({ min: 60, max: 120 }),
       fc.integer({ min: 60, max: 100 }),
     )
-    fc.assert(fc.property(sizes, transposes, fc.constantFrom(Wasm.layer, wideTiles), isProduct), { numRuns: 25 })
+    fc.assert(fc.property(sizes, transposes, fc.constantFrom(Wasm.layer, wideTiles), isProduct), { numRuns: tries(25) })
   })
 
   it("a product of a long inner dimension, whose parts are computed one after another, equals these sums", () => {
     const wideTiles = Layer.succeed(Backend, Wasm.make({ ...plainModules, wide: () => true }))
     const size = fc.integer({ min: 1, max: 40 })
     const sizes = fc.tuple(size, fc.integer({ min: 250, max: 520 }), size)
-    fc.assert(fc.property(sizes, transposes, fc.constantFrom(Wasm.layer, wideTiles), isProduct), { numRuns: 25 })
+    fc.assert(fc.property(sizes, transposes, fc.constantFrom(Wasm.layer, wideTiles), isProduct), { numRuns: tries(25) })
   })
 
   it("a sum over any axes of any shape, however strided, adds each element once", () => {
@@ -174,7 +175,7 @@ describe("wasm", () => {
         positions(own, strides).forEach((at, i) => (expected[target[i]] += data[at]))
         return expected.every((value, i) => value === found[i])
       }),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     )
   })
 })

@@ -54,7 +54,7 @@ describe("examples of a multi-run trainer", () => {
     }
   })
 
-  it("keep the schema, which completes them in an editor", () => {
+  it("keep the schema, which completes them in an editor", { tags: "slow" }, () => {
     const ofTrainer = validator("multirun.schema.json")
     const ofRun = validator("orchestrator.schema.json")
     for (const name of names) {
@@ -65,7 +65,7 @@ describe("examples of a multi-run trainer", () => {
   })
 
   for (const name of names) {
-    it(`${name} runs, imitates and learns from rewards`, { tags: name === "reverse-text" ? [] : "slow" }, () =>
+    it(`${name} runs, imitates and learns from rewards`, { tags: "slow" }, () =>
       withFolder(async (folder) => {
         const command = [
           "run",

@@ -76,7 +76,7 @@ describe("a run of a trainer with a task that cannot be played", () => {
     }).pipe(Effect.scoped, Effect.runPromise),
   )
 
-  it("is evicted if more fail than max_failures allows, with a message that says so", () =>
+  it("is evicted if more fail than max_failures allows, with a message that says so", { tags: "slow" }, () =>
     Effect.gen(function* () {
       const folder = yield* questions("too long ".repeat(20))
       const resultsDir = yield* resultsFolder
@@ -90,7 +90,8 @@ describe("a run of a trainer with a task that cannot be played", () => {
         runFiles(runDir, "a").evicted() ?? "",
         /^its orchestrator failed: step \d: 4 of 8 episodes failed, of qa ".*; max_failures \(3\) allows 3 in a step$/m,
       )
-    }).pipe(Effect.scoped, Effect.runPromise))
+    }).pipe(Effect.scoped, Effect.runPromise),
+  )
 
   it("loses the samples whose rewards cannot be computed with, by a message about the reward", { tags: "slow" }, () =>
     Effect.gen(function* () {

@@ -31,22 +31,19 @@ const onFailingDisk = Effect.fnUntraced(function* (code: string, failures: numbe
 
 describe("a trainer whose disk is full", () => {
   for (const code of ["ENOSPC", "EMFILE", "EIO", "EACCES"]) {
-    it(
-      `ends, evicts no run, and can be resumed to the same weights (${code})`,
-      { tags: code === "ENOSPC" ? [] : "slow" },
-      () =>
-        Effect.gen(function* () {
-          const whole = yield* trained(config, { resultsDir: yield* resultsFolder })
-          const { resultsDir, runDir, exit, warnings } = yield* onFailingDisk(code, Infinity)
-          assert.match(
-            exit._tag === "Failure" ? exit.failure.message : "",
-            /run_a: cannot write .*this is no fault of the run, which was not evicted: repair it and resume the trainer$/,
-          )
-          assert.match(warnings.join("\n"), /run_a: its checkpoint: cannot write .*; trying again in 0 s/)
-          for (const run of ["a", "b"]) assert.isUndefined(runFiles(runDir, run).evicted(), run)
-          const resumed = yield* trained(config, { resultsDir, resume: runDir })
-          assert.strictEqual(resumed.digest, whole.digest)
-        }).pipe(Effect.scoped, Effect.runPromise),
+    it(`ends, evicts no run, and can be resumed to the same weights (${code})`, { tags: "slow" }, () =>
+      Effect.gen(function* () {
+        const whole = yield* trained(config, { resultsDir: yield* resultsFolder })
+        const { resultsDir, runDir, exit, warnings } = yield* onFailingDisk(code, Infinity)
+        assert.match(
+          exit._tag === "Failure" ? exit.failure.message : "",
+          /run_a: cannot write .*this is no fault of the run, which was not evicted: repair it and resume the trainer$/,
+        )
+        assert.match(warnings.join("\n"), /run_a: its checkpoint: cannot write .*; trying again in 0 s/)
+        for (const run of ["a", "b"]) assert.isUndefined(runFiles(runDir, run).evicted(), run)
+        const resumed = yield* trained(config, { resultsDir, resume: runDir })
+        assert.strictEqual(resumed.digest, whole.digest)
+      }).pipe(Effect.scoped, Effect.runPromise),
     )
   }
 

@@ -51,22 +51,19 @@ describe("runs that are trained together", () => {
     ["two runs", ["a", "h"]],
     ["eight", names],
   ] as const)
-    it(
-      `end with the same bits as alone, if a micro-batch holds one run: ${which}`,
-      { tags: compared === names ? "slow" : [] },
-      () =>
-        Effect.runPromise(
-          Effect.gen(function* () {
-            const runs = Struct.pick(eight(), compared)
-            const together = yield* adaptersOf(runs)
-            for (const name of compared) {
-              const alone = yield* adaptersOf({ [name]: runs[name] })
-              assert.deepStrictEqual(together[name], alone[name], name)
-            }
-            // The runs have different tasks, so equal adapters would mean that nothing was trained.
-            assert.isAbove(differenceOf(together["a"], together["h"]), 0.01)
-          }).pipe(Effect.scoped),
-        ),
+    it(`end with the same bits as alone, if a micro-batch holds one run: ${which}`, { tags: "slow" }, () =>
+      Effect.runPromise(
+        Effect.gen(function* () {
+          const runs = Struct.pick(eight(), compared)
+          const together = yield* adaptersOf(runs)
+          for (const name of compared) {
+            const alone = yield* adaptersOf({ [name]: runs[name] })
+            assert.deepStrictEqual(together[name], alone[name], name)
+          }
+          // The runs have different tasks, so equal adapters would mean that nothing was trained.
+          assert.isAbove(differenceOf(together["a"], together["h"]), 0.01)
+        }).pipe(Effect.scoped),
+      ),
     )
 
   it("end with the same numbers as alone to 1e-6, if a micro-batch holds many runs", { tags: "slow" }, () =>

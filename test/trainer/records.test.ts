@@ -154,7 +154,7 @@ describe("a trainer that is resumed", () => {
     ),
   )
 
-  it("leaves out a run whose folder was deleted, and says so", () =>
+  it("leaves out a run whose folder was deleted, and says so", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -168,7 +168,8 @@ describe("a trainer that is resumed", () => {
         assert.isFalse(existsSync(join(resume, "run_b")))
         assert.include(warnings.join("\n"), "run_b was deleted")
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("refuses another model, another seed and other adapters", () =>
     Effect.runPromise(

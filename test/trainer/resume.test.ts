@@ -76,7 +76,7 @@ describe("an interrupted training that is resumed", () => {
     ),
   )
 
-  it("returns the result of a training that had ended, and trains nothing", () =>
+  it("returns the result of a training that had ended, and trains nothing", { tags: "slow" }, () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const resultsDir = yield* resultsFolder
@@ -88,7 +88,8 @@ describe("an interrupted training that is resumed", () => {
         })
         assert.deepStrictEqual(again, whole)
       }).pipe(Effect.scoped),
-    ))
+    ),
+  )
 
   it("makes samples again that were removed, if it resumes from an older checkpoint", { tags: "slow" }, () =>
     Effect.runPromise(

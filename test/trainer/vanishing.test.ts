@@ -112,34 +112,40 @@ const deleted = (fs: FileSystem.FileSystem, directory: string) => {
 
 describe("a run's folder", () => {
   for (const [title, write] of Object.entries(writes)) {
-    it.effect(`that is deleted at any moment of writing ${title} stays deleted`, () =>
-      Effect.gen(function* () {
-        let at = 1
-        for (; ; at++) {
-          const { isOver, paths } = yield* after(write, at, deleted)
-          if (isOver) break
-          assert.isUndefined(paths, `deleted before operation ${at}`)
-        }
-        assert.isAtLeast(at, 5)
-      }),
+    it.effect(
+      `that is deleted at any moment of writing ${title} stays deleted`,
+      () =>
+        Effect.gen(function* () {
+          let at = 1
+          for (; ; at++) {
+            const { isOver, paths } = yield* after(write, at, deleted)
+            if (isOver) break
+            assert.isUndefined(paths, `deleted before operation ${at}`)
+          }
+          assert.isAtLeast(at, 5)
+        }),
+      { tags: title === "weights for others" ? [] : "slow" },
     )
 
     const own = ["broadcast", "checkpoints", "configs", "rollouts", "weights"]
-    it.effect(`that is made again at any moment of writing ${title} gets none of it`, () =>
-      Effect.gen(function* () {
-        for (let at = 1; ; at++) {
-          const { isOver, paths } = yield* after(write, at, (fs, directory) =>
-            Effect.gen(function* () {
-              yield* deleted(fs, directory)
-              for (const folder of own) yield* fs.makeDirectory(`${directory}/${folder}`, { recursive: true })
-            }),
-          )
-          if (isOver) break
-          // What was written at that very moment can remain under a temporary name, which the next write removes.
-          const foreign = (paths ?? []).filter((path) => !own.includes(path) && !/^[a-z]+\/\.[^/]+\.tmp/.test(path))
-          assert.deepEqual(foreign, [], `made again before operation ${at}`)
-        }
-      }),
+    it.effect(
+      `that is made again at any moment of writing ${title} gets none of it`,
+      () =>
+        Effect.gen(function* () {
+          for (let at = 1; ; at++) {
+            const { isOver, paths } = yield* after(write, at, (fs, directory) =>
+              Effect.gen(function* () {
+                yield* deleted(fs, directory)
+                for (const folder of own) yield* fs.makeDirectory(`${directory}/${folder}`, { recursive: true })
+              }),
+            )
+            if (isOver) break
+            // What was written at that very moment can remain under a temporary name, which the next write removes.
+            const foreign = (paths ?? []).filter((path) => !own.includes(path) && !/^[a-z]+\/\.[^/]+\.tmp/.test(path))
+            assert.deepEqual(foreign, [], `made again before operation ${at}`)
+          }
+        }),
+      { tags: title === "samples" ? [] : "slow" },
     )
   }
 })

@@ -92,7 +92,7 @@ describe("an action in JSON", () => {
     table(Parser.json(Schema.Int), [[" 7 ", ok("7")]])
   })
 
-  it("is found in reasonable time", () => {
+  it("is found in reasonable time", { tags: "slow" }, () => {
     const text = "[{".repeat(250_000)
     // Were every bracket followed to the end, this would take minutes, and the test its time-out.
     assert.strictEqual(parse(text)._tag, "Failed")

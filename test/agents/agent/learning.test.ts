@@ -78,24 +78,27 @@ layer(NodeServices.layer)("what is remembered makes a difference", (it) => {
     }),
   )
 
-  it.effect("depends on how much is remembered, and how much of it is shown", () =>
-    Effect.gen(function* () {
-      const [code] = codes
-      const history = (config: Plain) => learnt({ type: "history_agent", ...config }, code)
-      const all = yield* history({ memory_config: { max_length: null } })
-      const bounded = yield* history({ memory_config: { max_length: 30 } })
-      const last = yield* history({ memory_config: { max_length: null }, history_k: 30 })
-      const nothing = yield* history({ history_k: 0 })
-      assert.isAbove(all.validation, bounded.validation)
-      assert.deepStrictEqual(last, bounded)
-      assert.deepStrictEqual(nothing, { train: 0, validation: 0 })
-      // Six entries are enough if they are the right ones.
-      for (const _type of ["bm25", "embeddings"]) {
-        const similar = yield* history({ memory_config: { _type, max_length: null }, history_k: 6 })
-        const recent = yield* history({ memory_config: { max_length: null }, history_k: 6 })
-        assert.isAbove(similar.validation, recent.validation + 0.3, _type)
-      }
-    }),
+  it.effect(
+    "depends on how much is remembered, and how much of it is shown",
+    () =>
+      Effect.gen(function* () {
+        const [code] = codes
+        const history = (config: Plain) => learnt({ type: "history_agent", ...config }, code)
+        const all = yield* history({ memory_config: { max_length: null } })
+        const bounded = yield* history({ memory_config: { max_length: 30 } })
+        const last = yield* history({ memory_config: { max_length: null }, history_k: 30 })
+        const nothing = yield* history({ history_k: 0 })
+        assert.isAbove(all.validation, bounded.validation)
+        assert.deepStrictEqual(last, bounded)
+        assert.deepStrictEqual(nothing, { train: 0, validation: 0 })
+        // Six entries are enough if they are the right ones.
+        for (const _type of ["bm25", "embeddings"]) {
+          const similar = yield* history({ memory_config: { _type, max_length: null }, history_k: 6 })
+          const recent = yield* history({ memory_config: { max_length: null }, history_k: 6 })
+          assert.isAbove(similar.validation, recent.validation + 0.3, _type)
+        }
+      }),
+    { tags: "slow" },
   )
 
   it.effect("and a validation writes nothing, and makes no further calls", () =>

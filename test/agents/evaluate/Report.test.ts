@@ -87,7 +87,7 @@ describe("reports", () => {
     )
   })
 
-  it("work for more tasks than a call can have arguments", () => {
+  it("work for more tasks than a call can have arguments", { tags: "slow" }, () => {
     const rows = Array.from({ length: 130_000 }, (_, task) => row("only", task, task % 2))
     const [report] = Report.of(rows, { scorers: ["exact"] }).agents
     assert.deepInclude(report, { tasks: 130_000, episodes: 130_000 })

@@ -70,11 +70,14 @@ const everywhere = Effect.fnUntraced(function* (of: Input, place: Place = {}) {
 })
 
 describe("a run that is stopped while it tells of something", () => {
-  it.effect("goes on as if it had not been, whatever that was", () =>
-    Effect.gen(function* () {
-      // More than there are episodes, validations and checkpoints.
-      assert.isAbove(yield* everywhere(input), 20)
-    }),
+  it.effect(
+    "goes on as if it had not been, whatever that was",
+    () =>
+      Effect.gen(function* () {
+        // More than there are episodes, validations and checkpoints.
+        assert.isAbove(yield* everywhere(input), 20)
+      }),
+    { tags: "slow" },
   )
 
   it.effect(

@@ -45,42 +45,51 @@ const failing = (times: number) => {
 }
 
 describe("a run that was stopped", () => {
-  // In the validation at the start, in an episode, in a validation in between, right at the end.
-  it.effect.each([2, 5, 6, 9, 14, 22, 30, 37])("after %i answers goes on as if it had not been", (times) =>
-    Effect.gen(function* () {
-      const whole = yield* keep(input)
-      const reached = yield* Deferred.make<void>()
-      const first = runIn({ model: answering(times, reached) }, input)
-      const fiber = yield* Effect.forkChild(first.effect)
-      yield* Deferred.await(reached)
-      yield* Fiber.interrupt(fiber)
-      assert.strictEqual(first.events.at(-1)?._tag, "RunEnded")
-      const folder = folderOf(first.files)
-      const between = below(first.files, `${folder}/`)
-      // Nothing of what was under way is there, so whoever looks sees whole episodes.
-      const train = withoutTimes(between.get("scores/train/scores.jsonl"))
-      const wholeTrain = withoutTimes(whole.files.get("scores/train/scores.jsonl"))
-      assert.deepEqual(train, wholeTrain.slice(0, train.length))
-      assert.isUndefined(between.get("return.json"))
-      const second = yield* keep(input, { files: first.files, resume: folder })
-      assert.deepEqual(lasting(second.files), lasting(whole.files))
-      assert.strictEqual(second.result.digest, whole.result.digest)
-    }),
-  )
+  // In the validation at the start, in an episode, in a validation in between, right at the end: each once quick, too.
+  const quickMoments = new Set([2, 9, 37])
+  for (const times of [2, 5, 6, 9, 14, 22, 30, 37])
+    it.effect(
+      `after ${times} answers goes on as if it had not been`,
+      () =>
+        Effect.gen(function* () {
+          const whole = yield* keep(input)
+          const reached = yield* Deferred.make<void>()
+          const first = runIn({ model: answering(times, reached) }, input)
+          const fiber = yield* Effect.forkChild(first.effect)
+          yield* Deferred.await(reached)
+          yield* Fiber.interrupt(fiber)
+          assert.strictEqual(first.events.at(-1)?._tag, "RunEnded")
+          const folder = folderOf(first.files)
+          const between = below(first.files, `${folder}/`)
+          // Nothing of what was under way is there, so whoever looks sees whole episodes.
+          const train = withoutTimes(between.get("scores/train/scores.jsonl"))
+          const wholeTrain = withoutTimes(whole.files.get("scores/train/scores.jsonl"))
+          assert.deepEqual(train, wholeTrain.slice(0, train.length))
+          assert.isUndefined(between.get("return.json"))
+          const second = yield* keep(input, { files: first.files, resume: folder })
+          assert.deepEqual(lasting(second.files), lasting(whole.files))
+          assert.strictEqual(second.result.digest, whole.result.digest)
+        }),
+      { tags: quickMoments.has(times) ? [] : "slow" },
+    )
 
-  it.effect.each([8, 14, 24, 33])("by a model that failed in training after %i answers, too", (times) =>
-    Effect.gen(function* () {
-      const whole = yield* keep(input)
-      const first = runIn({ model: failing(times) }, input)
-      const error = yield* Effect.flip(first.effect)
-      assert.strictEqual(error, down)
-      const end = first.events.at(-1)
-      assert.strictEqual(end?._tag === "RunEnded" ? end.reason : undefined, "failed")
-      const folder = folderOf(first.files)
-      const second = yield* keep(input, { files: first.files, resume: folder })
-      assert.deepEqual(lasting(second.files), lasting(whole.files))
-    }).pipe(Effect.scoped),
-  )
+  for (const times of [8, 14, 24, 33])
+    it.effect(
+      `by a model that failed in training after ${times} answers, too`,
+      () =>
+        Effect.gen(function* () {
+          const whole = yield* keep(input)
+          const first = runIn({ model: failing(times) }, input)
+          const error = yield* Effect.flip(first.effect)
+          assert.strictEqual(error, down)
+          const end = first.events.at(-1)
+          assert.strictEqual(end?._tag === "RunEnded" ? end.reason : undefined, "failed")
+          const folder = folderOf(first.files)
+          const second = yield* keep(input, { files: first.files, resume: folder })
+          assert.deepEqual(lasting(second.files), lasting(whole.files))
+        }).pipe(Effect.scoped),
+      { tags: times === 14 ? [] : "slow" },
+    )
 
   it.effect("by a budget is told as stopped, with what it spent", () =>
     Effect.gen(function* () {

@@ -88,21 +88,24 @@ const worker = Effect.gen(function* () {
 
 describe("a training of agents over a bad network", () => {
   for (const agent of ["remembers", "forgets"] as const) {
-    it.live(`leaves the files of one machine, with an agent that ${agent}`, () =>
-      Effect.gen(function* () {
-        const here = yield* trained(agent)
-        const { handlers, counts } = yield* worker
-        const spread = yield* Effect.provide(trained(agent), layerUnreliable({ seed: 7, handlers }))
-        assert.deepStrictEqual(spread.result, here.result)
-        assert.deepStrictEqual(Object.keys(spread.files).sort(), Object.keys(here.files).sort())
-        for (const [path, text] of Object.entries(here.files)) assert.strictEqual(spread.files[path], text, path)
-        const calls = Object.keys(here.files).filter((path) => path.startsWith("llm_calls/"))
-        assert.strictEqual(calls.length > 100, agent === "forgets")
-        // Two validations in 33 chunks of 2 tasks each; chunks of 2 training episodes for the agent without a memory.
-        assert.isAtLeast(counts["agent-validation"] ?? 0, 2 * 33)
-        if (agent === "forgets") assert.isAtLeast(counts["agent-rollouts"] ?? 0, 35)
-        else assert.isUndefined(counts["agent-rollouts"])
-      }).pipe(Effect.scoped, Effect.provide(needs)),
+    it.live(
+      `leaves the files of one machine, with an agent that ${agent}`,
+      () =>
+        Effect.gen(function* () {
+          const here = yield* trained(agent)
+          const { handlers, counts } = yield* worker
+          const spread = yield* Effect.provide(trained(agent), layerUnreliable({ seed: 7, handlers }))
+          assert.deepStrictEqual(spread.result, here.result)
+          assert.deepStrictEqual(Object.keys(spread.files).sort(), Object.keys(here.files).sort())
+          for (const [path, text] of Object.entries(here.files)) assert.strictEqual(spread.files[path], text, path)
+          const calls = Object.keys(here.files).filter((path) => path.startsWith("llm_calls/"))
+          assert.strictEqual(calls.length > 100, agent === "forgets")
+          // Two validations in 33 chunks of 2 tasks each; chunks of 2 training episodes for the agent without a memory.
+          assert.isAtLeast(counts["agent-validation"] ?? 0, 2 * 33)
+          if (agent === "forgets") assert.isAtLeast(counts["agent-rollouts"] ?? 0, 35)
+          else assert.isUndefined(counts["agent-rollouts"])
+        }).pipe(Effect.scoped, Effect.provide(needs)),
+      { tags: agent === "forgets" ? [] : "slow" },
     )
   }
 

@@ -21,7 +21,7 @@ describe("a YAML text", () => {
     assert.strictEqual(found.lineOf(["e", "d"]), 7, "what an alias stands for has the alias's line")
   })
 
-  it("may have many keys, whose number takes no time by itself", () => {
+  it("may have many keys, whose number takes no time by itself", { tags: "slow" }, () => {
     const many = Array.from({ length: 30_000 }, (_, index) => `k${index}: 1`).join("\n")
     assert.deepStrictEqual(parseYaml(`${many}\nk7: 2`), { line: 30_001, problem: "Map keys must be unique" })
     assert.deepStrictEqual(parseYaml("a:\n  - {b: 1}\n  - {b: 1, b: 2}"), {

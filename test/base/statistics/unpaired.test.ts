@@ -33,7 +33,7 @@ describe("two sets of trainings", () => {
     assert.closeTo(unpaired([{ left: [1, 2, 3, 4, 9], right: [5, 6, 7, 8, 2.5] }]).p ?? 1, 78 / 252, 1e-12)
   })
 
-  it("are compared in a moment if there are hundreds of each", () => {
+  it("are compared in a moment if there are hundreds of each", { tags: "slow" }, () => {
     const scores = (shift: number) => Array.from({ length: 1500 }, (_, index) => ((index * 7919) % 1500) + shift)
     const { improvement, p } = unpaired([{ left: scores(0), right: scores(300) }], { resamples: 50 })
     // A pair is won by the right side unless the left score is at least 300 larger: 1200 · 1201 / 2 of them, with ties as half.

@@ -198,20 +198,26 @@ describe("a template that would compute for minutes", () => {
     }),
   )
 
-  it.effect("does not hinder those that read a long conversation again and again", () =>
-    Effect.gen(function* () {
-      const source =
-        "{% set ns = namespace(last=0) %}{% for message in messages[::-1] %}" +
-        "{% if message.content is string and not message.content.startswith('<tool>') and ns.last == 0 %}" +
-        "{% set ns.last = messages | length - loop.index %}{% endif %}{% endfor %}" +
-        "{% for message in messages %}{% set content = message.content %}" +
-        "{% if '</think>' in content %}{% set content = content.split('</think>')[-1].lstrip('\n') %}{% endif %}" +
-        "{{ '<' + message.role + '>' + (content | trim | replace('a', 'ab')) + (messages[loop.index0 - 1].role) }}{% endfor %}"
-      const content = `<think>${"thought ".repeat(50)}</think>${"an answer ".repeat(50)}`
-      const messages = Array.from({ length: 5000 }, (_, at) => ({ role: at % 2 === 0 ? "user" : "assistant", content }))
-      const text = yield* render(source, { messages })
-      assert.strictEqual(text.length, 5000 * ("<>".length + 50 * 12 - 1) + 5000 * 13)
-    }),
+  it.effect(
+    "does not hinder those that read a long conversation again and again",
+    () =>
+      Effect.gen(function* () {
+        const source =
+          "{% set ns = namespace(last=0) %}{% for message in messages[::-1] %}" +
+          "{% if message.content is string and not message.content.startswith('<tool>') and ns.last == 0 %}" +
+          "{% set ns.last = messages | length - loop.index %}{% endif %}{% endfor %}" +
+          "{% for message in messages %}{% set content = message.content %}" +
+          "{% if '</think>' in content %}{% set content = content.split('</think>')[-1].lstrip('\n') %}{% endif %}" +
+          "{{ '<' + message.role + '>' + (content | trim | replace('a', 'ab')) + (messages[loop.index0 - 1].role) }}{% endfor %}"
+        const content = `<think>${"thought ".repeat(50)}</think>${"an answer ".repeat(50)}`
+        const messages = Array.from({ length: 5000 }, (_, at) => ({
+          role: at % 2 === 0 ? "user" : "assistant",
+          content,
+        }))
+        const text = yield* render(source, { messages })
+        assert.strictEqual(text.length, 5000 * ("<>".length + 50 * 12 - 1) + 5000 * 13)
+      }),
+    { tags: "slow" },
   )
 
   it.effect("is refused by its length before it is read", () =>

@@ -15,7 +15,7 @@ import { withVariables } from "./withVariables.ts"
 const settings = "validation: { everySteps: 1024, episodes: 4, maxSteps: 20 }, checkpoint: { everySteps: 1024 }"
 
 describe("effect push", () => {
-  it("writes a repository whose card has the results, and code that runs", () =>
+  it("writes a repository whose card has the results, and code that runs", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const { runDir } = resultOf(
         await effect(["run", write(folder, "train.ts", program(settings)), "--quiet", "--json"], folder),
@@ -115,7 +115,8 @@ describe("effect push", () => {
         const wrong = await effect(["push", runDir, ...args], folder)
         assert.deepEqual([wrong.code, wrong.stderr], [2, "effect: expected either --to FOLDER or --repo OWNER/NAME\n"])
       }
-    }))
+    }),
+  )
 })
 
 describe("uploadModel", () => {

@@ -5,7 +5,7 @@ import { inCamelCase, runsIn } from "../cli/crash.ts"
 import { effect, program, withFolder, write } from "../cli/effect.ts"
 
 describe("effect run --seeds", () => {
-  it("trains with each, side by side, and says how sure one can be of their mean", () =>
+  it("trains with each, side by side, and says how sure one can be of their mean", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program("validation: { everySteps: 1024, episodes: 4 }"))
       const results = join(folder, "results")
@@ -55,7 +55,8 @@ describe("effect run --seeds", () => {
         "--quiet",
       ])
       assert.strictEqual(JSON.parse(alone.stdout).digest, metrics.seeds[1].digest)
-    }))
+    }),
+  )
 
   for (const [args, message] of [
     [["--seeds", "5..1"], "--seeds 5..1: expected seeds like 1..10 or 1,2,5, none of them twice"],

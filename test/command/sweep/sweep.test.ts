@@ -166,7 +166,7 @@ describe("a sweep is the same sweep", () => {
     }),
   )
 
-  it("refuses other settings than those of its runs, before anything starts", () =>
+  it("refuses other settings than those of its runs, before anything starts", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const results = join(folder, "results")
       const args = ["run", write(folder, "train.ts", tiny), "--seeds", "1..2", "--results-dir", results]
@@ -190,7 +190,8 @@ describe("a sweep is the same sweep", () => {
       rmSync(join(first, "return.json"))
       assert.include((await resumed("--set", "algorithm.gamma=0.5")).stderr, "seed 1 was started with algorithm.gamma")
       assert.isFalse(existsSync(second))
-    }))
+    }),
+  )
 
   it(
     "not as one of its runs: a plain --resume latest says what the newest unfinished run is part of",

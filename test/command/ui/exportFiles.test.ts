@@ -53,14 +53,15 @@ const episode: Episode = {
 }
 
 describe("an exported site", () => {
-  it("is of a single run where a run's folder is exported", () =>
+  it("is of a single run where a run's folder is exported", { tags: "slow" }, () =>
     exported(async (run, results, site) => {
       makeRun(results, { seed: 2 })
       const done = await running(exportSite(join(results, run), site))
       assert.strictEqual(done.runs, 1)
       assert.include(listedIn(site, "0001"), "config.yaml")
       assert.isTrue(existsSync(join(site, "files/0001/config.yaml")))
-    }))
+    }),
+  )
 
   it.for([
     [{}, [false, true], weights.length],

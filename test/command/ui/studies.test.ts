@@ -43,7 +43,7 @@ describe("the studies of a results folder", () => {
       assert.isUndefined(await Effect.runPromise(readStudyIn(files, "")))
     }))
 
-  it("are a part of an exported site", () =>
+  it("are a part of an exported site", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const results = join(folder, "results")
       mkdirSync(results)
@@ -52,5 +52,6 @@ describe("the studies of a results folder", () => {
       const file = join(folder, `site/data/study/${path}/study.json`)
       assert.isTrue(existsSync(file))
       assert.strictEqual(JSON.parse(readFileSync(file, "utf8")).trials.length, 12)
-    }))
+    }),
+  )
 })

@@ -257,7 +257,7 @@ describe("a busy server", () => {
 })
 
 describe("many requests", () => {
-  it("at once are all answered, each with its own text", () =>
+  it("at once are all answered, each with its own text", { tags: "slow" }, () =>
     serving({ script: (prompt) => `<${prompt}>` }, async ({ client, engine }) => {
       const contents = Array.from({ length: 64 }, (_, index) => `question ${index}`)
       const answers = await Promise.all(
@@ -272,7 +272,8 @@ describe("many requests", () => {
         contents.map((content) => `<user: ${content}\nassistant: >`),
       )
       assert.isAbove(engine.mostActive(), 8)
-    }))
+    }),
+  )
 
   it("see each one set of weights while an adapter is loaded again and again", () =>
     serving(

@@ -117,7 +117,7 @@ describe("the ONNX model of a policy, in a program that imports nothing of ours,
           }
         }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
       // Each starts a process.
-      { tags: ["of PPO", "of SAC", "of DQN with a memory"].includes(name) ? [] : "slow" },
+      { tags: ["of PPO", "of SAC"].includes(name) ? [] : "slow" },
     )
   }
 

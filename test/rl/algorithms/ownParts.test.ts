@@ -67,22 +67,28 @@ describe("parts of an algorithm that a user replaces", () => {
     }),
   )
 
-  it.effect("change what is learned", () =>
-    Effect.gen(function* () {
-      const different = [
-        A2c.make({ hidden: [8] }),
-        A2c.make({ network: [dense(8), tanh] }),
-        A2c.make({ hidden: [8], optimiser: "sgd" }),
-        A2c.make({ hidden: [8], optimiser: "muon" }),
-        A2c.make({ hidden: [8], optimiser: { name: "adamw", weightDecay: 0.1 } }),
-        A2c.make({ hidden: [8], schedule: { type: "cosine", warmUp: 0.5 } }),
-        A2c.make({ hidden: [8], schedule: (progress) => 1 - progress ** 2 }),
-        A2c.make({ hidden: [8], loss: ({ targets }, out) => Losses.valueLoss({ v_t: out.value, target_t: targets }) }),
-        A2c.make({ hidden: [8], loss: cloning }),
-      ]
-      const digests = yield* Effect.forEach(different, digestOf)
-      assert.strictEqual(new Set(digests).size, different.length)
-    }),
+  it.effect(
+    "change what is learned",
+    () =>
+      Effect.gen(function* () {
+        const different = [
+          A2c.make({ hidden: [8] }),
+          A2c.make({ network: [dense(8), tanh] }),
+          A2c.make({ hidden: [8], optimiser: "sgd" }),
+          A2c.make({ hidden: [8], optimiser: "muon" }),
+          A2c.make({ hidden: [8], optimiser: { name: "adamw", weightDecay: 0.1 } }),
+          A2c.make({ hidden: [8], schedule: { type: "cosine", warmUp: 0.5 } }),
+          A2c.make({ hidden: [8], schedule: (progress) => 1 - progress ** 2 }),
+          A2c.make({
+            hidden: [8],
+            loss: ({ targets }, out) => Losses.valueLoss({ v_t: out.value, target_t: targets }),
+          }),
+          A2c.make({ hidden: [8], loss: cloning }),
+        ]
+        const digests = yield* Effect.forEach(different, digestOf)
+        assert.strictEqual(new Set(digests).size, different.length)
+      }),
+    { tags: "slow" },
   )
 
   it.effect("resume to the same bits: own layers, losses with data, functions", () =>

@@ -223,46 +223,49 @@ describe("losses of one's own in algorithms with a replay buffer", () => {
     { tags: "slow" },
   )
 
-  it.effect("of soft actors over choices and their critics", () =>
-    Effect.gen(function* () {
-      const own = (losses: Pick<DiscreteSac.DiscreteSacOptions, "criticLoss" | "actorLoss"> = {}) =>
-        DiscreteSac.make({ ...small, ...losses })
-      const taken = ([one, other]: readonly [Graph.Tensor, Graph.Tensor], actions: Graph.Tensor) => [
-        Losses.valueOfAction(one, actions),
-        Losses.valueOfAction(other, actions),
-      ]
-      yield* compare(
-        "discrete-sac",
-        cartPole,
-        [
-          own(),
-          own({
-            criticLoss: ({ actions }, { values, target }) =>
-              mul(Losses.criticLoss({ q_tm1: taken(values, actions), target }), 0.5),
-            actorLoss: (_, { values, distribution: { logProbabilities: logProbabilities_t }, alpha }) =>
-              neg(mean(Losses.softValue({ q_t: minimum(...values), logProbabilities_t, alpha }))),
-          }),
-          own({
-            criticLoss: ({ observations, actions }, { evaluate, target }) =>
-              mul(Losses.criticLoss({ q_tm1: taken(evaluate(observations), actions), target }), 0.5),
-            actorLoss: ({ observations }, { values, evaluate, alpha }) => {
-              const { logProbabilities: logProbabilities_t } = evaluate(observations)
-              return neg(mean(Losses.softValue({ q_t: minimum(...values), logProbabilities_t, alpha })))
-            },
-          }),
-        ],
-        [
-          own({
-            criticLoss: ({ actions }, { loss, values }) =>
-              add(loss, ...values.map((q_t) => Losses.conservativePenalty({ q_t, actions }))),
-          }),
-          own({
-            actorLoss: ({ actions }, { loss, distribution }) =>
-              add(loss, Losses.behaviourCloning(distribution.logProbability(actions))),
-          }),
-        ],
-      )
-    }),
+  it.effect(
+    "of soft actors over choices and their critics",
+    () =>
+      Effect.gen(function* () {
+        const own = (losses: Pick<DiscreteSac.DiscreteSacOptions, "criticLoss" | "actorLoss"> = {}) =>
+          DiscreteSac.make({ ...small, ...losses })
+        const taken = ([one, other]: readonly [Graph.Tensor, Graph.Tensor], actions: Graph.Tensor) => [
+          Losses.valueOfAction(one, actions),
+          Losses.valueOfAction(other, actions),
+        ]
+        yield* compare(
+          "discrete-sac",
+          cartPole,
+          [
+            own(),
+            own({
+              criticLoss: ({ actions }, { values, target }) =>
+                mul(Losses.criticLoss({ q_tm1: taken(values, actions), target }), 0.5),
+              actorLoss: (_, { values, distribution: { logProbabilities: logProbabilities_t }, alpha }) =>
+                neg(mean(Losses.softValue({ q_t: minimum(...values), logProbabilities_t, alpha }))),
+            }),
+            own({
+              criticLoss: ({ observations, actions }, { evaluate, target }) =>
+                mul(Losses.criticLoss({ q_tm1: taken(evaluate(observations), actions), target }), 0.5),
+              actorLoss: ({ observations }, { values, evaluate, alpha }) => {
+                const { logProbabilities: logProbabilities_t } = evaluate(observations)
+                return neg(mean(Losses.softValue({ q_t: minimum(...values), logProbabilities_t, alpha })))
+              },
+            }),
+          ],
+          [
+            own({
+              criticLoss: ({ actions }, { loss, values }) =>
+                add(loss, ...values.map((q_t) => Losses.conservativePenalty({ q_t, actions }))),
+            }),
+            own({
+              actorLoss: ({ actions }, { loss, distribution }) =>
+                add(loss, Losses.behaviourCloning(distribution.logProbability(actions))),
+            }),
+          ],
+        )
+      }),
+    { tags: "slow" },
   )
 
   it.effect("resume to the same bits, and record their metrics beside the algorithm's", () =>

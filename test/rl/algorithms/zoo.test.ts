@@ -364,6 +364,9 @@ const algorithms = [
   ["CrossQ", CrossQ.make, crossQ, { ...replayed, criticHidden: hidden }, true],
 ] as const
 
+/** One that learns from rollouts, one from a replay buffer: the others stay for the slow tests. */
+const quick = new Set(["PPO", "A2C", "DQN and QR-DQN"])
+
 describe("the RL Zoo's settings can be expressed, and train", () => {
   const check = <Options extends object>(
     name: string,
@@ -372,24 +375,27 @@ describe("the RL Zoo's settings can be expressed, and train", () => {
     small: object,
     real: boolean,
   ) => {
-    it.effect(name, () =>
-      Effect.gen(function* () {
-        for (const { env, settings, numEnvs = 1, normalize = false, ...row } of rows) {
-          const algorithm = make(settings)
-          const { config } = yield* algorithm.configure(algorithm.input, { source: `${name} on ${env}` })
-          // No default takes the place of a setting.
-          for (const [key, value] of Object.entries(settings))
-            if (typeof value !== "object") assert.deepEqual(config[key], value, `${name} on ${env}: ${key}`)
-          const { result } = yield* keep({
-            env: real || row.real === true ? robot : CartPole.env,
-            numEnvs,
-            algorithm: make({ ...settings, ...small }),
-            totalSteps: 64 * numEnvs,
-            normalize: { observations: normalize, rewards: normalize },
-          })
-          assert.isAtLeast(result.steps, 64 * numEnvs)
-        }
-      }),
+    it.effect(
+      name,
+      () =>
+        Effect.gen(function* () {
+          for (const { env, settings, numEnvs = 1, normalize = false, ...row } of rows) {
+            const algorithm = make(settings)
+            const { config } = yield* algorithm.configure(algorithm.input, { source: `${name} on ${env}` })
+            // No default takes the place of a setting.
+            for (const [key, value] of Object.entries(settings))
+              if (typeof value !== "object") assert.deepEqual(config[key], value, `${name} on ${env}: ${key}`)
+            const { result } = yield* keep({
+              env: real || row.real === true ? robot : CartPole.env,
+              numEnvs,
+              algorithm: make({ ...settings, ...small }),
+              totalSteps: 64 * numEnvs,
+              normalize: { observations: normalize, rewards: normalize },
+            })
+            assert.isAtLeast(result.steps, 64 * numEnvs)
+          }
+        }),
+      { tags: quick.has(name) ? [] : "slow" },
     )
   }
   check(...algorithms[0])

@@ -88,23 +88,26 @@ describe("an env that steps by Effects", () => {
     Es.make({ maxEpisodeSteps: 40 }),
   ]
   for (const algorithm of algorithms) {
-    it.effect(`${algorithm.name}: learns, validates and resumes as with the env that steps at once`, () =>
-      Effect.gen(function* () {
-        const settings = {
-          numEnvs: 4,
-          algorithm,
-          totalSteps: 512,
-          validation: { everySteps: 256, episodes: 3 },
-          normalize: { observations: true, rewards: true },
-        }
-        const here = yield* keep({ ...settings, env: CartPole.env })
-        const { whole, resumed, stoppedAt } = yield* resumable({ ...settings, env: away(CartPole.env) }, 200)
-        assert.isBelow(stoppedAt, 512)
-        assert.strictEqual(whole.digest, here.result.digest)
-        assert.strictEqual(resumed.digest, here.result.digest)
-        assert.isAbove(weightsOf(here).length, 0)
-        assert.deepStrictEqual(resumed.validation, here.result.validation)
-      }),
+    it.effect(
+      `${algorithm.name}: learns, validates and resumes as with the env that steps at once`,
+      () =>
+        Effect.gen(function* () {
+          const settings = {
+            numEnvs: 4,
+            algorithm,
+            totalSteps: 512,
+            validation: { everySteps: 256, episodes: 3 },
+            normalize: { observations: true, rewards: true },
+          }
+          const here = yield* keep({ ...settings, env: CartPole.env })
+          const { whole, resumed, stoppedAt } = yield* resumable({ ...settings, env: away(CartPole.env) }, 200)
+          assert.isBelow(stoppedAt, 512)
+          assert.strictEqual(whole.digest, here.result.digest)
+          assert.strictEqual(resumed.digest, here.result.digest)
+          assert.isAbove(weightsOf(here).length, 0)
+          assert.deepStrictEqual(resumed.validation, here.result.validation)
+        }),
+      { tags: ["dqn", "es"].includes(algorithm.name) ? [] : "slow" },
     )
   }
 
@@ -112,16 +115,19 @@ describe("an env that steps by Effects", () => {
     Ppo.make({ nsteps: 32, epochs: 1 }),
     Dqn.make({ learningStarts: 64, batchSize: 16, hidden: [16] }),
   ]) {
-    it.effect(`${algorithm.name}: obeys masks, learns and resumes as with the env that steps at once`, () =>
-      Effect.gen(function* () {
-        const validation = { everySteps: 256, episodes: 3 }
-        const settings = { numEnvs: 4, algorithm, totalSteps: 512, validation, normalize: { observations: true } }
-        const here = yield* keep({ ...settings, env: courier(4) })
-        const { whole, resumed, stoppedAt } = yield* resumable({ ...settings, env: away(courier(4)) }, 200)
-        assert.isBelow(stoppedAt, 512)
-        assert.strictEqual(whole.digest, here.result.digest)
-        assert.strictEqual(resumed.digest, here.result.digest)
-      }),
+    it.effect(
+      `${algorithm.name}: obeys masks, learns and resumes as with the env that steps at once`,
+      () =>
+        Effect.gen(function* () {
+          const validation = { everySteps: 256, episodes: 3 }
+          const settings = { numEnvs: 4, algorithm, totalSteps: 512, validation, normalize: { observations: true } }
+          const here = yield* keep({ ...settings, env: courier(4) })
+          const { whole, resumed, stoppedAt } = yield* resumable({ ...settings, env: away(courier(4)) }, 200)
+          assert.isBelow(stoppedAt, 512)
+          assert.strictEqual(whole.digest, here.result.digest)
+          assert.strictEqual(resumed.digest, here.result.digest)
+        }),
+      { tags: algorithm.name === "ppo" ? [] : "slow" },
     )
   }
 

@@ -77,55 +77,58 @@ const closeTo = (actual: ArrayLike<number>, expected: ArrayLike<number>, delta: 
 for (const [name, layer] of Object.entries(backends)) {
   describe(`graph forms on ${name} do the same as the envs themselves`, () => {
     for (const [env, steps, delta] of cases) {
-      it.effect(`${env.id}, with at most ${env.maxSteps} steps`, () =>
-        Effect.gen(function* () {
-          const graph = formOf(env)
-          const program = yield* (yield* Backend).compile(stepSpec(env, graph))
-          const batch = Batch.make(env, numEnvs)
-          batch.reset(3, "env")
-          const { stateSize } = graph
-          const states = new Float32Array(numEnvs * stateSize)
-          const episodes = new Int32Array(numEnvs)
-          const begin = (index: number): void =>
-            graph.start(states, index * stateSize, stream(3, "env", index, "episode", episodes[index]))
-          for (let index = 0; index < numEnvs; index++) begin(index)
-          yield* program.write("state", states)
-          const random = stream(4, "actions")
-          const { actions } = program.feeds
-          const size = batch.observationSize
-          let ended = 0
-          for (let step = 0; step < steps; step++) {
-            for (let at = 0; at < actions.length; at++)
-              actions[at] =
-                env.actionSpace._tag === "Discrete" ? random.integer(env.actionSpace.n) : 4 * random.uniform() - 2
-            yield* program.run
-            const { before, after, reward, terminated } = program.results
-            closeTo(before, batch.observations, delta, `step ${step}, before`)
-            assert(actions instanceof Int32Array || actions instanceof Float32Array)
-            batch.step(actions)
-            closeTo(reward, batch.rewards, delta === 0 ? 1e-8 : delta, `step ${step}, rewards`)
-            assert.deepStrictEqual([...terminated], [...batch.terminated], `step ${step}`)
-            states.set(yield* program.read("state"))
-            // A pendulum doubles small differences every few steps, so it goes on from the env's own state.
-            if (env.id === Pendulum.env.id) {
-              const { "state.angles": angles, "state.velocities": velocities } = batch.snapshot()
-              for (let index = 0; index < numEnvs; index++)
-                states.set([angles[index] % (2 * Math.PI), velocities[index]], 2 * index)
-            }
-            for (let index = 0; index < numEnvs; index++) {
-              const isOver = (batch.terminated[index] | batch.truncated[index]) !== 0
-              const seen = isOver ? batch.finalObservations : batch.observations
-              const row = [index * size, (index + 1) * size] as const
-              closeTo(after.subarray(...row), seen.subarray(...row), delta, `step ${step}, env ${index}`)
-              if (!isOver) continue
-              ended++
-              episodes[index]++
-              begin(index)
-            }
+      it.effect(
+        `${env.id}, with at most ${env.maxSteps} steps`,
+        () =>
+          Effect.gen(function* () {
+            const graph = formOf(env)
+            const program = yield* (yield* Backend).compile(stepSpec(env, graph))
+            const batch = Batch.make(env, numEnvs)
+            batch.reset(3, "env")
+            const { stateSize } = graph
+            const states = new Float32Array(numEnvs * stateSize)
+            const episodes = new Int32Array(numEnvs)
+            const begin = (index: number): void =>
+              graph.start(states, index * stateSize, stream(3, "env", index, "episode", episodes[index]))
+            for (let index = 0; index < numEnvs; index++) begin(index)
             yield* program.write("state", states)
-          }
-          assert.isAbove(ended, 3, "episodes ended")
-        }).pipe(Effect.scoped, Effect.provide(layer)),
+            const random = stream(4, "actions")
+            const { actions } = program.feeds
+            const size = batch.observationSize
+            let ended = 0
+            for (let step = 0; step < steps; step++) {
+              for (let at = 0; at < actions.length; at++)
+                actions[at] =
+                  env.actionSpace._tag === "Discrete" ? random.integer(env.actionSpace.n) : 4 * random.uniform() - 2
+              yield* program.run
+              const { before, after, reward, terminated } = program.results
+              closeTo(before, batch.observations, delta, `step ${step}, before`)
+              assert(actions instanceof Int32Array || actions instanceof Float32Array)
+              batch.step(actions)
+              closeTo(reward, batch.rewards, delta === 0 ? 1e-8 : delta, `step ${step}, rewards`)
+              assert.deepStrictEqual([...terminated], [...batch.terminated], `step ${step}`)
+              states.set(yield* program.read("state"))
+              // A pendulum doubles small differences every few steps, so it goes on from the env's own state.
+              if (env.id === Pendulum.env.id) {
+                const { "state.angles": angles, "state.velocities": velocities } = batch.snapshot()
+                for (let index = 0; index < numEnvs; index++)
+                  states.set([angles[index] % (2 * Math.PI), velocities[index]], 2 * index)
+              }
+              for (let index = 0; index < numEnvs; index++) {
+                const isOver = (batch.terminated[index] | batch.truncated[index]) !== 0
+                const seen = isOver ? batch.finalObservations : batch.observations
+                const row = [index * size, (index + 1) * size] as const
+                closeTo(after.subarray(...row), seen.subarray(...row), delta, `step ${step}, env ${index}`)
+                if (!isOver) continue
+                ended++
+                episodes[index]++
+                begin(index)
+              }
+              yield* program.write("state", states)
+            }
+            assert.isAbove(ended, 3, "episodes ended")
+          }).pipe(Effect.scoped, Effect.provide(layer)),
+        { tags: name !== "cpu" && steps < 300 ? [] : "slow" },
       )
     }
   })

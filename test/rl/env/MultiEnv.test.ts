@@ -213,24 +213,27 @@ describe("a game of turns", () => {
     Dqn.make({ learningStarts: 32, batchSize: 16, hidden: [8], learningRate: 0.02, updateTargetFreq: 50 }),
   ]
   for (const [index, algorithm] of algorithms.entries()) {
-    it.effect(`${algorithm.name} ${index}: resumes with the same bits, with past selves as opponents`, () =>
-      Effect.gen(function* () {
-        const env = MultiEnv.against(adding, MultiEnv.pastSelves({ every: 2, size: 3, slots: 2 }))
-        const settings = {
-          env,
-          numEnvs: 5,
-          algorithm,
-          totalSteps: 1200,
-          validation: { everySteps: 400, episodes: 4, envs: [MultiEnv.against(adding)] },
-        }
-        const { whole, resumed, stoppedAt } = yield* resumable(settings, 410)
-        assert.isBelow(stoppedAt, 1200)
-        assert.strictEqual(resumed.digest, whole.digest)
-        // Opponents that are never refreshed play otherwise.
-        const old = MultiEnv.against(adding, MultiEnv.pastSelves({ every: 100_000, size: 3, slots: 2 }))
-        const { result } = yield* keep({ ...settings, env: old })
-        assert.notStrictEqual(result.digest, whole.digest)
-      }),
+    it.effect(
+      `${algorithm.name} ${index}: resumes with the same bits, with past selves as opponents`,
+      () =>
+        Effect.gen(function* () {
+          const env = MultiEnv.against(adding, MultiEnv.pastSelves({ every: 2, size: 3, slots: 2 }))
+          const settings = {
+            env,
+            numEnvs: 5,
+            algorithm,
+            totalSteps: 1200,
+            validation: { everySteps: 400, episodes: 4, envs: [MultiEnv.against(adding)] },
+          }
+          const { whole, resumed, stoppedAt } = yield* resumable(settings, 410)
+          assert.isBelow(stoppedAt, 1200)
+          assert.strictEqual(resumed.digest, whole.digest)
+          // Opponents that are never refreshed play otherwise.
+          const old = MultiEnv.against(adding, MultiEnv.pastSelves({ every: 100_000, size: 3, slots: 2 }))
+          const { result } = yield* keep({ ...settings, env: old })
+          assert.notStrictEqual(result.digest, whole.digest)
+        }),
+      { tags: index === 0 ? [] : "slow" },
     )
   }
 

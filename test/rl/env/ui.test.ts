@@ -86,34 +86,38 @@ const wrapped: ReadonlyArray<Env.Env> = [
 
 describe("the drawing of an env", () => {
   for (const env of [...builtIn, ...wrapped]) {
-    it(`${env.id}: draws every state of a trajectory, and different ones differently`, async () => {
-      const ui = uiOf(env)
-      if (ui === undefined) return assert.fail("it has one")
-      const module = await load(ui.esm)
-      const { parameters, trajectory } = read(env, 24)
-      for (const size of [
-        [400, 300],
-        [90, 500],
-      ]) {
-        const { canvas, drawn } = recording(...size)
-        const state = module.init(canvas, { devicePixelRatio: 2, theme: "dark" })
-        module.episode_init?.(state, parameters)
-        const pictures = new Set<string>()
-        const states = new Set<string>()
-        for (const { state: moment, action } of trajectory) {
-          module.render(state, parameters, moment, action)
-          pictures.add(drawn())
-          states.add(JSON.stringify([moment, action]))
+    it(
+      `${env.id}: draws every state of a trajectory, and different ones differently`,
+      { tags: env.id === "ApplePicker-v0" ? "slow" : [] },
+      async () => {
+        const ui = uiOf(env)
+        if (ui === undefined) return assert.fail("it has one")
+        const module = await load(ui.esm)
+        const { parameters, trajectory } = read(env, 24)
+        for (const size of [
+          [400, 300],
+          [90, 500],
+        ]) {
+          const { canvas, drawn } = recording(...size)
+          const state = module.init(canvas, { devicePixelRatio: 2, theme: "dark" })
+          module.episode_init?.(state, parameters)
+          const pictures = new Set<string>()
+          const states = new Set<string>()
+          for (const { state: moment, action } of trajectory) {
+            module.render(state, parameters, moment, action)
+            pictures.add(drawn())
+            states.add(JSON.stringify([moment, action]))
+          }
+          assert.isAtLeast(pictures.size, states.size / 2)
+          assert.isFalse(pictures.has(""))
         }
-        assert.isAtLeast(pictures.size, states.size / 2)
-        assert.isFalse(pictures.has(""))
-      }
-      // As a script, the same functions are global.
-      const globals: Record<string, unknown> = {}
-      runInNewContext(ui.classic, globals)
-      assert.isFunction(globals.init)
-      assert.isFunction(globals.render)
-    })
+        // As a script, the same functions are global.
+        const globals: Record<string, unknown> = {}
+        runInNewContext(ui.classic, globals)
+        assert.isFunction(globals.init)
+        assert.isFunction(globals.render)
+      },
+    )
   }
 
   it("can be an env's own, and is checked", () => {

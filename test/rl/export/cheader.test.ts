@@ -129,7 +129,7 @@ describe("a policy as a C++ header", () => {
     assert.strictEqual(rest.join("\n"), name)
   })
 
-  it("reports a wrong example, and one that is NaN", ({ skip }) => {
+  it("reports a wrong example, and one that is NaN", { tags: "slow" }, ({ skip }) => {
     needsCompiler(skip)
     const { input, output: right } = rowsFor(uneven, 3)
     const wrong = right.map((value, index) => (index === 3 ? value + 0.25 : value))

@@ -45,15 +45,18 @@ describe("a learner refuses a state that does not fit, and", () => {
     }),
   )
 
-  it.effect("names the array that is missing", () =>
-    Effect.gen(function* () {
-      const noMoments = yield* refusal(sac, Pendulum.env, (state) => ({ ...state, optimizer: {} }))
-      assert.match(noMoments, /^optimizer: "[^"]+" is missing$/)
-      const noRing = yield* refusal(sac, Pendulum.env, (state) => ({ ...state, replay: {} }))
-      assert.strictEqual(noRing, 'replay: "position" is missing')
-      const noBonus = yield* refusal(Rnd.make({ hidden: [4] }), CartPole.env, (state) => ({ ...state, learner: {} }))
-      assert.match(noBonus, /^learner: "[^"]+" is missing$/)
-    }),
+  it.effect(
+    "names the array that is missing",
+    () =>
+      Effect.gen(function* () {
+        const noMoments = yield* refusal(sac, Pendulum.env, (state) => ({ ...state, optimizer: {} }))
+        assert.match(noMoments, /^optimizer: "[^"]+" is missing$/)
+        const noRing = yield* refusal(sac, Pendulum.env, (state) => ({ ...state, replay: {} }))
+        assert.strictEqual(noRing, 'replay: "position" is missing')
+        const noBonus = yield* refusal(Rnd.make({ hidden: [4] }), CartPole.env, (state) => ({ ...state, learner: {} }))
+        assert.match(noBonus, /^learner: "[^"]+" is missing$/)
+      }),
+    { tags: "slow" },
   )
 
   it.effect("names the expected and the actual shape of an array", () =>

@@ -38,7 +38,7 @@ describe("alphaStart", () => {
           assert.deepStrictEqual(yield* weights({ alpha: "auto_0.05" }), started)
           assert.isAbove(distance(yield* weights({ alpha: "auto" }), fixed), 1e-4)
         }),
-      { tags: name === "CrossQ" ? "slow" : [] },
+      { tags: name === "SAC for choices" ? [] : "slow" },
     )
 
     it.effect(`is refused for ${name} beside an alpha that names another start`, () =>

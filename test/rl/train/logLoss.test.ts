@@ -42,21 +42,24 @@ describe("log_loss", () => {
     "of PPO with a memory": Ppo.make({ ...ppo, ...parts, lstm: 4 }),
   }
   for (const [title, algorithm] of Object.entries(sums)) {
-    it.effect(`records the sum of the parts of the loss ${title}, and changes nothing else`, () =>
-      Effect.gen(function* () {
-        const [plain, logged] = [
-          yield* keep({ ...short, algorithm }),
-          yield* keep({ ...short, algorithm, logLoss: true }),
-        ]
-        assert.strictEqual(logged.result.digest, plain.result.digest)
-        const [before, after] = [metricsOf(plain), metricsOf(logged)]
-        assert.lengthOf(after, 3)
-        for (const [index, { "train/loss": loss, ...others }] of after.entries()) {
-          assert.deepEqual(others, before[index])
-          const policy = others["losses/policy_loss"] - parts.entropyCoefficient * others["losses/entropy"]
-          assert.closeTo(loss, policy + parts.valueCoefficient * others["losses/value_loss"], 1e-5)
-        }
-      }),
+    it.effect(
+      `records the sum of the parts of the loss ${title}, and changes nothing else`,
+      () =>
+        Effect.gen(function* () {
+          const [plain, logged] = [
+            yield* keep({ ...short, algorithm }),
+            yield* keep({ ...short, algorithm, logLoss: true }),
+          ]
+          assert.strictEqual(logged.result.digest, plain.result.digest)
+          const [before, after] = [metricsOf(plain), metricsOf(logged)]
+          assert.lengthOf(after, 3)
+          for (const [index, { "train/loss": loss, ...others }] of after.entries()) {
+            assert.deepEqual(others, before[index])
+            const policy = others["losses/policy_loss"] - parts.entropyCoefficient * others["losses/entropy"]
+            assert.closeTo(loss, policy + parts.valueCoefficient * others["losses/value_loss"], 1e-5)
+          }
+        }),
+      { tags: title === "of PPO with a memory" ? "slow" : [] },
     )
   }
 

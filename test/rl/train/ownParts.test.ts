@@ -41,14 +41,17 @@ describe("examples of parts of one's own", () => {
     }),
   )
 
-  it.effect("own-network.ts trains, and resumes to the same bits", () =>
-    Effect.gen(function* () {
-      const { default: training } = yield* Effect.promise(() => import("../../../examples/own-network.ts"))
-      const settings = { totalSteps: 2048, "validation.everySteps": 1024, "checkpoint.strategy": keepAll }
-      const { whole, resumed } = yield* shortened(training, settings)
-      assert.strictEqual(whole.steps, 2048)
-      assert.strictEqual(resumed.digest, whole.digest)
-    }),
+  it.effect(
+    "own-network.ts trains, and resumes to the same bits",
+    () =>
+      Effect.gen(function* () {
+        const { default: training } = yield* Effect.promise(() => import("../../../examples/own-network.ts"))
+        const settings = { totalSteps: 2048, "validation.everySteps": 1024, "checkpoint.strategy": keepAll }
+        const { whole, resumed } = yield* shortened(training, settings)
+        assert.strictEqual(whole.steps, 2048)
+        assert.strictEqual(resumed.digest, whole.digest)
+      }),
+    { tags: "slow" },
   )
 
   it.effect("own-loss.ts learns from what it is shown, and resumes to the same bits", () =>
@@ -62,14 +65,17 @@ describe("examples of parts of one's own", () => {
     }),
   )
 
-  it.effect("own-callback.ts steers, and resumes to the same bits", () =>
-    Effect.gen(function* () {
-      const { default: training } = yield* Effect.promise(() => import("../../../examples/own-callback.ts"))
-      const settings = { totalSteps: 8192, "validation.everySteps": 1024, "checkpoint.strategy": keepAll }
-      const { whole, resumed } = yield* shortened(training, settings)
-      assert.strictEqual(whole.validation?.step, whole.steps)
-      assert.strictEqual(resumed.digest, whole.digest)
-    }),
+  it.effect(
+    "own-callback.ts steers, and resumes to the same bits",
+    () =>
+      Effect.gen(function* () {
+        const { default: training } = yield* Effect.promise(() => import("../../../examples/own-callback.ts"))
+        const settings = { totalSteps: 8192, "validation.everySteps": 1024, "checkpoint.strategy": keepAll }
+        const { whole, resumed } = yield* shortened(training, settings)
+        assert.strictEqual(whole.validation?.step, whole.steps)
+        assert.strictEqual(resumed.digest, whole.digest)
+      }),
+    { tags: "slow" },
   )
 })
 

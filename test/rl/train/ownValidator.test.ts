@@ -27,19 +27,22 @@ const scoresWith = (layer: Layer.Layer<never>) =>
   }))
 
 describe("a validator of one's own", () => {
-  it.effect("plays what the built-in one plays, in this thread or in others", () =>
-    Effect.gen(function* () {
-      const builtIn = yield* scoresWith(Layer.empty)
-      const own = yield* scoresWith(playing())
-      const inThreads = yield* scoresWith(
-        Layer.merge(EnvPool.layer, playing(CartPole.env, { episodes: 3, workers: 2 })),
-      )
-      assert.strictEqual(builtIn.returns.length, 2)
-      assert.deepStrictEqual(own.returns, builtIn.returns)
-      assert.deepStrictEqual(inThreads.returns, builtIn.returns)
-      assert.deepStrictEqual([own.digest, inThreads.digest], [builtIn.digest, builtIn.digest])
-      assert.deepStrictEqual(own.notes, ["validations are played by mine"])
-    }),
+  it.effect(
+    "plays what the built-in one plays, in this thread or in others",
+    () =>
+      Effect.gen(function* () {
+        const builtIn = yield* scoresWith(Layer.empty)
+        const own = yield* scoresWith(playing())
+        const inThreads = yield* scoresWith(
+          Layer.merge(EnvPool.layer, playing(CartPole.env, { episodes: 3, workers: 2 })),
+        )
+        assert.strictEqual(builtIn.returns.length, 2)
+        assert.deepStrictEqual(own.returns, builtIn.returns)
+        assert.deepStrictEqual(inThreads.returns, builtIn.returns)
+        assert.deepStrictEqual([own.digest, inThreads.digest], [builtIn.digest, builtIn.digest])
+        assert.deepStrictEqual(own.notes, ["validations are played by mine"])
+      }),
+    { tags: "slow" },
   )
 
   it.effect("decides what counts, and resumes to the same bits", () =>

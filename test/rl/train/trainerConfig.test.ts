@@ -194,45 +194,48 @@ describe("one step at a time", () => {
 })
 
 describe("a rendered episode", () => {
-  it.effect("is a moving picture and a trajectory of the validation's first episode", () =>
-    Effect.gen(function* () {
-      const kept = yield* keep({
-        env: CartPole.env,
-        algorithm: Ppo.make({ nsteps: 32 }),
-        totalSteps: 1024,
-        normalize: { observations: true },
-        validation: { everySteps: 256, episodes: 3 },
-        render: { everySteps: 512 },
-      })
-      const folders = [...kept.files.keys()].filter((path) => path.startsWith("steps/")).toSorted()
-      const names = ["h", "h5", "onnx", "safetensors"].map((ending) => `checkpoint.${ending}`)
-      assert.deepEqual(
-        folders,
-        ["000000000000512", "000000000001024"].flatMap((step) =>
-          [...names, "episode.svg", "evaluation_results.json", "trajectories.json.gz"].map(
-            (name) => `steps/${step}/${name}`,
+  it.effect(
+    "is a moving picture and a trajectory of the validation's first episode",
+    () =>
+      Effect.gen(function* () {
+        const kept = yield* keep({
+          env: CartPole.env,
+          algorithm: Ppo.make({ nsteps: 32 }),
+          totalSteps: 1024,
+          normalize: { observations: true },
+          validation: { everySteps: 256, episodes: 3 },
+          render: { everySteps: 512 },
+        })
+        const folders = [...kept.files.keys()].filter((path) => path.startsWith("steps/")).toSorted()
+        const names = ["h", "h5", "onnx", "safetensors"].map((ending) => `checkpoint.${ending}`)
+        assert.deepEqual(
+          folders,
+          ["000000000000512", "000000000001024"].flatMap((step) =>
+            [...names, "episode.svg", "evaluation_results.json", "trajectories.json.gz"].map(
+              (name) => `steps/${step}/${name}`,
+            ),
           ),
-        ),
-      )
-      const packed = kept.files.get("steps/000000000001024/trajectories.json.gz") ?? new Uint8Array(0)
-      const [{ trajectory }] = JSON.parse(gunzipSync(packed).toString())
-      assert.deepEqual(trajectory[0].state.map(Math.fround), trajectory[0].observation)
-      const validation = kept.events.findLast((event) => event._tag === "ValidationEnded")
-      assert.strictEqual(trajectory.length, validation?.episodes[0].length)
-      assert.isTrue(trajectory.at(-1).terminated)
-      assert.strictEqual(trajectory[0].observation.length, 4)
-      const picture = textOf(kept, "steps/000000000001024/episode.svg")
-      assert.strictEqual(picture.match(/<animate /g)?.length, trajectory.length)
-      // Without it the training is the same.
-      const plain = yield* keep({
-        env: CartPole.env,
-        algorithm: Ppo.make({ nsteps: 32 }),
-        totalSteps: 1024,
-        normalize: { observations: true },
-        validation: { everySteps: 256, episodes: 3 },
-      })
-      assert.strictEqual(plain.result.digest, kept.result.digest)
-    }),
+        )
+        const packed = kept.files.get("steps/000000000001024/trajectories.json.gz") ?? new Uint8Array(0)
+        const [{ trajectory }] = JSON.parse(gunzipSync(packed).toString())
+        assert.deepEqual(trajectory[0].state.map(Math.fround), trajectory[0].observation)
+        const validation = kept.events.findLast((event) => event._tag === "ValidationEnded")
+        assert.strictEqual(trajectory.length, validation?.episodes[0].length)
+        assert.isTrue(trajectory.at(-1).terminated)
+        assert.strictEqual(trajectory[0].observation.length, 4)
+        const picture = textOf(kept, "steps/000000000001024/episode.svg")
+        assert.strictEqual(picture.match(/<animate /g)?.length, trajectory.length)
+        // Without it the training is the same.
+        const plain = yield* keep({
+          env: CartPole.env,
+          algorithm: Ppo.make({ nsteps: 32 }),
+          totalSteps: 1024,
+          normalize: { observations: true },
+          validation: { everySteps: 256, episodes: 3 },
+        })
+        assert.strictEqual(plain.result.digest, kept.result.digest)
+      }),
+    { tags: "slow" },
   )
 })
 

@@ -113,20 +113,26 @@ describe("a step that somebody wants to see", () => {
     }),
   )
 
-  it.effect("has a header whose example is the action that the episode began with, as the env takes it", () =>
-    Effect.forEach([Ppo.make({ nsteps: 16, minibatches: 1 }), Sac.make(), Td3.make()], (algorithm) =>
-      Effect.gen(function* () {
-        const { files } = yield* wanted({ ...short, env: Pendulum.env, normalize: {}, algorithm, totalSteps: 64 }, [1])
-        const [folder] = [...files.keys()].flatMap((path) => /^(steps\/\d+\/)checkpoint\.h$/.exec(path)?.[1] ?? [])
-        const text = new TextDecoder().decode(files.get(`${folder}checkpoint.h`))
-        const [{ trajectory }] = JSON.parse(
-          gunzipSync(files.get(`${folder}trajectories.json.gz`) ?? new Uint8Array()).toString(),
-        )
-        const example = Number.parseFloat(/float output\[1\] = \{\s*([^,f]+)/.exec(text)?.[1] ?? "")
-        assert.closeTo(example, trajectory[0].action[0], 1e-5, algorithm.name)
-        assert.isAbove(Math.abs(example), 1e-4)
-      }),
-    ),
+  it.effect(
+    "has a header whose example is the action that the episode began with, as the env takes it",
+    () =>
+      Effect.forEach([Ppo.make({ nsteps: 16, minibatches: 1 }), Sac.make(), Td3.make()], (algorithm) =>
+        Effect.gen(function* () {
+          const { files } = yield* wanted(
+            { ...short, env: Pendulum.env, normalize: {}, algorithm, totalSteps: 64 },
+            [1],
+          )
+          const [folder] = [...files.keys()].flatMap((path) => /^(steps\/\d+\/)checkpoint\.h$/.exec(path)?.[1] ?? [])
+          const text = new TextDecoder().decode(files.get(`${folder}checkpoint.h`))
+          const [{ trajectory }] = JSON.parse(
+            gunzipSync(files.get(`${folder}trajectories.json.gz`) ?? new Uint8Array()).toString(),
+          )
+          const example = Number.parseFloat(/float output\[1\] = \{\s*([^,f]+)/.exec(text)?.[1] ?? "")
+          assert.closeTo(example, trajectory[0].action[0], 1e-5, algorithm.name)
+          assert.isAbove(Math.abs(example), 1e-4)
+        }),
+      ),
+    { tags: "slow" },
   )
 
   it.effect("has a policy in it, whatever the algorithm", () =>

@@ -106,30 +106,33 @@ describe("index.txt", () => {
     ),
   )
 
-  it.effect("waits for whoever is writing it, as long as that lives", () =>
-    withResults((resultsDir) =>
-      Effect.gen(function* () {
-        const lock = join(resultsDir, ".index.lock")
-        writeFileSync(lock, "somebody")
-        let asked = 0
-        const isAlive = (name: string) =>
-          Effect.sync(() => {
-            assert.strictEqual(name, "somebody")
-            assert.isFalse(existsSync(join(resultsDir, "index.txt")))
-            // More often than somebody unknown would be waited for.
-            if (++asked === 60) rmSync(lock)
-            return true
-          })
-        const owner = { name: "me", isAlive }
-        yield* RunStore.use((store) => store.open(identity)).pipe(
-          Effect.scoped,
-          Effect.provide(runStore({ resultsDir, time, owner })),
-        )
-        assert.strictEqual(asked, 60)
-        assert.strictEqual(index(resultsDir), found(resultsDir))
-        assert.isFalse(existsSync(lock))
-      }),
-    ),
+  it.effect(
+    "waits for whoever is writing it, as long as that lives",
+    () =>
+      withResults((resultsDir) =>
+        Effect.gen(function* () {
+          const lock = join(resultsDir, ".index.lock")
+          writeFileSync(lock, "somebody")
+          let asked = 0
+          const isAlive = (name: string) =>
+            Effect.sync(() => {
+              assert.strictEqual(name, "somebody")
+              assert.isFalse(existsSync(join(resultsDir, "index.txt")))
+              // More often than somebody unknown would be waited for.
+              if (++asked === 60) rmSync(lock)
+              return true
+            })
+          const owner = { name: "me", isAlive }
+          yield* RunStore.use((store) => store.open(identity)).pipe(
+            Effect.scoped,
+            Effect.provide(runStore({ resultsDir, time, owner })),
+          )
+          assert.strictEqual(asked, 60)
+          assert.strictEqual(index(resultsDir), found(resultsDir))
+          assert.isFalse(existsSync(lock))
+        }),
+      ),
+    { tags: "slow" },
   )
 
   it.effect("is written at once where whoever was writing it has gone", () =>

@@ -13,6 +13,7 @@ import type { ProgramSpec } from "../../../src/tensor/graph/Program.ts"
 import * as Train from "../../../src/rl/train/Train.ts"
 import * as Web from "../../../src/web.ts"
 import { ort } from "./onnxWeb.ts"
+import { tries } from "../../house/tries.ts"
 
 type Layers = Layer.Layer<Backend, BackendUnavailable>
 
@@ -81,7 +82,7 @@ describe("onnx-web", () => {
         const [found, expected] = [await of(web), await of(reference)]
         for (const [index, numbers] of found.entries()) assert.isUndefined(agree(numbers, expected[index]))
       }),
-      { numRuns: 40 },
+      { numRuns: tries(40) },
     )
     await Effect.runPromise(Scope.close(scope, Exit.void))
   })

@@ -243,99 +243,105 @@ describe("wasm", () => {
     }),
   )
 
-  it.effect("multiplies matrices of every shape, transposed and batched", () =>
-    Effect.gen(function* () {
-      for (const [m, k, n] of [
-        [1, 1, 1],
-        [1, 5, 1],
-        [4, 4, 8],
-        [5, 7, 9],
-        [8, 64, 2],
-        [9, 33, 1],
-        [2, 3, 40],
-        [3, 20, 13],
-        [17, 6, 3],
-        [64, 30, 2],
-        [33, 18, 66],
-        [1, 64, 65],
-        [7, 3, 4],
-      ]) {
-        for (const [transposeA, transposeB] of [
-          [false, false],
-          [true, false],
-          [false, true],
-          [true, true],
+  it.effect(
+    "multiplies matrices of every shape, transposed and batched",
+    () =>
+      Effect.gen(function* () {
+        for (const [m, k, n] of [
+          [1, 1, 1],
+          [1, 5, 1],
+          [4, 4, 8],
+          [5, 7, 9],
+          [8, 64, 2],
+          [9, 33, 1],
+          [2, 3, 40],
+          [3, 20, 13],
+          [17, 6, 3],
+          [64, 30, 2],
+          [33, 18, 66],
+          [1, 64, 65],
+          [7, 3, 4],
         ]) {
-          yield* assertOp(
-            `matmul ${m} ${k} ${n} ${transposeA} ${transposeB}`,
-            [transposeA ? [k, m] : [m, k], transposeB ? [n, k] : [k, n], [n]],
-            (a, b, bias) => G.tanh(G.add(G.matmul(a, b, { transposeA, transposeB }), bias)),
-          )
-        }
-      }
-      yield* assertOp(
-        "batched",
-        [
-          [2, 5, 6],
-          [2, 6, 7],
-        ],
-        (a, b) => G.matmul(a, b),
-      )
-      yield* assertOp(
-        "broadcast on the left",
-        [
-          [5, 6],
-          [3, 6, 7],
-        ],
-        (a, b) => G.relu(G.matmul(a, b)),
-      )
-      yield* assertOp(
-        "broadcast on the right",
-        [
-          [3, 2, 5, 6],
-          [2, 6, 2],
-        ],
-        (a, b) => G.matmul(a, b),
-      )
-      yield* assertOp("broadcast on both", [[3, 1, 5, 6], [4, 9, 6], [9]], (a, b, c) =>
-        G.add(G.matmul(a, b, { transposeB: true }), c),
-      )
-      yield* assertOp("of views", [[2, 10, 12]], (x) =>
-        G.matmul(G.slice(x, [0, 2, 1], [2, 5, 8]), G.transpose(G.slice(x, [0, 1, 3], [2, 6, 8]))),
-      )
-      yield* assertOp("of one with itself", [[6, 6]], (x) => G.matmul(x, x))
-      yield* assertOp(
-        "with everything behind it",
-        [[9, 6], [6, 10], [10], [9, 1], [9, 10]],
-        (a, b, row, column, all) => {
-          const y = G.tanh(G.add(G.matmul(a, b), row))
-          return G.mul(G.add(G.mul(y, column), all), G.sub(1, G.square(y)))
-        },
-      )
-    }),
-  )
-
-  it.effect("reduces over any axes", () =>
-    Effect.gen(function* () {
-      const ops = { sum: G.sum, mean: G.mean, max: G.max, min: G.min }
-      for (const [name, op] of Object.entries(ops)) {
-        for (const shape of [[1], [7], [64], [1000], [5, 2], [128, 2], [3, 37], [66, 64], [2, 3, 4], [4, 5, 1, 9]]) {
-          const axes = shape.map((_, axis) => axis)
-          for (let set = 1; set < 2 ** axes.length; set++) {
-            const chosen = axes.filter((axis) => (set >> axis) % 2 === 1)
-            yield* assertOp(`${name} of [${shape}] over ${chosen}`, [shape], (x) => op(x, chosen))
+          for (const [transposeA, transposeB] of [
+            [false, false],
+            [true, false],
+            [false, true],
+            [true, true],
+          ]) {
+            yield* assertOp(
+              `matmul ${m} ${k} ${n} ${transposeA} ${transposeB}`,
+              [transposeA ? [k, m] : [m, k], transposeB ? [n, k] : [k, n], [n]],
+              (a, b, bias) => G.tanh(G.add(G.matmul(a, b, { transposeA, transposeB }), bias)),
+            )
           }
         }
         yield* assertOp(
-          `${name} of an expression`,
+          "batched",
           [
-            [6, 20],
-            [6, 1],
+            [2, 5, 6],
+            [2, 6, 7],
           ],
-          (x, y) => op(G.mul(G.exp(x), y), 1, { keepDims: true }),
+          (a, b) => G.matmul(a, b),
         )
-      }
-    }),
+        yield* assertOp(
+          "broadcast on the left",
+          [
+            [5, 6],
+            [3, 6, 7],
+          ],
+          (a, b) => G.relu(G.matmul(a, b)),
+        )
+        yield* assertOp(
+          "broadcast on the right",
+          [
+            [3, 2, 5, 6],
+            [2, 6, 2],
+          ],
+          (a, b) => G.matmul(a, b),
+        )
+        yield* assertOp("broadcast on both", [[3, 1, 5, 6], [4, 9, 6], [9]], (a, b, c) =>
+          G.add(G.matmul(a, b, { transposeB: true }), c),
+        )
+        yield* assertOp("of views", [[2, 10, 12]], (x) =>
+          G.matmul(G.slice(x, [0, 2, 1], [2, 5, 8]), G.transpose(G.slice(x, [0, 1, 3], [2, 6, 8]))),
+        )
+        yield* assertOp("of one with itself", [[6, 6]], (x) => G.matmul(x, x))
+        yield* assertOp(
+          "with everything behind it",
+          [[9, 6], [6, 10], [10], [9, 1], [9, 10]],
+          (a, b, row, column, all) => {
+            const y = G.tanh(G.add(G.matmul(a, b), row))
+            return G.mul(G.add(G.mul(y, column), all), G.sub(1, G.square(y)))
+          },
+        )
+      }),
+    { tags: "slow" },
+  )
+
+  it.effect(
+    "reduces over any axes",
+    () =>
+      Effect.gen(function* () {
+        const ops = { sum: G.sum, mean: G.mean, max: G.max, min: G.min }
+        for (const [name, op] of Object.entries(ops)) {
+          for (const shape of [[1], [7], [64], [1000], [5, 2], [128, 2], [3, 37], [66, 64], [2, 3, 4], [4, 5, 1, 9]]) {
+            const axes = shape.map((_, axis) => axis)
+            for (let set = 1; set < 2 ** axes.length; set++) {
+              const chosen = axes.filter((axis) => (set >> axis) % 2 === 1)
+              yield* assertOp(`${name} of [${shape}] over ${chosen}`, [shape], (x) => op(x, chosen))
+            }
+          }
+          yield* assertOp(
+            `${name} of an expression`,
+            [
+              [6, 20],
+              [6, 1],
+            ],
+            (x, y) => op(G.mul(G.exp(x), y), 1, { keepDims: true }),
+          )
+        }
+      }),
+    { tags: "slow" },
   )
 
   it.effect("computes softmax, argmax and running sums", () =>

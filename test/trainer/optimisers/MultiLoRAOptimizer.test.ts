@@ -62,57 +62,61 @@ const train = Effect.fnUntraced(function* (
 })
 
 describe("the optimisers of runs", () => {
-  it("eight runs that are trained together end with the bits of eight runs that are trained alone", () => {
-    const indices = [0, 1, 2, 3, 4, 5, 6, 7]
-    const slots = indices.map((index) => slotOf(index, configOf(types[index % 3], 0.01 * (index + 1))))
-    const alone = slots.map((slot) =>
-      onWasm(
-        Effect.gen(function* () {
-          const adapter = adapterOf(slot.index)
-          const { runs, optimizer } = yield* trainerOf(new Map([[slot.index, adapter]]))
-          yield* runs.create(slot)
-          const after = [yield* bitsOf(optimizer, slot, adapter)]
-          for (let step = 0; step < 4; step++) {
-            yield* train(optimizer, slot, [step])
-            after.push(yield* bitsOf(optimizer, slot, adapter))
-          }
-          return after
-        }),
-      ),
-    )
-    fc.assert(
-      fc.property(fc.array(fc.subarray(indices), { maxLength: 8 }), (rounds) => {
-        const together = onWasm(
+  it(
+    "eight runs that are trained together end with the bits of eight runs that are trained alone",
+    { tags: "slow" },
+    () => {
+      const indices = [0, 1, 2, 3, 4, 5, 6, 7]
+      const slots = indices.map((index) => slotOf(index, configOf(types[index % 3], 0.01 * (index + 1))))
+      const alone = slots.map((slot) =>
+        onWasm(
           Effect.gen(function* () {
-            const adapters = new Map(indices.map((index) => [index, adapterOf(index)]))
-            const { runs, optimizer } = yield* trainerOf(adapters)
-            const own = slots.map((slot) => ({ ...slot }))
-            for (const slot of own) yield* runs.create(slot)
-            const steps = indices.map(() => 0)
-            for (const ready of rounds) {
-              for (const index of ready.filter((index) => steps[index] < 4)) {
-                own[index].readyToUpdate = true
-                // In two micro-batches: half of an exact binary number is exact.
-                const half = gradientOf(index, steps[index]++).map((number) => number / 2)
-                optimizer.accumulate(own[index], half)
-                optimizer.accumulate(own[index], half)
-              }
-              yield* optimizer.step
-              for (const slot of own) slot.readyToUpdate = false
+            const adapter = adapterOf(slot.index)
+            const { runs, optimizer } = yield* trainerOf(new Map([[slot.index, adapter]]))
+            yield* runs.create(slot)
+            const after = [yield* bitsOf(optimizer, slot, adapter)]
+            for (let step = 0; step < 4; step++) {
+              yield* train(optimizer, slot, [step])
+              after.push(yield* bitsOf(optimizer, slot, adapter))
             }
-            return yield* Effect.forEach(own, (slot) =>
-              Effect.map(bitsOf(optimizer, slot, adapters.get(slot.index) ?? adapterOf(0)), (bits) => ({
-                bits,
-                expected: alone[slot.index][steps[slot.index]],
-              })),
-            )
+            return after
           }),
-        )
-        for (const { bits, expected } of together) assert.deepStrictEqual(bits, expected)
-      }),
-      { numRuns: 12 },
-    )
-  })
+        ),
+      )
+      fc.assert(
+        fc.property(fc.array(fc.subarray(indices), { maxLength: 8 }), (rounds) => {
+          const together = onWasm(
+            Effect.gen(function* () {
+              const adapters = new Map(indices.map((index) => [index, adapterOf(index)]))
+              const { runs, optimizer } = yield* trainerOf(adapters)
+              const own = slots.map((slot) => ({ ...slot }))
+              for (const slot of own) yield* runs.create(slot)
+              const steps = indices.map(() => 0)
+              for (const ready of rounds) {
+                for (const index of ready.filter((index) => steps[index] < 4)) {
+                  own[index].readyToUpdate = true
+                  // In two micro-batches: half of an exact binary number is exact.
+                  const half = gradientOf(index, steps[index]++).map((number) => number / 2)
+                  optimizer.accumulate(own[index], half)
+                  optimizer.accumulate(own[index], half)
+                }
+                yield* optimizer.step
+                for (const slot of own) slot.readyToUpdate = false
+              }
+              return yield* Effect.forEach(own, (slot) =>
+                Effect.map(bitsOf(optimizer, slot, adapters.get(slot.index) ?? adapterOf(0)), (bits) => ({
+                  bits,
+                  expected: alone[slot.index][steps[slot.index]],
+                })),
+              )
+            }),
+          )
+          for (const { bits, expected } of together) assert.deepStrictEqual(bits, expected)
+        }),
+        { numRuns: 12 },
+      )
+    },
+  )
 
   for (const type of types)
     it(`${type}: a restored run ends with the bits of one that was not interrupted`, () => {

@@ -54,25 +54,28 @@ describe("a task of code", () => {
     ),
   )
 
-  it.effect("reports the outcome, not the expected value, while attempts are left", () =>
-    withRunner(
-      Effect.gen(function* () {
-        const env = yield* task({ attempts: 3 })
-        const { observations, score, steps } = yield* play(env, saying("think: easy", wrong, "add", right))
-        assert.deepStrictEqual(observations, [
-          "Write add(a, b).",
-          "OK.",
-          "1 of 2 tests passed. add(20, 22) gave 441, which is wrong. 2 attempts are left.",
-          "0 of 2 tests passed. add(1, 2) threw ReferenceError: add is not defined. 1 attempt is left.",
-          null,
-        ])
-        assert.strictEqual(score, 1)
-        assert.notInclude(JSON.stringify([observations, steps.slice(0, 3)]), "42")
-        const hopeless = yield* play(env, saying(wrong))
-        assert.strictEqual(hopeless.steps.length, 3)
-        assert.strictEqual(hopeless.score, 0)
-      }),
-    ),
+  it.effect(
+    "reports the outcome, not the expected value, while attempts are left",
+    () =>
+      withRunner(
+        Effect.gen(function* () {
+          const env = yield* task({ attempts: 3 })
+          const { observations, score, steps } = yield* play(env, saying("think: easy", wrong, "add", right))
+          assert.deepStrictEqual(observations, [
+            "Write add(a, b).",
+            "OK.",
+            "1 of 2 tests passed. add(20, 22) gave 441, which is wrong. 2 attempts are left.",
+            "0 of 2 tests passed. add(1, 2) threw ReferenceError: add is not defined. 1 attempt is left.",
+            null,
+          ])
+          assert.strictEqual(score, 1)
+          assert.notInclude(JSON.stringify([observations, steps.slice(0, 3)]), "42")
+          const hopeless = yield* play(env, saying(wrong))
+          assert.strictEqual(hopeless.steps.length, 3)
+          assert.strictEqual(hopeless.score, 0)
+        }),
+      ),
+    { tags: "slow" },
   )
 
   it.effect("describes every outcome", () =>

@@ -74,17 +74,20 @@ describe("a tree whose nodes are listed again and again", () => {
   )
 })
 
-it.effect("a dataset that is read twice counts once towards the numbers that a file may hold", () =>
-  Effect.gen(function* () {
-    const bytes = readFileSync(new URL("../../../fixtures/hdf5/largeChunk.hdf5", import.meta.url))
-    // A dataspace of one axis with 16 numbers, of which the file then says that it has 4.3 million, most of them missing.
-    const space = Buffer.from([1, 1, 1, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0])
-    for (let at = bytes.indexOf(space); at >= 0; at = bytes.indexOf(space, at + 1))
-      bytes.writeUInt32LE(4_300_000, at + 8)
-    const opened = yield* read(bytes)
-    for (let time = 0; time < 2; time++) {
-      const { message } = yield* Effect.flip(opened.numbers("right"))
-      assert.strictEqual(message, "right: expected numbers or booleans, found undefined")
-    }
-  }),
+it.effect(
+  "a dataset that is read twice counts once towards the numbers that a file may hold",
+  () =>
+    Effect.gen(function* () {
+      const bytes = readFileSync(new URL("../../../fixtures/hdf5/largeChunk.hdf5", import.meta.url))
+      // A dataspace of one axis with 16 numbers, of which the file then says that it has 4.3 million, most of them missing.
+      const space = Buffer.from([1, 1, 1, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0])
+      for (let at = bytes.indexOf(space); at >= 0; at = bytes.indexOf(space, at + 1))
+        bytes.writeUInt32LE(4_300_000, at + 8)
+      const opened = yield* read(bytes)
+      for (let time = 0; time < 2; time++) {
+        const { message } = yield* Effect.flip(opened.numbers("right"))
+        assert.strictEqual(message, "right: expected numbers or booleans, found undefined")
+      }
+    }),
+  { tags: "slow" },
 )

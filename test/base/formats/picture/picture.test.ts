@@ -286,26 +286,29 @@ describe("gifOf", () => {
     }),
   )
 
-  it.effect("keeps long runs and noise, whose codes grow to twelve bits", () =>
-    Effect.gen(function* () {
-      let seed = 1
-      const next = (): number => (seed = (seed * 48271) % 2147483647)
-      const noise = Array.from(
-        { length: 90 * 90 },
-        (_, at) =>
-          `<rect x="${at % 90}" y="${Math.floor(at / 90)}" width="1" height="1" fill="rgb(${next() % 6},${(next() % 6) * 40},7)"/>`,
-      )
-      const documents = [
-        svg(noise.join(""), "0 0 90 90"),
-        svg(`<rect width="90" height="90" fill="red"/>`, "0 0 90 90"),
-      ]
-      const reader = new GifReader(Buffer.from(yield* gifOf([documents], 10)))
-      const canvas = new Uint8ClampedArray(4 * 90 * 90)
-      for (const [index, document] of documents.entries()) {
-        reader.decodeAndBlitFrameRGBA(index, canvas)
-        assert.deepStrictEqual(canvas, (yield* drawSvg(document)).rgba)
-      }
-    }),
+  it.effect(
+    "keeps long runs and noise, whose codes grow to twelve bits",
+    () =>
+      Effect.gen(function* () {
+        let seed = 1
+        const next = (): number => (seed = (seed * 48271) % 2147483647)
+        const noise = Array.from(
+          { length: 90 * 90 },
+          (_, at) =>
+            `<rect x="${at % 90}" y="${Math.floor(at / 90)}" width="1" height="1" fill="rgb(${next() % 6},${(next() % 6) * 40},7)"/>`,
+        )
+        const documents = [
+          svg(noise.join(""), "0 0 90 90"),
+          svg(`<rect width="90" height="90" fill="red"/>`, "0 0 90 90"),
+        ]
+        const reader = new GifReader(Buffer.from(yield* gifOf([documents], 10)))
+        const canvas = new Uint8ClampedArray(4 * 90 * 90)
+        for (const [index, document] of documents.entries()) {
+          reader.decodeAndBlitFrameRGBA(index, canvas)
+          assert.deepStrictEqual(canvas, (yield* drawSvg(document)).rgba)
+        }
+      }),
+    { tags: "slow" },
   )
 
   it("writes the end in as many bits as readers expect, however many pixels there are", () => {

@@ -57,7 +57,7 @@ const withoutTimes = (stdout: string) => {
 }
 
 describe("the evaluation of a run on other machines", () => {
-  it("gives the episodes that one machine plays, to the bit, however the network behaves", () =>
+  it("gives the episodes that one machine plays, to the bit, however the network behaves", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const policy = await trained(folder, "train.ts", program(settings))
       for (const [at, args] of [
@@ -75,7 +75,8 @@ describe("the evaluation of a run on other machines", () => {
         const jobs = new Set(played.map(({ batch, from, to }) => `${String(batch)} ${String(from)}-${String(to)}`))
         assert.lengthOf(jobs, [15, 14, 14, 15][at])
       }
-    }))
+    }),
+  )
 
   it("is refused by a worker that has other settings or another program", () =>
     withFolder(async (folder) => {

@@ -61,17 +61,21 @@ describe("effect init", () => {
   }
 
   for (const kind of ["experiment", "evaluation"] as const) {
-    it(`names other models in comments that are valid when they are uncommented (${kind})`, () => {
-      const { text, schema } = files[kind]
-      const problem = validator(schema ?? "")
-      const models = [...text.matchAll(/^ +# (model: \S+) /gm)].map(([, model]) => model)
-      assert.isAtLeast(models.length, 5)
-      for (const model of models) {
-        const other = text.replace("model: scripted:reader", model).replace(/# (limits|budget|base_url): /g, "$1: ")
-        assert.notStrictEqual(other, text)
-        assert.isUndefined(problem(parse(other)), model)
-      }
-    })
+    it(
+      `names other models in comments that are valid when they are uncommented (${kind})`,
+      { tags: kind === "evaluation" ? [] : "slow" },
+      () => {
+        const { text, schema } = files[kind]
+        const problem = validator(schema ?? "")
+        const models = [...text.matchAll(/^ +# (model: \S+) /gm)].map(([, model]) => model)
+        assert.isAtLeast(models.length, 5)
+        for (const model of models) {
+          const other = text.replace("model: scripted:reader", model).replace(/# (limits|budget|base_url): /g, "$1: ")
+          assert.notStrictEqual(other, text)
+          assert.isUndefined(problem(parse(other)), model)
+        }
+      },
+    )
   }
 
   it("doesn't overwrite an existing file without --force", () =>

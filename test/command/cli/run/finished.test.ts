@@ -94,7 +94,7 @@ describe("a run that a model's error ends", () => {
 })
 
 describe("a file that is not the run's own", () => {
-  it("is refused with the setting that differs, unless --name has the run's name", () =>
+  it("is refused with the setting that differs, unless --name has the run's name", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       write(folder, "pole.ts", program(a2c))
       write(folder, "lstm.ts", program(other))
@@ -115,7 +115,8 @@ describe("a file that is not the run's own", () => {
         assert.strictEqual(taken.code, 0, taken.stderr)
         assert.strictEqual(resultOf(taken).digest, digest)
       }
-    }))
+    }),
+  )
 
   it("is refused, though it has the run's name, where it has another env or algorithm", { tags: "slow" }, () =>
     withFolder(async (folder) => {

@@ -7,7 +7,7 @@ import { effect, program, resultOf, withFolder, write } from "../effect.ts"
 const textOf = (...path: ReadonlyArray<string>): string => readFileSync(join(...path), "utf8")
 
 describe("effect run --resume", () => {
-  it("takes another learning rate, and notes it", () =>
+  it("takes another learning rate, and notes it", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program("totalSteps: 1024"))
       const first = resultOf(await effect(["run", file, "--quiet", "--json"], folder))
@@ -21,7 +21,8 @@ describe("effect run --resume", () => {
       const third = await effect(["run", file, "--resume", "latest", "--total-steps", "3072", "--quiet"], folder)
       assert.strictEqual(third.code, 0, third.stderr)
       assert.strictEqual(parse(textOf(run, "config.yaml")).algorithm.learning_rate, 1e-5)
-    }))
+    }),
+  )
 
   it("names start.from for another network, and a run begins from there", { tags: "slow" }, () =>
     withFolder(async (folder) => {

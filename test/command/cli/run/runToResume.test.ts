@@ -18,16 +18,17 @@ describe("a run is the same run", () => {
     }),
   )
 
-  it("when it is repeated from its own config.yaml", () =>
+  it("when it is repeated from its own config.yaml", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program(settings))
       const args = ["--results-dir", join(folder, "results"), "--json", "--quiet"]
       const first = resultOf(await effect(["run", file, ...args, "--seed", "3"]))
       const again = resultOf(await effect(["run", join(first.runDir, "config.yaml"), ...args]))
       assert.strictEqual(again.digest, first.digest)
-    }))
+    }),
+  )
 
-  it("when the newest checkpoint is damaged: the one before it is taken, and run.log says so", () =>
+  it("when the newest checkpoint is damaged: the one before it is taken, and run.log says so", { tags: "slow" }, () =>
     withFolder(async (folder) => {
       const file = write(folder, "train.ts", program(settings))
       const args = ["run", file, "--results-dir", join(folder, "results"), "--json", "--quiet"]
@@ -36,7 +37,8 @@ describe("a run is the same run", () => {
       const resumed = resultOf(await effect([...args, "--resume", whole.runDir]))
       assert.strictEqual(resumed.digest, whole.digest)
       assert.include(readFileSync(join(whole.runDir, "run.log"), "utf8"), "is damaged")
-    }))
+    }),
+  )
 })
 
 describe("a run that is finished", () => {

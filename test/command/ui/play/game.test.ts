@@ -30,10 +30,12 @@ const trained = async (config: string) => {
 
 const lstm = configs.CartPole.replace("nsteps: 32", "nsteps: 32\n  lstm: 8")
 
+/** Choices from numbers and from images stay quick. */
+const quick = new Set(["CartPole", "GridWorld"])
+
 describe("the game of the page Play", () => {
-  it.for(["CartPole", "Pendulum", "GridWorld", "with a memory"] as const)(
-    "acts as the exported policy does: %s",
-    (name) =>
+  for (const name of ["CartPole", "Pendulum", "GridWorld", "with a memory"] as const)
+    it(`acts as the exported policy does: ${name}`, { tags: quick.has(name) ? [] : "slow" }, () =>
       withWorker(async ({ send, next }) => {
         const config = name === "with a memory" ? lstm : configs[name]
         const run = await trained(config)
@@ -61,7 +63,7 @@ describe("the game of the page Play", () => {
           }
         }
       }),
-  )
+    )
 
   it("takes a person's action, counts the return, and begins again", () =>
     withWorker(async ({ send, next }) => {

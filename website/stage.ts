@@ -9,11 +9,12 @@ import { fenced } from "../src/base/config/text.ts"
 
 export const root = fileURLToPath(new URL("..", import.meta.url))
 
-/** The documents of the repository's root that are pages of the site. */
+/** The documents outside of `docs/` that are pages of the site. */
 const documents: Readonly<Record<string, string>> = {
   "README.md": "start.md",
   "CONTRIBUTING.md": "contributing.md",
   "SECURITY.md": "security.md",
+  "examples/README.md": "examples.md",
 }
 
 /** The languages in which examples are highlighted, by the ending of their files. */

@@ -1,6 +1,6 @@
 """A text adventure without any package, which agents of effect-rl play: bring the key to the chest.
 
-npx effect run examples/adventure.ts
+npx effect run examples/agents/adventure.ts
 """
 import json, random, sys
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { waiter } from "../../examples/edge-agent/agent.ts"
+import { waiter } from "../../examples/agents/edge-agent/agent.ts"
 import { ObjectStore, RunStore, storedRuns } from "../../src/index.ts"
 import * as Node from "../../src/node.ts"
 import * as Layout from "../../src/run/Layout.ts"
@@ -55,7 +55,7 @@ describe.skipIf(workerd === undefined)("an agent in workerd", () => {
 
       const kv = yield* serveNamespace
       const served = yield* edge({
-        entry: "examples/edge-agent/worker.ts",
+        entry: "examples/agents/edge-agent/worker.ts",
         store: { kind: "kvNamespace", port: kv.port },
         texts: { MODEL: "waiter", MODEL_URL: model.url },
       })

@@ -68,6 +68,16 @@ describe("documents", () => {
     assert.deepStrictEqual(broken, [])
   })
 
+  it("list every example", () => {
+    const listed = Array.from(read("examples/README.md").matchAll(/\]\(([^)]+)\)/g), ([, path]) => path)
+    const files = execFileSync("git", ["ls-files", "examples"], { cwd: root, encoding: "utf8" }).trim().split("\n")
+    const examples = files.map((file) => file.slice("examples/".length)).filter((file) => file !== "README.md")
+    assert.deepStrictEqual(
+      examples.filter((file) => !listed.includes(file)),
+      [],
+    )
+  })
+
   it("show the first experiment as it is", () => {
     const experiment = read("examples/codebook.yaml").replace(/^#.*\n/gm, "")
     assert.include(read("docs/agents.md"), `\`\`\`yaml\n${experiment}\`\`\``)

@@ -31,7 +31,7 @@ describe("the house", () => {
   })
 
   it("keeps an example of one's own env short", () => {
-    assert.isAtMost(read("examples/own-env.ts").trim().split("\n").length, 40)
+    assert.isAtMost(read("examples/own-parts/own-env.ts").trim().split("\n").length, 40)
   })
 
   it("has a page of all settings that is as the code is, and says what each one means", () => {

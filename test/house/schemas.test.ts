@@ -1,5 +1,5 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { readdirSync, readFileSync } from "node:fs"
+import { globSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect, Exit } from "effect"
@@ -393,11 +393,8 @@ describe("schemas/", () => {
   })
 
   it("takes the experiments and the evaluations among the examples", () => {
-    const files = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".yaml"))
-    const parsed = files.map((name): [string, unknown] => [
-      name,
-      parse(readFileSync(join(root, "examples", name), "utf8")),
-    ])
+    const files = globSync("examples/**/*.yaml", { cwd: root })
+    const parsed = files.map((name): [string, unknown] => [name, parse(readFileSync(join(root, name), "utf8"))])
     const evaluations = parsed.filter(([, file]) => kindOf(file) === "evaluation")
     const experiments = parsed.filter(([, file]) => kindOf(file) === "agents")
     for (const [schema, some] of [

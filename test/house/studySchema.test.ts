@@ -39,7 +39,7 @@ describe("schemas/study.schema.json", () => {
 
   it("takes the file in docs/tuning.md and the example", () => {
     const [, shown = ""] = /```yaml\n([^]*?)```/.exec(readFileSync(join(root, "docs/tuning.md"), "utf8")) ?? []
-    for (const text of [shown, readFileSync(join(root, "examples/ppo-acrobot.space.yaml"), "utf8")]) {
+    for (const text of [shown, readFileSync(join(root, "examples/rollouts/ppo-acrobot.space.yaml"), "utf8")]) {
       const value: unknown = parse(text)
       assert.isTrue(isTaken(value))
       assert.isUndefined(problem(value))

@@ -1,6 +1,7 @@
 import { bootstrap, interquartileMean } from "../../src/base/statistics/resampling.ts"
 import { effect } from "../command/cli/effect.ts"
 import { must, type Proof } from "./Proof.ts"
+import { examplePath } from "../house/examplePath.ts"
 
 /** Every algorithm learns its benchmark: each example as it stands, with several seeds. */
 
@@ -18,7 +19,7 @@ const train = async (
   args: ReadonlyArray<string> = [],
 ): Promise<Outcome> => {
   const jobs = process.env.PROVE_JOBS ?? "1"
-  const command = ["run", `examples/${example}.ts`, "--seeds", seeds, "--jobs", jobs, "--results-dir", folder]
+  const command = ["run", examplePath(`${example}.ts`), "--seeds", seeds, "--jobs", jobs, "--results-dir", folder]
   const outcome = await effect([...command, "--quiet", "--json", ...args])
   must(outcome.code === 0, outcome.stderr)
   const metrics: {
@@ -48,7 +49,7 @@ const seen = ({ scores, steps, seconds }: Outcome): string => {
 
 const reaches = (example: string, atLeast: number, what: string, seeds = "1..5"): Proof => ({
   name: example,
-  claim: `examples/${example}.ts: ${what}, seeds ${seeds.replace("..", " to ")}`,
+  claim: `${examplePath(`${example}.ts`)}: ${what}, seeds ${seeds.replace("..", " to ")}`,
   run: async (folder) => {
     const outcome = await train(folder, example, seeds)
     must(
@@ -63,7 +64,7 @@ const reaches = (example: string, atLeast: number, what: string, seeds = "1..5")
 /** As `reaches`, with a longer delay between the cue and the answer, and settings for it. */
 const reachesAfter = (example: string, delay: number, steps: number, settings: ReadonlyArray<string> = []): Proof => ({
   name: `${example}-${delay}`,
-  claim: `examples/${example}.ts with ${["env.delay=" + delay, ...settings].join(", ")}: at least 0.95 within ${steps.toLocaleString("en")} steps, seeds 1 to 5`,
+  claim: `${examplePath(`${example}.ts`)} with ${["env.delay=" + delay, ...settings].join(", ")}: at least 0.95 within ${steps.toLocaleString("en")} steps, seeds 1 to 5`,
   run: async (folder) => {
     const all = [`env.delay=${delay}`, `total_steps=${steps}`, ...settings]
     const outcome = await train(
@@ -188,28 +189,28 @@ export const learning: ReadonlyArray<Proof> = [
     "randal-maze",
     "RANDAL is ahead of PPO at equal steps on a pixel maze whose goal (10) random play hardly ever reaches: the intervals of their interquartile means are apart",
     ["randal-maze", []],
-    ["randal-maze", ["--config", "examples/plain-ppo.yaml"]],
+    ["randal-maze", ["--config", "examples/rollouts/plain-ppo.yaml"]],
     isApart,
   ),
   ahead(
     "daac-unseen",
     "DAAC is ahead of PPO with one network for actor and critic on levels that neither has seen: the intervals of their interquartile means are apart",
     ["daac-unseen", []],
-    ["daac-unseen", ["--config", "examples/shared-ppo.yaml"]],
+    ["daac-unseen", ["--config", "examples/rollouts/shared-ppo.yaml"]],
     isApart,
   ),
   ahead(
     "vin-gridworld",
     "a value-iteration network solves unseen gridworlds (0.9 of at most 0.98), a plain conv net of its size does not (below 0.8)",
     ["vin-gridworld", []],
-    ["vin-gridworld", ["--config", "examples/plain-conv.yaml"]],
+    ["vin-gridworld", ["--config", "examples/planning/plain-conv.yaml"]],
     (planning, plain) => planning.every((score) => score >= 0.9) && plain.every((score) => score < 0.8),
   ),
   ahead(
     "unreal-maze",
     "UNREAL is ahead of A2C (the same without its tasks) after 10,000 steps on the pixel maze: the intervals of their interquartile means are apart",
     ["unreal-maze", ["--set", "total_steps=10000"]],
-    ["unreal-maze", ["--set", "total_steps=10000", "--config", "examples/without-tasks.yaml"]],
+    ["unreal-maze", ["--set", "total_steps=10000", "--config", "examples/rollouts/without-tasks.yaml"]],
     isApart,
   ),
 ]

@@ -6,6 +6,7 @@ import { effect, root } from "../command/cli/effect.ts"
 import { runsIn } from "../command/cli/crash.ts"
 import { differences, killed, twoRuns, uninterrupted, type Victim } from "../command/cli/multirunCrash.ts"
 import { must, type Proof } from "./Proof.ts"
+import { examplePath } from "../house/examplePath.ts"
 
 /** Small language models learn from right answers, then from rewards: the examples as they stand. */
 
@@ -41,7 +42,7 @@ const Example = Schema.Struct({
  * runs of a trainer are in folders below its own.
  */
 const curvesOf = async (name: string, folder: string) => {
-  const file = `examples/${name}.yaml`
+  const file = examplePath(`${name}.yaml`)
   const jobs = process.env.PROVE_JOBS ?? "1"
   const command = [
     "run",
@@ -82,7 +83,7 @@ interface Stages {
 
 const ofExample = (name: string, claim: string, holds: (stages: Stages) => boolean): Proof => ({
   name,
-  claim: `examples/${name}.yaml: ${claim}, seeds 1 to 3`,
+  claim: `${examplePath(`${name}.yaml`)}: ${claim}, seeds 1 to 3`,
   run: async (folder) => {
     const { curves, seconds } = await curvesOf(name, folder)
     const seen = `${curves.map(stagesOf).join("; ")}; at most ${seconds} s`

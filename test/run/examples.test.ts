@@ -13,13 +13,13 @@ const quietly = async <A>(load: () => Promise<A>): Promise<A> => {
 
 describe("examples of services of one's own", () => {
   it("own-recorder.ts counts episodes, and the training is the same", { tags: "slow" }, async () => {
-    const { results } = await quietly(() => import("../../examples/own-recorder.ts"))
+    const { results } = await quietly(() => import("../../examples/own-parts/own-recorder.ts"))
     const [silent, counted] = results
     assert.strictEqual(silent.digest, counted.digest)
   })
 
   it("own-store.ts keeps a run in a KeyValueStore and resumes it from there", async () => {
-    const { outcome } = await quietly(() => import("../../examples/own-store.ts"))
+    const { outcome } = await quietly(() => import("../../examples/own-parts/own-store.ts"))
     assert.strictEqual(outcome.steps, 4096)
     for (const file of ["config.yaml", "return.json", "scores/train/scores.jsonl", "checkpoints/latest.json"]) {
       assert.include(outcome.keys, `${outcome.runDir}/${file}`)
@@ -27,7 +27,7 @@ describe("examples of services of one's own", () => {
   })
 
   it("own-checkpoints.ts keeps only checkpoints in a KeyValueStore and resumes from them", async () => {
-    const { outcome } = await quietly(() => import("../../examples/own-checkpoints.ts"))
+    const { outcome } = await quietly(() => import("../../examples/own-parts/own-checkpoints.ts"))
     assert.strictEqual(outcome.steps, 4096)
     assert.isAbove(outcome.keys.filter((key) => key.endsWith("/weights.safetensors")).length, 0)
     assert.deepStrictEqual(
@@ -39,7 +39,7 @@ describe("examples of services of one's own", () => {
 
 describe("examples of going on from a run", () => {
   it("fine-tune.ts begins with the weights of another run, with other envs", { tags: "slow" }, async () => {
-    const { outcome } = await quietly(() => import("../../examples/fine-tune.ts"))
+    const { outcome } = await quietly(() => import("../../examples/programs/fine-tune.ts"))
     const [tuned, fromScratch] = [outcome.tuned, outcome.fromScratch].map(({ validation }) => validation?.meanReturn)
     assert.isAbove(tuned ?? NaN, fromScratch ?? NaN)
   })

@@ -9,10 +9,10 @@ import { OrchestratorConfig } from "../../src/trainer/config/OrchestratorConfig.
 import { validator } from "../house/validators.ts"
 import { effect, resultOf, root, withFolder } from "../command/cli/effect.ts"
 
-const textOf = (name: string): string => readFileSync(join(root, "examples", name), "utf8")
+const textOf = (name: string): string => readFileSync(join(root, "examples/trainer", name), "utf8")
 
 /** The names of all examples of a multi-run trainer. */
-const names = readdirSync(join(root, "examples"))
+const names = readdirSync(join(root, "examples/trainer"))
   .filter((file) => file.endsWith(".yaml") && /^kind: multirun$/m.test(textOf(file)))
   .map((file) => file.replace(".yaml", ""))
 
@@ -49,7 +49,7 @@ describe("examples of a multi-run trainer", () => {
   it("are the same in YAML and in code", async () => {
     assert.sameMembers(names, ["calculator", "reverse-text", "tictactoe-self-play", "two-tasks"])
     for (const name of names) {
-      const { config }: { readonly config: unknown } = await import(`../../examples/${name}.ts`)
+      const { config }: { readonly config: unknown } = await import(`../../examples/trainer/${name}.ts`)
       assert.deepStrictEqual(await decoded(config), await decoded(parse(textOf(`${name}.yaml`))), name)
     }
   })
@@ -69,7 +69,7 @@ describe("examples of a multi-run trainer", () => {
       withFolder(async (folder) => {
         const command = [
           "run",
-          `examples/${name}.yaml`,
+          `examples/trainer/${name}.yaml`,
           "--results-dir",
           folder,
           "--backend",

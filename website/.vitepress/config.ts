@@ -52,6 +52,7 @@ export default defineConfig({
         ],
       },
       ...topics.slice(2),
+      { text: "Examples", link: "/examples" },
       { text: "Security", link: "/security" },
       { text: "Contribute", link: "/contributing" },
     ],

@@ -9,6 +9,7 @@ import { Effect, Stream } from "effect"
 import type { Rollout } from "../../../src/agents/episode/Rollout.ts"
 import * as Rollouts from "../../../src/agents/episode/rollouts/Rollouts.ts"
 import * as Samples from "../../../src/agents/episode/samples/samples.ts"
+import { examplePath } from "../../house/examplePath.ts"
 
 const root = fileURLToPath(new URL("../../..", import.meta.url))
 
@@ -20,7 +21,7 @@ const ran = (name: string) =>
       (made) => Effect.sync(() => rmSync(made, { recursive: true })),
     )
     const run = (to: string) =>
-      execFileSync(process.execPath, [`examples/${name}.ts`, join(directory, to)], { cwd: root, encoding: "utf8" })
+      execFileSync(process.execPath, [examplePath(`${name}.ts`), join(directory, to)], { cwd: root, encoding: "utf8" })
     const text = run("first")
     run("second")
     for (const file of ["rollouts.jsonl", "samples.jsonl"]) {

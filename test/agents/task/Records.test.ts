@@ -103,7 +103,7 @@ describe("a file of records", () => {
       )
       const [beside, here] = absent.message.slice(absent.message.indexOf("expected ") + 9).split(" or ")
       assert.deepStrictEqual([beside, here], [absent.path, resolve("no/such.jsonl")])
-      const found = yield* withFiles({}, (baseDir) => ofFile("examples/qa.jsonl", baseDir, () => undefined))
+      const found = yield* withFiles({}, (baseDir) => ofFile("examples/agents/qa.jsonl", baseDir, () => undefined))
       assert.isAbove(found.size, 0)
       // Beside the config goes first.
       const own = yield* withFiles({ "package.jsonl": "{}\n" }, (baseDir) =>

@@ -49,11 +49,11 @@ describe("examples of agents that talk", () => {
 
   it("ask other questions in a validation than in the training", () => {
     const questions = (file: string): ReadonlyArray<string> =>
-      readFileSync(`examples/${file}`, "utf8")
+      readFileSync(`examples/agents/${file}`, "utf8")
         .trim()
         .split("\n")
         .map((line) => JSON.parse(line).question)
-    const config = readFileSync("examples/qa.yaml", "utf8")
+    const config = readFileSync("examples/agents/qa.yaml", "utf8")
     const [train, validation] = [...config.matchAll(/dataset_path: (\S+)/g)].map(([, file]) => questions(file))
     assert.strictEqual(new Set([...train, ...validation]).size, train.length + validation.length)
   })

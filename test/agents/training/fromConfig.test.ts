@@ -83,7 +83,7 @@ describe("a config of the original", () => {
         runtime: { max_envs_to_visit: 2, max_steps_per_episode: 1, resume_from: null, checkpoint_dir: null },
         train_dataset: {
           type: "qa",
-          dataset_path: "examples/qa.jsonl",
+          dataset_path: "examples/agents/qa.jsonl",
           split: null,
           instruction_template: null,
           max_samples: 2,
@@ -91,7 +91,7 @@ describe("a config of the original", () => {
         agent: {
           type: "reflexion_agent",
           lm_config: { model: "scripted:reader", stop_sequences: null },
-          system_prompt: "{file:examples/qa.jsonl}",
+          system_prompt: "{file:examples/agents/qa.jsonl}",
           memory_config: { _type: "history_list", max_length: 2000 },
           history_k: null,
           max_reflections_in_prompt: null,
@@ -109,7 +109,7 @@ describe("a config of the original", () => {
       // The run's own config has absolute paths.
       const saved = [...store.files].find(([path]) => path.endsWith("/config.yaml"))?.[1]
       const text = new TextDecoder().decode(saved)
-      assert.include(text, `dataset_path: ${resolve("examples/qa.jsonl")}`)
+      assert.include(text, `dataset_path: ${resolve("examples/agents/qa.jsonl")}`)
       assert.include(text, "max_reflections_in_prompt: null")
       assert.include(text, "seed: 0\n")
     }).pipe(Effect.scoped, Effect.provide(disk)),

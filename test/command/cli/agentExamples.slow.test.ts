@@ -3,10 +3,11 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { effect, resultOf, root, withFolder } from "./effect.ts"
+import { examplePath } from "../../house/examplePath.ts"
 
 /** Runs an example as its first lines say, and gives its validations and its folder. */
 const trained = async (file: string, folder: string) => {
-  const outcome = await effect(["run", `examples/${file}`, "--results-dir", folder, "--quiet", "--json"])
+  const outcome = await effect(["run", examplePath(file), "--results-dir", folder, "--quiet", "--json"])
   assert.strictEqual(outcome.code, 0, outcome.stderr)
   const { digest, runDir } = resultOf(outcome)
   const validations: ReadonlyArray<{ step: number; returns_mean: number }> = JSON.parse(
@@ -22,7 +23,7 @@ const linesOf = (...path: ReadonlyArray<string>): ReadonlyArray<Record<string, u
     .map((line) => JSON.parse(line))
 
 const printed = (file: string, ...args: ReadonlyArray<string>): ReadonlyArray<string> =>
-  execFileSync(process.execPath, [`examples/${file}`, ...args], { cwd: root, encoding: "utf8" })
+  execFileSync(process.execPath, [examplePath(file), ...args], { cwd: root, encoding: "utf8" })
     .trim()
     .split("\n")
 

@@ -19,7 +19,7 @@ const cases = [
   { title: "a memory", source: program("algorithm: Ppo.make({ lstm: 8 })"), observation: [0, 0, 0, 0] },
   {
     title: "parts and a mask",
-    source: readFileSync(join(root, "examples/spaces.ts"), "utf8"),
+    source: readFileSync(join(root, "examples/own-parts/spaces.ts"), "utf8"),
     observation: { map: new Float32Array(48), letter: [0, 0] },
   },
 ]

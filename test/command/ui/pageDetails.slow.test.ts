@@ -192,7 +192,7 @@ inBrowser("the page's details", ({ page, served, text, count, drawn, click, set 
         const failing = rolloutOf("b", { steps: [callStep("b", 0)] })
         write(folder, "games/rollouts.jsonl", [rolloutOf("a", { steps }), failing].map(Rollouts.line).join(""))
         const talk = await namingRun(folder)
-        const done = await effect(["eval", "examples/evaluate.yaml", "--results-dir", folder, "--quiet"])
+        const done = await effect(["eval", "examples/agents/evaluate.yaml", "--results-dir", folder, "--quiet"])
         assert.strictEqual(done.code, 0, done.stderr)
         await page.look(1280, 900, scheme)
         await served(folder, async (url) => {

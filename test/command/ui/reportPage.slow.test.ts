@@ -20,7 +20,7 @@ inBrowser("what is no training", ({ page, served, text, count, click, drawn, set
 
   it("has an evaluation's report as tables, and no curves over steps", () =>
     withFolder(async (folder) => {
-      const done = await effect(["eval", "examples/evaluate.yaml", "--results-dir", folder, "--quiet"])
+      const done = await effect(["eval", "examples/agents/evaluate.yaml", "--results-dir", folder, "--quiet"])
       assert.strictEqual(done.code, 0, done.stderr)
       await page.look(1280, 900)
       await served(folder, async (url) => {

@@ -142,7 +142,7 @@ inBrowser("transcripts", ({ page, served, text, count, click, set }) => {
 
   it("of the delegation example have its sub-agents' rollouts, their credit, and tokens by advantage", () =>
     withFolder(async (folder) => {
-      execFileSync(process.execPath, ["examples/delegation.ts", join(folder, "delegation")], { cwd: root })
+      execFileSync(process.execPath, ["examples/agents/delegation.ts", join(folder, "delegation")], { cwd: root })
       await served(folder, async (url) => {
         await page.goto(url)
         await count(".runs tbody tr", 1)

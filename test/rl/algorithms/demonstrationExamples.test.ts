@@ -23,7 +23,7 @@ const scoreAfter = (example: Promise<{ readonly default: Run }>, totalSteps: num
 describe("examples that learn from data", () => {
   it("have at most 40 lines", () => {
     for (const name of ["minari-cartpole", "iql-pendulum", "dagger-cartpole", "gail-cartpole"]) {
-      const text = readFileSync(new URL(`../../../examples/${name}.ts`, import.meta.url), "utf8")
+      const text = readFileSync(new URL(`../../../examples/demonstrations/${name}.ts`, import.meta.url), "utf8")
       assert.isAtMost(text.trim().split("\n").length, 40, name)
     }
   })
@@ -31,25 +31,25 @@ describe("examples that learn from data", () => {
   it.effect("minari-cartpole.ts learns from the data set that it wrote", () =>
     Effect.gen(function* () {
       // Random play has a mean return of about 22.
-      assert.isAbove(yield* scoreAfter(import("../../../examples/minari-cartpole.ts"), 10_000), 150)
+      assert.isAbove(yield* scoreAfter(import("../../../examples/demonstrations/minari-cartpole.ts"), 10_000), 150)
     }),
   )
 
   it.effect("dagger-cartpole.ts learns from a few answers", () =>
     Effect.gen(function* () {
-      assert.isAbove(yield* scoreAfter(import("../../../examples/dagger-cartpole.ts"), 400), 300)
+      assert.isAbove(yield* scoreAfter(import("../../../examples/demonstrations/dagger-cartpole.ts"), 400), 300)
     }),
   )
 
   it.effect("gail-cartpole.ts trains from its demonstrations", () =>
     Effect.gen(function* () {
-      assert.isAbove(yield* scoreAfter(import("../../../examples/gail-cartpole.ts"), 2048), 8)
+      assert.isAbove(yield* scoreAfter(import("../../../examples/demonstrations/gail-cartpole.ts"), 2048), 8)
     }),
   )
 
   it.effect("iql-pendulum.ts trains from its data", () =>
     Effect.gen(function* () {
-      assert.isAbove(yield* scoreAfter(import("../../../examples/iql-pendulum.ts"), 2560), -2000)
+      assert.isAbove(yield* scoreAfter(import("../../../examples/demonstrations/iql-pendulum.ts"), 2560), -2000)
     }),
   )
 })

@@ -3,14 +3,14 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as HttpRouter from "effect/http/HttpRouter"
-import { routes } from "../../../examples/serve-policy.ts"
+import { routes } from "../../../examples/programs/serve-policy.ts"
 import { CartPole, Policy, Ppo, Train, Wasm } from "../../../src/index.ts"
 import * as Node from "../../../src/node.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
 
 describe("the example of a policy in an HTTP handler", () => {
   it("has at most 40 lines", () => {
-    const text = readFileSync(join(import.meta.dirname, "../../..", "examples", "serve-policy.ts"), "utf8")
+    const text = readFileSync(join(import.meta.dirname, "../../..", "examples/programs/serve-policy.ts"), "utf8")
     assert.isAtMost(text.trim().split("\n").length, 40)
   })
 

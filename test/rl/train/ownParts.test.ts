@@ -32,7 +32,7 @@ const isAfter = (path: string, step: number): boolean => Number(/checkpoints\/st
 describe("examples of parts of one's own", () => {
   it.effect("own-algorithm.ts trains, validates, and resumes to the same bits", () =>
     Effect.gen(function* () {
-      const { default: training } = yield* Effect.promise(() => import("../../../examples/own-algorithm.ts"))
+      const { default: training } = yield* Effect.promise(() => import("../../../examples/own-parts/own-algorithm.ts"))
       const settings = { totalSteps: 3200, "validation.everySteps": 1600, "checkpoint.strategy": keepAll }
       const { whole, resumed } = yield* shortened(training, settings)
       assert.strictEqual(whole.steps, 3200)
@@ -45,7 +45,7 @@ describe("examples of parts of one's own", () => {
     "own-network.ts trains, and resumes to the same bits",
     () =>
       Effect.gen(function* () {
-        const { default: training } = yield* Effect.promise(() => import("../../../examples/own-network.ts"))
+        const { default: training } = yield* Effect.promise(() => import("../../../examples/own-parts/own-network.ts"))
         const settings = { totalSteps: 2048, "validation.everySteps": 1024, "checkpoint.strategy": keepAll }
         const { whole, resumed } = yield* shortened(training, settings)
         assert.strictEqual(whole.steps, 2048)
@@ -56,7 +56,7 @@ describe("examples of parts of one's own", () => {
 
   it.effect("own-loss.ts learns from what it is shown, and resumes to the same bits", () =>
     Effect.gen(function* () {
-      const { default: training } = yield* Effect.promise(() => import("../../../examples/own-loss.ts"))
+      const { default: training } = yield* Effect.promise(() => import("../../../examples/own-parts/own-loss.ts"))
       const settings = { totalSteps: 4096, "validation.everySteps": 2048, "checkpoint.strategy": keepAll }
       const { whole, resumed } = yield* shortened(training, settings)
       assert.strictEqual(resumed.digest, whole.digest)
@@ -69,7 +69,7 @@ describe("examples of parts of one's own", () => {
     "own-callback.ts steers, and resumes to the same bits",
     () =>
       Effect.gen(function* () {
-        const { default: training } = yield* Effect.promise(() => import("../../../examples/own-callback.ts"))
+        const { default: training } = yield* Effect.promise(() => import("../../../examples/own-parts/own-callback.ts"))
         const settings = { totalSteps: 8192, "validation.everySteps": 1024, "checkpoint.strategy": keepAll }
         const { whole, resumed } = yield* shortened(training, settings)
         assert.strictEqual(whole.validation?.step, whole.steps)

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import selfPlay, { game } from "../../../examples/past-selves.ts"
-import hunt, { pursuit } from "../../../examples/pursuit.ts"
-import separate, { hunt as chase } from "../../../examples/separate-policies.ts"
+import selfPlay, { game } from "../../../examples/several-agents/past-selves.ts"
+import hunt, { pursuit } from "../../../examples/several-agents/pursuit.ts"
+import separate, { hunt as chase } from "../../../examples/several-agents/separate-policies.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { check } from "../../../src/rl/env/check.ts"
 import * as MultiEnv from "../../../src/rl/env/MultiEnv.ts"
@@ -22,7 +22,7 @@ const trained = (training: Run, settings: Readonly<Record<string, number>>) => {
 
 describe("examples of several agents", () => {
   it.each(["pursuit", "past-selves", "separate-policies"])("%s has at most 60 lines", (name) => {
-    const text = readFileSync(new URL(`../../../examples/${name}.ts`, import.meta.url), "utf8")
+    const text = readFileSync(new URL(`../../../examples/several-agents/${name}.ts`, import.meta.url), "utf8")
     assert.isAtMost(text.trim().split("\n").length, 60)
   })
 

@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import training from "../../../examples/spaces.ts"
+import training from "../../../examples/own-parts/spaces.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
 import { RunStore } from "../../../src/run/store/RunStore.ts"
 import { RunOptions } from "../../../src/run/RunOptions.ts"
 
-describe("examples/spaces.ts", () => {
+describe("examples/own-parts/spaces.ts", () => {
   it("has at most 40 lines", () => {
-    const text = readFileSync(new URL("../../../examples/spaces.ts", import.meta.url), "utf8")
+    const text = readFileSync(new URL("../../../examples/own-parts/spaces.ts", import.meta.url), "utf8")
     assert.isAtMost(text.trim().split("\n").length, 40)
   })
 

@@ -18,7 +18,7 @@ const settings = { model: "policy", traceTokens: true }
 
 /** Returns the tokens of an example's model, and how it writes answers. */
 const modelOf = Effect.fnUntraced(function* (example: string) {
-  const { alphabet, template } = parse(readFileSync(`examples/${example}.yaml`, "utf8")).model.tokenizer
+  const { alphabet, template } = parse(readFileSync(`examples/trainer/${example}.yaml`, "utf8")).model.tokenizer
   const folder = yield* Scratch.characters(alphabet, { template })
   const chat = ChatModel.make(folder)
   const encode: Encode = (request, move) =>

@@ -283,7 +283,7 @@ parameters:
     }))
 
   it("takes the example's file, and fits its training", async () => {
-    const file = "examples/ppo-acrobot"
+    const file = "examples/rollouts/ppo-acrobot"
     const args = ["tune", `${file}.ts`, "--space", `${file}.space.yaml`, "--set", "validation.every_steps=20_000"]
     const { code, stdout, stderr } = await effect([...args, "--dry-run"])
     assert.strictEqual(code, 0, stderr)

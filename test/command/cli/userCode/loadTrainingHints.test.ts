@@ -81,7 +81,7 @@ it("a program that does not define the run's env is named, with the env that it 
 describe("a file with only some settings", () => {
   it("names --config where it is run alone, also as a sweep", async () => {
     for (const [name, text] of [
-      ["plain-conv.yaml", readFileSync(join(root, "examples/plain-conv.yaml"), "utf8")],
+      ["plain-conv.yaml", readFileSync(join(root, "examples/planning/plain-conv.yaml"), "utf8")],
       ["steps.yaml", "total_steps: 100\n"],
       ["runtime.yaml", "runtime: { validation_freq: 3 }\n"],
     ]) {

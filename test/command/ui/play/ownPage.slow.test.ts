@@ -8,7 +8,7 @@ import { inBrowser } from "../inBrowser.ts"
 inBrowser("the example of one's own page", ({ page, text }) => {
   it("trains with the digest of the same training by the command", () =>
     withFolder(async (folder) => {
-      const child = spawn(process.execPath, ["examples/in-the-browser/serve.ts"], {
+      const child = spawn(process.execPath, ["examples/programs/in-the-browser/serve.ts"], {
         cwd: root,
         env: { ...process.env, PORT: "0" },
         stdio: ["ignore", "pipe", "inherit"],

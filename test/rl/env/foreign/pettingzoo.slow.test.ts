@@ -347,9 +347,11 @@ describe("games of PettingZoo", () => {
 
   it.effect.skipIf(!has("pettingzoo", "pygame"))("are trained in the example connect-four.ts", () =>
     Effect.gen(function* () {
-      const file = new URL("../../../../examples/connect-four.ts", import.meta.url)
+      const file = new URL("../../../../examples/foreign-envs/connect-four.ts", import.meta.url)
       assert.isAtMost(readFileSync(file, "utf8").trim().split("\n").length, 40)
-      const { default: example } = yield* Effect.promise(() => import("../../../../examples/connect-four.ts"))
+      const { default: example } = yield* Effect.promise(
+        () => import("../../../../examples/foreign-envs/connect-four.ts"),
+      )
       const settings = { totalSteps: 2048, "validation.everySteps": 2048, "validation.episodes": 4 }
       const overrides = Object.entries(settings).map(([path, value]) => ({ path, value, source: "test" }))
       const result = yield* example.pipe(

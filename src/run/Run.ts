@@ -20,21 +20,20 @@
  */
 import { Cause, Clock, Effect, Exit, Fiber, Option, Schema, type Scope } from "effect"
 import { jsonText } from "../base/config/jsonText.ts"
-import { stringify } from "yaml"
-import { display, type Plain, toSnakeCase } from "../base/config/Config.ts"
+import { display, type Plain } from "../base/config/Config.ts"
 import { type Difference, differences, refusalOf } from "../base/config/difference.ts"
 import { oneLine, prettyJson } from "../base/config/text.ts"
 import { utf8 } from "../base/config/utf8.ts"
 import { CheckpointError, type Loaded, type RetentionStrategy } from "./Checkpoint.ts"
 import { Checkpoints, type RunCheckpoints } from "./Checkpoints.ts"
 import { CurrentRun, type Parts } from "./CurrentRun.ts"
-import { cutBack, keepLogsUntil, refuseChanged, type Target } from "./cutBack.ts"
-import { encodeReturnFile, type Evaluation } from "./evaluation.ts"
-import { encodeMetrics, finishedResult } from "./finishedResult.ts"
+import { refuseChanged, type Target } from "./cutBack.ts"
+import { finishedResult } from "./finishedResult.ts"
 import * as Layout from "./Layout.ts"
+import * as life from "./life.ts"
 import { withLogs } from "./record/logging.ts"
-import { Recorder, type Recording, silent } from "./record/Recorder.ts"
-import type { RunEnded, RunEvent } from "./record/RunEvent.ts"
+import { type Recorder, type Recording, silent } from "./record/Recorder.ts"
+import type { RunEnded } from "./record/RunEvent.ts"
 import { type RunSpec, startedOf } from "./RunSpec.ts"
 import { Appended } from "./store/appended.ts"
 import { refuseIfMoved, type RunFiles } from "./store/RunFiles.ts"
@@ -72,16 +71,10 @@ interface Program<S, A, E, R> {
   /** The result: `of` makes it when the loop has ended, and `schema` decodes it from the files of a finished run. */
   readonly result: {
     readonly schema: Schema.Codec<A, unknown>
-    readonly of: (state: S) => Effect.Effect<Result<A>, E, CurrentRun | R>
+    readonly of: (state: S) => Effect.Effect<life.Result<A>, E, CurrentRun | R>
     /** Called after all results are written, e.g. to remove a file that only an unfinished run needs. It may fail. */
     readonly after?: (files: RunFiles, state: S) => Effect.Effect<void, E>
   }
-}
-
-/** The results of a run: `metrics.json`, and its validations for `return.json`. */
-interface Result<A> {
-  readonly metrics: A
-  readonly evaluations: ReadonlyArray<Evaluation>
 }
 
 /** The result of `Program.open`: the state with which the loop begins, and facts about the run so far. */
@@ -160,7 +153,7 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   const isUnsaved = saving !== undefined && files.resumed && (yield* (yield* Checkpoints)(files).list).length === 0
   const saved = saving !== undefined && files.resumed && !isUnsaved ? yield* restore(program, saving, files) : undefined
   // A new run has its config from the start, so that it can be resumed even if it is interrupted while it is opened.
-  if (!files.resumed) yield* writeSpec(files, spec)
+  if (!files.resumed) yield* life.writeSpec(files, spec)
   const opened = yield* Effect.onError(program.open(files, saved), (cause) =>
     files.resumed ? Effect.void : Effect.ignore(recordUnopened(files, spec, cause)),
   )
@@ -170,28 +163,17 @@ export const execute = Effect.fn("effect-rl.run")(function* <
     return { ...finished, runDir: files.directory }
   }
   const { state, resumedFromStep, notes = [], warnings = [] } = opened
-  const logWarnings = saved === undefined ? [] : yield* cutBack(files, saved)
-  if (saved === undefined && files.resumed) {
-    // Without a checkpoint, the run starts over: remove the scores and logs that the earlier process recorded.
-    yield* opened.logsUntil === undefined ? files.cutBack({ sizes: {} }) : keepLogsUntil(files, opened.logsUntil)
-  }
-  if (files.resumed) {
-    for (const stale of [...Layout.results, ...(program.results ?? [])]) yield* files.remove(stale)
-    yield* writeSpec(files, spec)
-  }
-
-  const started = startedOf(spec, resumedFromStep)
-  const recording = yield* (yield* Recorder).start(files, started)
-  yield* recording.emit([
-    started,
-    ...[
+  const kept = { saved, logsUntil: opened.logsUntil, results: program.results }
+  const logWarnings = files.resumed ? yield* life.prepare(files, spec, kept) : []
+  const recording = yield* life.startRecording(files, startedOf(spec, resumedFromStep), {
+    notes: [
       ...files.notes,
       ...notes,
       ...(saved?.changes ?? []).map(changeOf),
       ...(isUnsaved ? ["the run had not saved anything, so it starts over"] : []),
-    ].map(note),
-    ...[...warnings, ...(saved?.warnings ?? []), ...logWarnings].map(warning),
-  ])
+    ],
+    warnings: [...warnings, ...(saved?.warnings ?? []), ...logWarnings],
+  })
   const secondsBefore = saved?.seconds ?? opened.seconds ?? 0
   const workBeganAt = yield* Clock.currentTimeNanos
   const current = (recording: Recording) => currentRun(program, { state, files, recording, secondsBefore, workBeganAt })
@@ -203,27 +185,12 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   )
 })
 
-/** Writes the files that say what the run is. */
-const writeSpec = Effect.fnUntraced(function* (files: RunFiles, { config, description }: RunSpec) {
-  const contents = {
-    [Layout.config]: stringify(toSnakeCase(config)),
-    [Layout.configJson]: prettyJson(toSnakeCase(config)),
-    [Layout.description]: `${description}\n`,
-  }
-  // Flushing several files at once takes hardly longer than one.
-  yield* Effect.forEach(Object.entries(contents), ([file, content]) => files.write(file, content), {
-    concurrency: "unbounded",
-    discard: true,
-  })
-})
-
 /** Records why a new run could not be opened, so that it counts as failed. An interrupted one can begin again. */
 const recordUnopened = Effect.fnUntraced(function* (files: RunFiles, spec: RunSpec, cause: Cause.Cause<unknown>) {
   if (Cause.hasInterruptsOnly(cause)) return
-  const started = startedOf(spec, null)
-  const recording = yield* (yield* Recorder).start(files, started)
+  const recording = yield* life.startRecording(files, startedOf(spec, null), {})
   const message = Cause.pretty(cause)
-  yield* recording.emit([started, { _tag: "RunEnded", step: 0, episodes: 0, reason: "failed", message }])
+  yield* recording.emit([{ _tag: "RunEnded", step: 0, episodes: 0, reason: "failed", message }])
 })
 
 /**
@@ -378,19 +345,13 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
 
 /** Writes the results of a finished run, and returns them. */
 const conclude = Effect.fnUntraced(function* <S, A extends object, E, R>({ result }: Program<S, A, E, R>, state: S) {
-  const { files, recording } = yield* CurrentRun
-  const { metrics, evaluations } = yield* result.of(state)
-  yield* files.write(Layout.metrics, encodeMetrics(metrics))
-  yield* recording.flush
-  // Written last: a run that has this file is finished.
-  yield* files.write(Layout.returns, encodeReturnFile(evaluations))
-  if (result.after !== undefined) yield* result.after(files, state)
-  return metrics
+  const current = yield* CurrentRun
+  const results = yield* result.of(state)
+  yield* life.conclude(current, results)
+  if (result.after !== undefined) yield* result.after(current.files, state)
+  return results.metrics
 })
 
 /** Describes a setting that a resumed run has changed. */
 const changeOf = ({ key, now, then }: Difference): string =>
   `${key} is ${display(now)} from here on, and was ${display(then)} when the checkpoint was saved`
-
-const note = (message: string): RunEvent => ({ _tag: "Note", message })
-const warning = (message: string): RunEvent => ({ _tag: "Warning", message })

@@ -244,6 +244,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     afterTurn: playing.afterTurn(broadcasts, runs),
   })
   yield* runs.register({
+    validation: records.check,
     discovered: ({ id, config: { seed } }) =>
       emit([{ _tag: "Note", message: `${id}: found, with seed ${seed}; it is trained as soon as an index is free` }]),
     deletion: ({ generation }) => Effect.sync(() => completed.forget(generation)),

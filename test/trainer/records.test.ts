@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readFileSync, rmSync } from "node:fs"
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Fiber, Schema } from "effect"
 import { assert, describe, it } from "vitest"
@@ -170,6 +170,26 @@ describe("a trainer that is resumed", () => {
       }).pipe(Effect.scoped),
     ),
   )
+
+  it("leaves a run alone that another living process writes, and trains the others", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const owner = { name: "this process", isAlive: (name: string) => Effect.succeed(name === "another process") }
+        let folder = ""
+        const onOpen = (directory: string) => {
+          folder = directory
+          mkdirSync(join(directory, "run_a"))
+          writeFileSync(join(directory, "run_a", "run.lock"), "another process")
+        }
+        const { message } = yield* Effect.flip(trained(configOf(runs), { resultsDir, owner, onOpen }))
+        assert.match(message, /run_a\/run\.lock: another process is writing this run; wait until it ends/)
+        assert.isTrue(existsSync(join(folder, "run_b", "return.json")))
+        assert.isFalse(existsSync(join(folder, "run_b", "run.lock")))
+        assert.isFalse(existsSync(join(folder, "run_a", "control", "token")))
+        assert.strictEqual(textIn(folder, "run_a/run.lock"), "another process")
+      }).pipe(Effect.scoped),
+    ))
 
   it("refuses another model, another seed and other adapters", () =>
     Effect.runPromise(

@@ -12,6 +12,7 @@ import * as Layout from "../../src/trainer/Layout.ts"
 import * as MultiRun from "../../src/trainer/MultiRun.ts"
 import { Recorder, type Sink } from "../../src/run/record/Recorder.ts"
 import type { RunEvent } from "../../src/run/record/RunEvent.ts"
+import type { Owner } from "../../src/run/store/lock.ts"
 import { RunStore } from "../../src/run/store/RunStore.ts"
 import { moment } from "../run/store/disk.ts"
 
@@ -90,6 +91,8 @@ export interface Place {
   readonly onEvent?: (event: RunEvent) => void
   /** Sinks that write files of the trainer and of its runs. */
   readonly sinks?: ReadonlyArray<Sink>
+  /** The owner of locks; by default nothing is locked. */
+  readonly owner?: Owner
   /** The backend; by default `wasm`. */
   readonly backend?: Layer.Layer<Backend>
   /** The disk; by default the machine's. */
@@ -98,7 +101,7 @@ export interface Place {
 
 /** Trains a config, with the results in a folder. */
 export const trained = (config: unknown, place: Place) => {
-  const { resultsDir, resume, onOpen = () => {}, onEvent = () => {}, sinks = [], backend = Wasm.layer } = place
+  const { resultsDir, resume, owner, onOpen = () => {}, onEvent = () => {}, sinks = [], backend = Wasm.layer } = place
   const services = place.disk === undefined ? NodeServices.layer : Layer.merge(NodeServices.layer, place.disk)
   const store = RunStore.layerFileSystem({
     resultsDir,
@@ -106,6 +109,7 @@ export const trained = (config: unknown, place: Place) => {
     commit: "0123abc",
     onOpen: (directory) => Effect.sync(() => onOpen(directory)),
     ...(resume === undefined ? {} : { resume }),
+    ...(owner === undefined ? {} : { owner }),
   })
   const listening = Recorder.layer(...sinks, () =>
     Effect.succeed({

@@ -126,11 +126,23 @@ const pathOf = (
   return options.layout === "flat" ? toFlatPath({ time }) : toPath({ ...identity, time, commit: options.commit })
 }
 
+/** Makes the function that locks a folder until the scope closes, if the options name the owner of locks. */
+const lockOnDisk = Effect.fnUntraced(function* ({ owner }: FileSystemOptions) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  return (directory: string) =>
+    owner === undefined
+      ? Effect.void
+      : // Only the file system is provided, and no scope: the scope of the run removes the lock when the run ends.
+        Effect.provideService(holdLock(path.join(directory, Layout.lock), owner), FileSystem.FileSystem, fs)
+})
+
 /** Makes the function that opens the folder of a run on disk: a new folder, or the one of the run to resume. */
 const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const lock = yield* lockOnDisk(defaults)
 
   /** Creates the folder of a new run. If another run started in the same second, the next second is tried. */
   const claim = Effect.fnUntraced(function* (identity: RunIdentity, options: FileSystemOptions) {
@@ -168,10 +180,7 @@ const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
       const tree = yield* Effect.provideContext(onDisk(directory), context)
       return makeRunFiles({ ...tree, repair: () => Effect.void }, identity, true)
     }
-    if (owner !== undefined) {
-      // Provide only the file system, and no scope: the scope of the run removes the lock when the run ends.
-      yield* Effect.provideService(holdLock(path.join(directory, Layout.lock), owner), FileSystem.FileSystem, fs)
-    }
+    yield* lock(directory)
     const opening =
       owner === undefined
         ? onDisk(directory)
@@ -201,6 +210,8 @@ export class RunStore extends Context.Service<
     /** Whether `open` resumes a run instead of making a new one. */
     readonly resumes: boolean
     readonly open: (identity: RunIdentity, place?: OwnPlace) => Effect.Effect<RunFiles, RunStoreError, Scope.Scope>
+    /** Locks a folder for this process, as `open` locks the run. Fails if another living process holds the lock. */
+    readonly lock: (directory: string) => Effect.Effect<void, RunStoreError, Scope.Scope>
     /** Opens any folder of the store, such as that of another run, to read from it. */
     readonly folderAt: (path: string) => Effect.Effect<FileTree>
   }
@@ -214,7 +225,8 @@ export class RunStore extends Context.Service<
       Effect.gen(function* () {
         const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
         const folderAt = (path: string) => Effect.provideContext(onDisk(path), context)
-        return RunStore.of({ open: yield* openOnDisk(options), resumes: options.resume !== undefined, folderAt })
+        const open = yield* openOnDisk(options)
+        return RunStore.of({ open, lock: yield* lockOnDisk(options), resumes: options.resume !== undefined, folderAt })
       }),
     )
 
@@ -244,7 +256,8 @@ export class RunStore extends Context.Service<
       }
     })
     const folderOf = (path: string) => Effect.sync(() => treeOf(path, folderAt(path)))
-    return Layer.succeed(RunStore, { resumes: resume !== undefined, open, folderAt: folderOf })
+    const lock = () => Effect.void
+    return Layer.succeed(RunStore, { resumes: resume !== undefined, open, lock, folderAt: folderOf })
   }
 
   /**

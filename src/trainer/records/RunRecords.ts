@@ -27,26 +27,24 @@ import {
   Semaphore,
 } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"
-import { stringify } from "yaml"
-import { type Plain, toSnakeCase } from "../../base/config/Config.ts"
-import { messageOf, prettyJson } from "../../base/config/text.ts"
+import type { Plain } from "../../base/config/Config.ts"
+import { messageOf } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
-import { cutBack } from "../../run/cutBack.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
-import { encodeReturnFile, outcomeOf } from "../../run/evaluation.ts"
-import { encodeMetrics } from "../../run/finishedResult.ts"
-import * as RunLayout from "../../run/Layout.ts"
-import { Recorder, type Recording } from "../../run/record/Recorder.ts"
+import { outcomeOf } from "../../run/evaluation.ts"
+import * as life from "../../run/life.ts"
+import type { Recorder, Recording } from "../../run/record/Recorder.ts"
 import type { RunEnded, RunEvent } from "../../run/record/RunEvent.ts"
 import { type RunSpec, startedOf } from "../../run/RunSpec.ts"
 import { Appended } from "../../run/store/appended.ts"
 import { makeRunFiles, type RunFiles } from "../../run/store/RunFiles.ts"
+import { RunStore } from "../../run/store/RunStore.ts"
 import { episodesOf, readEnding, resultOf } from "../ending.ts"
 import { openRunFolder, type RunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
-import type { RunSlot } from "../runs/RunSlot.ts"
+import type { DiscoveredRun, RunSlot } from "../runs/RunSlot.ts"
 import { type Failures, readStepReport, summaryOf, type Validation, validationsIn } from "./reports.ts"
 
 /** The contents of a checkpoint's file `recorded.json`, which describes the recording. */
@@ -105,6 +103,8 @@ interface RecordsOptions {
 }
 
 export interface RunRecords {
+  /** Fails if another living process writes a run, so that its folder must be left alone. */
+  readonly check: (run: DiscoveredRun) => Eff
   /**
    * Begins to record a run, whose progress is that of its checkpoint. `saved` is what `moment` returned for it; undefined
    * for a run without a checkpoint, which starts over.
@@ -120,15 +120,14 @@ export interface RunRecords {
   readonly end: (run: RunSlot, reason: string | null) => Effect.Effect<void>
 }
 
+/** The services that a record needs. */
+type Services = Recorder | RunStore | FileSystem.FileSystem | Path.Path
+
 /** The records of a trainer's runs, and what it needs to begin one. */
 interface RecordsState {
   readonly options: RecordsOptions
-  /** Starts the recording of a run. */
-  readonly start: Recorder["Service"]["start"]
   readonly trainerSeconds: CurrentRun["Service"]["seconds"]
-  readonly disk: Context.Context<FileSystem.FileSystem | Path.Path>
-  /** The content of the trainer's lock; undefined if it has none. */
-  readonly lock: string | undefined
+  readonly services: Context.Context<Services>
   /** The open records by the generation of their runs. */
   readonly open: Map<number, OpenRecord>
 }
@@ -136,20 +135,17 @@ interface RecordsState {
 /** Makes the records of a trainer's runs. When the scope closes, all that are still open end as interrupted or failed. */
 export const makeRunRecords = Effect.fnUntraced(function* (
   options: RecordsOptions,
-): Effect.fn.Return<RunRecords, never, CurrentRun | Recorder | FileSystem.FileSystem | Path.Path | Scope.Scope> {
-  const { files: trainer, seconds: trainerSeconds } = yield* CurrentRun
-  const { start } = yield* Recorder
+): Effect.fn.Return<RunRecords, never, CurrentRun | Services | Scope.Scope> {
   const state: RecordsState = {
     options,
-    start,
-    trainerSeconds,
-    disk: yield* Effect.context<FileSystem.FileSystem | Path.Path>(),
-    lock: yield* Effect.orElseSucceed(trainer.readText(RunLayout.lock), () => undefined),
+    trainerSeconds: (yield* CurrentRun).seconds,
+    services: yield* Effect.context<Services>(),
     open: new Map(),
   }
   yield* Effect.addFinalizer((exit) => closeAll(state, exit))
   return {
-    begin: (run, saved) => begin(state, run, saved),
+    check: ({ directory }) => Effect.provideContext(refuseLocked(directory), state.services),
+    begin: (run, saved) => Effect.provideContext(begin(state, run, saved), state.services),
     updated: (run, metrics) => updated(state, run, metrics),
     moment: (run) => moment(state, run),
     conclude: (run) => conclude(state, run),
@@ -157,31 +153,37 @@ export const makeRunRecords = Effect.fnUntraced(function* (
   }
 })
 
-/** Opens the record of a run: cuts its files back to the checkpoint, and starts its recording. */
+/**
+ * Fails if another living process writes the run in a folder. Other problems of the folder are left to the moment at which
+ * its run begins.
+ */
+const refuseLocked = Effect.fnUntraced(function* (directory: string) {
+  const { lock } = yield* RunStore
+  yield* Effect.catchIf(
+    Effect.scoped(lock(directory)),
+    ({ code }) => code !== undefined,
+    () => Effect.void,
+  )
+})
+
+/** Opens the record of a run: locks its folder, cuts its files back to the checkpoint, and starts its recording. */
 const begin = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot, saved: Uint8Array | undefined) {
-  const folder = yield* Effect.provideContext(openRunFolder(run), state.disk)
+  const { lock } = yield* RunStore
+  const folder = yield* openRunFolder(run)
   const recorded = saved === undefined ? undefined : yield* decodeRecorded(utf8.decode(saved))
   const { step } = run.progress
   const spec = specOf(run, state.options.settings, state.options.effective)
   const files = makeRunFiles(folder.tree, spec.identity, recorded !== undefined)
   const place = { name: Layout.stepName(step), folder: `${run.directory}/${Layout.checkpoints}` }
-  const warnings =
-    recorded === undefined
-      ? yield* Effect.as(files.cutBack({ sizes: {} }), [])
-      : yield* cutBack(files, { ...place, appended: recorded.appended })
-  for (const stale of RunLayout.results) yield* files.remove(stale)
-  if (state.lock !== undefined) yield* files.write(RunLayout.lock, state.lock)
-  yield* files.write(RunLayout.config, stringify(toSnakeCase(spec.config)))
-  yield* files.write(RunLayout.configJson, prettyJson(toSnakeCase(spec.config)))
-  yield* files.write(RunLayout.description, `${spec.description}\n`)
-  const started = startedOf(spec, recorded === undefined ? null : step)
   const scope = yield* Scope.make()
-  const first = [started, ...warnings.map((message) => ({ _tag: "Warning" as const, message }))]
-  const recording = yield* Scope.provide(state.start(files, started), scope).pipe(
-    Effect.tap(({ emit }) => emit(first)),
-    Effect.onError((cause) =>
-      Effect.andThen(Scope.close(scope, Exit.failCause(cause)), Effect.ignore(files.remove(RunLayout.lock))),
-    ),
+  const open = Effect.gen(function* () {
+    yield* folder.guarded(Scope.provide(lock(run.directory), scope))
+    const kept = { saved: recorded && { ...place, appended: recorded.appended } }
+    const warnings = yield* life.prepare(files, spec, kept)
+    return yield* life.startRecording(files, startedOf(spec, recorded === undefined ? null : step), { warnings })
+  })
+  const recording = yield* Effect.onError(Scope.provide(open, scope), (cause) =>
+    Scope.close(scope, Exit.failCause(cause)),
   )
   state.open.set(run.generation, {
     folder,
@@ -260,11 +262,11 @@ const moment = (state: RecordsState, run: RunSlot) =>
     }),
   )
 
-/** Ends the recording of a run. Failures are ignored: the run's folder may be gone. */
-const close = Effect.fnUntraced(function* (
+/** Records the end of a run, whose record is then not open any more. Failures are ignored: its folder may be gone. */
+const recordEnd = Effect.fnUntraced(function* (
   state: RecordsState,
   generation: number,
-  { recording, scope, files, firstStep, position }: OpenRecord,
+  { recording, firstStep, position }: OpenRecord,
   ended: Pick<RunEnded, "reason" | "message">,
 ) {
   state.open.delete(generation)
@@ -272,28 +274,29 @@ const close = Effect.fnUntraced(function* (
   yield* Effect.ignore(
     recording.emit([{ _tag: "RunEnded", step: Math.max(firstStep, step), episodes: totalSamples, ...ended }]),
   )
-  yield* Scope.close(scope, Exit.void)
-  yield* Effect.ignore(files.remove(RunLayout.lock))
 })
+
+const close = (
+  state: RecordsState,
+  generation: number,
+  record: OpenRecord,
+  ended: Pick<RunEnded, "reason" | "message">,
+) => Effect.andThen(recordEnd(state, generation, record, ended), Scope.close(record.scope, Exit.void))
 
 /** Ends the record of a run that has reached its last step, and writes its result. */
 const conclude = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot) {
   const record = state.open.get(run.generation)
   if (record === undefined) return
   yield* using(state, run, () => recordValidations(state, run, record, run.progress.step))
-  const { files, folder, firstStep, secondsBefore } = record
+  const { files, folder, recording, firstStep, secondsBefore } = record
   const secondsOfWork = yield* secondsHere(record)
-  yield* close(state, run.generation, record, { reason: "finished", message: null })
-  const ending = yield* Effect.provideContext(readEnding(run, run.progress.step), state.disk)
-  const { metrics, evaluations } = yield* resultOf([ending], {
-    directory: run.directory,
-    firstStep,
-    seconds: secondsBefore + secondsOfWork,
-    secondsOfWork,
+  yield* recordEnd(state, run.generation, record, { reason: "finished", message: null })
+  const results = Effect.gen(function* () {
+    const ending = yield* Effect.provideContext(readEnding(run, run.progress.step), state.services)
+    const spent = { directory: run.directory, firstStep, seconds: secondsBefore + secondsOfWork, secondsOfWork }
+    yield* folder.guarded(life.conclude({ files, recording }, yield* resultOf([ending], spent)))
   })
-  yield* folder.guarded(files.write(RunLayout.metrics, encodeMetrics(metrics)))
-  // Written last: a run that has this file is finished.
-  yield* folder.guarded(files.write(RunLayout.returns, encodeReturnFile(evaluations)))
+  yield* Effect.ensuring(results, Scope.close(record.scope, Exit.void))
 })
 
 /** Ends all open records when the trainer ends. */

@@ -36,7 +36,7 @@ describe("a program whose groups are divided computes the bits of one that is no
     )
   })
 
-  it("for every op and its gradients, in any size", () => {
+  it("for every op and its gradients, in any size", { tags: "slow" }, () => {
     checkEveryOp([70, 70], 2, assertSameBits)
   })
 

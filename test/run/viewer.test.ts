@@ -37,7 +37,7 @@ beforeAll(() =>
 afterAll(() => rmSync(results, { recursive: true }))
 
 describe("the index of a sweep", () => {
-  it("lists every file, and what there is beside the runs is read there", async () => {
+  it("lists every file, and what there is beside the runs is read there", { tags: "slow" }, async () => {
     const index = (): string => readFileSync(join(results, "index.txt"), "utf8")
     assert.strictEqual(index(), found(results))
     // RLtools' viewer stops at a file that is in no run's folder.

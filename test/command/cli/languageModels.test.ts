@@ -60,7 +60,9 @@ const trainedBy = async (name: string, config: unknown): Promise<string> => {
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "models-"))
   const letters = runConfig(1, { checkpoint: { every: 2 }, ...validated })
-  trainer = await trainedBy("adapters", configOf({ letters, others: runConfig(2) }))
+  // A thread would load the whole library once more.
+  const config = configOf({ letters, others: runConfig(2) })
+  trainer = await trainedBy("adapters", { ...config, inference: { ...config.inference, own_thread: false } })
   run = join(trainer, "run_letters")
 })
 

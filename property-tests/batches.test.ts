@@ -23,6 +23,7 @@ describe("batches of episodes", () => {
         const one = yield* written(batchOf(7, { concurrency, protocol: SingleAgent.make(parrot(wait)) }))
         assert.strictEqual(one, expected)
       }).pipe(Effect.provide(files)),
+    { tags: "slow" },
   )
 
   it.effect.prop(

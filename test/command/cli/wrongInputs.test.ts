@@ -69,8 +69,9 @@ describe.concurrent("a file that is no training", () => {
   it("no default export", () =>
     runs("export const a = 1\n")((outcome) => says(outcome, 2, "train.ts", "default export")))
 
-  it("a default export that is not an Effect", () =>
-    runs("export default { env: 1 }\n")((outcome) => says(outcome, 2, "train.ts", "an object", "Train.run")))
+  it("a default export that is not an Effect", { tags: "slow" }, () =>
+    runs("export default { env: 1 }\n")((outcome) => says(outcome, 2, "train.ts", "an object", "Train.run")),
+  )
 
   it("a syntax error", () => runs("export default (\n")((outcome) => says(outcome, 2, "train.ts", "SyntaxError")))
 
@@ -198,8 +199,9 @@ describe.concurrent("settings", () => {
       says(outcome, 2, 'train.ts: unknown key "algorithm.learningrate"; did you mean "algorithm.learningRate"?')
     }))
 
-  it("a wrong type", () =>
-    runs(program(""), ["--set", "num_envs=lots"])((outcome) => says(outcome, 2, "--set", "num_envs", "lots")))
+  it("a wrong type", { tags: "slow" }, () =>
+    runs(program(""), ["--set", "num_envs=lots"])((outcome) => says(outcome, 2, "--set", "num_envs", "lots")),
+  )
 
   it("negative steps", { tags: "slow" }, () =>
     runs(program(""), ["--total-steps", "-5"])((outcome) =>
@@ -228,8 +230,9 @@ describe.concurrent("settings", () => {
   it("an unknown env", () =>
     runs(program(""), ["--set", "env=CartPol-v1"])((outcome) => says(outcome, 2, "CartPol-v1", "CartPole-v1")))
 
-  it("an unknown algorithm", () =>
-    runs(program(""), ["--set", "algorithm=pppo"])((outcome) => says(outcome, 2, "pppo", "ppo")))
+  it("an unknown algorithm", { tags: "slow" }, () =>
+    runs(program(""), ["--set", "algorithm=pppo"])((outcome) => says(outcome, 2, "pppo", "ppo")),
+  )
 
   it("another algorithm, whose own settings count", () =>
     runs(program(""), ["--set", "algorithm=a2c", "--set", "algorithm.epochs=3"])((outcome) =>
@@ -281,10 +284,11 @@ export default Train.run({ env, numEnvs: 4, algorithm: Ppo.make({ nsteps: 32 }),
     }),
   )
 
-  it("one that returns NaN as a reward", () =>
+  it("one that returns NaN as a reward", { tags: "slow" }, () =>
     runs(env("return { state: { at }, reward: NaN, terminated: false }"))((outcome) =>
       says(outcome, 1, "mine", "NaN", "reward"),
-    ))
+    ),
+  )
 
   it("one whose observations have another length", { tags: "slow" }, () =>
     runs(env("return { state: { at }, reward: 1, terminated: false }").replace("[at]", "[at, at]"))((outcome) =>
@@ -292,10 +296,11 @@ export default Train.run({ env, numEnvs: 4, algorithm: Ppo.make({ nsteps: 32 }),
     ),
   )
 
-  it("a definition that lacks a field", () =>
+  it("a definition that lacks a field", { tags: "slow" }, () =>
     runs(env("return { state: { at }, reward: 1, terminated: false }").replace("observe:", "obsrve:"))((outcome) =>
       says(outcome, 2, "observe"),
-    ))
+    ),
+  )
 })
 
 describe.concurrent("disks and checkpoints", () => {
@@ -334,7 +339,7 @@ describe.concurrent("disks and checkpoints", () => {
 
   const damaged = (damage: (checkpoint: string) => void, ...words: ReadonlyArray<string>) =>
     withFolder(async (folder) => {
-      const file = write(folder, "train.ts", program("checkpoint: { everySteps: 100000 }"))
+      const file = write(folder, "train.ts", program("checkpoint: { everySteps: 100000 }, totalSteps: 512"))
       const args = ["run", file, "--results-dir", join(folder, "results"), "--quiet", "--json"]
       const { runDir } = resultOf(await effect(args))
       const [name] = readdirSync(join(runDir, "checkpoints")).filter((entry) => entry.startsWith("step_"))

@@ -28,11 +28,14 @@ describe("examples that learn from data", () => {
     }
   })
 
-  it.effect("minari-cartpole.ts learns from the data set that it wrote", () =>
-    Effect.gen(function* () {
-      // Random play has a mean return of about 22.
-      assert.isAbove(yield* scoreAfter(import("../../../examples/demonstrations/minari-cartpole.ts"), 10_000), 150)
-    }),
+  it.effect(
+    "minari-cartpole.ts learns from the data set that it wrote",
+    () =>
+      Effect.gen(function* () {
+        // Random play has a mean return of about 22.
+        assert.isAbove(yield* scoreAfter(import("../../../examples/demonstrations/minari-cartpole.ts"), 10_000), 150)
+      }),
+    { tags: "slow" },
   )
 
   it.effect("dagger-cartpole.ts learns from a few answers", () =>
@@ -47,9 +50,12 @@ describe("examples that learn from data", () => {
     }),
   )
 
-  it.effect("iql-pendulum.ts trains from its data", () =>
-    Effect.gen(function* () {
-      assert.isAbove(yield* scoreAfter(import("../../../examples/demonstrations/iql-pendulum.ts"), 2560), -2000)
-    }),
+  it.effect(
+    "iql-pendulum.ts trains from its data",
+    () =>
+      Effect.gen(function* () {
+        assert.isAbove(yield* scoreAfter(import("../../../examples/demonstrations/iql-pendulum.ts"), 2560), -2000)
+      }),
+    { tags: "slow" },
   )
 })

@@ -61,26 +61,29 @@ const doubleQuantiles: Dqn.OwnLoss = (batch, out) => {
 }
 
 describe("losses of one's own in algorithms with a replay buffer", () => {
-  it.effect("of action values, without and with priorities and several steps", () =>
-    Effect.gen(function* () {
-      const identity: Dqn.OwnLoss = (_, { loss }) => loss
-      const composed: Dqn.OwnLoss = (batch, out) => Losses.weightedMean(errorsOf(batch, out), batch.importance)
-      const unweighted: Dqn.OwnLoss = (batch, out) => mean(errorsOf(batch, out))
-      const conservative: Dqn.OwnLoss = ({ actions }, { loss, values: q_t }) =>
-        add(loss, Losses.conservativePenalty({ q_t, actions }))
-      const all = { prioritised: {}, nsteps: 3, dueling: true }
-      const cases = [
-        { settings: {}, same: [identity, composed, unweighted], others: [conservative] },
-        { settings: all, same: [identity, composed], others: [conservative, unweighted] },
-        // The next action follows from another draw of noisy weights than that of `evaluate`, so `composed` may differ.
-        { settings: { ...all, noisy: true }, same: [identity], others: [conservative, unweighted] },
-      ]
-      for (const { settings, same, others } of cases) {
-        const plain = Dqn.make({ ...small, ...settings })
-        const withLoss = (loss: Dqn.OwnLoss) => Dqn.make({ ...small, ...settings, loss })
-        yield* compare("dqn", cartPole, [plain, ...same.map(withLoss)], others.map(withLoss))
-      }
-    }),
+  it.effect(
+    "of action values, without and with priorities and several steps",
+    () =>
+      Effect.gen(function* () {
+        const identity: Dqn.OwnLoss = (_, { loss }) => loss
+        const composed: Dqn.OwnLoss = (batch, out) => Losses.weightedMean(errorsOf(batch, out), batch.importance)
+        const unweighted: Dqn.OwnLoss = (batch, out) => mean(errorsOf(batch, out))
+        const conservative: Dqn.OwnLoss = ({ actions }, { loss, values: q_t }) =>
+          add(loss, Losses.conservativePenalty({ q_t, actions }))
+        const all = { prioritised: {}, nsteps: 3, dueling: true }
+        const cases = [
+          { settings: {}, same: [identity, composed, unweighted], others: [conservative] },
+          { settings: all, same: [identity, composed], others: [conservative, unweighted] },
+          // The next action follows from another draw of noisy weights than that of `evaluate`, so `composed` may differ.
+          { settings: { ...all, noisy: true }, same: [identity], others: [conservative, unweighted] },
+        ]
+        for (const { settings, same, others } of cases) {
+          const plain = Dqn.make({ ...small, ...settings })
+          const withLoss = (loss: Dqn.OwnLoss) => Dqn.make({ ...small, ...settings, loss })
+          yield* compare("dqn", cartPole, [plain, ...same.map(withLoss)], others.map(withLoss))
+        }
+      }),
+    { tags: "slow" },
   )
 
   it.effect("of distributions", () =>

@@ -35,12 +35,16 @@ const played = SingleAgent.play(
 )
 
 describe("a file of rollouts", () => {
-  it.effect.prop("gives back all rollouts that were written", [Arbitrary.array(anyRollout)], ([rollouts]) =>
-    Effect.gen(function* () {
-      const text = rollouts.map(Rollouts.line).join("")
-      assert.strictEqual(text.split("\n").length, rollouts.length + 1)
-      assert.deepStrictEqual(yield* reading(text), rollouts)
-    }),
+  it.effect.prop(
+    "gives back all rollouts that were written",
+    [Arbitrary.array(anyRollout)],
+    ([rollouts]) =>
+      Effect.gen(function* () {
+        const text = rollouts.map(Rollouts.line).join("")
+        assert.strictEqual(text.split("\n").length, rollouts.length + 1)
+        assert.deepStrictEqual(yield* reading(text), rollouts)
+      }),
+    { tags: "slow" },
   )
 
   it.effect("is read with any texts, with empty lines, and without a last line feed", () =>

@@ -30,7 +30,7 @@ describe("effect init", () => {
   for (const kind of kinds) {
     it(
       `writes a file that runs as it is (${kind}), by the command that it says`,
-      { tags: kind === "training" ? [] : "slow" },
+      { tags: kind === "evaluation" ? [] : "slow" },
       () =>
         withFolder(async (folder) => {
           const { file, schema, command } = files[kind]

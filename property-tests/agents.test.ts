@@ -5,7 +5,7 @@ import * as Bm25Memory from "../src/agents/agent/memory/Bm25Memory.ts"
 import * as EmbeddingMemory from "../src/agents/agent/memory/EmbeddingMemory.ts"
 import * as HistoryList from "../src/agents/agent/memory/HistoryList.ts"
 import * as KeyValueMemory from "../src/agents/agent/memory/KeyValueMemory.ts"
-import type { Memory, MemoryEntry } from "../src/agents/agent/memory/Memory.ts"
+import type { AgentMemory, MemoryEntry } from "../src/agents/agent/memory/Memory.ts"
 import * as Reflections from "../src/agents/agent/memory/Reflections.ts"
 import * as Parser from "../src/agents/agent/Parser.ts"
 
@@ -38,7 +38,7 @@ const entries = fc.array(entry, { maxLength: 25 })
 
 interface Kind {
   readonly name: string
-  readonly make: (maxLength: number | null) => Memory
+  readonly make: (maxLength: number | null) => AgentMemory
   readonly entries: fc.Arbitrary<ReadonlyArray<MemoryEntry>>
   /** The largest number of entries that this memory may hold for a `maxLength`. */
   readonly most: (maxLength: number) => number
@@ -66,12 +66,12 @@ const kinds: ReadonlyArray<Kind> = [
 
 const run = Effect.runSync
 
-const filled = (memory: Memory, all: ReadonlyArray<MemoryEntry>): Memory => {
+const filled = (memory: AgentMemory, all: ReadonlyArray<MemoryEntry>): AgentMemory => {
   for (const each of all) run(memory.add(each))
   return memory
 }
 
-const recall = (memory: Memory, query: string, limit: number | null) => run(memory.recall({ query, limit }))
+const recall = (memory: AgentMemory, query: string, limit: number | null) => run(memory.recall({ query, limit }))
 
 describe.each(kinds)("a memory of type $name", ({ make, entries, most }) => {
   const memories = fc.tuple(bound, entries)

@@ -1,6 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { type Dataset, encode, type Group, type Node } from "../src/base/formats/hdf5/Hdf5.ts"
+import { type Hdf5Dataset, encode, type Hdf5Group, type Hdf5Node } from "../src/base/formats/hdf5/Hdf5.ts"
 import { lookup3 } from "../src/base/formats/hdf5/lookup3.ts"
 import { checksum, type Found, read } from "../test/base/formats/hdf5/hdf5Reader.ts"
 
@@ -8,7 +8,7 @@ const text = fc.string({ unit: "grapheme" }).filter((value) => !value.includes("
 const name = text.filter((value) => value !== "" && value !== "." && value !== "__proto__" && !value.includes("/"))
 const attributes = fc.dictionary(name, text, { maxKeys: 4, noNullPrototype: true })
 
-const dataset: fc.Arbitrary<Dataset> = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 3 }).chain((shape) => {
+const dataset: fc.Arbitrary<Hdf5Dataset> = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 3 }).chain((shape) => {
   const length = shape.reduce((product, size) => product * size, 1)
   return fc.record({
     attributes,
@@ -17,7 +17,7 @@ const dataset: fc.Arbitrary<Dataset> = fc.array(fc.integer({ min: 0, max: 4 }), 
   })
 })
 
-const { group } = fc.letrec<{ readonly node: Node; readonly group: Group }>((tie) => ({
+const { group } = fc.letrec<{ readonly node: Hdf5Node; readonly group: Hdf5Group }>((tie) => ({
   group: fc.record({
     attributes,
     children: fc.dictionary(name, tie("node"), { maxKeys: 4, noNullPrototype: true }),
@@ -28,7 +28,7 @@ const { group } = fc.letrec<{ readonly node: Node; readonly group: Group }>((tie
 const bits = (data: ArrayBufferView | undefined): ReadonlyArray<number> =>
   data === undefined ? [] : [...new Uint8Array(data.buffer, data.byteOffset, data.byteLength)]
 
-const same = (found: Found, given: Node): void => {
+const same = (found: Found, given: Hdf5Node): void => {
   assert.deepEqual(found.attributes, given.attributes)
   if ("data" in given) {
     assert.deepEqual(found.shape, given.shape)
@@ -50,7 +50,7 @@ describe("HDF5 files", () => {
 
   it("have checksums that detect a changed byte in any header", () => {
     // Without texts and numbers there is nothing but headers, each with its checksum, and what fills up to the next.
-    const bare = fc.letrec<{ readonly group: Group; readonly child: Group }>((tie) => ({
+    const bare = fc.letrec<{ readonly group: Hdf5Group; readonly child: Hdf5Group }>((tie) => ({
       group: fc.record({ children: fc.dictionary(name, tie("child"), { maxKeys: 3, noNullPrototype: true }) }),
       child: fc.oneof({ depthSize: "small" }, fc.constant({ children: {} }), tie("group")),
     })).group

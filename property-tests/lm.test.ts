@@ -2,7 +2,7 @@ import { Clock, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { budgeted, Spent } from "../src/agents/lm/middleware/budgeted.ts"
+import { budgeted, SpendingCounter } from "../src/agents/lm/middleware/budgeted.ts"
 import { canonical } from "../src/base/config/canonical.ts"
 import { type Completion, LmRequest } from "../src/agents/lm/Chat.ts"
 import { limited } from "../src/agents/lm/middleware/limited.ts"
@@ -136,7 +136,7 @@ describe("a budget", () => {
         fc.array(fc.record({ tokens: fc.integer({ min: 0, max: 60 }), seconds: fc.integer({ min: 0, max: 9 }) })),
         fc.integer({ min: 1, max: 6 }),
         async (budget, calls, concurrency) => {
-          const spent = new Spent()
+          const spent = new SpendingCounter()
           let asked = 0
           let underWay = 0
           let most = 0

@@ -5,7 +5,7 @@ import { type DecoderConfig, parametersOf, projections } from "../src/decoder/ne
 import { adapterParametersOf } from "../src/decoder/networks/adapters.ts"
 import * as LmAdapter from "../src/decoder/huggingFace/Adapter.ts"
 import * as LmDirectory from "../src/decoder/huggingFace/LmDirectory.ts"
-import type { Contents } from "../src/decoder/huggingFace/modelWeights.ts"
+import type { FileContents } from "../src/decoder/huggingFace/modelWeights.ts"
 import * as Rng from "../src/base/rng/Rng.ts"
 import { byteLevel } from "../src/base/tokens/scratch.ts"
 import { inMemory, json } from "../test/base/tokens/fixtures.ts"
@@ -65,7 +65,7 @@ const valuesOf = (declarations: Readonly<Record<string, { readonly shape: Readon
     }),
   )
 
-const bytesOf = (files: Readonly<Record<string, Contents>>): Record<string, Uint8Array> =>
+const bytesOf = (files: Readonly<Record<string, FileContents>>): Record<string, Uint8Array> =>
   Object.fromEntries(
     Object.entries(files).map(([name, contents]) => [
       name,

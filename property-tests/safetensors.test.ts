@@ -1,6 +1,6 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
-import { decode, encode, metadata, SafetensorsError, type Tensors } from "../src/base/formats/safetensors.ts"
+import { decode, encode, metadata, SafetensorsError, type TensorEntries } from "../src/base/formats/safetensors.ts"
 
 const shape = fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 3 })
 const tensor = shape.chain((dimensions) => {
@@ -15,7 +15,7 @@ const tensor = shape.chain((dimensions) => {
   return data.map((numbers) => ({ shape: dimensions, data: numbers }))
 })
 const name = fc.string({ unit: "grapheme" }).filter((text) => text !== "__metadata__" && text !== "__proto__")
-const tensors: fc.Arbitrary<Tensors> = fc.dictionary(name, tensor, { maxKeys: 6, noNullPrototype: true })
+const tensors: fc.Arbitrary<TensorEntries> = fc.dictionary(name, tensor, { maxKeys: 6, noNullPrototype: true })
 const remarks = fc.dictionary(name, fc.string(), { maxKeys: 3, noNullPrototype: true })
 
 describe("safetensors", () => {

@@ -3,7 +3,7 @@ import { assert, describe, it } from "vitest"
 import { limitsOf, rungsOf, stopOf } from "../src/command/tune/asha.ts"
 import { stream } from "../src/base/rng/Rng.ts"
 import { importances } from "../src/command/tune/importance.ts"
-import type { Parameter, Params, Space } from "../src/command/tune/Space.ts"
+import type { Parameter, Params, SearchSpace } from "../src/command/tune/Space.ts"
 import { knownAt, suggest } from "../src/command/tune/study.ts"
 import { parseTrials, trialsText } from "../src/command/tune/StudyFile.ts"
 import type { Study, StudySettings } from "../src/command/tune/StudySettings.ts"
@@ -50,7 +50,7 @@ const space = fc
     minLength: 1,
     maxLength: 5,
   })
-  .map((all): Space => {
+  .map((all): SearchSpace => {
     const first = all.findIndex(({ parameter }) => parameter._tag === "Choice")
     const gate = all[first]?.parameter
     return all.map(({ parameter, isConditional }, index) => ({
@@ -64,7 +64,7 @@ const space = fc
   })
 
 /** Tells whether the space has these settings, written without the code that suggests them. */
-const isIn = (space: Space, params: Params): boolean =>
+const isIn = (space: SearchSpace, params: Params): boolean =>
   Object.keys(params).every((path) => space.some((one) => one.path === path)) &&
   space.every((parameter) => {
     const value = params[parameter.path]
@@ -161,7 +161,7 @@ describe("the suggestions of a study", () => {
   })
 })
 
-const quadratic: Space = [
+const quadratic: SearchSpace = [
   { _tag: "Number", path: "x", low: -5, high: 5, isLog: false, step: null, when: [] },
   { _tag: "Number", path: "rate", low: 1e-5, high: 1, isLog: true, step: null, when: [] },
   { _tag: "Number", path: "count", low: 1, high: 20, isLog: false, step: 1, when: [] },

@@ -7,7 +7,12 @@ import * as Memories from "../src/agents/agent/memory/Memories.ts"
 import { isPlain, type Plain, toCamelCase } from "../src/base/config/Config.ts"
 import * as Datasets from "../src/agents/task/Datasets.ts"
 import { LmConfig } from "../src/agents/lm/LmConfig.ts"
-import { OutputSettings, RunSettings, RuntimeSettings, StartSettings } from "../src/agents/training/RuntimeConfig.ts"
+import {
+  OutputSettings,
+  RunSettings,
+  RuntimeSettings,
+  RuntimeStartSettings,
+} from "../src/agents/training/RuntimeConfig.ts"
 import { meaningsOfMembers } from "./interfaces.ts"
 import { type Meanings, meaningsIn, meaningsOf, read, schemaIn } from "./meanings.ts"
 import { table } from "./table.ts"
@@ -149,7 +154,11 @@ export const run = {
     ...meaningsOfMembers("src/agents/training/Runtime.ts", "RuntimeInput"),
     ...meaningsOf(runtimeFile, "RunSettings"),
   ]),
-  start: { schema: StartSettings, defaults: {}, meanings: meaningsOfMembers(runtimeFile, "StartOptions") },
+  start: {
+    schema: RuntimeStartSettings,
+    defaults: {},
+    meanings: meaningsOfMembers(runtimeFile, "RuntimeStartOptions"),
+  },
   runtime: {
     schema: RuntimeSettings,
     defaults: plain(Schema.decodeSync(RuntimeSettings)({})),

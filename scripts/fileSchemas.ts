@@ -10,7 +10,7 @@ import { jsonSchema } from "../src/base/config/jsonSchema.ts"
 import { Rollout } from "../src/agents/episode/Rollout.ts"
 import { Sample } from "../src/agents/episode/samples/Sample.ts"
 import { EvaluationResult } from "../src/agents/evaluate/execute.ts"
-import { Entry, Head } from "../src/agents/evaluate/journal.ts"
+import { JournalEntry, JournalHead } from "../src/agents/evaluate/journal.ts"
 import { EpisodeRow, StepRow } from "../src/agents/evaluate/rows.ts"
 import { ReturnFile } from "../src/run/evaluation.ts"
 import { Lease } from "../src/run/store/fence.ts"
@@ -141,8 +141,8 @@ const files: ReadonlyArray<File> = [
     name: "played",
     title:
       "A line of played.jsonl, which an evaluation keeps until it has finished: what must be equal to resume it, then its episodes",
-    schema: Schema.Union([withChecksum(Head.fields), withChecksum(Entry.fields)]),
-    from: ["src/agents/evaluate/journal.ts", "Entry"],
+    schema: Schema.Union([withChecksum(JournalHead.fields), withChecksum(JournalEntry.fields)]),
+    from: ["src/agents/evaluate/journal.ts", "JournalEntry"],
     also: [["src/agents/evaluate/PlayedEpisode.ts"], ["src/agents/evaluate/rows.ts", "about", "EpisodeRow"]],
   },
   {

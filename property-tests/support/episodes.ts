@@ -9,7 +9,7 @@ import type { Feedback } from "../../src/agents/task/Feedback.ts"
 import * as TextEnv from "../../src/agents/task/TextEnv.ts"
 import * as Delegating from "../../src/agents/episode/protocols/Delegating.ts"
 import * as MultiAgentSync from "../../src/agents/episode/protocols/MultiAgentSync.ts"
-import type { Rollout, Step } from "../../src/agents/episode/Rollout.ts"
+import type { Rollout, RolloutStep } from "../../src/agents/episode/Rollout.ts"
 import * as SingleAgent from "../../src/agents/episode/protocols/SingleAgent.ts"
 import type { Completion, LmRequest } from "../../src/agents/lm/Chat.ts"
 import * as Scripted from "../../src/agents/lm/providers/scripted.ts"
@@ -157,7 +157,7 @@ const multiEnvOf = ({ protocol, goal, scores, ownMaxSteps }: World): MultiTextEn
 export interface Played {
   readonly rollouts: ReadonlyArray<Rollout>
   /** Every step that was told of, in order. */
-  readonly steps: ReadonlyArray<Step>
+  readonly steps: ReadonlyArray<RolloutStep>
 }
 
 export const play = (world: World, traceTokens = true): Effect.Effect<Played> =>
@@ -165,12 +165,12 @@ export const play = (world: World, traceTokens = true): Effect.Effect<Played> =>
     const agent = yield* agentOf(world, traceTokens)
     const { maxSteps, maxCalls, maxToolRounds, stopOnParseError, toolConcurrency } = world
     const options = { maxSteps, maxCalls, maxToolRounds, stopOnParseError, toolConcurrency }
-    const steps: Array<Step> = []
+    const steps: Array<RolloutStep> = []
     const about = {
       id: "e",
       envSeed: 1,
       samplingSeed: 2,
-      onStep: (step: Step) => Effect.sync(() => void steps.push(step)),
+      onStep: (step: RolloutStep) => Effect.sync(() => void steps.push(step)),
     }
     const single = { ...about, env: envOf(world) }
     const same = { agent, description: "the same", ...options }

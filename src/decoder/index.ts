@@ -3,8 +3,8 @@ export * as LmAdapter from "./huggingFace/Adapter.ts"
 export * as LmDirectory from "./huggingFace/LmDirectory.ts"
 export * as Decoder from "./networks/Decoder.ts"
 export {
-  type Adapter,
-  type Candidate,
+  type StepAdapter,
+  type TokenCandidate,
   Engine,
   EngineError,
   type EngineService,
@@ -15,7 +15,7 @@ export {
   type GenerateRequest,
   type ModelInfo,
   Sampling,
-  type SamplingOptions,
+  type RequestedSampling,
   type WeightsUsed,
 } from "./inference/Engine.ts"
 export * as ChatModel from "./engine/ChatModel.ts"

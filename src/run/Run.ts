@@ -21,7 +21,7 @@
 import { Cause, Clock, Effect, Exit, Fiber, Option, Schema, type Scope } from "effect"
 import { jsonText } from "../base/config/jsonText.ts"
 import { display, type Plain } from "../base/config/Config.ts"
-import { type Difference, differences, refusalOf } from "../base/config/difference.ts"
+import { type ConfigDifference, differences, refusalOf } from "../base/config/difference.ts"
 import { oneLine, prettyJson } from "../base/config/text.ts"
 import { utf8 } from "../base/config/utf8.ts"
 import { CheckpointError, type Loaded, type RetentionStrategy } from "./Checkpoint.ts"
@@ -125,7 +125,7 @@ export interface Saved<S> extends Target {
   readonly seconds: number
   readonly files: Loaded["files"]
   /** The settings that differ from those of the checkpoint. */
-  readonly changes: ReadonlyArray<Difference>
+  readonly changes: ReadonlyArray<ConfigDifference>
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -353,5 +353,5 @@ const conclude = Effect.fnUntraced(function* <S, A extends object, E, R>({ resul
 })
 
 /** Describes a setting that a resumed run has changed. */
-const changeOf = ({ key, now, then }: Difference): string =>
+const changeOf = ({ key, now, then }: ConfigDifference): string =>
   `${key} is ${display(now)} from here on, and was ${display(then)} when the checkpoint was saved`

@@ -16,10 +16,10 @@ import { type RunEntry, trainerOf } from "./find/RunEntry.ts"
 import * as Layout from "./Layout.ts"
 import { configReader } from "./read/configText.ts"
 import type { FileSource } from "./read/FileSource.ts"
-import { failureIn, folderFacts, type FolderFacts, type Listed, type Shared } from "./read/folderFacts.ts"
+import { failureIn, folderFacts, type FolderFacts, type Listed, type SharedReading } from "./read/folderFacts.ts"
 import { once } from "./read/once.ts"
 import { progressFacts } from "./read/progressFacts.ts"
-import { countLines, type Position, readOn, start } from "./read/readOn.ts"
+import { countLines, type ReadPosition, readOn, start } from "./read/readOn.ts"
 import { scoreFacts } from "./read/scoreFacts.ts"
 import { kindOf } from "./RunSpec.ts"
 
@@ -40,7 +40,7 @@ const logBytes = 16_384
  */
 export const over = (source: FileSource) => {
   const configs = configReader()
-  const counts = new Map<string, { readonly position: Position; readonly lines: number }>()
+  const counts = new Map<string, { readonly position: ReadPosition; readonly lines: number }>()
 
   /** Counts the lines of a file. A second call reads only the bytes that were appended since the first. */
   const lineCount = Effect.fnUntraced(function* (file: string) {
@@ -60,7 +60,7 @@ export const over = (source: FileSource) => {
 }
 
 /** Makes the reader of one run. */
-const reader = (entry: RunEntry, shared: Shared, listed?: Listed) => {
+const reader = (entry: RunEntry, shared: SharedReading, listed?: Listed) => {
   const folder = folderFacts(entry, shared, listed)
   const scores = scoreFacts(folder, shared)
   const { checkpoints, steps, episodes } = progressFacts(folder, scores, shared)
@@ -93,7 +93,7 @@ const reader = (entry: RunEntry, shared: Shared, listed?: Listed) => {
 const stateFacts = (
   entry: RunEntry,
   { has, textOf, tailOf, isFinished, configText, configAt, config }: FolderFacts,
-  { source }: Shared,
+  { source }: SharedReading,
 ) => {
   /** Returns the whole lines within the last `bytes` bytes of run.log. */
   const log = Effect.fnUntraced(function* (bytes: number) {

@@ -10,7 +10,7 @@
  */
 import { Effect, Option, Schema } from "effect"
 import { closest } from "../base/config/closest.ts"
-import { ConfigError, display, isPlain, type Origin, type Plain } from "../base/config/Config.ts"
+import { ConfigError, display, isPlain, type ConfigOrigin, type Plain } from "../base/config/Config.ts"
 import { withDefault } from "../base/config/fields.ts"
 import type { LogLevel } from "./record/logLevel.ts"
 import type { RunStarted } from "./record/RunEvent.ts"
@@ -71,7 +71,7 @@ export const kindField = <K extends RunKind>(kind: K) => withDefault(Schema.Lite
 const decodeKind = Schema.decodeUnknownOption(RunKind)
 
 /** Fails if a config names a kind of run that does not exist, before it is taken for another kind. */
-export const refuseUnknownKind = ({ kind }: Plain, from: Origin): Effect.Effect<void, ConfigError> => {
+export const refuseUnknownKind = ({ kind }: Plain, from: ConfigOrigin): Effect.Effect<void, ConfigError> => {
   if (kind === undefined || Option.isSome(decodeKind(kind))) return Effect.void
   const near = typeof kind === "string" ? closest(kind, RunKind.literals) : undefined
   const hint = near === undefined ? "" : `; did you mean "${near}"?`

@@ -74,7 +74,7 @@ interface State {
   readonly firstStep: number
 }
 
-export type MultiRunNeeds = RunStore | Recorder | Backend | Lms.Needs | Scope.Scope
+export type MultiRunNeeds = RunStore | Recorder | Backend | Lms.LmNeeds | Scope.Scope
 
 /** Trains all runs, and returns the result. */
 export const execute = Effect.fnUntraced(function* (

@@ -2,9 +2,9 @@
 import type { Effect, FileSystem, Layer } from "effect"
 import type { Agent, AgentFailure } from "../../src/agents/agent/Agent.ts"
 import type * as HistoryAgent from "../../src/agents/agent/HistoryAgent.ts"
-import type { Memory } from "../../src/agents/agent/memory/Memory.ts"
+import type { AgentMemory } from "../../src/agents/agent/memory/Memory.ts"
 import type { Tool } from "../../src/agents/agent/Tool.ts"
-import type { Definition } from "../../src/rl/env/Env.ts"
+import type { EnvDefinition } from "../../src/rl/env/Env.ts"
 import type { MultiEnv } from "../../src/rl/env/MultiEnv.ts"
 import type * as Space from "../../src/rl/env/Space.ts"
 import type { TaskSet } from "../../src/agents/task/TaskSet.ts"
@@ -13,7 +13,7 @@ import type { MultiTextEnv } from "../../src/agents/task/MultiTextEnv.ts"
 import type { Protocol } from "../../src/agents/episode/Protocol.ts"
 import type { Rollout } from "../../src/agents/episode/Rollout.ts"
 import type { RolloutRequest } from "../../src/agents/episode/rollouts/RolloutRequest.ts"
-import type { PlayedEpisode } from "../../src/agents/evaluate/PlayedEpisode.ts"
+import type { EpisodeToScore } from "../../src/agents/evaluate/PlayedEpisode.ts"
 import type { EpisodeRow } from "../../src/agents/evaluate/rows.ts"
 import type { Tensor } from "../../src/tensor/graph/Tensor.ts"
 import type { ConfiguredAlgorithm, Task } from "../../src/rl/learner/Algorithm.ts"
@@ -23,7 +23,7 @@ import type { TransitionBatch } from "../../src/rl/learner/replay/ownLosses.ts"
 import type { SoftLosses } from "../../src/rl/learner/replay/softUpdate.ts"
 import type { Critics } from "../../src/rl/model/critic.ts"
 import type { Program } from "../../src/tensor/backend/Backend.ts"
-import type { Runtime as OnnxRuntime } from "../../src/tensor/backend/onnx-web.ts"
+import type { WebRuntime as OnnxRuntime } from "../../src/tensor/backend/onnx-web.ts"
 import type { Demonstrations } from "../../src/rl/learner/Demonstrations.ts"
 import type { ReplayConfig } from "../../src/rl/learner/replay/fields.ts"
 import type { ActorCritic } from "../../src/rl/model/ActorCritic.ts"
@@ -62,7 +62,7 @@ export declare const opponent: Agent
 export declare const Shouting: {
   readonly make: (config: HistoryAgent.HistoryAgentConfig & { loud: boolean }) => Effect.Effect<Agent>
 }
-export declare const dreamsOf: (depth: number) => Memory
+export declare const dreamsOf: (depth: number) => AgentMemory
 export declare const add: Tool
 export declare const lookup: Tool
 
@@ -76,7 +76,7 @@ export declare const generateText: (options: {
 }) => Promise<{ readonly text: string }>
 export declare const runDir: string
 
-export declare const definition: Definition<{ readonly at: number }, Space.Discrete>
+export declare const definition: EnvDefinition<{ readonly at: number }, Space.Discrete>
 /** Serves examples with one player and with several. */
 export declare const env: TextEnv & MultiTextEnv
 export declare const one: TextEnv
@@ -93,7 +93,7 @@ export declare const requests: ReadonlyArray<RolloutRequest>
 export declare const rollouts: ReadonlyArray<Rollout>
 export declare const ask: (request: RolloutRequest) => Effect.Effect<string, AgentFailure>
 export declare const slow: Effect.Effect<string>
-export declare const played: PlayedEpisode
+export declare const played: EpisodeToScore
 export declare const rows: ReadonlyArray<EpisodeRow>
 export declare const fs: FileSystem.FileSystem
 /** The files of a model. */

@@ -19,7 +19,7 @@ import type { Feedback } from "../task/Feedback.ts"
 import { ChatMessage, Completion, ToolSpec } from "../lm/Chat.ts"
 import type { LmError } from "../lm/LmError.ts"
 import type { AgentError } from "./AgentError.ts"
-import type { Memory } from "./memory/Memory.ts"
+import type { AgentMemory } from "./memory/Memory.ts"
 import { ParseResult } from "./Parser.ts"
 
 /** The result of a tool call, which becomes a message to the model. */
@@ -71,7 +71,7 @@ export type AgentInput =
   | { readonly _tag: "ToolResults"; readonly results: ReadonlyArray<ToolResult> }
 
 /** The result of an agent's turn. */
-export interface Turn {
+export interface AgentTurn {
   /** All calls of the model in this turn; the last one gave the outcome. */
   readonly calls: ReadonlyArray<ModelCall>
   /**
@@ -104,11 +104,11 @@ export interface Agent {
   readonly model: string | null
   /** Whether the agent writes to its memory. */
   readonly training: boolean
-  readonly memory: Memory | null
+  readonly memory: AgentMemory | null
   /** Resets the short-term state for a new episode. */
   readonly reset: Effect.Effect<void>
   /** Takes a turn: calls the model until there is an outcome. */
-  readonly act: (input: AgentInput) => Effect.Effect<Turn, AgentFailure>
+  readonly act: (input: AgentInput) => Effect.Effect<AgentTurn, AgentFailure>
   /** Gives the agent the result of the env step that its action caused. */
   readonly observe: (result: StepResult) => Effect.Effect<void, AgentFailure>
   /** Ends the episode. Returns the calls of the model that the agent made for that, such as for a reflection. */

@@ -30,7 +30,7 @@ import type { AgentError } from "./AgentError.ts"
 import type { AgentSettings } from "./Conversation.ts"
 import { type From, inject } from "./internal/prompts.ts"
 import * as HistoryList from "./memory/HistoryList.ts"
-import type { Memory } from "./memory/Memory.ts"
+import type { AgentMemory } from "./memory/Memory.ts"
 import type { DecodedMemory } from "./memory/MemoryKind.ts"
 import * as Memories from "./memory/Memories.ts"
 import { fromConfig, ParserConfig } from "./Parser.ts"
@@ -75,18 +75,18 @@ export const memoryFields = {
   historyK: withDefault(Schema.NullOr(bounded("countOrNone")), null),
 }
 
-const Common = Schema.Struct(fields(""))
+const CommonAgentSettings = Schema.Struct(fields(""))
 /** The decoded settings that all kinds of agent have. */
-type Common = Omit<typeof Common.Type, "type">
+type CommonAgentSettings = Omit<typeof CommonAgentSettings.Type, "type">
 
 /** The inputs of a kind's `make` besides the config. They are made in the same way for all kinds of agent. */
-export interface Parts {
+export interface AgentParts {
   /** The settings of the conversation with the model. */
   readonly settings: AgentSettings
   /** The prompts by their keys, with the texts of files inserted. */
   readonly texts: Readonly<Record<string, string>>
   /** Makes the memory; its value is null if the agent has no memory. */
-  readonly memory: Effect.Effect<Memory | null, AgentError>
+  readonly memory: Effect.Effect<AgentMemory | null, AgentError>
 }
 
 /** A valid config of an agent, with an Effect that makes the agent. */
@@ -113,7 +113,7 @@ export interface AgentKind {
 }
 
 /** Describes a kind of agent to `make`. */
-export interface KindRules<Config extends Common & { readonly memoryConfig?: unknown }, Encoded> {
+export interface KindRules<Config extends CommonAgentSettings & { readonly memoryConfig?: unknown }, Encoded> {
   readonly type: string
   /** The Schema of the config: the `fields`, the `memoryFields` of kinds with a memory, and the kind's own settings. */
   readonly schema: Schema.Codec<Config, Encoded>
@@ -125,11 +125,11 @@ export interface KindRules<Config extends Common & { readonly memoryConfig?: unk
   readonly fileNames?: ReadonlyArray<string>
   /** Asks the service `Trust` about the programs that an agent of this config starts. Default: it starts none. */
   readonly permit?: (config: Config, from: From) => Effect.Effect<void, ConfigError>
-  readonly make: (config: Config, parts: Parts) => Effect.Effect<Agent, ConfigError | AgentError, Lm>
+  readonly make: (config: Config, parts: AgentParts) => Effect.Effect<Agent, ConfigError | AgentError, Lm>
 }
 
 /** Converts the settings that all agents have to the settings of a `Conversation`. */
-const settingsOf = (config: Common, systemPrompt: string | null): AgentSettings => ({
+const settingsOf = (config: CommonAgentSettings, systemPrompt: string | null): AgentSettings => ({
   model: config.lmConfig.model,
   temperature: config.lmConfig.temperature,
   maxOutputTokens: config.lmConfig.maxOutputTokens,
@@ -144,7 +144,7 @@ const settingsOf = (config: Common, systemPrompt: string | null): AgentSettings 
  * Makes a kind of agent from its rules. Its `decode` checks a config, inserts the files of prompts, and prepares the
  * parser and the memory; `rules.make` gets these and makes the agent.
  */
-export const make = <Config extends Common & { readonly memoryConfig?: unknown }, Encoded>(
+export const make = <Config extends CommonAgentSettings & { readonly memoryConfig?: unknown }, Encoded>(
   rules: KindRules<Config, Encoded>,
 ): AgentKind => ({
   type: rules.type,

@@ -9,7 +9,7 @@ import { messageOf } from "../../base/config/text.ts"
 import { asMessage, type ChatMessage, type Completion, LmRequest, type ToolCall, type ToolSpec } from "../lm/Chat.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { withheld } from "../lm/LmError.ts"
-import type { AgentFailure, ModelCall, ToolResult, Turn } from "./Agent.ts"
+import type { AgentFailure, ModelCall, ToolResult, AgentTurn } from "./Agent.ts"
 import { AgentError } from "./AgentError.ts"
 import { type Parser, ParseResult, refused, whole } from "./Parser.ts"
 import { failed, type Tool } from "./Tool.ts"
@@ -27,7 +27,7 @@ export interface AgentSettings extends Partial<
 }
 
 /** The format in which the model calls tools and gets their results. */
-export interface ToolFormat {
+export interface CallFormat {
   /** Whether requests list the tools in the provider's own format; if not, the text of the prompt describes them. */
   readonly native: boolean
   /** Finds the calls in a completion. The agent does not run the `external` tools itself. */
@@ -53,7 +53,7 @@ export interface ConversationOptions {
    */
   readonly shotClock?: boolean
   /** The format of tool calls; by default the provider's own. */
-  readonly format?: ToolFormat
+  readonly format?: CallFormat
 }
 
 export interface Conversation {
@@ -65,9 +65,9 @@ export interface Conversation {
    * Adds a text as a message of the user, sets the external tools, and takes a turn. If the turn fails, nothing has
    * changed.
    */
-  readonly say: (text: string, externalTools?: ReadonlyArray<ToolSpec>) => Effect.Effect<Turn, AgentFailure>
+  readonly say: (text: string, externalTools?: ReadonlyArray<ToolSpec>) => Effect.Effect<AgentTurn, AgentFailure>
   /** Adds the results of the external calls that ended the last turn, and takes the next turn. */
-  readonly answer: (results: ReadonlyArray<ToolResult>) => Effect.Effect<Turn, AgentFailure>
+  readonly answer: (results: ReadonlyArray<ToolResult>) => Effect.Effect<AgentTurn, AgentFailure>
 }
 
 /** Makes the request that an agent sends to its model, without the messages. */
@@ -104,7 +104,7 @@ const asToolMessage = ({ toolCallId, toolName, content, isError }: ToolResult): 
 })
 
 /** The provider's own format of tools: calls are part of the completion, and each result is a message. */
-export const nativeTools: ToolFormat = {
+export const nativeTools: CallFormat = {
   native: true,
   callsIn: ({ toolCalls }) => toolCalls,
   resultMessages: (results) => results.map(asToolMessage),
@@ -114,7 +114,7 @@ const expectedOfParsers = "expected an action, or a failure with feedback"
 const isParseResult = Schema.is(ParseResult)
 
 /** Converts the parser's result to the outcome of the turn. */
-const outcomeOf = (parsed: ParseResult): Turn["outcome"] =>
+const outcomeOf = (parsed: ParseResult): AgentTurn["outcome"] =>
   parsed._tag === "Parsed"
     ? { _tag: "Act", action: parsed.action, reward: parsed.reward }
     : { _tag: "NoAction", feedback: parsed.feedback, reward: parsed.reward }
@@ -194,7 +194,7 @@ const read = (state: ConversationState, text: string): Effect.Effect<ParseResult
   )
 
 /** One call of the model. */
-interface Asked {
+interface AskedCompletion {
   readonly loopIndex: number
   /** The messages and tools of the request. */
   readonly prompt: ReadonlyArray<ChatMessage>
@@ -209,7 +209,7 @@ const ask = Effect.fnUntraced(function* (
   state: ConversationState,
   specs: ReadonlyArray<ToolSpec>,
   { isLast }: { readonly isLast: boolean },
-): Effect.fn.Return<Asked, AgentFailure> {
+): Effect.fn.Return<AskedCompletion, AgentFailure> {
   const { base, lm, settings, shotClock } = state
   const loopIndex = state.callCount
   const prompt = state.messages.slice()
@@ -232,15 +232,13 @@ const ask = Effect.fnUntraced(function* (
   return { loopIndex, prompt, specs, completion, incomplete }
 })
 
-type CallResult = Pick<ModelCall, "target" | "parsed" | "toolResults">
-
 /** Adds a call to the turn's calls, and the results of its tools to the messages. */
 const record = (
   state: ConversationState,
   calls: Array<ModelCall>,
-  { loopIndex, prompt, specs, completion, incomplete }: Asked,
-  result: CallResult,
-  resultMessages: ToolFormat["resultMessages"] = state.format.resultMessages,
+  { loopIndex, prompt, specs, completion, incomplete }: AskedCompletion,
+  result: Pick<ModelCall, "target" | "parsed" | "toolResults">,
+  resultMessages: CallFormat["resultMessages"] = state.format.resultMessages,
 ): void => {
   const toolList = specs.length === 0 ? {} : { tools: specs }
   calls.push({ purpose: "action", loopIndex, messages: prompt, ...toolList, completion, incomplete, ...result })
@@ -248,17 +246,17 @@ const record = (
 }
 
 /** Why an answer is refused: the feedback to the model, and the result of each of its tool calls. */
-interface Refusal {
+interface RefusedAnswer {
   readonly feedback: string
   readonly callResult: string
 }
 
-const cutOff: Refusal = { feedback: incompleteFeedback, callResult: "Not run: the answer was cut off." }
-const noTools: Refusal = {
+const cutOff: RefusedAnswer = { feedback: incompleteFeedback, callResult: "Not run: the answer was cut off." }
+const noTools: RefusedAnswer = {
   feedback: "There are no tools to call. Answer in words.",
   callResult: "Not run: there are no tools.",
 }
-const tooManyCalls: Refusal = {
+const tooManyCalls: RefusedAnswer = {
   feedback: "No more tools can be called for this. Answer without one.",
   callResult: "Not run: too many calls.",
 }
@@ -267,9 +265,9 @@ const tooManyCalls: Refusal = {
 const refuse = (
   state: ConversationState,
   calls: Array<ModelCall>,
-  asked: Asked,
-  { feedback, callResult }: Refusal,
-): Turn => {
+  asked: AskedCompletion,
+  { feedback, callResult }: RefusedAnswer,
+): AgentTurn => {
   const parsed = refused(feedback)
   // Servers refuse a conversation in which a call has no result.
   const toolResults = asked.completion.toolCalls.map((call) => failed(call, callResult))
@@ -281,7 +279,7 @@ const refuse = (
 const runTools = Effect.fnUntraced(function* (
   state: ConversationState,
   calls: Array<ModelCall>,
-  asked: Asked,
+  asked: AskedCompletion,
   toolCalls: ReadonlyArray<ToolCall>,
 ) {
   const externalCalls = toolCalls.filter((call) => isExternal(state, call))
@@ -297,7 +295,7 @@ const runTools = Effect.fnUntraced(function* (
 })
 
 /** Calls the model until it acts, calls an external tool, or gives an answer that is refused. */
-const turn = Effect.fnUntraced(function* (state: ConversationState): Effect.fn.Return<Turn, AgentFailure> {
+const turn = Effect.fnUntraced(function* (state: ConversationState): Effect.fn.Return<AgentTurn, AgentFailure> {
   const { format, maxCalls, ownTools, ownSpecs, external } = state
   const calls: Array<ModelCall> = []
   const specs = format.native ? [...ownSpecs, ...external] : []
@@ -324,7 +322,7 @@ const turn = Effect.fnUntraced(function* (state: ConversationState): Effect.fn.R
 })
 
 /** Applies a change to the conversation and takes a turn. If the turn fails, restores the earlier conversation. */
-const turnAfter = (state: ConversationState, change: () => void): Effect.Effect<Turn, AgentFailure> => {
+const turnAfter = (state: ConversationState, change: () => void): Effect.Effect<AgentTurn, AgentFailure> => {
   const { openCalls, callCount, external } = state
   const { length } = state.messages
   change()

@@ -7,11 +7,11 @@ import type { AgentSettings } from "./Conversation.ts"
 import { checkCount } from "./internal/agents.ts"
 import { recallingAgent } from "./internal/recallingAgent.ts"
 import * as HistoryList from "./memory/HistoryList.ts"
-import type { Memory } from "./memory/Memory.ts"
+import type { AgentMemory } from "./memory/Memory.ts"
 
 export interface HistoryAgentConfig extends AgentSettings {
   /** The memory; by default a `HistoryList` of the last 100 entries. */
-  readonly memory?: Memory | null
+  readonly memory?: AgentMemory | null
   /** The number of memory entries in a prompt; null stands for all entries, 0 for none. */
   readonly historyK?: number | null
 }

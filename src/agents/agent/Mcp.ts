@@ -10,7 +10,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
-import { ConfigError, type Origin, placeOf } from "../../base/config/Config.ts"
+import { ConfigError, type ConfigOrigin, placeOf } from "../../base/config/Config.ts"
 import { positiveBelow, withDefault } from "../../base/config/fields.ts"
 import { isOfThisComputer } from "../lm/addressTrust.ts"
 import { permit, type TrustRequest } from "../../base/trust/Trust.ts"
@@ -96,7 +96,7 @@ const trustRequest = (
 /** Asks the service `Trust` about the servers in an agent's config, which may come from somebody else. */
 export const permitTools = (
   sources: ReadonlyArray<typeof ToolSource.Type>,
-  from: Origin,
+  from: ConfigOrigin,
 ): Effect.Effect<void, ConfigError> =>
   Effect.forEach(
     sources,

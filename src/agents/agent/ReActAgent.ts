@@ -4,7 +4,7 @@ import { type ConfigError, isPlain } from "../../base/config/Config.ts"
 import type { ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Lm } from "../lm/Lm.ts"
 import type { Agent } from "./Agent.ts"
-import { type ToolFormat, nativeTools } from "./Conversation.ts"
+import { type CallFormat, nativeTools } from "./Conversation.ts"
 import { conversationAgent, type ConversationAgentConfig, notesTools } from "./internal/conversationAgent.ts"
 import { map, type Parser, parsed, type ParserOptions, refused } from "./Parser.ts"
 import type { Tool } from "./Tool.ts"
@@ -82,7 +82,7 @@ const argumentsOf = ({ parameters }: ToolSpec, input: string): string => {
  * models make anyway, work too. A call in an action line has the id `action`, and its result is a message that begins
  * with `Observation:`.
  */
-const formatOf = (own: ReadonlyArray<ToolSpec>): ToolFormat => ({
+const formatOf = (own: ReadonlyArray<ToolSpec>): CallFormat => ({
   native: false,
   callsIn: (completion, external) =>
     completion.toolCalls.length > 0

@@ -9,12 +9,12 @@ import { checkCount } from "./internal/agents.ts"
 import { recallingAgent, type Remembering } from "./internal/recallingAgent.ts"
 import { lineOf } from "./internal/Recollection.ts"
 import { entry } from "./memory/entries.ts"
-import type { Memory, MemoryEntry } from "./memory/Memory.ts"
+import type { AgentMemory, MemoryEntry } from "./memory/Memory.ts"
 import * as Reflections from "./memory/Reflections.ts"
 
 export interface ReflexionAgentConfig extends Conversation.AgentSettings {
   /** The memory; by default it keeps the last 200 reflections and the last 200 other entries. */
-  readonly memory?: Memory | null
+  readonly memory?: AgentMemory | null
   /** The number of memory entries in a prompt, not counting reflections; null stands for all entries, 0 for none. */
   readonly historyK?: number | null
   /** Whether the agent reflects after an episode of training; true by default. */

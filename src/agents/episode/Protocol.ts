@@ -8,10 +8,10 @@ import type { AgentFailure } from "../agent/Agent.ts"
 import type { EnvError } from "../../base/EnvError.ts"
 import type { TextEnv } from "../task/TextEnv.ts"
 import type { ProtocolError } from "./ProtocolError.ts"
-import type { Rollout, Step } from "./Rollout.ts"
+import type { Rollout, RolloutStep } from "./Rollout.ts"
 
 /** An episode to play, in an env for one agent or for several. */
-export interface Episode<Env = TextEnv> {
+export interface EpisodeToPlay<Env = TextEnv> {
   /** The id of the rollout. With several agents, it is the beginning of the ids of all their rollouts. */
   readonly id: string
   readonly env: Env
@@ -25,7 +25,7 @@ export interface Episode<Env = TextEnv> {
   /** The place in another rollout where its agent delegated this episode; left out if nobody delegated it. */
   readonly parent?: Parent
   /** Receives every step when it is complete, in order. */
-  readonly onStep?: (step: Step) => Effect.Effect<void>
+  readonly onStep?: (step: RolloutStep) => Effect.Effect<void>
 }
 
 /** The place in another rollout where its agent delegated an episode to a sub-agent. */
@@ -42,5 +42,5 @@ export type EpisodeFailure = AgentFailure | EnvError | ProtocolError
 /** Plays episodes in envs of a type: `TextEnv`, or `MultiTextEnv` for several players. */
 export interface Protocol<Env = TextEnv> {
   readonly name: string
-  readonly play: (episode: Episode<Env>) => Effect.Effect<ReadonlyArray<Rollout>, EpisodeFailure, Scope.Scope>
+  readonly play: (episode: EpisodeToPlay<Env>) => Effect.Effect<ReadonlyArray<Rollout>, EpisodeFailure, Scope.Scope>
 }

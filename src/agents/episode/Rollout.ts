@@ -19,19 +19,19 @@ export type TruncationReason = typeof TruncationReason.Type
  * the env ended it (or the protocol, if a failed parse ends episodes); `truncated` means that a limit cut it off, which
  * `truncationReason` names. At most one of both is true; the reason is null unless `truncated` is true.
  */
-export const Ending = Schema.Struct({
+export const RolloutEnding = Schema.Struct({
   terminated: Schema.Boolean,
   truncated: Schema.Boolean,
   truncationReason: Schema.NullOr(TruncationReason),
 })
-export type Ending = typeof Ending.Type
+export type RolloutEnding = typeof RolloutEnding.Type
 
 /** The ending of a step after which the episode continues. */
-export const notEnded: Ending = { terminated: false, truncated: false, truncationReason: null }
+export const notEnded: RolloutEnding = { terminated: false, truncated: false, truncationReason: null }
 /** The ending of a last step with which the env ended the episode. */
-export const terminated: Ending = { terminated: true, truncated: false, truncationReason: null }
+export const terminated: RolloutEnding = { terminated: true, truncated: false, truncationReason: null }
 /** Makes the ending of a last step at which a limit cut the episode off. */
-export const truncatedBy = (truncationReason: TruncationReason): Ending => ({
+export const truncatedBy = (truncationReason: TruncationReason): RolloutEnding => ({
   terminated: false,
   truncated: true,
   truncationReason,
@@ -52,7 +52,7 @@ export const AgentStep = Schema.TaggedStruct("AgentStep", {
   /** The penalty if the answer gave no action, else 0: the parser's reward for an action is part of the env step's. */
   reward: Schema.Finite,
   // These differ from `notEnded` only if the episode ends with this step, without another env step.
-  ...Ending.fields,
+  ...RolloutEnding.fields,
 })
 export type AgentStep = typeof AgentStep.Type
 
@@ -78,13 +78,13 @@ export const EnvironmentStep = Schema.TaggedStruct("EnvironmentStep", {
   feedback: Feedback,
   /** The env's score plus the reward of the agent's parser. */
   reward: Schema.Finite,
-  ...Ending.fields,
+  ...RolloutEnding.fields,
   info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
 })
 export type EnvironmentStep = typeof EnvironmentStep.Type
 
-export const Step = Schema.Union([AgentStep, EnvironmentStep])
-export type Step = typeof Step.Type
+export const RolloutStep = Schema.Union([AgentStep, EnvironmentStep])
+export type RolloutStep = typeof RolloutStep.Type
 
 export const RolloutMeta = Schema.Struct({
   envId: Schema.String,
@@ -110,17 +110,18 @@ export type RolloutMeta = typeof RolloutMeta.Type
 export const Rollout = Schema.Struct({
   id: Schema.String,
   meta: RolloutMeta,
-  steps: Schema.Array(Step),
+  steps: Schema.Array(RolloutStep),
   /** The sum of the rewards of all steps. */
   totalReward: Schema.Finite,
   /** The number of env steps. */
   length: Schema.Int,
-  ending: Ending,
+  ending: RolloutEnding,
 })
 export type Rollout = typeof Rollout.Type
 
 /** Adds up the rewards of steps. */
-export const totalReward = (steps: ReadonlyArray<Step>): number => steps.reduce((sum, { reward }) => sum + reward, 0)
+export const totalReward = (steps: ReadonlyArray<RolloutStep>): number =>
+  steps.reduce((sum, { reward }) => sum + reward, 0)
 
 /** Adds up the scores that the env gave. Unlike the total reward, they are without what the agent's parser rewards. */
 export const scoreOf = ({ steps }: Pick<Rollout, "steps">): number =>

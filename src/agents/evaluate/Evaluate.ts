@@ -16,19 +16,19 @@ import type { Agent } from "../agent/Agent.ts"
 import type { DatasetError } from "../task/TaskSet.ts"
 import type { TextEnv } from "../task/TextEnv.ts"
 import { inOrder } from "../episode/rollouts/inOrder.ts"
-import type { Episode, EpisodeFailure, Protocol } from "../episode/Protocol.ts"
-import { notEnded, type Step } from "../episode/Rollout.ts"
+import type { EpisodeToPlay, EpisodeFailure, Protocol } from "../episode/Protocol.ts"
+import { notEnded, type RolloutStep } from "../episode/Rollout.ts"
 import type { Tasks } from "../episode/rollouts/RolloutEngine.ts"
 import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { type LmError, isFinal } from "../lm/LmError.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import type { TaskInfo, PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
+import type { TaskInfo, EpisodeToScore, TimedStep } from "./PlayedEpisode.ts"
 import { scored } from "./PlayedEpisode.ts"
 
-export type { TaskInfo, PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
+export type { TaskInfo, EpisodeToScore, TimedStep } from "./PlayedEpisode.ts"
 
-export interface Evaluation<Env extends TaskInfo = TextEnv> {
+export interface EvaluationPlan<Env extends TaskInfo = TextEnv> {
   readonly tasks: Tasks<Env>
   /** The protocol that plays the episodes, e.g. `frozen(agent)`. */
   readonly protocol: Protocol<Env>
@@ -47,19 +47,20 @@ export interface Evaluation<Env extends TaskInfo = TextEnv> {
 /** Makes the protocol that plays clones of the agent, which read its memory but cannot write it: it learns nothing. */
 export const frozen = (agent: Agent, options: SingleAgent.SingleAgentOptions = {}): Protocol => ({
   name: "SingleAgent",
-  play: Effect.fnUntraced(function* (episode: Episode) {
+  play: Effect.fnUntraced(function* (episode: EpisodeToPlay) {
     const player = yield* agent.cloneForEpisode({ training: false, shareMemory: true })
     return [yield* SingleAgent.play(player, episode, options)]
   }),
 })
 
 /** Returns the number of episodes of an evaluation: tasks times repeats. */
-export const sizeOf = <Env extends TaskInfo>({ tasks, repeats = 1 }: Evaluation<Env>): number => tasks.size * repeats
+export const sizeOf = <Env extends TaskInfo>({ tasks, repeats = 1 }: EvaluationPlan<Env>): number =>
+  tasks.size * repeats
 
 /** Plays all episodes, and calls `emit` with each of them, in the order of the tasks. */
 export const each = Effect.fn("effect-rl.evaluate")(function* <E, Env extends TaskInfo = TextEnv>(
-  evaluation: Evaluation<Env>,
-  emit: (played: PlayedEpisode) => Effect.Effect<void, E>,
+  evaluation: EvaluationPlan<Env>,
+  emit: (played: EpisodeToScore) => Effect.Effect<void, E>,
 ): Effect.fn.Return<void, E | LmError> {
   yield* inOrder(
     Array.from({ length: sizeOf(evaluation) }, (_, index) => index),
@@ -69,9 +70,9 @@ export const each = Effect.fn("effect-rl.evaluate")(function* <E, Env extends Ta
 
 /** Plays all episodes, and returns them in the order of the tasks when all are finished. */
 export const all = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
-  evaluation: Evaluation<Env>,
-): Effect.fn.Return<ReadonlyArray<PlayedEpisode>, LmError> {
-  const episodes: Array<PlayedEpisode> = []
+  evaluation: EvaluationPlan<Env>,
+): Effect.fn.Return<ReadonlyArray<EpisodeToScore>, LmError> {
+  const episodes: Array<EpisodeToScore> = []
   yield* each(evaluation, (played) => Effect.sync(() => void episodes.push(played)))
   return episodes
 })
@@ -84,9 +85,9 @@ const unreadTask: TaskInfo = { id: "unknown", type: "unknown", metadata: {} }
  * first. This Effect itself fails only for a reason that all episodes would share: a wrong API key, a spent budget.
  */
 export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
-  { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" }, onFailed }: Evaluation<Env>,
+  { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" }, onFailed }: EvaluationPlan<Env>,
   index: number,
-): Effect.fn.Return<PlayedEpisode, LmError> {
+): Effect.fn.Return<EpisodeToScore, LmError> {
   const task = Math.floor(index / repeats)
   const repeat = index % repeats
   const random = stream(seed, "evaluate", task, repeat)
@@ -96,7 +97,7 @@ export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   let timedSteps: Array<{ readonly id: string; readonly step: TimedStep }> = []
   let stepStartedAtMillis = startedAtMillis
   let env = unreadTask
-  const onStep = (step: Step): Effect.Effect<void> => {
+  const onStep = (step: RolloutStep): Effect.Effect<void> => {
     const scoredStep = scored(step)
     if (scoredStep === undefined) return Effect.void
     return Effect.map(Clock.currentTimeMillis, (now) => {
@@ -116,7 +117,7 @@ export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
 
   const exit = yield* Effect.exit(playing)
   const endedAtMillis = yield* Clock.currentTimeMillis
-  const outcome = (): Omit<PlayedEpisode, "ending" | "rollouts" | "error"> => ({
+  const outcome = (): Omit<EpisodeToScore, "ending" | "rollouts" | "error"> => ({
     index,
     task,
     repeat,

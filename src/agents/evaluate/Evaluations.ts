@@ -33,7 +33,7 @@ import type { Recorder } from "../../run/record/Recorder.ts"
 import { checkTasks } from "./checkTasks.ts"
 import * as Evaluate from "./Evaluate.ts"
 import { type AgentSection, namesOf, read, type ReadOptions } from "./EvaluationConfig.ts"
-import { type EvaluationResult, execute, type ExecuteError, type Prepared } from "./execute.ts"
+import { type EvaluationResult, execute, type ExecuteError, type PreparedEvaluation } from "./execute.ts"
 import { agentIdentity, openParts } from "./openParts.ts"
 import * as Report from "./Report.ts"
 import { EpisodeRow } from "./rows.ts"
@@ -43,14 +43,14 @@ import * as Layout from "../../run/Layout.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 
 export { EvaluationSettings } from "./EvaluationConfig.ts"
-export { type Contestant, EvaluationResult, execute, type Prepared } from "./execute.ts"
+export { type Contestant, EvaluationResult, execute, type PreparedEvaluation } from "./execute.ts"
 
 /** The errors of an evaluation that can't start. */
 export type PrepareError = ConfigError | AgentError | DatasetError | LmError | JsonLinesError
 
 export type EvaluationError = ExecuteError | PrepareError
 
-export type Needs = RunStore | Recorder | Lms.Needs
+export type EvaluationNeeds = RunStore | Recorder | Lms.LmNeeds
 
 export interface EvaluationOptions extends ReadOptions {
   /** The folder from which relative paths of data sets, prompts and evaluations start; by default the current one. */
@@ -66,14 +66,14 @@ export interface EvaluationOptions extends ReadOptions {
 export const fromConfig = (
   config: unknown,
   options: EvaluationOptions = {},
-): Effect.Effect<EvaluationResult, EvaluationError, Needs> =>
+): Effect.Effect<EvaluationResult, EvaluationError, EvaluationNeeds> =>
   Effect.scoped(Effect.flatMap(prepare(config, options), execute))
 
 /** Opens the data set, the models, the agents and the scorers of an evaluation. Nothing is played or written yet. */
 export const prepare = Effect.fnUntraced(function* (
   config: unknown,
   options: EvaluationOptions = {},
-): Effect.fn.Return<Prepared, PrepareError, Lms.Needs | Scope.Scope> {
+): Effect.fn.Return<PreparedEvaluation, PrepareError, Lms.LmNeeds | Scope.Scope> {
   const { baseDir = ".", placeOf = (resultsDir: string) => Effect.succeed({ resultsDir }) } = options
   const sections = yield* read(config, options)
   const { settings, from } = sections

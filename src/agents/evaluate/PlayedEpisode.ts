@@ -4,8 +4,8 @@
  * also for trainings of agents. All functions only compute.
  */
 import { Schema } from "effect"
-import { Failure } from "../episode/rollouts/Outcome.ts"
-import { Ending, parseFailureOf, Rollout, type Step } from "../episode/Rollout.ts"
+import { RolloutFailure } from "../episode/rollouts/Outcome.ts"
+import { RolloutEnding, parseFailureOf, Rollout, type RolloutStep } from "../episode/Rollout.ts"
 import { Feedback } from "../task/Feedback.ts"
 
 /** A step with a score: an env step, or an answer of the model without an action (score 0; reward: the penalty). */
@@ -20,7 +20,7 @@ const ScoredStep = Schema.Struct({
   reward: Schema.optionalKey(Schema.Finite),
   nextObservation: Schema.NullOr(Schema.String),
   info: Schema.Record(Schema.String, Schema.Unknown),
-  ...Ending.fields,
+  ...RolloutEnding.fields,
 })
 type ScoredStep = typeof ScoredStep.Type
 
@@ -40,7 +40,7 @@ export const TaskInfo = Schema.Struct({
 })
 export type TaskInfo = typeof TaskInfo.Type
 
-export const PlayedEpisode = Schema.Struct({
+export const EpisodeToScore = Schema.Struct({
   /** The position among all episodes, counted from 0; the episodes of a task are adjacent. */
   index: Schema.Int,
   /** The position of the task in the data set, counted from 0. */
@@ -51,17 +51,17 @@ export const PlayedEpisode = Schema.Struct({
   /** The scored steps of the first player. If the episode failed, the steps before the failure. */
   steps: Schema.Array(TimedStep),
   totalScore: Schema.Finite,
-  ending: Ending,
+  ending: RolloutEnding,
   /** The rollouts: first the agent's own, then those of other players and sub-agents. Empty if the episode failed. */
   rollouts: Schema.Array(Rollout),
-  error: Schema.NullOr(Failure),
+  error: Schema.NullOr(RolloutFailure),
   startedAtMillis: Schema.Finite,
   endedAtMillis: Schema.Finite,
 })
-export type PlayedEpisode = typeof PlayedEpisode.Type
+export type EpisodeToScore = typeof EpisodeToScore.Type
 
 /** Returns the last action (`answer`) and right answer (`target`) of an episode, each null if there is none. */
-export const lastOf = ({ steps }: Pick<PlayedEpisode, "steps">) => ({
+export const lastOf = ({ steps }: Pick<EpisodeToScore, "steps">) => ({
   answer: steps.findLast(({ action }) => action !== null)?.action ?? null,
   target: steps.findLast(({ feedback }) => feedback.target !== null)?.feedback.target ?? null,
 })
@@ -71,7 +71,7 @@ export const lastOf = ({ steps }: Pick<PlayedEpisode, "steps">) => ({
  * an env step or another call of the model followed from it. The bonus or penalty of the agent's parser is part of
  * `reward` but not of `score`, so that the score stays within the env's range.
  */
-export const scored = (step: Step): ScoredStep | undefined => {
+export const scored = (step: RolloutStep): ScoredStep | undefined => {
   const { reward, terminated, truncated, truncationReason } = step
   const ending = { terminated, truncated, truncationReason }
   const rewarded = (score: number): Pick<ScoredStep, "score" | "reward"> =>

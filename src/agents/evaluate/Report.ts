@@ -18,7 +18,7 @@ import { withDefault } from "../../base/config/fields.ts"
 import { type Cell, short, table } from "../../run/find/table.ts"
 import { Interval, interval } from "../../base/statistics/intervals.ts"
 import { Paired, paired } from "../../base/statistics/paired.ts"
-import { changeTexts, type Direction, directions, scorerText, usualDirection } from "./direction.ts"
+import { changeTexts, type ScoreDirection, directions, scorerText, usualDirection } from "./direction.ts"
 import { bestOf, majority, mean, passAt, type Reducer } from "./reducers.ts"
 import type { EpisodeRow } from "./rows.ts"
 
@@ -74,7 +74,7 @@ export interface ReportOptions {
   /** The names of the scorers; the first one is used for pass@k and for the means by metadata. */
   readonly scorers: ReadonlyArray<string>
   /** The direction of each scorer by its name. Default: higher values are better, but for costs such as `tokens`. */
-  readonly directions?: ReadonlyMap<string, Direction>
+  readonly directions?: ReadonlyMap<string, ScoreDirection>
   /** The values of k for pass@k, if each task was played several times. */
   readonly passAt?: ReadonlyArray<number>
   /** The score of the first scorer at or above which an episode has passed. */
@@ -86,10 +86,10 @@ export interface ReportOptions {
   readonly seed?: number
 }
 
-type Rows = ReadonlyArray<EpisodeRow>
+type EpisodeRows = ReadonlyArray<EpisodeRow>
 
 /** Returns a function that gives the key of a row's task: its id, with its position if several tasks share an id. */
-const taskKey = (rows: Rows): ((row: EpisodeRow) => string) => {
+const taskKey = (rows: EpisodeRows): ((row: EpisodeRow) => string) => {
   const byId = Map.groupBy(rows, ({ env_id }) => env_id)
   const shared = [...byId.values()].some((group) => new Set(group.map(({ task }) => task)).size > 1)
   return ({ env_id, task }) => (shared ? `${env_id} at ${task}` : env_id)
@@ -99,7 +99,7 @@ const taskKey = (rows: Rows): ((row: EpisodeRow) => string) => {
  * Combines the scores that `scorer` gave to the episodes of a task into one value, by default their mean. Returns a map
  * from the tasks' keys to these values, without tasks that have no score, or too few of them for `reduce`.
  */
-export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): ReadonlyMap<string, number> => {
+export const perTask = (rows: EpisodeRows, scorer: string, reduce: Reducer = mean): ReadonlyMap<string, number> => {
   const values = new Map<string, number>()
   for (const [key, group] of Map.groupBy(rows, taskKey(rows))) {
     const samples = group.flatMap(({ scores, answer }) => {
@@ -113,11 +113,11 @@ export const perTask = (rows: Rows, scorer: string, reduce: Reducer = mean): Rea
 }
 
 /** Makes the report of one agent from the rows of its episodes. */
-const reportOf = (agent: string, rows: Rows, options: ReportOptions): AgentReport => {
+const reportOf = (agent: string, rows: EpisodeRows, options: ReportOptions): AgentReport => {
   const { scorers, passAt: passCounts = [], threshold = 1, by = [], confidence = 0.95, seed = 0 } = options
   const { directions } = options
   const [first] = scorers
-  const summary = (some: Rows, scorer: string, reduce?: Reducer): ReadonlyArray<Summary> => {
+  const summary = (some: EpisodeRows, scorer: string, reduce?: Reducer): ReadonlyArray<Summary> => {
     const values = [...perTask(some, scorer, reduce).values()]
     return values.length === 0 ? [] : [{ tasks: values.length, ...interval(values, { confidence, seed }) }]
   }
@@ -167,8 +167,8 @@ const valueText = (value: unknown): string =>
 
 /** Compares two agents by each scorer that has scores for both of them on at least one common task. */
 export const compare = (
-  left: { readonly name: string; readonly rows: Rows },
-  right: { readonly name: string; readonly rows: Rows },
+  left: { readonly name: string; readonly rows: EpisodeRows },
+  right: { readonly name: string; readonly rows: EpisodeRows },
   { scorers, directions, confidence, seed }: CompareOptions,
 ): ReadonlyArray<ComparisonReport> =>
   scorers.flatMap((scorer) => {
@@ -183,7 +183,7 @@ export const compare = (
 type CompareOptions = Pick<ReportOptions, "scorers" | "directions" | "confidence" | "seed">
 
 /** Makes the report of all agents, in the order of their first rows; compares each other agent with the first one. */
-export const of = (rows: Rows, options: ReportOptions): Report => {
+export const of = (rows: EpisodeRows, options: ReportOptions): Report => {
   const agents = [...Map.groupBy(rows, ({ agent }) => agent)].map(([name, some]) => ({ name, rows: some }))
   const [first, ...others] = agents
   return {
@@ -196,7 +196,11 @@ export const of = (rows: Rows, options: ReportOptions): Report => {
  * Compares each agent of `rows` with the agent of the same name in `other`, the rows of another evaluation. An agent
  * whose name is not in `other` is compared with the first agent of `other`.
  */
-export const against = (other: Rows, rows: Rows, options: CompareOptions): ReadonlyArray<ComparisonReport> => {
+export const against = (
+  other: EpisodeRows,
+  rows: EpisodeRows,
+  options: CompareOptions,
+): ReadonlyArray<ComparisonReport> => {
   const theirs = Map.groupBy(other, ({ agent }) => agent)
   const [first] = theirs.keys()
   return [...Map.groupBy(rows, ({ agent }) => agent)].flatMap(([agent, some]) => {

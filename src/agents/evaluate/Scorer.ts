@@ -11,14 +11,14 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import { exact as sameText, f1 as sameWords, type Scorer as AnswerScorer } from "../task/answers/score.ts"
+import { exact as sameText, f1 as sameWords, type AnswerScorer } from "../task/answers/score.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { normalise, unboxed } from "../task/answers/text.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { type LmConfig, request } from "../lm/LmConfig.ts"
 import { type LmError, isFinal } from "../lm/LmError.ts"
-import { type Direction, usualDirection } from "./direction.ts"
-import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
+import { type ScoreDirection, usualDirection } from "./direction.ts"
+import { lastOf, type EpisodeToScore } from "./PlayedEpisode.ts"
 import { usageOf } from "../episode/Rollout.ts"
 
 /** The error of a scorer that a user wrote and that threw. */
@@ -32,11 +32,11 @@ export class ScorerError extends Schema.TaggedError<ScorerError>()("ScorerError"
 export interface Scorer {
   readonly name: string
   /** Which of its values are better. */
-  readonly direction: Direction
+  readonly direction: ScoreDirection
   /** Whether the scorer measures time. The digest of an evaluation's results leaves such scores out, as they vary. */
   readonly timed: boolean
   /** Scores an episode; failed episodes are not scored. */
-  readonly score: (played: PlayedEpisode) => Effect.Effect<number | null, LmError | ScorerError>
+  readonly score: (played: EpisodeToScore) => Effect.Effect<number | null, LmError | ScorerError>
 }
 
 type Score = number | null
@@ -47,8 +47,8 @@ type Score = number | null
  */
 export const make = (
   name: string,
-  score: (played: PlayedEpisode) => Score | Effect.Effect<Score, LmError>,
-  { direction = usualDirection(name) }: { readonly direction?: Direction } = {},
+  score: (played: EpisodeToScore) => Score | Effect.Effect<Score, LmError>,
+  { direction = usualDirection(name) }: { readonly direction?: ScoreDirection } = {},
 ): Scorer => ({
   name,
   direction,
@@ -129,7 +129,7 @@ export const latency = (name = "latency"): Scorer => ({
   timed: true,
 })
 
-export interface Judge {
+export interface JudgeOptions {
   readonly name?: string
   readonly lm: LmService
   readonly config: LmConfig
@@ -141,7 +141,7 @@ export interface Judge {
  * Makes the scorer that asks a language model to score the episode from 0 to 1. It gives null if the call fails or the
  * answer has no such score. A wrong API key and a spent budget are errors, since every later call would fail, too.
  */
-export const judge = ({ name = "judge", lm, config, rubric }: Judge): Scorer => ({
+export const judge = ({ name = "judge", lm, config, rubric }: JudgeOptions): Scorer => ({
   name,
   direction: "higher",
   timed: false,
@@ -167,7 +167,7 @@ const instruction = [
   "Then end with a line SCORE: x, where x is a number from 0 (fails the rubric) to 1 (meets it in full).",
 ].join(" ")
 
-const transcript = (played: PlayedEpisode): string => {
+const transcript = (played: EpisodeToScore): string => {
   const { target } = lastOf(played)
   const lines = played.steps.flatMap(({ observation, action }) => [
     `OBSERVATION: ${observation}`,

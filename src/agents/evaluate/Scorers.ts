@@ -26,13 +26,12 @@ import { real, withDefault } from "../../base/config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { LmConfig } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
-import { type Direction, directions } from "./direction.ts"
+import { type ScoreDirection, directions } from "./direction.ts"
 import * as Scorer from "./Scorer.ts"
 
-type Needs = FileSystem.FileSystem | Path.Path
-type Failure = ConfigError | LmError
+type OpeningFailure = ConfigError | LmError
 
-export interface OpenContext<E = Failure, R = never> {
+export interface ScorerContext<E = OpeningFailure, R = never> {
   /** The source of the config and of its keys, for error messages. */
   readonly from: DecodeOptions
   /** The folder that relative paths in the config start from. */
@@ -47,24 +46,28 @@ export interface ScorerKind {
   readonly schema: Schema.Codec<unknown, unknown>
   readonly open: <R>(
     config: Plain,
-    context: OpenContext<Failure, R>,
-  ) => Effect.Effect<{ readonly scorer: Scorer.Scorer; readonly config: Plain }, Failure, R | Needs>
+    context: ScorerContext<OpeningFailure, R>,
+  ) => Effect.Effect<
+    { readonly scorer: Scorer.Scorer; readonly config: Plain },
+    OpeningFailure,
+    R | FileSystem.FileSystem | Path.Path
+  >
 }
 
 /** The settings that every scorer has. */
-interface Common {
+interface CommonScorerSettings {
   readonly name: string
-  readonly direction?: Direction
+  readonly direction?: ScoreDirection
 }
 
 /** Gives a scorer the direction of its config, if that has one. */
-const directed = (scorer: Scorer.Scorer, { direction = scorer.direction }: Common): Scorer.Scorer => ({
+const directed = (scorer: Scorer.Scorer, { direction = scorer.direction }: CommonScorerSettings): Scorer.Scorer => ({
   ...scorer,
   direction,
 })
 
 /** Makes a kind of scorer from the Schema of its config and a function that takes the decoded config. */
-export const make = <S extends Schema.Codec<Common, unknown>>(kind: {
+export const make = <S extends Schema.Codec<CommonScorerSettings, unknown>>(kind: {
   readonly type: string
   /** The Schema of the config, which must include the settings that `fields` returns. */
   readonly schema: S
@@ -142,7 +145,7 @@ export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/eva
 })
 
 /** Makes a scorer from its name or its settings (with keys in camelCase). Also returns its config with all defaults. */
-export const open = Effect.fnUntraced(function* <R>(config: unknown, context: OpenContext<Failure, R>) {
+export const open = Effect.fnUntraced(function* <R>(config: unknown, context: ScorerContext<OpeningFailure, R>) {
   const { from } = context
   const settings = typeof config === "string" ? { type: config } : isPlain(config) ? config : { type: undefined }
   const { type } = settings
@@ -157,7 +160,7 @@ export const open = Effect.fnUntraced(function* <R>(config: unknown, context: Op
 /** Makes all scorers of a list. Fails if two of them have the same name. */
 export const openAll = Effect.fnUntraced(function* <R>(
   configs: ReadonlyArray<unknown>,
-  { from, ...context }: OpenContext<Failure, R>,
+  { from, ...context }: ScorerContext<OpeningFailure, R>,
 ) {
   const prefixed = (at: number): DecodeOptions => ({ ...from, prefix: [...(from.prefix ?? []), String(at)] })
   const opened = yield* Effect.forEach(configs, (config, at) => open(config, { ...context, from: prefixed(at) }))

@@ -7,12 +7,12 @@ import { Schema } from "effect"
 import { DispatchError, job } from "../../spread/cluster/Dispatcher.ts"
 import { LmError } from "../lm/LmError.ts"
 import { CallRecord } from "../lm/middleware/logged.ts"
-import { PlayedEpisode } from "./PlayedEpisode.ts"
+import { EpisodeToScore } from "./PlayedEpisode.ts"
 import { EpisodeRow } from "./rows.ts"
 import { ScorerError } from "./Scorer.ts"
 
 const ChunkFields = Schema.Struct({
-  played: PlayedEpisode,
+  played: EpisodeToScore,
   row: EpisodeRow,
   /** The calls of models, if they are logged. */
   calls: Schema.Array(CallRecord),

@@ -5,10 +5,10 @@
  * episode, as the number of its steps does.
  */
 export const directions = ["higher", "lower", "none"] as const
-export type Direction = (typeof directions)[number]
+export type ScoreDirection = (typeof directions)[number]
 
 /** The directions of values by their usual names. */
-const usual: ReadonlyMap<string, Direction> = new Map([
+const usual: ReadonlyMap<string, ScoreDirection> = new Map([
   ["tokens", "lower"],
   ["cost", "lower"],
   ["calls", "lower"],
@@ -17,11 +17,11 @@ const usual: ReadonlyMap<string, Direction> = new Map([
 ])
 
 /** Returns the direction of a scorer by its name, if nothing else says it: `lower` for `tokens`, and for most `higher`. */
-export const usualDirection = (name: string): Direction => usual.get(name) ?? "higher"
+export const usualDirection = (name: string): ScoreDirection => usual.get(name) ?? "higher"
 
 interface Compared {
   readonly scorer: string
-  readonly direction: Direction
+  readonly direction: ScoreDirection
   readonly better: number
   readonly worse: number
 }

@@ -1,10 +1,10 @@
 /** Makes the events from which evaluations and trainings of agents write logs and scores. It only computes. */
-import type { Ending } from "../episode/Rollout.ts"
+import type { RolloutEnding } from "../episode/Rollout.ts"
 import type { EpisodeEnded, RunEvent, StepScored } from "../../run/record/RunEvent.ts"
-import type { PlayedEpisode, TimedStep } from "./PlayedEpisode.ts"
+import type { EpisodeToScore, TimedStep } from "./PlayedEpisode.ts"
 
 /** The type and the model of the agent that took a step. */
-interface Actor {
+interface ActingAgent {
   readonly type: string
   readonly model: string | null
 }
@@ -12,7 +12,7 @@ interface Actor {
 /** Makes the event of one scored step; it has observation, action and further details only if `verbose` is set. */
 export const stepScored = (
   step: TimedStep,
-  about: Omit<StepScored, "_tag" | "score" | "details"> & { readonly agent: Actor; readonly verbose: boolean },
+  about: Omit<StepScored, "_tag" | "score" | "details"> & { readonly agent: ActingAgent; readonly verbose: boolean },
 ): StepScored => {
   const { agent, verbose, ...rest } = about
   const event = { _tag: "StepScored" as const, ...rest, score: step.score }
@@ -26,8 +26,8 @@ export const stepScored = (
  * of training episodes before the validation; in an evaluation, it is the index of the agent.
  */
 export const eventsOf = (
-  { index, env, steps, totalScore, error }: PlayedEpisode,
-  { seenEpisodes, ...actor }: { readonly seenEpisodes: number; readonly agent: Actor; readonly verbose: boolean },
+  { index, env, steps, totalScore, error }: EpisodeToScore,
+  { seenEpisodes, ...actor }: { readonly seenEpisodes: number; readonly agent: ActingAgent; readonly verbose: boolean },
 ): ReadonlyArray<RunEvent> => {
   const about = {
     mode: "validation" as const,
@@ -49,7 +49,7 @@ export const eventsOf = (
 /** Makes the event of an ended episode. Its reason is null for `max_seq_len` (a text too long for the model). */
 export const episodeEnded = (
   about: Pick<EpisodeEnded, "step" | "episode" | "return" | "length">,
-  { terminated, truncated, truncationReason: reason }: Ending,
+  { terminated, truncated, truncationReason: reason }: RolloutEnding,
 ): EpisodeEnded => ({
   _tag: "EpisodeEnded",
   ...about,

@@ -25,7 +25,7 @@ import { derivedName } from "../../run/identifier.ts"
 import type { RunFiles } from "../../run/store/RunFiles.ts"
 import type { OwnPlace, RunStore } from "../../run/store/RunStore.ts"
 import { RunStoreError } from "../../run/store/RunStoreError.ts"
-import type { Spent } from "../lm/middleware/budgeted.ts"
+import type { SpendingCounter } from "../lm/middleware/budgeted.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import { isSpent, type LmError } from "../lm/LmError.ts"
 import { CallContext } from "../lm/Lm.ts"
@@ -61,7 +61,7 @@ export interface Contestant {
 }
 
 /** An evaluation that is ready to start: its settings, tasks, agents and scorers. */
-export interface Prepared {
+export interface PreparedEvaluation {
   readonly settings: EvaluationSettings
   readonly tasks: TaskSet
   readonly contestants: ReadonlyArray<Contestant>
@@ -75,7 +75,7 @@ export interface Prepared {
   /** Whether every call of a model is written to a file. */
   readonly logCalls: boolean
   /** The counter of the calls, tokens and cost of all agents. A resumed evaluation continues it. */
-  readonly spent: Spent
+  readonly spent: SpendingCounter
   /** The name of the config in error messages. */
   readonly source: string
   readonly place: OwnPlace | undefined
@@ -103,16 +103,16 @@ export type EvaluationResult = typeof EvaluationResult.Type
 
 export type ExecuteError = ConfigError | LmError | Run.RunError | JsonLinesError | ScorerError | DispatchError
 
-interface State {
+interface EvaluationProgress {
   /** The rows of the recorded episodes: those of the first agent, then those of the second, and so on. */
   readonly rows: Array<EpisodeRow>
   /** The places in the journal, by `keyOf`, of episodes that an earlier process played and that must be read again. */
-  readonly earlier: Map<string, Journal.Kept>
+  readonly earlier: Map<string, Journal.JournalledEpisode>
 }
 
 /** Plays the episodes that no earlier process has played, writes tables and report, and returns the result. */
 export const execute = Effect.fnUntraced(function* (
-  prepared: Prepared,
+  prepared: PreparedEvaluation,
 ): Effect.fn.Return<EvaluationResult, ExecuteError, RunStore | Recorder | Scope.Scope> {
   return yield* Run.execute({
     spec: specOf(prepared),
@@ -120,18 +120,18 @@ export const execute = Effect.fnUntraced(function* (
     place: prepared.place,
     results: [Layout.evaluation.episodes, Layout.evaluation.steps, Layout.evaluation.table],
     open: (files: RunFiles) => open(prepared, files),
-    loop: (state: State) => playAll(prepared, state),
-    position: ({ rows }: State) => ({ step: rows.length, episodes: rows.length }),
+    loop: (state: EvaluationProgress) => playAll(prepared, state),
+    position: ({ rows }: EvaluationProgress) => ({ step: rows.length, episodes: rows.length }),
     stopsUpon: isSpent,
     result: {
       schema: EvaluationResult,
-      of: ({ rows }: State) => resultOf(prepared, rows),
+      of: ({ rows }: EvaluationProgress) => resultOf(prepared, rows),
       after: (files: RunFiles) => files.remove(Layout.evaluation.journal),
     },
   })
 })
 
-const specOf = ({ settings, tasks, contestants, effective }: Prepared): RunSpec => {
+const specOf = ({ settings, tasks, contestants, effective }: PreparedEvaluation): RunSpec => {
   const names = contestants.map(({ name }) => name)
   const inPath = contestants.map(({ name, isNamed }) => (isNamed ? name : derivedName(name))).join("+")
   const total = contestants.length * tasks.size * settings.repeats
@@ -160,9 +160,9 @@ const specOf = ({ settings, tasks, contestants, effective }: Prepared): RunSpec 
  * resume must be finished already: then nothing is played, and its saved result is returned.
  */
 const open = Effect.fnUntraced(function* (
-  prepared: Prepared,
+  prepared: PreparedEvaluation,
   files: RunFiles,
-): Effect.fn.Return<Run.Opened<State, EvaluationResult>, ExecuteError> {
+): Effect.fn.Return<Run.Opened<EvaluationProgress, EvaluationResult>, ExecuteError> {
   if (files.resumed && !(yield* files.exists(Layout.evaluation.journal))) {
     yield* checkFinished(prepared, files)
     return { state: { rows: [], earlier: new Map() }, resumedFromStep: null, isOver: () => true }
@@ -182,7 +182,10 @@ const open = Effect.fnUntraced(function* (
 const keyOf = (agent: string, index: number): string => `${index} ${agent}`
 
 /** Returns the evaluation of one agent. It is recorded as a validation, with the agent's index as `seenEpisodes`. */
-const evaluationFor = ({ settings, tasks, contestants }: Prepared, agentIndex: number): Evaluate.Evaluation => ({
+const evaluationFor = (
+  { settings, tasks, contestants }: PreparedEvaluation,
+  agentIndex: number,
+): Evaluate.EvaluationPlan => ({
   tasks,
   protocol: contestants[agentIndex].protocol,
   seed: settings.seed,
@@ -192,7 +195,7 @@ const evaluationFor = ({ settings, tasks, contestants }: Prepared, agentIndex: n
 })
 
 /** Plays one episode of an agent, and scores it. */
-const playEpisode = Effect.fnUntraced(function* (prepared: Prepared, agentIndex: number, index: number) {
+const playEpisode = Effect.fnUntraced(function* (prepared: PreparedEvaluation, agentIndex: number, index: number) {
   const { contestants, scorers } = prepared
   const { name, price } = contestants[agentIndex]
   const evaluation = evaluationFor(prepared, agentIndex)
@@ -206,7 +209,10 @@ const playEpisode = Effect.fnUntraced(function* (prepared: Prepared, agentIndex:
 })
 
 /** Plays the episodes of a chunk for another machine, with the calls of models if they are to be logged. */
-export const playChunk = Effect.fnUntraced(function* (prepared: Prepared, chunk: Chunk & { readonly agent: number }) {
+export const playChunk = Effect.fnUntraced(function* (
+  prepared: PreparedEvaluation,
+  chunk: Chunk & { readonly agent: number },
+) {
   const episodes: Array<ChunkEpisode> = []
   const play = Effect.fnUntraced(function* (index: number) {
     const { result, calls } = yield* withCalls(prepared.logCalls, playEpisode(prepared, chunk.agent, index))
@@ -221,16 +227,19 @@ export const playChunk = Effect.fnUntraced(function* (prepared: Prepared, chunk:
 })
 
 /** Adds what an episode on another machine has spent, except its judge, to the totals of the run. */
-const addSpending = (spent: Spent, { calls, retries, input_tokens, output_tokens, cost }: EpisodeRow): void => {
+const addSpending = (
+  spent: SpendingCounter,
+  { calls, retries, input_tokens, output_tokens, cost }: EpisodeRow,
+): void => {
   spent.calls += calls + retries
   spent.inputTokens += input_tokens
   spent.outputTokens += output_tokens
   spent.money += cost ?? 0
 }
 
-type Add = (entry: Journal.Entry) => Effect.Effect<void, RunStoreError>
+type Add = (entry: Journal.JournalEntry) => Effect.Effect<void, RunStoreError>
 
-const playAll = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
+const playAll = Effect.fnUntraced(function* (prepared: PreparedEvaluation, state: EvaluationProgress) {
   const { files, recording } = yield* CurrentRun
   const add = yield* Journal.journal(files)
   const calls = prepared.logCalls ? callFiles(files) : null
@@ -243,7 +252,12 @@ const playAll = Effect.fnUntraced(function* (prepared: Prepared, state: State) {
 }, Effect.scoped)
 
 /** Plays all episodes of one agent, or reads them from the journal, and records them in the order of the tasks. */
-const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }: State, agentIndex: number, add: Add) {
+const play = Effect.fnUntraced(function* (
+  prepared: PreparedEvaluation,
+  { rows, earlier }: EvaluationProgress,
+  agentIndex: number,
+  add: Add,
+) {
   const { spent, contestants, identity } = prepared
   const contestant = contestants[agentIndex]
   const { name } = contestant
@@ -273,7 +287,7 @@ const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }:
       Effect.map(playEpisode(prepared, agentIndex, index), (one): ChunkEpisode => ({ ...one, calls: [] })),
     )
     const answer = isMissing ? yield* dispatcher.run(chunkJob, { ...play, ...chunk }, here) : []
-    const entries: Array<Journal.Entry> = []
+    const entries: Array<Journal.JournalEntry> = []
     for (const index of indicesOf(chunk)) {
       const kept = keptOf(index)
       if (kept !== undefined) {
@@ -290,7 +304,7 @@ const play = Effect.fnUntraced(function* (prepared: Prepared, { rows, earlier }:
     }
     return entries
   })
-  const record = Effect.fnUntraced(function* ({ played, row }: Journal.Entry) {
+  const record = Effect.fnUntraced(function* ({ played, row }: Journal.JournalEntry) {
     rows.push(row)
     for (const rollout of played.rollouts) yield* append.rollouts(Rollouts.line(rollout))
     yield* append.steps(jsonl(stepRows(played, name)))
@@ -324,7 +338,7 @@ const scoredEpisodes = (rows: ReadonlyArray<EpisodeRow>, agent: string): Validat
     .map(({ score, steps, terminated, truncated }) => ({ return: score, length: steps, terminated, truncated }))
 
 /** Checks a run to resume whose journal is gone. Fails unless the run is finished and had the same settings. */
-const checkFinished = Effect.fnUntraced(function* ({ effective, source }: Prepared, files: RunFiles) {
+const checkFinished = Effect.fnUntraced(function* ({ effective, source }: PreparedEvaluation, files: RunFiles) {
   const path = files.directory
   if ((yield* finishedResult(files, EvaluationResult)) === undefined || !(yield* files.exists(Layout.configJson))) {
     const message = `${path}: expected an evaluation that was stopped, found nothing to resume; start a new evaluation without --resume`
@@ -349,7 +363,7 @@ const essential = (config: unknown): Plain => {
 }
 
 /** Fails if the settings at the beginning of the journal differ from those of this evaluation. */
-const refuseOther = ({ identity, source }: Prepared, before: Plain): Effect.Effect<void, ConfigError> => {
+const refuseOther = ({ identity, source }: PreparedEvaluation, before: Plain): Effect.Effect<void, ConfigError> => {
   const keys = [...new Set([...Object.keys(identity), ...Object.keys(before)])]
   const key = keys.find((one) => JSON.stringify(identity[one]) !== JSON.stringify(before[one]))
   if (key === undefined) return Effect.void
@@ -365,7 +379,7 @@ const timeless = (
 
 /** Writes `table.csv`, and returns the contents of `metrics.json` (with report and digest) and of `return.json`. */
 const resultOf = Effect.fnUntraced(function* (
-  { settings, scorers, contestants, other }: Prepared,
+  { settings, scorers, contestants, other }: PreparedEvaluation,
   rows: ReadonlyArray<EpisodeRow>,
 ) {
   const { files, seconds } = yield* CurrentRun

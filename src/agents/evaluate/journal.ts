@@ -5,48 +5,48 @@
  */
 import { Effect, Schema, Semaphore, Stream } from "effect"
 import { Sha256 } from "../../base/config/sha256.ts"
-import { JsonLinesError, type Line, lines, valueOf } from "../../base/formats/jsonLines.ts"
+import { JsonLinesError, type JsonLine, lines, valueOf } from "../../base/formats/jsonLines.ts"
 import type { Part } from "../../run/store/FileTree.ts"
 import type { RunFiles } from "../../run/store/RunFiles.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import { Spending } from "../lm/middleware/budgeted.ts"
 import { evaluation as files } from "../../run/Layout.ts"
-import { PlayedEpisode } from "./PlayedEpisode.ts"
+import { EpisodeToScore } from "./PlayedEpisode.ts"
 import { EpisodeRow } from "./rows.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 
 /** An episode that has ended, with its scores. */
-export const Entry = Schema.Struct({
-  played: PlayedEpisode,
+export const JournalEntry = Schema.Struct({
+  played: EpisodeToScore,
   row: EpisodeRow,
   /** The calls, tokens and cost of all agents together when this episode had ended. */
   spent: Spending,
   /** The seconds that the run had taken when this episode had ended. */
   seconds: Schema.Finite,
 })
-export type Entry = typeof Entry.Type
+export type JournalEntry = typeof JournalEntry.Type
 
 /** The first line of a journal: the settings that the episodes were played with. */
-export const Head = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
-type Head = typeof Head.Type
+export const JournalHead = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
+type JournalHead = typeof JournalHead.Type
 
 /** The place of an episode's line in the journal. Only places are kept in memory, where not all episodes would fit. */
-export interface Kept extends Part {
+export interface JournalledEpisode extends Part {
   readonly agent: string
   readonly index: number
 }
 
 // Each function decodes a line of the journal: the first line, any JSON, or an episode.
-const headOf = valueOf(Head)
+const headOf = valueOf(JournalHead)
 const jsonOf = valueOf(Schema.Unknown)
-const entryOf = valueOf(Entry)
-const isEntry = Schema.is(Entry)
+const entryOf = valueOf(JournalEntry)
+const isEntry = Schema.is(JournalEntry)
 
 /**
  * Parses the line of an episode. Fails if it does not fit the Schema. The result is the parsed JSON, not a decoded
  * value: decoding would reorder its keys, but a resumed evaluation must write the same text to its tables.
  */
-const parsedEntry = Effect.fnUntraced(function* (path: string, line: Line) {
+const parsedEntry = Effect.fnUntraced(function* (path: string, line: JsonLine) {
   const value = yield* jsonOf(path, line)
   return isEntry(value) ? value : yield* entryOf(path, line)
 })
@@ -69,7 +69,7 @@ const sealed = (value: unknown): string => {
 }
 
 /** Checks the digest at the end of a line, and returns the line without it. */
-const unsealed = Effect.fnUntraced(function* (path: string, line: Line) {
+const unsealed = Effect.fnUntraced(function* (path: string, line: JsonLine) {
   const [, digest] = seal.exec(utf8.decode(line.bytes.subarray(-sealLength))) ?? []
   // Cut the seal off after its first byte, and make that byte the closing brace that the seal replaced.
   const bytes = line.bytes.slice(0, 1 - sealLength)
@@ -92,13 +92,13 @@ const closingBrace = "}".charCodeAt(0)
 export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
   const path = `${run.directory}/${files.journal}`
   /** The settings in the first line; undefined if there is no journal. */
-  let evaluation: Head["evaluation"] | undefined
+  let evaluation: JournalHead["evaluation"] | undefined
   /** The largest totals of calls, tokens and cost; undefined if no episode was played. */
   let spent: Spending | undefined
   let seconds = 0
   /** The byte offset after the last complete line. */
   let end = 0
-  const entries: Array<Kept> = []
+  const entries: Array<JournalledEpisode> = []
   if (!(yield* run.exists(files.journal))) return { evaluation, entries, spent, seconds }
   yield* Stream.runForEach(lines(run.stream(files.journal)), (line) =>
     Effect.gen(function* () {
@@ -122,7 +122,10 @@ export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
 })
 
 /** Reads one episode from its place in the journal. */
-export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunStoreError | JsonLinesError> => {
+export const readAgain = (
+  run: RunFiles,
+  kept: JournalledEpisode,
+): Effect.Effect<JournalEntry, RunStoreError | JsonLinesError> => {
   const path = `${run.directory}/${files.journal}`
   return lines(run.stream(files.journal, kept)).pipe(
     Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => parsedEntry(path, content))),
@@ -143,12 +146,12 @@ export const readAgain = (run: RunFiles, kept: Kept): Effect.Effect<Entry, RunSt
 }
 
 /** Writes the first line of a new journal: the settings on which the episodes depend. */
-export const begin = (run: RunFiles, evaluation: Head["evaluation"]): Effect.Effect<void, RunStoreError> =>
+export const begin = (run: RunFiles, evaluation: JournalHead["evaluation"]): Effect.Effect<void, RunStoreError> =>
   run.append(files.journal, `${sealed({ evaluation })}\n`)
 
 /** Opens the journal, and returns a function that appends an episode; an interruption waits for the complete line. */
 export const journal = Effect.fnUntraced(function* (run: RunFiles) {
   const append = yield* run.appending(files.journal)
   const oneAtATime = Semaphore.makeUnsafe(1)
-  return (entry: Entry) => Effect.uninterruptible(oneAtATime.withPermit(append(`${sealed(entry)}\n`)))
+  return (entry: JournalEntry) => Effect.uninterruptible(oneAtATime.withPermit(append(`${sealed(entry)}\n`)))
 })

@@ -10,7 +10,7 @@ import {
 } from "../../base/config/Config.ts"
 import { unplacedModel } from "../../base/config/places.ts"
 import { permitAddress } from "../lm/addressTrust.ts"
-import { Spent } from "../lm/middleware/budgeted.ts"
+import { SpendingCounter } from "../lm/middleware/budgeted.ts"
 import type { LmConfig } from "../lm/LmConfig.ts"
 import * as Lms from "../lm/Lms.ts"
 import * as Datasets from "../task/Datasets.ts"
@@ -18,9 +18,9 @@ import * as Datasets from "../task/Datasets.ts"
 /** Returns `openLm` and `openDataset`, and `spent`, the counter of the calls, tokens and cost of the opened models. */
 export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseDir: string) {
   const paths = yield* Path.Path
-  const needs = yield* Effect.context<Lms.Needs>()
+  const needs = yield* Effect.context<Lms.LmNeeds>()
   /** Counts the calls, tokens and cost of all models together. */
-  const spent = new Spent()
+  const spent = new SpendingCounter()
   /** Opens the model with this config. `prefix` has the keys of its section, for error messages. */
   const openLm = (lmConfig: LmConfig, prefix: ReadonlyArray<string>) =>
     Effect.andThen(

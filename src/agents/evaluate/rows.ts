@@ -12,12 +12,12 @@
  */
 import { Effect, Schema } from "effect"
 import { isPlain } from "../../base/config/Config.ts"
-import { Failure } from "../episode/rollouts/Outcome.ts"
-import { type Ending, TruncationReason, usageOf } from "../episode/Rollout.ts"
+import { RolloutFailure } from "../episode/rollouts/Outcome.ts"
+import { type RolloutEnding, TruncationReason, usageOf } from "../episode/Rollout.ts"
 import { fieldOf } from "../../base/formats/csv.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
-import { lastOf, type PlayedEpisode } from "./PlayedEpisode.ts"
+import { lastOf, type EpisodeToScore } from "./PlayedEpisode.ts"
 import type { Scorer, ScorerError } from "./Scorer.ts"
 
 /** The keys at the beginning of every row. */
@@ -60,7 +60,7 @@ export const EpisodeRow = Schema.Struct({
   /** The cost in the currency of the prices; null if the model has no price. */
   cost: Schema.NullOr(Schema.Finite),
   duration_ms: Schema.Finite,
-  error: Schema.NullOr(Failure),
+  error: Schema.NullOr(RolloutFailure),
 })
 export type EpisodeRow = typeof EpisodeRow.Type
 
@@ -84,7 +84,7 @@ interface RowOptions {
   readonly price: Price | undefined
 }
 
-const commonColumns = ({ index, task, repeat, env }: PlayedEpisode, agent: string) => ({
+const commonColumns = ({ index, task, repeat, env }: EpisodeToScore, agent: string) => ({
   agent,
   episode_index: index + 1,
   task,
@@ -93,7 +93,7 @@ const commonColumns = ({ index, task, repeat, env }: PlayedEpisode, agent: strin
   env_type: env.type,
 })
 
-const endingOf = ({ terminated, truncated, truncationReason }: Ending) => ({
+const endingOf = ({ terminated, truncated, truncationReason }: RolloutEnding) => ({
   terminated,
   truncated,
   truncation_reason: truncationReason,
@@ -101,7 +101,7 @@ const endingOf = ({ terminated, truncated, truncationReason }: Ending) => ({
 
 /** Makes the table row of an episode, and computes its scores. A score that is not finite becomes null. */
 export const episodeRow = Effect.fnUntraced(function* (
-  played: PlayedEpisode,
+  played: EpisodeToScore,
   { agent, scorers, price }: RowOptions,
 ): Effect.fn.Return<EpisodeRow, LmError | ScorerError> {
   const { env, steps, ending, rollouts, error, startedAtMillis, endedAtMillis } = played
@@ -129,7 +129,7 @@ export const episodeRow = Effect.fnUntraced(function* (
   }
 })
 
-export const stepRows = (played: PlayedEpisode, agent: string): ReadonlyArray<StepRow> =>
+export const stepRows = (played: EpisodeToScore, agent: string): ReadonlyArray<StepRow> =>
   played.steps.map((step, at) => ({
     ...commonColumns(played, agent),
     step_index: at + 1,

@@ -11,8 +11,8 @@ import { prepare } from "./Evaluations.ts"
 import { playChunk } from "./execute.ts"
 
 /** Makes the code of a worker that plays chunks of evaluations. */
-export const evaluationHandler: Effect.Effect<Handler, never, Lms.Needs | Scope.Scope> = Effect.gen(function* () {
-  const needs = yield* Effect.context<Lms.Needs>()
+export const evaluationHandler: Effect.Effect<Handler, never, Lms.LmNeeds | Scope.Scope> = Effect.gen(function* () {
+  const needs = yield* Effect.context<Lms.LmNeeds>()
   const opened = yield* keptOpen((config) =>
     Effect.provideContext(prepare(JSON.parse(config), { source: "the evaluation" }), needs),
   )

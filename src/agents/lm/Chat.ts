@@ -145,7 +145,7 @@ export const Completion = Schema.Struct({
 export type Completion = typeof Completion.Type
 
 /** The answer that a model shall learn to give: a text, or the call of a tool. */
-export type Answer = string | Pick<ToolCall, "name" | "arguments">
+export type ChatAnswer = string | Pick<ToolCall, "name" | "arguments">
 
 /**
  * Returns messages as one system prompt and one prompt, for formats that have no conversations: a single message as it is; of

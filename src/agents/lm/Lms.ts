@@ -20,7 +20,7 @@ import { locate } from "../../base/config/places.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { Decoders } from "./Decoders.ts"
 import * as Anthropic from "./providers/anthropic.ts"
-import { budgeted, priceOf, Spent } from "./middleware/budgeted.ts"
+import { budgeted, priceOf, SpendingCounter } from "./middleware/budgeted.ts"
 import { cached } from "./middleware/cached.ts"
 import { limited } from "./middleware/limited.ts"
 import { Lm, type LmService } from "./Lm.ts"
@@ -35,9 +35,9 @@ import { seeded } from "./middleware/seeded.ts"
 import * as Scripted from "./providers/scripted.ts"
 import * as Toka from "./providers/toka.ts"
 
-export interface OpenOptions {
+export interface LmOpenOptions {
   /** The counter of the tokens and money that all models of the run have spent together; a new counter by default. */
-  readonly spent?: Spent
+  readonly spent?: SpendingCounter
   /** Additional scripts, which a config names as `scripted:NAME`. */
   readonly scripts?: Readonly<Record<string, Scripted.Script>>
   /** Additional models, which a config names as `builtin:NAME`, e.g. one that learns. */
@@ -48,7 +48,7 @@ export interface OpenOptions {
   readonly baseDir?: string
 }
 
-export type Needs = HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
+export type LmNeeds = HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
 
 /**
  * Opens the model of a config, wrapped in middleware. From the inside out: every attempt counts against the budget and
@@ -56,9 +56,9 @@ export type Needs = HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
  */
 export const open = Effect.fnUntraced(function* (
   config: LmConfig,
-  options: OpenOptions = {},
-): Effect.fn.Return<LmService, ConfigError | LmError, Needs> {
-  const { spent = new Spent() } = options
+  options: LmOpenOptions = {},
+): Effect.fn.Return<LmService, ConfigError | LmError, LmNeeds> {
+  const { spent = new SpendingCounter() } = options
   const { model, budget, prices, thinkingBudget } = config
   if (budget.money !== null && priceOf(model, prices) === undefined) {
     const problem = `budget.money is ${budget.money}, but prices has no price for ${model}; add one`
@@ -86,7 +86,7 @@ export const open = Effect.fnUntraced(function* (
 })
 
 /** Provides the model of a config as `Lm`. */
-export const layer = (config: LmConfig, options: OpenOptions = {}): Layer.Layer<Lm, ConfigError | LmError, Needs> =>
+export const layer = (config: LmConfig, options: LmOpenOptions = {}): Layer.Layer<Lm, ConfigError | LmError, LmNeeds> =>
   Layer.effect(Lm, open(config, options))
 
 /** Provides `Lm`, whose calls go to Effect's own service `LanguageModel`. */
@@ -100,7 +100,7 @@ const uncalled: LmService = {
   complete: ({ model }) => Effect.die(new Error(`${model} was called, but only its cache may answer (cache: replay)`)),
 }
 
-type Opening = Effect.Effect<LmService, ConfigError | LmError, Needs>
+type LmOpening = Effect.Effect<LmService, ConfigError | LmError, LmNeeds>
 
 /** Maps the names of models to servers; the first pattern that matches the name is used. */
 const servers: ReadonlyArray<{
@@ -118,10 +118,10 @@ const servers: ReadonlyArray<{
 const protocols = { openai: OpenAi.protocol, anthropic: Anthropic.protocol, toka: Toka.protocol }
 const makers = { openai: OpenAi.make, anthropic: Anthropic.make, toka: Toka.make }
 
-type Named = Pick<LmConfig, "model" | "baseUrl" | "protocol">
+type LmAddress = Pick<LmConfig, "model" | "baseUrl" | "protocol">
 
 /** Returns the protocol and the address by which a model is called; undefined if its name alone does not tell them. */
-const serverFor = ({ model, baseUrl, protocol: chosen }: Named) => {
+const serverFor = ({ model, baseUrl, protocol: chosen }: LmAddress) => {
   const server = servers.find(({ name }) => name.test(model))
   if (server === undefined && baseUrl === null && chosen === null) return undefined
   // If the config sets only a base_url, use OpenAI's protocol, which most servers have.
@@ -130,14 +130,14 @@ const serverFor = ({ model, baseUrl, protocol: chosen }: Named) => {
 }
 
 /** The server that a model's requests go to. */
-export interface Destination {
+export interface RequestDestination {
   readonly address: string
   /** The variable of the environment that holds its key, if the config names no other; null for none. */
   readonly usualVariable: string | null
 }
 
 /** Returns where the requests of a model go; undefined for a model that is called without a server. */
-export const destinationOf = (config: Named): Destination | undefined => {
+export const destinationOf = (config: LmAddress): RequestDestination | undefined => {
   const server = inProcess.test(config.model) ? undefined : serverFor(config)
   if (server === undefined) return undefined
   const url = URL.parse(server.at)
@@ -150,7 +150,7 @@ const inProcess = /^(scripted|builtin|decoder):(.*)$/s
 /** Removes the prefix that selects the provider (`vllm:` and so on) from the name of a model. */
 const nameAtServer = (model: string): string => model.replace(/^(vllm|toka):/, "")
 
-const provider = (config: LmConfig, options: OpenOptions): Opening => {
+const provider = (config: LmConfig, options: LmOpenOptions): LmOpening => {
   const [, kind, name] = inProcess.exec(config.model) ?? []
   if (kind === "scripted") return scripted(name, config, options)
   if (kind === "builtin") return builtIn(name, config, options)
@@ -165,7 +165,7 @@ const provider = (config: LmConfig, options: OpenOptions): Opening => {
   }))
 }
 
-const scripted = (name: string, { model }: LmConfig, options: OpenOptions): Opening => {
+const scripted = (name: string, { model }: LmConfig, options: LmOpenOptions): LmOpening => {
   const scripts = { ...Scripted.named, ...options.scripts }
   if (Object.hasOwn(scripts, name)) return Effect.succeed(Scripted.make(scripts[name]))
   const names = Object.keys(scripts).map((name) => `scripted:${name}`)
@@ -175,7 +175,7 @@ const scripted = (name: string, { model }: LmConfig, options: OpenOptions): Open
 /** Maps FORM in `builtin:FORM:LIST`, e.g. `builtin:choice:left,right`, to the option of `Ngram.make` for LIST. */
 const listOptions = { choice: "answers", words: "vocabulary" } as const
 
-const builtIn = Effect.fnUntraced(function* (name: string, { model }: LmConfig, options: OpenOptions) {
+const builtIn = Effect.fnUntraced(function* (name: string, { model }: LmConfig, options: LmOpenOptions) {
   const { models = {} } = options
   if (Object.hasOwn(models, name)) return models[name]
   if (name === "ngram") return Ngram.make().lm
@@ -203,7 +203,7 @@ const builtIn = Effect.fnUntraced(function* (name: string, { model }: LmConfig, 
 })
 
 /** Opens the model of a trainer or of Hugging Face in a folder, which computes in this process. */
-const decoder = Effect.fnUntraced(function* (folder: string, { model }: LmConfig, options: OpenOptions) {
+const decoder = Effect.fnUntraced(function* (folder: string, { model }: LmConfig, options: LmOpenOptions) {
   const refuse = (problem: string) => configError(options, "model", problem)
   if (folder === "") return yield* refuse(`"${model}": expected decoder:FOLDER, found no folder`)
   const { path, isThere, tried } = yield* locate(folder, options.baseDir ?? ".")
@@ -212,13 +212,13 @@ const decoder = Effect.fnUntraced(function* (folder: string, { model }: LmConfig
   return yield* Effect.mapError(open(path), ({ message }) => refuse(message))
 })
 
-const configError = ({ source = "lm_config" }: OpenOptions, key: string, problem: string): ConfigError =>
+const configError = ({ source = "lm_config" }: LmOpenOptions, key: string, problem: string): ConfigError =>
   ConfigError.at({ source }, key, problem)
 
 const kinds = ["vllm", "toka", "scripted", "builtin", "decoder", "claude", "gemini", "gpt"]
 
 /** Makes the error for an unknown model. It suggests the closest of `names` or, without these, the closest prefix. */
-const unknown = (model: string, options: OpenOptions, names: ReadonlyArray<string> = []): ConfigError => {
+const unknown = (model: string, options: LmOpenOptions, names: ReadonlyArray<string> = []): ConfigError => {
   const [, head, rest] = /^(\w+)([:-].+)$/s.exec(model) ?? []
   const kind = head === undefined || names.length > 0 ? undefined : closest(head, kinds)
   const near = kind === undefined ? closest(model, names) : `${kind}${rest}`

@@ -3,11 +3,11 @@
  * and the request may hold a key.
  */
 import { Effect, Redacted } from "effect"
-import { ConfigError, type Origin, placeOf, variableIn } from "../../base/config/Config.ts"
+import { ConfigError, type ConfigOrigin, placeOf, variableIn } from "../../base/config/Config.ts"
 import { isLoopback } from "../../base/config/hostGuard.ts"
 import { permit } from "../../base/trust/Trust.ts"
 import type { LmConfig } from "./LmConfig.ts"
-import type { Destination } from "./Lms.ts"
+import type { RequestDestination } from "./Lms.ts"
 
 /** Tells whether an address is of this computer; an address that cannot be read is none. */
 export const isOfThisComputer = (address: string): boolean =>
@@ -19,8 +19,8 @@ export const isOfThisComputer = (address: string): boolean =>
  */
 export const permitAddress = (
   { baseUrl, apiKey }: LmConfig,
-  destination: Destination | undefined,
-  from: Origin,
+  destination: RequestDestination | undefined,
+  from: ConfigOrigin,
 ): Effect.Effect<void, ConfigError> => {
   const variable = variableIn(apiKey === null ? "" : Redacted.value(apiKey).trim()) ?? null
   const address = baseUrl ?? destination?.address

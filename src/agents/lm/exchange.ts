@@ -52,7 +52,7 @@ export interface Site {
   readonly hint: string
 }
 
-export interface Answer {
+export interface ServerAnswer {
   /** The address without its query, which may hold a signature. */
   readonly at: string
   readonly isOwn: boolean
@@ -70,7 +70,7 @@ export interface ExchangeOptions {
   readonly isRepeatable?: boolean
   readonly retries?: Retries
   /** Explains a refusal in other words than the server's. */
-  readonly explain?: (answer: Answer) => string | undefined
+  readonly explain?: (answer: ServerAnswer) => string | undefined
 }
 
 const messageIn = (text: string): string => {
@@ -93,7 +93,7 @@ export const quoted = (site: Site, text: string): string => {
 }
 
 /** Makes the error for an answer that is a refusal. */
-export const refusalOf = (site: Site, answer: Answer, retryAfter?: number): LmError => {
+export const refusalOf = (site: Site, answer: ServerAnswer, retryAfter?: number): LmError => {
   const { at, isOwn, status, bytes } = answer
   const text = quoted(site, utf8.decode(bytes))
   const hint = isOwn && (status === 401 || status === 403) && site.hint !== "" ? `; ${site.hint}` : ""
@@ -124,7 +124,7 @@ const once = Effect.fnUntraced(function* (
   site: Site,
   first: HttpClientRequest.HttpClientRequest,
   { mostBytes = 16 * 2 ** 20, accepted = [], explain }: ExchangeOptions,
-): Effect.fn.Return<Answer, LmError> {
+): Effect.fn.Return<ServerAnswer, LmError> {
   const fail = (reason: LmError["reason"], problem: string) => lmError(site.name, reason, problem, { attempts: 1 })
   const causeOf = ({ reason }: { readonly reason: { readonly _tag: string; readonly cause?: unknown } }): string =>
     quoted(site, innermostCause(reason.cause) || reason._tag)
@@ -190,11 +190,11 @@ const once = Effect.fnUntraced(function* (
 /**
  * Exchanges a request for an answer, which `decode` reads. An answer that it calls `malformed` is asked for again.
  */
-export const exchange = <A = Answer>(
+export const exchange = <A = ServerAnswer>(
   site: Site,
   request: HttpClientRequest.HttpClientRequest,
   options: ExchangeOptions,
-  decode: (answer: Answer) => Effect.Effect<A, LmError>,
+  decode: (answer: ServerAnswer) => Effect.Effect<A, LmError>,
 ): Effect.Effect<A, LmError> =>
   Effect.gen(function* () {
     const attempt = Effect.flatMap(once(site, request, options), decode)

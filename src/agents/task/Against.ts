@@ -19,15 +19,15 @@ import type { MultiTextEnv, MultiTextEpisode, MultiTextStep, Scene } from "./Mul
 import { make as makeText, type TextEnv } from "./TextEnv.ts"
 
 /** Returns the action of a player, from its observation and a random stream of its own. */
-export type Policy = (observation: string, random: Stream) => string
+export type TextPolicy = (observation: string, random: Stream) => string
 
 /** The task's fields, the agent's player, and the others' policy. `metadata` and `maxSteps` default to the game's. */
-export interface Seat
+export interface TextSeat
   extends Pick<TextEnv, "id" | "type" | "maxSteps" | "demonstrate">, Partial<Pick<TextEnv, "metadata">> {
   /** The player that the agent plays. */
   readonly player: string
   /** Plays all other players. */
-  readonly others: Policy
+  readonly others: TextPolicy
 }
 
 /** The number of steps that the game may take without a turn of the agent; then the step fails with an `EnvError`. */
@@ -40,7 +40,7 @@ interface Table {
 }
 
 /** Makes an env in which the agent plays one player and policies play the others. */
-export const make = (game: MultiTextEnv, seat: Seat): TextEnv => {
+export const make = (game: MultiTextEnv, seat: TextSeat): TextEnv => {
   const { id, type, metadata = game.metadata, player, others, maxSteps = game.maxSteps, demonstrate } = seat
 
   /** Plays until it is the agent's turn or the game is over. `own` is the agent's action; null at the beginning. */

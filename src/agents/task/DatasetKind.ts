@@ -19,9 +19,9 @@ import { type ConfigError, decode, type DecodeOptions, isPlain, type Plain } fro
 import { bounded, withDefault } from "../../base/config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import type { LmConfig } from "../lm/LmConfig.ts"
-import type { DatasetError, Order, TaskSet } from "./TaskSet.ts"
+import type { DatasetError, TaskOrder, TaskSet } from "./TaskSet.ts"
 
-export interface OpenContext {
+export interface DatasetContext {
   /** The folder at which relative paths of files start. */
   readonly baseDir: string
   /** The source of the config, for error messages. */
@@ -30,14 +30,14 @@ export interface OpenContext {
   readonly openLm?: (config: LmConfig) => Effect.Effect<LmService, ConfigError>
 }
 
-export type Opening<A> = Effect.Effect<A, DatasetError | ConfigError, FileSystem.FileSystem | Path.Path>
+export type DatasetOpening<A> = Effect.Effect<A, DatasetError | ConfigError, FileSystem.FileSystem | Path.Path>
 
 export interface DatasetKind {
   readonly type: string
   readonly schema: Schema.Codec<unknown, unknown>
   /** Decodes a config and returns it as plain data with all defaults. */
   readonly decode: (input: unknown, from: DecodeOptions) => Effect.Effect<Plain, ConfigError>
-  readonly open: (input: unknown, context: OpenContext) => Opening<TaskSet>
+  readonly open: (input: unknown, context: DatasetContext) => DatasetOpening<TaskSet>
 }
 
 /** Makes a kind of data set. Its `open` gets the config as the Schema decodes it, with all defaults. */
@@ -45,7 +45,7 @@ export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
   readonly type: string
   /** A Schema with a key `type` that holds the kind's name. */
   readonly schema: S
-  readonly open: (config: S["Type"], context: OpenContext) => Opening<TaskSet>
+  readonly open: (config: S["Type"], context: DatasetContext) => DatasetOpening<TaskSet>
 }): DatasetKind => ({
   type: kind.type,
   schema: kind.schema,
@@ -72,4 +72,4 @@ export const orderFields = {
 }
 
 /** Returns only those keys of a data set's config that `TaskSet.ordered` needs. */
-export const orderOf = ({ shuffle, seed, maxSamples }: Order): Order => ({ shuffle, seed, maxSamples })
+export const orderOf = ({ shuffle, seed, maxSamples }: TaskOrder): TaskOrder => ({ shuffle, seed, maxSamples })

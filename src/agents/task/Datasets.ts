@@ -20,7 +20,7 @@ import {
   toSnakeCase,
 } from "../../base/config/Config.ts"
 import * as CodeTask from "./code/CodeTask.ts"
-import { type DatasetKind, type OpenContext, type Opening } from "./DatasetKind.ts"
+import { type DatasetKind, type DatasetContext, type DatasetOpening } from "./DatasetKind.ts"
 import * as Arithmetic from "./games/Arithmetic.ts"
 import * as CalendarTask from "./games/CalendarTask.ts"
 import * as Codebook from "./games/Codebook.ts"
@@ -142,8 +142,8 @@ export const decode = (input: unknown, from: DecodeOptions = fromUnknown): Effec
 /** Opens the data set of a config, with keys in either spelling. Relative paths start at `baseDir`. */
 export const open = (
   input: unknown,
-  { from = fromUnknown, ...context }: Pick<OpenContext, "baseDir"> & Partial<OpenContext>,
-): Opening<Dataset> =>
+  { from = fromUnknown, ...context }: Pick<DatasetContext, "baseDir"> & Partial<DatasetContext>,
+): DatasetOpening<Dataset> =>
   Effect.gen(function* () {
     const { kind, config, effective } = yield* decodeConfig(input, from)
     const revision = yield* revisionOf(effective, from)

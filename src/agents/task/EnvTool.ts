@@ -24,7 +24,7 @@ import type { CallResult, TextRules } from "./TextEnv.ts"
  * The return value of a tool's function: the new state and a result, which is a text or a value that becomes JSON; or a
  * problem, which the model is told.
  */
-export type Done<State> = { readonly state: State; readonly content: Schema.Json } | { readonly problem: string }
+export type ToolOutcome<State> = { readonly state: State; readonly content: Schema.Json } | { readonly problem: string }
 
 export interface EnvTool<State> {
   readonly spec: ToolSpec
@@ -37,7 +37,7 @@ export const make = <State, Parameters extends Schema.Codec<unknown, unknown>>(t
   readonly description: string
   /** The Schema of the parameters, which must be an object. */
   readonly parameters: Parameters
-  readonly run: (state: State, parameters: Parameters["Type"]) => Done<State>
+  readonly run: (state: State, parameters: Parameters["Type"]) => ToolOutcome<State>
 }): EnvTool<State> => {
   const { name, description, parameters, run } = tool
   let schema: ToolSpec["parameters"] | undefined

@@ -26,8 +26,6 @@ export const Config = Schema.Struct({
   /** The tags from which the agent chooses; null takes all tags that are an answer in this data set. */
   options: withDefault(Schema.NullOr(Schema.Array(Schema.String)), null),
 })
-export type Config = typeof Config.Type
-
 export const kind: DatasetKind = makeKind({
   type: "finer",
   schema: Config,

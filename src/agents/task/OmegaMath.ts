@@ -17,10 +17,10 @@ import { bounded, nonNegative, withDefault } from "../../base/config/fields.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { LmConfig, request } from "../lm/LmConfig.ts"
 import { math, modes } from "./answers/math.ts"
-import { type Key, type Scorer, verdict } from "./answers/score.ts"
+import { type AnswerKey, type AnswerScorer, verdict } from "./answers/score.ts"
 import { open, recordFields, templateOf } from "./data/fileSet.ts"
 import { readQuestion, fieldOf } from "./data/question.ts"
-import { type DatasetKind, make as makeKind, type OpenContext } from "./DatasetKind.ts"
+import { type DatasetKind, make as makeKind, type DatasetContext } from "./DatasetKind.ts"
 import { type AnyScorer, make as makeQuestion } from "./Question.ts"
 import type { Feedback } from "./Feedback.ts"
 import { countFailure } from "./feedbackFailures.ts"
@@ -56,7 +56,7 @@ export const Config = Schema.Struct({
   /** The number of records that are used of each subset, beginning with its first record; null uses all. */
   samplesPerSubset: withDefault(Schema.NullOr(bounded("countOrNone")), null),
 })
-export type Config = typeof Config.Type
+export type OmegaMathConfig = typeof Config.Type
 
 /** Returns the name of the subset to which a record belongs. */
 const subsetOf = (fields: Plain): string => {
@@ -68,7 +68,7 @@ const subsetOf = (fields: Plain): string => {
  * Limits the number of subsets and of records in each. Call `note` for each record of the file, then `pick` for each in
  * the order of the tasks: it returns whether the record stays within the limits, and counts it.
  */
-const subsets = ({ numSubsets, samplesPerSubset }: Config) => {
+const subsets = ({ numSubsets, samplesPerSubset }: OmegaMathConfig) => {
   const numbers = new Map<string, number>()
   const ofRecord: Array<number> = []
   const taken = new Map<number, number>()
@@ -103,7 +103,7 @@ const jsonInstruction =
 
 /** Makes a scorer that scores the `final_answer` in a JSON answer by `score`; an answer without it gets 0. */
 const ofJson =
-  (score: Scorer): Scorer =>
+  (score: AnswerScorer): AnswerScorer =>
   (answer, key) => {
     const read = readAnswer(unfenced(answer))
     if (read._tag === "Some") return score(String(read.value.final_answer), key)
@@ -129,7 +129,7 @@ const tutor = [
   "In two or three sentences, tell the student where the answer went wrong and what to look at to get it right.",
 ].join(" ")
 
-const describe = (answer: string, { question = "", targets, fields = {} }: Key): string => {
+const describe = (answer: string, { question = "", targets, fields = {} }: AnswerKey): string => {
   const solution = solutionOf(fields)
   return [
     `Problem:\n${question}`,
@@ -141,7 +141,7 @@ const describe = (answer: string, { question = "", targets, fields = {} }: Key):
 
 /** Makes a scorer that lets a model explain a wrong answer. If the model fails, the feedback shows the solution. */
 const byModel =
-  (score: Scorer, lm: LmService, config: LmConfig): AnyScorer =>
+  (score: AnswerScorer, lm: LmService, config: LmConfig): AnyScorer =>
   (answer, key) => {
     const feedback = score(answer, key)
     if (feedback.score > 0) return Effect.succeed(feedback)
@@ -162,13 +162,13 @@ const byModel =
     )
   }
 
-const scorerOf = (config: Config, { from, openLm }: OpenContext) =>
+const scorerOf = (config: OmegaMathConfig, { from, openLm }: DatasetContext) =>
   Effect.gen(function* () {
     const { evalMode: mode, evalTolerance: tolerance, expectBoxed, outputType, feedbackType } = config
     const plain = math({ mode, tolerance, expectBoxed })
     const score = outputType === "json" ? ofJson(plain) : plain
     if (feedbackType === "final_answer") return score
-    const solved: Scorer = (answer, key) => withSolution(score(answer, key), key.fields ?? {})
+    const solved: AnswerScorer = (answer, key) => withSolution(score(answer, key), key.fields ?? {})
     if (feedbackType === "ground_truth_solution" || !config.enableLlmFeedback) return solved
     const { feedbackLmConfig } = config
     if (feedbackLmConfig === null) {
@@ -183,7 +183,7 @@ const scorerOf = (config: Config, { from, openLm }: OpenContext) =>
   })
 
 /** Returns the config; its field names become `messages` and `ground_truth` if a record has these, but not its own. */
-const namesFor = (config: Config, fields: Plain): Config =>
+const namesFor = (config: OmegaMathConfig, fields: Plain): OmegaMathConfig =>
   fieldOf(fields, config.inputField) === undefined &&
   fieldOf(fields, config.targetField) === undefined &&
   fieldOf(fields, "messages") !== undefined &&

@@ -39,14 +39,15 @@ export const Config = Schema.Struct({
   /** The name of a custom scorer, or of another program's class that does the same; null scores by `task_type`. */
   envClass: withDefault(Schema.NullOr(Schema.String), null),
 })
-export type Config = typeof Config.Type
+export type QaConfig = typeof Config.Type
 
 /** Returns the last part of a dotted path, e.g. of a Python class. */
 const lastPart = (path: string): string => path.replace(/^.*[.:]/s, "")
 
-type Named = { readonly name: string; readonly score: AnyScorer } | { readonly problem: string }
-
-const scorerOf = (config: Config, own: Readonly<Record<string, AnyScorer>>): Named => {
+const scorerOf = (
+  config: QaConfig,
+  own: Readonly<Record<string, AnyScorer>>,
+): { readonly name: string; readonly score: AnyScorer } | { readonly problem: string } => {
   const { taskType, envClass } = config
   if (envClass === null) {
     return taskType === "custom"

@@ -15,20 +15,20 @@
  */
 import { Effect } from "effect"
 import type { EnvError } from "../../base/EnvError.ts"
-import type { Key } from "./answers/score.ts"
+import type { AnswerKey } from "./answers/score.ts"
 import type { FeedbackInput } from "./Feedback.ts"
 import { type StepInput, make as makeEnv, type TextEnv } from "./TextEnv.ts"
 
 /** Gives feedback on an answer; as an Effect if it needs a program's or a model's result. */
-export type AnyScorer = (answer: string, key: Key) => FeedbackInput | Effect.Effect<FeedbackInput, EnvError>
+export type AnyScorer = (answer: string, key: AnswerKey) => FeedbackInput | Effect.Effect<FeedbackInput, EnvError>
 
-export interface Question {
+export interface QuestionOptions {
   readonly id: string
   readonly type: string
   readonly metadata?: Readonly<Record<string, unknown>>
   /** The text that the agent gets: the question with its instructions. */
   readonly observation: string
-  readonly key: Key
+  readonly key: AnswerKey
   readonly score: AnyScorer
 }
 
@@ -40,7 +40,7 @@ const lastStep = (feedback: FeedbackInput): StepInput & { readonly state: null }
 })
 
 /** Makes an env of one step from a question. */
-export const make = ({ id, type, metadata, observation, key, score }: Question): TextEnv =>
+export const make = ({ id, type, metadata, observation, key, score }: QuestionOptions): TextEnv =>
   makeEnv<null>({
     id,
     type,

@@ -41,7 +41,7 @@ export const of = (name: string, envs: ReadonlyArray<TextEnv>, digest?: string):
   },
 })
 
-export interface Order {
+export interface TaskOrder {
   readonly shuffle: boolean
   readonly seed: number
   /** The number of tasks to keep, from the first in the order; null keeps all. */
@@ -49,7 +49,7 @@ export interface Order {
 }
 
 /** Returns the indices of the tasks in the new order, or undefined if all tasks are kept in their own order. */
-const indicesOf = (size: number, { shuffle, seed, maxSamples }: Order): Int32Array | undefined => {
+const indicesOf = (size: number, { shuffle, seed, maxSamples }: TaskOrder): Int32Array | undefined => {
   const taken = maxSamples === null ? size : Math.min(size, maxSamples)
   if (shuffle) return stream(seed, "shuffle").permutation(new Int32Array(size)).subarray(0, taken)
   return taken === size ? undefined : Int32Array.from({ length: taken }, (_, index) => index)
@@ -64,7 +64,7 @@ const indicesOf = (size: number, { shuffle, seed, maxSamples }: Order): Int32Arr
  * const some = TaskSet.ordered(tasks, { shuffle: true, seed: 42, maxSamples: 100 })
  * ```
  */
-export const ordered = (tasks: TaskSet, order: Order, pick?: (index: number) => boolean): TaskSet => {
+export const ordered = (tasks: TaskSet, order: TaskOrder, pick?: (index: number) => boolean): TaskSet => {
   let indices = indicesOf(tasks.size, order)
   if (pick !== undefined)
     indices = (indices ?? Int32Array.from({ length: tasks.size }, (_, index) => index)).filter(pick)

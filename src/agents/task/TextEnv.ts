@@ -21,7 +21,7 @@
  * ```
  */
 import { Effect, type Scope } from "effect"
-import type { Answer, ToolCall, ToolSpec } from "../lm/Chat.ts"
+import type { ChatAnswer, ToolCall, ToolSpec } from "../lm/Chat.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import type { EnvError } from "../../base/EnvError.ts"
 import { expectedReward, type Feedback, type FeedbackInput, isReward, readFeedback } from "./Feedback.ts"
@@ -66,7 +66,7 @@ export interface TextEnv {
    * Makes the next move of a good play, an action or the call of a tool, for agents that learn by imitation. `seen` is the
    * last observation or result of a tool, and `made` the number of moves so far. Not every task has one.
    */
-  readonly demonstrate?: (seen: string, random: Stream, made: number) => Answer
+  readonly demonstrate?: (seen: string, random: Stream, made: number) => ChatAnswer
   /** The game for several players in which this task is the seat of one of them, so that agents can play it together. */
   readonly game?: MultiTextEnv
   /**

@@ -5,7 +5,7 @@
 import type { Agent } from "../agent/Agent.ts"
 import type { DecodeOptions, Plain } from "../../base/config/Config.ts"
 import type { Price } from "../lm/LmConfig.ts"
-import type { Spent } from "../lm/middleware/budgeted.ts"
+import type { SpendingCounter } from "../lm/middleware/budgeted.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import type { SentTraining } from "../../run/spread/SentTraining.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
@@ -35,7 +35,7 @@ export interface AgentTraining {
   /** Whether every call of the model is written to a file below `llm_calls/`. */
   readonly logCalls: boolean
   /** Counts the calls, tokens and cost for the budget, also those before a resume; undefined if none are counted. */
-  readonly spent?: Spent
+  readonly spent?: SpendingCounter
   /** The price of the agent's calls; undefined if it has none. */
   readonly price?: Price | undefined
   /** How other machines get this training; undefined if they cannot. */

@@ -20,11 +20,11 @@ import type { Agent } from "../agent/Agent.ts"
 import { applyOverrides, decode, type Plain } from "../../base/config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 import { RunOptions, sentTraining } from "../../run/RunOptions.ts"
-import { execute, type Needs, type RuntimeError } from "./execute.ts"
-import { type OutputOptions, type RuntimeOptions, RunSettings, type StartOptions } from "./RuntimeConfig.ts"
+import { execute, type AgentTrainingNeeds, type RuntimeError } from "./execute.ts"
+import { type OutputOptions, type RuntimeOptions, RunSettings, type RuntimeStartOptions } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "./RuntimeResult.ts"
 
-export { type Needs, type RuntimeError } from "./execute.ts"
+export { type AgentTrainingNeeds, type RuntimeError } from "./execute.ts"
 export { fromConfig } from "./fromConfig.ts"
 export { validate } from "../../run/ValidationRequest.ts"
 export { logsDir } from "./logsDir.ts"
@@ -51,7 +51,7 @@ export interface RuntimeInput<E = never, R = never> {
   /** The seed of all randomness of the envs and of the model's sampling. @default 0 */
   readonly seed?: number | null
   /** Begins with the memory of another run, whatever its model and prompts were; null begins with an empty one. @default null */
-  readonly start?: StartOptions | null
+  readonly start?: RuntimeStartOptions | null
   /** How episodes are run, scored, validated and saved. */
   readonly runtime?: RuntimeOptions
   /** The files that a run writes, and the folders for them. */
@@ -62,7 +62,9 @@ export interface RuntimeInput<E = never, R = never> {
  * Makes an Effect that trains the agent and returns the result. It needs Layers for the services `RunStore` (which
  * makes the run's folder), `Recorder` (which writes logs and scores) and, depending on the agent, `Lm`.
  */
-export const run = <E, R>(input: RuntimeInput<E, R>): Effect.Effect<RuntimeResult, RuntimeError | E, Needs | R> =>
+export const run = <E, R>(
+  input: RuntimeInput<E, R>,
+): Effect.Effect<RuntimeResult, RuntimeError | E, AgentTrainingNeeds | R> =>
   Effect.scoped(
     Effect.gen(function* () {
       const { agent: makeAgent, train = null, validation = null, agentConfig, logCalls = false, ...config } = input

@@ -79,7 +79,7 @@ export const RuntimeSettings = Schema.Struct({
 export type RuntimeSettings = typeof RuntimeSettings.Type
 
 /** The settings of what a new run begins with. */
-export interface StartOptions {
+export interface RuntimeStartOptions {
   /**
    * The run, or the checkpoint, whose memory the agent begins with: a folder, `latest` or a part of a run's path. The model,
    * the prompts, the kind of memory and the tasks may differ; the episodes begin at the first one.
@@ -87,8 +87,8 @@ export interface StartOptions {
   readonly memory: string
 }
 
-export const StartSettings = Schema.Struct({ memory: Schema.NonEmptyString })
-export type StartSettings = typeof StartSettings.Type
+export const RuntimeStartSettings = Schema.Struct({ memory: Schema.NonEmptyString })
+export type RuntimeStartSettings = typeof RuntimeStartSettings.Type
 
 /** The settings of the files that a run writes, and where. */
 export interface OutputOptions {
@@ -133,7 +133,7 @@ export const RunSettings = Schema.Struct({
   description: optional(Schema.String),
   seed: orDefault(bounded("seed"), 0),
   /** The run whose memory a new run begins with; null begins with an empty memory. */
-  start: optional(StartSettings),
+  start: optional(RuntimeStartSettings),
   runtime: withDefault(RuntimeSettings, {}),
   output: orDefault(OutputSettings, {}),
 })

@@ -8,7 +8,7 @@ import { count, list, recent, scoreHash, total } from "../../run/Progress.ts"
 import { meanOrNull } from "../../base/statistics/resampling.ts"
 
 /** The training episode or validation in progress, with the data from before it, to undo it after an interruption. */
-interface Unfinished {
+interface UnfinishedEpisode {
   doing: "train" | "validation" | null
   /** The agent's memory before the training episode; null if the agent has none, or before the first episode. */
   memory: ReadonlyArray<MemoryEntry> | null
@@ -52,7 +52,7 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   readonly stepsBefore = this.steps
 
   /** The episode or validation in progress. If it is interrupted, it is undone before a checkpoint is saved. */
-  readonly unfinished: Unfinished = { doing: null, memory: null, usage: this.usage }
+  readonly unfinished: UnfinishedEpisode = { doing: null, memory: null, usage: this.usage }
 
   /** Makes the state of a new run that skips the first `seen` episodes of the data set. */
   static readonly after = (seen: number): RuntimeState => new RuntimeState({ seen, begunAt: seen })

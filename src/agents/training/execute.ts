@@ -48,12 +48,12 @@ import { playAll } from "./validate.ts"
 
 export type RuntimeError = EpisodeFailure | DispatchError | AgentError | DatasetError | ConfigError | Run.RunError
 
-export type Needs = RunStore | Recorder | FileSystem.FileSystem | Path.Path
+export type AgentTrainingNeeds = RunStore | Recorder | FileSystem.FileSystem | Path.Path
 
 /** Trains an agent and returns the result; if `Runtime.validate` requests it, only validates a checkpoint. */
 export const execute = Effect.fnUntraced(function* (
   prepared: AgentTraining,
-): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Scope.Scope> {
+): Effect.fn.Return<RuntimeResult, RuntimeError, AgentTrainingNeeds | Scope.Scope> {
   const { settings, agent, train, validation, described, from } = prepared
   const { runtime, output } = settings
   const warnings = [...(prepared.warnings ?? []), ...(yield* checked(settings, train, validation, from))]

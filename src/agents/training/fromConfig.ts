@@ -11,7 +11,7 @@ import { Lm } from "../lm/Lm.ts"
 import { shownKey } from "../lm/LmConfig.ts"
 import type * as Lms from "../lm/Lms.ts"
 import { RunOptions, sentTraining } from "../../run/RunOptions.ts"
-import { execute, type Needs, type RuntimeError } from "./execute.ts"
+import { execute, type AgentTrainingNeeds, type RuntimeError } from "./execute.ts"
 import { RunSettings } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "./RuntimeResult.ts"
 
@@ -32,7 +32,7 @@ const whole = Schema.Struct({
 })
 
 /** Says where a config comes from. */
-interface Where {
+interface ConfigPlace {
   /** The folder that relative paths of data sets and prompts start from; by default the current folder. */
   readonly baseDir?: string
   /** Where each key was written, for error messages: maps `agent.historyK` to `conf.yaml:7`. */
@@ -45,8 +45,8 @@ interface Where {
  */
 export const fromConfig = Effect.fnUntraced(function* (
   config: unknown,
-  { baseDir = ".", lines = new Map() }: Where = {},
-): Effect.fn.Return<RuntimeResult, RuntimeError, Needs | Lms.Needs | Scope.Scope> {
+  { baseDir = ".", lines = new Map() }: ConfigPlace = {},
+): Effect.fn.Return<RuntimeResult, RuntimeError, AgentTrainingNeeds | Lms.LmNeeds | Scope.Scope> {
   const options = yield* RunOptions
   // Saved configs hold a placeholder instead of an API key. An override with this placeholder sets nothing.
   const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))

@@ -14,7 +14,7 @@ import { type CheckpointFiles, memoryFileIn, restoreMemory } from "./checkpointi
 import { checkpointAt } from "./resumeFrom.ts"
 
 /** The checkpoint whose memory a training begins with. */
-interface Source extends CheckpointFiles {
+interface MemoryCheckpoint extends CheckpointFiles {
   /** The name of the memory's file in it. */
   readonly file: string
 }
@@ -46,7 +46,7 @@ const checkpointsOf = Effect.fnUntraced(function* (path: string) {
 })
 
 /** Puts the memory of a source into the agent, and returns a note about it. */
-export const begin = Effect.fnUntraced(function* (training: AgentTraining, source: Source) {
+export const begin = Effect.fnUntraced(function* (training: AgentTraining, source: MemoryCheckpoint) {
   yield* restoreMemory(training, source, source.file)
   const { memory } = training.agent
   const count = memory === null ? 0 : yield* memory.length

@@ -1,7 +1,7 @@
 /** Plays one training episode of an agent: `loop.ts` in order, and `spread/` ahead, on other machines. It records nothing. */
 import { Clock, Effect } from "effect"
 import type { Agent } from "../agent/Agent.ts"
-import type { Step } from "../episode/Rollout.ts"
+import type { RolloutStep } from "../episode/Rollout.ts"
 import * as SingleAgent from "../episode/protocols/SingleAgent.ts"
 import { scored, type TimedStep } from "../evaluate/PlayedEpisode.ts"
 import { CallContext } from "../lm/Lm.ts"
@@ -21,7 +21,7 @@ export const playTrainingEpisode = Effect.fnUntraced(function* (
   const envSeed = random.uint32()
   const samplingSeed = random.uint32()
   let startedAtMillis = yield* Clock.currentTimeMillis
-  const timed = Effect.fnUntraced(function* (step: Step) {
+  const timed = Effect.fnUntraced(function* (step: RolloutStep) {
     const scoredStep = scored(step)
     if (scoredStep === undefined) return
     const endedAtMillis = yield* Clock.currentTimeMillis

@@ -1,6 +1,6 @@
 /** Validates an agent: `validate` during a training, for `loop.ts`; `playAll` at a checkpoint, for `execute.ts`. */
 import { Effect } from "effect"
-import { countFailures, type Failure } from "../episode/rollouts/Outcome.ts"
+import { countFailures, type RolloutFailure } from "../episode/rollouts/Outcome.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import * as Evaluate from "../evaluate/Evaluate.ts"
 import { eventsOf } from "../evaluate/events.ts"
@@ -26,16 +26,16 @@ const leastUnanswered = 3
 export const playAll = Effect.fnUntraced(function* <E>(
   training: AgentTraining,
   { seen }: RuntimeState,
-  record: (episode: Evaluate.PlayedEpisode) => Effect.Effect<void, E>,
+  record: (episode: Evaluate.EpisodeToScore) => Effect.Effect<void, E>,
 ) {
   const episodes: Array<ValidationOutcome["episodes"][number]> = []
-  const failures: Array<Failure> = []
+  const failures: Array<RolloutFailure> = []
   let someAnswered = false
   const errors = new Map<number, LmError>()
   const evaluation = validationOf(training, seen, errors)
   if (evaluation === undefined) return { ...outcomeOf(episodes), failed: 0 }
   const atMost = Math.min(evaluation.tasks.size, Math.max(leastUnanswered, evaluation.concurrency))
-  const receive = (episode: Evaluate.PlayedEpisode, unanswered: LmError | null): Effect.Effect<void, E | LmError> => {
+  const receive = (episode: Evaluate.EpisodeToScore, unanswered: LmError | null): Effect.Effect<void, E | LmError> => {
     const { totalScore, steps, ending, error } = episode
     const { terminated, truncated } = ending
     if (error === null) episodes.push({ return: totalScore, length: steps.length, terminated, truncated })
@@ -70,7 +70,7 @@ export const validate = Effect.fn("effect-rl.validate")(function* (training: Age
   const outcome = yield* playAll(
     training,
     state,
-    Effect.fnUntraced(function* (episode: Evaluate.PlayedEpisode) {
+    Effect.fnUntraced(function* (episode: Evaluate.EpisodeToScore) {
       yield* recording.emit(
         eventsOf(episode, { seenEpisodes: seen, agent, verbose: settings.runtime.verboseScoreLogging }),
       )

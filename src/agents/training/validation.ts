@@ -12,7 +12,7 @@ export const validationOf = (
   { settings, agent, validation }: AgentTraining,
   seen: number,
   unanswered: Map<number, LmError>,
-): Evaluate.Evaluation | undefined => {
+): Evaluate.EvaluationPlan | undefined => {
   const { runtime, seed } = settings
   if (validation === null) return undefined
   return {

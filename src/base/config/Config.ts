@@ -14,7 +14,7 @@ import { jsonOf, shortened } from "./text.ts"
 export { camelCase, convertPath, isPlain, type Plain, snakeCase } from "./plain.ts"
 
 /** Says where the settings of a config were written (`Ppo.make`, `conf.yaml:3`, `--set`), for errors about them. */
-export interface Origin {
+export interface ConfigOrigin {
   /** The source of every key that `sources` doesn't list: `Ppo.make`, `conf.yaml`. */
   readonly source: string
   /** The path of the section, if only a section of the config is decoded: `["algorithm"]`. It precedes every key. */
@@ -45,7 +45,7 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
    * ```
    */
   static at(
-    { source, prefix = [], sources }: Origin,
+    { source, prefix = [], sources }: ConfigOrigin,
     key: string,
     problem: string,
     more: Pick<ConfigError, "unknown"> = {},
@@ -172,7 +172,7 @@ export const overridden = Effect.fnUntraced(function* (config: unknown, { lines,
   return { value, from }
 })
 
-export interface DecodeOptions extends Origin {
+export interface DecodeOptions extends ConfigOrigin {
   /** The Schema of the whole config, to find the right section of a misplaced key. */
   readonly whole?: Schema.Top
   /**
@@ -268,11 +268,11 @@ export const overLines = (
 }
 
 /** Returns the source that set a key or the nearest section around it; the config's own source if none is recorded. */
-export const sourceOf = ({ source, sources }: Origin, key: string): string =>
+export const sourceOf = ({ source, sources }: ConfigOrigin, key: string): string =>
   nearestSource(sources, convertPath(key.split("."), camelCase)) ?? source
 
 /** Returns the place of a key for messages, such as `conf.yaml:3: train_dataset.items`. */
-export const placeOf = (from: Origin, key: string): string => {
+export const placeOf = (from: ConfigOrigin, key: string): string => {
   const path = convertPath([...(from.prefix ?? []), ...(key === "" ? [] : [key])], snakeCase).join(".")
   return [sourceOf(from, path), path].filter((part) => part !== "").join(": ")
 }
@@ -293,7 +293,7 @@ const unknownKey = "Expected no excess property"
 const missingKey = "Missing key"
 
 /** One issue that Schema found, for `explain`. */
-interface Problem {
+interface ConfigProblem {
   /** The path of the key from the root of the Schema that decoded it. */
   readonly keys: ReadonlyArray<string>
   /** The path of the key from the root of the whole config. */
@@ -311,7 +311,7 @@ const spelledIn = (source: string): ((key: string) => string) => (/\.[mc]?[jt]s$
 export const keysOf = (schema: Schema.Top): ReadonlyArray<string> => knownKeys(SchemaAST.toEncoded(schema.ast), [])
 
 /** Describes one problem for the message: an unknown key with a suggestion, a missing key, or an unexpected value. */
-const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whole, spell }: Problem): string => {
+const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whole, spell }: ConfigProblem): string => {
   const name = convertPath(full, spell).join(".")
   if (message === unknownKey) {
     const validKeys = knownKeys(SchemaAST.toEncoded(schema.ast), keys.slice(0, -1))
@@ -400,7 +400,7 @@ const knownKeys = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArr
 const sectionsOf = (
   whole: Schema.Top,
   key: string,
-  { full: written, spell }: Pick<Problem, "full" | "spell">,
+  { full: written, spell }: Pick<ConfigProblem, "full" | "spell">,
 ): string | undefined => {
   // A section whose keys depend on its type may have the key for another type only.
   const own = written.slice(0, -1).join(".")

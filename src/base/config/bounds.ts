@@ -14,7 +14,7 @@
 /** The part of the machine that a number takes up. Numbers that only take time can have any size: the user can end a run. */
 type Resource = "memory" | "processes" | "threads" | "connections" | "timers" | "time" | "nothing"
 
-export interface Bound {
+export interface ResourceBound {
   readonly least: number
   readonly most: number
   readonly takes: Resource
@@ -24,7 +24,12 @@ export interface Bound {
 
 const largest = Number.MAX_SAFE_INTEGER
 
-const row = (least: number, most: number, takes: Resource, because: string): Bound => ({ least, most, takes, because })
+const row = (least: number, most: number, takes: Resource, because: string): ResourceBound => ({
+  least,
+  most,
+  takes,
+  because,
+})
 
 /** The bounds of whole numbers. */
 export const bounds = {
@@ -119,7 +124,7 @@ export const bounds = {
   /** A step to go back to; −1 is the newest. */
   earlierStep: row(-1, largest, "nothing", "it is counted exactly"),
   seed: row(-largest, largest, "nothing", "it must be exact"),
-} as const satisfies Readonly<Record<string, Bound>>
+} as const satisfies Readonly<Record<string, ResourceBound>>
 
 /** The name of a row for whole numbers. */
 export type BoundName = keyof typeof bounds
@@ -133,7 +138,7 @@ export const realBounds = {
   megabytes: row(0, 512, "memory", "a text has at most so many"),
   /** The other goals for each transition that is replayed. */
   goals: row(0, 10_000, "memory", "each makes a row of a batch"),
-} as const satisfies Readonly<Record<string, Bound>>
+} as const satisfies Readonly<Record<string, ResourceBound>>
 
 export type RealBoundName = keyof typeof realBounds
 
@@ -145,12 +150,12 @@ export const ownBound = "own"
 export const mostOfOwn = 100_000
 
 /** Says what is allowed, for messages: `a value between 1 and 256 (each is a process)`. */
-export const allowed = ({ least, most, because }: Bound): string =>
+export const allowed = ({ least, most, because }: ResourceBound): string =>
   most === largest ? `a value of at least ${least}` : `a value between ${least} and ${most} (${because})`
 
 /** Returns what is wrong with a number, for messages; undefined if it is allowed. */
 export const boundProblem = (name: BoundName, value: number): string | undefined => {
-  const bound: Bound = bounds[name]
+  const bound: ResourceBound = bounds[name]
   return Number.isSafeInteger(value) && value >= bound.least && value <= bound.most
     ? undefined
     : `expected ${allowed(bound)}, found ${value}`

@@ -2,7 +2,7 @@
 import { display, isPlain, snakeCase } from "./Config.ts"
 
 /** A path at which two trees differ, in snake_case, with both values. */
-export interface Difference {
+export interface ConfigDifference {
   readonly key: string
   readonly now: unknown
   readonly then: unknown
@@ -13,7 +13,7 @@ export const differences = (
   now: unknown,
   then: unknown,
   path: ReadonlyArray<string> = [],
-): ReadonlyArray<Difference> => {
+): ReadonlyArray<ConfigDifference> => {
   if (isPlain(now) && isPlain(then)) {
     const keys = [...new Set([...Object.keys(now), ...Object.keys(then)])]
     return keys.flatMap((key) => differences(now[key], then[key], [...path, key]))
@@ -22,7 +22,8 @@ export const differences = (
 }
 
 /** Returns the first path at which two trees differ; undefined if they are equal. */
-export const firstDifference = (now: unknown, then: unknown): Difference | undefined => differences(now, then).at(0)
+export const firstDifference = (now: unknown, then: unknown): ConfigDifference | undefined =>
+  differences(now, then).at(0)
 
 /** Returns the error message for the first setting that differs from the saved settings; undefined if all are equal. */
 export const changedSetting = (now: unknown, saved: unknown): string | undefined => {
@@ -31,5 +32,5 @@ export const changedSetting = (now: unknown, saved: unknown): string | undefined
 }
 
 /** Returns the error message for a setting that a resumed run cannot change. */
-export const refusalOf = ({ key, now, then }: Difference): string =>
+export const refusalOf = ({ key, now, then }: ConfigDifference): string =>
   `the checkpoint was saved with ${key} = ${display(then)}, found ${display(now)}; use the setting that it was saved with`

@@ -2,7 +2,7 @@
 import { Effect, Schema, SchemaGetter } from "effect"
 import {
   allowed,
-  type Bound,
+  type ResourceBound,
   boundKey,
   type BoundName,
   bounds,
@@ -19,7 +19,7 @@ const of = (name: BoundName | RealBoundName) => ({ [boundKey]: name })
  * whole numbers, which every `Schema.Int` has.
  */
 export const bounded = (name: BoundName) => {
-  const bound: Bound = bounds[name]
+  const bound: ResourceBound = bounds[name]
   const { least, most } = bound
   if (most < Number.MAX_SAFE_INTEGER)
     return Schema.Int.check(

@@ -178,7 +178,7 @@ const inParts = (path: string, size: number, part: number) =>
   )
 
 /** Makes a function that reads a file by `readBytes` and decodes it to text; it fails with a `FileError`. */
-const decodedBy = (decode: (bytes: Uint8Array) => Decoded) =>
+const decodedBy = (decode: (bytes: Uint8Array) => DecodedText) =>
   Effect.fnUntraced(function* (path: string, most: number) {
     const decoded = decode(yield* readBytes(path, most))
     if ("text" in decoded) return decoded.text
@@ -191,10 +191,10 @@ export const readText = decodedBy((bytes) => textOf(bytes))
 /** Reads a text file that a run writes, of at most `most` bytes; see `textOfRunFile`. */
 export const readRunText = decodedBy((bytes) => textOfRunFile(bytes))
 
-type Decoded = { readonly text: string } | { readonly problem: string }
+type DecodedText = { readonly text: string } | { readonly problem: string }
 
 /** Decodes UTF-8 without its byte order mark. For other bytes, `problem` names their format: gzip, zip or UTF-16. */
-export const textOf = (bytes: Uint8Array): Decoded => {
+export const textOf = (bytes: Uint8Array): DecodedText => {
   try {
     const text = utf8.decodeStrict(bytes)
     // A zero byte is valid UTF-8, but occurs in no text; UTF-16 without a byte order mark is full of zero bytes.
@@ -210,7 +210,7 @@ export const textOf = (bytes: Uint8Array): Decoded => {
  * or zeros at the end. Such a file is decoded all the same, so that the lines before stay readable. Gzip, zip and
  * UTF-16 are a problem, as in `textOf`.
  */
-export const textOfRunFile = (bytes: Uint8Array): Decoded => {
+export const textOfRunFile = (bytes: Uint8Array): DecodedText => {
   const decoded = textOf(bytes)
   return "problem" in decoded && formatOf(bytes) === unknownFormat ? { text: utf8.decode(bytes) } : decoded
 }

@@ -42,17 +42,11 @@ const originAllowed = (header: string | undefined, guard: HostGuard): boolean =>
   return origin !== null && /^https?:$/.test(origin.protocol) && hostAllowed(origin.host, guard)
 }
 
-/** Why a request must not be answered, with the status of the answer. */
-interface Refusal {
-  readonly status: 403 | 421
-  readonly message: string
-}
-
 /** Returns why a request must not be answered; undefined if it may be, with the right key. */
 export const refusedBy = (
   guard: HostGuard,
   { host, origin }: Readonly<Record<string, string | undefined>>,
-): Refusal | undefined => {
+): { readonly status: 403 | 421; readonly message: string } | undefined => {
   const remedy = "the flag --allow-host NAME of the server allows another name"
   if (!hostAllowed(host, guard)) {
     return { status: 421, message: `this server does not go by the name in the header host; ${remedy}` }

@@ -21,7 +21,7 @@ import * as torch from "./torch/torch.ts"
 import { attempt } from "../config/attempt.ts"
 
 export type { ShardOptions } from "./shards.ts"
-export type { Dtype, TensorArray, TensorEntry, Tensors } from "./safetensors.ts"
+export type { Dtype, TensorArray, TensorEntry, TensorEntries } from "./safetensors.ts"
 
 /** Weights cannot be read or written; the message begins with the path of the file. */
 export class WeightsError extends Schema.TaggedError<WeightsError>()("WeightsError", {
@@ -37,7 +37,7 @@ export interface Readable {
   readonly list?: (path: string) => Effect.Effect<ReadonlyArray<string>, { readonly message: string }>
 }
 
-export interface LoadOptions {
+export interface WeightsLoadOptions {
   /** Pairs of parameters that share a tensor. A file may lack one of a pair: `{ "lm_head.weight": "embed.weight" }`. */
   readonly tied?: Readonly<Record<string, string>> | undefined
   /**
@@ -96,8 +96,8 @@ const isIndex = (path: string): boolean => path.endsWith(".index.json")
 export const load = Effect.fnUntraced(function* (
   files: Readable,
   path: string,
-  { tied = {}, names }: LoadOptions = {},
-): Effect.fn.Return<safetensors.Tensors, WeightsError> {
+  { tied = {}, names }: WeightsLoadOptions = {},
+): Effect.fn.Return<safetensors.TensorEntries, WeightsError> {
   const file = isIndex(path) || decoderOf(path) !== undefined ? path : yield* fileIn(files, path)
   const tensors = withTied(yield* isIndex(file) ? loadSharded(files, file) : loadOne(files, file), tied)
   if (names === undefined) return tensors
@@ -115,7 +115,10 @@ const listed = (names: ReadonlyArray<string>): string =>
     .join(", ")}${names.length > 5 ? ` and ${names.length - 5} more` : ""}`
 
 /** Fills in tied parameters that the file leaves out: each gets the tensor of the parameter to which it is tied. */
-const withTied = (tensors: safetensors.Tensors, tied: Readonly<Record<string, string>>): safetensors.Tensors => {
+const withTied = (
+  tensors: safetensors.TensorEntries,
+  tied: Readonly<Record<string, string>>,
+): safetensors.TensorEntries => {
   const filled: Record<string, safetensors.TensorEntry> = { ...tensors }
   for (const [name, other] of Object.entries(tied)) {
     for (const [absent, present] of [
@@ -144,7 +147,7 @@ const loadOne = Effect.fnUntraced(function* (files: Readable, path: string) {
   return yield* attemptAt(path, () => decode(bytes))
 })
 
-const decoderOf = (path: string): ((bytes: Uint8Array) => safetensors.Tensors) | undefined => {
+const decoderOf = (path: string): ((bytes: Uint8Array) => safetensors.TensorEntries) | undefined => {
   if (path.endsWith(".safetensors")) return safetensors.decode
   return /\.(bin|pt|pth)$/.test(path) ? torch.decode : undefined
 }
@@ -176,7 +179,7 @@ const attemptAt = <A>(path: string, body: () => A): Effect.Effect<A, WeightsErro
 
 /** Returns safetensors files by name: one file, or several and their index if the weights exceed `maxShardBytes`. */
 export const encode = (
-  tensors: safetensors.Tensors,
+  tensors: safetensors.TensorEntries,
   options: ShardOptions = {},
 ): Effect.Effect<Readonly<Record<string, Uint8Array>>, WeightsError> =>
   attemptAt(`${options.name ?? "model"}.safetensors`, () => encodeSharded(tensors, options))
@@ -185,7 +188,7 @@ export const encode = (
 export const save = Effect.fnUntraced(function* (
   files: Writable,
   path: string,
-  tensors: safetensors.Tensors,
+  tensors: safetensors.TensorEntries,
   options: Omit<ShardOptions, "name"> = {},
 ): Effect.fn.Return<string, WeightsError> {
   if (!path.endsWith(".safetensors")) return yield* wrong(path, "expected a path ending in .safetensors")

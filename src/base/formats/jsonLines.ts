@@ -20,7 +20,7 @@ export class JsonLinesError extends Schema.TaggedError<JsonLinesError>()("JsonLi
 const lineFeed = 10
 
 /** A line of a file, without its end. */
-export interface Line {
+export interface JsonLine {
   readonly bytes: Uint8Array
   /** The number of the line in the file, from 1. */
   readonly number: number
@@ -31,12 +31,12 @@ export interface Line {
 }
 
 /** Splits a stream of bytes into lines. Empty lines are left out, but counted in the lines' numbers. */
-export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Line, E, R> =>
+export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<JsonLine, E, R> =>
   Stream.mapAccumArray(
     bytes,
     () => ({ parts: new Array<Uint8Array>(), number: 1, end: 0 }),
     ({ parts, number, end }, chunks) => {
-      const complete: Array<Line> = []
+      const complete: Array<JsonLine> = []
       for (const chunk of chunks) {
         let from = 0
         for (let at = chunk.indexOf(lineFeed); at >= 0; at = chunk.indexOf(lineFeed, from)) {
@@ -67,7 +67,7 @@ const unreadable = (path: string, error: PlatformError.PlatformError | FileError
 }
 
 /** Reads the lines of a file, of any size. Fails if the file is missing or cannot be read. */
-export const linesOf = (path: string): Stream.Stream<Line, JsonLinesError, FileSystem.FileSystem> =>
+export const linesOf = (path: string): Stream.Stream<JsonLine, JsonLinesError, FileSystem.FileSystem> =>
   Stream.unwrap(
     Effect.map(FileSystem.FileSystem, (fs) =>
       Stream.fromEffectDrain(checkFile(path, Infinity)).pipe(
@@ -102,7 +102,7 @@ const jsonOf = (bytes: Uint8Array): { readonly value: unknown } | { readonly pro
 /** Makes a function that parses a line as JSON and decodes it by `schema`. Its error names file, line and wrong key. */
 export const valueOf = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
-): ((path: string, line: Line) => Effect.Effect<S["Type"], JsonLinesError>) => {
+): ((path: string, line: JsonLine) => Effect.Effect<S["Type"], JsonLinesError>) => {
   const decode = Schema.decodeUnknownEffect(schema)
   return (path, { bytes, number, whole }) => {
     const wrong = (problem: string) => {

@@ -12,7 +12,7 @@ import { utf8 } from "../config/utf8.ts"
  * new Message().text(1, "loss").int(2, 300).finish() // 0a 04 6c 6f 73 73 10 ac 02
  * ```
  */
-export class Message {
+export class ProtobufMessage {
   private readonly parts: Array<Uint8Array> = []
 
   private push(bytes: Uint8Array): this {
@@ -56,7 +56,7 @@ export class Message {
     return this.bytes(field, utf8.encode(value))
   }
 
-  message(field: number, value: Message): this {
+  message(field: number, value: ProtobufMessage): this {
     return this.bytes(field, value.finish())
   }
 
@@ -66,7 +66,7 @@ export class Message {
 }
 
 /** A field of a message: its number, and its bytes (of a text, a message or a fixed number) or its whole number. */
-export interface Field {
+export interface ProtobufField {
   readonly field: number
   readonly value: Uint8Array | number
 }
@@ -79,7 +79,7 @@ export interface Field {
  * [...fieldsOf(new Message().int(2, 300).finish())] // [{ field: 2, value: 300 }]
  * ```
  */
-export function* fieldsOf(bytes: Uint8Array): Generator<Field, void> {
+export function* fieldsOf(bytes: Uint8Array): Generator<ProtobufField, void> {
   let at = 0
   const varint = (): number => {
     let value = 0

@@ -28,7 +28,7 @@ export interface TensorEntry {
   readonly dtype?: Dtype | undefined
 }
 
-export type Tensors = Readonly<Record<string, TensorEntry>>
+export type TensorEntries = Readonly<Record<string, TensorEntry>>
 
 /** A file is not valid safetensors, or tensors cannot be written as safetensors. */
 export class SafetensorsError extends Schema.TaggedError<SafetensorsError>()("SafetensorsError", {
@@ -69,7 +69,7 @@ export const byteLength = (tensor: TensorEntry): number => tensor.data.length * 
  * first, so that every tensor is aligned, and then by name. So the order of the argument's keys does not change the
  * bytes. Throws a `SafetensorsError`.
  */
-export const encode = (tensors: Tensors, metadata: Readonly<Record<string, string>> = {}): Uint8Array =>
+export const encode = (tensors: TensorEntries, metadata: Readonly<Record<string, string>> = {}): Uint8Array =>
   joined([...encodeParts(tensors, metadata)])
 
 /**
@@ -77,7 +77,7 @@ export const encode = (tensors: Tensors, metadata: Readonly<Record<string, strin
  * memory twice. The tensors must not change until the generator has ended. It throws a `SafetensorsError`.
  */
 export function* encodeParts(
-  tensors: Tensors,
+  tensors: TensorEntries,
   metadata: Readonly<Record<string, string>> = {},
 ): Generator<Uint8Array, void> {
   const entries = Object.entries(tensors)
@@ -169,12 +169,15 @@ export const decodeTensor = (name: string, { dtype, shape }: TensorPlace, bytes:
  * Returns the bytes of `encode` in parts, like `encodeParts`, as a value that can be iterated more than once: for
  * writers that take a file's content in parts.
  */
-export const partsOf = (tensors: Tensors, metadata: Readonly<Record<string, string>> = {}): Iterable<Uint8Array> => ({
+export const partsOf = (
+  tensors: TensorEntries,
+  metadata: Readonly<Record<string, string>> = {},
+): Iterable<Uint8Array> => ({
   [Symbol.iterator]: () => encodeParts(tensors, metadata),
 })
 
 /** Decodes a file to tensors by name. Throws a `SafetensorsError`, also if tensors overlap or do not fill the file. */
-export const decode = (bytes: Uint8Array): Tensors => {
+export const decode = (bytes: Uint8Array): TensorEntries => {
   const places = placesIn(headOf(bytes), bytes.length)
   return Object.fromEntries(
     Array.from(places, ([name, place]) => [

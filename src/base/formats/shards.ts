@@ -13,7 +13,7 @@ import { Record, Schema } from "effect"
 import { jsonText } from "../config/jsonText.ts"
 import { joined } from "../config/bytes.ts"
 import { messageOf, prettyJson } from "../config/text.ts"
-import { byteLength, partsOf, SafetensorsError, type Tensors } from "./safetensors.ts"
+import { byteLength, partsOf, SafetensorsError, type TensorEntries } from "./safetensors.ts"
 import { utf8 } from "../config/utf8.ts"
 
 export interface ShardOptions {
@@ -28,7 +28,10 @@ export interface ShardOptions {
 const fiveDigits = (index: number): string => String(index).padStart(5, "0")
 
 /** Encodes tensors as one file, or several (shards) and their index, by name. Throws a `SafetensorsError`. */
-export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Readonly<Record<string, Uint8Array>> =>
+export const encodeSharded = (
+  tensors: TensorEntries,
+  options: ShardOptions = {},
+): Readonly<Record<string, Uint8Array>> =>
   Record.map(shardParts(tensors, options), (contents) =>
     contents instanceof Uint8Array ? contents : joined([...contents]),
   )
@@ -38,7 +41,7 @@ export const encodeSharded = (tensors: Tensors, options: ShardOptions = {}): Rea
  * large to be in memory twice. Throws a `SafetensorsError`; iterating the parts throws it, too.
  */
 export const shardParts = (
-  tensors: Tensors,
+  tensors: TensorEntries,
   options: ShardOptions = {},
 ): Readonly<Record<string, Uint8Array | Iterable<Uint8Array>>> => {
   const { name = "model", maxShardBytes = 5e9, metadata = { format: "pt" } } = options
@@ -61,8 +64,8 @@ export const shardParts = (
 }
 
 /** Divides the tensors among shards in order; starts a new shard when the next tensor does not fit. */
-const split = (tensors: Tensors, most: number): ReadonlyArray<Tensors> => {
-  const shards: Array<Array<[string, Tensors[string]]>> = []
+const split = (tensors: TensorEntries, most: number): ReadonlyArray<TensorEntries> => {
+  const shards: Array<Array<[string, TensorEntries[string]]>> = []
   // The bytes in the current shard; infinite at first, so that the first tensor starts a shard.
   let size = Infinity
   for (const [name, tensor] of Object.entries(tensors)) {

@@ -14,7 +14,7 @@
 import { utf8 } from "../config/utf8.ts"
 import type { ByteWriter } from "./ByteWriter.ts"
 import { crcOf } from "./crc.ts"
-import { type Field, fieldsOf, Message } from "./protobuf.ts"
+import { type ProtobufField, fieldsOf, ProtobufMessage } from "./protobuf.ts"
 
 /** Computes the CRC-32C (Castagnoli's variant of the CRC-32), the checksum of event files. */
 export const crc32c = crcOf(0x82f63b78)
@@ -55,7 +55,7 @@ const prefixes = new Map<string, Uint8Array>()
 const prefixOf = (tag: string): Uint8Array => {
   const cached = prefixes.get(tag)
   if (cached !== undefined) return cached
-  const prefix = new Message().message(1, new Message().text(1, tag).float(2, 0)).finish().slice(0, -4)
+  const prefix = new ProtobufMessage().message(1, new ProtobufMessage().text(1, tag).float(2, 0)).finish().slice(0, -4)
   prefixes.set(tag, prefix)
   return prefix
 }
@@ -85,8 +85,8 @@ export const writeScalars = (
  * empty tensor (field 8) and `metadata` (field 9), whose content the plugin defines.
  */
 export const writeSummary = (to: ByteWriter, wallSeconds: number, tag: string, metadata: Uint8Array): void => {
-  const value = new Message().text(1, tag).bytes(8, emptyTensor).bytes(9, metadata)
-  const summary = new Message().message(5, new Message().message(1, value))
+  const value = new ProtobufMessage().text(1, tag).bytes(8, emptyTensor).bytes(9, metadata)
+  const summary = new ProtobufMessage().message(5, new ProtobufMessage().message(1, value))
   record(to, wallSeconds, () => to.piece(summary.finish()))
 }
 
@@ -105,7 +105,7 @@ export interface DecodedEvent {
   readonly metadata?: Readonly<Record<string, Uint8Array>>
 }
 
-interface Decoded {
+interface DecodedEvents {
   readonly events: ReadonlyArray<DecodedEvent>
   /** The number of bytes of whole records; a record that is damaged or cut off may follow them. */
   readonly intactBytes: number
@@ -135,7 +135,7 @@ export const intactBytes = (bytes: Uint8Array, lastStep = Infinity): number => {
 }
 
 /** Reads a file up to the first record that is damaged, or cut off because its writer was stopped. */
-export const decode = (bytes: Uint8Array): Decoded => {
+export const decode = (bytes: Uint8Array): DecodedEvents => {
   const records = [...payloadsOf(bytes)]
   return { events: records.map(({ payload }) => decodeEvent(payload)), intactBytes: records.at(-1)?.end ?? 0 }
 }
@@ -143,8 +143,8 @@ export const decode = (bytes: Uint8Array): Decoded => {
 type Fields = ReadonlyMap<number, number | Uint8Array>
 
 /** Parses a message, up to a field that is damaged or of an unknown type. */
-const fieldsIn = (message: Uint8Array): ReadonlyArray<Field> => {
-  const fields: Array<Field> = []
+const fieldsIn = (message: Uint8Array): ReadonlyArray<ProtobufField> => {
+  const fields: Array<ProtobufField> = []
   try {
     for (const field of fieldsOf(message)) fields.push(field)
   } catch (error) {
@@ -153,7 +153,8 @@ const fieldsIn = (message: Uint8Array): ReadonlyArray<Field> => {
   return fields
 }
 
-const asMap = (fields: ReadonlyArray<Field>): Fields => new Map(fields.map(({ field, value }) => [field, value]))
+const asMap = (fields: ReadonlyArray<ProtobufField>): Fields =>
+  new Map(fields.map(({ field, value }) => [field, value]))
 
 /** Returns a varint, double or float; 0 if there is none. */
 const numberIn = (fields: Fields, number: number): number => {

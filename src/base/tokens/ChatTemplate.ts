@@ -15,7 +15,7 @@ import { Environment, parse, tokenize } from "@huggingface/jinja"
 import { Effect, Schema } from "effect"
 import { messageOf, parsedJson } from "../config/text.ts"
 import { isPlain } from "../config/plain.ts"
-import { BoundedInterpreter, type Program } from "./templateWork.ts"
+import { BoundedInterpreter, type ParsedTemplate } from "./templateWork.ts"
 
 /** A chat template is not valid, or it cannot render a conversation. */
 export class ChatTemplateError extends Schema.TaggedError<ChatTemplateError>()("ChatTemplateError", {
@@ -34,7 +34,7 @@ export type TemplateMessage = Readonly<Record<string, unknown>>
 /** A tool as OpenAI's protocol writes it: `type: "function"`, and `function` with a name and a JSON Schema. */
 export type TemplateTool = Readonly<Record<string, unknown>>
 
-export interface RenderOptions {
+export interface ChatRenderOptions {
   readonly messages: ReadonlyArray<TemplateMessage>
   /** The tools that the model can call. An empty list is the same as none. */
   readonly tools?: ReadonlyArray<TemplateTool> | undefined
@@ -50,7 +50,7 @@ export interface ChatTemplate {
   readonly path: string
   /** The text of the default template, which shows how the model writes calls of tools. */
   readonly source: string
-  readonly render: (options: RenderOptions) => Effect.Effect<string, ChatTemplateError>
+  readonly render: (options: ChatRenderOptions) => Effect.Effect<string, ChatTemplateError>
 }
 
 export interface TemplateOptions {
@@ -94,12 +94,12 @@ export const make = Effect.fnUntraced(function* (
   { path, tokens = {} }: TemplateOptions,
 ): Effect.fn.Return<ChatTemplate, ChatTemplateError> {
   const wrong = (problem: string): ChatTemplateError => new ChatTemplateError({ path, message: `${path}: ${problem}` })
-  const programs = new Map<string, Program>()
+  const programs = new Map<string, ParsedTemplate>()
   for (const [name, source] of Object.entries(sources)) {
     const problem = problemOfSource(source)
     if (problem !== undefined) return yield* wrong(`the template is not valid: ${problem}`)
     const program = yield* Effect.try({
-      try: (): Program => parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true })),
+      try: (): ParsedTemplate => parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true })),
       catch: (error) => wrong(`the template is not valid: ${messageOf(error)}`),
     })
     programs.set(name, program)
@@ -110,7 +110,7 @@ export const make = Effect.fnUntraced(function* (
     addGenerationPrompt = false,
     continueFinalMessage = false,
     variables = {},
-  }: RenderOptions) {
+  }: ChatRenderOptions) {
     const program = (tools.length === 0 ? undefined : programs.get("tool_use")) ?? programs.get("default")
     if (program === undefined) {
       return yield* wrong(`expected a template named "default", found ${[...programs.keys()].join(", ") || "none"}`)
@@ -187,7 +187,7 @@ const globals: Readonly<Record<string, unknown>> = {
   },
 }
 
-const run = (program: Program, variables: Readonly<Record<string, unknown>>): string => {
+const run = (program: ParsedTemplate, variables: Readonly<Record<string, unknown>>): string => {
   const environment = new Environment()
   for (const [name, value] of Object.entries({ ...globals, ...variables })) environment.set(name, value)
   const { value } = new BoundedInterpreter(environment).run(program)

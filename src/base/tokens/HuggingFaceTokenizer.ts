@@ -75,7 +75,7 @@ export const nameOf = (token: typeof TokenName.Type | undefined): string | null 
   typeof token === "string" ? token : (token?.content ?? null)
 
 /** The part of the library's tokenizer that is used here: its own declarations resolve in bundlers only. */
-interface Library {
+interface TokenizerLibrary {
   readonly model: unknown
   readonly encode: (text: string, options: { readonly add_special_tokens: boolean }) => { readonly ids: Array<number> }
   readonly decode: (
@@ -93,13 +93,15 @@ interface TokenizerFiles {
 }
 
 /** A tokenizer, and what its config holds besides. */
-interface Decoded {
+interface DecodedTokenizer {
   readonly tokenizer: Tokenizer
   readonly config: TokenizerConfig
 }
 
 /** Makes a tokenizer of the contents of its files. Fails with an error that names the file and the key. */
-export const decode = Effect.fnUntraced(function* (files: TokenizerFiles): Effect.fn.Return<Decoded, ConfigError> {
+export const decode = Effect.fnUntraced(function* (
+  files: TokenizerFiles,
+): Effect.fn.Return<DecodedTokenizer, ConfigError> {
   const parsed = yield* parseJson(files.json, files.path)
   const json = yield* checkJson(TokenizerJson, parsed, files.path)
   const parsedConfig = files.config === null ? {} : yield* parseJson(files.config.bytes, files.config.path)
@@ -114,7 +116,8 @@ export const decode = Effect.fnUntraced(function* (files: TokenizerFiles): Effec
   const ids = new Map(Array.from(names, ([id, name]) => [name, id]))
   const special = yield* specialTokens(json, ids, config, files)
   const library = yield* Effect.try({
-    try: (): Library => new LibraryTokenizer(isPlain(parsed) ? parsed : {}, isPlain(parsedConfig) ? parsedConfig : {}),
+    try: (): TokenizerLibrary =>
+      new LibraryTokenizer(isPlain(parsed) ? parsed : {}, isPlain(parsedConfig) ? parsedConfig : {}),
     catch: (error) => ConfigError.at({ source: files.path }, "", messageOf(error)),
   })
   joinUnknownFast(library.model)
@@ -185,17 +188,17 @@ const specialTokens = Effect.fnUntraced(function* (
   return { bos: yield* idOf("bos_token"), eos: yield* idOf("eos_token"), pad: yield* idOf("pad_token"), ids }
 })
 
-interface Parts {
+interface TokenizerParts {
   readonly json: TokenizerJson
   readonly names: ReadonlyMap<number, string>
   readonly ids: ReadonlyMap<string, number>
   readonly special: Tokenizer["special"]
-  readonly library: Library
+  readonly library: TokenizerLibrary
 }
 
 const none = new Uint8Array(0)
 
-const makeTokenizer = ({ json, names, ids, special, library }: Parts): Tokenizer => {
+const makeTokenizer = ({ json, names, ids, special, library }: TokenizerParts): Tokenizer => {
   const specialIds = new Set(special.ids.values())
   const added = new Set(json.added_tokens.map(({ id }) => id))
   const decodeByLibrary = (list: ReadonlyArray<number>): string =>

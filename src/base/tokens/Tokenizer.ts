@@ -22,7 +22,7 @@ export interface EncodeOptions {
   readonly addSpecial?: boolean | undefined
 }
 
-interface DecodeOptions {
+interface TokenDecodeOptions {
   /** Keeps the special tokens, as their names. By default, they add nothing to the text. */
   readonly keepSpecial?: boolean | undefined
 }
@@ -59,9 +59,9 @@ export interface Tokenizer {
   /** Encodes a text. A special token's name in the text becomes that token, if the tokenizer can be loaded from files. */
   readonly encode: (text: string, options?: EncodeOptions) => ReadonlyArray<number>
   /** Inverts `encode`, as far as the tokenizer does not normalise texts. An id without a token adds nothing. */
-  readonly decode: (ids: Iterable<number>, options?: DecodeOptions) => string
+  readonly decode: (ids: Iterable<number>, options?: TokenDecodeOptions) => string
   /** Begins to decode tokens one by one. */
-  readonly decoder: (options?: DecodeOptions) => StreamDecoder
+  readonly decoder: (options?: TokenDecodeOptions) => StreamDecoder
   /** Returns the bytes of one token, which may be a part of a character; none for an id without a token. */
   readonly bytesOf: (id: number) => Uint8Array
   /** Returns the id of a token by its name in the vocabulary; undefined if there is none. */

@@ -34,11 +34,11 @@ export interface TokenizerFolder {
 }
 
 /** A place to read the files of a model from: a `FileTree`, or files in memory (`Weights.inRecord`). */
-export type Folder = Required<Readable>
+export type ReadableFolder = Required<Readable>
 
 /** Loads a tokenizer and its template from a folder. An error names the file and the key. */
 export const load = Effect.fnUntraced(function* (
-  files: Folder,
+  files: ReadableFolder,
   folder: string,
 ): Effect.fn.Return<TokenizerFolder, ConfigError | ChatTemplateError> {
   const at = (name: string): string => inFolder(folder, name)

@@ -12,10 +12,10 @@
  * ```
  */
 import { Effect } from "effect"
-import { ChatTemplateError, type ChatTemplate, type RenderOptions } from "./ChatTemplate.ts"
+import { ChatTemplateError, type ChatTemplate, type ChatRenderOptions } from "./ChatTemplate.ts"
 import type { Tokenizer } from "./Tokenizer.ts"
 
-export interface EncodeChatOptions extends Omit<RenderOptions, "continueFinalMessage"> {
+export interface EncodeChatOptions extends Omit<ChatRenderOptions, "continueFinalMessage"> {
   /** The tokens that end a message of the assistant. Default: the tokenizer's `eos`. */
   readonly eosIds?: ReadonlyArray<number> | undefined
   /**

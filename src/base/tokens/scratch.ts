@@ -60,14 +60,20 @@ export const characters = (
   return build({ tokens, unknown: unknownName, preTokenizer: null, decoder: { type: "Fuse" } }, options)
 }
 
-interface Plan {
-  readonly tokens: ReadonlyArray<string>
-  readonly unknown: string | null
-  readonly preTokenizer: object | null
-  readonly decoder: object
-}
-
-const build = ({ tokens, unknown, preTokenizer, decoder }: Plan, { template, specialTokens = [] }: ScratchOptions) => {
+const build = (
+  {
+    tokens,
+    unknown,
+    preTokenizer,
+    decoder,
+  }: {
+    readonly tokens: ReadonlyArray<string>
+    readonly unknown: string | null
+    readonly preTokenizer: object | null
+    readonly decoder: object
+  },
+  { template, specialTokens = [] }: ScratchOptions,
+) => {
   const special = [...specialNames, ...(unknown === null ? [] : [unknown]), ...specialTokens]
   const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true }
   const tokenizer = {

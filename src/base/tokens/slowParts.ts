@@ -18,11 +18,6 @@ const longestPrefix = 64
 /** The most tokens of which each begins with the one before. SentencePiece makes 16 by default. */
 const mostNested = 64
 
-interface Problem {
-  readonly key: string
-  readonly problem: string
-}
-
 /** Returns the steps of a kind, also those inside of sequences. */
 const stepsIn = (value: unknown): ReadonlyArray<Plain> => {
   if (Array.isArray(value)) return value.flatMap(stepsIn)
@@ -97,7 +92,7 @@ const nested = (names: ReadonlyArray<string>): number => {
 export const slowPartIn = (
   settings: Plain,
   { vocab, added }: { readonly vocab: ReadonlyArray<string>; readonly added: ReadonlyArray<string> },
-): Problem | undefined => {
+): { readonly key: string; readonly problem: string } | undefined => {
   for (const key of ["normalizer", "pre_tokenizer", "post_processor", "decoder"]) {
     const problem = problemOfSteps(settings[key])
     if (problem !== undefined) return { key, problem }

@@ -119,7 +119,7 @@ const problemOf = ({ factor, degree }: Amount): string | undefined => {
 }
 
 /** Reads an expression of JavaScript with the flag `u`, and adds up its cost. */
-class Reader {
+class PatternReader {
   private at = 0
   private depth = 0
   private readonly pattern: string
@@ -176,7 +176,7 @@ class Reader {
 export const patternProblem = (pattern: string): string | undefined => {
   if (pattern.length > mostCharacters) return `it has ${pattern.length} characters, more than ${mostCharacters}`
   try {
-    return problemOf(new Reader(pattern).group().once)
+    return problemOf(new PatternReader(pattern).group().once)
   } catch (error) {
     if (error instanceof SlowPattern) return error.message
     throw error

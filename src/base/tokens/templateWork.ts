@@ -7,7 +7,7 @@
 import { type Environment, Interpreter, type parse } from "@huggingface/jinja"
 
 /** A parsed template. */
-export type Program = ReturnType<typeof parse>
+export type ParsedTemplate = ReturnType<typeof parse>
 
 /** The work that a rendering may do, in expressions and items of lists, of which each takes some 200 ns. */
 const mostWork = 3_000_000
@@ -24,33 +24,34 @@ const mostInText = 64 * 2 ** 20
 
 /** The part of the library's interpreter that is used here: its own declarations resolve in bundlers only. */
 interface LibraryInterpreter {
-  readonly run: (program: Program) => { readonly value: unknown }
-  evaluate(statement: unknown, environment: unknown): Value
+  readonly run: (program: ParsedTemplate) => { readonly value: unknown }
+  evaluate(statement: unknown, environment: unknown): TemplateValue
 }
 
 const Library: new (environment: Environment) => LibraryInterpreter = Interpreter
 
 /** A value of the library: its content is a text, a number, a list of values, or a map of them. */
-interface Value {
+interface TemplateValue {
   readonly type?: unknown
   readonly value: unknown
 }
 
-const isValue = (value: unknown): value is Value => typeof value === "object" && value !== null && "value" in value
+const isValue = (value: unknown): value is TemplateValue =>
+  typeof value === "object" && value !== null && "value" in value
 
 /** A part of a parsed template. */
-interface Node {
+interface TemplateNode {
   readonly [key: string]: unknown
 }
 
-const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null
+const isNode = (value: unknown): value is TemplateNode => typeof value === "object" && value !== null
 
 const get = (node: unknown, key: string): unknown => (isNode(node) ? node[key] : undefined)
 
-const nothing: Node = {}
+const nothing: TemplateNode = {}
 
 /** Returns the block of a filter as an expression, which does the same. */
-const asExpression = (node: Node): Node =>
+const asExpression = (node: TemplateNode): TemplateNode =>
   node.type === "FilterStatement"
     ? { type: "FilterExpression", operand: { type: "Program", body: node.body }, filter: node.filter }
     : node
@@ -60,11 +61,11 @@ const nameOf = (node: unknown): unknown =>
   get(node, "type") === "CallExpression" ? get(get(node, "callee"), "value") : get(node, "value")
 
 /** A part of the template that is being evaluated. */
-interface Evaluation {
-  readonly node: Node
+interface EvaluatedPart {
+  readonly node: TemplateNode
   readonly type: unknown
   /** The values of its operands so far. */
-  readonly operands: Array<Value>
+  readonly operands: Array<TemplateValue>
   /** How often the result may repeat the arguments of a filter; undefined before the filter begins. */
   repeats: number | undefined
 }
@@ -81,16 +82,16 @@ const isPrimitive = new Set<unknown>(["string", "number", "boolean"])
 
 const isCase = new Set<unknown>(["lower", "upper"])
 
-const lengthOf = ({ value }: Value): number =>
+const lengthOf = ({ value }: TemplateValue): number =>
   typeof value === "string" || Array.isArray(value) ? value.length : value instanceof Map ? value.size : 1
 
 /** Runs one template once. */
 export class BoundedInterpreter extends Library {
   private readonly mostWork: number
   private done = 0
-  private current: Evaluation | undefined
+  private current: EvaluatedPart | undefined
   /** The methods that expressions have taken from a value, such as `content.split`. */
-  private readonly methods = new WeakMap<object, { readonly receiver: Value; readonly name: unknown }>()
+  private readonly methods = new WeakMap<object, { readonly receiver: TemplateValue; readonly name: unknown }>()
   /** The expressions of a call's arguments. */
   private readonly argumentsOf = new WeakMap<object, ReadonlySet<unknown>>()
 
@@ -99,13 +100,13 @@ export class BoundedInterpreter extends Library {
     this.mostWork = work
   }
 
-  override evaluate(statement: unknown, environment: unknown): Value {
+  override evaluate(statement: unknown, environment: unknown): TemplateValue {
     this.count(1)
     const outer = this.current
     const node = isNode(statement) ? asExpression(statement) : nothing
-    const inner: Evaluation = { node, type: node.type, operands: [], repeats: undefined }
+    const inner: EvaluatedPart = { node, type: node.type, operands: [], repeats: undefined }
     this.current = inner
-    let result: Value
+    let result: TemplateValue
     try {
       result = super.evaluate(node === nothing ? statement : node, environment)
     } finally {
@@ -131,7 +132,7 @@ export class BoundedInterpreter extends Library {
   }
 
   /** Counts what an expression does with the value of a part, before it does it. */
-  private countUse(outer: Evaluation, node: Node, result: Value): void {
+  private countUse(outer: EvaluatedPart, node: TemplateNode, result: TemplateValue): void {
     switch (outer.type) {
       case "For": {
         const iterable = outer.node.iterable
@@ -189,12 +190,12 @@ export class BoundedInterpreter extends Library {
   }
 
   /** Counts a value that becomes a part of a text. A text itself is joined in no time, and read by whatever reads the whole. */
-  private countShown(value: Value): void {
+  private countShown(value: TemplateValue): void {
     if (typeof value.value !== "string") this.countText(value)
   }
 
   /** Counts the text of a value, as JSON and with `times` copies. Returns its values, each times its depth. */
-  private countText(value: Value, times = 1): number {
+  private countText(value: TemplateValue, times = 1): number {
     const waiting: Array<unknown> = [value]
     const depths = [1]
     let deep = 0
@@ -217,7 +218,7 @@ export class BoundedInterpreter extends Library {
     return deep
   }
 
-  private countOperator({ node, operands }: Evaluation): void {
+  private countOperator({ node, operands }: EvaluatedPart): void {
     const [left, right] = operands
     const operator = get(node.operator, "value")
     if (right === undefined || operator === "and" || operator === "or") return
@@ -239,7 +240,7 @@ export class BoundedInterpreter extends Library {
   }
 
   /** Counts a filter without its arguments. Returns how often its result may repeat these. */
-  private countFilter(operand: Value, name: unknown, hasArguments: boolean): number {
+  private countFilter(operand: TemplateValue, name: unknown, hasArguments: boolean): number {
     const { value } = operand
     if (isFree.has(name)) return 0
     if (typeof value === "string") {
@@ -256,7 +257,7 @@ export class BoundedInterpreter extends Library {
     return lengthOf(operand)
   }
 
-  private countFilterArgument({ node, operands }: Evaluation, result: Value, repeats: number): void {
+  private countFilterArgument({ node, operands }: EvaluatedPart, result: TemplateValue, repeats: number): void {
     const [operand, ...given] = operands
     const name = nameOf(node.filter)
     if (name === "replace") {
@@ -269,7 +270,7 @@ export class BoundedInterpreter extends Library {
   }
 
   /** Counts how often the items of a list are compared, by the texts that they are or hold. */
-  private countSorting({ value }: Value): number {
+  private countSorting({ value }: TemplateValue): number {
     const items: ReadonlyArray<unknown> = Array.isArray(value) ? value : value instanceof Map ? [...value.values()] : []
     const comparisons = Math.ceil(Math.log2(items.length + 1))
     for (const item of items) {
@@ -293,14 +294,14 @@ export class BoundedInterpreter extends Library {
     return found
   }
 
-  private countReplacing(text: unknown, [old, replacement]: ReadonlyArray<Value>): void {
+  private countReplacing(text: unknown, [old, replacement]: ReadonlyArray<TemplateValue>): void {
     if (replacement === undefined || typeof text !== "string" || typeof old.value !== "string") return
     const found = this.countFound(text, old.value)
     this.count(found * (1 + lengthOf(replacement) / copiedAtOnce) + text.length / copiedAtOnce)
   }
 
   /** Remembers a method that is taken from a value. */
-  private rememberMethod(member: Evaluation, result: Value): void {
+  private rememberMethod(member: EvaluatedPart, result: TemplateValue): void {
     const [receiver, property] = member.operands
     if (receiver === undefined) return
     if (result.type !== "FunctionValue") return
@@ -309,7 +310,7 @@ export class BoundedInterpreter extends Library {
     this.methods.set(result, { receiver, name })
   }
 
-  private countCall(outer: Evaluation, call: unknown, node: Node, result: Value): void {
+  private countCall(outer: EvaluatedPart, call: unknown, node: TemplateNode, result: TemplateValue): void {
     if (node === get(call, "callee")) {
       const method = this.methods.get(result)
       if (method !== undefined) this.countMethod(method.receiver, method.name, outer.operands)
@@ -321,7 +322,7 @@ export class BoundedInterpreter extends Library {
     }
   }
 
-  private countMethod(receiver: Value, name: unknown, given: ReadonlyArray<Value>): void {
+  private countMethod(receiver: TemplateValue, name: unknown, given: ReadonlyArray<TemplateValue>): void {
     const { value } = receiver
     if (typeof value !== "string") {
       this.countFilter(receiver, name, true)
@@ -338,7 +339,7 @@ export class BoundedInterpreter extends Library {
     }
   }
 
-  private isArgument(call: unknown, node: Node): boolean {
+  private isArgument(call: unknown, node: TemplateNode): boolean {
     if (!isNode(call)) return false
     const given = get(call, "args")
     const known =
@@ -355,5 +356,5 @@ export class BoundedInterpreter extends Library {
   }
 }
 
-const isSlice = ({ type, node }: Evaluation): boolean =>
+const isSlice = ({ type, node }: EvaluatedPart): boolean =>
   type === "MemberExpression" && get(node.property, "type") === "SliceExpression"

@@ -7,7 +7,7 @@ import { report } from "./output/errors.ts"
 import { presenter } from "./output/help.ts"
 import { harmlessConsole } from "./output/output.ts"
 import { Trust, type TrustService } from "../../base/trust/Trust.ts"
-import { isName, type Name, names, short } from "./subcommands.ts"
+import { isName, type SubcommandName, names, short } from "./subcommands.ts"
 import type { UserCodeError } from "./userCode/userCode.ts"
 
 /** Loads the module of each subcommand. Only those that a command line needs are loaded, to start fast. */
@@ -24,9 +24,9 @@ const subcommands = {
   serve: () => import("./serve/serve.ts").then(({ serve }) => serve),
   orchestrate: () => import("./orchestrate.ts").then(({ orchestrate }) => orchestrate),
   worker: () => import("./worker/worker.ts").then(({ worker }) => worker),
-} satisfies Record<Name, unknown>
+} satisfies Record<SubcommandName, unknown>
 
-const listed = (name: Name) => Command.make(name).pipe(Command.withShortDescription(short[name]))
+const listed = (name: SubcommandName) => Command.make(name).pipe(Command.withShortDescription(short[name]))
 
 /** Tells whether a command line needs no more than the list of subcommands: to print it, or to refuse a misspelt name. */
 const needsOnlyList = ([first = "--help", ...rest]: ReadonlyArray<string>): boolean =>

@@ -58,7 +58,7 @@ export const compareRuns = Flags.subcommand(
   }),
 )
 
-type CompareInput = Flags.Input<typeof flags>
+type CompareInput = Flags.FlagValues<typeof flags>
 
 const compareNamed = Effect.fnUntraced(function* (input: CompareInput) {
   if (yield* isEvaluation(input.runs[0], input.resultsDir)) return yield* compareTwoEvaluations(input)

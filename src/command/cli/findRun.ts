@@ -3,7 +3,7 @@ import { dirname, join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { exists, statOf } from "../../base/config/files.ts"
 import { findRuns } from "../../run/find/find-node.ts"
-import { pick, type Usable } from "../../run/find/pick.ts"
+import { pick, type UsableRuns } from "../../run/find/pick.ts"
 import { entryOf, type RunEntry, unplacedEntry } from "../../run/find/RunEntry.ts"
 import * as Layout from "../../run/Layout.ts"
 import { diskSource, silentSource } from "../../run/read/disk-node.ts"
@@ -27,7 +27,7 @@ export const readRun = over(silentSource)
 export const readRunIn = (folder: string) => readRun(unplacedEntry(folder))
 
 /** A filter for `findRun`, which reads runs on disk, or by `read` elsewhere. */
-export interface UsableRun extends Usable {
+export interface UsableRun extends UsableRuns {
   readonly isUsable: (entry: RunEntry, read?: (entry: RunEntry) => RunReader) => Effect.Effect<boolean>
 }
 

@@ -14,7 +14,7 @@ import { TrustFlags } from "./trust/commandTrust.ts"
 import { isName, short as shortOf } from "./subcommands.ts"
 
 /** The values of a command's arguments and flags. */
-export type Input<Flags extends Command.Command.Config> = Command.Command.Config.Infer<Flags>
+export type FlagValues<Flags extends Command.Command.Config> = Command.Command.Config.Infer<Flags>
 
 interface Help {
   readonly description: string
@@ -29,7 +29,7 @@ export const subcommand = <Name extends string, const Flags extends Command.Comm
   name: Name,
   { description, short, examples }: Help,
   flags: Flags,
-  handler: (input: Input<Flags>) => Effect.Effect<void, E, R>,
+  handler: (input: FlagValues<Flags>) => Effect.Effect<void, E, R>,
 ) =>
   Command.make(name, flags, (input) => Effect.provideService(handler(input), TrustFlags, trustFlagsOf(input))).pipe(
     Command.withDescription(description),

@@ -1,7 +1,7 @@
 /** Opens the runs that the user named where they are, on disk or in a bucket of S3, for commands that read them. */
 import { Effect } from "effect"
 import type { FileSource } from "../../run/read/FileSource.ts"
-import type { CopyOptions, Named } from "./bucket/localCopy.ts"
+import type { CopyOptions, NamedRuns } from "./bucket/localCopy.ts"
 import { warningSource } from "./findRun.ts"
 import { isBucket } from "./flags.ts"
 
@@ -19,9 +19,9 @@ export const readingRunsIn = <A, E, R>(place: string, body: (source: FileSource)
  * Runs `body` with the runs that the user named, for commands that read a run from disk: a run in a bucket is copied first.
  */
 export const withRunsOnDisk = <A, E, R>(
-  named: Named,
+  named: NamedRuns,
   options: CopyOptions,
-  body: (named: Named) => Effect.Effect<A, E, R>,
+  body: (named: NamedRuns) => Effect.Effect<A, E, R>,
 ) =>
   isBucket(named.resultsDir) || named.runs.some(isBucket)
     ? Effect.flatMap(

@@ -8,12 +8,12 @@ import * as Multirun from "../../trainer/Layout.ts"
 import { best } from "../../run/find/best.ts"
 import { diffOfRuns } from "../../run/find/diff.ts"
 import { findRuns } from "../../run/find/find-node.ts"
-import { type Column, fitted } from "../../run/find/fitted.ts"
+import { type TableColumn, fitted } from "../../run/find/fitted.ts"
 import { overview, overviewText } from "../../run/find/overview.ts"
 import * as Query from "../../run/find/query.ts"
 import type { RunEntry } from "../../run/find/RunEntry.ts"
 import { type Cell, cell, table } from "../../run/find/table.ts"
-import { type Value, valueOfData } from "../../run/find/Value.ts"
+import { type RunValue, valueOfData } from "../../run/find/Value.ts"
 import type { FileSource } from "../../run/read/FileSource.ts"
 import { over, type RunReader } from "../../run/RunReader.ts"
 import { compareRuns } from "./compareRuns.ts"
@@ -245,8 +245,8 @@ interface Selected {
 
 /** Selects runs in a folder or a bucket, and runs `body` with them. */
 const selecting = Effect.fnUntraced(function* <A, E, R>(
-  input: Flags.Input<typeof selection> &
-    Flags.Input<typeof place> & {
+  input: Flags.FlagValues<typeof selection> &
+    Flags.FlagValues<typeof place> & {
       readonly sort: Option.Option<string>
       readonly limit: Option.Option<number>
     },
@@ -280,7 +280,7 @@ const selecting = Effect.fnUntraced(function* <A, E, R>(
 })
 
 /** Returns the folder to look in: it is an argument, or a flag as in other commands. */
-const folderOf = Effect.fnUntraced(function* ({ dir, resultsDir }: Flags.Input<typeof place>) {
+const folderOf = Effect.fnUntraced(function* ({ dir, resultsDir }: Flags.FlagValues<typeof place>) {
   if (Option.isSome(dir) && Option.isSome(resultsDir))
     return yield* usageError(`--results-dir ${resultsDir.value} and ${dir.value} name two folders; use one of them`)
   return Option.getOrElse(
@@ -315,12 +315,12 @@ const configOf = Effect.fnUntraced(function* (entry: RunEntry, source: FileSourc
 })
 
 /** Returns a config's value for a table cell. Null becomes a text, since `-` means that a run lacks the key. */
-const text = (value: unknown): Value | undefined => (value === null ? "null" : valueOfData(value))
+const text = (value: unknown): RunValue | undefined => (value === null ? "null" : valueOfData(value))
 
 /** Returns a function that makes a table's column from a heading, a role (how it may shrink) and each line's cell. */
 const columnOf =
   <Line>(lines: ReadonlyArray<Line>) =>
-  (heading: string, role: Column["role"], value: (line: Line) => Cell | undefined): Column => ({
+  (heading: string, role: TableColumn["role"], value: (line: Line) => Cell | undefined): TableColumn => ({
     heading,
     role,
     cells: lines.map(value),
@@ -345,7 +345,7 @@ const listing = (lines: ReadonlyArray<Query.RunLine>, keys: ReadonlyArray<string
 }
 
 /** Formats a table that fits the terminal; if stdout is not a terminal, the table has its full width. */
-const shownTable = (columns: ReadonlyArray<Column>): string =>
+const shownTable = (columns: ReadonlyArray<TableColumn>): string =>
   fitted(columns, {
     width: process.stdout.isTTY ? process.stdout.columns : undefined,
     paint: (text, heading, row) =>

@@ -16,8 +16,9 @@ export const short = {
   worker: "Add this machine to a cluster",
 }
 
-export type Name = keyof typeof short
+export type SubcommandName = keyof typeof short
 
-export const isName = (word: string | undefined): word is Name => word !== undefined && Object.hasOwn(short, word)
+export const isName = (word: string | undefined): word is SubcommandName =>
+  word !== undefined && Object.hasOwn(short, word)
 
 export const names = Object.keys(short).filter(isName)

@@ -8,7 +8,7 @@ import { messageOf } from "../../base/config/text.ts"
 import { RunResult } from "../../run/RunResult.ts"
 import { readFinished, withCurve } from "../cli/run/finished.ts"
 import { stepSignal } from "../cli/run/stepSignal.ts"
-import { isProgress, type Part, type Progress, stop, withPart } from "./part.ts"
+import { isProgress, type SweepPart, type SweepProgress, stop, withPart } from "./part.ts"
 
 /** Reports that a run of a sweep ended without a result. The message is one line. */
 export class RunFailed extends Schema.TaggedError<RunFailed>()("RunFailed", { message: Schema.String }) {}
@@ -18,8 +18,8 @@ export interface Child {
   /** The arguments of `effect run`. */
   readonly args: ReadonlyArray<string>
   /** Describes the sweep to the process. */
-  readonly part: Part
-  readonly onProgress: (progress: Progress) => void
+  readonly part: SweepPart
+  readonly onProgress: (progress: SweepProgress) => void
 }
 
 /** Trains one run of a sweep by `RunCommand`, by default in its own process. Returns its result and its curve. */

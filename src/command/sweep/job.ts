@@ -25,7 +25,7 @@ import { isBucket } from "../cli/flags.ts"
 import { readMetrics } from "../cli/run/finished.ts"
 import { type Child, RunCommand, RunFailed } from "./child.ts"
 import { copyLost, newestLost } from "./lostAttempt.ts"
-import { Part } from "./part.ts"
+import { SweepPart } from "./part.ts"
 
 /** The job that trains one run of a sweep. Its result is the line of JSON that `effect run --json` prints. */
 export const runJob = job({
@@ -39,7 +39,7 @@ export const runJob = job({
     resultsDir: Schema.String,
     /** The path of the run's folder below the results folder. */
     path: Schema.String,
-    part: Part,
+    part: SweepPart,
   }),
   result: Schema.String,
   failure: Schema.Union([RunFailed, DispatchError]),

@@ -9,7 +9,7 @@ import { exists, makeFolder, namesIn } from "../../base/config/files.ts"
 import * as Layout from "../../run/Layout.ts"
 
 /** An attempt at a run of a sweep. */
-interface Attempt {
+interface SweepAttempt {
   /** The folder with the attempts at all runs. */
   readonly folder: string
   /** The beginning of the names of the sweep's attempts. */
@@ -19,7 +19,7 @@ interface Attempt {
 }
 
 /** Returns the folder of the unfinished run with the newest checkpoint among the attempts; undefined if there is none. */
-export const newestLost = Effect.fnUntraced(function* ({ folder, sweep, path }: Attempt) {
+export const newestLost = Effect.fnUntraced(function* ({ folder, sweep, path }: SweepAttempt) {
   let newest: { readonly run: string; readonly count: number } | undefined
   for (const name of (yield* namesIn(folder)).filter((name) => name.startsWith(sweep))) {
     const run = join(folder, name, path)

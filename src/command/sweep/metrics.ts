@@ -7,7 +7,7 @@ import type { Finished } from "../cli/run/finished.ts"
 import type { PlannedRun } from "./plan.ts"
 
 /** A run that has ended: with its result, or with a line that says why it failed. */
-export interface Ended {
+export interface EndedRun {
   readonly run: PlannedRun
   readonly directory: string
   readonly outcome: Finished | { readonly problem: string }
@@ -22,7 +22,7 @@ export const scoreText = (result: RunResult): string => {
 }
 
 /** Computes the metrics of runs that differ only in their seed: for each seed, and aggregated over the seeds. */
-export const summarise = (ended: ReadonlyArray<Ended>) => {
+export const summarise = (ended: ReadonlyArray<EndedRun>) => {
   const finished = ended.flatMap(({ outcome }) => ("result" in outcome ? [outcome] : []))
   const scores = finished.map(({ result }) => scoreOf(result)).filter((score) => score !== null)
   const curves = finished.map(({ curve }) => curve)
@@ -38,10 +38,10 @@ export const summarise = (ended: ReadonlyArray<Ended>) => {
   }
 }
 
-export type Metrics = ReturnType<typeof summarise>
+export type SweepMetrics = ReturnType<typeof summarise>
 
 /** Returns the last line that `--seeds` without `--population` prints: the statistics of the scores over the seeds. */
-export const lineOf = ({ score }: Metrics): string => {
+export const lineOf = ({ score }: SweepMetrics): string => {
   if (score === null) return "no scores"
   const { iqm, low, high, mean, std, runs } = score
   const digits = shownLike(mean)
@@ -51,7 +51,7 @@ export const lineOf = ({ score }: Metrics): string => {
 /** Formats a table with one row for each combination of the swept settings (`variables`). */
 export const tableOf = (
   variables: ReadonlyArray<string>,
-  rows: ReadonlyArray<{ readonly values: ReadonlyArray<string>; readonly metrics: Metrics }>,
+  rows: ReadonlyArray<{ readonly values: ReadonlyArray<string>; readonly metrics: SweepMetrics }>,
 ): string =>
   table(
     [...variables, "IQM", "95 %", "mean", "seeds"],

@@ -7,7 +7,7 @@ import type { Sink } from "../../run/record/Recorder.ts"
  * Describes the sweep that a run is part of. The run's process receives it in an environment variable, and sends its
  * progress as messages to the sweep's process. The message `stop`, or a closed channel, ends the run's process.
  */
-export const Part = Schema.Struct({
+export const SweepPart = Schema.Struct({
   /** The time in the path of the sweep's folder, which all its runs share. */
   time: Schema.String,
   /** The commit in the path of the run's folder. */
@@ -17,29 +17,29 @@ export const Part = Schema.Struct({
   /** The command that resumes the sweep, for the run's `sweep.txt`. */
   command: Schema.String,
 })
-export type Part = typeof Part.Type
+export type SweepPart = typeof SweepPart.Type
 
 const variable = "EFFECT_RL_SWEEP"
-const PartText = jsonText(Part)
+const PartText = jsonText(SweepPart)
 
 /** Returns the environment variables for the process of a run. */
-export const withPart = (part: Part): NodeJS.ProcessEnv => ({
+export const withPart = (part: SweepPart): NodeJS.ProcessEnv => ({
   ...process.env,
   [variable]: Schema.encodeSync(PartText)(part),
 })
 
 /** The sweep whose process started this process; undefined if this process isn't a run of a sweep. */
-export const PartOfSweep = Context.Reference<Part | undefined>("effect-rl/cli/PartOfSweep", {
+export const PartOfSweep = Context.Reference<SweepPart | undefined>("effect-rl/cli/PartOfSweep", {
   defaultValue: () => {
     const text = process.env[variable]
     return text === undefined ? undefined : Schema.decodeSync(PartText)(text)
   },
 })
 
-export const Progress = Schema.Struct({ step: Schema.Int, totalSteps: Schema.Int, stepsPerSecond: Schema.Finite })
-export type Progress = typeof Progress.Type
+export const SweepProgress = Schema.Struct({ step: Schema.Int, totalSteps: Schema.Int, stepsPerSecond: Schema.Finite })
+export type SweepProgress = typeof SweepProgress.Type
 
-export const isProgress = Schema.is(Progress)
+export const isProgress = Schema.is(SweepProgress)
 
 /** The shortest time between two messages about progress. */
 const everyMillis = 200
@@ -57,7 +57,7 @@ export const sweepProgress: Sink = (_, about) =>
           if (step === undefined || now - sentAt < everyMillis || process.connected !== true) return
           sentAt = now
           const stepsPerSecond = ((step - firstStep) * 1000) / Math.max(1, now - startedAt)
-          const progress: Progress = { step, totalSteps: about.totalSteps, stepsPerSecond }
+          const progress: SweepProgress = { step, totalSteps: about.totalSteps, stepsPerSecond }
           process.send?.(progress)
         }),
       flush: Effect.void,

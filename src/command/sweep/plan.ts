@@ -12,16 +12,16 @@ import { RunOptions } from "../../run/RunOptions.ts"
 import { nameOf } from "../cli/flags.ts"
 import type { RunFlags } from "../cli/run/flags.ts"
 import { watchModules } from "../../spread/cluster/sent/loadedModules-node.ts"
-import { loadTraining, type Training } from "../cli/userCode/loadTraining.ts"
+import { loadTraining, type LoadedTraining } from "../cli/userCode/loadTraining.ts"
 import { overridesOf } from "../cli/run/overrides.ts"
 import { usageError } from "../cli/output/output.ts"
-import { type Choice, choicesOf, parsePopulation, populationOf, shortNames } from "./population.ts"
+import { type SweptChoice, choicesOf, parsePopulation, populationOf, shortNames } from "./population.ts"
 
 /** One run of a sweep. Its settings are checked, but neither env nor algorithm is created yet. */
 export interface PlannedRun {
   /** The index of the combination of swept settings; runs that differ only in their seed have the same index. */
   readonly configuration: number
-  readonly choices: ReadonlyArray<Choice>
+  readonly choices: ReadonlyArray<SweptChoice>
   /** The run's name on the terminal, such as `algorithm=ppo seed 1`. */
   readonly label: string
   /** The swept settings in the run's identifier, except env and algorithm. */
@@ -140,7 +140,7 @@ const nothingStarts = Layer.unwrap(
  * and stops there. With `dryRun` it starts no program that the config names, and so does not check their answers.
  */
 export const plannedOf = Effect.fnUntraced(function* (
-  training: Training,
+  training: LoadedTraining,
   options: RunOptions,
   { dryRun = false }: { readonly dryRun?: boolean } = {},
 ) {

@@ -8,10 +8,10 @@ import { usageError } from "../cli/output/output.ts"
 interface Variable {
   /** The path of the setting in snake_case, such as `algorithm.learning_rate`. */
   readonly path: string
-  readonly values: ReadonlyArray<Value>
+  readonly values: ReadonlyArray<SweptValue>
 }
 
-interface Value {
+interface SweptValue {
   /** The value in YAML, as the user typed it. */
   readonly text: string
   readonly value: unknown
@@ -20,7 +20,7 @@ interface Value {
 }
 
 /** The value of one swept setting in one run. */
-export interface Choice extends Value {
+export interface SweptChoice extends SweptValue {
   readonly path: string
 }
 
@@ -54,7 +54,7 @@ const parseVariable = Effect.fnUntraced(function* (spec: string) {
     return yield* wrong('expected a value on both sides of every comma; write "" for an empty text')
   const values = yield* Effect.forEach(texts, (text) => {
     const value = Effect.try({ try: () => settingValue(text), catch: () => wrong(`${text} is not valid YAML`) })
-    return Effect.map(value, (value): Value => ({ text, value, shown: shownAs(value) }))
+    return Effect.map(value, (value): SweptValue => ({ text, value, shown: shownAs(value) }))
   })
   const twice = repeated(values, ({ shown }) => shown)
   if (twice !== undefined) return yield* wrong(`${twice.text} is listed twice`)
@@ -96,8 +96,8 @@ const shownAs = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value) : String(value)
 
 /** Returns all combinations of one value per variable; the last variable's values change fastest. */
-export const choicesOf = (variables: ReadonlyArray<Variable>): ReadonlyArray<ReadonlyArray<Choice>> =>
-  variables.reduce<ReadonlyArray<ReadonlyArray<Choice>>>(
+export const choicesOf = (variables: ReadonlyArray<Variable>): ReadonlyArray<ReadonlyArray<SweptChoice>> =>
+  variables.reduce<ReadonlyArray<ReadonlyArray<SweptChoice>>>(
     (combinations, { path, values }) =>
       combinations.flatMap((choices) => values.map((value) => [...choices, { path, ...value }])),
     [[]],
@@ -115,7 +115,7 @@ export const shortNames = (variables: ReadonlyArray<{ readonly path: string }>):
 /** Returns the swept settings for a run's identifier, except names of env and algorithm, which every identifier has. */
 export const populationOf = (
   variables: ReadonlyArray<Variable>,
-  choices: ReadonlyArray<Choice>,
+  choices: ReadonlyArray<SweptChoice>,
 ): Readonly<Record<string, string>> => {
   const names = shortNames(variables)
   const isInName = (variable: Variable): boolean =>

@@ -24,7 +24,7 @@ import { finishedEarlier } from "./child.ts"
 import { resumeCommand, settingOf } from "./command.ts"
 import { earlierFolder, newFolder, type SweepFolder, withSameSettings } from "./folder.ts"
 import { removeAttempts } from "./job.ts"
-import { type Ended, lineOf, type Metrics, scoreText, summarise, tableOf } from "./metrics.ts"
+import { type EndedRun, lineOf, type SweepMetrics, scoreText, summarise, tableOf } from "./metrics.ts"
 import { SweepPlace } from "./place.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
 import { makeTrainRun } from "./trainRun.ts"
@@ -110,7 +110,7 @@ const inFolder = Effect.fnUntraced(function* (
   }
 
   /** Trains one run, unless it was finished before the sweep was resumed. A failure is returned as a value. */
-  const runOne = (run: PlannedRun, index: number): Effect.Effect<Ended, never, FileSystem.FileSystem> => {
+  const runOne = (run: PlannedRun, index: number): Effect.Effect<EndedRun, never, FileSystem.FileSystem> => {
     const started = folder.runs[index]
     const isFinished = started?.state === "finished"
     return Effect.match(isFinished ? finishedEarlier(started.directory) : train(run, index), {
@@ -148,7 +148,7 @@ const inFolder = Effect.fnUntraced(function* (
 const conclude = Effect.fnUntraced(function* (
   input: RunFlags,
   runs: ReadonlyArray<PlannedRun>,
-  ended: ReadonlyArray<Ended>,
+  ended: ReadonlyArray<EndedRun>,
 ) {
   const isSweep = runs[0].choices.length > 0
   const summaries = [...Map.groupBy(ended, ({ run }) => run.configuration).values()].map((group) => ({
@@ -176,7 +176,7 @@ const conclude = Effect.fnUntraced(function* (
 /** Fails if any run failed. Prints why, unless that was reported before. */
 const refuseFailures = Effect.fnUntraced(function* (
   runs: ReadonlyArray<PlannedRun>,
-  ended: ReadonlyArray<Ended>,
+  ended: ReadonlyArray<EndedRun>,
   { reported }: { readonly reported: boolean },
 ) {
   const failures = ended.flatMap(({ run, directory, outcome }) =>
@@ -189,7 +189,7 @@ const refuseFailures = Effect.fnUntraced(function* (
 })
 
 /** Writes the metrics of all seeds to a file in one run's folder, and a link next to the runs (why: `indexFile.ts`). */
-const writeSeedsSummary = Effect.fnUntraced(function* (run: string, metrics: Metrics) {
+const writeSeedsSummary = Effect.fnUntraced(function* (run: string, metrics: SweepMetrics) {
   const folder = yield* onDisk(dirname(run))
   const file = `${basename(run)}/${Layout.seedsSummary}`
   yield* folder.write(file, prettyJson(toSnakeCase(metrics)))

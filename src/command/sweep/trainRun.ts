@@ -7,7 +7,7 @@ import { RunCommand, RunFailed, trainInChild } from "./child.ts"
 import { argumentsOf, type TrainFlags } from "./command.ts"
 import type { StartedRun } from "./folder.ts"
 import { spreadCommand } from "./job.ts"
-import type { Progress } from "./part.ts"
+import type { SweepProgress } from "./part.ts"
 import { SweepPlace } from "./place.ts"
 import type { PlannedRun } from "./plan.ts"
 
@@ -36,7 +36,7 @@ export const makeTrainRun = Effect.fnUntraced(function* (ofSweep: OfSweep) {
   return Effect.fnUntraced(function* (
     run: PlannedRun,
     started: StartedRun | undefined,
-    onProgress: (progress: Progress) => void,
+    onProgress: (progress: SweepProgress) => void,
   ) {
     // A run without a config can't be resumed, and its folder would prevent a new run at that path.
     if (started?.state === "empty") {

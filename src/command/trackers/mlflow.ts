@@ -8,7 +8,7 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import { oneLine, parsedJson } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import {
-  type Answer,
+  type ServerAnswer,
   exchange,
   type ExchangeOptions,
   firstRetries,
@@ -112,7 +112,7 @@ const ask = Effect.fnUntraced(function* <S extends Schema.Codec<unknown, unknown
   return yield* decoded(schema, yield* send(server, HttpClientRequest.bodyJsonUnsafe(request, body), options))
 })
 
-const decoded = <S extends Schema.Codec<unknown, unknown>>(schema: S, { at, bytes }: Answer) =>
+const decoded = <S extends Schema.Codec<unknown, unknown>>(schema: S, { at, bytes }: ServerAnswer) =>
   Effect.mapError(
     Schema.decodeUnknownEffect(schema)(parsedJson(utf8.decode(bytes))),
     (error) => new MlflowError({ message: `${at}: cannot read the answer: ${oneLine(error.message)}` }),

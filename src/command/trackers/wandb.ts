@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { sha256 } from "../../base/config/sha256.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { ByteWriter } from "../../base/formats/ByteWriter.ts"
-import { Message } from "../../base/formats/protobuf.ts"
+import { ProtobufMessage } from "../../base/formats/protobuf.ts"
 import { writeLogHeader, writeLogRecord } from "../../base/formats/recordLog.ts"
 import { timeOf, toFlatPath } from "../../run/identifier.ts"
 import { ExportError } from "../../rl/export/ExportError.ts"
@@ -74,11 +74,11 @@ const exitCodes = { finished: 0, failed: 1, stopped: 255 } as const satisfies Re
 /** The folder for the run's files. `wandb sync` itself writes `config.yaml` into the folder above. */
 const ownFiles = "run"
 
-const itemOf = (key: string, json: string): Message =>
-  new Message().text(fields.Item.key, key).text(fields.Item.valueJson, json)
+const itemOf = (key: string, json: string): ProtobufMessage =>
+  new ProtobufMessage().text(fields.Item.key, key).text(fields.Item.valueJson, json)
 
-const listOf = (items: ReadonlyArray<Message>): Message => {
-  const list = new Message()
+const listOf = (items: ReadonlyArray<ProtobufMessage>): ProtobufMessage => {
+  const list = new ProtobufMessage()
   for (const item of items) list.message(fields.items, item)
   return list
 }
@@ -92,7 +92,7 @@ const numberWriter = () => {
   const keyOf = (key: string): Uint8Array => {
     const known = keys.get(key)
     if (known !== undefined) return known
-    const made = new Message().text(fields.Item.key, key).finish()
+    const made = new ProtobufMessage().text(fields.Item.key, key).finish()
     keys.set(key, made)
     return made
   }
@@ -163,7 +163,7 @@ export const wandbFolder = Effect.fnUntraced(function* (
   writeLogHeader(log)
   let count = 0
   const write = (field: number, content: Uint8Array): void =>
-    writeLogRecord(log, new Message().int(fields.Record.num, ++count).bytes(field, content).finish())
+    writeLogRecord(log, new ProtobufMessage().int(fields.Record.num, ++count).bytes(field, content).finish())
 
   write(fields.Record.run, runRecord(run, labels).finish())
   const writeNumbers = numberWriter()
@@ -176,14 +176,19 @@ export const wandbFolder = Effect.fnUntraced(function* (
     row.clear()
     writeNumbers(row, numbers)
     row.piece(
-      new Message().message(fields.HistoryRecord.step, new Message().int(fields.HistoryStep.num, step)).finish(),
+      new ProtobufMessage()
+        .message(fields.HistoryRecord.step, new ProtobufMessage().int(fields.HistoryStep.num, step))
+        .finish(),
     )
     write(fields.Record.history, row.written)
   }
 
   const seconds = Math.round(Math.max(0, run.endedAtMillis - run.startedAtMillis) / 1000)
   const { nestedKey, valueJson } = fields.Item
-  const runtime = new Message().text(nestedKey, "_wandb").text(nestedKey, "runtime").text(valueJson, String(seconds))
+  const runtime = new ProtobufMessage()
+    .text(nestedKey, "_wandb")
+    .text(nestedKey, "runtime")
+    .text(valueJson, String(seconds))
   const digest = run.digest === undefined ? [] : [itemOf("effect_rl/digest", JSON.stringify(run.digest))]
   row.clear()
   writeNumbers(row, last)
@@ -191,17 +196,17 @@ export const wandbFolder = Effect.fnUntraced(function* (
   write(fields.Record.summary, row.written)
 
   const files = Object.entries(run.files).map(([name, bytes]) => [`${ownFiles}/${name}`, bytes] as const)
-  const listed = new Message()
+  const listed = new ProtobufMessage()
   for (const [path] of files) {
     const { FilesItem } = fields
     listed.message(
       fields.FilesRecord.files,
-      new Message().text(FilesItem.path, path).int(FilesItem.policy, uploadAtEnd),
+      new ProtobufMessage().text(FilesItem.path, path).int(FilesItem.policy, uploadAtEnd),
     )
   }
   write(fields.Record.files, listed.finish())
   const { exitCode, runtime: ran } = fields.RunExitRecord
-  write(fields.Record.exit, new Message().int(exitCode, exitCodes[run.state]).int(ran, seconds).finish())
+  write(fields.Record.exit, new ProtobufMessage().int(exitCode, exitCodes[run.state]).int(ran, seconds).finish())
   // Older clients of W&B handle the exit when they read this record.
   write(fields.Record.final, new Uint8Array(0))
 
@@ -218,10 +223,10 @@ export const wandbFolder = Effect.fnUntraced(function* (
 const runRecord = (
   { settings, startedAtMillis, commit }: TrackedRun,
   { id, entity, project, group, name, notes, tags }: Effect.Success<ReturnType<typeof labelsOf>>,
-): Message => {
+): ProtobufMessage => {
   const { RunRecord, Timestamp, GitRepoRecord } = fields
   const config = Object.entries(settings).map(([key, value]) => itemOf(key, JSON.stringify(value)))
-  const record = new Message()
+  const record = new ProtobufMessage()
     .text(RunRecord.runId, id)
     .text(RunRecord.project, project)
     .message(RunRecord.config, listOf(config))
@@ -232,6 +237,11 @@ const runRecord = (
   if (notes !== undefined) record.text(RunRecord.notes, notes)
   for (const tag of tags) record.text(RunRecord.tags, tag)
   const [seconds, millis] = [Math.floor(startedAtMillis / 1000), startedAtMillis % 1000]
-  record.message(RunRecord.startTime, new Message().int(Timestamp.seconds, seconds).int(Timestamp.nanos, millis * 1e6))
-  return commit === undefined ? record : record.message(RunRecord.git, new Message().text(GitRepoRecord.commit, commit))
+  record.message(
+    RunRecord.startTime,
+    new ProtobufMessage().int(Timestamp.seconds, seconds).int(Timestamp.nanos, millis * 1e6),
+  )
+  return commit === undefined
+    ? record
+    : record.message(RunRecord.git, new ProtobufMessage().text(GitRepoRecord.commit, commit))
 }

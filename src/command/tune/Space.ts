@@ -46,7 +46,7 @@ interface ChoiceParameter extends Conditional {
 }
 
 export type Parameter = NumberParameter | ChoiceParameter
-export type Space = ReadonlyArray<Parameter>
+export type SearchSpace = ReadonlyArray<Parameter>
 
 /** The values of a trial by the paths of their settings. Parameters whose conditions do not hold are missing. */
 export type Params = Readonly<Record<string, unknown>>
@@ -60,7 +60,7 @@ export const isActive = ({ when }: Parameter, params: Params): boolean =>
   when.every(({ path, values }) => Object.hasOwn(params, path) && values.some((value) => isSame(value, params[path])))
 
 /** The range of a parameter's coordinate. Around every value with a step, half a step belongs to it. */
-export interface Bounds {
+export interface CoordinateRange {
   readonly low: number
   readonly high: number
 }
@@ -73,7 +73,7 @@ const largest = ({ low, high, step }: NumberParameter): number =>
 const onGrid = (low: number, step: number, steps: number): number => Number((low + steps * step).toPrecision(12))
 
 /** Returns the bounds of the coordinate of a number, or for a choice those of its index. */
-export const boundsOf = (parameter: Parameter): Bounds => {
+export const boundsOf = (parameter: Parameter): CoordinateRange => {
   if (parameter._tag === "Choice") return { low: 0, high: parameter.values.length - 1 }
   const half = (parameter.step ?? 0) / 2
   return { low: scaled(parameter, parameter.low - half), high: scaled(parameter, largest(parameter) + half) }
@@ -106,7 +106,7 @@ const readable = (value: number, range: number): number => {
 }
 
 /** Returns the range of coordinates that all stand for the same value; undefined if every coordinate has its own. */
-export const cellOf = (parameter: NumberParameter, coordinate: number): Bounds | undefined => {
+export const cellOf = (parameter: NumberParameter, coordinate: number): CoordinateRange | undefined => {
   if (parameter.step === null) return undefined
   const value = Number(valueAt(parameter, coordinate))
   return { low: scaled(parameter, value - parameter.step / 2), high: scaled(parameter, value + parameter.step / 2) }

@@ -19,14 +19,14 @@ import {
   decode,
   display,
   isPlain,
-  type Origin,
+  type ConfigOrigin,
   type Plain,
   snakeCase,
   toCamelCase,
 } from "../../base/config/Config.ts"
 import { bounded, fraction, intBetween, nonNegative, positive, real, withDefault } from "../../base/config/fields.ts"
-import { type Condition, isSame, type Parameter, type Space } from "./Space.ts"
-import { Direction } from "./Trial.ts"
+import { type Condition, isSame, type Parameter, type SearchSpace } from "./Space.ts"
+import { MetricDirection } from "./Trial.ts"
 
 export const SamplerSettings = Schema.Struct({
   /** `tpe` suggests what resembles the good trials; `random` draws every trial on its own. */
@@ -82,7 +82,7 @@ export const StudySettings = Schema.Struct({
    */
   metric: withDefault(Schema.NonEmptyString, "validation"),
   /** Whether a larger or a smaller metric is better. */
-  direction: withDefault(Direction, "maximize"),
+  direction: withDefault(MetricDirection, "maximize"),
   /** The number of trials. */
   trials: withDefault(bounded("trials"), 20),
   /** The seed of the suggestions. The runs have the training's own seed. */
@@ -106,13 +106,13 @@ export type StudySettings = typeof StudySettings.Type
 /** A study whose settings are all checked. */
 export interface Study {
   readonly settings: StudySettings
-  readonly space: Space
+  readonly space: SearchSpace
 }
 
 /** Checks the content of a study's file. `origin` says where it and its keys were written, for error messages. */
 export const readStudy = Effect.fnUntraced(function* (
   value: unknown,
-  origin: Origin,
+  origin: ConfigOrigin,
 ): Effect.fn.Return<Study, ConfigError> {
   const tree = toCamelCase(value)
   const settings = yield* decode(StudySettings, isPlain(tree) ? tree : {}, { ...origin, whole: StudySettings })
@@ -145,7 +145,7 @@ const parametersIn = (
       : [{ path: here, written }]
   })
 
-const readSpace = Effect.fnUntraced(function* (parameters: Plain, origin: Origin) {
+const readSpace = Effect.fnUntraced(function* (parameters: Plain, origin: ConfigOrigin) {
   const written = parametersIn(parameters, [])
   if (written.length === 0)
     return yield* ConfigError.at(origin, "parameters", "expected at least one parameter, found none")
@@ -164,7 +164,7 @@ const readSpace = Effect.fnUntraced(function* (parameters: Plain, origin: Origin
 })
 
 /** Describes why a condition can't hold; undefined if it can. */
-const conditionProblem = ({ path, values }: Condition, before: Space): string | undefined => {
+const conditionProblem = ({ path, values }: Condition, before: SearchSpace): string | undefined => {
   const other = before.find((parameter) => parameter.path === path)
   if (other?._tag !== "Choice") return `expected a choice that is listed before, found ${path}`
   const unknown = values.find((value) => !other.values.some((one) => isSame(one, value)))
@@ -175,9 +175,9 @@ const conditionProblem = ({ path, values }: Condition, before: Space): string | 
 const readParameter = Effect.fnUntraced(function* (
   path: ReadonlyArray<string>,
   written: unknown,
-  origin: Origin,
+  origin: ConfigOrigin,
 ): Effect.fn.Return<Parameter, ConfigError> {
-  const place: Origin = { ...origin, prefix: ["parameters", ...path] }
+  const place: ConfigOrigin = { ...origin, prefix: ["parameters", ...path] }
   const wrong = (problem: string) => ConfigError.at(place, "", problem)
   if (!isPlain(written)) {
     return yield* wrong(`expected a range, such as { uniform: [0, 1] } (or ${names}), found ${display(written)}`)

@@ -5,12 +5,12 @@
 import { Schema } from "effect"
 
 /** The direction in which a metric is better. */
-export const Direction = Schema.Literals(["maximize", "minimize"])
-export type Direction = typeof Direction.Type
+export const MetricDirection = Schema.Literals(["maximize", "minimize"])
+export type MetricDirection = typeof MetricDirection.Type
 
 /** A point of a trial's learning curve: the mean return of the validations at a step, over the trial's seeds. */
-export const Point = Schema.Struct({ step: Schema.Int, value: Schema.Finite })
-export type Point = typeof Point.Type
+export const TrialPoint = Schema.Struct({ step: Schema.Int, value: Schema.Finite })
+export type TrialPoint = typeof TrialPoint.Type
 
 /** One run of a trial. */
 export const TrialRun = Schema.Struct({
@@ -34,25 +34,28 @@ export const Trial = Schema.Struct({
   reason: Schema.NullOr(Schema.String),
   params: Schema.Record(Schema.String, Schema.Unknown),
   runs: Schema.Array(TrialRun),
-  curve: Schema.Array(Point),
+  curve: Schema.Array(TrialPoint),
 })
 export type Trial = typeof Trial.Type
 
 /** The facts about an ended trial that samplers and pruners use. */
-export type Ended = Pick<Trial, "trial" | "state" | "value" | "params" | "curve">
+export type EndedTrial = Pick<Trial, "trial" | "state" | "value" | "params" | "curve">
 
-const stateOrder: Readonly<Record<Ended["state"], number>> = { finished: 0, pruned: 1, failed: 2 }
+const stateOrder: Readonly<Record<EndedTrial["state"], number>> = { finished: 0, pruned: 1, failed: 2 }
 
 /** Returns the last step of a trial's learning curve. */
-const lastStep = ({ curve }: Ended): number => curve.at(-1)?.step ?? 0
+const lastStep = ({ curve }: EndedTrial): number => curve.at(-1)?.step ?? 0
 
 /**
  * Returns the trials from the best to the worst: finished ones by their values, then pruned ones, of which those that
  * were stopped later come first, and then those that failed. Trials that are equally good keep the order of their numbers.
  */
-export const ranked = <T extends Ended>(trials: ReadonlyArray<T>, direction: Direction): ReadonlyArray<T> => {
+export const ranked = <T extends EndedTrial>(
+  trials: ReadonlyArray<T>,
+  direction: MetricDirection,
+): ReadonlyArray<T> => {
   const sign = direction === "maximize" ? 1 : -1
-  const valueOf = ({ value }: Ended): number => (value === null ? -Infinity : sign * value)
+  const valueOf = ({ value }: EndedTrial): number => (value === null ? -Infinity : sign * value)
   const difference = (one: number, other: number): number => (one === other ? 0 : one - other)
   return [...trials].sort(
     (one, other) =>
@@ -64,11 +67,11 @@ export const ranked = <T extends Ended>(trials: ReadonlyArray<T>, direction: Dir
 }
 
 /** Returns the best finished trial; undefined if none has finished. */
-export const bestOf = <T extends Ended>(trials: ReadonlyArray<T>, direction: Direction): T | undefined =>
+export const bestOf = <T extends EndedTrial>(trials: ReadonlyArray<T>, direction: MetricDirection): T | undefined =>
   ranked(trials, direction).find(({ state }) => state === "finished")
 
 /** Averages learning curves at the steps that all of them have. */
-export const meanCurve = (curves: ReadonlyArray<ReadonlyArray<Point>>): ReadonlyArray<Point> => {
+export const meanCurve = (curves: ReadonlyArray<ReadonlyArray<TrialPoint>>): ReadonlyArray<TrialPoint> => {
   const [first = [], ...others] = curves
   return first.flatMap(({ step, value }) => {
     const values = others.map((curve) => curve.find((point) => point.step === step)?.value)

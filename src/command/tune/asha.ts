@@ -5,7 +5,7 @@
  * A trial is compared with the trials that are known when it starts. So its limits can be computed before it starts, and
  * it stops at the same step on any machine, whatever else runs at that time. Pure functions.
  */
-import type { Point, Ended } from "./Trial.ts"
+import type { TrialPoint, EndedTrial } from "./Trial.ts"
 
 interface AshaOptions {
   /** The number of steps of the first rung. */
@@ -30,12 +30,12 @@ export const rungsOf = ({ minSteps, reduction }: AshaOptions, totalSteps: number
 }
 
 /** Returns the value of a learning curve at a rung, which is that of the first validation there or later. */
-const valueAtRung = (curve: ReadonlyArray<Point>, rung: number): number | undefined =>
+const valueAtRung = (curve: ReadonlyArray<TrialPoint>, rung: number): number | undefined =>
   curve.find(({ step }) => step >= rung)?.value
 
 /** Returns the limits of a trial that starts when these trials are known. A larger mean return counts as better. */
 export const limitsOf = (
-  ended: ReadonlyArray<Pick<Ended, "curve">>,
+  ended: ReadonlyArray<Pick<EndedTrial, "curve">>,
   options: AshaOptions,
   totalSteps: number,
 ): ReadonlyArray<Limit> =>
@@ -48,9 +48,9 @@ export const limitsOf = (
 
 /** Returns the validation at which a run with these limits stops, and the limit that it misses; undefined if none. */
 export const stopOf = (
-  curve: ReadonlyArray<Point>,
+  curve: ReadonlyArray<TrialPoint>,
   limits: ReadonlyArray<Limit>,
-): { readonly point: Point; readonly limit: Limit } | undefined => {
+): { readonly point: TrialPoint; readonly limit: Limit } | undefined => {
   for (const [index, point] of curve.entries()) {
     const before = curve[index - 1]?.step ?? 0
     const limit = limits.find(({ step, return: least }) => before < step && step <= point.step && point.value < least)

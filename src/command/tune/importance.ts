@@ -5,8 +5,8 @@
  */
 import { exp } from "../../base/rng/Elementary.ts"
 import { logDensity, mixtureOf, type Mixture } from "./parzen.ts"
-import { boundsOf, type Parameter, type Space } from "./Space.ts"
-import { type Direction, type Ended, ranked } from "./Trial.ts"
+import { boundsOf, type Parameter, type SearchSpace } from "./Space.ts"
+import { type MetricDirection, type EndedTrial, ranked } from "./Trial.ts"
 
 /** The importance of a parameter; the shares of all parameters add up to 1. */
 export interface Importance {
@@ -23,9 +23,9 @@ const points = 100
 
 /** Returns the importance of each parameter, the most important first; empty as long as there are too few trials. */
 export const importances = (
-  space: Space,
-  trials: ReadonlyArray<Ended>,
-  direction: Direction,
+  space: SearchSpace,
+  trials: ReadonlyArray<EndedTrial>,
+  direction: MetricDirection,
 ): ReadonlyArray<Importance> => {
   const order = ranked(trials, direction)
   const distances = space.flatMap((parameter) => {

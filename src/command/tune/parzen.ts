@@ -9,7 +9,7 @@
 import { exp, log } from "../../base/rng/Elementary.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { normalBelow } from "../../base/statistics/intervals.ts"
-import { type Bounds, boundsOf, cellOf, coordinateOf, type Parameter, type Params } from "./Space.ts"
+import { type CoordinateRange, boundsOf, cellOf, coordinateOf, type Parameter, type Params } from "./Space.ts"
 
 export interface ParzenOptions {
   /** The weight of the prior; a recent trial has the weight 1. */
@@ -26,7 +26,7 @@ type Marginal =
   | {
       readonly _tag: "Normal"
       readonly parameter: Extract<Parameter, { readonly _tag: "Number" }>
-      readonly bounds: Bounds
+      readonly bounds: CoordinateRange
       readonly means: Float64Array
       readonly widths: Float64Array
       /** The probability that each normal distribution has within the bounds. */
@@ -104,7 +104,7 @@ const normalsOf = (
 }
 
 /** Returns for each number the larger of the distances to its neighbours; the smallest and largest have one neighbour. */
-const gapsOf = (values: Float64Array, { low, high }: Bounds): Float64Array => {
+const gapsOf = (values: Float64Array, { low, high }: CoordinateRange): Float64Array => {
   const order = Array.from(values, (_, index) => index).sort((a, b) => values[a] - values[b] || a - b)
   const gaps = new Float64Array(values.length)
   order.forEach((index, place) => {

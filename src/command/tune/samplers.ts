@@ -4,11 +4,19 @@
  */
 import type { Stream } from "../../base/rng/Rng.ts"
 import { draw, logDensity, mixtureOf, type ParzenOptions } from "./parzen.ts"
-import { coordinateOf, drawCoordinate, isActive, type Parameter, type Params, type Space, valueAt } from "./Space.ts"
-import { type Direction, type Ended, ranked } from "./Trial.ts"
+import {
+  coordinateOf,
+  drawCoordinate,
+  isActive,
+  type Parameter,
+  type Params,
+  type SearchSpace,
+  valueAt,
+} from "./Space.ts"
+import { type MetricDirection, type EndedTrial, ranked } from "./Trial.ts"
 
 /** Draws every parameter on its own. */
-export const randomParams = (space: Space, random: Stream): Params => {
+export const randomParams = (space: SearchSpace, random: Stream): Params => {
   const params: Record<string, unknown> = {}
   for (const parameter of space) {
     if (!isActive(parameter, params)) continue
@@ -30,10 +38,10 @@ interface TpeOptions {
 }
 
 /** The information that a sampler has when it suggests a trial. */
-interface Known {
-  readonly space: Space
-  readonly direction: Direction
-  readonly ended: ReadonlyArray<Ended>
+interface SamplerInputs {
+  readonly space: SearchSpace
+  readonly direction: MetricDirection
+  readonly ended: ReadonlyArray<EndedTrial>
   /** The settings of earlier trials whose results are not known yet. They count as bad, so others are tried meanwhile. */
   readonly pending: ReadonlyArray<Params>
 }
@@ -41,7 +49,7 @@ interface Known {
 const mostGood = 25
 
 /** Divides trials into the good ones, which are a share `gamma`, and the others; both in the order of their numbers. */
-const split = (ended: ReadonlyArray<Ended>, direction: Direction, gamma: number) => {
+const split = (ended: ReadonlyArray<EndedTrial>, direction: MetricDirection, gamma: number) => {
   const count = Math.min(Math.ceil(gamma * ended.length), mostGood)
   const good = new Set(ranked(ended, direction).slice(0, count))
   const inOrder = [...ended].sort((one, other) => one.trial - other.trial)
@@ -53,7 +61,7 @@ const split = (ended: ReadonlyArray<Ended>, direction: Direction, gamma: number)
  * it estimates the density l(x) of the good trials and g(x) of all others, draws candidates from l, and suggests the one
  * with the largest l(x) / g(x), which is the one with the largest expected improvement.
  */
-export const tpeParams = (known: Known, options: TpeOptions, random: Stream): Params => {
+export const tpeParams = (known: SamplerInputs, options: TpeOptions, random: Stream): Params => {
   const { space, direction, ended, pending } = known
   if (ended.length < options.startup) return randomParams(space, random)
   const { good, bad } = split(ended, direction, options.gamma)
@@ -69,13 +77,13 @@ export const tpeParams = (known: Known, options: TpeOptions, random: Stream): Pa
 }
 
 /** Returns the parameters that are modelled together: if at all, those without a condition; the others on their own. */
-const groupsOf = (space: Space, multivariate: boolean): ReadonlyArray<ReadonlyArray<Parameter>> => {
+const groupsOf = (space: SearchSpace, multivariate: boolean): ReadonlyArray<ReadonlyArray<Parameter>> => {
   if (!multivariate) return space.map((parameter) => [parameter])
   const free = space.filter(({ when }) => when.length === 0)
   return [...(free.length === 0 ? [] : [free]), ...space.filter(({ when }) => when.length > 0).map((one) => [one])]
 }
 
-const inOrderOf = (space: Space, params: Params): Params =>
+const inOrderOf = (space: SearchSpace, params: Params): Params =>
   Object.fromEntries(space.flatMap(({ path }) => (Object.hasOwn(params, path) ? [[path, params[path]] as const] : [])))
 
 /** Draws candidates from the density of the good trials, and returns the one with the largest l(x) / g(x). */

@@ -5,9 +5,9 @@
 import { stream } from "../../base/rng/Rng.ts"
 import { type Limit, limitsOf } from "./asha.ts"
 import { randomParams, tpeParams } from "./samplers.ts"
-import type { Params, Space } from "./Space.ts"
+import type { Params, SearchSpace } from "./Space.ts"
 import type { Study } from "./StudySettings.ts"
-import type { Ended } from "./Trial.ts"
+import type { EndedTrial } from "./Trial.ts"
 
 /**
  * Returns the number of trials that must have ended before a trial starts, which are the first ones. The `parallel` − 1
@@ -18,7 +18,7 @@ export const knownAt = (trial: number, parallel: number): number => Math.max(0, 
 /** The information with which a trial starts. */
 interface Before {
   /** The trials 0 to `knownAt(trial)` − 1. */
-  readonly ended: ReadonlyArray<Ended>
+  readonly ended: ReadonlyArray<EndedTrial>
   /** The settings of the trials after those, up to the one before this trial. */
   readonly pending: ReadonlyArray<Params>
 }
@@ -35,7 +35,7 @@ export const suggest = ({ settings, space }: Study, trial: number, { ended, pend
 /** Returns the limits at which the runs of a trial stop early, for a training of `totalSteps`. */
 export const limitsFor = (
   { settings }: Study,
-  ended: ReadonlyArray<Ended>,
+  ended: ReadonlyArray<EndedTrial>,
   totalSteps: number,
 ): ReadonlyArray<Limit> => {
   const { name, minSteps, reduction, warmup } = settings.pruner
@@ -45,7 +45,7 @@ export const limitsFor = (
 }
 
 /** Returns assignments that together have every bound and every choice of a space, to check them before a study. */
-export const extremes = (space: Space): ReadonlyArray<{ readonly path: string; readonly params: Params }> =>
+export const extremes = (space: SearchSpace): ReadonlyArray<{ readonly path: string; readonly params: Params }> =>
   space.flatMap((parameter) => {
     const values = parameter._tag === "Choice" ? parameter.values : [parameter.low, parameter.high]
     // The first values that satisfy the conditions, which are on choices listed before.
@@ -53,7 +53,7 @@ export const extremes = (space: Space): ReadonlyArray<{ readonly path: string; r
     return values.map((value) => ({ path: parameter.path, params: { ...needed, [parameter.path]: value } }))
   })
 
-const neededFor = (space: Space, path: string): Params => {
+const neededFor = (space: SearchSpace, path: string): Params => {
   const parameter = space.find((one) => one.path === path)
   return Object.assign(
     {},

@@ -7,9 +7,6 @@ import type { RunReader } from "../../run/RunReader.ts"
 import { finite } from "./json.ts"
 import type { TrainerRun } from "./trainerRuns.ts"
 
-/** Says what a run's folder holds: a training (`run`), an evaluation of agents, or only the rollouts of episodes. */
-type RunKind = "run" | "evaluation" | "rollouts"
-
 export interface RunSummary extends Effect.Success<ReturnType<typeof summaryOf>> {
   /** The runs of a multi-run trainer, in the order of their names; absent for other runs. */
   readonly runs?: ReadonlyArray<TrainerRun>
@@ -26,7 +23,7 @@ export const summaryOf = Effect.fnUntraced(function* (
   const metrics = (yield* run.metrics) ?? {}
   const curve = yield* run.curve
   const isEvaluation = (yield* run.kind) === "evaluation"
-  const kind: RunKind = hasOnlyRollouts ? "rollouts" : isEvaluation ? "evaluation" : "run"
+  const kind: "run" | "evaluation" | "rollouts" = hasOnlyRollouts ? "rollouts" : isEvaluation ? "evaluation" : "run"
   // The curve of an evaluation has one point per agent; the first agent is the baseline of the comparisons.
   const last = isEvaluation ? curve[0] : curve.at(-1)
   return {

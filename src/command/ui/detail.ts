@@ -1,9 +1,9 @@
 /** Collects the data of a run's page by reading the run's files. `server-node.ts` and `exportSite.ts` use it. */
 import { Effect } from "effect"
 import { evaluationReport } from "./evaluationReport.ts"
-import type { Validation } from "./curves/scoreCurves.ts"
+import type { ScoredValidation } from "./curves/scoreCurves.ts"
 import { checkpointsIn } from "./play/checkpoints.ts"
-import type { Results } from "./results-node.ts"
+import type { ResultsFolder } from "./results-node.ts"
 import { fields, finite, parsed } from "./json.ts"
 import type { RunSummary } from "./RunSummary.ts"
 import { systemCurves } from "./curves/systemCurves.ts"
@@ -20,7 +20,7 @@ export interface RunDetail extends Effect.Success<ReturnType<typeof detailOf>> {
   readonly leftOut?: number
 }
 
-export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: Results, summary: RunSummary) {
+export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: ResultsFolder, summary: RunSummary) {
   const { path } = summary
   const run = index.read(path)
   const metrics = yield* run.metrics
@@ -73,7 +73,7 @@ const fromReturns = (returns: string) => {
 }
 
 /** Summarises the validations that were read from score files. */
-const fromScores = (validations: ReadonlyArray<Validation>) =>
+const fromScores = (validations: ReadonlyArray<ScoredValidation>) =>
   validations.map(({ step, returns, lengths, terminated }) => ({
     step,
     mean: meanOf(returns),

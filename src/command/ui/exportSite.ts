@@ -12,12 +12,12 @@ import { detailOf } from "./detail.ts"
 import { removeEarlier } from "./earlier.ts"
 import { allGroups } from "./grouping.ts"
 import { pageFiles, workerFile } from "./page-node.ts"
-import { DashboardError, openResults, type Results } from "./results-node.ts"
+import { DashboardError, openResults, type ResultsFolder } from "./results-node.ts"
 import type { RunSummary } from "./RunSummary.ts"
 import { dataAddress, readStudyIn, studiesOf } from "./studies.ts"
 import { everything } from "./transcripts/pageAsked.ts"
 
-export interface ExportOptions {
+export interface SiteOptions {
   /**
    * Copies all checkpoints, which take most of the bytes of a results folder. Without this, only the newest one of each
    * run is copied, if it is small, so that its policy can be played in the page.
@@ -39,20 +39,20 @@ interface Exported {
 }
 
 type Platform = FileSystem.FileSystem | Path.Path
-type Failure = PlatformError.PlatformError | FileError | DashboardError
+type ExportFailure = PlatformError.PlatformError | FileError | DashboardError
 
 /** Writes the page and its data into a folder that is new, empty, or an earlier export. */
 export const exportSite = Effect.fn("exportSite")(function* (
   directory: string,
   out: string,
-  options: ExportOptions = {},
+  options: SiteOptions = {},
 ): Effect.fn.Return<Exported, DashboardError, Platform> {
   return yield* exportResults(yield* openResults(directory), out, options)
 })
 
 /** Exports open results. It skips a file that vanishes while it is copied, because runs may be in progress. */
 export const exportResults = Effect.fnUntraced(
-  function* (results: Results, out: string, { checkpoints = false }: ExportOptions) {
+  function* (results: ResultsFolder, out: string, { checkpoints = false }: SiteOptions) {
     const paths = yield* Path.Path
     yield* results.index.refresh
     yield* makeFolder(out)
@@ -94,7 +94,10 @@ export const exportResults = Effect.fnUntraced(
 const marker = "data/runs.json"
 
 /** Fails if the folder `out` lies in the results folder, or if it contains files but no earlier export. */
-const refuseUnfit = Effect.fnUntraced(function* (root: string, out: string): Effect.fn.Return<void, Failure, Platform> {
+const refuseUnfit = Effect.fnUntraced(function* (
+  root: string,
+  out: string,
+): Effect.fn.Return<void, ExportFailure, Platform> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const inside = paths.relative(root, yield* fs.realPath(out))
@@ -107,10 +110,10 @@ const refuseUnfit = Effect.fnUntraced(function* (root: string, out: string): Eff
   }
 })
 
-type Write = (path: string, contents: string | Uint8Array) => Effect.Effect<void, Failure, Platform>
+type Write = (path: string, contents: string | Uint8Array) => Effect.Effect<void, ExportFailure, Platform>
 
 /** Returns a function that tells whether a file of the run belongs to a checkpoint. The page never reads such files. */
-const checkpointsOf = Effect.fnUntraced(function* ({ files, index }: Results, run: string) {
+const checkpointsOf = Effect.fnUntraced(function* ({ files, index }: ResultsFolder, run: string) {
   const paths = yield* Path.Path
   const place = Layout.locate(yield* index.read(run).places, Layout.checkpoints)
   // An absolute checkpoint folder may lie in the run's own folder.
@@ -124,10 +127,10 @@ const checkpointsOf = Effect.fnUntraced(function* ({ files, index }: Results, ru
 })
 
 const exportRun = Effect.fnUntraced(function* (
-  results: Results,
+  results: ResultsFolder,
   run: RunSummary,
   { out, write, checkpoints }: { readonly out: string; readonly write: Write; readonly checkpoints: boolean },
-): Effect.fn.Return<Omit<Exported, "runs" | "files"> & { readonly copied: number }, Failure, Platform> {
+): Effect.fn.Return<Omit<Exported, "runs" | "files"> & { readonly copied: number }, ExportFailure, Platform> {
   const { files, curves, transcripts, metrics } = results
   const paths = yield* Path.Path
   const detail = yield* detailOf(results, run)
@@ -203,7 +206,11 @@ const copyUnlessGone = Effect.fnUntraced(function* (from: string, to: string) {
  * named by the number of the group. `bands.json` maps a group to its number; there, a group is written as the sorted
  * indices of its runs in the list of runs, such as `0,3,4`.
  */
-const exportBands = Effect.fnUntraced(function* ({ curves }: Results, runs: ReadonlyArray<RunSummary>, write: Write) {
+const exportBands = Effect.fnUntraced(function* (
+  { curves }: ResultsFolder,
+  runs: ReadonlyArray<RunSummary>,
+  write: Write,
+) {
   const places = new Map(runs.map(({ path }, index) => [path, index]))
   const names: Record<string, string> = {}
   for (const group of allGroups(runs).filter(({ length }) => length > 1)) {

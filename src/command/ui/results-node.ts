@@ -13,7 +13,7 @@ export class DashboardError extends Schema.TaggedError<DashboardError>()("Dashbo
 }) {}
 
 /** A results folder in the form that the server and the static export read. */
-export type Results = ReturnType<typeof resultsOf>
+export type ResultsFolder = ReturnType<typeof resultsOf>
 
 /** Opens the runs of a source that is not on disk, such as a bucket. */
 export const resultsOf = (files: Confined) => {

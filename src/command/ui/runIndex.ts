@@ -56,7 +56,7 @@ const growing: ReadonlyArray<string> = [
 ]
 
 /** The state of an index. */
-interface State {
+interface RunIndexState {
   readonly files: Confined
   /** Opens a run. What the readers share, parsed configs and counted lines, is kept as long as the index. */
   readonly read: (path: string, listed?: RunReader.Listed) => RunReader.RunReader
@@ -68,7 +68,7 @@ interface State {
 /** Makes an index, which is empty until `refresh` is run. It keeps the summaries of all runs in memory. */
 export const makeIndex = (files: Confined) => {
   const readRun = RunReader.over(files)
-  const index: State = {
+  const index: RunIndexState = {
     files,
     read: (path, listed) => readRun(entryOf(path, `${files.root}/${path}`) ?? unplacedEntry(path), listed),
     readTrainerRuns: makeTrainerRuns(files),
@@ -96,7 +96,7 @@ export const makeIndex = (files: Confined) => {
 }
 
 /** Checks all runs again. Returns new runs, runs with changed files, and the paths of runs that are gone. */
-const refresh = Effect.fnUntraced(function* (index: State) {
+const refresh = Effect.fnUntraced(function* (index: RunIndexState) {
   const { files, indexed } = index
   yield* files.refresh
   const now = new Map<string, IndexedRun>()
@@ -117,7 +117,7 @@ const refresh = Effect.fnUntraced(function* (index: State) {
  * Returns the run in a folder, summarised again if it has changed. If the folder is no run, returns its folders.
  * `trainer` is the path of the multi-run trainer that trains the run, if it has one.
  */
-const look = Effect.fnUntraced(function* (index: State, path: string, trainer: string | null = null) {
+const look = Effect.fnUntraced(function* (index: RunIndexState, path: string, trainer: string | null = null) {
   const { files } = index
   const before = index.indexed.get(path)
   if (before !== undefined && before.signature === (yield* signatureOf(files, before, isAlive(files, path))))
@@ -139,7 +139,7 @@ const look = Effect.fnUntraced(function* (index: State, path: string, trainer: s
 })
 
 /** Adds the runs of a trainer to an index, and the states of its runs to its summary. */
-const addTrainer = Effect.fnUntraced(function* (index: State, one: IndexedRun, now: Map<string, IndexedRun>) {
+const addTrainer = Effect.fnUntraced(function* (index: RunIndexState, one: IndexedRun, now: Map<string, IndexedRun>) {
   const { path, state } = one.summary
   const names = one.folders.filter(isRunName)
   const looked = yield* Effect.forEach(names, (name) => look(index, `${path}/${name}`, path), { concurrency })

@@ -17,9 +17,9 @@ import { type PageFile, pageFiles, workerFile, workerName } from "./page-node.ts
 import { readStudyIn } from "./studies.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
 import type { Confined } from "../../run/read/confined-node.ts"
-import { DashboardError, openResults, type Results, resultsOf } from "./results-node.ts"
+import { DashboardError, openResults, type ResultsFolder, resultsOf } from "./results-node.ts"
 
-export interface ServerOptions {
+export interface PageServerOptions {
   readonly directory: string
   /** The files of the runs, if they are not in a folder on disk. */
   readonly files?: Confined
@@ -51,7 +51,7 @@ const BandRequest = Schema.Struct({
   axis: Schema.Literals(axes),
 })
 
-interface Served {
+interface ServedPage {
   readonly port: number
   /** If the directory is a single run: that run's path. */
   readonly run?: string
@@ -63,8 +63,8 @@ interface Served {
 
 /** A server at work: what it serves, and to whom. */
 interface Serving {
-  readonly options: ServerOptions
-  readonly results: Results
+  readonly options: PageServerOptions
+  readonly results: ResultsFolder
   readonly live: Effect.Success<ReturnType<typeof makeLive>>
   /** The files of the page by their names. */
   readonly page: ReadonlyMap<string, PageFile>
@@ -73,8 +73,8 @@ interface Serving {
 
 /** Serves the page until the scope closes. It listens before it reads the runs, which takes a while if there are many. */
 export const serve = Effect.fnUntraced(function* (
-  options: ServerOptions,
-): Effect.fn.Return<Served, DashboardError, Scope.Scope> {
+  options: PageServerOptions,
+): Effect.fn.Return<ServedPage, DashboardError, Scope.Scope> {
   const results = options.files === undefined ? yield* openResults(options.directory) : resultsOf(options.files)
   const live = yield* makeLive(results, options.pollEvery ?? 1000)
   const page = new Map((yield* pageFiles).map((file) => [file.name, file]))
@@ -218,7 +218,7 @@ const placeOf = (url: string): { readonly path: string; readonly query: URLSearc
 }
 
 /** Serves a file of a run. The file is not trusted, so opening it must execute nothing. */
-const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
+const runFile = Effect.fnUntraced(function* ({ files }: ResultsFolder, path: string) {
   const [real, size] = yield* Effect.all([files.locate(path), files.size(path)])
   if (real === undefined || size === undefined) return refusal(404, "there is no such file")
   const type = contentType(real)
@@ -235,7 +235,10 @@ const runFile = Effect.fnUntraced(function* ({ files }: Results, path: string) {
 })
 
 /** Answers a request for the band (mean curve with its interval) of several runs. */
-const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: HttpServerRequest.HttpServerRequest) {
+const bands = Effect.fnUntraced(function* (
+  { index, curves }: ResultsFolder,
+  request: HttpServerRequest.HttpServerRequest,
+) {
   // Pages of other origins cannot send this content type without a preflight request, which the server never answers.
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) return refusal(415, "expected JSON")
   if (Number(request.headers["content-length"] ?? 0) > mostAsked) {
@@ -256,7 +259,7 @@ const bands = Effect.fnUntraced(function* ({ index, curves }: Results, request: 
  * Makes `events`, a response that sends the changes of runs as they happen; `lookAgain`, which checks for changes at
  * once; and `watch`, which checks every `pollEvery` milliseconds while any page listens to the events.
  */
-const makeLive = Effect.fnUntraced(function* ({ index }: Results, pollEvery: number) {
+const makeLive = Effect.fnUntraced(function* ({ index }: ResultsFolder, pollEvery: number) {
   const changes = yield* PubSub.sliding<string>(16)
   const turn = yield* Semaphore.make(1)
   let listeners = 0

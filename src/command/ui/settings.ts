@@ -11,7 +11,7 @@ import type { RunSummary } from "./RunSummary.ts"
 type Tree = Readonly<Record<string, unknown>>
 
 /** The contents of a run's config.yaml and metrics.json. */
-interface Trees {
+interface SettingsTrees {
   readonly config: Tree
   readonly metrics: Tree
 }
@@ -24,9 +24,9 @@ const mostText = 4000
 
 /** Makes a function that reads the settings of runs. It reads those of a run again if the run has a new summary. */
 export const makeSettings = ({ read }: Pick<RunIndex, "read">) => {
-  const kept = new WeakMap<RunSummary, Trees>()
+  const kept = new WeakMap<RunSummary, SettingsTrees>()
 
-  const treesOf = Effect.fnUntraced(function* (summary: RunSummary): Effect.fn.Return<Trees> {
+  const treesOf = Effect.fnUntraced(function* (summary: RunSummary): Effect.fn.Return<SettingsTrees> {
     const before = kept.get(summary)
     if (before !== undefined) return before
     const run = read(summary.path)
@@ -44,7 +44,7 @@ export const makeSettings = ({ read }: Pick<RunIndex, "read">) => {
 }
 
 /** Returns the different values of all top-level keys (`parts`), and for each run and key the index of its value. */
-const settingsTable = (runs: ReadonlyArray<readonly [path: string, trees: Trees]>) => {
+const settingsTable = (runs: ReadonlyArray<readonly [path: string, trees: SettingsTrees]>) => {
   const parts = new Map<string, { readonly index: number; readonly value: unknown }>()
   const numbered = (tree: Tree): Record<string, number> =>
     Object.fromEntries(

@@ -7,8 +7,8 @@ import * as Layout from "../../run/Layout.ts"
 import type { Confined } from "../../run/read/confined-node.ts"
 import { type Importance, importances } from "../tune/importance.ts"
 import { parseStudy, parseTrials } from "../tune/StudyFile.ts"
-import type { Space } from "../tune/Space.ts"
-import { type Direction, ranked, type Trial } from "../tune/Trial.ts"
+import type { SearchSpace } from "../tune/Space.ts"
+import { type MetricDirection, ranked, type Trial } from "../tune/Trial.ts"
 import { studyOf } from "./grouping.ts"
 import type { RunSummary } from "./RunSummary.ts"
 
@@ -18,12 +18,12 @@ interface StudyDetail {
   readonly name: string
   readonly file: string
   readonly metric: string
-  readonly direction: Direction
+  readonly direction: MetricDirection
   /** The number of trials that the study is to have. */
   readonly total: number
   readonly sampler: string
   readonly pruner: string
-  readonly space: Space
+  readonly space: SearchSpace
   readonly trials: ReadonlyArray<
     Pick<Trial, "trial" | "state" | "value" | "reason" | "params"> & {
       /** The paths of the trial's runs. */

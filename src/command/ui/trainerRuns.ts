@@ -49,7 +49,7 @@ interface Facts extends Pick<TrainerRun, "maxSteps"> {
   readonly token: Token | undefined
 }
 
-interface Trainer {
+interface ListedTrainer {
   /** The path of the trainer's folder. */
   readonly path: string
   /** The names of the folders of its runs. */
@@ -59,7 +59,7 @@ interface Trainer {
   readonly isRunning: boolean
 }
 
-interface Files extends Pick<FileSource, "text"> {
+interface StampedFiles extends Pick<FileSource, "text"> {
   /** Returns a text that differs as soon as a file has changed. */
   readonly stamp: (file: string) => Effect.Effect<string>
 }
@@ -68,7 +68,7 @@ const { toml, yaml } = Multirun.configFiles
 const watched = [Multirun.evicted, Multirun.configProblem, Multirun.finished, Multirun.token, toml, yaml]
 
 /** Makes a function that reads the runs of a trainer. Files that have not changed are not read again. */
-export const makeTrainerRuns = (files: Files) => {
+export const makeTrainerRuns = (files: StampedFiles) => {
   let kept = new Map<string, Facts>()
 
   const maxStepsIn = Effect.fnUntraced(function* (folder: string) {
@@ -104,7 +104,7 @@ export const makeTrainerRuns = (files: Files) => {
   })
 
   /** Returns the runs in the order of their names, and forgets those of other folders of this trainer. */
-  return Effect.fnUntraced(function* ({ path, names, maxRuns, isRunning }: Trainer) {
+  return Effect.fnUntraced(function* ({ path, names, maxRuns, isRunning }: ListedTrainer) {
     const all = new Map<string, Facts>()
     for (const name of names) all.set(name, yield* factsOf(`${path}/${name}`))
     const isOther = (folder: string): boolean => !folder.startsWith(`${path}/`)
@@ -135,10 +135,10 @@ const placesOf = (all: ReadonlyMap<string, Facts>, maxRuns: number): ReadonlyMap
   return new Map(ids.map((id, at) => [id, Math.max(0, at + 1 - maxRuns)]))
 }
 
-type State = Pick<TrainerRun, "state" | "place" | "reason">
+type RunCondition = Pick<TrainerRun, "state" | "place" | "reason">
 
 /** Returns the state of a run that is neither trained nor waits; undefined for others. */
-const fixedState = ({ evicted, problem, hasConfig, isFinished }: Facts): State | undefined => {
+const fixedState = ({ evicted, problem, hasConfig, isFinished }: Facts): RunCondition | undefined => {
   if (evicted !== null) return { state: "evicted", place: null, reason: evicted }
   if (problem !== null) return { state: "invalid", place: null, reason: problem }
   if (!hasConfig) return { state: "unconfigured", place: null, reason: null }
@@ -146,7 +146,7 @@ const fixedState = ({ evicted, problem, hasConfig, isFinished }: Facts): State |
   return undefined
 }
 
-const stateOf = (facts: Facts, place: number | undefined): State => {
+const stateOf = (facts: Facts, place: number | undefined): RunCondition => {
   const fixed = fixedState(facts)
   if (fixed !== undefined) return fixed
   if (place === undefined) return { state: "stopped", place: null, reason: null }

@@ -13,7 +13,7 @@
  * ```
  */
 import { Effect, Schema } from "effect"
-import type { ChatTemplate, RenderOptions } from "../../base/tokens/ChatTemplate.ts"
+import type { ChatTemplate, ChatRenderOptions } from "../../base/tokens/ChatTemplate.ts"
 import { encodeAtMost, mostCharacters, TextTooLong } from "../../base/tokens/encodeAtMost.ts"
 import type { Tokenizer } from "../../base/tokens/Tokenizer.ts"
 import {
@@ -34,7 +34,7 @@ export interface ChatModel {
   /** Null for a model that only continues texts. */
   readonly template: {
     /** Renders a conversation; fails if the template refuses it. */
-    readonly render: (options: RenderOptions) => Effect.Effect<string, { readonly message: string }>
+    readonly render: (options: ChatRenderOptions) => Effect.Effect<string, { readonly message: string }>
   } | null
   /** Null for a model that calls no tools. */
   readonly toolFormat: ToolFormat | null
@@ -60,8 +60,8 @@ export class PromptError extends Schema.TaggedError<PromptError>()("PromptError"
   isTooLong: Schema.optionalKey(Schema.Boolean),
 }) {}
 
-export interface Conversation {
-  readonly messages: RenderOptions["messages"]
+export interface ChatConversation {
+  readonly messages: ChatRenderOptions["messages"]
   readonly tools: ReadonlyArray<{ readonly type: "function"; readonly function: { readonly name: string } }>
   /** `none` hides the tools; a name or `required` make the model call a tool. */
   readonly toolChoice: "none" | "auto" | "required" | { readonly name: string }
@@ -72,7 +72,7 @@ export interface Conversation {
   readonly maxTokens?: number
 }
 
-export interface Prompt {
+export interface ChatPrompt {
   readonly ids: ReadonlyArray<number>
   /** Makes the reader that splits one answer into text and calls. */
   readonly reader: () => ToolReader
@@ -89,11 +89,11 @@ const hasCalls = Schema.is(Schema.Struct({ tool_calls: Calls }))
 
 const callsOf = (message: unknown): typeof Calls.Type => (hasCalls(message) ? message.tool_calls : [])
 
-const charactersIn = (messages: RenderOptions["messages"]): number =>
+const charactersIn = (messages: ChatRenderOptions["messages"]): number =>
   messages.reduce((sum, { content }) => sum + (typeof content === "string" ? content.length : 0), 0)
 
 /** Some templates write the tool's name before its result, but OpenAI's protocol only refers to the call. */
-const withToolNames = (messages: RenderOptions["messages"]): RenderOptions["messages"] => {
+const withToolNames = (messages: ChatRenderOptions["messages"]): ChatRenderOptions["messages"] => {
   const names = new Map<unknown, unknown>()
   return messages.map((message) => {
     for (const call of callsOf(message)) names.set(call.id, call.function.name)
@@ -108,8 +108,8 @@ const withToolNames = (messages: RenderOptions["messages"]): RenderOptions["mess
  */
 export const promptOf = Effect.fnUntraced(function* (
   { tokens, template, toolFormat }: ChatModel,
-  { messages, tools, toolChoice, addGenerationPrompt = true, variables, maxTokens = Infinity }: Conversation,
-): Effect.fn.Return<Prompt, PromptError> {
+  { messages, tools, toolChoice, addGenerationPrompt = true, variables, maxTokens = Infinity }: ChatConversation,
+): Effect.fn.Return<ChatPrompt, PromptError> {
   if (template === null) {
     const message = "the model has no chat template; send a text to /v1/completions, or give it a template"
     return yield* new PromptError({ part: "messages", message })

@@ -19,7 +19,7 @@ import {
   type EngineError,
   type EngineService,
   type Generated,
-  type SamplingOptions,
+  type RequestedSampling,
 } from "../inference/Engine.ts"
 import type { ChatMessage, Completion, LmRequest, TokenTrace, ToolSpec } from "../../agents/lm/Chat.ts"
 import { Lm } from "../../agents/lm/Lm.ts"
@@ -28,9 +28,9 @@ import type { Provider } from "../../agents/lm/providers/Provider.ts"
 import { collect } from "../../agents/lm/toolFormats/ToolFormat.ts"
 import {
   type ChatModel,
-  type Conversation,
+  type ChatConversation,
   type ModelTokens,
-  type Prompt,
+  type ChatPrompt,
   type PromptError,
   promptOf as conversationPrompt,
 } from "./ChatModel.ts"
@@ -41,7 +41,7 @@ export interface EngineLmOptions {
   /** The base model or adapter for requests that name no model, or come from a config with `builtin:` or `decoder:`. */
   readonly model: string
   /** Settings of the sampling that requests have no keys for, such as `topK`. */
-  readonly sampling?: SamplingOptions
+  readonly sampling?: RequestedSampling
 }
 
 const templateMessage = (message: ChatMessage): Readonly<Record<string, unknown>> => {
@@ -93,8 +93,8 @@ const traceOf = (tokens: ModelTokens, promptIds: ReadonlyArray<number>, generate
 export const promptOf = (
   chat: ChatModel,
   { messages, tools, toolChoice }: Pick<LmRequest, "messages" | "tools" | "toolChoice">,
-  { addGenerationPrompt = true }: Pick<Conversation, "addGenerationPrompt"> = {},
-): Effect.Effect<Prompt, PromptError> =>
+  { addGenerationPrompt = true }: Pick<ChatConversation, "addGenerationPrompt"> = {},
+): Effect.Effect<ChatPrompt, PromptError> =>
   conversationPrompt(chat, {
     messages: messages.map(templateMessage),
     tools: tools.map(templateTool),

@@ -14,7 +14,7 @@ import type { ConfigError } from "../../base/config/Config.ts"
 import type { ReadableParts, WeightsError } from "../../base/formats/Weights.ts"
 import type { GraphError } from "../../tensor/graph/GraphError.ts"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
-import { type Adapter, Engine, type EngineError, type EngineService } from "../inference/Engine.ts"
+import { type StepAdapter, Engine, type EngineError, type EngineService } from "../inference/Engine.ts"
 import type { AdapterShape, DecoderConfig } from "../networks/Decoder.ts"
 import { projections } from "../networks/parameters.ts"
 import * as HuggingFaceAdapter from "../huggingFace/Adapter.ts"
@@ -49,7 +49,7 @@ export interface OpenedDecoder {
   readonly engine: EngineService
   readonly chat: ChatModel.ChatModel
   /** Reads an adapter of this model from a folder. */
-  readonly readAdapter: (files: ReadableParts, folder: string) => Effect.Effect<Adapter, ConfigError | WeightsError>
+  readonly readAdapter: (files: ReadableParts, folder: string) => Effect.Effect<StepAdapter, ConfigError | WeightsError>
   /** Reads other weights of this model from a folder, such as those of a later training step. */
   readonly readWeights: (
     files: ReadableParts,

@@ -9,7 +9,7 @@
  * ```
  */
 import { Effect } from "effect"
-import type { Answer, Completion, LmRequest } from "../../agents/lm/Chat.ts"
+import type { ChatAnswer, Completion, LmRequest } from "../../agents/lm/Chat.ts"
 import { collect } from "../../agents/lm/toolFormats/ToolFormat.ts"
 import { type ChatModel, PromptError } from "./ChatModel.ts"
 import { promptOf } from "./EngineLm.ts"
@@ -21,7 +21,7 @@ const startsWith = (ids: ReadonlyArray<number>, first: ReadonlyArray<number>): b
 export const writtenAnswer = Effect.fnUntraced(function* (
   chat: ChatModel,
   request: LmRequest,
-  answer: Answer,
+  answer: ChatAnswer,
   { eos }: { readonly eos: number | null },
 ): Effect.fn.Return<Completion, PromptError> {
   const { ids: promptIds, reader } = yield* promptOf(chat, request)

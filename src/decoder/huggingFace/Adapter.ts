@@ -21,13 +21,13 @@ import { adapterParametersOf } from "../networks/adapters.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
 import { type Projection, projectionName } from "../networks/parameters.ts"
 import { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig, scalingOf } from "./adapterConfig.ts"
-import { checkTensors, type Contents, type FolderWriter, weightFiles } from "./modelWeights.ts"
+import { checkTensors, type FileContents, type FolderWriter, weightFiles } from "./modelWeights.ts"
 import type { WeightType } from "./ModelConfig.ts"
 
 export { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig } from "./adapterConfig.ts"
 
 /** An adapter as an `Engine` and a `MultiLoRA` take it: its settings, and its matrices A and B. */
-export interface Adapter {
+export interface LoraAdapter {
   /** The settings as the file has them. */
   readonly config: AdapterConfig
   readonly rank: number
@@ -42,12 +42,12 @@ export interface Adapter {
 const prefix = "base_model.model."
 
 /** Makes an adapter of its settings and matrices, for saving. */
-export const make = (config: AdapterConfig, tensors: NamedTensors): Adapter => {
+export const make = (config: AdapterConfig, tensors: NamedTensors): LoraAdapter => {
   const { rank, targets } = config
   return { config, rank, alpha: scalingOf(config) * rank, targets, tensors }
 }
 
-export interface LoadOptions {
+export interface AdapterLoadOptions {
   /** The name or path of the base model. If the adapter's config names another one, a warning is logged. */
   readonly base?: string | undefined
 }
@@ -60,8 +60,8 @@ export const load = Effect.fnUntraced(function* (
   files: ReadableParts,
   folder: string,
   decoder: DecoderConfig,
-  { base }: LoadOptions = {},
-): Effect.fn.Return<Adapter, ConfigError | WeightsError> {
+  { base }: AdapterLoadOptions = {},
+): Effect.fn.Return<LoraAdapter, ConfigError | WeightsError> {
   const configPath = inFolder(folder, modelFiles.adapterConfig)
   const bytes = yield* Effect.mapError(files.read(configPath), ({ message }) =>
     ConfigError.at({ source: configPath }, "", message),
@@ -92,10 +92,10 @@ export const load = Effect.fnUntraced(function* (
 
 /** Returns the files of an adapter by name. Fails if a matrix is missing or has another shape. */
 export const filesOf = Effect.fnUntraced(function* (
-  { config, tensors }: Adapter,
+  { config, tensors }: LoraAdapter,
   decoder: DecoderConfig,
   type: WeightType = "float32",
-): Effect.fn.Return<Readonly<Record<string, Contents>>, WeightsError> {
+): Effect.fn.Return<Readonly<Record<string, FileContents>>, WeightsError> {
   const declared = adapterParametersOf(decoder, config)
   const contents = yield* weightFiles(
     Record.mapKeys(tensors, (name) => `${prefix}${name}`),
@@ -110,7 +110,7 @@ export const filesOf = Effect.fnUntraced(function* (
 export const save = Effect.fnUntraced(function* (
   files: FolderWriter,
   folder: string,
-  adapter: Adapter,
+  adapter: LoraAdapter,
   decoder: DecoderConfig,
   type: WeightType = "float32",
 ): Effect.fn.Return<void, WeightsError> {
@@ -125,7 +125,11 @@ export const save = Effect.fnUntraced(function* (
  * Adds matrices of zeros for the projections of `targets` that the adapter leaves alone, so that it can stand in a table
  * of adapters with more targets. What the adapter computes stays the same.
  */
-export const withTargets = (adapter: Adapter, decoder: DecoderConfig, targets: ReadonlyArray<Projection>): Adapter => {
+export const withTargets = (
+  adapter: LoraAdapter,
+  decoder: DecoderConfig,
+  targets: ReadonlyArray<Projection>,
+): LoraAdapter => {
   const all = [...new Set([...adapter.targets, ...targets])]
   const config = { ...adapter.config, targets: all }
   const tensors = Record.map(
@@ -140,7 +144,7 @@ export const withTargets = (adapter: Adapter, decoder: DecoderConfig, targets: R
  * Returns the weights of the base model with an adapter added: W + scaling · B A for each projection that it adapts.
  * Arrays of other parameters are those of `weights`, not copies.
  */
-export const merge = (decoder: DecoderConfig, weights: NamedTensors, adapter: Adapter): NamedTensors => {
+export const merge = (decoder: DecoderConfig, weights: NamedTensors, adapter: LoraAdapter): NamedTensors => {
   const merged: Record<string, NamedArray> = { ...weights }
   for (let layer = 0; layer < decoder.layers; layer++) {
     for (const projection of adapter.targets) {
@@ -159,7 +163,7 @@ const added = (
   [outputs, inputs]: ReadonlyArray<number>,
   a: Float32Array,
   b: Float32Array,
-  { config }: Adapter,
+  { config }: LoraAdapter,
 ): Float32Array => {
   const { rank } = config
   const scaling = scalingOf(config)

@@ -32,7 +32,7 @@ import {
   TokenIds,
   type WeightType,
 } from "./ModelConfig.ts"
-import { type Contents, type FolderWriter, type ModelWeights, openWeights, weightFiles } from "./modelWeights.ts"
+import { type FileContents, type FolderWriter, type ModelWeights, openWeights, weightFiles } from "./modelWeights.ts"
 
 /** The sampling settings in `generation_config.json`; keys that the file lacks are left out. */
 export interface GenerationDefaults {
@@ -73,7 +73,7 @@ const GenerationJson = Schema.Struct({
 })
 
 /** The options of opening a model. */
-export interface OpenOptions {
+export interface LmDirectoryOptions {
   /** The tokenizer of a model whose folder has none. */
   readonly tokenizer?: TokenizerFolder | undefined
 }
@@ -86,7 +86,7 @@ export interface OpenOptions {
 export const open = Effect.fnUntraced(function* (
   files: ReadableParts,
   folder = ".",
-  { tokenizer: given }: OpenOptions = {},
+  { tokenizer: given }: LmDirectoryOptions = {},
 ): Effect.fn.Return<LmDirectory, OpenError> {
   const configPath = inFolder(folder, modelFiles.config)
   const config = yield* decodeModelConfig(yield* readFile(files, configPath), configPath)
@@ -165,7 +165,7 @@ export interface SaveOptions {
 export const filesOf = Effect.fnUntraced(function* (
   { decoder, weights, otherFiles, eosIds, config: { bosId = null, padId = null, json = {} } = {} }: ModelToSave,
   { type = "float32", maxShardBytes }: SaveOptions = {},
-): Effect.fn.Return<Readonly<Record<string, Contents>>, ConfigError | WeightsError> {
+): Effect.fn.Return<Readonly<Record<string, FileContents>>, ConfigError | WeightsError> {
   const config = yield* encodeModelConfig({ decoder, weightType: type, bosId, eosIds, padId, json })
   const generation = { bos_token_id: bosId, eos_token_id: config.eos_token_id, pad_token_id: padId }
   return {

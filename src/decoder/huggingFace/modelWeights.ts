@@ -96,13 +96,13 @@ const listed = (names: ReadonlyArray<string>): string => {
 }
 
 /** The content of a file, whose parts are made while it is written. */
-export type Contents = Uint8Array | Iterable<Uint8Array>
+export type FileContents = Uint8Array | Iterable<Uint8Array>
 
 /** A place to which a folder is written as a whole or not at all, such as a `FileTree`. */
 export interface FolderWriter {
   readonly writeDirectory: (
     path: string,
-    files: Readonly<Record<string, Contents>>,
+    files: Readonly<Record<string, FileContents>>,
   ) => Effect.Effect<void, { readonly message: string }>
 }
 
@@ -115,7 +115,7 @@ export const weightFiles = Effect.fnUntraced(function* (
   declared: Readonly<Record<string, Declaration>>,
   type: WeightType,
   options: ShardOptions = {},
-): Effect.fn.Return<Readonly<Record<string, Contents>>, WeightsError> {
+): Effect.fn.Return<Readonly<Record<string, FileContents>>, WeightsError> {
   const path = `${options.name ?? "model"}.safetensors`
   const tensors: Record<string, TensorEntry> = {}
   for (const [name, { shape }] of Object.entries(declared)) {

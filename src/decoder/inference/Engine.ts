@@ -29,7 +29,7 @@ import { makeEngine } from "./makeEngine.ts"
 
 export { EngineError } from "./EngineError.ts"
 export type {
-  Candidate,
+  TokenCandidate,
   EngineService,
   EngineStatus,
   Generated,
@@ -39,8 +39,8 @@ export type {
   ModelInfo,
   WeightsUsed,
 } from "./EngineService.ts"
-export { Sampling, type SamplingOptions } from "./Sampling.ts"
-export type { Adapter } from "./StepModel.ts"
+export { Sampling, type RequestedSampling } from "./Sampling.ts"
+export type { StepAdapter } from "./StepModel.ts"
 
 /** The model that an engine serves, and the sizes of its programs and its cache. */
 export interface EngineModel extends EngineOptions, EngineSizes {

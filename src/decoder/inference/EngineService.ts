@@ -2,19 +2,19 @@
 import type { Effect, Stream } from "effect"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { EngineError } from "./EngineError.ts"
-import type { SamplingOptions } from "./Sampling.ts"
-import type { Adapter } from "./StepModel.ts"
+import type { RequestedSampling } from "./Sampling.ts"
+import type { StepAdapter } from "./StepModel.ts"
 
 export interface GenerateRequest {
   /** The name of the base model or of an adapter. */
   readonly model: string
   readonly promptIds: ArrayLike<number>
   /** The settings that differ from the defaults of `Sampling`. */
-  readonly sampling?: SamplingOptions
+  readonly sampling?: RequestedSampling
 }
 
 /** A token and its log-probability. */
-export interface Candidate {
+export interface TokenCandidate {
   readonly id: number
   /**
    * The logarithm of the token's probability in the distribution softmax(logits / temperature), before top-k, top-p and
@@ -24,9 +24,9 @@ export interface Candidate {
   readonly logprob: number
 }
 
-export interface GeneratedToken extends Candidate {
+export interface GeneratedToken extends TokenCandidate {
   /** The likeliest tokens, as many as `topLogprobs`, the likeliest first and at a tie the lowest id. */
-  readonly top: ReadonlyArray<Candidate>
+  readonly top: ReadonlyArray<TokenCandidate>
 }
 
 /** The weights that made an answer. */
@@ -105,7 +105,7 @@ export interface EngineService {
   readonly loadAdapter: (adapter: {
     readonly name: string
     readonly step: number
-    readonly adapter: Adapter
+    readonly adapter: StepAdapter
   }) => Effect.Effect<void, EngineError>
   /** Removes an adapter. Requests that began with it finish; later ones fail with `unknownModel`. */
   readonly unloadAdapter: (name: string) => Effect.Effect<void, EngineError>

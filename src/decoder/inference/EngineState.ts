@@ -6,7 +6,7 @@ import { PagedCache } from "./PagedCache.ts"
 import { Scheduler } from "./Scheduler.ts"
 import { makeStepWaiters } from "./stepWaiters.ts"
 import type { StepModel } from "./StepModel.ts"
-import { Versions } from "./Versions.ts"
+import { ModelVersions } from "./Versions.ts"
 
 export interface EngineOptions {
   /** The name of the base model. */
@@ -46,7 +46,7 @@ export interface EngineState {
   readonly seed: number
   /** Steps are computed only while this latch is open; without it, always. */
   readonly steps: Latch.Latch | undefined
-  readonly versions: Versions
+  readonly versions: ModelVersions
   readonly scheduler: Scheduler
   readonly waiters: ReturnType<typeof makeStepWaiters>
   /** The changes of the weights that wait, in their order. */
@@ -68,7 +68,7 @@ export interface EngineState {
 export const makeEngineState = (model: StepModel, options: EngineOptions): EngineState => {
   const { name, tokenizer, eosIds = [], step = 0, mostRunning = Infinity, seed = 0, steps } = options
   const cache = new PagedCache(model)
-  const versions = new Versions(cache, name, step, model.adapterSlots)
+  const versions = new ModelVersions(cache, name, step, model.adapterSlots)
   return {
     model,
     name,

@@ -2,7 +2,7 @@
 import type { Exit } from "effect"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import { draw, type Drawing } from "./draw.ts"
+import { draw, type TokenDraw } from "./draw.ts"
 import type { Generated, GeneratedToken, GenerateEvent, WeightsUsed } from "./EngineService.ts"
 import { type EngineError, engineError } from "./EngineError.ts"
 import type { Sequence } from "./PagedCache.ts"
@@ -30,7 +30,7 @@ interface JobOptions {
   readonly onEnd: (exit: Exit.Exit<Generated, EngineError>) => void
 }
 
-export class Job {
+export class EngineJob {
   readonly order: number
   readonly model: string
   readonly sampling: Sampling
@@ -82,7 +82,7 @@ export class Job {
   }
 
   /** Draws the next token from the logits that begin at `offset`. Returns the answer if it is complete, else undefined. */
-  next(drawing: Drawing, logits: Float32Array, offset: number): Generated | EngineError | undefined {
+  next(drawing: TokenDraw, logits: Float32Array, offset: number): Generated | EngineError | undefined {
     const { sampling, generated, version } = this
     if (version === null) return undefined
     const uniform = sampling.temperature === 0 ? 0 : this.random.childUniformDouble(generated.length)

@@ -14,18 +14,18 @@
  */
 
 /** A page, or the root of a tree of pages. */
-interface Node {
+interface PageNode {
   /** The pages that follow this one, by their first token. */
-  readonly children: Map<number, Array<Page>>
+  readonly children: Map<number, Array<CachePage>>
 }
 
 /** The beginning of all sequences that one version of the weights computes. */
-export interface Root extends Node {
+export interface Root extends PageNode {
   /** Whether the pages below are kept when no sequence uses them. */
   alive: boolean
 }
 
-interface Page extends Node {
+interface CachePage extends PageNode {
   readonly index: number
   /** Tokens of the prompt that are in the page, or will be when the sequence that fills it has computed them. */
   readonly tokens: Int32Array
@@ -34,11 +34,11 @@ interface Page extends Node {
   ready: number
   /** The number of sequences that use this page. */
   references: number
-  parent: Node | null
+  parent: PageNode | null
   root: Root | null
   /** The neighbours in the list of pages that no sequence uses. */
-  older: Page | null
-  newer: Page | null
+  older: CachePage | null
+  newer: CachePage | null
 }
 
 /** A sequence of tokens, of which the first `length` are in the cache. */
@@ -48,7 +48,7 @@ export interface Sequence {
   /** The number of tokens at the beginning that can be shared. */
   readonly prompt: number
   length: number
-  readonly pages: Array<Page>
+  readonly pages: Array<CachePage>
 }
 
 interface CacheCounts {
@@ -72,10 +72,10 @@ export interface PageStore {
 export class PagedCache {
   readonly pageSize: number
   readonly pages: number
-  private readonly free: Array<Page> = []
+  private readonly free: Array<CachePage> = []
   /** The ends of the list of pages that no sequence uses. A page always precedes the page that it follows in the tree. */
-  private oldest: Page | null = null
-  private newest: Page | null = null
+  private oldest: CachePage | null = null
+  private newest: CachePage | null = null
   private kept = 0
   private readonly store: PageStore
 
@@ -135,7 +135,7 @@ export class PagedCache {
   shared(root: Root, tokens: Int32Array, prompt: number): number {
     const { pageSize } = this
     let count = 0
-    for (let node: Node = root; (count + 1) * pageSize <= prompt; count++) {
+    for (let node: PageNode = root; (count + 1) * pageSize <= prompt; count++) {
       const page = pageFor(node, tokens, count * pageSize, pageSize)
       if (page === null || page.references === 0 || page.ready < pageSize) break
       node = page
@@ -199,7 +199,7 @@ export class PagedCache {
   }
 
   /** Takes a page for the next tokens of a sequence, if there is one. */
-  private grow({ root, tokens, prompt, pages }: Sequence): Page | null {
+  private grow({ root, tokens, prompt, pages }: Sequence): CachePage | null {
     const page = this.free.pop() ?? this.evict()
     if (page === null) return null
     this.store.clear(page.index)
@@ -219,7 +219,7 @@ export class PagedCache {
   }
 
   /** Removes the least recently used page from the cache, if no sequence uses one. */
-  private evict(): Page | null {
+  private evict(): CachePage | null {
     const page = this.oldest
     if (page === null) return null
     this.unlist(page)
@@ -227,18 +227,18 @@ export class PagedCache {
     return this.free.pop() ?? null
   }
 
-  private retain(page: Page): void {
+  private retain(page: CachePage): void {
     if (page.references++ === 0) this.unlist(page)
   }
 
-  private drop(page: Page): void {
+  private drop(page: CachePage): void {
     if (--page.references > 0) return
     if (page.root?.alive === true && page.ready > 0) this.list(page)
     else this.clear(page)
   }
 
   /** Removes a page from the tree and makes it free. */
-  private clear(page: Page): void {
+  private clear(page: CachePage): void {
     const first = page.tokens[0]
     const siblings = page.parent?.children.get(first)
     if (siblings !== undefined) {
@@ -255,7 +255,7 @@ export class PagedCache {
   }
 
   /** Adds a page that no sequence uses to the list, as the most recently used one. */
-  private list(page: Page): void {
+  private list(page: CachePage): void {
     page.older = this.newest
     if (this.newest === null) this.oldest = page
     else this.newest.newer = page
@@ -263,7 +263,7 @@ export class PagedCache {
     this.kept++
   }
 
-  private unlist(page: Page): void {
+  private unlist(page: CachePage): void {
     if (page.older === null) this.oldest = page.newer
     else page.older.newer = page.newer
     if (page.newer === null) this.newest = page.older
@@ -275,8 +275,8 @@ export class PagedCache {
 }
 
 /** Returns the page below `node` that has or will have `count` tokens from index `at` on, if possible one that has them. */
-const pageFor = (node: Node, tokens: Int32Array, at: number, count: number): Page | null => {
-  let best: Page | null = null
+const pageFor = (node: PageNode, tokens: Int32Array, at: number, count: number): CachePage | null => {
+  let best: CachePage | null = null
   for (const page of node.children.get(tokens[at]) ?? []) {
     if (page.planned < count || (best !== null && best.ready >= page.ready)) continue
     let index = 0

@@ -12,13 +12,13 @@ interface CacheLayer {
   readonly values: Float32Array
 }
 
-interface Segment {
+interface CacheSegment {
   /** The number of tokens. */
   readonly length: number
   readonly layers: ReadonlyArray<CacheLayer>
 }
 
-type Sizes = Pick<DecoderConfig, "layers" | "keyValueHeads" | "headDim">
+type CacheSizes = Pick<DecoderConfig, "layers" | "keyValueHeads" | "headDim">
 
 /** Pages with the keys and values of a prompt, which `cachedStep.ts` lays out. */
 interface Pages {
@@ -27,15 +27,15 @@ interface Pages {
 }
 
 export class RowCache {
-  private readonly config: Sizes
+  private readonly config: CacheSizes
   /** The segments of each row, and the place of the first token of each. */
-  private readonly segments: ReadonlyArray<Segment & { readonly begin: number }>
+  private readonly segments: ReadonlyArray<CacheSegment & { readonly begin: number }>
   /** For each row, the number of places that were written since it was last filled with zeros. */
   private readonly used = new Map<number, number>()
   /** The keys or values of one row in a layer of a segment, while rows are exchanged. */
   private readonly exchanged: Float32Array
 
-  constructor(config: Sizes, segments: ReadonlyArray<Segment>) {
+  constructor(config: CacheSizes, segments: ReadonlyArray<CacheSegment>) {
     this.config = config
     const longest = Math.max(...segments.map(({ length }) => length))
     this.exchanged = new Float32Array(config.keyValueHeads * config.headDim * longest)

@@ -34,4 +34,4 @@ export const Sampling = Schema.Struct({
 /** Settings with their defaults filled in. */
 export type Sampling = typeof Sampling.Type
 /** Settings as a request gives them: each is optional. */
-export type SamplingOptions = typeof Sampling.Encoded
+export type RequestedSampling = typeof Sampling.Encoded

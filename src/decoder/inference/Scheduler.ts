@@ -7,32 +7,32 @@
  * delays the others by one short step at a time.
  */
 import { Exit } from "effect"
-import { type Drawing, makeDrawing } from "./draw.ts"
+import { type TokenDraw, makeDrawing } from "./draw.ts"
 import { type EngineError, engineError } from "./EngineError.ts"
 import type { EngineStatus, Generated } from "./EngineService.ts"
-import type { Job } from "./Job.ts"
+import type { EngineJob } from "./Job.ts"
 import type { PagedCache, Sequence } from "./PagedCache.ts"
 import type { GeneratingProgram, ReadingProgram, StepFeeds, StepModel } from "./StepModel.ts"
-import type { Version, Versions } from "./Versions.ts"
+import type { Version, ModelVersions } from "./Versions.ts"
 
 export class Scheduler {
   readonly cache: PagedCache
   private readonly model: StepModel
-  private readonly versions: Versions
-  private readonly drawing: Drawing
+  private readonly versions: ModelVersions
+  private readonly drawing: TokenDraw
   private readonly mostRunning: number
-  private lastKind: Kind = "generating"
+  private lastKind: "reading" | "generating" = "generating"
   /** Both lists are in the order of arrival. */
-  private readonly waiting: Array<Job> = []
-  private readonly running: Array<Job> = []
+  private readonly waiting: Array<EngineJob> = []
+  private readonly running: Array<EngineJob> = []
   /** The requests that generate, by their row of the cache. */
-  private readonly rows: Array<Job | null>
+  private readonly rows: Array<EngineJob | null>
   private steps = 0
   private promptTokens = 0
   private cachedPromptTokens = 0
   private generatedTokens = 0
 
-  constructor(model: StepModel, cache: PagedCache, versions: Versions, mostRunning: number) {
+  constructor(model: StepModel, cache: PagedCache, versions: ModelVersions, mostRunning: number) {
     this.model = model
     this.cache = cache
     this.versions = versions
@@ -60,12 +60,12 @@ export class Scheduler {
     return this.running.length > 0
   }
 
-  add(job: Job): void {
+  add(job: EngineJob): void {
     insert(this.waiting, job)
   }
 
   /** Ends a request: its pages and its row are free for others, and its version of the weights has a user less. */
-  end(job: Job, exit: Exit.Exit<Generated, EngineError>): void {
+  end(job: EngineJob, exit: Exit.Exit<Generated, EngineError>): void {
     if (job.state === "ended") return
     const list = job.state === "running" ? this.running : this.waiting
     list.splice(list.indexOf(job), 1)
@@ -93,7 +93,7 @@ export class Scheduler {
    * Writes the inputs of the next step, and returns the program to run; null if there is nothing to compute. Requests begin
    * only if `mayBegin` says so for their model; those that have begun go on.
    */
-  plan(mayBegin: (model: string) => boolean): Planned | null {
+  plan(mayBegin: (model: string) => boolean): PlannedStep | null {
     this.admit(mayBegin)
     for (const job of this.running) job.count = 0
     const first = this.lastKind === "reading" ? this.planGenerating() : null
@@ -102,7 +102,7 @@ export class Scheduler {
   }
 
   /** Stores what the program computed, and draws the next tokens. */
-  apply({ kind, program }: Planned): void {
+  apply({ kind, program }: PlannedStep): void {
     this.steps++
     this.lastKind = kind
     if (kind === "reading") this.applyReading(program)
@@ -155,7 +155,7 @@ export class Scheduler {
     }
   }
 
-  private begin(job: Job, version: Version): void {
+  private begin(job: EngineJob, version: Version): void {
     this.versions.take(version)
     this.promptTokens += job.promptLength
     job.version = version
@@ -169,9 +169,9 @@ export class Scheduler {
   }
 
   /** Plans a step that reads prompts. */
-  private planReading(): Planned | null {
+  private planReading(): PlannedStep | null {
     const { pages: noPage, reading } = this.model
-    const jobs: Array<Job> = []
+    const jobs: Array<EngineJob> = []
     for (const job of this.running) if (jobs.length < mostRows(reading) && this.schedule(job)) jobs.push(job)
     const program = reading.find(({ rows }) => rows >= jobs.length)
     if (jobs.length === 0 || program === undefined) return null
@@ -193,7 +193,7 @@ export class Scheduler {
   }
 
   /** Decides how many tokens of its prompt a request reads in the next step, and says whether there are any. */
-  private schedule(job: Job): boolean {
+  private schedule(job: EngineJob): boolean {
     const { sequence } = job
     if (sequence === null || hasRead(sequence)) return false
     const before = sequence.length
@@ -207,7 +207,7 @@ export class Scheduler {
   }
 
   /** Plans a step that generates a token of each request that has read its prompt. */
-  private planGenerating(): Planned | null {
+  private planGenerating(): PlannedStep | null {
     for (const job of this.running) if (job.sequence !== null && hasRead(job.sequence)) this.seat(job, job.sequence)
     const jobs = this.running.filter(({ row }) => row !== -1)
     const longest = Math.max(...jobs.map(({ cached }) => cached))
@@ -229,7 +229,7 @@ export class Scheduler {
   }
 
   /** Gives a request that has read its prompt a row of the cache. Its pages stay in the cache until their room is needed. */
-  private seat(job: Job, sequence: Sequence): void {
+  private seat(job: EngineJob, sequence: Sequence): void {
     job.row = this.rows.indexOf(null)
     this.rows[job.row] = job
     this.model.fillRow(
@@ -242,8 +242,8 @@ export class Scheduler {
   }
 
   /** Moves requests to the rows that a program has, and long ones to those in which it has room for them. */
-  private place(jobs: ReadonlyArray<Job>, { rows, longRows, shortRoom }: GeneratingProgram): void {
-    const isLong = ({ cached }: Job): boolean => cached > shortRoom
+  private place(jobs: ReadonlyArray<EngineJob>, { rows, longRows, shortRoom }: GeneratingProgram): void {
+    const isLong = ({ cached }: EngineJob): boolean => cached > shortRoom
     for (const job of jobs) {
       if (job.row >= longRows && isLong(job))
         this.swap(
@@ -255,7 +255,7 @@ export class Scheduler {
   }
 
   /** Exchanges the row of a request with another row, which may be empty. */
-  private swap(job: Job, to: number): void {
+  private swap(job: EngineJob, to: number): void {
     const { row: from } = job
     const other = this.rows[to]
     this.model.swapRows(from, to)
@@ -266,10 +266,8 @@ export class Scheduler {
   }
 }
 
-type Kind = "reading" | "generating"
-
 /** A step that is ready to run. */
-type Planned =
+type PlannedStep =
   | { readonly kind: "reading"; readonly program: ReadingProgram }
   | { readonly kind: "generating"; readonly program: GeneratingProgram }
 
@@ -289,7 +287,7 @@ const mostRows = (programs: ReadonlyArray<{ readonly rows: number }>): number =>
 const hasRead = ({ length, prompt }: Sequence): boolean => length >= prompt
 
 /** Inserts a request into a list in the order of arrival. */
-const insert = (jobs: Array<Job>, job: Job): void => {
+const insert = (jobs: Array<EngineJob>, job: EngineJob): void => {
   let at = jobs.length
   while (at > 0 && jobs[at - 1].order > job.order) at--
   jobs.splice(at, 0, job)

@@ -11,7 +11,7 @@ import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { PageStore } from "./PagedCache.ts"
 
 /** A LoRA adapter: for each projection, "….lora_A.weight" [rank, in] and "….lora_B.weight" [out, rank]. */
-export interface Adapter {
+export interface StepAdapter {
   readonly rank: number
   /** The product B A is scaled by `alpha / rank`. */
   readonly alpha: number
@@ -33,7 +33,7 @@ export interface StepFeeds {
  * On `wasm` it does not depend on the sizes of the program either, to the bit; products of ONNX Runtime round differently with
  * one row than with many. It may depend on how the tokens of a prompt were divided into steps.
  */
-interface Step {
+interface ModelStep {
   readonly rows: number
   readonly run: Effect.Effect<void, BackendError>
 }
@@ -42,7 +42,7 @@ interface Step {
  * A program that reads a page of several prompts. A token attends to the cached ones of its sequence, and to those of its row
  * up to itself.
  */
-export interface ReadingProgram extends Step {
+export interface ReadingProgram extends ModelStep {
   /** `pages` [rows, pagesPerRow]: the pages of the sequence in the cache, in order; `StepModel.pages` where there is none. */
   readonly feeds: StepFeeds & { readonly pages: Int32Array }
   readonly pagesPerRow: number
@@ -54,7 +54,7 @@ export interface ReadingProgram extends Step {
 }
 
 /** A program that computes one token of several sequences, which have the first rows of the cache. */
-export interface GeneratingProgram extends Step {
+export interface GeneratingProgram extends ModelStep {
   readonly feeds: StepFeeds
   /** The most tokens of a sequence in the cache, in one of the first `longRows` rows. */
   readonly room: number
@@ -82,8 +82,8 @@ export interface StepModel extends PageStore {
   /** The number of adapters that can be loaded at the same time. */
   readonly adapterSlots: number
   /** Says why an adapter doesn't fit this model; undefined if it does. */
-  readonly adapterProblem: (adapter: Adapter) => string | undefined
-  readonly writeAdapter: (slot: number, adapter: Adapter) => Effect.Effect<void, BackendError>
+  readonly adapterProblem: (adapter: StepAdapter) => string | undefined
+  readonly writeAdapter: (slot: number, adapter: StepAdapter) => Effect.Effect<void, BackendError>
   /** Says why weights don't fit this model; undefined if they do. */
   readonly weightsProblem: (weights: Readonly<Record<string, NamedArray>>) => string | undefined
   readonly writeWeights: (weights: Readonly<Record<string, NamedArray>>) => Effect.Effect<void, BackendError>

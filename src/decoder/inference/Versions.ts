@@ -17,7 +17,7 @@ export interface Version {
   current: boolean
 }
 
-export class Versions {
+export class ModelVersions {
   private readonly cache: PagedCache
   private base: Version
   private readonly adapters = new Map<string, Version>()

@@ -30,15 +30,17 @@ import {
 import { RowCache } from "./RowCache.ts"
 import type { GeneratingProgram, ReadingProgram, StepModel } from "./StepModel.ts"
 
-/** The tensors of a step. */
-type Parts = Pick<ProgramSpec, "inputs" | "outputs">
-
 const readName = (rows: number): string => `read-${rows}`
 
 const generateName = ({ rows, count, longRows }: GeneratingSize): string => `generate-${rows}-${count}-${longRows}`
 
 /** Describes a program, with the adapters if the model has room for any. */
-const specOf = (layout: ModelLayout, name: string, rows: number, build: (adapt?: Adapt) => Parts): ProgramSpec => {
+const specOf = (
+  layout: ModelLayout,
+  name: string,
+  rows: number,
+  build: (adapt?: Adapt) => Pick<ProgramSpec, "inputs" | "outputs">,
+): ProgramSpec => {
   const states = Record.map(layout.weights, (tensor) => ({ tensor }))
   if (layout.slots === 0) return { name, state: states, ...build() }
   const selected = selectedAdapters(layout.config, { shape: layout.shape, slots: layout.slots, rows })

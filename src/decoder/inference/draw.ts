@@ -19,7 +19,7 @@ export interface DrawSettings {
 }
 
 /** Working memory for draws from a vocabulary, and the results of the last one. */
-export interface Drawing {
+export interface TokenDraw {
   readonly vocabSize: number
   /** exp((logit − largest logit) / temperature) of each token. */
   readonly weights: Float64Array
@@ -32,7 +32,7 @@ export interface Drawing {
   readonly topLogprobs: Float64Array
 }
 
-export const makeDrawing = (vocabSize: number): Drawing => ({
+export const makeDrawing = (vocabSize: number): TokenDraw => ({
   vocabSize,
   weights: new Float64Array(vocabSize),
   order: new Int32Array(vocabSize),
@@ -81,7 +81,7 @@ const pop = (order: Int32Array, logits: Float32Array, offset: number, size: numb
  */
 // oxlint-disable-next-line max-lines-per-function -- one pass over the vocabulary, whose sums are locals
 export const draw = (
-  drawing: Drawing,
+  drawing: TokenDraw,
   logits: Float32Array,
   offset: number,
   { temperature, topK, topP, minP, topLogprobs }: DrawSettings,

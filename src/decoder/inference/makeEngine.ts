@@ -6,7 +6,7 @@ import { stream } from "../../base/rng/Rng.ts"
 import type { EngineService, Generated, GenerateEvent, GenerateRequest, ModelInfo } from "./EngineService.ts"
 import { type EngineError, engineError } from "./EngineError.ts"
 import { closeEngine, type EngineOptions, type EngineState, makeEngineState } from "./EngineState.ts"
-import { Job } from "./Job.ts"
+import { EngineJob } from "./Job.ts"
 import { Sampling } from "./Sampling.ts"
 import type { StepModel } from "./StepModel.ts"
 import { always, loadAdapter, loadWeights, makeChanges, unloadAdapter } from "./weightChanges.ts"
@@ -101,8 +101,8 @@ const promptProblem = (
 const submit = Effect.fnUntraced(function* (
   state: EngineState,
   { model: modelName, promptIds, sampling: options = {} }: GenerateRequest,
-  hooks: Pick<ConstructorParameters<typeof Job>[0], "onEvent" | "onEnd">,
-): Effect.fn.Return<Job, EngineError> {
+  hooks: Pick<ConstructorParameters<typeof EngineJob>[0], "onEvent" | "onEnd">,
+): Effect.fn.Return<EngineJob, EngineError> {
   const { versions, scheduler, maxLength } = state
   if (state.closed !== null) return yield* state.closed
   const refuse = (reason: EngineError["reason"], problem: string): EngineError =>
@@ -116,7 +116,7 @@ const submit = Effect.fnUntraced(function* (
   )
   const refusal = promptProblem(state, promptIds, sampling)
   if (refusal !== undefined) return yield* refuse(refusal.reason, refusal.problem)
-  const job = new Job({
+  const job = new EngineJob({
     order: state.arrived++,
     model: modelName,
     promptIds,
@@ -132,7 +132,7 @@ const submit = Effect.fnUntraced(function* (
   return job
 })
 
-const cancel = (state: EngineState, job: Job): Effect.Effect<void> =>
+const cancel = (state: EngineState, job: EngineJob): Effect.Effect<void> =>
   Effect.sync(() => state.scheduler.end(job, Exit.interrupt()))
 
 const generate = (state: EngineState, request: GenerateRequest): Effect.Effect<Generated, EngineError> =>

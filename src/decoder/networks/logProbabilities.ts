@@ -20,7 +20,7 @@ import type { DecoderConfig } from "./DecoderConfig.ts"
 import { logitsOf } from "./layers.ts"
 import type { PackedInputs } from "./packed.ts"
 
-interface Options extends Pick<PackedInputs, "tokens" | "contexts"> {
+interface LogProbabilityOptions extends Pick<PackedInputs, "tokens" | "contexts"> {
   /** The temperature at which each token was sampled, f32 [rows, width]; by default 1. */
   readonly temperature?: Tensor
 }
@@ -50,7 +50,7 @@ export const predictions = (
   config: DecoderConfig,
   weights: Weights,
   hidden: Tensor,
-  { tokens, contexts, temperature }: Options,
+  { tokens, contexts, temperature }: LogProbabilityOptions,
 ): TokenPredictions => {
   const [rows, width] = tokens.shape
   const count = rows * width

@@ -19,26 +19,26 @@ const scaled = (frequency: number, scaling: RopeScaling | null): number => {
 }
 
 /** The cosines and sines of all angles: [...positions.shape, 1, headDim / 2]; the axis of 1 is for the heads. */
-interface Rotation {
+interface RotaryAngles {
   readonly cos: Tensor
   readonly sin: Tensor
 }
 
 /** Computes the rotation of each position. */
-export const rotationOf = (config: DecoderConfig, positions: Tensor): Rotation => {
+export const rotationOf = (config: DecoderConfig, positions: Tensor): RotaryAngles => {
   const frequencies = constant(Float32Array.from(rotaryFrequencies(config)))
   const angles = mul(reshape(cast(positions, "f32"), [...positions.shape, 1, 1]), frequencies)
   return { cos: cos(angles), sin: sin(angles) }
 }
 
 /** Multiplies all that is rotated by a number. Attention scales its queries by this, at no further cost. */
-export const scaledRotation = ({ cos, sin }: Rotation, factor: number): Rotation => ({
+export const scaledRotation = ({ cos, sin }: RotaryAngles, factor: number): RotaryAngles => ({
   cos: mul(cos, factor),
   sin: mul(sin, factor),
 })
 
 /** Rotates the pairs (i, i + headDim / 2) of each head, for x [..., heads, headDim]. */
-export const rotate = (x: Tensor, { cos, sin }: Rotation): Tensor => {
+export const rotate = (x: Tensor, { cos, sin }: RotaryAngles): Tensor => {
   const axis = x.shape.length - 1
   const half = x.shape[axis] / 2
   const [first, second] = split(x, [half, half], axis)

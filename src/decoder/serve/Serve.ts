@@ -15,7 +15,7 @@ import * as HttpServerError from "effect/http/HttpServerError"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import type * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { type HostGuard, refusedBy, sameKey } from "../../base/config/hostGuard.ts"
-import type { Adapter, Engine, EngineError } from "../inference/Engine.ts"
+import type { StepAdapter, Engine, EngineError } from "../inference/Engine.ts"
 import type { ChatModel } from "../engine/ChatModel.ts"
 import { type ClientAdapters, loadAdapter, unloadAdapter } from "./adapterRoutes.ts"
 import { chatCompletions, completions } from "./answers.ts"
@@ -28,7 +28,7 @@ export interface ServeOptions {
   /** The tokens, the chat template and the calls of tools of the engine's model. */
   readonly chat: ChatModel
   /** Reads an adapter from a path that a client sends. Without it, clients cannot load or unload adapters. */
-  readonly readAdapter?: (path: string) => Effect.Effect<Adapter, { readonly message: string }>
+  readonly readAdapter?: (path: string) => Effect.Effect<StepAdapter, { readonly message: string }>
   /** Whether clients may also replace and unload adapters that no client has loaded. Default: false. */
   readonly replaceAdapters?: boolean
   /** The most answers to generate at the same time, with those that wait; further requests get status 429. Default: 1024. */
@@ -47,17 +47,17 @@ type App = Effect.Effect<
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
 
-export interface Served {
+export interface ServedApp {
   /** Answers one request. If its client disconnects, the request is interrupted and leaves the engine. */
   readonly app: App
   /** Refuses further requests, and waits until all answers that have begun are complete. */
   readonly drain: Effect.Effect<void>
 }
 
-type Handler<R> = Effect.Effect<HttpServerResponse.HttpServerResponse, ApiError | EngineError, R>
+type RouteHandler<R> = Effect.Effect<HttpServerResponse.HttpServerResponse, ApiError | EngineError, R>
 
 /** Answers a failure in the protocol's form, and a defect as a fault of the server. */
-const answeringFailures = <R>(handler: Handler<R>) =>
+const answeringFailures = <R>(handler: RouteHandler<R>) =>
   handler.pipe(
     Effect.catch((error) => Effect.map(reported(error), failure)),
     Effect.catchDefect((defect) => Effect.as(Effect.logError("a request failed", defect), failure(internalError))),
@@ -71,7 +71,7 @@ const isAuthorised = (request: HttpServerRequest.HttpServerRequest, apiKey: Reda
 
 /** Makes the routes of the server. All but `/health` need the key. */
 const routesOf = (state: ServerState, adapters: ClientAdapters, apiKey: Redacted.Redacted | undefined) => {
-  const guarded = <R>(handler: Handler<R>) =>
+  const guarded = <R>(handler: RouteHandler<R>) =>
     answeringFailures(
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
         isAuthorised(request, apiKey) ? handler : Effect.succeed(failure(unauthorised)),
@@ -90,7 +90,7 @@ const routesOf = (state: ServerState, adapters: ClientAdapters, apiKey: Redacted
 }
 
 /** Makes the server's app for the engine of the context. */
-export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.fn.Return<Served, never, Engine> {
+export const make = Effect.fnUntraced(function* (options: ServeOptions): Effect.fn.Return<ServedApp, never, Engine> {
   const state = yield* makeServerState({
     chat: options.chat,
     maxAnswers: options.maxRequests ?? 1024,

@@ -1,6 +1,6 @@
 /** Answers the requests by which clients load and unload adapters. */
 import { Effect } from "effect"
-import type { Adapter } from "../inference/Engine.ts"
+import type { StepAdapter } from "../inference/Engine.ts"
 import { ApiError, badRequest } from "./ApiError.ts"
 import { decoder, LoadAdapterBody, UnloadAdapterBody } from "./requests.ts"
 import { json } from "./responses.ts"
@@ -9,7 +9,7 @@ import { readBody, type ServerState } from "./ServerState.ts"
 /** The adapters that clients may load, replace and unload. */
 export interface ClientAdapters {
   /** Reads an adapter from a path that a client sends; undefined if clients cannot load any. */
-  readonly read: ((path: string) => Effect.Effect<Adapter, { readonly message: string }>) | undefined
+  readonly read: ((path: string) => Effect.Effect<StepAdapter, { readonly message: string }>) | undefined
   /** Whether clients may also replace and unload adapters that no client has loaded. */
   readonly mayReplaceAll: boolean
   /** The names of the adapters that clients have loaded. */

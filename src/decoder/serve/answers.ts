@@ -40,10 +40,10 @@ export const chatCompletions = Effect.fnUntraced(function* (state: ServerState) 
   return streamed(yield* streamAll(engine, requests), new ChatChunks(question, requests.length))
 })
 
-type Prompt = string | ReadonlyArray<number>
+type CompletionPrompt = string | ReadonlyArray<number>
 
 /** Returns the prompts of a completion: one text, one list of token ids, or several of either. */
-const promptsOf = (prompt: CompletionBody["prompt"]): ReadonlyArray<Prompt> => {
+const promptsOf = (prompt: CompletionBody["prompt"]): ReadonlyArray<CompletionPrompt> => {
   if (typeof prompt === "string") return [prompt]
   return isIds(prompt) ? [prompt] : prompt
 }
@@ -53,7 +53,8 @@ const isIds = Schema.is(Schema.Array(Schema.Int))
 /** Encodes the prompts that are texts. The echo of a prompt is its text, if the request asks for it. */
 const encodedPrompts = Effect.fnUntraced(function* (state: ServerState, request: CompletionBody, model: ModelInfo) {
   const addSpecial = request.add_special_tokens ?? true
-  const textOf = (prompt: Prompt): string => (typeof prompt === "string" ? prompt : state.chat.tokens.decode(prompt))
+  const textOf = (prompt: CompletionPrompt): string =>
+    typeof prompt === "string" ? prompt : state.chat.tokens.decode(prompt)
   return yield* Effect.forEach(promptsOf(request.prompt), (prompt) =>
     Effect.gen(function* () {
       const ids =

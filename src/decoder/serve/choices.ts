@@ -7,7 +7,7 @@ import {
   type GenerateEvent,
   type GenerateRequest,
   type ModelInfo,
-  type SamplingOptions,
+  type RequestedSampling,
 } from "../inference/Engine.ts"
 import { stream as randomStream } from "../../base/rng/Rng.ts"
 import { badRequest } from "./ApiError.ts"
@@ -18,7 +18,7 @@ const seedOf = (seed: number | null, choice: number): number | null =>
   seed === null || choice === 0 ? seed : randomStream(seed, "choice", choice).integer(2 ** 31)
 
 /** The settings of a request that are not about one choice. */
-interface Settings {
+interface RequestSettings {
   readonly body: ChatBody | CompletionBody
   readonly model: ModelInfo
   /** The most tokens of each answer that the client asked for; null for as many as the model has room for. */
@@ -32,7 +32,7 @@ const completionTokens = 16
 /** Makes the engine's request for each choice: the `n` choices of the first prompt, then those of the next. */
 export const requestsOf = Effect.fnUntraced(function* (
   prompts: ReadonlyArray<ReadonlyArray<number>>,
-  { body, model, maxTokens, topLogprobs }: Settings,
+  { body, model, maxTokens, topLogprobs }: RequestSettings,
 ) {
   const all: Array<GenerateRequest> = []
   for (const promptIds of prompts) {
@@ -49,7 +49,7 @@ export const requestsOf = Effect.fnUntraced(function* (
       const problem = `${key}: expected at most ${room}, since ${model.name} takes at most ${model.maxLength} tokens of prompt and answer together and the prompt has ${promptIds.length}; found ${maxTokens}`
       return yield* badRequest(problem, key, "context_length_exceeded")
     }
-    const sampling: SamplingOptions = {
+    const sampling: RequestedSampling = {
       ...(typeof body.temperature === "number" ? { temperature: body.temperature } : {}),
       ...(typeof body.top_p === "number" ? { topP: body.top_p } : {}),
       ...(typeof body.top_k === "number" ? { topK: Math.max(0, body.top_k) } : {}),

@@ -2,10 +2,10 @@
 import { Effect } from "effect"
 import { type ChatModel, promptOf } from "../engine/ChatModel.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
-import type { ChatBody, Message } from "./requests.ts"
+import type { ChatBody, RequestMessage } from "./requests.ts"
 
 /** Returns the text of a message's content; the parts of a list are paragraphs. */
-const textOf = Effect.fnUntraced(function* ({ content, role, tool_calls }: Message, place: string) {
+const textOf = Effect.fnUntraced(function* ({ content, role, tool_calls }: RequestMessage, place: string) {
   if (typeof content === "string") return content
   if (content === null || content === undefined) {
     if (role === "assistant" && (tool_calls ?? []).length > 0) return ""
@@ -24,7 +24,7 @@ const textOf = Effect.fnUntraced(function* ({ content, role, tool_calls }: Messa
 
 /** Converts messages. */
 const templateMessages = Effect.fnUntraced(function* (
-  messages: ReadonlyArray<Message>,
+  messages: ReadonlyArray<RequestMessage>,
 ): Effect.fn.Return<ReadonlyArray<Readonly<Record<string, unknown>>>, ApiError> {
   const converted: Array<Readonly<Record<string, unknown>>> = []
   for (const [index, message] of messages.entries()) {

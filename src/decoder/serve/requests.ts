@@ -46,7 +46,7 @@ const ToolCall = Schema.Struct({
   }),
 })
 
-export const Message = Schema.Struct({
+export const RequestMessage = Schema.Struct({
   role: Schema.Literals(["system", "developer", "user", "assistant", "tool"]),
   content: maybe(
     Schema.Union([Schema.String, Schema.Array(Schema.Struct({ type: Schema.String, text: maybe(Schema.String) }))]),
@@ -55,7 +55,7 @@ export const Message = Schema.Struct({
   tool_calls: maybe(Schema.Array(ToolCall)),
   tool_call_id: maybe(Schema.String),
 })
-export type Message = typeof Message.Type
+export type RequestMessage = typeof RequestMessage.Type
 
 const FunctionTool = Schema.Struct({
   type: Schema.Literal("function"),
@@ -68,7 +68,7 @@ const FunctionTool = Schema.Struct({
 })
 
 const Conversation = {
-  messages: Schema.NonEmptyArray(Message),
+  messages: Schema.NonEmptyArray(RequestMessage),
   tools: maybe(Schema.Array(FunctionTool)),
   /** Whether the prompt ends with the beginning of the assistant's message; true by default. */
   add_generation_prompt: maybe(Schema.Boolean),

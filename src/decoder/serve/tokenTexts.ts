@@ -1,5 +1,5 @@
 /** Writes tokens and their log-probabilities in the forms of OpenAI's protocol. It only computes. */
-import type { Candidate, GeneratedToken } from "../inference/Engine.ts"
+import type { TokenCandidate, GeneratedToken } from "../inference/Engine.ts"
 import type { ModelTokens } from "../engine/ChatModel.ts"
 
 /** JSON has no −Infinity; other servers write this number for a token that cannot occur. */
@@ -24,7 +24,7 @@ export class TokenTexts {
     return text
   }
 
-  private candidate({ id, logprob }: Candidate) {
+  private candidate({ id, logprob }: TokenCandidate) {
     return { ...this.of(id), logprob: Math.max(logprob, least) }
   }
 

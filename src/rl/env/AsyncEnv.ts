@@ -48,7 +48,7 @@ import { writerOf } from "./internal/values.ts"
 import { type ActionSpace, type Box, choicesOf, sizeOf, type Space, type ValueOf } from "./Space.ts"
 
 /** The result of a step. */
-export interface Outcome<O extends Space = Space> {
+export interface AsyncStep<O extends Space = Space> {
   readonly observation: ValueOf<O>
   readonly reward: number
   /** True if the env reached a terminal state. */
@@ -58,10 +58,10 @@ export interface Outcome<O extends Space = Space> {
 }
 
 /** One copy of an env, which plays one episode after another. */
-export interface Session<A extends ActionSpace = ActionSpace, O extends Space = Space> {
+export interface EnvSession<A extends ActionSpace = ActionSpace, O extends Space = Space> {
   /** Begins an episode, whose random numbers come from `random`, and returns the first observation. */
   reset(random: Stream): Effect.Effect<ValueOf<O>, unknown>
-  step(action: ActionOf<A>, random: Stream): Effect.Effect<Outcome<O>, unknown>
+  step(action: ActionOf<A>, random: Stream): Effect.Effect<AsyncStep<O>, unknown>
   /**
    * Says which choices are allowed now, as `actionMask` of `Env.make`, for an env with `hasActionMask`. It runs after each
    * reset and each step, but not in terminal states.
@@ -71,12 +71,12 @@ export interface Session<A extends ActionSpace = ActionSpace, O extends Space = 
   readonly renderSvg?: Effect.Effect<string, unknown>
 }
 
-export interface Definition<A extends ActionSpace, O extends Space = Box> extends Pick<
+export interface AsyncEnvDefinition<A extends ActionSpace, O extends Space = Box> extends Pick<
   Env<unknown, A, O>,
   "id" | "observationSpace" | "actionSpace" | "maxSteps" | "rewardThreshold"
 > {
   /** Opens a copy of the env: the one at `index` in its batch. Closing the scope closes it. */
-  readonly open: (index: number) => Effect.Effect<Session<A, O>, unknown, Scope.Scope>
+  readonly open: (index: number) => Effect.Effect<EnvSession<A, O>, unknown, Scope.Scope>
   /** Whether the sessions say by `actionMask` which choices are allowed. Default: false. */
   readonly hasActionMask?: boolean
   /** The number of seconds after which a step of all copies fails if it has not ended. Default: 60. */
@@ -85,7 +85,7 @@ export interface Definition<A extends ActionSpace, O extends Space = Box> extend
 
 /** Makes an env whose copies step by Effects. */
 export const make = <A extends ActionSpace, O extends Space = Box>(
-  definition: Definition<A, O>,
+  definition: AsyncEnvDefinition<A, O>,
 ): Env<unknown, A, O> => {
   const { open, timeoutSeconds = 60, hasActionMask = false, ...facts } = definition
   const env: Env<unknown, A, O> = {
@@ -126,7 +126,7 @@ const late = (id: string, timeoutSeconds: number) =>
 
 const kernelOf = (
   env: Env,
-  sessions: ReadonlyArray<Session>,
+  sessions: ReadonlyArray<EnvSession>,
   timeoutSeconds: number,
   columns: AsyncColumns,
 ): AsyncKernel => {
@@ -164,7 +164,7 @@ const kernelOf = (
       ).pipe(Effect.flatMap((seen) => store(index, 0, seen)))
     })
 
-  const finish = (index: number, isLast: boolean, outcome: Outcome): Effect.Effect<void, EnvError> => {
+  const finish = (index: number, isLast: boolean, outcome: AsyncStep): Effect.Effect<void, EnvError> => {
     rewards[index] = outcome.reward
     terminated[index] = outcome.terminated ? 1 : 0
     truncated[index] = outcome.truncated === true ? 1 : 0

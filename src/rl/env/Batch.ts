@@ -15,11 +15,11 @@
 import { Effect, type Scope } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
-import type { AsyncBatchEnv, BatchEnv, BatchOptions, Snapshot } from "./BatchEnv.ts"
-import { type ActionOf, type Env, rowSpaceOf, type Transition } from "./Env.ts"
+import type { AsyncBatchEnv, BatchEnv, EnvBatchOptions, Snapshot } from "./BatchEnv.ts"
+import { type ActionOf, type Env, rowSpaceOf, type EnvTransition } from "./Env.ts"
 import { EnvError, invalid } from "../../base/EnvError.ts"
 import { messageOf, oneLine } from "../../base/config/text.ts"
-import { batchOf, errorAt, type Columns, type Kernel, streamsOf } from "./internal/episodes.ts"
+import { batchOf, errorAt, type KernelArrays, type EnvKernel, streamsOf } from "./internal/episodes.ts"
 import { maskWriter } from "./internal/rows.ts"
 import { fromText, NotPlain, toText } from "./internal/plainData.ts"
 import { writerOf } from "./internal/values.ts"
@@ -27,7 +27,7 @@ import { type ActionSpace, display as displayedSpace, sizeOf } from "./Space.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { display } from "../../base/config/Config.ts"
 
-export interface Options extends Partial<Omit<BatchOptions, "maxSteps">> {}
+export interface PartialBatchOptions extends Partial<Omit<EnvBatchOptions, "maxSteps">> {}
 
 /**
  * Makes a batch of any env. It uses the env's own `batch` if there is one that supports the options, otherwise it calls
@@ -36,7 +36,7 @@ export interface Options extends Partial<Omit<BatchOptions, "maxSteps">> {}
  * All random numbers of episode k of env i come from the stream (seed, ...path, firstIndex + i, "episode", k); `reset`
  * receives the seed and the path. So an episode depends neither on the other envs nor on their number.
  */
-export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv => {
+export const make = (env: Env, numEnvs: number, options: PartialBatchOptions = {}): BatchEnv => {
   const fast = env.batch?.(numEnvs, complete(env, numEnvs, options))
   if (fast === undefined) return oneByOne(env, numEnvs, options)
   const rowSpace = rowSpaceOf(env)
@@ -52,7 +52,7 @@ export const make = (env: Env, numEnvs: number, options: Options = {}): BatchEnv
 export const open = (
   env: Env,
   numEnvs: number,
-  options: Options = {},
+  options: PartialBatchOptions = {},
 ): Effect.Effect<BatchEnv | AsyncBatchEnv, EnvError, Scope.Scope> =>
   Effect.flatMap(
     attempt(() => complete(env, numEnvs, options), EnvError),
@@ -61,10 +61,10 @@ export const open = (
   )
 
 /** Makes a batch that calls the env's own functions for each copy, even if the env has a `batch`. */
-export const oneByOne = (env: Env, numEnvs: number, options: Options = {}): BatchEnv =>
+export const oneByOne = (env: Env, numEnvs: number, options: PartialBatchOptions = {}): BatchEnv =>
   batchOf(env, numEnvs, complete(env, numEnvs, options), (columns) => pureKernel(env, columns))
 
-const complete = (env: Env, numEnvs: number, options: Options): BatchOptions => {
+const complete = (env: Env, numEnvs: number, options: PartialBatchOptions): EnvBatchOptions => {
   const { autoReset = "same-step", firstIndex = 0, arrays } = options
   if (!Number.isInteger(numEnvs) || numEnvs < 1) {
     throw invalid(env.id, `numEnvs: expected a whole number from 1, found ${numEnvs}`)
@@ -81,7 +81,7 @@ const isList = (value: unknown): value is ArrayLike<number> =>
 /** The states of a batch of envs, and what calls the env's own functions. */
 interface PureEnvs {
   readonly env: Env
-  readonly columns: Columns
+  readonly columns: KernelArrays
   /** The number of elements of an observation, and of a row, which can have a mask after it. */
   readonly size: number
   readonly rowSize: number
@@ -94,7 +94,7 @@ interface PureEnvs {
 }
 
 /** Makes the kernel (it holds and steps the states, see `internal/episodes.ts`) that calls the env's own functions. */
-const pureKernel = (env: Env, columns: Columns): Kernel => {
+const pureKernel = (env: Env, columns: KernelArrays): EnvKernel => {
   const envs: PureEnvs = {
     env,
     columns,
@@ -179,7 +179,7 @@ const start = (envs: PureEnvs, index: number, random: Stream): void => {
   }
 }
 
-const storeTransition = (envs: PureEnvs, index: number, transition: Transition<unknown>): void => {
+const storeTransition = (envs: PureEnvs, index: number, transition: EnvTransition<unknown>): void => {
   const { rewards, terminated, truncated, elapsed } = envs.columns
   if (typeof transition !== "object" || transition === null || transition instanceof Promise) {
     const description = `${display(transition)}${asyncHint(transition)}`

@@ -17,7 +17,7 @@ export type AutoReset = "same-step" | "next-step" | "disabled"
 export type Snapshot = Readonly<Record<string, Float64Array | Float32Array | Int32Array | Uint8Array>>
 
 /** The options passed to an env's own `batch`. */
-export interface BatchOptions {
+export interface EnvBatchOptions {
   /** The way in which an env starts again after an episode has ended. Default: `same-step`. */
   readonly autoReset: AutoReset
   /**

@@ -23,7 +23,7 @@
 import { type Effect, Predicate, type Scope } from "effect"
 import { closest } from "../../base/config/closest.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
-import type { AsyncBatchEnv, BatchEnv, BatchOptions } from "./BatchEnv.ts"
+import type { AsyncBatchEnv, BatchEnv, EnvBatchOptions } from "./BatchEnv.ts"
 import { EnvError } from "../../base/EnvError.ts"
 import type { ActionSpace, Box, Discrete, MultiBinary, MultiDiscrete, RowSpace, Space, ValueOf } from "./Space.ts"
 import { masked } from "./Space.ts"
@@ -39,7 +39,7 @@ export type ActionOf<A extends ActionSpace> = A extends Discrete
       ? ReadonlyArray<number> | Int32Array
       : never
 
-export interface Transition<State> {
+export interface EnvTransition<State> {
   /** The new state. A step must not change the state that it was given. */
   readonly state: State
   readonly reward: number
@@ -66,7 +66,7 @@ export interface Env<State = unknown, A extends ActionSpace = ActionSpace, O ext
   readonly rewardThreshold?: number
   reset(random: Stream): State
   observe(state: State): ValueOf<O>
-  step(state: State, action: ActionOf<A>, random: Stream): Transition<State>
+  step(state: State, action: ActionOf<A>, random: Stream): EnvTransition<State>
   /**
    * Says which choices are allowed in a state: a number or boolean for each, 1 or `true` if it is allowed. Several
    * choices (`MultiDiscrete`) follow each other in one list. Agents never choose one that is not allowed, and a batch
@@ -85,26 +85,26 @@ export interface Env<State = unknown, A extends ActionSpace = ActionSpace, O ext
   /** The text of an ES module that renders a state, received as JSON, on a canvas in a browser. See `Ui`. */
   readonly ui?: string
   /** Makes a batch that is faster than `step` with equal results; `undefined` if it doesn't support the options. */
-  batch?(numEnvs: number, options: BatchOptions): BatchEnv | undefined
+  batch?(numEnvs: number, options: EnvBatchOptions): BatchEnv | undefined
   /**
    * Opens a batch of an env that steps elsewhere, as `AsyncEnv.make` and `ForeignEnv` make. Such an env has no state in this
    * program, so its functions `reset`, `observe` and `step` throw.
    */
-  open?(numEnvs: number, options: BatchOptions): Effect.Effect<AsyncBatchEnv, EnvError, Scope.Scope>
+  open?(numEnvs: number, options: EnvBatchOptions): Effect.Effect<AsyncBatchEnv, EnvError, Scope.Scope>
 }
 
 /** The argument of `make`: the fields of `Env`, with functions whose parameters TypeScript checks strictly. */
-export interface Definition<State, A extends ActionSpace, O extends Space = Box> extends Pick<
+export interface EnvDefinition<State, A extends ActionSpace, O extends Space = Box> extends Pick<
   Env<State, A, O>,
   "id" | "observationSpace" | "actionSpace" | "maxSteps" | "rewardThreshold" | "ui"
 > {
   readonly reset: (random: Stream) => State
   readonly observe: (state: State) => ValueOf<O>
-  readonly step: (state: State, action: ActionOf<A>, random: Stream) => Transition<State>
+  readonly step: (state: State, action: ActionOf<A>, random: Stream) => EnvTransition<State>
   readonly actionMask?: (state: State) => ArrayLike<number | boolean>
   readonly renderText?: (state: State) => string
   readonly renderSvg?: (state: State) => string
-  readonly batch?: (numEnvs: number, options: BatchOptions) => BatchEnv | undefined
+  readonly batch?: (numEnvs: number, options: EnvBatchOptions) => BatchEnv | undefined
 }
 
 /**
@@ -114,7 +114,7 @@ export interface Definition<State, A extends ActionSpace, O extends Space = Box>
  * in a discrete space, several numbers in a box, an object in a `Dict`.
  */
 export const make = <State, A extends ActionSpace, O extends Space = Box>(
-  definition: Definition<State, A, O>,
+  definition: EnvDefinition<State, A, O>,
 ): Env<State, A, O> => {
   const problem = firstProblem(definition)
   if (problem !== undefined) {
@@ -157,14 +157,18 @@ export const rowSpaceOf = (env: Pick<Env, "observationSpace" | "actionSpace" | "
   env.actionMask === undefined ? env.observationSpace : masked(env.observationSpace, env.actionSpace)
 
 /** The rule for one field of a definition. */
-interface Field {
+interface FieldRule {
   readonly expected: string
   readonly required: boolean
   readonly isValid: (value: unknown) => boolean
 }
 
-const field = (expected: string, isValid: Field["isValid"]): Field => ({ expected, required: true, isValid })
-const optional = (expected: string, isValid: Field["isValid"]): Field => ({ expected, required: false, isValid })
+const field = (expected: string, isValid: FieldRule["isValid"]): FieldRule => ({ expected, required: true, isValid })
+const optional = (expected: string, isValid: FieldRule["isValid"]): FieldRule => ({
+  expected,
+  required: false,
+  isValid,
+})
 const isTaggedAs =
   (...tags: ReadonlyArray<string>) =>
   (value: unknown): boolean =>
@@ -172,7 +176,7 @@ const isTaggedAs =
 
 const actionTags = ["Box", "Discrete", "MultiDiscrete", "MultiBinary"]
 
-const fields: Readonly<Record<string, Field>> = {
+const fields: Readonly<Record<string, FieldRule>> = {
   id: field("a name", (value) => typeof value === "string" && value.length > 0),
   observationSpace: field("a space, such as Space.box(…)", isTaggedAs(...actionTags, "Dict", "Tuple")),
   actionSpace: field("Space.discrete, box, multiDiscrete or multiBinary (…)", isTaggedAs(...actionTags)),

@@ -30,11 +30,11 @@ export interface EnvGraph {
   /** Computes the observations [N, size] of states [N, stateSize]. */
   readonly observe: (state: Tensor) => Tensor
   /** Steps states [N, stateSize] by actions: i32 [N] if they are discrete, otherwise f32 [N, size], within the bounds. */
-  readonly step: (state: Tensor, action: Tensor) => Moved
+  readonly step: (state: Tensor, action: Tensor) => GraphTransition
 }
 
 /** The result of a step of all copies. */
-export interface Moved {
+export interface GraphTransition {
   readonly state: Tensor
   /** The rewards, of shape [N]. */
   readonly reward: Tensor

@@ -12,13 +12,13 @@
  * ```
  */
 import { Context, Effect, type Scope } from "effect"
-import type { BatchEnv, BatchOptions } from "./BatchEnv.ts"
+import type { BatchEnv, EnvBatchOptions } from "./BatchEnv.ts"
 import type { Env } from "./Env.ts"
 import { type EnvError, invalid } from "../../base/EnvError.ts"
 import { envConfigOf } from "./Envs.ts"
 import type { EnvConfig } from "./recipe.ts"
 
-export interface PoolOptions extends Partial<Pick<BatchOptions, "autoReset" | "firstIndex">> {
+export interface PoolOptions extends Partial<Pick<EnvBatchOptions, "autoReset" | "firstIndex">> {
   /** The number of threads. */
   readonly workers: number
   /** The number of seconds to wait for the threads to finish a step; after that, the step throws. Default: 60. */
@@ -26,7 +26,7 @@ export interface PoolOptions extends Partial<Pick<BatchOptions, "autoReset" | "f
 }
 
 /** Tells a worker how to get an env with this id: either from its config, or from the module that exports it. */
-export interface Place {
+export interface EnvSource {
   readonly id: string
   readonly module?: string
   readonly config?: EnvConfig
@@ -41,8 +41,8 @@ export const located = <E extends Env>(env: E, module: string): E => {
   return copy
 }
 
-/** Returns the `Place` of an env; undefined if workers can't find it, because it has neither a module nor a config. */
-export const placeOf = (env: Env): Place | undefined => {
+/** Returns the `EnvSource` of an env; undefined if workers can't find it, because it has neither a module nor a config. */
+export const placeOf = (env: Env): EnvSource | undefined => {
   const module = modules.get(env)
   if (module !== undefined) return { id: env.id, module }
   const config = envConfigOf(env)

@@ -52,8 +52,8 @@ export interface Goals<G extends Space = Space> {
 }
 
 /** The argument of `make`: the definition of an env whose step returns the new state alone. */
-export interface Definition<State, A extends ActionSpace, O extends Space, G extends Space> extends Pick<
-  Env.Definition<State, A, GoalSpace<O, G>>,
+export interface GoalEnvDefinition<State, A extends ActionSpace, O extends Space, G extends Space> extends Pick<
+  Env.EnvDefinition<State, A, GoalSpace<O, G>>,
   "id" | "observationSpace" | "actionSpace" | "maxSteps" | "ui" | "reset" | "observe" | "actionMask"
 > {
   readonly step: (state: State, action: Env.ActionOf<A>, random: Stream) => State
@@ -65,7 +65,7 @@ export interface Definition<State, A extends ActionSpace, O extends Space, G ext
 
 /** Makes a goal env: the rewards and ends of its steps are computed from the goals in its observations. */
 export const make = <State, A extends ActionSpace, O extends Space, G extends Space>(
-  definition: Definition<State, A, O, G>,
+  definition: GoalEnvDefinition<State, A, O, G>,
 ): Env.Env<State, A, GoalSpace<O, G>> => {
   const { computeReward, computeTerminated, step, ...rest } = definition
   const env = Env.make<State, A, GoalSpace<O, G>>({

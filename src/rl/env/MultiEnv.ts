@@ -34,21 +34,25 @@
 import type { Env } from "./Env.ts"
 import { invalid } from "../../base/EnvError.ts"
 import { kernelOf } from "./internal/kernels.ts"
-import { againstEnv, type Options, type Opponents } from "./multi/against.ts"
+import { againstEnv, type AgainstOptions, type Opponents } from "./multi/against.ts"
 import { againstElsewhere, type GameElsewhere } from "./multi/againstElsewhere.ts"
-import type { Seated } from "./multi/courses.ts"
-import { checkGame, type Game, type Parallel, type Position, type Turns } from "./multi/Game.ts"
+import type { SeatedGame } from "./multi/courses.ts"
+import { checkGame, type Game, type ParallelGame, type GamePosition, type Turns } from "./multi/Game.ts"
 import { sharedEnv } from "./multi/shared.ts"
 import type { ActionSpace, Box, Space } from "./Space.ts"
 
-export type { Options, Opponents } from "./multi/against.ts"
-export type { Seated } from "./multi/courses.ts"
-export type { Outcome, Parallel, Position, Turns } from "./multi/Game.ts"
+export type { AgainstOptions, Opponents } from "./multi/against.ts"
+export type { SeatedGame } from "./multi/courses.ts"
+export type { GameOutcome, ParallelGame, GamePosition, Turns } from "./multi/Game.ts"
 export type { Later, Opponent, Player, PolicyLike, Situation } from "./multi/opponents.ts"
-export { type Options as PastSelvesOptions, pastSelves } from "./multi/pastSelves.ts"
+export { type PastSelvesOptions, pastSelves } from "./multi/pastSelves.ts"
 
 /** An env with several agents: a batch has a row for each agent of each game. */
-export interface MultiEnv<A extends ActionSpace = ActionSpace, O extends Space = Space> extends Env<Position, A, O> {
+export interface MultiEnv<A extends ActionSpace = ActionSpace, O extends Space = Space> extends Env<
+  GamePosition,
+  A,
+  O
+> {
   readonly agents: ReadonlyArray<string>
   /** The game, for `against`. */
   readonly game: Game<unknown, A, O>
@@ -56,7 +60,7 @@ export interface MultiEnv<A extends ActionSpace = ActionSpace, O extends Space =
 
 /** Makes an env in which all agents act at once. A wrong field throws an `EnvError` that names it. */
 export const parallel = <State, A extends ActionSpace, O extends Space = Box>(
-  definition: Parallel<State, A, O>,
+  definition: ParallelGame<State, A, O>,
 ): MultiEnv<A, O> => {
   checkGame(definition, "parallel")
   return envOf({ ...definition })
@@ -93,14 +97,14 @@ export type { GameElsewhere } from "./multi/againstElsewhere.ts"
 export function against<A extends ActionSpace, O extends Space>(
   game: MultiEnv<A, O>,
   opponents?: Opponents<A, O>,
-  options?: Options,
-): Env<Seated, A, O>
-export function against(game: GameElsewhere, opponents?: Opponents, options?: Options): Env
+  options?: AgainstOptions,
+): Env<SeatedGame, A, O>
+export function against(game: GameElsewhere, opponents?: Opponents, options?: AgainstOptions): Env
 export function against(
   env: MultiEnv | GameElsewhere,
   opponents: Opponents = "random",
-  options: Options = {},
-): Env<Seated> | Env {
+  options: AgainstOptions = {},
+): Env<SeatedGame> | Env {
   if ("game" in env) return againstEnv(env.game, opponents, options)
   const open = kernelOf(env)
   if (open === undefined) throw invalid(env.id, "it is no game: expected one of MultiEnv or of PettingZoo")

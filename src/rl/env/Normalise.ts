@@ -24,7 +24,7 @@ import { wholeColumns } from "./internal/values.ts"
 import { make, type RunningMoments } from "./RunningMoments.ts"
 import type { RowSpace } from "./Space.ts"
 
-export interface Options {
+export interface NormaliseOptions {
   /** The statistics to use, and to update unless frozen. Default: new ones. */
   readonly moments?: RunningMoments
   /**
@@ -49,7 +49,10 @@ export interface NormalisedObservations {
  * reset or a step is counted once. The final observations of episodes are normalised but not counted, since no step
  * follows them. Choices, switches and action masks stay as they are.
  */
-export const observations = <B extends AnyBatchEnv>(batch: B, options: Options = {}): B & NormalisedObservations => {
+export const observations = <B extends AnyBatchEnv>(
+  batch: B,
+  options: NormaliseOptions = {},
+): B & NormalisedObservations => {
   const { frozen = false, clip = 10, epsilon = 1e-8 } = options
   const size = batch.observationSize
   const moments = options.moments ?? make(size, undefined, options.groups)
@@ -113,7 +116,7 @@ export interface Constants {
   readonly kept: Int32Array
 }
 
-export interface ConstantsOptions extends Pick<Options, "clip" | "epsilon"> {
+export interface ConstantsOptions extends Pick<NormaliseOptions, "clip" | "epsilon"> {
   /** The space of the batch's rows, whose real numbers are normalised. Default: a box. */
   readonly space?: RowSpace
 }
@@ -145,7 +148,7 @@ export const asGraph = (
   }
 }
 
-export interface RewardOptions extends Options {
+export interface RewardOptions extends NormaliseOptions {
   /** The discount factor of the agent, or one for each group. Default: 0.99. */
   readonly gamma?: number | ReadonlyArray<number>
 }

@@ -21,7 +21,7 @@ import { EnvError } from "../../base/EnvError.ts"
 import { sampleInto, unflattened } from "./internal/values.ts"
 
 export { Json } from "./internal/spaceJson.ts"
-export { contains, flatten, type Part, partsOf, problemOf, sampleInto, unflatten } from "./internal/values.ts"
+export { contains, flatten, type LeafPart, partsOf, problemOf, sampleInto, unflatten } from "./internal/values.ts"
 
 /** All spaces; an observation can be in any of them. */
 export type Space = ActionSpace | Dict | Tuple
@@ -62,19 +62,19 @@ export interface MultiBinary {
 }
 
 /** The spaces of the parts of a `Dict`, by name. */
-export interface Parts {
+export interface DictParts {
   readonly [name: string]: Space
 }
 
 /** Named parts, each in a space of its own: an object with a value for each part. The parts have an order. */
 export interface Dict {
   readonly _tag: "Dict"
-  readonly "~value"?: { readonly [name: string]: Value }
-  readonly parts: Parts
+  readonly "~value"?: { readonly [name: string]: SpaceValue }
+  readonly parts: DictParts
 }
 
 /** A `Dict` with these parts. */
-export interface DictOf<P extends Parts> extends Dict {
+export interface DictOf<P extends DictParts> extends Dict {
   readonly "~value"?: { readonly [Name in keyof P]: ValueOf<P[Name]> }
   readonly parts: P
 }
@@ -82,7 +82,7 @@ export interface DictOf<P extends Parts> extends Dict {
 /** Parts in a fixed order, each in a space of its own: a list with a value for each part. */
 export interface Tuple {
   readonly _tag: "Tuple"
-  readonly "~value"?: ReadonlyArray<Value>
+  readonly "~value"?: ReadonlyArray<SpaceValue>
   readonly parts: ReadonlyArray<Space>
 }
 
@@ -113,7 +113,11 @@ export type RowSpace = Space | Masked
 export type ValueOf<S extends { readonly "~value"?: unknown }> = NonNullable<S["~value"]>
 
 /** The type of any value in any space. */
-export type Value = number | ArrayLike<number | boolean> | ReadonlyArray<Value> | { readonly [name: string]: Value }
+export type SpaceValue =
+  | number
+  | ArrayLike<number | boolean>
+  | ReadonlyArray<SpaceValue>
+  | { readonly [name: string]: SpaceValue }
 
 /**
  * Makes a space of real numbers from `low` to `high`. Each bound is one number for all elements or one per element, and
@@ -184,7 +188,7 @@ export const multiBinary = (n: number): MultiBinary => {
  * Space.flatten(space, { map: new Float32Array(128), keys: 3 }) // 129 numbers
  * ```
  */
-export const dict = <P extends Parts>(parts: P): DictOf<P> => {
+export const dict = <P extends DictParts>(parts: P): DictOf<P> => {
   const names = Object.keys(parts)
   if (names.length === 0) throw invalid("dict: expected at least one part, found none")
   // JavaScript moves such names to the front, so that the order would not be the order in which they were given.

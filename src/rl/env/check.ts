@@ -47,7 +47,7 @@ export interface Fault {
   readonly message: string
 }
 
-interface Options {
+interface CheckOptions {
   readonly seed?: number
   /** The number of episodes to play. Default: 3. */
   readonly episodes?: number
@@ -56,7 +56,7 @@ interface Options {
 }
 
 /** Plays a few random episodes and returns the first fault of each rule. No fault is a good sign, not a proof. */
-export const check = (env: Env, { seed = 0, episodes = 3, steps = 200 }: Options = {}): ReadonlyArray<Fault> => {
+export const check = (env: Env, { seed = 0, episodes = 3, steps = 200 }: CheckOptions = {}): ReadonlyArray<Fault> => {
   const faults = new Map<Fault["rule"], Fault>()
   const report = (rule: Fault["rule"], where: string, what: string): void => {
     if (!faults.has(rule)) faults.set(rule, { rule, message: `${env.id}, ${where}: ${what}` })
@@ -76,12 +76,12 @@ export const check = (env: Env, { seed = 0, episodes = 3, steps = 200 }: Options
   return [...faults.values()]
 }
 
-type Report = (rule: Fault["rule"], where: string, what: string) => void
+type FaultReport = (rule: Fault["rule"], where: string, what: string) => void
 
 const playOne = (
   env: Env,
   { seed, episode, steps }: { readonly seed: number; readonly episode: number; readonly steps: number },
-  report: Report,
+  report: FaultReport,
 ): void => {
   // Makes the episode's stream anew at each call: drawing advances a stream, but repeated steps must draw the same.
   const chance = () => stream(seed, "check", episode, "env")
@@ -147,7 +147,7 @@ const sameStep = (one: ReturnType<Env["step"]>, other: ReturnType<Env["step"]>):
 const isNumbers = (value: unknown): value is ArrayLike<number> =>
   typeof value === "object" && value !== null && "length" in value
 
-const checkObservation = (env: Env, state: unknown, where: string, report: Report): void => {
+const checkObservation = (env: Env, state: unknown, where: string, report: FaultReport): void => {
   const { observationSpace: space } = env
   const observation: unknown = env.observe(state)
   if (space._tag !== "Box") {
@@ -169,7 +169,7 @@ const checkObservation = (env: Env, state: unknown, where: string, report: Repor
 }
 
 /** Returns the action mask of a state, and reports it if it is wrong; undefined if it is wrong or there is none. */
-const checkMask = (env: Env, state: unknown, where: string, report: Report): Float32Array | undefined => {
+const checkMask = (env: Env, state: unknown, where: string, report: FaultReport): Float32Array | undefined => {
   const write = maskWriter(env)
   if (write === undefined) return undefined
   const mask = new Float32Array(maskSizeOf(rowSpaceOf(env)))
@@ -231,7 +231,7 @@ const numEnvs = 3
 const checkBatch = (
   env: Env,
   { seed, steps }: { readonly seed: number; readonly steps: number },
-  report: Report,
+  report: FaultReport,
 ): void => {
   const fast = Batch.make(env, numEnvs)
   const slow = Batch.oneByOne(env, numEnvs)

@@ -150,15 +150,15 @@ const withBox = (env: Env): Env<unknown, ActionSpace, Box> => {
 }
 
 const makers: Readonly<Record<string, Maker>> = {
-  KeyDoor: maker(KeyDoor.Options, KeyDoor.make),
-  GridWorld: maker(GridWorld.Options, GridWorld.make),
-  PixelMaze: maker(PixelMaze.Options, PixelMaze.make),
-  ApplePicker: maker(ApplePicker.Options, ApplePicker.make),
-  Breakout: maker(Breakout.Options, Breakout.make),
-  Catch: maker(Catch.Options, Catch.make),
-  BitFlip: maker(BitFlip.Options, BitFlip.make),
-  RepeatCue: maker(RepeatCue.Options, RepeatCue.make),
-  TicTacToe: maker(TicTacToe.Options, TicTacToe.make),
+  KeyDoor: maker(KeyDoor.KeyDoorOptions, KeyDoor.make),
+  GridWorld: maker(GridWorld.GridWorldOptions, GridWorld.make),
+  PixelMaze: maker(PixelMaze.PixelMazeOptions, PixelMaze.make),
+  ApplePicker: maker(ApplePicker.ApplePickerOptions, ApplePicker.make),
+  Breakout: maker(Breakout.BreakoutOptions, Breakout.make),
+  Catch: maker(Catch.CatchOptions, Catch.make),
+  BitFlip: maker(BitFlip.BitFlipOptions, BitFlip.make),
+  RepeatCue: maker(RepeatCue.RepeatCueOptions, RepeatCue.make),
+  TicTacToe: maker(TicTacToe.TicTacToeOptions, TicTacToe.make),
   Gymnasium: foreign(GymnasiumOptions, pythonProgram("effect_rl_env.py"), ({ gymnasium }, options) =>
     gymnasium(options),
   ),

@@ -17,22 +17,22 @@
  * except for the rounding of `tanh` and `exp` in its library.
  */
 import type { NamedTensors } from "../../tensor/graph/Parameters.ts"
-import type { Activation as GraphActivation } from "../../tensor/graph/layers.ts"
+import type { GraphActivation } from "../../tensor/graph/layers.ts"
 import { refuse } from "./ExportError.ts"
 
 /** The names of the activation functions of our networks. GELU is the tanh approximation. */
-export type Activation = "identity" | GraphActivation
+export type ActorActivation = "identity" | GraphActivation
 
 export interface DenseLayer {
   /** The weights, of shape [outputs, inputs], row by row. This is the transpose of the weight in a graph's `linear`. */
   readonly weights: Float32Array
   /** The biases, one per output. */
   readonly biases: Float32Array
-  readonly activation: Activation
+  readonly activation: ActorActivation
 }
 
 /** The normalisation of inputs before the first layer: (x − mean) / deviation, clipped to ± `clip` if `clip` is set. */
-export interface Normalisation {
+export interface InputNormalisation {
   readonly mean: Float32Array
   readonly deviation: Float32Array
   readonly clip?: number | undefined
@@ -46,7 +46,7 @@ export interface Normalisation {
 export type Head = "identity" | "sample_and_squash"
 
 /** The bounds of actions. If `scaled`, outputs from −1 to 1 are scaled to the bounds, otherwise they are clipped. */
-export interface Bounds {
+export interface ActionBounds {
   readonly low: Float32Array
   readonly high: Float32Array
   readonly scaled: boolean
@@ -55,12 +55,12 @@ export interface Bounds {
 /** A policy: it normalises `inputs` numbers, passes them through the layers, and applies the head and the bounds. */
 export interface DenseActor {
   readonly inputs: number
-  readonly normalisation?: Normalisation | undefined
+  readonly normalisation?: InputNormalisation | undefined
   readonly layers: ReadonlyArray<DenseLayer>
   /** How to read the outputs of the last layer. Default: `identity`. */
   readonly head?: Head | undefined
   /** The bounds of actions. Default: outputs are neither scaled nor clipped. */
-  readonly bounds?: Bounds | undefined
+  readonly bounds?: ActionBounds | undefined
 }
 
 /** Inputs of the policy and the outputs for them, row by row. A program that loads the file can check itself with these. */
@@ -76,11 +76,11 @@ export const outputSize = ({ layers, head }: DenseActor): number => {
 }
 
 /** Returns 1 / deviation. All code multiplies by this instead of dividing, so that all programs round in the same way. */
-export const precisionOf = ({ deviation }: Normalisation): Float32Array => deviation.map((value) => 1 / value)
+export const precisionOf = ({ deviation }: InputNormalisation): Float32Array => deviation.map((value) => 1 / value)
 
 const { fround, tanh, exp, log1p } = Math
 
-const activate: Readonly<Record<Activation, (x: number) => number>> = {
+const activate: Readonly<Record<ActorActivation, (x: number) => number>> = {
   identity: (x) => x,
   relu: (x) => (x > 0 ? x : 0),
   tanh,
@@ -108,7 +108,7 @@ export const evaluate = (actor: DenseActor, input: Float32Array): Float32Array =
   return result
 }
 
-const bounding = (bounds: Bounds | undefined): ((value: number, index: number) => number) => {
+const bounding = (bounds: ActionBounds | undefined): ((value: number, index: number) => number) => {
   if (bounds === undefined) return (value) => value
   const { low, high, scaled } = bounds
   if (!scaled) return (value, index) => Math.min(Math.max(value, low[index]), high[index])
@@ -117,7 +117,10 @@ const bounding = (bounds: Bounds | undefined): ((value: number, index: number) =
 }
 
 /** Returns the factor and the offset that scale an output from −1 to 1 to the bounds. */
-export const stretchOf = ({ low, high }: Bounds): { readonly half: Float32Array; readonly middle: Float32Array } => ({
+export const stretchOf = ({
+  low,
+  high,
+}: ActionBounds): { readonly half: Float32Array; readonly middle: Float32Array } => ({
   half: high.map((bound, index) => (bound - low[index]) / 2),
   middle: high.map((bound, index) => (bound + low[index]) / 2),
 })
@@ -154,7 +157,7 @@ export const exampleOf = (actor: DenseActor, input: Float32Array): Example => ({
  * outputs] and `NAME.bias`. If there are several names, such as `["actor.mean", "actor.logStd"]` for
  * `sample_and_squash`, the result has the outputs of all these layers, one after another.
  */
-export const layer = (weights: NamedTensors, names: ReadonlyArray<string>, activation: Activation): DenseLayer => {
+export const layer = (weights: NamedTensors, names: ReadonlyArray<string>, activation: ActorActivation): DenseLayer => {
   const parts = names.map((name) => {
     const weight = weights[`${name}.weight`]
     const bias = weights[`${name}.bias`]

@@ -15,13 +15,13 @@
  * ```
  */
 import {
-  type Activation,
-  type Bounds,
+  type ActorActivation,
+  type ActionBounds,
   checkExport,
   type DenseActor,
   type DenseLayer,
   type Example,
-  type Normalisation,
+  type InputNormalisation,
   outputSize,
   precisionOf,
   stretchOf,
@@ -96,7 +96,7 @@ const array = (name: string, values: Float32Array): string => {
 const namespace = (name: string, comment: string, lines: ReadonlyArray<string>): string =>
   [`namespace ${name} {${comment === "" ? "" : `  // ${comment}`}`, ...lines, `}  // namespace ${name}`].join("\n")
 
-const normalisationCode = (normalisation: Normalisation): string =>
+const normalisationCode = (normalisation: InputNormalisation): string =>
   namespace("normalisation", "", [
     array("mean", normalisation.mean),
     array("precision", precisionOf(normalisation)),
@@ -111,7 +111,7 @@ const layerCode = ({ weights, biases }: DenseLayer, index: number): string =>
     array("biases", biases),
   ])
 
-const boundsCode = (bounds: Bounds): string => {
+const boundsCode = (bounds: ActionBounds): string => {
   const { low, high, scaled } = bounds
   const arrays = Object.entries(scaled ? stretchOf(bounds) : { low, high }).map(([name, values]) => array(name, values))
   return namespace("bounds", "of the actions that the env takes", arrays)
@@ -124,7 +124,7 @@ const exampleCode = ({ input, output }: Example, rows: number): string =>
     array("output", output),
   ])
 
-const activationCode: Readonly<Record<Activation, string>> = {
+const activationCode: Readonly<Record<ActorActivation, string>> = {
   identity: "return x;",
   relu: "return x > 0.0f ? x : 0.0f;",
   tanh: "return std::tanh(x);",
@@ -146,7 +146,7 @@ void dense(const float (&weight)[Weights], const float (&bias)[Outputs], const f
     }
 }`
 
-const normaliseLines = ({ clip }: Normalisation): ReadonlyArray<string> => [
+const normaliseLines = ({ clip }: InputNormalisation): ReadonlyArray<string> => [
   "    float value_in[inputs];",
   "    for (std::size_t index = 0; index < inputs; index++) {",
   "        const float value = (input[index] - normalisation::mean[index]) * normalisation::precision[index];",
@@ -159,7 +159,7 @@ const normaliseLines = ({ clip }: Normalisation): ReadonlyArray<string> => [
   "    }",
 ]
 
-const boundLines = ({ scaled }: Bounds): ReadonlyArray<string> => [
+const boundLines = ({ scaled }: ActionBounds): ReadonlyArray<string> => [
   "    for (std::size_t index = 0; index < outputs; index++) {",
   ...(scaled
     ? ["        output[index] = output[index] * bounds::half[index] + bounds::middle[index];"]

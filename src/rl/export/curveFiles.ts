@@ -5,14 +5,14 @@
 import { fieldOf } from "../../base/formats/csv.ts"
 import { thinned } from "../../base/statistics/resampling.ts"
 import type { CurvePoint } from "../../base/statistics/statistics.ts"
-import { type Drawing, type Point, type Shape, svgOf } from "./drawing.ts"
+import { type PlotDrawing, type PlotPoint, type PlotShape, svgOf } from "./drawing.ts"
 
-type Curve = ReadonlyArray<typeof CurvePoint.Type>
+type CurvePoints = ReadonlyArray<typeof CurvePoint.Type>
 
 const columns = ["step", "runs", "mean", "std", "median", "iqm", "low", "high"] as const
 
 /** Returns a curve as CSV: a header, then one line per step. */
-const curveCsv = (curve: Curve): string =>
+const curveCsv = (curve: CurvePoints): string =>
   [columns.join(","), ...curve.map((point) => columns.map((key) => String(point[key])).join(","))]
     .join("\n")
     .concat("\n")
@@ -20,7 +20,7 @@ const curveCsv = (curve: Curve): string =>
 /** A curve of one group of runs, with its name in the legend. */
 export interface NamedCurve {
   readonly name: string
-  readonly curve: Curve
+  readonly curve: CurvePoints
 }
 
 /** Returns curves as CSV in one table: with several, the first column has their names. */
@@ -42,7 +42,7 @@ const colours = { paper: "#fbfaf7", title: "#2b2d42", grid: "#e3e0d9", axis: "#b
 /** The colours of curves, which people with a colour-blindness can tell apart: those of Okabe and Ito, but for the first. */
 export const curveColours = ["#3d5a80", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"] as const
 /** The marks of curves; they change when the colours begin again. A mark is a circle, or a polygon with these corners. */
-const marks: ReadonlyArray<ReadonlyArray<Point> | "circle"> = [
+const marks: ReadonlyArray<ReadonlyArray<PlotPoint> | "circle"> = [
   "circle",
   [{ x: -3, y: -3 }, { x: 3, y: -3 }, { x: 3, y: 3 }, { x: -3, y: 3 }], // prettier-ignore
   [{ x: 0, y: -4 }, { x: 4, y: 3 }, { x: -4, y: 3 }], // prettier-ignore
@@ -54,7 +54,7 @@ const mostMarks = 40
 const fewMarks = 12
 
 /** Renders a curve as SVG: the interquartile mean (IQM) as a line, and its 95 % interval as a band. */
-export const curveSvg = (title: string, curve: Curve): string => svgOf(curvesFigure(title, [{ name: "", curve }]))
+export const curveSvg = (title: string, curve: CurvePoints): string => svgOf(curvesFigure(title, [{ name: "", curve }]))
 
 /**
  * Draws curves over one axis, each as a line (IQM) with a band (its 95 % interval), and a legend if there are several.
@@ -65,7 +65,7 @@ export const curvesFigure = (
   curves: ReadonlyArray<NamedCurve>,
   axis = "steps",
   caption = captionOf(curves),
-): Drawing => {
+): PlotDrawing => {
   const legend = legendOf(curves)
   const plot = { left: 72, right: width - margin, top: 72 + legend.height, bottom: height - 54 + legend.height }
   const points = curves.flatMap(({ curve }) => curve)
@@ -73,7 +73,7 @@ export const curvesFigure = (
   const [first, last] = [least([0, ...steps]), most([1, ...steps])]
   const ticks = ticksOf(least(points.map(({ low }) => low)), most(points.map(({ high }) => high)))
   const [lowest, highest] = [ticks[0], ticks[ticks.length - 1]]
-  const at = (step: number, value: number): Point => ({
+  const at = (step: number, value: number): PlotPoint => ({
     x: plot.left + ((step - first) / (last - first)) * (plot.right - plot.left),
     y: plot.bottom - ((value - lowest) / (highest - lowest)) * (plot.bottom - plot.top),
   })
@@ -103,7 +103,7 @@ export const curvesFigure = (
         }),
       label({ x: (plot.left + plot.right) / 2, y: plot.bottom + 42 }, axis, "middle"),
       // All bands are below all lines.
-      ...curves.map(({ curve }, index): Shape => {
+      ...curves.map(({ curve }, index): PlotShape => {
         const upper = curve.map(({ step, high }) => at(step, high))
         const lower = curve.map(({ step, low }) => at(step, low))
         return { kind: "area", points: [...upper, ...lower.reverse()], colour: colourOf(index), opacity: 0.18 }
@@ -123,11 +123,11 @@ const colourOf = (index: number): string => curveColours[index % curveColours.le
 /** Returns the legend of several curves: a row of names, or more where they need it. */
 const legendOf = (
   curves: ReadonlyArray<NamedCurve>,
-): { readonly height: number; readonly shapes: ReadonlyArray<Shape> } => {
+): { readonly height: number; readonly shapes: ReadonlyArray<PlotShape> } => {
   if (curves.length < 2) return { height: 0, shapes: [] }
   const counts = new Set(curves.map(({ curve }) => runsOf(curve)))
   let [x, row] = [margin, 1]
-  const shapes = curves.flatMap(({ name, curve }, index): ReadonlyArray<Shape> => {
+  const shapes = curves.flatMap(({ name, curve }, index): ReadonlyArray<PlotShape> => {
     const content = counts.size > 1 ? `${shortened(name)} (${runsOf(curve)})` : shortened(name)
     const length = 44 + widthOf(content, 13)
     if (x > margin && x + length > width - margin) [x, row] = [margin, row + 1]
@@ -146,7 +146,7 @@ const legendOf = (
 /** Shortens a name in the legend in its middle. */
 const shortened = (name: string): string => (name.length <= 80 ? name : `${name.slice(0, 39)}…${name.slice(-40)}`)
 
-const runsOf = (curve: Curve): number => most(curve.map(({ runs }) => runs))
+const runsOf = (curve: CurvePoints): number => most(curve.map(({ runs }) => runs))
 
 const captionOf = (curves: ReadonlyArray<NamedCurve>): string => {
   const counts = [...new Set(curves.map(({ curve }) => runsOf(curve)))]
@@ -155,7 +155,7 @@ const captionOf = (curves: ReadonlyArray<NamedCurve>): string => {
   return "mean return of the validation episodes"
 }
 
-const marksAt = (points: ReadonlyArray<Point>, index: number): ReadonlyArray<Shape> => {
+const marksAt = (points: ReadonlyArray<PlotPoint>, index: number): ReadonlyArray<PlotShape> => {
   const colour = colourOf(index)
   const mark = marks[Math.floor(index / curveColours.length) % marks.length]
   if (points.length === 0) return []
@@ -169,11 +169,11 @@ const marksAt = (points: ReadonlyArray<Point>, index: number): ReadonlyArray<Sha
 }
 
 const label = (
-  at: Point,
+  at: PlotPoint,
   content: string,
   anchor: "start" | "middle" | "end",
   { size = 13, colour = text }: { readonly size?: number; readonly colour?: string } = {},
-): Shape => ({ kind: "text", at, content, anchor, size, colour })
+): PlotShape => ({ kind: "text", at, content, anchor, size, colour })
 
 /** Estimates the width of a text: a letter is about 0.6 of the font size wide. */
 const widthOf = (content: string, size: number): number => 0.6 * size * content.length
@@ -183,14 +183,19 @@ const fittingSize = (title: string): number =>
   Number(Math.min(17, (width - 2 * margin) / widthOf(title || " ", 1)).toFixed(1))
 
 /** Draws a line one pixel wide, through the middle of pixels: on their edge it would look like two pale lines. */
-const thinLine = (from: Point, to: Point, colour: string): Shape => ({
+const thinLine = (from: PlotPoint, to: PlotPoint, colour: string): PlotShape => ({
   kind: "line",
   points: [from, to].map(({ x, y }) => ({ x: Math.round(x) + 0.5, y: Math.round(y) + 0.5 })),
   width: 1,
   colour,
 })
 
-const lineOf = (points: ReadonlyArray<Point>, colour: string): Shape => ({ kind: "line", points, width: 2.5, colour })
+const lineOf = (points: ReadonlyArray<PlotPoint>, colour: string): PlotShape => ({
+  kind: "line",
+  points,
+  width: 2.5,
+  colour,
+})
 
 const least = (values: ReadonlyArray<number>): number => values.reduce((a, b) => Math.min(a, b))
 const most = (values: ReadonlyArray<number>): number => values.reduce((a, b) => Math.max(a, b))

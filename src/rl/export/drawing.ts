@@ -3,19 +3,34 @@
  * `effect ui` loads this file in the browser, so it may import only files without Node or Effect.
  */
 
-export interface Point {
+export interface PlotPoint {
   readonly x: number
   readonly y: number
 }
 
 /** A part of a drawing; a later one covers the earlier ones. Lengths are in pixels of the screen, from the top left. */
-export type Shape =
-  | { readonly kind: "line"; readonly points: ReadonlyArray<Point>; readonly width: number; readonly colour: string }
-  | { readonly kind: "area"; readonly points: ReadonlyArray<Point>; readonly opacity: number; readonly colour: string }
-  | { readonly kind: "dots"; readonly points: ReadonlyArray<Point>; readonly radius: number; readonly colour: string }
+export type PlotShape =
+  | {
+      readonly kind: "line"
+      readonly points: ReadonlyArray<PlotPoint>
+      readonly width: number
+      readonly colour: string
+    }
+  | {
+      readonly kind: "area"
+      readonly points: ReadonlyArray<PlotPoint>
+      readonly opacity: number
+      readonly colour: string
+    }
+  | {
+      readonly kind: "dots"
+      readonly points: ReadonlyArray<PlotPoint>
+      readonly radius: number
+      readonly colour: string
+    }
   | {
       readonly kind: "text"
-      readonly at: Point
+      readonly at: PlotPoint
       readonly content: string
       readonly anchor: "start" | "middle" | "end"
       readonly size: number
@@ -23,15 +38,15 @@ export type Shape =
     }
 
 /** Colours are written as `#rrggbb`. */
-export interface Drawing {
+export interface PlotDrawing {
   readonly width: number
   readonly height: number
   readonly paper: string
-  readonly shapes: ReadonlyArray<Shape>
+  readonly shapes: ReadonlyArray<PlotShape>
 }
 
 /** Writes a drawing as an SVG document. With a `scale`, its size in pixels is that many times larger. */
-export const svgOf = ({ width, height, paper, shapes }: Drawing, scale = 1): string =>
+export const svgOf = ({ width, height, paper, shapes }: PlotDrawing, scale = 1): string =>
   [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width * scale}" height="${height * scale}" font-family="system-ui, sans-serif">`,
     `<rect width="${width}" height="${height}" fill="${paper}"/>`,
@@ -40,7 +55,7 @@ export const svgOf = ({ width, height, paper, shapes }: Drawing, scale = 1): str
     "",
   ].join("\n")
 
-const svgShape = (shape: Shape): string => {
+const svgShape = (shape: PlotShape): string => {
   switch (shape.kind) {
     case "line":
       return `<polyline points="${list(shape.points)}" fill="none" stroke="${shape.colour}" stroke-width="${shape.width}" stroke-linejoin="round"/>`
@@ -53,7 +68,7 @@ const svgShape = (shape: Shape): string => {
   }
 }
 
-const list = (points: ReadonlyArray<Point>): string =>
+const list = (points: ReadonlyArray<PlotPoint>): string =>
   points.map(({ x, y }) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ")
 
 const escape = (content: string): string => content.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)

@@ -2,7 +2,7 @@
 import { stringify } from "yaml"
 import { fenced } from "../../base/config/text.ts"
 import { writerOf } from "../env/internal/values.ts"
-import { display, sample, type Space, sizeOf, type Value } from "../env/Space.ts"
+import { display, sample, type Space, sizeOf, type SpaceValue } from "../env/Space.ts"
 import * as Rng from "../../base/rng/Rng.ts"
 import type { PolicyAbout } from "../policy/about.ts"
 
@@ -23,7 +23,7 @@ interface ModelCard {
 }
 
 /** Returns an observation in the form of the example: zeros within a box, any value of other spaces. */
-const exampleOf = (space: Space): Value =>
+const exampleOf = (space: Space): SpaceValue =>
   space._tag === "Box"
     ? Array.from(space.low, (low, at) => Math.min(Math.max(0, low), space.high[at]))
     : sample(space, Rng.stream(1, "card"))

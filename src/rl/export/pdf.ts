@@ -3,10 +3,10 @@
  * which every reader of PDF has; a letter that it lacks becomes a question mark. The same drawing gives the same bytes.
  */
 import { utf8 } from "../../base/config/utf8.ts"
-import type { Drawing, Point, Shape } from "./drawing.ts"
+import type { PlotDrawing, PlotPoint, PlotShape } from "./drawing.ts"
 
 /** Returns the bytes of a PDF file with a drawing. A pixel of the screen is three quarters of a point. */
-export const pdfOf = ({ width, height, paper, shapes }: Drawing): Uint8Array => {
+export const pdfOf = ({ width, height, paper, shapes }: PlotDrawing): Uint8Array => {
   const scale = 0.75
   const opacities = [...new Set(shapes.flatMap((shape) => (shape.kind === "area" ? [shape.opacity] : [])))]
   const content = [
@@ -39,7 +39,7 @@ const fileOf = (objects: ReadonlyArray<string>): Uint8Array => {
   return utf8.encode(`${file}${table}trailer\n<< /Size ${count} /Root 1 0 R >>\nstartxref\n${file.length}\n%%EOF\n`)
 }
 
-const operatorsOf = (shape: Shape, opacities: ReadonlyArray<number>): string => {
+const operatorsOf = (shape: PlotShape, opacities: ReadonlyArray<number>): string => {
   switch (shape.kind) {
     case "line":
       return `${rgb(shape.colour)} RG ${shape.width} w ${path(shape.points)} S`
@@ -59,12 +59,12 @@ const operatorsOf = (shape: Shape, opacities: ReadonlyArray<number>): string => 
 }
 
 const number = (value: number): string => String(Number(value.toFixed(2)))
-const at = ({ x, y }: Point): string => `${number(x)} ${number(y)}`
-const path = (points: ReadonlyArray<Point>): string =>
+const at = ({ x, y }: PlotPoint): string => `${number(x)} ${number(y)}`
+const path = (points: ReadonlyArray<PlotPoint>): string =>
   points.map((point, index) => `${at(point)} ${index === 0 ? "m" : "l"}`).join(" ")
 
 /** Returns four Bézier curves, which differ from the circle by less than a thousandth of its radius. */
-const circle = ({ x, y }: Point, radius: number): string => {
+const circle = ({ x, y }: PlotPoint, radius: number): string => {
   const bend = 0.5523 * radius
   const quarter = (...points: ReadonlyArray<readonly [number, number]>): string =>
     `${points.map(([right, down]) => at({ x: x + right, y: y + down })).join(" ")} c`

@@ -7,7 +7,7 @@ import type { DensePolicy } from "../model/DensePolicy.ts"
 import type { RunningMoments } from "../env/RunningMoments.ts"
 import type { ActionSpace } from "../env/Space.ts"
 import { actorToHeader } from "./cheader.ts"
-import { type Bounds, type DenseActor, exampleOf, layer, type Normalisation } from "./DenseActor.ts"
+import { type ActionBounds, type DenseActor, exampleOf, layer, type InputNormalisation } from "./DenseActor.ts"
 import { Hdf5Error } from "../../base/formats/hdf5/Hdf5.ts"
 import { ExportError } from "./ExportError.ts"
 import { actorToHdf5 } from "./rltools.ts"
@@ -30,7 +30,7 @@ export const denseActor = (
   { layers, head }: DensePolicy,
   weights: NamedTensors,
   inputs: number,
-  normalisation?: Normalisation,
+  normalisation?: InputNormalisation,
 ): DenseActor => ({
   inputs,
   layers: layers.map(({ names, activation }) => layer(weights, names, activation)),
@@ -42,7 +42,7 @@ export const denseActor = (
 const largestFloat32 = 3.4028234663852886e38
 
 /** Returns the bounds of continuous actions; undefined for discrete ones, where the largest output wins. */
-export const boundsOf = (space: ActionSpace, { scaled = false }: DensePolicy): Bounds | undefined =>
+export const boundsOf = (space: ActionSpace, { scaled = false }: DensePolicy): ActionBounds | undefined =>
   space._tag !== "Box"
     ? undefined
     : {
@@ -52,7 +52,7 @@ export const boundsOf = (space: ActionSpace, { scaled = false }: DensePolicy): B
       }
 
 /** Makes the normalisation that `rl/env/Normalise.ts` applies in the training, where 1e-8 prevents a division by zero. */
-const normalisationOf = ({ mean, variance }: RunningMoments, clip?: number): Normalisation => ({
+const normalisationOf = ({ mean, variance }: RunningMoments, clip?: number): InputNormalisation => ({
   mean: Float32Array.from(mean),
   deviation: Float32Array.from(variance, (value) => Math.sqrt(value + 1e-8)),
   clip,

@@ -9,7 +9,7 @@
  */
 import type { Schema } from "effect"
 import {
-  type Activation,
+  type ActorActivation,
   checkExport,
   type DenseActor,
   type DenseLayer,
@@ -18,7 +18,7 @@ import {
   precisionOf,
 } from "./DenseActor.ts"
 import { refuse } from "./ExportError.ts"
-import { type Dataset, encode, type Group } from "../../base/formats/hdf5/Hdf5.ts"
+import { type Hdf5Dataset, encode, type Hdf5Group } from "../../base/formats/hdf5/Hdf5.ts"
 
 export interface Hdf5Options {
   readonly checkpointName: string
@@ -59,11 +59,11 @@ export const actorToHdf5 = (actor: DenseActor, { checkpointName, meta, example }
   })
 }
 
-const numbered = (groups: ReadonlyArray<Group>): Group => ({
+const numbered = (groups: ReadonlyArray<Hdf5Group>): Hdf5Group => ({
   children: Object.fromEntries(groups.map((group, index) => [index, group])),
 })
 
-const tensor = (shape: ReadonlyArray<number>, data: Float32Array): Dataset => ({
+const tensor = (shape: ReadonlyArray<number>, data: Float32Array): Hdf5Dataset => ({
   shape,
   data,
   attributes: {
@@ -73,11 +73,11 @@ const tensor = (shape: ReadonlyArray<number>, data: Float32Array): Dataset => ({
   },
 })
 
-const parameters = (shape: ReadonlyArray<number>, data: Float32Array): Group => ({
+const parameters = (shape: ReadonlyArray<number>, data: Float32Array): Hdf5Group => ({
   children: { parameters: tensor(shape, data) },
 })
 
-const standardize = ({ inputs, normalisation }: DenseActor): ReadonlyArray<Group> => {
+const standardize = ({ inputs, normalisation }: DenseActor): ReadonlyArray<Hdf5Group> => {
   if (normalisation === undefined) return []
   if (normalisation.clip !== undefined) {
     refuse("normalisation.clip: RLtools' standardize does not clip; leave clip out if inputs stay within it")
@@ -87,7 +87,7 @@ const standardize = ({ inputs, normalisation }: DenseActor): ReadonlyArray<Group
   return [{ attributes: { type: "standardize" }, children: { mean, precision } }]
 }
 
-const activationNames: Readonly<Record<Activation, string | undefined>> = {
+const activationNames: Readonly<Record<ActorActivation, string | undefined>> = {
   identity: "IDENTITY",
   relu: "RELU",
   tanh: "TANH",
@@ -97,7 +97,7 @@ const activationNames: Readonly<Record<Activation, string | undefined>> = {
   softplus: undefined,
 }
 
-const denseGroup = ({ weights, biases, activation }: DenseLayer): Group => {
+const denseGroup = ({ weights, biases, activation }: DenseLayer): Hdf5Group => {
   const outputs = biases.length
   const activationName = activationNames[activation] ?? refuse(`activation: RLtools has no ${activation}`)
   return {
@@ -110,7 +110,7 @@ const denseGroup = ({ weights, biases, activation }: DenseLayer): Group => {
 }
 
 /** Returns the layers as one `mlp` if all hidden layers are alike, otherwise as one group per layer. */
-const dense = ({ layers }: DenseActor): ReadonlyArray<Group> => {
+const dense = ({ layers }: DenseActor): ReadonlyArray<Hdf5Group> => {
   const groups = layers.map(denseGroup)
   const hidden = layers.slice(0, -1)
   const areAlike = hidden.every(
@@ -127,5 +127,5 @@ const dense = ({ layers }: DenseActor): ReadonlyArray<Group> => {
   ]
 }
 
-const squash = ({ head }: DenseActor): ReadonlyArray<Group> =>
+const squash = ({ head }: DenseActor): ReadonlyArray<Hdf5Group> =>
   head === "sample_and_squash" ? [{ attributes: { type: "sample_and_squash" }, children: {} }] : []

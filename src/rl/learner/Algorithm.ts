@@ -5,7 +5,7 @@
  */
 import { Effect, Schema, type Scope } from "effect"
 import type { Backend, BackendError, BackendUnavailable, Program } from "../../tensor/backend/Backend.ts"
-import { type ConfigError, decode, type Origin, type Plain } from "../../base/config/Config.ts"
+import { type ConfigError, decode, type ConfigOrigin, type Plain } from "../../base/config/Config.ts"
 import type { AnyBatchEnv } from "../env/BatchEnv.ts"
 import type { Env } from "../env/Env.ts"
 import type { EnvError } from "../../base/EnvError.ts"
@@ -224,7 +224,7 @@ export interface Algorithm {
    * Checks a config and fills in its defaults. An error names the setting's place in `sources`, or else `source`. `prefix` is
    * the path of the config, `["algorithm"]` by default.
    */
-  readonly configure: (input: Plain, options: Origin) => Effect.Effect<ConfiguredAlgorithm, ConfigError>
+  readonly configure: (input: Plain, options: ConfigOrigin) => Effect.Effect<ConfiguredAlgorithm, ConfigError>
 }
 
 /** Makes an algorithm from its settings; settings that are left out have their defaults. */

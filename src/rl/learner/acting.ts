@@ -8,7 +8,7 @@ import { sizeOf } from "../env/Space.ts"
 import { encodeNodes } from "../../tensor/graph/encoded.ts"
 import { type OnnxTemplate, onnxTemplate } from "../../tensor/graph/onnx/export.ts"
 import { constant, input, state } from "../../tensor/graph/ops.ts"
-import type { Layout } from "../../tensor/graph/Parameters.ts"
+import type { ParameterLayout } from "../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import type { Schedule } from "../../tensor/graph/schedules.ts"
 import { replaced } from "../../tensor/graph/replaced.ts"
@@ -25,7 +25,7 @@ interface Acting {
   readonly name: string
   readonly task: Task
   readonly actor: Actor<string>
-  readonly layout: Layout
+  readonly layout: ParameterLayout
   /** Whether the actor reads the weights of a target network. */
   readonly hasTarget?: boolean
   /** The schedule of the scalar by which the actor explores, such as ε; undefined if the actor reads no such scalar. */

@@ -3,7 +3,7 @@
  * with such parts is resumed by its program. `define` in `Algorithm.ts` uses this file.
  */
 import { Effect, Record } from "effect"
-import { ConfigError, isPlain, type Origin, type Plain } from "../../base/config/Config.ts"
+import { ConfigError, isPlain, type ConfigOrigin, type Plain } from "../../base/config/Config.ts"
 
 /** Changes each layer of the user's own, wherever it stands in a tree of settings. */
 const mapOwnLayers = (tree: unknown, change: (layer: Plain) => unknown): unknown => {
@@ -24,7 +24,7 @@ export const withoutCode = (settings: Plain): Plain =>
  * Puts the code of `made`, the settings from code, into settings that may come from a config and then have only its name.
  * Fails for a name that `made` does not have.
  */
-export const withCode = (settings: Plain, made: Plain, from: Origin): Effect.Effect<Plain, ConfigError> =>
+export const withCode = (settings: Plain, made: Plain, from: ConfigOrigin): Effect.Effect<Plain, ConfigError> =>
   Effect.gen(function* () {
     const layers = new Map<unknown, unknown>()
     const problems: Array<{ readonly key: string; readonly problem: string; readonly unknown?: "code" }> = []

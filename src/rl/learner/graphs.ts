@@ -4,8 +4,8 @@ import { attempt } from "../../base/config/attempt.ts"
 import { GraphError } from "../../tensor/graph/GraphError.ts"
 import { gradients } from "../../tensor/graph/gradients.ts"
 import { add, constant, greater, mul, state, sub, where } from "../../tensor/graph/ops.ts"
-import { clipGlobalNorm, type Optimiser, type Updated } from "../../tensor/graph/optimisers.ts"
-import type { Layout } from "../../tensor/graph/Parameters.ts"
+import { clipGlobalNorm, type Optimiser, type OptimiserUpdate } from "../../tensor/graph/optimisers.ts"
+import type { ParameterLayout } from "../../tensor/graph/Parameters.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../model/trunk.ts"
 
@@ -23,7 +23,7 @@ export const build = <A>(body: () => A): Effect.Effect<A, GraphError> => attempt
 /** A network in a program: its flat vector of parameters, and a tensor for each parameter by its name. */
 export interface Net {
   /** The position of each parameter in `theta`. */
-  readonly layout: Layout
+  readonly layout: ParameterLayout
   /** The flat vector of all parameters. */
   readonly theta: Tensor
   readonly weights: Weights
@@ -38,7 +38,7 @@ export interface Net {
  * network.evaluate(net.weights, observations)
  * ```
  */
-export const netOf = (layout: Layout, name: string): Net => {
+export const netOf = (layout: ParameterLayout, name: string): Net => {
   const theta = state(name, [layout.size])
   return { layout, theta, weights: layout.tensorsOf(theta) }
 }
@@ -55,7 +55,7 @@ export const netOf = (layout: Layout, name: string): Net => {
  * const { next } = descend(net, loss, Optimisers.sgd({ size: net.layout.size, learningRate: 0.1 }), 0.5)
  * ```
  */
-export const descend = (net: Net, loss: Tensor, optimiser: Optimiser, maxGradNorm: number): Updated =>
+export const descend = (net: Net, loss: Tensor, optimiser: Optimiser, maxGradNorm: number): OptimiserUpdate =>
   follow(net, gradientOf(net, loss), optimiser, maxGradNorm)
 
 /** Builds the gradient of a loss with respect to a network's parameters, as one flat vector. */
@@ -74,7 +74,7 @@ export const follow = (
   gradient: Tensor,
   optimiser: Optimiser,
   maxGradNorm: number,
-): Updated => optimiser.update(theta, maxGradNorm > 0 ? clipGlobalNorm(gradient, maxGradNorm) : gradient)
+): OptimiserUpdate => optimiser.update(theta, maxGradNorm > 0 ? clipGlobalNorm(gradient, maxGradNorm) : gradient)
 
 /** Scales the changes of parameters that have their own learning rate, by that rate's share of the common rate. */
 export const slowed = ({ layout, theta }: Net, shares: Readonly<Record<string, number>>, next: Tensor): Tensor =>

@@ -6,7 +6,7 @@ import { Effect, Record } from "effect"
 import type { Program } from "../../tensor/backend/Backend.ts"
 import { attempt } from "../../base/config/attempt.ts"
 import { EnvError } from "../../base/EnvError.ts"
-import type { Layout, NamedArrays, NamedTensors } from "../../tensor/graph/Parameters.ts"
+import type { ParameterLayout, NamedArrays, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import { LearningError, type LearnerState } from "./Algorithm.ts"
 import { build } from "./graphs.ts"
@@ -62,7 +62,7 @@ export const statesOf = (program: Program, spec: ProgramSpec, elsewhere: Readonl
 }
 
 /** Joins weights to a flat vector. A missing or wrong parameter is a LearningError. */
-export const weightsIn = (layout: Layout, named: NamedTensors): Effect.Effect<Float32Array, LearningError> =>
+export const weightsIn = (layout: ParameterLayout, named: NamedTensors): Effect.Effect<Float32Array, LearningError> =>
   Effect.mapError(
     build(() => layout.fromNamed(named)),
     ({ message }) => new LearningError({ message }),

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { code, positive, withDefault } from "../../base/config/fields.ts"
 import { type OptimiserOf, optimiserOf, OptimiserSetting } from "../../tensor/graph/optimiserSettings.ts"
-import { Course, course, type Schedule } from "../../tensor/graph/schedules.ts"
+import { ScheduleCourse, course, type Schedule } from "../../tensor/graph/schedules.ts"
 import { type Networks, NetworksSetting } from "../model/network/layers.ts"
 import { type Scheduled, scheduled, scheduleOf } from "./scheduled.ts"
 
@@ -42,7 +42,7 @@ export const optimiserField = {
 
 /** The Schema of the course of a learning rate, which is the setting `schedule`. */
 export const CourseSetting = Schema.Union([
-  ...Course.members,
+  ...ScheduleCourse.members,
   code<Schedule>('"constant", "linear", "cosine", a section with type, or a function in code'),
 ])
 
@@ -61,7 +61,7 @@ export const learningRateSetting = scheduled(positive)
  */
 export const learningRateOf = (config: {
   readonly learningRate: Scheduled
-  readonly schedule: Course | Schedule
+  readonly schedule: ScheduleCourse | Schedule
 }): Schedule => {
   const { learningRate } = config
   if (typeof learningRate !== "number") return scheduleOf(learningRate)
@@ -72,12 +72,12 @@ export const learningRateOf = (config: {
 /** Returns learning rates as functions of the run's progress, by their names: see `learningRateOf`. */
 export const ratesOf = (
   learningRates: Readonly<Record<string, Scheduled>>,
-  schedule: Course | Schedule,
+  schedule: ScheduleCourse | Schedule,
 ): ReadonlyArray<readonly [string, Schedule]> =>
   Object.entries(learningRates).map(([key, learningRate]) => [key, learningRateOf({ learningRate, schedule })])
 
 /** Returns the course of learning rates as a function whose values are their factors. */
-const courseOf = (schedule: Course | Schedule): Schedule =>
+const courseOf = (schedule: ScheduleCourse | Schedule): Schedule =>
   typeof schedule === "function" ? schedule : course(schedule)
 
 /** Returns the function that makes the optimiser of a config, or `otherwise` if the config leaves the choice. */

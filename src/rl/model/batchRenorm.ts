@@ -1,5 +1,5 @@
 import { constant, zeros } from "../../tensor/graph/initialisers.ts"
-import { type Activation, activations, linear } from "../../tensor/graph/layers.ts"
+import { type GraphActivation, activations, linear } from "../../tensor/graph/layers.ts"
 import { add, clip, div, greater, mean, mul, sqrt, square, stopGradient, sub, where } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Declarations, Weights } from "./trunk.ts"
@@ -92,7 +92,7 @@ export const normalisedMlp = (
     hidden,
     activation,
     warmUp,
-  }: { readonly hidden: ReadonlyArray<number>; readonly activation: Activation; readonly warmUp: number },
+  }: { readonly hidden: ReadonlyArray<number>; readonly activation: GraphActivation; readonly warmUp: number },
 ): NormalisedMlp => {
   const sizes = [inputs, ...hidden]
   const norms = sizes.map((size, index) => batchRenorm(`${name}.norm${index}`, size, warmUp))

@@ -2,7 +2,7 @@
  * Reads the flat rows of a batch in graphs: observations of any space as vectors or images, and action masks. Choices
  * become one-hot vectors. `trunk.ts` and the heads of networks use it.
  */
-import { type ActionSpace, type Box, maskSizeOf, type Part, partsOf, type RowSpace, sizeOf } from "../env/Space.ts"
+import { type ActionSpace, type Box, maskSizeOf, type LeafPart, partsOf, type RowSpace, sizeOf } from "../env/Space.ts"
 import { cast, concat, reshape, slice } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { asNumbers, outputsFor } from "./actions.ts"
@@ -62,7 +62,7 @@ export const asVectors = (space: RowSpace, rows: Tensor): Tensor => {
 }
 
 /** Returns the numbers that a network reads of one part. */
-export const vectorOf = ({ space, offset, size }: Part, observations: Tensor): Tensor => {
+export const vectorOf = ({ space, offset, size }: LeafPart, observations: Tensor): Tensor => {
   const [rows, all] = observations.shape
   const own = size === all ? observations : slice(observations, [0, offset], [rows, size])
   if (space._tag === "Box" || space._tag === "MultiBinary") return own

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { bounded, layers, real, units, withDefault } from "../../base/config/fields.ts"
 import { type Box, partsOf, type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../../tensor/graph/initialisers.ts"
-import { type Activation, activations, conv, linear } from "../../tensor/graph/layers.ts"
+import { type GraphActivation, activations, conv, linear } from "../../tensor/graph/layers.ts"
 import { relu, reshape } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { DensePolicy } from "./DensePolicy.ts"
@@ -75,7 +75,7 @@ export const memoryPlaceFields = {
 }
 
 export interface NetworkConfig extends Required<Omit<NetworkOptions, "activation">> {
-  readonly activation: Activation
+  readonly activation: GraphActivation
   /** The layers that replace those of the other settings; null or undefined leaves them. */
   readonly network?: Networks | null
 }
@@ -89,7 +89,7 @@ export const denseLayers = (
   name: string,
   space: RowSpace,
   { hidden, activation, network = null }: NetworkConfig,
-  last: Activation | "identity" = "identity",
+  last: GraphActivation | "identity" = "identity",
 ): DensePolicy | undefined =>
   space._tag !== "Box" || isImage(space) || network !== null
     ? undefined

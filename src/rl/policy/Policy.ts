@@ -27,7 +27,7 @@ import {
   type RowSpace,
   type Space,
   sizeOf,
-  type Value,
+  type SpaceValue,
 } from "../env/Space.ts"
 import type { GraphError } from "../../tensor/graph/GraphError.ts"
 import { type Embedded, readEmbedded } from "../../tensor/graph/onnx/embedded.ts"
@@ -49,7 +49,7 @@ export class ObservationError extends Schema.TaggedError<ObservationError>()("Ob
   message: Schema.String,
 }) {}
 
-export interface LoadOptions {
+export interface PolicyLoadOptions {
   /** Draws actions as in training, if the algorithm draws actions. By default the policy takes the best action. */
   readonly sampled?: boolean
   /** The seed of the draws: the same seed gives the same actions for the same calls. @default 1 */
@@ -64,23 +64,23 @@ export interface LoadOptions {
  * The memory of a recurrent policy between two steps of an episode; undefined or null for other policies and at the start
  * of an episode, as for `act` of an exported worker.
  */
-export type State = ArrayLike<number> | null | undefined
+export type PolicyState = ArrayLike<number> | null | undefined
 
 /**
  * The choices that are allowed, as the env says: a 1 for each of them, else a 0. `"all"` allows every choice. A policy of an
  * env with action masks needs one, because it has never learned which choices are not allowed.
  */
-export type Mask = ArrayLike<number | boolean> | "all" | null | undefined
+export type PolicyMask = ArrayLike<number | boolean> | "all" | null | undefined
 
 /** An action, and the state for the next step of the episode. */
-export interface Acted {
+export interface PolicyAction {
   /** The number of the choice; the numbers of several choices, or of a continuous action within its bounds. */
   readonly action: number | ReadonlyArray<number>
   readonly state: ReadonlyArray<number> | undefined
 }
 
 /** A policy that acts. Its programs live as long as the scope in which it was loaded. */
-export interface Policy {
+export interface LoadedPolicy {
   /** The id of the env in which it was trained. */
   readonly env: string
   /** The name of the algorithm that trained it. */
@@ -100,16 +100,16 @@ export interface Policy {
    * allowed, or is `"all"`; a policy of an env with action masks fails without it.
    */
   readonly act: (
-    observation: Value,
-    state?: State,
-    mask?: Mask,
-  ) => Effect.Effect<Acted, ObservationError | BackendError>
+    observation: SpaceValue,
+    state?: PolicyState,
+    mask?: PolicyMask,
+  ) => Effect.Effect<PolicyAction, ObservationError | BackendError>
   /** Returns the actions for several observations, each with its own state and mask. */
   readonly actAll: (
-    observations: ReadonlyArray<Value>,
-    states?: ReadonlyArray<State>,
-    masks?: ReadonlyArray<Mask>,
-  ) => Effect.Effect<ReadonlyArray<Acted>, ObservationError | BackendError>
+    observations: ReadonlyArray<SpaceValue>,
+    states?: ReadonlyArray<PolicyState>,
+    masks?: ReadonlyArray<PolicyMask>,
+  ) => Effect.Effect<ReadonlyArray<PolicyAction>, ObservationError | BackendError>
 }
 
 export type LoadError = PolicyError | GraphError | BackendUnavailable | BackendError
@@ -120,8 +120,8 @@ export type LoadError = PolicyError | GraphError | BackendUnavailable | BackendE
  */
 export const load = Effect.fnUntraced(function* (
   path: string,
-  options: LoadOptions = {},
-): Effect.fn.Return<Policy, LoadError, Backend | FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  options: PolicyLoadOptions = {},
+): Effect.fn.Return<LoadedPolicy, LoadError, Backend | FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const asPolicyError = Effect.mapError(
     ({ message }: { readonly message: string }) => new PolicyError({ path, message }),
   )
@@ -191,8 +191,8 @@ export const fromOnnx = Effect.fnUntraced(function* (
     path = Layout.inCheckpoint.policy,
     sampled = false,
     seed = 1,
-  }: Omit<LoadOptions, "checkpoint" | "policy"> & { readonly path?: string } = {},
-): Effect.fn.Return<Policy, LoadError, Backend | Scope.Scope> {
+  }: Omit<PolicyLoadOptions, "checkpoint" | "policy"> & { readonly path?: string } = {},
+): Effect.fn.Return<LoadedPolicy, LoadError, Backend | Scope.Scope> {
   const { about, programs } = yield* Effect.try({
     try: () => {
       const embedded = readEmbedded(bytes)
@@ -235,7 +235,7 @@ const acting = (
   program: Program,
   { observationSpace, actionSpace, hasActionMask }: PolicyAbout,
   seed: number,
-): Pick<Policy, "act" | "actAll" | "stateSize"> => {
+): Pick<LoadedPolicy, "act" | "actAll" | "stateSize"> => {
   const { observations, noise, memory } = program.feeds
   const { actions, nextMemory } = program.results
   const stateSize = memory?.length ?? 0
@@ -250,7 +250,7 @@ const acting = (
   const writeNumbers = hasActionMask ? writerOf(multiBinary(row.length - size), "mask") : undefined
   const writeMask =
     writeNumbers &&
-    ((mask: Exclude<Mask, null | undefined>): string | undefined => {
+    ((mask: Exclude<PolicyMask, null | undefined>): string | undefined => {
       if (mask === "all") return void row.fill(1, size)
       if (typeof mask === "string")
         return `mask: expected ${row.length - size} zeros and ones, or "all", found "${mask}"`
@@ -263,7 +263,7 @@ const acting = (
   const remembered = new Float32Array(stateSize)
 
   /** Fills the inputs of the program. Returns a problem of the values; undefined if they have none. */
-  const fill = (observation: Value, givenState: State, givenMask: Mask): string | undefined => {
+  const fill = (observation: SpaceValue, givenState: PolicyState, givenMask: PolicyMask): string | undefined => {
     const [state, mask] = [givenState ?? undefined, givenMask ?? undefined]
     if (mask !== undefined && writeMask === undefined) return "mask: the env has no action masks, so it takes none"
     if (state !== undefined && writeState === undefined) return "state: the policy has no memory, so it takes none"
@@ -283,12 +283,12 @@ const acting = (
     }
     return undefined
   }
-  const taken = (): Acted => ({
+  const taken = (): PolicyAction => ({
     action: actionSpace._tag === "Discrete" ? actions[0] : Array.from(actions),
     state: nextMemory === undefined ? undefined : Array.from(nextMemory),
   })
-  const once = (observation: Value, state: State, mask: Mask, where = "") =>
-    Effect.suspend((): Effect.Effect<Acted, ObservationError | BackendError> => {
+  const once = (observation: SpaceValue, state: PolicyState, mask: PolicyMask, where = "") =>
+    Effect.suspend((): Effect.Effect<PolicyAction, ObservationError | BackendError> => {
       const problem = fill(observation, state, mask)
       if (problem !== undefined) return Effect.fail(new ObservationError({ message: `${where}${problem}` }))
       return Effect.map(program.run, taken)

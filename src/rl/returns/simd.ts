@@ -22,9 +22,9 @@ import {
  */
 export interface Simd {
   readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
-  readonly sweep: Kernel
+  readonly sweep: AdvantageKernel
   /** Computes like `sweep`, but reads `truncated` and `truncatedValues`, too: for rollouts with truncated episodes. */
-  readonly sweepCut: Kernel
+  readonly sweepCut: AdvantageKernel
 }
 
 /**
@@ -33,7 +33,7 @@ export interface Simd {
  * read and written too. Each array is given by its address in `memory`, in bytes. A row (one time step of all envs) must
  * have at least four elements. Value targets overwrite the rewards.
  */
-type Kernel = (
+type AdvantageKernel = (
   at: number,
   rowBytes: number,
   rewards: number,
@@ -52,7 +52,7 @@ declare const WebAssembly: {
   readonly Instance: new (module: object) => { readonly exports: Simd }
 }
 
-// The parameters of the function, in the order of `Kernel`, then its local variables.
+// The parameters of the function, in the order of `AdvantageKernel`, then its local variables.
 const [at, rowBytes, rewards, values, advantages] = [0, 1, 2, 3, 4].map((index) => local("i32", index))
 const [terminated, truncated, truncatedValues] = [5, 6, 7].map((index) => local("i32", index))
 const [gamma, decay] = [8, 9].map((index) => local("f32", index))

@@ -11,7 +11,7 @@ import type { Numbers, ReturnInputs } from "./inputs.ts"
 import { simd, type Simd } from "./simd.ts"
 
 /** The inputs and outputs of a sweep; all arrays have one element per time step and env. */
-export interface Columns<A extends Numbers> extends ReturnInputs<A> {
+export interface SweepColumns<A extends Numbers> extends ReturnInputs<A> {
   /** The product γλ. */
   readonly decay: number
   readonly advantages: A
@@ -20,12 +20,13 @@ export interface Columns<A extends Numbers> extends ReturnInputs<A> {
 }
 
 /** Writes the advantages and, if `targets` is set, the value targets; in float32 if the arrays are, else in float64. */
-export const sweep = (columns: Columns<Numbers>): void => (isFloat32(columns) ? sweep32(columns) : sweep64(columns))
+export const sweep = (columns: SweepColumns<Numbers>): void =>
+  isFloat32(columns) ? sweep32(columns) : sweep64(columns)
 
-const isFloat32 = (columns: Columns<Numbers>): columns is Columns<Float32Array> =>
+const isFloat32 = (columns: SweepColumns<Numbers>): columns is SweepColumns<Float32Array> =>
   columns.rewards instanceof Float32Array
 
-const sweep64 = (columns: Columns<Numbers>): void => {
+const sweep64 = (columns: SweepColumns<Numbers>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues } = columns
   const { gamma, decay, advantages, targets } = columns
   const envs = lastValues.length
@@ -44,7 +45,7 @@ const sweep64 = (columns: Columns<Numbers>): void => {
 }
 
 /** Computes in float32 without the SIMD module. It rounds each operation, so that both ways give the same bits. */
-export const scalar32 = (columns: Columns<Float32Array>): void => {
+export const scalar32 = (columns: SweepColumns<Float32Array>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues, advantages, targets } = columns
   const { fround } = Math
   const gamma = fround(columns.gamma)
@@ -66,7 +67,7 @@ export const scalar32 = (columns: Columns<Float32Array>): void => {
 }
 
 /** Computes in float32, by the SIMD module if the engine can run it and a row has the four elements that it needs. */
-export const sweep32 = (columns: Columns<Float32Array>): void => {
+export const sweep32 = (columns: SweepColumns<Float32Array>): void => {
   if (simd === undefined || columns.lastValues.length < 4) scalar32(columns)
   else vector32(simd, columns)
 }
@@ -109,7 +110,7 @@ const scratchOf = ({ memory }: Simd, elements: number): Scratch => {
  * Computes by the SIMD module, in groups of rows from the last to the first: copies a group's inputs to the module's
  * memory, runs the module, and copies the results back. A group reads the first row of the group after it.
  */
-const vector32 = (module: Simd, columns: Columns<Float32Array>): void => {
+const vector32 = (module: Simd, columns: SweepColumns<Float32Array>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, decay, advantages, targets } =
     columns
   const envs = lastValues.length

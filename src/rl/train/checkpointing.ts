@@ -52,7 +52,7 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
 /** The size in bytes above which a file is written in parts: a copy of a large replay buffer may not fit in memory. */
 const largeBytes = 32 * 1024 * 1024
 
-const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string] => {
+const contentsOf = (arrays: safetensors.TensorEntries): NewCheckpoint["files"][string] => {
   const bytes = Object.values(arrays).reduce((sum, tensor) => sum + safetensors.byteLength(tensor), 0)
   return bytes > largeBytes ? safetensors.encodeParts(arrays) : safetensors.encode(arrays)
 }
@@ -60,7 +60,7 @@ const contentsOf = (arrays: safetensors.Tensors): NewCheckpoint["files"][string]
 /**
  * Converts the arrays of a snapshot of the envs to one-dimensional tensors, because only the env knows their shapes.
  */
-const flat = (snapshot: Snapshot): safetensors.Tensors =>
+const flat = (snapshot: Snapshot): safetensors.TensorEntries =>
   Record.map(snapshot, (data) => ({ shape: [data.length], data }))
 
 /** Reads the `config.yaml` that the run was last started with: `{}` if it is damaged, undefined if it is missing. */
@@ -111,7 +111,7 @@ export const deviceWarnings = (
   )
 
 /** Returns the tensors of 32-bit floats, as weights are. */
-export const floats = (tensors: safetensors.Tensors): NamedTensors =>
+export const floats = (tensors: safetensors.TensorEntries): NamedTensors =>
   Object.fromEntries(
     Object.entries(tensors).flatMap(([key, { shape, data }]) =>
       data instanceof Float32Array ? [[key, { shape, data }]] : [],

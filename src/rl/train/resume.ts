@@ -107,7 +107,7 @@ export const restore = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, RunError | LearnerError> {
   const { learner, envs, plan } = training
   const path = Layout.checkpoint(name)
-  const arrays: Record<string, safetensors.Tensors> = {}
+  const arrays: Record<string, safetensors.TensorEntries> = {}
   for (const [file, bytes] of Object.entries(files)) {
     const stem = Layout.arraysOf(file)
     if (stem === undefined) continue

@@ -26,7 +26,7 @@ export interface Source {
   readonly start: StartSettings
   readonly weights: NamedTensors
   /** The arrays of the envs' snapshot. */
-  readonly envs: safetensors.Tensors
+  readonly envs: safetensors.TensorEntries
 }
 
 const files: ReadonlyArray<string> = [Layout.inCheckpoint.weights, Layout.inCheckpoint.envs]
@@ -119,7 +119,7 @@ const partsOf = (names: ReadonlyArray<string>): ReadonlyArray<string> => [
 ]
 
 /** The arrays of running moments in a checkpoint. Wrappers put words before the names of the batches that they wrap. */
-const momentsIn = (saved: safetensors.Tensors, name: string) => {
+const momentsIn = (saved: safetensors.TensorEntries, name: string) => {
   const arrayOf = (column: string) =>
     Object.entries(saved).find(([key]) => key === `${name}.${column}` || key.endsWith(`.${name}.${column}`))?.[1].data
   const [mean, variance, count] = ["mean", "variance", "count"].map(arrayOf)
@@ -127,7 +127,11 @@ const momentsIn = (saved: safetensors.Tensors, name: string) => {
 }
 
 /** Copies the running moments of this name in a checkpoint, if it has them. */
-export const restoreMoments = (saved: safetensors.Tensors, name: string, into: RunningMoments | undefined): void => {
+export const restoreMoments = (
+  saved: safetensors.TensorEntries,
+  name: string,
+  into: RunningMoments | undefined,
+): void => {
   const moments = momentsIn(saved, name)
   if (into === undefined || moments === undefined || moments.mean.length !== into.mean.length) return
   into.mean.set(moments.mean)

@@ -3,7 +3,7 @@ import { isPlain } from "../../base/config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
 /** The value of one of a run's keys, such as `seed` or `algorithm.gamma`, for filters, sorting and table cells. */
-export type Value = string | number | boolean | null
+export type RunValue = string | number | boolean | null
 
 const decimal = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i
 
@@ -14,13 +14,13 @@ export const numberOf = (text: string): number | undefined => {
 }
 
 /** Converts a text to a number if it is one, or else returns it. It is for values in a run's path, which are texts. */
-export const valueOfText = (text: string): Value => numberOf(text) ?? text
+export const valueOfText = (text: string): RunValue => numberOf(text) ?? text
 
 /**
  * Converts data to a single value. An object with a name (an algorithm, a strategy, an agent) becomes its name; other
  * objects and lists become their JSON.
  */
-export const valueOfData = (data: unknown): Value | undefined => {
+export const valueOfData = (data: unknown): RunValue | undefined => {
   if (data === undefined) return undefined
   if (data === null) return null
   if (typeof data === "string" || typeof data === "number" || typeof data === "boolean") return data
@@ -41,11 +41,11 @@ export const numberAt = (data: unknown, path: ReadonlyArray<string>): number | u
   return typeof value === "number" ? value : undefined
 }
 
-const rank = (value: Value | undefined): number =>
+const rank = (value: RunValue | undefined): number =>
   value === undefined ? 4 : value === null ? 3 : typeof value === "string" ? 2 : typeof value === "boolean" ? 1 : 0
 
 /** Compares two values for sorting: numbers come first, then booleans, texts, null, and missing values. */
-export const compareValues = (a: Value | undefined, b: Value | undefined): number => {
+export const compareValues = (a: RunValue | undefined, b: RunValue | undefined): number => {
   if (typeof a === "number" && typeof b === "number") return a - b
   return rank(a) - rank(b) || compareText(String(a), String(b))
 }

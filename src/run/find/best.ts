@@ -1,20 +1,20 @@
 /** Picks the best run of each group of runs, for `effect runs best`. It only computes. */
-import type { Value } from "./Value.ts"
+import type { RunValue } from "./Value.ts"
 import { meanOf } from "../../base/statistics/resampling.ts"
 
-interface Candidate<A> {
+interface RunCandidate<A> {
   readonly run: A
   /** The value to compare. A run without a finite number is left out. */
-  readonly value: Value | undefined
+  readonly value: RunValue | undefined
   /** The values that define the group: runs with equal lists belong to one group. */
-  readonly group: ReadonlyArray<Value | undefined>
+  readonly group: ReadonlyArray<RunValue | undefined>
 }
 
 /**
  * Returns for each group the run with the highest value (the lowest if `lowest`), the mean value of the group and its
  * number of runs; the group with the best run first. Of runs with equal values, the first one wins.
  */
-export const best = <A>(candidates: ReadonlyArray<Candidate<A>>, lowest = false) => {
+export const best = <A>(candidates: ReadonlyArray<RunCandidate<A>>, lowest = false) => {
   const sign = lowest ? 1 : -1
   const finite = candidates.flatMap(({ run, value, group }) =>
     typeof value === "number" && Number.isFinite(value) ? [{ run, value, group }] : [],

@@ -3,7 +3,7 @@ import { isPlain } from "../../base/config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
 /** A key whose values differ between two configs. `left` or `right` is left out if that config lacks the key. */
-interface Difference {
+interface KeyDifference {
   readonly key: string
   readonly left?: unknown
   readonly right?: unknown
@@ -25,7 +25,7 @@ export const leaves = (tree: unknown): ReadonlyMap<string, unknown> => {
 }
 
 /** Returns the differences of two configs: keys of the left one in its order, then keys of the right one only. */
-export const diff = (left: unknown, right: unknown): ReadonlyArray<Difference> => {
+export const diff = (left: unknown, right: unknown): ReadonlyArray<KeyDifference> => {
   const [ours, theirs] = [leaves(left), leaves(right)]
   return [...new Set([...ours.keys(), ...theirs.keys()])].flatMap((key) => {
     const [one, other] = [ours.get(key), theirs.get(key)]
@@ -44,7 +44,7 @@ export const diff = (left: unknown, right: unknown): ReadonlyArray<Difference> =
  * diffOfRuns(left, right) // [{ key: "runs", left: "a", right: "b" }]
  * ```
  */
-export const diffOfRuns = (left: unknown, right: unknown): ReadonlyArray<Difference> => {
+export const diffOfRuns = (left: unknown, right: unknown): ReadonlyArray<KeyDifference> => {
   const [one, other] = [onlyRunIn(left), onlyRunIn(right)]
   if (one === undefined || other === undefined || one === other) return diff(left, right)
   return [{ key: "runs", left: one, right: other }, ...diff(unnamed(left, one), unnamed(right, other))]

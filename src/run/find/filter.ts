@@ -12,10 +12,10 @@
  */
 import { isSameName } from "../identifier.ts"
 import { compareText } from "./RunEntry.ts"
-import { numberOf, type Value } from "./Value.ts"
+import { numberOf, type RunValue } from "./Value.ts"
 
 /** One condition on runs: `seed=7`, `algorithm.learning_rate<1e-3`, `time>2026-02`. */
-export interface Filter {
+export interface RunFilter {
   readonly key: string
   readonly operator: Operator
   readonly value: string
@@ -40,7 +40,7 @@ const operatorOf = (text: string): Operator | undefined => {
 }
 
 /** Parses `KEY OPERATOR VALUE`, divided at the first operator. Spaces around it are ignored; `==` means `=`. */
-export const parseFilter = (text: string): { readonly filter: Filter } | { readonly problem: string } => {
+export const parseFilter = (text: string): { readonly filter: RunFilter } | { readonly problem: string } => {
   const [, key = "", symbol = "", value = ""] = /^(.*?)(!=|<=|>=|==?|<|>)(.*)$/s.exec(text) ?? []
   const operator = operatorOf(symbol)
   return key.trim() !== "" && operator !== undefined
@@ -52,7 +52,7 @@ export const parseFilter = (text: string): { readonly filter: Filter } | { reado
 interface Search {
   /** The words in lower case. */
   readonly words: ReadonlyArray<string>
-  readonly filters: ReadonlyArray<Filter>
+  readonly filters: ReadonlyArray<RunFilter>
   /** The error messages: one line for each incomplete condition, such as `validation>` without a value. */
   readonly problems: ReadonlyArray<string>
 }
@@ -67,7 +67,7 @@ const part = new RegExp(String.raw`([^\s=<>!"]+)\s*(!=|<=|>=|==?|<|>)\s*(${term}
  */
 export const parseSearch = (text: string): Search => {
   const words: Array<string> = []
-  const filters: Array<Filter> = []
+  const filters: Array<RunFilter> = []
   const problems: Array<string> = []
   for (const [whole, key, symbol, value, quoted, word] of text.matchAll(part)) {
     const operator = operatorOf(symbol)
@@ -81,14 +81,14 @@ export const parseSearch = (text: string): Search => {
   return { words, filters, problems }
 }
 
-export const formatFilter = ({ key, operator, value }: Filter): string => `${key}${operator}${value}`
+export const formatFilter = ({ key, operator, value }: RunFilter): string => `${key}${operator}${value}`
 
 /**
  * Tells whether a run passes a filter. `value` is the run's value of the filter's key (`valueIn` of `keys.ts` returns
  * it). Numbers are compared as numbers (`1e-3` is `0.001`), texts as texts. A run without the key passes only `!=`. In
  * a name, an environment and an algorithm, `_` equals `-`.
  */
-export const passes = ({ key, operator, value: wanted }: Filter, value: Value | undefined): boolean => {
+export const passes = ({ key, operator, value: wanted }: RunFilter, value: RunValue | undefined): boolean => {
   if (value === undefined) return operator === "!="
   const isName = names.has(key.replace(/^population\./, ""))
   const order = isName && isSameName(String(value), wanted) ? 0 : orderOf(value, wanted)
@@ -99,7 +99,7 @@ export const passes = ({ key, operator, value: wanted }: Filter, value: Value | 
 const names = new Set(["name", "environment", "algorithm"])
 
 /** Compares a run's value with a filter's text: 0 if equal, below 0 if smaller, above 0 if larger; NaN if neither. */
-const orderOf = (value: Value, wanted: string): number => {
+const orderOf = (value: RunValue, wanted: string): number => {
   if (typeof value === "string") return compareText(value, wanted)
   if (typeof value !== "number") return String(value) === wanted ? 0 : NaN
   const number = numberOf(wanted)

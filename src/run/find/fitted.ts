@@ -5,7 +5,7 @@
  */
 import { type Cell, cell, type Paint, table } from "./table.ts"
 
-export interface Column {
+export interface TableColumn {
   readonly heading: string
   readonly cells: ReadonlyArray<Cell | undefined>
   /** How a column may shrink: a figure not at all, a detail can be dropped, a name and a path can be cut. */
@@ -24,16 +24,16 @@ const leastName = 6
 const leastPath = 12
 
 /** Formats a table of at most `width` characters by the steps above. Notes below it name the columns that it lacks. */
-export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint }: FittedOptions): string => {
+export const fitted = (columns: ReadonlyArray<TableColumn>, { width = Infinity, paint }: FittedOptions): string => {
   const rows = columns[0]?.cells.length ?? 0
-  const isSame = ({ role, cells }: Column): boolean =>
+  const isSame = ({ role, cells }: TableColumn): boolean =>
     (role === "name" || role === "detail") && rows > 1 && cells.every((one) => one === cells[0])
-  const fits = (some: ReadonlyArray<Column>): boolean => widthOf(some) <= width
+  const fits = (some: ReadonlyArray<TableColumn>): boolean => widthOf(some) <= width
 
-  const formatted = (shown: ReadonlyArray<Column>): string => {
+  const formatted = (shown: ReadonlyArray<TableColumn>): string => {
     const lines = shown[0]?.cells.map((_, row) => shown.map(({ cells }) => cells[row])) ?? []
     const headings = shown.map(({ heading }) => heading)
-    const has = ({ heading }: Column): boolean => headings.includes(heading)
+    const has = ({ heading }: TableColumn): boolean => headings.includes(heading)
     const dropped = columns.filter((column) => !has(column))
     const same = dropped.filter(isSame).map(({ heading, cells }) => `${heading} ${cell(cells[0])}`)
     const others = dropped.filter((column) => !isSame(column)).map(({ heading }) => heading)
@@ -70,13 +70,13 @@ export const fitted = (columns: ReadonlyArray<Column>, { width = Infinity, paint
 /** The number of spaces between two columns. */
 const gap = 2
 
-const cellsWidth = ({ cells }: Column): number => Math.max(0, ...cells.map((one) => cell(one).length))
+const cellsWidth = ({ cells }: TableColumn): number => Math.max(0, ...cells.map((one) => cell(one).length))
 
-const widthOf = (columns: ReadonlyArray<Column>): number =>
+const widthOf = (columns: ReadonlyArray<TableColumn>): number =>
   columns.reduce((sum, column) => sum + Math.max(column.heading.length, cellsWidth(column)) + gap, -gap)
 
 /** Returns the length of the longest path after each path was cut to the shortest end that no other path has. */
-const endsOf = (columns: ReadonlyArray<Column>): number => {
+const endsOf = (columns: ReadonlyArray<TableColumn>): number => {
   const paths = columns.find(isPath)?.cells.map(cell) ?? []
   const least = leastFolders(paths)
   return Math.max(0, ...paths.map((path, row) => endOf(path, least[row]).length))
@@ -97,7 +97,7 @@ const leastFolders = (paths: ReadonlyArray<string>): ReadonlyArray<number> => {
   return folders
 }
 
-const isPath = ({ role }: Column): boolean => role === "path"
+const isPath = ({ role }: TableColumn): boolean => role === "path"
 
 const endOf = (path: string, folders: number): string => {
   const parts = path.split("/")
@@ -105,7 +105,7 @@ const endOf = (path: string, folders: number): string => {
 }
 
 /** Shortens paths from the left, so that they fit into `room` characters. */
-const shortPaths = (column: Column, room: number): Column => ({
+const shortPaths = (column: TableColumn, room: number): TableColumn => ({
   ...column,
   cells: column.cells.map((one) => {
     const path = cell(one)
@@ -115,7 +115,7 @@ const shortPaths = (column: Column, room: number): Column => ({
   }),
 })
 
-const shortened = (column: Column, most: number): Column => ({
+const shortened = (column: TableColumn, most: number): TableColumn => ({
   ...column,
   cells: column.cells.map((one) => (typeof one === "string" && one.length > most ? `${one.slice(0, most - 1)}…` : one)),
 })

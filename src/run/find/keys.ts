@@ -10,7 +10,7 @@ import { closest } from "../../base/config/closest.ts"
 import { snakeCase } from "../../base/config/plain.ts"
 import { leaves } from "./diff.ts"
 import type { RunEntry } from "./RunEntry.ts"
-import { dataAt, type Value, valueOfData, valueOfText } from "./Value.ts"
+import { dataAt, type RunValue, valueOfData, valueOfText } from "./Value.ts"
 
 /** The keys of the facts that every run has, whatever its kind. */
 export const ownKeys = [
@@ -53,26 +53,26 @@ const metricKeys = new Set([
 ])
 
 /** A place where a key can have its value: the facts of every run, the population, config.yaml or metrics.json. */
-export type Place =
+export type KeyPlace =
   | { readonly in: "facts"; readonly key: OwnKey }
   | { readonly in: "population"; readonly variable: string }
   | { readonly in: "config"; readonly path: ReadonlyArray<string> }
   | { readonly in: "metrics"; readonly path: ReadonlyArray<string> }
 
 /** The places of keys that the kinds of runs store under different names. */
-const synonyms: Readonly<Record<string, ReadonlyArray<Place>>> = {
-  environment: ["environment", "env", "train_dataset", "validation_dataset", "dataset"].map((key): Place => ({
+const synonyms: Readonly<Record<string, ReadonlyArray<KeyPlace>>> = {
+  environment: ["environment", "env", "train_dataset", "validation_dataset", "dataset"].map((key): KeyPlace => ({
     in: "config",
     path: [key],
   })),
-  algorithm: ["algorithm", "agent"].map((key): Place => ({ in: "config", path: [key] })),
-  episodes: ["train_episodes", "episodes"].map((key): Place => ({ in: "metrics", path: [key] })),
+  algorithm: ["algorithm", "agent"].map((key): KeyPlace => ({ in: "config", path: [key] })),
+  episodes: ["train_episodes", "episodes"].map((key): KeyPlace => ({ in: "metrics", path: [key] })),
 }
 
 /** Returns the places where a key can have its value, in order; the first place with a value is used. */
-export const placesOf = (key: string): ReadonlyArray<Place> => {
+export const placesOf = (key: string): ReadonlyArray<KeyPlace> => {
   if (isOwn(key)) {
-    const own: Place = { in: "facts", key }
+    const own: KeyPlace = { in: "facts", key }
     // The path of a run in the flat layout contains neither its name nor its seed.
     return key === "name" || key === "seed" ? [own, { in: "config", path: [key] }] : [own]
   }
@@ -82,15 +82,15 @@ export const placesOf = (key: string): ReadonlyArray<Place> => {
   if ((path[0] === "config" || path[0] === "metrics") && rest.length > 0) {
     return [path[0] === "config" ? { in: "config", path: path.slice(1) } : { in: "metrics", path: path.slice(1) }]
   }
-  const variable: Place = { in: "population", variable: key }
+  const variable: KeyPlace = { in: "population", variable: key }
   const plain = path.join(".")
   if (Object.hasOwn(synonyms, plain)) return [variable, ...synonyms[plain]]
-  const inMetrics: Place = { in: "metrics", path }
+  const inMetrics: KeyPlace = { in: "metrics", path }
   return metricKeys.has(plain) ? [variable, inMetrics] : [variable, { in: "config", path }, inMetrics]
 }
 
 /** Returns the run's value at `place` if the path of the run contains it; undefined otherwise. */
-export const valueInEntry = (entry: RunEntry, place: Place): Value | undefined => {
+export const valueInEntry = (entry: RunEntry, place: KeyPlace): RunValue | undefined => {
   if (place.in === "population") {
     return Object.hasOwn(entry.population, place.variable) ? valueOfText(entry.population[place.variable]) : undefined
   }
@@ -104,14 +104,14 @@ export const valueInEntry = (entry: RunEntry, place: Place): Value | undefined =
 /** A run whose files have been read. A fact that is missing is undefined or null. */
 export interface RunValues {
   readonly entry: RunEntry
-  readonly facts: Readonly<Partial<Record<OwnKey, Value | undefined>>>
+  readonly facts: Readonly<Partial<Record<OwnKey, RunValue | undefined>>>
   /** The parsed contents of config.yaml. */
   readonly config: unknown
   readonly metrics: unknown
 }
 
 /** Returns the value of a run at one place; undefined if there is none. */
-const valueAt = ({ entry, facts, config, metrics }: RunValues, place: Place): Value | undefined => {
+const valueAt = ({ entry, facts, config, metrics }: RunValues, place: KeyPlace): RunValue | undefined => {
   if (place.in === "config") return valueOfData(dataAt(config, place.path))
   if (place.in === "metrics") return valueOfData(dataAt(metrics, place.path))
   const value = valueInEntry(entry, place)
@@ -120,8 +120,8 @@ const valueAt = ({ entry, facts, config, metrics }: RunValues, place: Place): Va
 }
 
 /** Looks up a key in a run that has been read; undefined if the run lacks it. */
-export const valueIn = (run: RunValues, key: string): Value | undefined => {
-  let value: Value | undefined
+export const valueIn = (run: RunValues, key: string): RunValue | undefined => {
+  let value: RunValue | undefined
   for (const place of placesOf(key)) {
     const here = valueAt(run, place)
     if (here !== undefined && here !== null) return here

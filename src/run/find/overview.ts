@@ -10,7 +10,7 @@ import type { FileSize, FileSource } from "../read/FileSource.ts"
 import { thinned } from "../../base/statistics/resampling.ts"
 import { bar, bytesText, cell, indented, short, table } from "./table.ts"
 import { dataAt, valueOfData } from "./Value.ts"
-import type { Validation } from "../read/validations.ts"
+import type { ValidationPoint } from "../read/validations.ts"
 
 /** Reads all facts about one run, as `effect runs show` prints them. */
 export const overview = Effect.fnUntraced(function* (run: RunReader, source: FileSource) {
@@ -39,7 +39,7 @@ export const overview = Effect.fnUntraced(function* (run: RunReader, source: Fil
   }
 })
 
-export type Overview = Effect.Success<ReturnType<typeof overview>>
+export type RunsOverview = Effect.Success<ReturnType<typeof overview>>
 
 const checkpointsIn = Effect.fnUntraced(function* (
   run: string,
@@ -114,7 +114,7 @@ const withoutUnset = (written: ReadonlyArray<string>): ReadonlyArray<string> => 
  * Formats an overview for the terminal, with the config as written, without null settings. `paint` colours the state.
  */
 export const overviewText = (
-  about: Overview,
+  about: RunsOverview,
   configText: string | undefined,
   paint: (state: string) => string = (state) => state,
 ): string => {
@@ -187,7 +187,7 @@ const metric = (value: unknown): string => {
 const counted = (title: string, count: number, most: number): string =>
   count > most ? `${title} (${most} of ${count})` : title
 
-const curveText = (validations: ReadonlyArray<Validation>): string => {
+const curveText = (validations: ReadonlyArray<ValidationPoint>): string => {
   const shown = thinned(validations, curveRows)
   // Bars start at 0, or at the lowest mean if that is negative.
   const lowest = Math.min(0, ...shown.map(({ mean }) => mean))

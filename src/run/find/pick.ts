@@ -5,7 +5,7 @@ import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import { RunsError } from "./query.ts"
 
 /** The runs that a command can work with, for example trainings with a checkpoint. */
-export interface Usable {
+export interface UsableRuns {
   /** The name of such a run in messages, e.g. `a training`. */
   readonly noun: string
   readonly isUsable: (entry: RunEntry) => Effect.Effect<boolean>
@@ -15,7 +15,7 @@ export interface Usable {
 export const pick = Effect.fnUntraced(function* (
   wanted: string,
   entries: ReadonlyArray<RunEntry>,
-  { folder, usable }: { readonly folder: string; readonly usable?: Usable },
+  { folder, usable }: { readonly folder: string; readonly usable?: UsableRuns },
 ): Effect.fn.Return<RunEntry, RunsError> {
   const fail = (problem: string): Effect.Effect<never, RunsError> => Effect.fail(new RunsError({ message: problem }))
   const runs = newestFirst(entries)

@@ -1,18 +1,18 @@
 /** Filters and sorts runs, for `effect runs`: first by facts in their paths, then by keys that need their files. */
 import { Effect, Schema } from "effect"
-import { type Filter, formatFilter, parseFilter, passes } from "./filter.ts"
-import { isKnownKey, knownKeys, type Place, placesOf, unknownKey, valueInEntry } from "./keys.ts"
+import { type RunFilter, formatFilter, parseFilter, passes } from "./filter.ts"
+import { isKnownKey, knownKeys, type KeyPlace, placesOf, unknownKey, valueInEntry } from "./keys.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import type { RunReader } from "../RunReader.ts"
-import { compareValues, dataAt, type Value, valueOfData } from "./Value.ts"
+import { compareValues, dataAt, type RunValue, valueOfData } from "./Value.ts"
 
 /** The error of a query of runs that cannot be answered. Its message is one line for users. */
 export class RunsError extends Schema.TaggedError<RunsError>()("RunsError", { message: Schema.String }) {}
 
 /** Returns the value of a key that the run's path contains; undefined if a file of the run must be read. */
-const valueOfEntry = (entry: RunEntry, key: string): Value | undefined => valueInEntry(entry, placesOf(key)[0])
+const valueOfEntry = (entry: RunEntry, key: string): RunValue | undefined => valueInEntry(entry, placesOf(key)[0])
 
-const readAt = (run: RunReader, place: Place): Effect.Effect<Value | undefined> => {
+const readAt = (run: RunReader, place: KeyPlace): Effect.Effect<RunValue | undefined> => {
   if (place.in === "config") return Effect.map(run.configAt(place.path), valueOfData)
   if (place.in === "metrics") return Effect.map(run.metrics, (metrics) => valueOfData(dataAt(metrics, place.path)))
   if (place.in === "facts" && place.key === "best_validation") return run.bestValidation
@@ -25,7 +25,7 @@ const readAt = (run: RunReader, place: Place): Effect.Effect<Value | undefined> 
 
 /** Reads the value of a key, and opens as few files as possible; undefined if the run lacks the key. */
 export const valueOf = Effect.fnUntraced(function* (run: RunReader, key: string) {
-  let value: Value | undefined
+  let value: RunValue | undefined
   for (const place of placesOf(key)) {
     const here = yield* readAt(run, place)
     if (here !== undefined && here !== null) return here
@@ -57,7 +57,7 @@ const keyProblem = Effect.fnUntraced(function* (
 })
 
 export interface Query {
-  readonly where: ReadonlyArray<Filter>
+  readonly where: ReadonlyArray<RunFilter>
   /** True keeps only finished runs, false only unfinished ones; if left out, all are kept. */
   readonly finished?: boolean
   /** The order of the runs; newest first if left out. */
@@ -82,7 +82,7 @@ export const valuesOf = Effect.fnUntraced(function* (
   runs: ReadonlyArray<RunReader>,
   key: string,
   { entries, asked }: { readonly entries: ReadonlyArray<RunEntry>; readonly asked: string },
-): Effect.fn.Return<ReadonlyArray<Value | undefined>, RunsError> {
+): Effect.fn.Return<ReadonlyArray<RunValue | undefined>, RunsError> {
   const values = yield* eachRun(runs, (run) => valueOf(run, key))
   if (values.every((value) => value === undefined)) {
     const problem = yield* keyProblem(key, runs, entries)
@@ -92,7 +92,7 @@ export const valuesOf = Effect.fnUntraced(function* (
 })
 
 /** Parses a condition of the command line such as `seed=7`; see `filter.ts`. */
-export const readFilter = (text: string): Effect.Effect<Filter, RunsError> => {
+export const readFilter = (text: string): Effect.Effect<RunFilter, RunsError> => {
   const parsed = parseFilter(text)
   return "filter" in parsed ? Effect.succeed(parsed.filter) : Effect.fail(new RunsError({ message: parsed.problem }))
 }
@@ -108,10 +108,10 @@ export const parseSort = (text: string): Effect.Effect<NonNullable<Query["sort"]
 /** Sorts items by value. Items with equal values keep their order, and items without a value come last. */
 export const sortBy = <A>(
   items: ReadonlyArray<A>,
-  valueOf: (item: A) => Value | undefined,
+  valueOf: (item: A) => RunValue | undefined,
   descending: boolean,
 ): ReadonlyArray<A> => {
-  const hasValue = (value: Value | undefined): boolean => value !== undefined && value !== null
+  const hasValue = (value: RunValue | undefined): boolean => value !== undefined && value !== null
   return items
     .map((item) => ({ item, value: valueOf(item) }))
     .sort((a, b) => {
@@ -158,7 +158,7 @@ export const runLine = Effect.fnUntraced(function* (run: RunReader, keys: Readon
   const name = yield* valueOf(run, "name")
   const seed = yield* valueOf(run, "seed")
   const agents = yield* run.agents
-  const values: Record<string, Value> = {}
+  const values: Record<string, RunValue> = {}
   for (const key of keys) values[key] = (yield* valueOf(run, key)) ?? null
   return {
     path,

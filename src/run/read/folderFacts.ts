@@ -17,7 +17,7 @@ export interface Listed {
 }
 
 /** The source and the caches that the readers of several runs share. */
-export interface Shared {
+export interface SharedReading {
   readonly source: FileSource
   readonly configs: ReturnType<typeof configReader>
   readonly lineCount: (file: string) => Effect.Effect<number>
@@ -25,7 +25,7 @@ export interface Shared {
 
 export type FolderFacts = ReturnType<typeof folderFacts>
 
-export const folderFacts = (entry: RunEntry, { source, configs }: Shared, listed: Listed | undefined) => {
+export const folderFacts = (entry: RunEntry, { source, configs }: SharedReading, listed: Listed | undefined) => {
   const at = (file: string): string => pathIn(entry.path, file)
   const damaged = new Set<string>()
   const warn = (file: string, problem: string): Effect.Effect<undefined> =>

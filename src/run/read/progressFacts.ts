@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { numberAt } from "../find/Value.ts"
 import * as Layout from "../Layout.ts"
 import { type ScoreLine, scoreLine } from "../record/scoreLine.ts"
-import type { FolderFacts, Shared } from "./folderFacts.ts"
+import type { FolderFacts, SharedReading } from "./folderFacts.ts"
 import { once } from "./once.ts"
 import type { ScoreFacts } from "./scoreFacts.ts"
 
@@ -13,7 +13,7 @@ const tailBytes = [4096, 1024 * 1024]
 export const progressFacts = (
   { at, warn, has, located, tailOf, metrics, configAt, isFinished }: FolderFacts,
   { curve, lastScored }: ScoreFacts,
-  { source, lineCount }: Shared,
+  { source, lineCount }: SharedReading,
 ) => {
   const checkpoints = once(function* () {
     const names = yield* source.list(at(yield* located(Layout.checkpoints)))

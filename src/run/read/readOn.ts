@@ -6,12 +6,12 @@ import { Effect } from "effect"
 import { type FileSource, mostAtOnce } from "./FileSource.ts"
 
 /** Says how far a file has been read, and holds up to 1024 bytes before that, by which we notice that the file was replaced. */
-export interface Position {
+export interface ReadPosition {
   readonly read: number
   readonly before: Uint8Array
 }
 
-export const start: Position = { read: 0, before: new Uint8Array(0) }
+export const start: ReadPosition = { read: 0, before: new Uint8Array(0) }
 
 interface Taking {
   /**
@@ -45,9 +45,9 @@ const isEqual = (a: Uint8Array, b: Uint8Array): boolean =>
 export const readOn = Effect.fnUntraced(function* (
   source: FileSource,
   file: string,
-  position: Position,
+  position: ReadPosition,
   { take, restart }: Taking,
-): Effect.fn.Return<Position> {
+): Effect.fn.Return<ReadPosition> {
   const size = (yield* source.size(file)) ?? 0
   let { read } = position
   if (size < read || (read > 0 && !isEqual(position.before, yield* bytesBefore(source, file, read)))) {

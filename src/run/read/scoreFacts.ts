@@ -3,15 +3,15 @@ import { Effect } from "effect"
 import { dataAt, numberAt } from "../find/Value.ts"
 import * as Layout from "../Layout.ts"
 import type { ScoreLine } from "../record/scoreLine.ts"
-import type { FolderFacts, Shared } from "./folderFacts.ts"
+import type { FolderFacts, SharedReading } from "./folderFacts.ts"
 import { once } from "./once.ts"
-import { agentsIn, curveOf, type Played, playedIn, scoreLines, type Validation } from "./validations.ts"
+import { agentsIn, curveOf, type ValidationReturn, playedIn, scoreLines, type ValidationPoint } from "./validations.ts"
 
 export type ScoreFacts = ReturnType<typeof scoreFacts>
 
 export const scoreFacts = (
   { at, warn, located, metrics, evaluations, isFinished }: FolderFacts,
-  { source }: Shared,
+  { source }: SharedReading,
 ) => {
   const validationFiles = once(function* () {
     const folder = yield* located(Layout.validationScoresFolder)
@@ -31,9 +31,9 @@ export const scoreFacts = (
     played.set(file, episodes)
     return episodes
   })
-  const played = new Map<string, ReadonlyArray<Played>>()
+  const played = new Map<string, ReadonlyArray<ValidationReturn>>()
 
-  const scored = (files: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Validation>> =>
+  const scored = (files: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<ValidationPoint>> =>
     Effect.map(Effect.forEach(files, episodesIn), (episodes) => curveOf(episodes.flat()))
 
   const curve = once(function* () {

@@ -5,7 +5,7 @@ import { episodesOf, type ScoreLine, scoreLine } from "../record/scoreLine.ts"
 import { deviationOf, meanOf } from "../../base/statistics/resampling.ts"
 
 /** One point of a run's learning curve: a validation. */
-export interface Validation {
+export interface ValidationPoint {
   readonly step: number
   readonly mean: number
   /** The standard deviation; NaN if the file (of another program) lacks it. */
@@ -27,9 +27,9 @@ const finite = (value: unknown): number | undefined =>
  * Reads the evaluations in a return.json of this library or of RLtools; undefined if the data is not a list of evaluations.
  * It uses no Schema, because the page reads a thousand of these files before it shows anything.
  */
-export const evaluationsIn = (data: unknown): ReadonlyArray<Validation> | undefined => {
+export const evaluationsIn = (data: unknown): ReadonlyArray<ValidationPoint> | undefined => {
   if (!Array.isArray(data)) return undefined
-  const evaluations: Array<Validation> = []
+  const evaluations: Array<ValidationPoint> = []
   for (const record of data) {
     const mean = isPlain(record) ? finite(record.returns_mean) : undefined
     if (mean === undefined) return undefined
@@ -46,7 +46,8 @@ export const evaluationsIn = (data: unknown): ReadonlyArray<Validation> | undefi
   return evaluations
 }
 
-const named = (agents: ReadonlyArray<AgentMean>): Pick<Validation, "agents"> => (agents.length === 0 ? {} : { agents })
+const named = (agents: ReadonlyArray<AgentMean>): Pick<ValidationPoint, "agents"> =>
+  agents.length === 0 ? {} : { agents }
 
 /** Reads the scores of the agents in a validation, as `return.json` and `metrics.json` have them. */
 export const agentsIn = (data: unknown, key: "returns_mean" | "mean_return"): ReadonlyArray<AgentMean> =>
@@ -68,7 +69,7 @@ export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreL
 }
 
 /** The return of an episode of a validation (null if the episode failed), and the step of the validation. */
-export interface Played {
+export interface ValidationReturn {
   readonly step: number
   readonly score: number | null
   readonly agent: string | null
@@ -77,7 +78,7 @@ export interface Played {
 }
 
 /** Returns the episodes in the lines of the score file `name`. For agents, `step` is a number of training episodes. */
-export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): ReadonlyArray<Played> =>
+export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): ReadonlyArray<ValidationReturn> =>
   episodesOf(lines).map(({ of, step, total, failed, agent, counts }) => ({
     agent,
     counts,
@@ -89,7 +90,7 @@ export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): Readonl
  * Groups episodes into validations: all episodes of one step are one validation. Failed episodes are left out, and so are
  * validations without an episode that counts, as a file has them that is still being written.
  */
-export const curveOf = (episodes: ReadonlyArray<Played>): ReadonlyArray<Validation> => {
+export const curveOf = (episodes: ReadonlyArray<ValidationReturn>): ReadonlyArray<ValidationPoint> => {
   const returned = episodes.flatMap(({ score, ...episode }) => (score === null ? [] : [{ ...episode, score }]))
   return [...Map.groupBy(returned, ({ step }) => step)]
     .flatMap(([step, group]) => {

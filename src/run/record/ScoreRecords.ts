@@ -12,7 +12,7 @@
  */
 import { Effect, type FileSystem, Option, Schema, Stream } from "effect"
 import { isPlain } from "../../base/config/Config.ts"
-import { type Line, linesOf, valueOf } from "../../base/formats/jsonLines.ts"
+import { type JsonLine, linesOf, valueOf } from "../../base/formats/jsonLines.ts"
 import { StepScoreRecord } from "./stepScores.ts"
 
 export { StepScoreRecord } from "./stepScores.ts"
@@ -89,7 +89,7 @@ export const decode = (value: unknown): Option.Option<StepScoreRecord> => Option
  * writing. Any other invalid line is an error that names the line.
  */
 export const read = (path: string): Stream.Stream<StepScoreRecord, ScoreRecordsError, FileSystem.FileSystem> => {
-  const one = (line: Line): Effect.Effect<ReadonlyArray<StepScoreRecord>, ScoreRecordsError> =>
+  const one = (line: JsonLine): Effect.Effect<ReadonlyArray<StepScoreRecord>, ScoreRecordsError> =>
     recordOf(path, line).pipe(
       Effect.map((record) => [inOurs(record)]),
       Effect.catchTag("JsonLinesError", ({ message }) =>

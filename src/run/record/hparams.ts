@@ -6,23 +6,23 @@
  */
 import { isPlain, isSecret, type Plain, snakeCase } from "../../base/config/Config.ts"
 import type { ByteWriter } from "../../base/formats/ByteWriter.ts"
-import { Message } from "../../base/formats/protobuf.ts"
+import { ProtobufMessage } from "../../base/formats/protobuf.ts"
 import { writeSummary } from "../../base/formats/tfevents.ts"
 
 type Setting = number | string | boolean
 
 /** Encodes `google.protobuf.Value`: a number is field 2, a string 3, a boolean 4. */
-const valueOf = (setting: Setting): Message => {
-  if (typeof setting === "number") return new Message().double(2, setting)
-  if (typeof setting === "string") return new Message().text(3, setting)
-  return new Message().int(4, setting ? 1 : 0)
+const valueOf = (setting: Setting): ProtobufMessage => {
+  if (typeof setting === "number") return new ProtobufMessage().double(2, setting)
+  if (typeof setting === "string") return new ProtobufMessage().text(3, setting)
+  return new ProtobufMessage().int(4, setting ? 1 : 0)
 }
 
 /** Encodes `SessionStartInfo`: field 1 maps names to values, 5 is the time. */
-const startInfo = (settings: Readonly<Record<string, Setting>>, seconds: number): Message => {
-  const info = new Message()
+const startInfo = (settings: Readonly<Record<string, Setting>>, seconds: number): ProtobufMessage => {
+  const info = new ProtobufMessage()
   for (const name of Object.keys(settings).sort()) {
-    info.message(1, new Message().text(1, name).message(2, valueOf(settings[name])))
+    info.message(1, new ProtobufMessage().text(1, name).message(2, valueOf(settings[name])))
   }
   return info.double(5, seconds)
 }
@@ -30,13 +30,13 @@ const startInfo = (settings: Readonly<Record<string, Setting>>, seconds: number)
 const statuses = { success: 1, failure: 2 }
 
 /** Encodes `SessionEndInfo`: field 1 is the status, 2 the time. */
-const endInfo = (status: keyof typeof statuses, seconds: number): Message =>
-  new Message().int(1, statuses[status]).double(2, seconds)
+const endInfo = (status: keyof typeof statuses, seconds: number): ProtobufMessage =>
+  new ProtobufMessage().int(1, statuses[status]).double(2, seconds)
 
 /** Encodes `SummaryMetadata`: the plugin's name and `info`, which is in field 3 at the start and in 4 at the end. */
-const metadataOf = (field: number, info: Message): Uint8Array => {
-  const plugin = new Message().text(1, "hparams").message(2, new Message().message(field, info))
-  return new Message().message(1, plugin).finish()
+const metadataOf = (field: number, info: ProtobufMessage): Uint8Array => {
+  const plugin = new ProtobufMessage().text(1, "hparams").message(2, new ProtobufMessage().message(field, info))
+  return new ProtobufMessage().message(1, plugin).finish()
 }
 
 /** Writes the record of a run's settings. */

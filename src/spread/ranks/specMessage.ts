@@ -63,7 +63,7 @@ export const decodeSpec = (bytes: Uint8Array): SlicedSpec => {
   }
 }
 
-const dataOf = (constants: Safetensors.Tensors, name: string): TensorData => {
+const dataOf = (constants: Safetensors.TensorEntries, name: string): TensorData => {
   const data = constants[name]?.data
   if (data === undefined || data instanceof Float64Array) throw new TypeError(`graph: constant ${name} has no numbers`)
   return data

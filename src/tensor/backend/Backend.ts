@@ -68,7 +68,7 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
  * The part of a program that differs between backends; `programOf` makes the program from it. Only the names of existing
  * states are passed to `read` and `write`.
  */
-interface Machine extends Pick<Program, "device" | "feeds" | "results" | "iterations"> {
+interface SyncProgram extends Pick<Program, "device" | "feeds" | "results" | "iterations"> {
   readonly runSync: () => void
   /** Returns the numbers of a state, which the next run may change: `programOf` copies them. */
   readonly read: (state: string) => Float32Array
@@ -76,7 +76,7 @@ interface Machine extends Pick<Program, "device" | "feeds" | "results" | "iterat
 }
 
 /** Makes a `Program` from a backend's functions, and adds checks of the names and sizes of states. */
-export const programOf = ({ name, state }: ProgramSpec, machine: Machine): Program => {
+export const programOf = ({ name, state }: ProgramSpec, machine: SyncProgram): Program => {
   const failure = (message: string) => new BackendError({ backend: machine.device, program: name, message })
   const checkSize = (key: string, size: number, { length }: Float32Array): void => {
     if (size !== length) throw failure(`state "${key}": expected ${size} numbers, found ${length}`)

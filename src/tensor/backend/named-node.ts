@@ -10,7 +10,7 @@ import { nodeThreads } from "./threads-node.ts"
 import * as wasm from "./wasm.ts"
 import { wideModules } from "./wide-node.ts"
 
-export interface Options {
+export interface NamedBackendOptions {
   /** The number of threads that compute; 1 by default. `auto` takes more only where this cannot change a result. */
   readonly threads?: number | "auto"
 }
@@ -63,7 +63,10 @@ const wideWasm = (threads: number) =>
  * const onAllCores = Node.backend("auto", { threads: "auto" })
  * ```
  */
-export const backend = (name: BackendName, { threads = 1 }: Options = {}): Layer.Layer<Backend, BackendUnavailable> => {
+export const backend = (
+  name: BackendName,
+  { threads = 1 }: NamedBackendOptions = {},
+): Layer.Layer<Backend, BackendUnavailable> => {
   const count = threadsOf(threads, availableParallelism())
   switch (name) {
     case "wasm":

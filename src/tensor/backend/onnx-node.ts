@@ -26,24 +26,24 @@ import type { ProgramSpec } from "../graph/Program.ts"
 import { validateAll } from "../graph/validate.ts"
 import { Backend, BackendUnavailable, type GroupOptions } from "./Backend.ts"
 import { remedyOf } from "./gpuRemedies.ts"
-import { type Device, makePrograms, type Opening, openSession, type Runtime } from "./sessions-node.ts"
+import { type Device, makePrograms, type SessionOpening, openSession, type NodeRuntime } from "./sessions-node.ts"
 
-export interface Options {
+interface OnnxNodeOptions {
   /** The number of threads for one op; 1 by default. More threads help only large batches, and may change rounding. */
   readonly threads?: number
 }
 
-export const layerCpu = (options?: Options): Layer.Layer<Backend, BackendUnavailable> =>
+export const layerCpu = (options?: OnnxNodeOptions): Layer.Layer<Backend, BackendUnavailable> =>
   Layer.effect(Backend, make("cpu", options))
-export const layerCuda = (options?: Options): Layer.Layer<Backend, BackendUnavailable> =>
+export const layerCuda = (options?: OnnxNodeOptions): Layer.Layer<Backend, BackendUnavailable> =>
   Layer.effect(Backend, make("cuda", options))
-export const layerWebGpu = (options?: Options): Layer.Layer<Backend, BackendUnavailable> =>
+export const layerWebGpu = (options?: OnnxNodeOptions): Layer.Layer<Backend, BackendUnavailable> =>
   Layer.effect(Backend, make("webgpu", options))
 
 /** Makes the `Backend` service without a Layer, for code that chooses between several backends. */
 export const make = (
   device: Device,
-  { threads = 1 }: Options = {},
+  { threads = 1 }: OnnxNodeOptions = {},
 ): Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope> =>
   Effect.gen(function* () {
     const runtime = yield* loadRuntime(device)
@@ -59,7 +59,7 @@ export const make = (
           validateAll(specs, sharedFeeds)
           return makePrograms({ runtime, device, threads }, specs, sharedFeeds)
         }, GraphError),
-        ({ sessions }) => Effect.sync(() => Object.values<Opening>(sessions).forEach(({ close }) => close())),
+        ({ sessions }) => Effect.sync(() => Object.values<SessionOpening>(sessions).forEach(({ close }) => close())),
       )
     return {
       name: device,
@@ -98,9 +98,9 @@ const reasonOf = (text: string): string =>
 const require = createRequire(import.meta.url)
 
 /** Loads the native library when the first Layer is built. Programs without a session save these 40 ms. */
-const loadRuntime = (device: Device): Effect.Effect<Runtime, BackendUnavailable> =>
+const loadRuntime = (device: Device): Effect.Effect<NodeRuntime, BackendUnavailable> =>
   Effect.try({
-    try: (): Runtime => {
+    try: (): NodeRuntime => {
       const native: typeof import("onnxruntime-node/dist/binding.js") = require("onnxruntime-node/dist/binding.js")
       // Load the copy of onnxruntime-common that the binding uses, because the user's project may not have it.
       const requireOfBinding = createRequire(require.resolve("onnxruntime-node/dist/binding.js"))
@@ -145,7 +145,7 @@ const requireVulkan: Effect.Effect<void, BackendUnavailable> = Effect.suspend(()
 })
 
 /** Fails if the machine lacks the device. It opens a session with one node to find out, which takes milliseconds. */
-const checkDevice = (runtime: Runtime, device: Device): Effect.Effect<void, BackendUnavailable> =>
+const checkDevice = (runtime: NodeRuntime, device: Device): Effect.Effect<void, BackendUnavailable> =>
   Effect.try({
     try: () => {
       const x = input("x", [1])

@@ -36,7 +36,7 @@ import {
 } from "./Backend.ts"
 import { failureOf } from "./gpuRemedies.ts"
 
-interface Tensor {
+interface WebTensor {
   /** Throws if the numbers are on a GPU. */
   readonly data: unknown
   readonly size: number
@@ -46,23 +46,23 @@ interface Tensor {
   dispose(): void
 }
 
-interface Session {
-  run(feeds: Readonly<Record<string, Tensor>>): PromiseLike<Readonly<Record<string, Tensor>>>
+interface WebSession {
+  run(feeds: Readonly<Record<string, WebTensor>>): PromiseLike<Readonly<Record<string, WebTensor>>>
   release(): PromiseLike<void>
 }
 
 /** The parts of the package `onnxruntime-web` that the backend uses. */
-export interface Runtime {
-  readonly InferenceSession: { create(model: Uint8Array, options: object): PromiseLike<Session> }
+export interface WebRuntime {
+  readonly InferenceSession: { create(model: Uint8Array, options: object): PromiseLike<WebSession> }
   readonly Tensor: {
-    new (type: "float32", data: Float32Array, shape: Shape): Tensor
-    new (type: "int32", data: Int32Array, shape: Shape): Tensor
-    new (type: "bool", data: Uint8Array, shape: Shape): Tensor
+    new (type: "float32", data: Float32Array, shape: Shape): WebTensor
+    new (type: "int32", data: Int32Array, shape: Shape): WebTensor
+    new (type: "bool", data: Uint8Array, shape: Shape): WebTensor
   }
   readonly env: { readonly wasm: { numThreads?: number } }
 }
 
-export interface Options {
+export interface OnnxWebOptions {
   /** Where the programs run: `webgpu` needs a browser with a GPU, and the package's `onnxruntime-web/webgpu`. Default: `wasm`. */
   readonly provider?: "wasm" | "webgpu"
   /**
@@ -73,12 +73,12 @@ export interface Options {
 }
 
 /** Provides the backend. Fails if no session with one node can be opened on the device. */
-export const layer = (runtime: Runtime, options?: Options): Layer.Layer<Backend, BackendUnavailable> =>
+export const layer = (runtime: WebRuntime, options?: OnnxWebOptions): Layer.Layer<Backend, BackendUnavailable> =>
   Layer.effect(Backend, make(runtime, options))
 
 /** The parts of a backend that all of its programs use. */
-interface Host {
-  readonly runtime: Runtime
+interface WebHost {
+  readonly runtime: WebRuntime
   readonly provider: "wasm" | "webgpu"
   readonly threads: number
   /** ONNX Runtime for the web runs one session at a time. */
@@ -86,12 +86,12 @@ interface Host {
 }
 
 const make = Effect.fnUntraced(function* (
-  runtime: Runtime,
-  { provider = "wasm", threads = 1 }: Options = {},
+  runtime: WebRuntime,
+  { provider = "wasm", threads = 1 }: OnnxWebOptions = {},
 ): Effect.fn.Return<Backend["Service"], BackendUnavailable> {
   // ONNX Runtime reads this when it opens the first session of the process.
   runtime.env.wasm.numThreads = threads
-  const host: Host = { runtime, provider, threads, turn: Semaphore.makeUnsafe(1) }
+  const host: WebHost = { runtime, provider, threads, turn: Semaphore.makeUnsafe(1) }
   const x = input("x", [1])
   yield* openSession(host, { name: "probe", inputs: { x }, state: {}, outputs: { y: neg(x) } }, {}).pipe(
     Effect.flatMap((session) => Effect.promise(() => session.release())),
@@ -100,15 +100,15 @@ const make = Effect.fnUntraced(function* (
   const compileGroup = <Name extends string>(
     specs: Readonly<Record<Name, ProgramSpec>>,
     { sharedFeeds = [] }: GroupOptions = {},
-  ): Effect.Effect<Readonly<Record<Name, Opened>>, GraphError, Scope.Scope> =>
+  ): Effect.Effect<Readonly<Record<Name, OpenedProgram>>, GraphError, Scope.Scope> =>
     Effect.acquireRelease(
       attempt(() => {
         validateAll(specs, sharedFeeds)
-        const states = new Map<string, State>()
+        const states = new Map<string, SharedState>()
         const feeds = sharedArrays(specs, sharedFeeds)
         return Record.map(specs, (spec) => sessionProgram(host, spec, states, feedsOf(spec, feeds)))
       }, GraphError),
-      (group) => Effect.forEach(Object.values<Opened>(group), ({ close }) => close, { discard: true }),
+      (group) => Effect.forEach(Object.values<OpenedProgram>(group), ({ close }) => close, { discard: true }),
     )
   return {
     name: "onnx-web",
@@ -142,10 +142,10 @@ const statesOnGpu = (spec: ProgramSpec) =>
 
 /** Opens a session for a program. The states in `frozen` become constants of the model. */
 const openSession = (
-  { runtime, provider, threads }: Host,
+  { runtime, provider, threads }: WebHost,
   spec: ProgramSpec,
   frozen: Readonly<Record<string, Float32Array>>,
-): Effect.Effect<Session, GraphError> =>
+): Effect.Effect<WebSession, GraphError> =>
   Effect.flatMap(
     attempt(
       () =>
@@ -172,11 +172,11 @@ const openSession = (
 const onGpu = "gpu-buffer"
 
 /** A state, which all programs of a group share. */
-class State {
+class SharedState {
   private readonly data: Float32Array
   private readonly shape: Shape
   /** The tensor that has the numbers in a buffer of the GPU; if it is undefined, `data` has them. */
-  private buffer: Tensor | undefined
+  private buffer: WebTensor | undefined
   /** How many times the state was changed. */
   changes = 0
 
@@ -186,12 +186,12 @@ class State {
   }
 
   /** Returns the state as an input of a run. */
-  input(runtime: Runtime): Tensor {
+  input(runtime: WebRuntime): WebTensor {
     return this.buffer ?? tensorOver(runtime, this.data, this.shape)
   }
 
   /** Makes an output of a run the state's next value. */
-  replace(output: Tensor): void {
+  replace(output: WebTensor): void {
     this.release()
     if (output.location === onGpu) this.buffer = output
     else copyInto(output.data, this.data, this.data.length)
@@ -230,29 +230,29 @@ class State {
 }
 
 /** A program, its session's opening, and its end. */
-interface Opened {
+interface OpenedProgram {
   readonly program: Program
-  readonly open: Effect.Effect<Session, GraphError>
+  readonly open: Effect.Effect<WebSession, GraphError>
   readonly close: Effect.Effect<void>
 }
 
-const backendError = (program: string, provider: Host["provider"], error: unknown): BackendError => {
+const backendError = (program: string, provider: WebHost["provider"], error: unknown): BackendError => {
   const message = messageOf(error)
   return new BackendError({ backend: "onnx-web", program, message: provider === "wasm" ? message : failureOf(message) })
 }
 
 // oxlint-disable-next-line max-lines-per-function -- a session's opening, runs and end, which one permit guards
 const sessionProgram = (
-  host: Host,
+  host: WebHost,
   spec: ProgramSpec,
-  states: Map<string, State>,
+  states: Map<string, SharedState>,
   feeds: Readonly<Record<string, TensorData>>,
-): Opened => {
+): OpenedProgram => {
   const { runtime, provider, turn } = host
   for (const [name, { tensor }] of Object.entries(spec.state)) {
-    if (!states.has(name)) states.set(name, new State(tensor.shape))
+    if (!states.has(name)) states.set(name, new SharedState(tensor.shape))
   }
-  const stateOf = (name: string): State => {
+  const stateOf = (name: string): SharedState => {
     const state = states.get(name)
     if (state === undefined) throw new Error(`onnx-web: there is no state "${name}"`)
     return state
@@ -264,7 +264,7 @@ const sessionProgram = (
   const shapes = feedShapes(spec)
   const count = spec.minibatches?.count ?? 1
   let iterations = count
-  let session: Session | undefined
+  let session: WebSession | undefined
   let loadedAt = 0
   let isClosed = false
 
@@ -287,7 +287,7 @@ const sessionProgram = (
   const failure = (error: unknown) => backendError(spec.name, provider, error)
   const run = Effect.gen(function* () {
     const opened = yield* Effect.mapError(open, failure)
-    const inputs: Record<string, Tensor> = {}
+    const inputs: Record<string, WebTensor> = {}
     for (const [name, { shape }] of Object.entries(shapes))
       inputs[feedInput(name)] = tensorOver(runtime, feeds[name], shape)
     for (const [name] of bound) inputs[stateInput(name)] = stateOf(name).input(runtime)
@@ -332,7 +332,7 @@ const sessionProgram = (
 }
 
 /** Makes a tensor that uses an array without copying it. */
-const tensorOver = ({ Tensor }: Runtime, data: TensorData, shape: Shape): Tensor =>
+const tensorOver = ({ Tensor }: WebRuntime, data: TensorData, shape: Shape): WebTensor =>
   data instanceof Float32Array
     ? new Tensor("float32", data, shape)
     : data instanceof Int32Array

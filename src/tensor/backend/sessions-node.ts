@@ -34,21 +34,21 @@ import {
 
 export type Device = "cpu" | "cuda" | "webgpu"
 
-interface Session {
+interface NodeSession {
   loadModel(buffer: ArrayBuffer, byteOffset: number, byteLength: number, options: object): void
   run(feeds: Record<string, OrtTensor>, fetches: Record<string, null>, options: object): Record<string, OrtTensor>
   dispose(): void
 }
 
 /** The parts of `onnxruntime-node` that run a session. */
-export interface Runtime {
-  readonly Session: new () => Session
+export interface NodeRuntime {
+  readonly Session: new () => NodeSession
   readonly Tensor: typeof OrtTensor
 }
 
 /** Says where and how sessions run. */
-interface Host {
-  readonly runtime: Runtime
+interface SessionHost {
+  readonly runtime: NodeRuntime
   readonly device: Device
   readonly threads: number
 }
@@ -61,10 +61,10 @@ const onGpu = "gpu-buffer"
  * The binding of `onnxruntime-node` has no such buffers for CUDA, where every output is copied to memory and back.
  */
 export const openSession = (
-  { runtime, device, threads }: Host,
+  { runtime, device, threads }: SessionHost,
   model: Pick<Emitted, "bytes">,
   onDevice: ReadonlyArray<string> = [],
-): Session => {
+): NodeSession => {
   const session = new runtime.Session()
   const bytes = new Uint8Array(model.bytes)
   session.loadModel(bytes.buffer, bytes.byteOffset, bytes.byteLength, {
@@ -86,14 +86,14 @@ export const openSession = (
 }
 
 /** The session of one program, which is loaded when it is needed. */
-export interface Opening {
+export interface SessionOpening {
   /** Returns the session; the first call loads the model. Throws a `GraphError` if ONNX Runtime cannot load it. */
-  readonly open: () => Loaded
+  readonly open: () => LoadedSession
   readonly close: () => void
 }
 
-interface Loaded {
-  readonly session: Session
+interface LoadedSession {
+  readonly session: NodeSession
   /** The names of the model's outputs, as ONNX Runtime expects them. */
   readonly fetches: Readonly<Record<string, null>>
   readonly endsEarly: boolean
@@ -101,7 +101,7 @@ interface Loaded {
 
 /** Makes the programs of a group. A program's session is opened at its first run, because loading a large model is slow. */
 export const makePrograms = <Name extends string>(
-  host: Host,
+  host: SessionHost,
   specs: Readonly<Record<Name, ProgramSpec>>,
   sharedFeeds: ReadonlyArray<string> = [],
 ) => {
@@ -125,9 +125,9 @@ export const makePrograms = <Name extends string>(
 
 const isFrozen = ({ frozen }: StateSpec): boolean => frozen === true
 
-const openingOf = (host: Host, spec: ProgramSpec, states: States): Opening => {
+const openingOf = (host: SessionHost, spec: ProgramSpec, states: States): SessionOpening => {
   const frozen = Object.keys(spec.state).filter((name) => isFrozen(spec.state[name]))
-  let loaded: Loaded | undefined
+  let loaded: LoadedSession | undefined
   let closed = false
   /** The number of changes of the frozen states before the model was loaded. */
   let changes = 0
@@ -135,7 +135,7 @@ const openingOf = (host: Host, spec: ProgramSpec, states: States): Opening => {
     loaded?.session.dispose()
     loaded = undefined
   }
-  const load = (): Loaded => {
+  const load = (): LoadedSession => {
     if (closed) throw programError(spec.name, "the scope in which it was compiled is closed")
     changes = states.changesOf(frozen)
     const model = emit(simplify(spec), {
@@ -175,7 +175,7 @@ type TensorOver = (data: TensorData, shape: Shape) => OrtTensor
 
 /** Makes tensors that use an array without copying it. */
 const tensorsOf =
-  ({ Tensor }: Runtime): TensorOver =>
+  ({ Tensor }: NodeRuntime): TensorOver =>
   (data, shape) =>
     data instanceof Float32Array
       ? new Tensor("float32", data, shape)
@@ -184,10 +184,10 @@ const tensorsOf =
         : new Tensor("bool", data, shape)
 
 /** Reads tensors that are in buffers of the GPU. */
-const downloadFrom = (host: Host) => {
+const downloadFrom = (host: SessionHost) => {
   /** For each shape, a session that returns its input. (The binding's own `getData` ends the process.) */
-  const sessions = new Map<string, Session>()
-  const sessionFor = (shape: Shape): Session => {
+  const sessions = new Map<string, NodeSession>()
+  const sessionFor = (shape: Shape): NodeSession => {
     const existing = sessions.get(shape.join())
     if (existing !== undefined) return existing
     const x = input("x", shape)
@@ -208,13 +208,13 @@ const downloadFrom = (host: Host) => {
 }
 
 /** The input tensors of a program's next run, by the names in its model. */
-type Bound = Record<string, OrtTensor>
+type BoundInputs = Record<string, OrtTensor>
 
 /** The states of a group of programs. Each state is one tensor, which is bound in all programs that have the state. */
 class States {
   private readonly tensorOver: TensorOver
   private readonly tensors = new Map<string, OrtTensor>()
-  private readonly users = new Map<string, Array<Bound>>()
+  private readonly users = new Map<string, Array<BoundInputs>>()
   /** The arrays that `write` fills. A state leaves this map when a run replaces it by a tensor of ONNX Runtime. */
   private readonly written = new Map<string, Float32Array>()
   private readonly changes = new Map<string, number>()
@@ -231,7 +231,7 @@ class States {
   }
 
   /** Binds a state in one more program. */
-  bind(name: string, bound: Bound): void {
+  bind(name: string, bound: BoundInputs): void {
     this.users.set(name, [...(this.users.get(name) ?? []), bound])
     bound[stateInput(name)] = this.tensorOf(name)
   }
@@ -289,12 +289,12 @@ class States {
 const sessionProgram = (
   device: Device,
   spec: ProgramSpec,
-  opening: Opening,
+  opening: SessionOpening,
   states: States,
   feeds: Readonly<Record<string, TensorData>>,
   tensorOver: TensorOver,
 ): Program => {
-  const bound: Bound = {}
+  const bound: BoundInputs = {}
   for (const [name, { shape }] of Object.entries(feedShapes(spec)))
     bound[feedInput(name)] = tensorOver(feeds[name], shape)
   for (const [name, state] of Object.entries(spec.state)) {

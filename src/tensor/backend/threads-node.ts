@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { helpExport } from "../graph/wasm/slices.ts"
 import type { Threads } from "./wasm.ts"
-import type { Shared } from "./wasmModules.ts"
+import type { SharedModule } from "./wasmModules.ts"
 
 /** The program of a thread. It returns, and the thread ends, when the module's `release` has been called. */
 const program = `
@@ -23,7 +23,7 @@ export const nodeThreads = (count: number): Threads => ({
 })
 
 /** Starts a thread; returns an effect that waits until it has ended. */
-const startOne = (shared: Shared, failed: (reason: string) => void): Effect.Effect<void> => {
+const startOne = (shared: SharedModule, failed: (reason: string) => void): Effect.Effect<void> => {
   try {
     const worker = new Worker(program, { eval: true, execArgv: [], stdin: false, workerData: shared })
     worker.on("error", (error) => failed(messageOf(error)))

@@ -7,7 +7,7 @@ import { changing, type ProgramSpec } from "../graph/Program.ts"
 import { descriptionOf } from "../graph/descriptionOf.ts"
 import { simplify } from "../graph/simplify.ts"
 import { validateAll } from "../graph/validate.ts"
-import { compileAll, type CompiledModule, type CompileOptions, type Place } from "../graph/wasm/compile.ts"
+import { compileAll, type CompiledModule, type CompileOptions, type ArrayAddress } from "../graph/wasm/compile.ts"
 import type { BandSizes } from "../graph/wasm/bands.ts"
 import type { Worth } from "../graph/wasm/slices.ts"
 import {
@@ -24,7 +24,7 @@ import {
   type KeptPrograms,
   type ModuleCompiler,
   plainModules,
-  type Shared,
+  type SharedModule,
   viewOf,
 } from "./wasmModules.ts"
 
@@ -55,7 +55,7 @@ export interface Threads {
    * ended. A program does not wait until they are ready: its own thread computes what no other thread has begun. So a
    * thread that cannot start makes programs slower only; it calls `failed` with the reason.
    */
-  readonly start: (shared: Shared, helpers: number, failed: (reason: string) => void) => Effect.Effect<void>
+  readonly start: (shared: SharedModule, helpers: number, failed: (reason: string) => void) => Effect.Effect<void>
   /** What is worth dividing. By default, as measurements say. */
   readonly worth?: Worth
 }
@@ -135,7 +135,7 @@ const load = <Name extends string>(
     release()
     return ended ?? Effect.void
   })
-  const view = (place: Place): TensorData => viewOf(memory.buffer, place)
+  const view = (place: ArrayAddress): TensorData => viewOf(memory.buffer, place)
   const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))
   /** For each program, whether a state changed after its last `prepare`, whose values depend only on states. */
   const prepared: Record<string, { stale: boolean }> = Record.map(specs, () => ({ stale: true }))

@@ -2,7 +2,7 @@
 import { Record } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { arrayTypes, type TensorData } from "../graph/Tensor.ts"
-import { type CompiledModule, exportOf, type Place } from "../graph/wasm/compile.ts"
+import { type CompiledModule, exportOf, type ArrayAddress } from "../graph/wasm/compile.ts"
 import { releaseExport } from "../graph/wasm/slices.ts"
 import { BackendUnavailable } from "./Backend.ts"
 
@@ -28,18 +28,18 @@ declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array<ArrayBuffer>) => object
   readonly Instance: new (module: object, imports: object) => { readonly exports: unknown }
   readonly validate: (bytes: Uint8Array<ArrayBuffer>) => boolean
-  readonly Memory: new (size: { initial: number; maximum: number; shared: boolean }) => Memory
+  readonly Memory: new (size: { initial: number; maximum: number; shared: boolean }) => WasmMemory
 }
 
 /** A memory of WebAssembly. */
-interface Memory {
+interface WasmMemory {
   readonly buffer: ArrayBufferLike
 }
 
 /** What another thread needs to help with a module: it instantiates the module with the memory, and calls "help". */
-export interface Shared {
+export interface SharedModule {
   readonly module: object
-  readonly memory: Memory
+  readonly memory: WasmMemory
 }
 
 /**
@@ -52,7 +52,7 @@ interface Functions {
   readonly run: () => number
 }
 
-type Exports = { readonly memory: Memory } & Readonly<Record<string, () => number>>
+type Exports = { readonly memory: WasmMemory } & Readonly<Record<string, () => number>>
 
 const isExports = (value: unknown): value is Exports => typeof value === "object" && value !== null && "memory" in value
 
@@ -94,7 +94,7 @@ export const instantiate = <Name extends string>(
   module: object,
   { programs, shared }: Pick<CompiledModule<Name>, "programs" | "shared">,
 ): {
-  readonly memory: Memory
+  readonly memory: WasmMemory
   readonly functions: Readonly<Record<Name, Functions>>
   /** Ends the loops of threads that help; does nothing if the module needs none. */
   readonly release: () => void
@@ -113,5 +113,5 @@ export const instantiate = <Name extends string>(
 }
 
 /** Returns a view of the array at an address in a module's memory: no numbers are copied. */
-export const viewOf = (buffer: ArrayBufferLike, { dtype, address, length }: Place): TensorData =>
+export const viewOf = (buffer: ArrayBufferLike, { dtype, address, length }: ArrayAddress): TensorData =>
   new arrayTypes[dtype](buffer, address, length)

@@ -72,14 +72,6 @@ export const checked = (widen: Widen, passed: () => PassedCheck = () => never): 
   }
 }
 
-/** The properties of a Node process that decide whether its V8 can widen modules. */
-interface Engine {
-  readonly arch: string
-  readonly versions: { readonly v8: string }
-  readonly config: { readonly variables: object }
-  readonly execArgv: ReadonlyArray<string>
-}
-
 /**
  * The flags that make V8 widen a module (compile it to 256-bit vectors). Only V8's optimising compiler does so. Without
  * Liftoff (V8's fast first compiler) and lazy compilation, it compiles all functions before the module is returned. The
@@ -97,7 +89,17 @@ const triedVersions = ["12.4", "13.6"]
 const conflicting = /experimental.wasm.revec|liftoff|lazy.compilation|jitless|freeze.flags/
 
 /** Tells whether the process's V8 can widen modules, and Node was started without flags that conflict with `flags`. */
-export const canWiden = ({ arch, versions, config, execArgv }: Engine = process): boolean =>
+export const canWiden = ({
+  arch,
+  versions,
+  config,
+  execArgv,
+}: {
+  readonly arch: string
+  readonly versions: { readonly v8: string }
+  readonly config: { readonly variables: object }
+  readonly execArgv: ReadonlyArray<string>
+} = process): boolean =>
   arch === "x64" &&
   Object.entries(config.variables).some(([name, value]) => name === "v8_enable_wasm_simd256_revec" && value === 1) &&
   triedVersions.includes(versions.v8.split(".", 2).join(".")) &&

@@ -11,7 +11,7 @@ import * as G from "../graph/ops.ts"
 import { adam, clipGlobalNorm } from "../graph/optimisers.ts"
 import { indicesFeed, type ProgramSpec } from "../graph/Program.ts"
 import { simplify } from "../graph/simplify.ts"
-import { type CompiledModule, compile, type Place } from "../graph/wasm/compile.ts"
+import { type CompiledModule, compile, type ArrayAddress } from "../graph/wasm/compile.ts"
 import type { Tensor } from "../graph/Tensor.ts"
 import type { TensorData } from "./Backend.ts"
 import { instantiate, viewOf } from "./wasmModules.ts"
@@ -104,8 +104,8 @@ const resultsOf = (module: CompiledModule<"program">, compileModule: Compile): R
   const { feeds, results } = module.programs.program
   const { functions, memory } = instantiate(compileModule(module.bytes), module)
   const { prepare, run } = functions.program
-  const view = (place: Place): TensorData => viewOf(memory.buffer, place)
-  const fill = (place: Place, seed: number, change: (value: number, index: number) => number): void =>
+  const view = (place: ArrayAddress): TensorData => viewOf(memory.buffer, place)
+  const fill = (place: ArrayAddress, seed: number, change: (value: number, index: number) => number): void =>
     view(place).set(numbers(place.length, seed).map(change))
   const whole = (value: number): number => Math.round(1000 * value)
   fill(feeds.x, 1, (value) => value)

@@ -15,7 +15,7 @@ import { concat, flatten, reshape, slice } from "./ops.ts"
 import { fail, sameShape, shapeText } from "./ops/core.ts"
 import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
 
-export interface Layout {
+export interface ParameterLayout {
   readonly names: ReadonlyArray<string>
   readonly size: number
   /** Slices `theta` into one tensor for each parameter. Further calls with the same `theta` return the same tensors. */
@@ -53,7 +53,7 @@ export interface Declaration {
 /** The largest number of weights of a layout, which take one gibibyte. An optimiser keeps more numbers per weight. */
 const mostWeights = 2 ** 28
 
-export const layout = (declarations: Readonly<Record<string, Declaration>>): Layout => {
+export const layout = (declarations: Readonly<Record<string, Declaration>>): ParameterLayout => {
   const names = Object.keys(declarations)
   let size = 0
   const entries = names.map((name) => {

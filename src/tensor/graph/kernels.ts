@@ -6,7 +6,7 @@ import type { BinaryFn, CompareFn, Conv2dAttributes, OpOf, Shape, Tensor, UnaryF
 import { sizeOf, stridesOf } from "./Tensor.ts"
 
 /** Computes the numbers of one tensor from its inputs' numbers, in buffers that live as long as the program. */
-type Kernel = () => void
+type TensorKernel = () => void
 
 // These functions store their result instead of returning it: V8 allocates a number that is returned by one of many
 // functions on the heap.
@@ -87,7 +87,7 @@ const axisLayout = (shape: Shape, axis: number) => ({
 
 /** Makes the kernel that computes a tensor's elements from the elements of its inputs, and writes them to `out`. */
 // oxlint-disable-next-line max-lines-per-function -- a table of all ops, each with its kernel
-export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, out: Float64Array): Kernel => {
+export const kernelOf = (tensor: Tensor, inputs: ReadonlyArray<Float64Array>, out: Float64Array): TensorKernel => {
   const { op, shape } = tensor
   const [a, b, c] = inputs
   const shapes = tensor.inputs.map((input) => input.shape)
@@ -213,7 +213,7 @@ const onPairs = (
   shapes: ReadonlyArray<Shape>,
   shape: Shape,
   store: (i: number, j: number, at: number) => void,
-): Kernel => {
+): TensorKernel => {
   const [left, right] = shapes.map((from) => broadcastIndex(from, shape))
   return () => {
     for (let at = 0; at < left.length; at++) store(left[at], right[at], at)
@@ -221,12 +221,12 @@ const onPairs = (
 }
 
 const gatherElements =
-  (index: Int32Array, a: Float64Array, out: Float64Array): Kernel =>
+  (index: Int32Array, a: Float64Array, out: Float64Array): TensorKernel =>
   () => {
     for (let i = 0; i < index.length; i++) out[i] = a[index[i]]
   }
 
-const castKernel = (tensor: Tensor, a: Float64Array, out: Float64Array): Kernel => {
+const castKernel = (tensor: Tensor, a: Float64Array, out: Float64Array): TensorKernel => {
   const from = tensor.inputs[0].dtype
   const to = tensor.dtype
   if (to === "bool") return () => a.forEach((x, i) => void (out[i] = x !== 0 ? 1 : 0))
@@ -234,7 +234,7 @@ const castKernel = (tensor: Tensor, a: Float64Array, out: Float64Array): Kernel 
   return () => out.set(a)
 }
 
-const reduceKernel = ({ fn, axes }: OpOf<"reduce">, from: Shape, a: Float64Array, out: Float64Array): Kernel => {
+const reduceKernel = ({ fn, axes }: OpOf<"reduce">, from: Shape, a: Float64Array, out: Float64Array): TensorKernel => {
   const kept = from.map((size, axis) => (axes.includes(axis) ? 1 : size))
   const index = broadcastIndex(kept, from)
   const countPerResult = a.length / Math.max(1, out.length)
@@ -251,7 +251,7 @@ const reduceKernel = ({ fn, axes }: OpOf<"reduce">, from: Shape, a: Float64Array
 }
 
 const softmaxKernel =
-  (isLog: boolean, width: number, a: Float64Array, out: Float64Array): Kernel =>
+  (isLog: boolean, width: number, a: Float64Array, out: Float64Array): TensorKernel =>
   () => {
     for (let start = 0; start < a.length; start += width) {
       let largest = -Infinity
@@ -271,7 +271,7 @@ const matmulKernel = (
   a: Float64Array,
   b: Float64Array,
   out: Float64Array,
-): Kernel => {
+): TensorKernel => {
   const [m, n] = shape.slice(-2)
   const k = shapeA[shapeA.length - (transposeA ? 2 : 1)]
   // The strides of both matrices along m, n and k.
@@ -312,7 +312,7 @@ const eachTap = (
   y: Shape,
   out: Float64Array,
   tap: (x: number, w: number, y: number) => void,
-): Kernel => {
+): TensorKernel => {
   const [batch, channels, height, width] = x
   const [outputs, , kernelHeight, kernelWidth] = w
   const [, , outHeight, outWidth] = y

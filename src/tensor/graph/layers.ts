@@ -30,16 +30,21 @@ import type { Tensor } from "./Tensor.ts"
  * const logits = net.apply(parameters.tensorsOf(theta), observations)
  * ```
  */
-export interface Layer {
+export interface GraphLayer {
   readonly parameters: Readonly<Record<string, Declaration>>
   readonly apply: (weights: Readonly<Record<string, Tensor>>, x: Tensor) => Tensor
 }
 
 export const activations = { tanh, relu, gelu, sigmoid, silu, softplus } as const
-export type Activation = keyof typeof activations
+export type GraphActivation = keyof typeof activations
 
 /** Makes a linear layer, which computes x W + b for x of shape [batch, inputs]. */
-export const linear = (name: string, inputs: number, outputs: number, init: Initialiser = orthogonal(1)): Layer => ({
+export const linear = (
+  name: string,
+  inputs: number,
+  outputs: number,
+  init: Initialiser = orthogonal(1),
+): GraphLayer => ({
   parameters: {
     [`${name}.weight`]: { shape: [inputs, outputs], init },
     [`${name}.bias`]: { shape: [outputs], init: zeros },
@@ -50,13 +55,13 @@ export const linear = (name: string, inputs: number, outputs: number, init: Init
 export interface MlpOptions {
   /** The number of inputs, the number of units in each hidden layer, and the number of outputs. */
   readonly sizes: ReadonlyArray<number>
-  readonly activation: Activation
+  readonly activation: GraphActivation
   /** The gain of the last layer's orthogonal initialisation; the gain of the other layers is √2. */
   readonly outputGain?: number
 }
 
 /** Makes a multilayer perceptron: linear layers with an activation after each layer except the last. */
-export const mlp = (name: string, { sizes, activation, outputGain = 1 }: MlpOptions): Layer => {
+export const mlp = (name: string, { sizes, activation, outputGain = 1 }: MlpOptions): GraphLayer => {
   if (sizes.length < 2) fail("mlp", `"${name}" needs inputs and outputs, found sizes [${sizes.join(", ")}]`)
   const last = sizes.length - 2
   const layers = sizes
@@ -128,7 +133,12 @@ export interface ConvOptions extends Conv2dOptions {
 }
 
 /** Makes a convolution layer with a bias, for x of shape [N, C, H, W]. */
-export const conv = (name: string, inputs: number, outputs: number, { kernel, ...options }: ConvOptions): Layer => ({
+export const conv = (
+  name: string,
+  inputs: number,
+  outputs: number,
+  { kernel, ...options }: ConvOptions,
+): GraphLayer => ({
   parameters: {
     [`${name}.weight`]: { shape: [outputs, inputs, kernel, kernel], init: orthogonal(Math.SQRT2) },
     [`${name}.bias`]: { shape: [outputs], init: zeros },

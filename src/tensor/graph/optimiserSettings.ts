@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { fraction, nonNegative, positive } from "../../base/config/fields.ts"
 import * as Optimisers from "./optimisers.ts"
-import type { Layout } from "./Parameters.ts"
+import type { ParameterLayout } from "./Parameters.ts"
 import type { Tensor } from "./Tensor.ts"
 
 const optional = Schema.optionalKey
@@ -23,7 +23,7 @@ export type OptimiserSetting = typeof OptimiserSetting.Type
 
 /** The parameters that an optimiser updates, their learning rate, and a name for its states in the program. */
 interface OptimisedParameters {
-  readonly layout: Layout
+  readonly layout: ParameterLayout
   readonly size: number
   readonly learningRate: Tensor
   /** The prefix of the names of the optimiser's states; by default its own name. */

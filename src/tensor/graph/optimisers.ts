@@ -20,7 +20,7 @@ import {
 } from "./ops.ts"
 import { fail, shapeText } from "./ops/core.ts"
 import type { Operand } from "./ops/elementwise.ts"
-import type { Layout } from "./Parameters.ts"
+import type { ParameterLayout } from "./Parameters.ts"
 import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
 
 /**
@@ -33,16 +33,16 @@ import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
  * ```
  */
 export interface Optimiser {
-  readonly update: (theta: Tensor, gradient: Tensor) => Updated
+  readonly update: (theta: Tensor, gradient: Tensor) => OptimiserUpdate
 }
 
-export interface Updated {
+export interface OptimiserUpdate {
   readonly next: Tensor
   /** The optimiser's states by name, for the `state` of the program. */
   readonly moments: Readonly<Record<string, { readonly tensor: Tensor; readonly next: Tensor }>>
 }
 
-interface Common {
+interface CommonOptimiserOptions {
   /** The number of parameters. */
   readonly size: number
   readonly learningRate: Operand
@@ -50,7 +50,7 @@ interface Common {
   readonly name?: string
 }
 
-export interface AdamOptions extends Common {
+export interface AdamOptions extends CommonOptimiserOptions {
   readonly beta1?: number
   readonly beta2?: number
   readonly epsilon?: number
@@ -92,7 +92,7 @@ export const adam = ({
   },
 })
 
-export interface SgdOptions extends Common {
+export interface SgdOptions extends CommonOptimiserOptions {
   readonly momentum?: number
   /** Each update subtracts learningRate · weightDecay · parameter from each parameter, in addition to the step. */
   readonly weightDecay?: number
@@ -112,7 +112,7 @@ export const sgd = ({ size, learningRate, momentum = 0, weightDecay = 0, name = 
   },
 })
 
-export interface RmspropOptions extends Common {
+export interface RmspropOptions extends CommonOptimiserOptions {
   readonly decay?: number
   readonly epsilon?: number
 }
@@ -165,7 +165,7 @@ export const orthogonalised = (matrix: Tensor, steps = 5): Tensor => {
 
 export interface MuonOptions {
   /** The positions of the parameters in the flat vector. */
-  readonly layout: Layout
+  readonly layout: ParameterLayout
   readonly learningRate: Operand
   readonly momentum?: number
   /** Whether the gradient is added to the momentum once more (Nesterov). */

@@ -61,7 +61,7 @@ export const within =
  * The Schema of the course of a learning rate over a run: a name, or a name with options. `warmUp` is the share of the run over
  * which the rate rises from 0, and `end` the share of the learning rate with which a linear or cosine course ends.
  */
-export const Course = Schema.Union([
+export const ScheduleCourse = Schema.Union([
   Schema.Literals(["constant", "linear", "cosine"]),
   Schema.Struct({
     type: Schema.Literals(["constant", "linear", "cosine"]),
@@ -69,7 +69,7 @@ export const Course = Schema.Union([
     end: Schema.optionalKey(fraction),
   }),
 ])
-export type Course = typeof Course.Type
+export type ScheduleCourse = typeof ScheduleCourse.Type
 
 /**
  * Returns a course as a function of the run's progress, whose values are factors of the learning rate.
@@ -82,7 +82,7 @@ export type Course = typeof Course.Type
  * rate(1) // 0.5
  * ```
  */
-export const course = (setting: Course): Schedule => {
+export const course = (setting: ScheduleCourse): Schedule => {
   const { type, warmUp = 0, end = 0 } = typeof setting === "string" ? { type: setting } : setting
   if (type === "cosine") return cosine(1, { warmUp, end })
   const after = type === "linear" ? linear(1, end) : constant(1)

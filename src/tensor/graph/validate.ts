@@ -97,7 +97,7 @@ export const validateAll = (
 /** Throws a `GraphError` that names two programs if an array has a shape or dtype in one that does not fit the other's. */
 const expectOneShape = (
   kind: string,
-  programs: ReadonlyArray<readonly [string, Outlines]>,
+  programs: ReadonlyArray<readonly [string, TensorOutlines]>,
   fits: (one: Outline, other: Outline) => boolean = ({ shape }, other) => sameShape(shape, other.shape),
 ): void => {
   const first = new Map<string, { readonly program: string; readonly outline: Outline }>()
@@ -119,10 +119,10 @@ const outlineText = ({ dtype, shape }: Outline): string => `${dtype} ${shapeText
 
 /** The shape and dtype of an array. */
 export type Outline = Pick<Tensor, "shape" | "dtype">
-type Outlines = Readonly<Record<string, Outline>>
+type TensorOutlines = Readonly<Record<string, Outline>>
 
 /** Returns the shapes of a program's feeds. The feed of a gathered input contains all rows, not only one minibatch. */
-export const feedShapes = ({ inputs, minibatches }: ProgramSpec): Outlines => {
+export const feedShapes = ({ inputs, minibatches }: ProgramSpec): TensorOutlines => {
   const feeds = Record.map(inputs, ({ shape, dtype }, name) => {
     const isGathered = minibatches?.gathered.includes(name) === true
     return { shape: isGathered ? [minibatches.rows, ...shape.slice(1)] : shape, dtype }
@@ -132,7 +132,7 @@ export const feedShapes = ({ inputs, minibatches }: ProgramSpec): Outlines => {
 }
 
 /** Returns the shapes of a program's results. With minibatches, the first axis of each result is the iteration. */
-export const resultShapes = ({ outputs, minibatches }: ProgramSpec): Outlines =>
+export const resultShapes = ({ outputs, minibatches }: ProgramSpec): TensorOutlines =>
   Record.map(outputs, ({ shape, dtype }) => ({
     shape: minibatches === undefined ? shape : [minibatches.count, ...shape],
     dtype,

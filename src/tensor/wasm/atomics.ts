@@ -3,21 +3,21 @@
  * that reads a number written by `store` or `add` also sees everything that the writer wrote before it. Addresses must be
  * multiples of the size of the number.
  */
-import { type Code, unsigned, type ValueType } from "./encode.ts"
+import { type WasmCode, unsigned, type ValueType } from "./encode.ts"
 import type { Expression, I32, I64, Statement } from "./instructions.ts"
 
 /** Encodes an atomic access to memory; `alignment` is the power of two of the number's size. */
-const atomic = (opcode: number, alignment: number): Code => [0xfe, opcode, alignment, unsigned(0)]
+const atomic = (opcode: number, alignment: number): WasmCode => [0xfe, opcode, alignment, unsigned(0)]
 
 const load =
-  <T extends ValueType>(type: T, code: Code) =>
+  <T extends ValueType>(type: T, code: WasmCode) =>
   (address: I32): Expression<T> => ({ type, code: [address.code, code] })
 const store =
-  <T extends ValueType>(code: Code) =>
+  <T extends ValueType>(code: WasmCode) =>
   (address: I32, value: Expression<T>): Statement => [address.code, value.code, code]
 /** Makes a function that encodes a change of a number, which returns the number before it. */
 const change =
-  <T extends ValueType>(type: T, code: Code) =>
+  <T extends ValueType>(type: T, code: WasmCode) =>
   (address: I32, value: Expression<T>): Expression<T> => ({ type, code: [address.code, value.code, code] })
 
 export const atomic32 = {
@@ -40,7 +40,7 @@ export const atomic64 = {
 export const discard = ({ code }: Expression<ValueType>): Statement => [code, 0x1a]
 
 /** The time-out of a wait that has none. */
-const forever: Code = [0x42, 0x7f]
+const forever: WasmCode = [0x42, 0x7f]
 
 /** Sleeps until another thread calls `notify` with the address. Does not sleep if the number there is not `expected`. */
 export const wait32 = (address: I32, expected: I32): Statement => [

@@ -3,7 +3,7 @@
  * one memory that the module exports, with constants in data segments (initial contents of the memory). The module
  * owns the memory, or imports one that threads share.
  *
- * Code is a tree of bytes (`Code`), so that expressions are composed without copying, and flattened once at the end.
+ * Code is a tree of bytes (`WasmCode`), so that expressions are composed without copying, and flattened once at the end.
  */
 import { utf8 } from "../../base/config/utf8.ts"
 import { ByteWriter } from "../../base/formats/ByteWriter.ts"
@@ -11,12 +11,12 @@ import { ByteWriter } from "../../base/formats/ByteWriter.ts"
 export type ValueType = "i32" | "i64" | "f32" | "f64" | "v128"
 
 /** Bytes in nested arrays of any depth. */
-export type Code = number | Uint8Array | ReadonlyArray<Code>
+export type WasmCode = number | Uint8Array | ReadonlyArray<WasmCode>
 
 const typeBytes: Readonly<Record<ValueType, number>> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b }
 
 /** Encodes an unsigned integer as LEB128, as modules hold integers: seven bits per byte, the lowest first. */
-export const unsigned = (value: number): Code => {
+export const unsigned = (value: number): WasmCode => {
   if (value < 0x80) return value
   const bytes: Array<number> = []
   let rest = value
@@ -29,10 +29,10 @@ export const unsigned = (value: number): Code => {
 }
 
 /** Encodes a signed 32-bit integer as LEB128. */
-export const signed = (value: number): Code => (value >= 0 && value < 0x40 ? value : signed64(BigInt(value | 0)))
+export const signed = (value: number): WasmCode => (value >= 0 && value < 0x40 ? value : signed64(BigInt(value | 0)))
 
 /** Encodes a signed 64-bit integer as LEB128. */
-export const signed64 = (value: bigint): Code => {
+export const signed64 = (value: bigint): WasmCode => {
   const bytes: Array<number> = []
   let rest = BigInt.asIntN(64, value)
   for (;;) {
@@ -46,7 +46,7 @@ export const signed64 = (value: bigint): Code => {
   }
 }
 
-const append = (to: ByteWriter, code: Exclude<Code, number>): void => {
+const append = (to: ByteWriter, code: Exclude<WasmCode, number>): void => {
   if (code instanceof Uint8Array) {
     to.piece(code)
     return
@@ -62,7 +62,7 @@ const append = (to: ByteWriter, code: Exclude<Code, number>): void => {
 const scratch = new ByteWriter()
 
 /** Copies the bytes of a tree into one new array. */
-export const flatten = (code: Code): Uint8Array<ArrayBuffer> => {
+export const flatten = (code: WasmCode): Uint8Array<ArrayBuffer> => {
   scratch.clear()
   append(scratch, [code])
   return new Uint8Array(scratch.written)
@@ -73,15 +73,15 @@ export interface FunctionType {
   readonly results: ReadonlyArray<ValueType>
 }
 
-const vector = (items: ReadonlyArray<Code>): Code => [unsigned(items.length), items]
+const vector = (items: ReadonlyArray<WasmCode>): WasmCode => [unsigned(items.length), items]
 /** Encodes the number of bytes, then the bytes. */
-const sized = (bytes: Uint8Array): Code => [unsigned(bytes.length), bytes]
-const name = (text: string): Code => sized(utf8.encode(text))
-const section = (id: number, items: ReadonlyArray<Code>): Code => [id, sized(flatten(vector(items)))]
+const sized = (bytes: Uint8Array): WasmCode => [unsigned(bytes.length), bytes]
+const name = (text: string): WasmCode => sized(utf8.encode(text))
+const section = (id: number, items: ReadonlyArray<WasmCode>): WasmCode => [id, sized(flatten(vector(items)))]
 
 /** Encodes a function's local variables as counts and types: successive variables of one type share a count. */
-const declarations = (locals: ReadonlyArray<ValueType>): Code => {
-  const groups: Array<Code> = []
+const declarations = (locals: ReadonlyArray<ValueType>): WasmCode => {
+  const groups: Array<WasmCode> = []
   for (let i = 0; i < locals.length;) {
     let end = i
     while (end < locals.length && locals[end] === locals[i]) end++
@@ -109,8 +109,8 @@ export class ModuleBuilder {
   private readonly types: Array<FunctionType> = []
   private readonly functions: Array<{ readonly type: number; body: Uint8Array }> = []
   private readonly byHash = new Map<number, Array<number>>()
-  private readonly exported: Array<Code> = []
-  private readonly names: Array<Code> = []
+  private readonly exported: Array<WasmCode> = []
+  private readonly names: Array<WasmCode> = []
   /** The initial contents of the memory. */
   readonly segments: Array<Segment> = []
 
@@ -118,7 +118,7 @@ export class ModuleBuilder {
    * Adds a function and returns its index; an equal function with parameters is not added again. Profilers and debuggers
    * show the function's name.
    */
-  define(type: FunctionType, locals: ReadonlyArray<ValueType>, code: Code, functionName?: string): number {
+  define(type: FunctionType, locals: ReadonlyArray<ValueType>, code: WasmCode, functionName?: string): number {
     const body = flatten([declarations(locals), code, 0x0b])
     const typeIndex = this.typeIndex(type)
     // A function without parameters has the addresses of its arrays in its code, so no other function can equal it.
@@ -143,7 +143,7 @@ export class ModuleBuilder {
     return this.functions.push({ type: this.typeIndex(type), body: new Uint8Array() }) - 1
   }
 
-  complete(index: number, locals: ReadonlyArray<ValueType>, code: Code): void {
+  complete(index: number, locals: ReadonlyArray<ValueType>, code: WasmCode): void {
     this.functions[index].body = flatten([declarations(locals), code, 0x0b])
   }
 

@@ -9,11 +9,11 @@
  * const loop = loopWhile([sum.set(f32x4.add(sum, v128.load(next)))], i32.ltU(index.tee(next), i32.const(256)))
  * ```
  */
-import { type Code, signed, signed64, unsigned, type ValueType } from "./encode.ts"
+import { type WasmCode, signed, signed64, unsigned, type ValueType } from "./encode.ts"
 
 export interface Expression<T extends ValueType> {
   readonly type: T
-  readonly code: Code
+  readonly code: WasmCode
 }
 
 export type I32 = Expression<"i32">
@@ -21,7 +21,7 @@ export type I64 = Expression<"i64">
 type F32 = Expression<"f32">
 export type F64 = Expression<"f64">
 export type V128 = Expression<"v128">
-export type Statement = Code
+export type Statement = WasmCode
 
 /** A local variable: an expression that reads it. `set` writes it; `tee` writes it and leaves the value as well. */
 export interface Local<T extends ValueType> extends Expression<T> {
@@ -41,15 +41,15 @@ export const local = <T extends ValueType>(type: T, index: number): Local<T> => 
 
 /** Makes a function that encodes an instruction with one operand, of type A, and a result of type R. */
 const unary =
-  <A extends ValueType, R extends ValueType>(opcode: Code, type: R) =>
+  <A extends ValueType, R extends ValueType>(opcode: WasmCode, type: R) =>
   (a: Expression<A>): Expression<R> => ({ type, code: [a.code, opcode] })
 /** Makes a function that encodes an instruction with two operands of type A, and a result of type R. */
 const binary =
-  <A extends ValueType, R extends ValueType>(opcode: Code, type: R) =>
+  <A extends ValueType, R extends ValueType>(opcode: WasmCode, type: R) =>
   (a: Expression<A>, b: Expression<A>): Expression<R> => ({ type, code: [a.code, b.code, opcode] })
 
 // SIMD instructions (on vectors) begin with the byte 0xfd. A 1 or 2 in the names below is the number of operands.
-const simd = (opcode: number): Code => [0xfd, unsigned(opcode)]
+const simd = (opcode: number): WasmCode => [0xfd, unsigned(opcode)]
 const vectors1 = (opcode: number) => unary<"v128", "v128">(simd(opcode), "v128")
 const vectors2 = (opcode: number) => binary<"v128", "v128">(simd(opcode), "v128")
 const ints2 = (opcode: number) => binary<"i32", "i32">(opcode, "i32")
@@ -59,12 +59,12 @@ const doubles2 = (opcode: number) => binary<"f64", "f64">(opcode, "f64")
 const doublesTest = (opcode: number) => binary<"f64", "i32">(opcode, "i32")
 
 /** Encodes an access to memory: no alignment is promised (0), and `offset` is added to the address. */
-const memory = (opcode: Code, offset: number): Code => [opcode, 0x00, unsigned(offset)]
+const memory = (opcode: WasmCode, offset: number): WasmCode => [opcode, 0x00, unsigned(offset)]
 const load =
-  <T extends ValueType>(opcode: Code, type: T) =>
+  <T extends ValueType>(opcode: WasmCode, type: T) =>
   (address: I32, offset = 0): Expression<T> => ({ type, code: [address.code, memory(opcode, offset)] })
 const store =
-  <T extends ValueType>(opcode: Code) =>
+  <T extends ValueType>(opcode: WasmCode) =>
   (address: I32, value: Expression<T>, offset = 0): Statement => [address.code, value.code, memory(opcode, offset)]
 /** Makes a function that encodes a load of one lane; the result has all other lanes from the vector `into`. */
 const loadLane =
@@ -247,7 +247,7 @@ export const f64x2 = {
 }
 
 const bulk =
-  (opcode: Code) =>
+  (opcode: WasmCode) =>
   (to: I32, source: I32, bytes: I32): Statement => [to.code, source.code, bytes.code, opcode]
 /** Copies `bytes` bytes from the address `source` to the address `to`. */
 export const memoryCopy = bulk([0xfc, 0x0a, 0x00, 0x00])

@@ -190,7 +190,7 @@ export const readRollouts = Effect.fnUntraced(function* (
 
 /** Returns the samples in flat arrays, as views of them; or what is wrong with the arrays. */
 const samplesOf = (
-  tensors: Safetensors.Tensors,
+  tensors: Safetensors.TensorEntries,
   { ids, tokens: total }: typeof BatchDescription.Type,
 ): ReadonlyArray<TrainingSample> | string => {
   const missing = [...perToken, "offsets", "temperatures"].find((name) => !Object.hasOwn(tensors, name))

@@ -5,7 +5,7 @@ import * as RpcGroup from "effect/rpc/RpcGroup"
 import * as Transferable from "effect/workers/Transferable"
 import { isPlain } from "../../base/config/plain.ts"
 import { EngineError } from "../../decoder/inference/EngineError.ts"
-import type { SamplingOptions } from "../../decoder/inference/Sampling.ts"
+import type { RequestedSampling } from "../../decoder/inference/Sampling.ts"
 import { MultiRunError } from "../MultiRunError.ts"
 import { EngineTask } from "./EngineThreads.ts"
 
@@ -18,7 +18,7 @@ const Request = Struct({
   model: String,
   promptIds: Array(Number),
   // The engine checks it, and refuses what is wrong.
-  sampling: Schema.optionalKey(copied((value): value is SamplingOptions => isPlain(value))),
+  sampling: Schema.optionalKey(copied((value): value is RequestedSampling => isPlain(value))),
 })
 
 const Candidate = Struct({ id: Int, logprob: Number })

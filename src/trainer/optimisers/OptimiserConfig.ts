@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { fraction, nonNegative, positive, withDefault } from "../../base/config/fields.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { adam, muon, type Optimiser, sgd } from "../../tensor/graph/optimisers.ts"
-import type { Layout } from "../../tensor/graph/Parameters.ts"
+import type { ParameterLayout } from "../../tensor/graph/Parameters.ts"
 
 const beta = fraction.check(Schema.isLessThan(1))
 
@@ -36,7 +36,7 @@ export const OptimiserConfig = Schema.Struct({
 export type OptimiserConfig = typeof OptimiserConfig.Type
 
 /** Makes the optimiser of a config for parameters with this layout. */
-export const optimiserOf = (config: OptimiserConfig, layout: Layout, learningRate: Tensor): Optimiser => {
+export const optimiserOf = (config: OptimiserConfig, layout: ParameterLayout, learningRate: Tensor): Optimiser => {
   const { type, betas, epsilon, weightDecay } = config
   const adamOptions = { beta1: betas[0], beta2: betas[1], epsilon }
   const common = { size: layout.size, learningRate, weightDecay }

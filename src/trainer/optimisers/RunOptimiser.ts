@@ -6,7 +6,12 @@ import { GraphError } from "../../tensor/graph/GraphError.ts"
 import { zeros } from "../../tensor/graph/initialisers.ts"
 import { input } from "../../tensor/graph/ops.ts"
 import { clipGlobalNorm } from "../../tensor/graph/optimisers.ts"
-import { type Layout, layout as layoutOf, type NamedArray, type NamedTensors } from "../../tensor/graph/Parameters.ts"
+import {
+  type ParameterLayout,
+  layout as layoutOf,
+  type NamedArray,
+  type NamedTensors,
+} from "../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import { type Shape, sizeOf } from "../../tensor/graph/Tensor.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
@@ -124,7 +129,7 @@ export const makeRunOptimiser = Effect.fnUntraced(function* (
 })
 
 /** Describes the program of one step. The parameters are inputs, because others write them too: a reset, a checkpoint. */
-const specOf = ({ config }: RunSlot, layout: Layout): ProgramSpec => {
+const specOf = ({ config }: RunSlot, layout: ParameterLayout): ProgramSpec => {
   const theta = input("theta", [layout.size])
   const gradient = input("gradient", [layout.size])
   const learningRate = input("learningRate", [])
@@ -135,7 +140,7 @@ const specOf = ({ config }: RunSlot, layout: Layout): ProgramSpec => {
 }
 
 /** Tells whether a state has one number for each parameter's number, so that it can be saved under the parameters' names. */
-const isPerParameter = (shape: Shape, { size }: Layout): boolean => shape.length === 1 && shape[0] === size
+const isPerParameter = (shape: Shape, { size }: ParameterLayout): boolean => shape.length === 1 && shape[0] === size
 
 const normOf = (numbers: ArrayLike<number>): number => {
   let squares = 0

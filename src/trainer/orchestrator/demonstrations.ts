@@ -13,7 +13,7 @@ import type { Agent } from "../../agents/agent/Agent.ts"
 import type { Protocol } from "../../agents/episode/Protocol.ts"
 import { ProtocolError } from "../../agents/episode/ProtocolError.ts"
 import * as SingleAgent from "../../agents/episode/protocols/SingleAgent.ts"
-import type { Answer, Completion, LmRequest } from "../../agents/lm/Chat.ts"
+import type { ChatAnswer, Completion, LmRequest } from "../../agents/lm/Chat.ts"
 import type { LmService } from "../../agents/lm/Lm.ts"
 import type { LmError } from "../../agents/lm/LmError.ts"
 import { stream } from "../../base/rng/Rng.ts"
@@ -23,7 +23,7 @@ import type { TextEnv } from "../../agents/task/TextEnv.ts"
 export type AgentOf = (lm: LmService) => Effect.Effect<Agent, { readonly message: string }>
 
 /** Makes the completion by which the model would answer a request with a right move. */
-export type Encode = (request: LmRequest, move: Answer) => Effect.Effect<Completion, LmError>
+export type Encode = (request: LmRequest, move: ChatAnswer) => Effect.Effect<Completion, LmError>
 
 /** Wraps an env, so that `seen` is the last observation or result of a tool that it gave. */
 const watched = (env: TextEnv) => {

@@ -9,7 +9,7 @@
  */
 import { Effect } from "effect"
 import type { Rollout } from "../../agents/episode/Rollout.ts"
-import type { Outcome } from "../../agents/episode/rollouts/Outcome.ts"
+import type { RolloutOutcome } from "../../agents/episode/rollouts/Outcome.ts"
 import { isReward, expectedReward } from "../../agents/task/Feedback.ts"
 import type { TaskSet } from "../../agents/task/TaskSet.ts"
 import { type FailedEpisode, type Failures, summaryOf } from "../records/reports.ts"
@@ -28,7 +28,7 @@ export const rewardProblem = ({ totalReward, meta: { envId, envType } }: Rollout
     : `${envType} "${envId}": the rewards of its episode add up to ${totalReward}; expected ${expectedReward(totalReward)}`
 
 /** Describes why the episode of a request has failed; undefined if it has not. */
-export const failureOf = Effect.fnUntraced(function* ({ request, failure }: Outcome, tasks: TaskSet) {
+export const failureOf = Effect.fnUntraced(function* ({ request, failure }: RolloutOutcome, tasks: TaskSet) {
   if (failure === null) return undefined
   const { id, task } = request
   return { id, task, ...(yield* namedTask(tasks, task)), ...failure } satisfies FailedEpisode

@@ -1,6 +1,6 @@
 /** Opens what an orchestrator needs besides a model: the data sets and the agent of its run, and the model's tokens. */
 import { Effect } from "effect"
-import type { Answer, LmRequest } from "../../agents/lm/Chat.ts"
+import type { ChatAnswer, LmRequest } from "../../agents/lm/Chat.ts"
 import { writtenAnswer } from "../../decoder/engine/writtenAnswer.ts"
 import { Lm } from "../../agents/lm/Lm.ts"
 import { lmError } from "../../agents/lm/LmError.ts"
@@ -27,7 +27,7 @@ export const openOrchestration = Effect.fnUntraced(function* (
 ) {
   const from = { source: `${directory}/${Layout.configs}` }
   const { train, validation, agent } = yield* openRunParts(config, { from, baseDir, model })
-  const encode = (request: LmRequest, move: Answer) =>
+  const encode = (request: LmRequest, move: ChatAnswer) =>
     Effect.mapError(writtenAnswer(language.chat, request, move, { eos: language.eosIds[0] ?? null }), ({ message }) =>
       lmError(id, "rejected", message, { attempts: 1 }),
     )

@@ -37,7 +37,7 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
   const runs = yield* Runs
   const engine = yield* Engine
   const fibers = yield* makeRunFibers
-  const context = yield* Effect.context<Engine | Lms.Needs | Scope.Scope>()
+  const context = yield* Effect.context<Engine | Lms.LmNeeds | Scope.Scope>()
   const partsOf = (run: DiscoveredRun) => onlyKnown(Effect.provideContext(openRun(prepared, run), context))
   yield* runs.register({
     validation: (run) => Effect.asVoid(partsOf(run)),

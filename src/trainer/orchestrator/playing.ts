@@ -33,7 +33,7 @@ export interface Playing {
   /** Publishes the weights of the runs that were updated in a turn, as broadcasts. */
   readonly afterTurn: (broadcasts: Broadcasts["Service"], runs: Runs["Service"]) => Effect.Effect<unknown>
   /** Registers the hooks that follow the orchestrators of the runs, and call `conclude` for a run that is over. */
-  readonly register: (conclude: Conclude) => Effect.Effect<void, never, Runs | DataLoader | Lms.Needs | Scope.Scope>
+  readonly register: (conclude: Conclude) => Effect.Effect<void, never, Runs | DataLoader | Lms.LmNeeds | Scope.Scope>
   /** The number of tokens that this process has generated. */
   readonly generatedTokens: Effect.Effect<number>
 }

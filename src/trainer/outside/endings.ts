@@ -32,7 +32,7 @@ export const registerEndings = Effect.fnUntraced(function* (
   play: (run: RunSlot) => Effect.Effect<never>,
 ) {
   const runs = yield* Runs
-  const context = yield* Effect.context<Lms.Needs | FileSystem.FileSystem | Path.Path | Scope.Scope>()
+  const context = yield* Effect.context<Lms.LmNeeds | FileSystem.FileSystem | Path.Path | Scope.Scope>()
   const fibers = yield* makeRunFibers
   yield* runs.register({
     validation: ({ id, directory, config }) => {

@@ -69,7 +69,7 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
   server,
   owner,
   report,
-}: PlayOptions): Effect.fn.Return<ReadonlyArray<RunState>, PlayError, Lms.Needs | Scope.Scope> {
+}: PlayOptions): Effect.fn.Return<ReadonlyArray<RunState>, PlayError, Lms.LmNeeds | Scope.Scope> {
   const language = yield* openLanguage(settings.model, directory)
   const readStates = Effect.mapError(yield* makeRunStates(directory), MultiRunError.from)
   const pause = yield* makePause(directory, "500 millis", true)
@@ -191,7 +191,7 @@ const play = ({
   server,
   evicted,
   report,
-}: PlayedRun): Effect.Effect<Attempt, never, Lms.Needs> => {
+}: PlayedRun): Effect.Effect<Attempt, never, Lms.LmNeeds> => {
   let step = -1
   return Effect.gen(function* () {
     const { id, config } = run
@@ -212,7 +212,7 @@ const play = ({
       return Effect.fail(error)
     }),
     Effect.catchCause(
-      Effect.fnUntraced(function* (cause): Effect.fn.Return<Attempt, never, Lms.Needs> {
+      Effect.fnUntraced(function* (cause): Effect.fn.Return<Attempt, never, Lms.LmNeeds> {
         if (Cause.hasInterruptsOnly(cause)) return yield* Effect.interrupt
         const { writeEviction } = yield* makeRunFolders
         const reason = `its orchestrator failed: ${reasonOf(cause)}`

@@ -135,8 +135,8 @@ const playPlaced = Effect.fnUntraced(function* (payload: Payload, worker: string
 })
 
 /** Makes the code of a worker that plays runs. `worker` names the process for people. */
-export const orchestratorHandler = (worker: string): Effect.Effect<Handler, never, Lms.Needs> =>
-  Effect.map(Effect.context<Lms.Needs>(), (context) =>
+export const orchestratorHandler = (worker: string): Effect.Effect<Handler, never, Lms.LmNeeds> =>
+  Effect.map(Effect.context<Lms.LmNeeds>(), (context) =>
     handler(orchestratorJob, (payload) => Effect.provideContext(playPlaced(payload, worker), context)),
   )
 
@@ -145,11 +145,11 @@ export const orchestratorJobs = ({
   server,
 }: {
   readonly server: string
-}): Layer.Layer<PlacedOrchestrators, never, Lms.Needs> =>
+}): Layer.Layer<PlacedOrchestrators, never, Lms.LmNeeds> =>
   Layer.effect(
     PlacedOrchestrators,
     Effect.gen(function* () {
-      const context = yield* Effect.context<Lms.Needs>()
+      const context = yield* Effect.context<Lms.LmNeeds>()
       const { join } = yield* Path.Path
       const open = Effect.fnUntraced(function* ({ outputDirectory, deadlineSeconds }: PlacedTrainer) {
         const dispatcher = yield* Dispatcher

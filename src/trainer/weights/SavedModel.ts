@@ -56,7 +56,7 @@ export interface SavedModel {
   /** The model, with all of its weights. */
   readonly base: BaseModel
   /** The adapter that belongs to it; null for a model that is trained as a whole. */
-  readonly adapter: Adapter.Adapter | null
+  readonly adapter: Adapter.LoraAdapter | null
 }
 
 type Files = FileSystem.FileSystem | Path.Path

@@ -12,7 +12,7 @@
  * ```
  */
 import { type Duration, Effect, type FileSystem, Path } from "effect"
-import { type Adapter, Engine, EngineError } from "../../decoder/inference/Engine.ts"
+import { type StepAdapter, Engine, EngineError } from "../../decoder/inference/Engine.ts"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import * as Layout from "../Layout.ts"
 import { stateIn } from "../outside/runStates.ts"
@@ -22,7 +22,7 @@ import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
 
 /** The weights in a broadcast. */
 export type BroadcastWeights =
-  | { readonly _tag: "Adapter"; readonly adapter: Adapter }
+  | { readonly _tag: "Adapter"; readonly adapter: StepAdapter }
   | { readonly _tag: "Full"; readonly weights: Readonly<Record<string, NamedArray>> }
 
 /**

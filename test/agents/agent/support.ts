@@ -1,6 +1,6 @@
 import { Effect, Layer } from "effect"
-import type { Agent, StepResult, Turn } from "../../../src/agents/agent/Agent.ts"
-import type { Memory } from "../../../src/agents/agent/memory/Memory.ts"
+import type { Agent, StepResult, AgentTurn } from "../../../src/agents/agent/Agent.ts"
+import type { AgentMemory } from "../../../src/agents/agent/memory/Memory.ts"
 import type { Feedback } from "../../../src/agents/task/Feedback.ts"
 import type { Completion, LmRequest } from "../../../src/agents/lm/Chat.ts"
 import { CallContext, Lm } from "../../../src/agents/lm/Lm.ts"
@@ -89,7 +89,7 @@ export const play = (agent: Agent, first: string, steps: ReadonlyArray<ScriptedS
   Effect.gen(function* () {
     yield* agent.reset
     let seen: string = first
-    const turns: Array<Turn> = []
+    const turns: Array<AgentTurn> = []
     for (const [index, step] of steps.entries()) {
       let turn = yield* agent.act(look(seen))
       turns.push(turn)
@@ -111,7 +111,7 @@ export const play = (agent: Agent, first: string, steps: ReadonlyArray<ScriptedS
   })
 
 /** The lines of a memory, shortly: `Observation: A door.` */
-export const linesOf = (memory: Memory | null) =>
+export const linesOf = (memory: AgentMemory | null) =>
   memory === null
     ? Effect.succeed<ReadonlyArray<string>>([])
     : Effect.map(memory.entries, (entries) =>

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import type { Agent, ModelCall, StepResult, AgentInput, Turn } from "../../../src/agents/agent/Agent.ts"
+import type { Agent, ModelCall, StepResult, AgentInput, AgentTurn } from "../../../src/agents/agent/Agent.ts"
 import { AgentError } from "../../../src/agents/agent/AgentError.ts"
 import * as TextEnv from "../../../src/agents/task/TextEnv.ts"
 import { type ChatMessage, type Completion, type FinishReason, type ToolCall } from "../../../src/agents/lm/Chat.ts"
-import type { Episode } from "../../../src/agents/episode/Protocol.ts"
+import type { EpisodeToPlay } from "../../../src/agents/episode/Protocol.ts"
 
 /** The answer of a scripted model: text that is an action, text that is none, or calls of tools; or it breaks. */
 export type ScriptedAnswer =
@@ -87,7 +87,7 @@ export const scripted = (
     }
   }
 
-  const turnOf = (said: Exclude<ScriptedAnswer, { readonly broken: string }>): Turn => {
+  const turnOf = (said: Exclude<ScriptedAnswer, { readonly broken: string }>): AgentTurn => {
     if ("tools" in said) {
       const toolCalls = said.tools.map(([name, args], at) => ({ id: `call-${index}-${at}`, name, arguments: args }))
       return {
@@ -185,7 +185,7 @@ export const withTools = (goal: number): TextEnv.TextEnv =>
     call: (state, call) => ({ state, content: `${call.name} ${call.arguments} at ${state}` }),
   })
 
-export const episodeOf = (env: TextEnv.TextEnv, about: Partial<Episode> = {}): Episode => ({
+export const episodeOf = (env: TextEnv.TextEnv, about: Partial<EpisodeToPlay> = {}): EpisodeToPlay => ({
   id: "e",
   env,
   envSeed: 1,

@@ -5,7 +5,7 @@ import * as HistoryAgent from "../../../src/agents/agent/HistoryAgent.ts"
 import * as MultiTextEnv from "../../../src/agents/task/MultiTextEnv.ts"
 import * as MultiAgentSync from "../../../src/agents/episode/protocols/MultiAgentSync.ts"
 import * as Evaluate from "../../../src/agents/evaluate/Evaluate.ts"
-import type { PlayedEpisode } from "../../../src/agents/evaluate/PlayedEpisode.ts"
+import type { EpisodeToScore } from "../../../src/agents/evaluate/PlayedEpisode.ts"
 import { LmError } from "../../../src/agents/lm/LmError.ts"
 import * as Scripted from "../../../src/agents/lm/providers/scripted.ts"
 import { contestant, model, tasks, words } from "./support.ts"
@@ -24,7 +24,7 @@ const played = (concurrency: number, said = model()) =>
     return yield* ended(Evaluate.all({ tasks, protocol, seed: 1, concurrency, repeats: 2 }))
   })
 
-const timeless = ({ startedAtMillis: _1, endedAtMillis: _2, steps, ...rest }: PlayedEpisode) => ({
+const timeless = ({ startedAtMillis: _1, endedAtMillis: _2, steps, ...rest }: EpisodeToScore) => ({
   ...rest,
   steps: steps.map(({ startedAtMillis: _3, endedAtMillis: _4, ...step }) => step),
 })

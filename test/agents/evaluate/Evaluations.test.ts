@@ -1,8 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { budgeted, Spent } from "../../../src/agents/lm/middleware/budgeted.ts"
-import { type Contestant, EvaluationResult, execute, type Prepared } from "../../../src/agents/evaluate/execute.ts"
+import { budgeted, SpendingCounter } from "../../../src/agents/lm/middleware/budgeted.ts"
+import {
+  type Contestant,
+  EvaluationResult,
+  execute,
+  type PreparedEvaluation,
+} from "../../../src/agents/evaluate/execute.ts"
 import { CallContext } from "../../../src/agents/lm/Lm.ts"
 import * as Scorer from "../../../src/agents/evaluate/Scorer.ts"
 import { EpisodeRow, StepRow } from "../../../src/agents/evaluate/rows.ts"
@@ -53,7 +58,7 @@ const evaluatedUntil = (who: ReadonlyArray<Contestant>, files: Map<string, Uint8
     return yield* Fiber.await(fiber)
   })
 
-const run = (who: ReadonlyArray<Contestant>, more: Partial<Prepared> = {}, place: Place = {}) =>
+const run = (who: ReadonlyArray<Contestant>, more: Partial<PreparedEvaluation> = {}, place: Place = {}) =>
   ended(evaluated(prepared(who, more), place))
 
 /** Returns the parts of an evaluation's files that must be equal however often it was stopped. */
@@ -333,7 +338,7 @@ describe("an evaluation as a run", () => {
       const files = new Map<string, Uint8Array>()
       const within = (calls: number, place: Place) =>
         Effect.gen(function* () {
-          const spent = new Spent()
+          const spent = new SpendingCounter()
           const lm = budgeted({ calls, tokens: null, money: null }, [], spent)(said.lm)
           const who = [yield* contestant("knows", { lm })]
           return yield* run(who, { settings: { ...settings, workers: 1 }, spent }, place)

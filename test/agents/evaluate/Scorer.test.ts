@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { withDefault } from "../../../src/base/config/fields.ts"
 import { verdictOf } from "../../../src/agents/evaluate/Scorer.ts"
-import type { PlayedEpisode } from "../../../src/agents/evaluate/PlayedEpisode.ts"
+import type { EpisodeToScore } from "../../../src/agents/evaluate/PlayedEpisode.ts"
 import * as Scorer from "../../../src/agents/evaluate/Scorer.ts"
 import * as Scorers from "../../../src/agents/evaluate/Scorers.ts"
 import * as LmConfig from "../../../src/agents/lm/LmConfig.ts"
@@ -11,7 +11,7 @@ import { LmError } from "../../../src/agents/lm/LmError.ts"
 import * as Scripted from "../../../src/agents/lm/providers/scripted.ts"
 import { answered } from "./support.ts"
 
-const valueOf = (scorer: Scorer.Scorer, played: PlayedEpisode) => scorer.score(played)
+const valueOf = (scorer: Scorer.Scorer, played: EpisodeToScore) => scorer.score(played)
 
 describe("scorers", () => {
   it("know which of their values are better: lower ones of what costs something, and their config can say otherwise", async () => {
@@ -46,7 +46,7 @@ describe("scorers", () => {
 
   it.effect("score the env's score, the answer, and the costs", () =>
     Effect.gen(function* () {
-      const table: ReadonlyArray<readonly [Scorer.Scorer, PlayedEpisode, number | null]> = [
+      const table: ReadonlyArray<readonly [Scorer.Scorer, EpisodeToScore, number | null]> = [
         [Scorer.score(), answered("Rome", "Rome", { totalScore: 0.4 }), 0.4],
         [Scorer.solved(), answered("Rome", "Rome", { totalScore: 0.9 }), 0],
         [Scorer.solved({ threshold: 0.9 }), answered("Rome", "Rome", { totalScore: 0.9 }), 1],

@@ -4,11 +4,11 @@ import * as TaskSet from "../../../src/agents/task/TaskSet.ts"
 import * as TextEnv from "../../../src/agents/task/TextEnv.ts"
 import * as Evaluate from "../../../src/agents/evaluate/Evaluate.ts"
 import type { EvaluationSettings } from "../../../src/agents/evaluate/EvaluationConfig.ts"
-import { type Contestant, execute, type Prepared } from "../../../src/agents/evaluate/execute.ts"
-import type { PlayedEpisode } from "../../../src/agents/evaluate/PlayedEpisode.ts"
+import { type Contestant, execute, type PreparedEvaluation } from "../../../src/agents/evaluate/execute.ts"
+import type { EpisodeToScore } from "../../../src/agents/evaluate/PlayedEpisode.ts"
 import * as Scorer from "../../../src/agents/evaluate/Scorer.ts"
 import { RunStore } from "../../../src/run/store/RunStore.ts"
-import { Spent } from "../../../src/agents/lm/middleware/budgeted.ts"
+import { SpendingCounter } from "../../../src/agents/lm/middleware/budgeted.ts"
 import { Lm } from "../../../src/agents/lm/Lm.ts"
 import { LmError } from "../../../src/agents/lm/LmError.ts"
 import * as Scripted from "../../../src/agents/lm/providers/scripted.ts"
@@ -90,7 +90,10 @@ export const settings: EvaluationSettings = {
   output: { resultsDir: null, logLevel: "INFO" },
 }
 
-export const prepared = (contestants: ReadonlyArray<Contestant>, more: Partial<Prepared> = {}): Prepared => ({
+export const prepared = (
+  contestants: ReadonlyArray<Contestant>,
+  more: Partial<PreparedEvaluation> = {},
+): PreparedEvaluation => ({
   settings,
   tasks,
   contestants,
@@ -99,7 +102,7 @@ export const prepared = (contestants: ReadonlyArray<Contestant>, more: Partial<P
   identity: { seed: settings.seed },
   other: null,
   logCalls: false,
-  spent: new Spent(),
+  spent: new SpendingCounter(),
   source: "test.yaml",
   place: undefined,
   ...more,
@@ -111,7 +114,7 @@ export interface Place {
 }
 
 /** An evaluation in memory, and every file by its path in the run's folder. */
-export const evaluated = (what: Prepared, { files = new Map(), resume }: Place = {}) =>
+export const evaluated = (what: PreparedEvaluation, { files = new Map(), resume }: Place = {}) =>
   Effect.map(
     Effect.scoped(execute(what)).pipe(
       Effect.provide(
@@ -141,8 +144,8 @@ export const linesOf = (text: string | undefined): ReadonlyArray<Record<string, 
 export const answered = (
   action: string | null,
   target: string | null,
-  more: Partial<PlayedEpisode> = {},
-): PlayedEpisode => {
+  more: Partial<EpisodeToScore> = {},
+): EpisodeToScore => {
   const score = action === target ? 1 : 0
   return {
     index: 0,

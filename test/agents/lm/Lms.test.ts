@@ -2,7 +2,7 @@ import * as NodePath from "@effect/platform-node/NodePath"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, FileSystem, Layer } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
-import { Spent } from "../../../src/agents/lm/middleware/budgeted.ts"
+import { SpendingCounter } from "../../../src/agents/lm/middleware/budgeted.ts"
 import * as LmConfig from "../../../src/agents/lm/LmConfig.ts"
 import { Lm } from "../../../src/agents/lm/Lm.ts"
 import { unplacedModel, withPlaces } from "../../../src/base/config/places.ts"
@@ -29,7 +29,7 @@ describe("Lms.open", () => {
   it.effect("wraps a model as its config says, seeds its calls and reports them", () =>
     Effect.gen(function* () {
       const config = LmConfig.make({ model: "scripted:echo", budget: { calls: 2 } })
-      const spent = new Spent()
+      const spent = new SpendingCounter()
       const lm = yield* Lms.open(config, { spent })
       const records: Array<CallRecord> = []
       const sink = CallSink.whole((record) => Effect.sync(() => records.push(record)))
@@ -197,7 +197,7 @@ describe("the provider of a model's name", () => {
       const first = yield* lm.complete(asking(record))
       assert.strictEqual(asked.length, 1)
       const replay = LmConfig.make({ model: "gpt-4.1", cache: "replay", cacheDir: directory })
-      const spent = new Spent()
+      const spent = new SpendingCounter()
       const without = Effect.provide(
         Effect.flatMap(Lms.open(replay, { spent }), (lm) =>
           Effect.all([lm.complete(asking(replay)), Effect.flip(lm.complete(asking(replay, "New")))]),
@@ -212,7 +212,7 @@ describe("the provider of a model's name", () => {
 })
 
 describe("builtin", () => {
-  const ask = (model: string, how: Lms.OpenOptions = {}) => {
+  const ask = (model: string, how: Lms.LmOpenOptions = {}) => {
     const config = LmConfig.make({ model, temperature: 1, maxOutputTokens: 5 })
     return Effect.flatMap(Lms.open(config, how), (lm) => lm.complete(asking(config)))
   }

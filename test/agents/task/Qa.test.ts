@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { EnvError } from "../../../src/base/EnvError.ts"
-import type { Key } from "../../../src/agents/task/answers/score.ts"
+import type { AnswerKey } from "../../../src/agents/task/answers/score.ts"
 import * as Qa from "../../../src/agents/task/Qa.ts"
 import type { Feedback } from "../../../src/agents/task/Feedback.ts"
 import { answered, lines, opened, problem, questionsOf, scoresOf, tasksOf } from "./opening.ts"
@@ -40,7 +40,7 @@ describe("questions", () => {
       assert.deepStrictEqual(yield* scores({ env_class: path }, "1,000", "it is 1000"), [1])
       assert.deepStrictEqual(yield* scores({ env_class: "src.data.envs.mcq_env:MCQEnv" }, "B", "(b)"), [1])
 
-      const length = (answer: string, { targets }: Key): Feedback => {
+      const length = (answer: string, { targets }: AnswerKey): Feedback => {
         const score = answer.length === Number(targets[0]) ? 1 : 0
         return { score, target: targets[0], message: `${answer.length}` }
       }

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { lastNumber, numberOf } from "../../../src/agents/task/answers/number.ts"
-import { exact, f1, mcq, numeric, numericWithin, type Scorer } from "../../../src/agents/task/answers/score.ts"
+import { exact, f1, mcq, numeric, numericWithin, type AnswerScorer } from "../../../src/agents/task/answers/score.ts"
 import { boxed, normalise } from "../../../src/agents/task/answers/text.ts"
 
 /** Each row: an answer, a target, its score. */
 const table = (
-  score: Scorer,
+  score: AnswerScorer,
   rows: ReadonlyArray<readonly [string, string, number]>,
   choices?: ReadonlyArray<string>,
 ) => {

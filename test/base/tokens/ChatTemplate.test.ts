@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { chatMl, make, type RenderOptions, type TemplateMessage } from "../../../src/base/tokens/ChatTemplate.ts"
+import { chatMl, make, type ChatRenderOptions, type TemplateMessage } from "../../../src/base/tokens/ChatTemplate.ts"
 
 const tokens = { bos_token: "<|begin_of_text|>", eos_token: "<|eot_id|>" }
 
@@ -42,11 +42,11 @@ const qwen = `{%- if messages[0].role == 'system' %}{%- set system = messages[0]
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}
 `
 
-const render = (source: string, options: RenderOptions) =>
+const render = (source: string, options: ChatRenderOptions) =>
   Effect.flatMap(make({ default: source }, { path: "m/chat_template.jinja", tokens }), (template) =>
     template.render(options),
   )
-const message = (source: string, options: RenderOptions = { messages: [] }) =>
+const message = (source: string, options: ChatRenderOptions = { messages: [] }) =>
   Effect.map(Effect.flip(render(source, options)), ({ message }) => message)
 
 const user: TemplateMessage = { role: "user", content: "Hi <there> & all, é\n" }

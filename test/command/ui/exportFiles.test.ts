@@ -5,9 +5,9 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, type FileSystem, type Path } from "effect"
 import { assert, describe, it } from "vitest"
 import type { RunDetail } from "../../../src/command/ui/detail.ts"
-import { type ExportOptions, exportResults, exportSite } from "../../../src/command/ui/exportSite.ts"
-import { openResults, type Results } from "../../../src/command/ui/results-node.ts"
-import type { Episode } from "../../../src/command/ui/transcripts/Episode.ts"
+import { type SiteOptions, exportResults, exportSite } from "../../../src/command/ui/exportSite.ts"
+import { openResults, type ResultsFolder } from "../../../src/command/ui/results-node.ts"
+import type { ListedEpisode } from "../../../src/command/ui/transcripts/Episode.ts"
 import { effect } from "../cli/effect.ts"
 import { makeRun, withFolder, write } from "./folder.ts"
 
@@ -32,7 +32,7 @@ const detailIn = (site: string, run: string): Pick<RunDetail, "files" | "leftOut
 
 const listedIn = (site: string, run: string) => detailIn(site, run).files.map(({ path }) => path)
 
-const episode: Episode = {
+const episode: ListedEpisode = {
   key: "train-1",
   group: "train",
   phase: "train",
@@ -68,7 +68,7 @@ describe("an exported site", () => {
     [{ checkpoints: true }, [true, true], 0],
   ] as const)("with %j has its files, checkpoints only when asked for", ([options, [hasWeights, hasOthers], leftOut]) =>
     exported(async (run, results, site) => {
-      const done = await running(exportSite(results, site, options satisfies ExportOptions))
+      const done = await running(exportSite(results, site, options satisfies SiteOptions))
       assert.strictEqual(done.leftOut, leftOut)
       for (const file of weights) assert.strictEqual(existsSync(join(site, "files", run, file)), hasWeights, file)
       for (const file of others) assert.strictEqual(existsSync(join(site, "files", run, file)), hasOthers, file)
@@ -162,7 +162,7 @@ describe("an exported site", () => {
   it("skips a file that a run removes while it is copied, and does not list it", () =>
     exported(async (run, results, site) => {
       const opened = await Effect.runPromise(openResults(results))
-      const vanishing: Results = {
+      const vanishing: ResultsFolder = {
         ...opened,
         files: {
           ...opened.files,
@@ -182,7 +182,7 @@ describe("an exported site", () => {
   it("skips an episode whose lines are gone when it is read", () =>
     exported(async (run, results, site) => {
       const opened = await Effect.runPromise(openResults(results))
-      const vanishing: Results = {
+      const vanishing: ResultsFolder = {
         ...opened,
         transcripts: {
           page: () =>

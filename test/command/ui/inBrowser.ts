@@ -1,7 +1,7 @@
 /** The page in a real browser, over a folder of results: what its tests share. */
 import { Effect, Exit, Scope } from "effect"
 import { afterAll, assert, beforeAll, describe } from "vitest"
-import { serve, type ServerOptions } from "../../../src/command/ui/server-node.ts"
+import { serve, type PageServerOptions } from "../../../src/command/ui/server-node.ts"
 import { type Browser, chromium, launch, type Page } from "./chromium.ts"
 
 export interface Tools {
@@ -10,7 +10,7 @@ export interface Tools {
   readonly served: (
     directory: string,
     body: (url: string) => Promise<void>,
-    options?: Pick<ServerOptions, "token" | "cluster">,
+    options?: Pick<PageServerOptions, "token" | "cluster">,
   ) => Promise<void>
   readonly text: (selector: string) => Promise<string>
   readonly count: (selector: string, wanted: number) => Promise<void>

@@ -4,15 +4,15 @@ import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { allGroups, groupKey, variablesOf } from "../../../src/command/ui/grouping.ts"
 import { mostAtOnce as mostBytes } from "../../../src/run/read/FileSource.ts"
-import { openResults, type Results } from "../../../src/command/ui/results-node.ts"
+import { openResults, type ResultsFolder } from "../../../src/command/ui/results-node.ts"
 import { makeIndex } from "../../../src/command/ui/runIndex.ts"
 import { confinedTo } from "../../../src/run/read/confined-node.ts"
 import { owner } from "../../../src/run/store/owner-node.ts"
 import { makeRun, scoreLine, withFolder, write } from "./folder.ts"
 
 const done = Effect.runPromise
-const open = (folder: string): Promise<Results> => done(openResults(folder))
-const refresh = ({ index }: Results) => done(index.refresh)
+const open = (folder: string): Promise<ResultsFolder> => done(openResults(folder))
+const refresh = ({ index }: ResultsFolder) => done(index.refresh)
 
 describe("the index of runs", () => {
   it("knows what a finished run was and how well it did", () =>

@@ -7,7 +7,7 @@ import { Deferred, Effect, Exit, Scope } from "effect"
 import { assert, describe, it } from "vitest"
 import { command } from "../../../src/command/cli/command.ts"
 import { Output } from "../../../src/command/cli/output/output.ts"
-import { serve, type ServerOptions } from "../../../src/command/ui/server-node.ts"
+import { serve, type PageServerOptions } from "../../../src/command/ui/server-node.ts"
 import * as Rollouts from "../../../src/agents/episode/rollouts/Rollouts.ts"
 import { confinedTo } from "../../../src/run/read/confined-node.ts"
 import { effect, until } from "../cli/effect.ts"
@@ -24,7 +24,7 @@ interface Got {
 type Ask = (path: string, headers?: Record<string, string>, method?: string, body?: string) => Promise<Got>
 
 /** A server over `folder/results`, beside which lies `folder/secret.txt`. */
-const served = (options: Partial<ServerOptions>, body: (ask: Ask, folder: string, port: number) => Promise<void>) =>
+const served = (options: Partial<PageServerOptions>, body: (ask: Ask, folder: string, port: number) => Promise<void>) =>
   withFolder(async (folder) => {
     const directory = join(folder, "results")
     mkdirSync(directory)

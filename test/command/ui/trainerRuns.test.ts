@@ -2,17 +2,17 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { openResults, type Results } from "../../../src/command/ui/results-node.ts"
+import { openResults, type ResultsFolder } from "../../../src/command/ui/results-node.ts"
 import * as Multirun from "../../../src/trainer/Layout.ts"
 import * as Layout from "../../../src/run/Layout.ts"
 import { withFolder, write } from "./folder.ts"
 import { makeTrainer, writeFound, writeRun } from "./trainer.ts"
 
 const done = Effect.runPromise
-const open = (folder: string): Promise<Results> => done(openResults(folder))
+const open = (folder: string): Promise<ResultsFolder> => done(openResults(folder))
 
 /** Returns the states of all runs of the only trainer, by name, and the place or the reason. */
-const states = ({ index }: Results) =>
+const states = ({ index }: ResultsFolder) =>
   Object.fromEntries(
     (index.trainers()[0]?.runs ?? []).map(({ id, state, place, reason }) => [
       id.replace("run_", ""),

@@ -18,11 +18,11 @@ const stored = safetensors.decode(files["adapter_model.safetensors"])
 const tensorName = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"
 
 /** Returns the fixture's tensors of some projections. */
-const only = (...names: ReadonlyArray<string>): safetensors.Tensors =>
+const only = (...names: ReadonlyArray<string>): safetensors.TensorEntries =>
   Object.fromEntries(Object.entries(stored).filter(([tensor]) => names.some((name) => tensor.includes(`.${name}.`))))
 
 /** Loads the fixture's adapter after a change of its config and tensors. */
-const loadWith = (config: unknown, tensors: safetensors.Tensors = stored) =>
+const loadWith = (config: unknown, tensors: safetensors.TensorEntries = stored) =>
   Adapter.load(
     inMemory({
       "a/adapter_config.json": json({ ...settings, ...Object(config) }),
@@ -31,7 +31,7 @@ const loadWith = (config: unknown, tensors: safetensors.Tensors = stored) =>
     "a",
     decoder,
   )
-const message = (config: unknown, tensors: safetensors.Tensors = stored) =>
+const message = (config: unknown, tensors: safetensors.TensorEntries = stored) =>
   Effect.map(Effect.flip(loadWith(config, tensors)), ({ message }) => message)
 
 const base = Effect.flatMap(onDisk(fixtures), (tree) =>

@@ -26,7 +26,7 @@ const changed = (others: Readonly<Record<string, Uint8Array | undefined>>): Reco
   )
 const message = (others: Readonly<Record<string, Uint8Array | undefined>>) =>
   Effect.map(Effect.flip(LmDirectory.open(inMemory(changed(others)), "m")), ({ message }) => message)
-const weights = (tensors: safetensors.Tensors) => ({ "model.safetensors": safetensors.encode(tensors) })
+const weights = (tensors: safetensors.TensorEntries) => ({ "model.safetensors": safetensors.encode(tensors) })
 
 /** Returns a file of PyTorch with these tensors of the fixture. */
 const torchFileOf = (names: ReadonlyArray<string>): Uint8Array => {

@@ -6,7 +6,7 @@ import type {
   EngineService,
   Generated,
   GenerateRequest,
-  SamplingOptions,
+  RequestedSampling,
 } from "../../../src/decoder/inference/Engine.ts"
 import { makeEngine } from "../../../src/decoder/inference/makeEngine.ts"
 import { Sampling } from "../../../src/decoder/inference/Sampling.ts"
@@ -17,7 +17,7 @@ import { fakeModel, type FakeOptions, letters, logitsAfter } from "./fakeModel.t
 export const eosId = 25
 
 /** Generates as the definition says, one token after the other, with the whole sequence each time. */
-const alone = (promptIds: ReadonlyArray<number>, options: SamplingOptions, weights = 0) => {
+const alone = (promptIds: ReadonlyArray<number>, options: RequestedSampling, weights = 0) => {
   const sampling = Schema.decodeSync(Sampling)(options)
   const drawing = makeDrawing(29)
   const ids = [...promptIds]

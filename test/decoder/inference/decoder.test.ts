@@ -4,14 +4,19 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Record } from "effect"
 import type { Backend, BackendUnavailable } from "../../../src/tensor/backend/Backend.ts"
 import * as Safetensors from "../../../src/base/formats/safetensors.ts"
-import { type Adapter, Engine, type EngineModel, type GenerateRequest } from "../../../src/decoder/inference/Engine.ts"
+import {
+  type StepAdapter,
+  Engine,
+  type EngineModel,
+  type GenerateRequest,
+} from "../../../src/decoder/inference/Engine.ts"
 import { projections } from "../../../src/decoder/networks/Decoder.ts"
 import { backends, config, expected } from "../networks/fixture.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
 
 const folder = fileURLToPath(new URL("../../fixtures/hugging-face/llama/", import.meta.url))
 
-const tensorsIn = (file: string, prefix = ""): Adapter["tensors"] =>
+const tensorsIn = (file: string, prefix = ""): StepAdapter["tensors"] =>
   Object.fromEntries(
     Object.entries(Safetensors.decode(readFileSync(`${folder}${file}`))).map(([name, { shape, data }]) => [
       name.slice(prefix.length),
@@ -21,7 +26,7 @@ const tensorsIn = (file: string, prefix = ""): Adapter["tensors"] =>
 
 const weights = tensorsIn("model.safetensors")
 /** The adapter of the fixture: rank 4 and alpha 8. */
-const adapter: Adapter = {
+const adapter: StepAdapter = {
   rank: 4,
   alpha: 8,
   tensors: tensorsIn("adapter/adapter_model.safetensors", "base_model.model."),
@@ -142,7 +147,7 @@ describe("Engine.layer", () => {
         layer,
         Effect.gen(function* () {
           const engine = yield* Engine
-          const filled = (value: number): Adapter => ({
+          const filled = (value: number): StepAdapter => ({
             ...adapter,
             tensors: Record.map(adapter.tensors, ({ data, shape }) => ({
               shape,
@@ -191,7 +196,7 @@ describe("Engine.layer", () => {
         const engine = yield* Engine
         const name = "model.layers.1.mlp.up_proj.lora_B.weight"
         const { [name]: lost, ...rest } = adapter.tensors
-        const wrong: ReadonlyArray<readonly [Adapter, string]> = [
+        const wrong: ReadonlyArray<readonly [StepAdapter, string]> = [
           [{ ...adapter, tensors: rest }, `parameter "${name}": it is missing`],
           [
             { ...adapter, tensors: { ...rest, [name]: { shape: [4, 112], data: lost.data } } },

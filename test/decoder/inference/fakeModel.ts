@@ -1,5 +1,10 @@
 import { Effect } from "effect"
-import type { Adapter, GeneratingProgram, ReadingProgram, StepModel } from "../../../src/decoder/inference/StepModel.ts"
+import type {
+  StepAdapter,
+  GeneratingProgram,
+  ReadingProgram,
+  StepModel,
+} from "../../../src/decoder/inference/StepModel.ts"
 
 export interface FakeOptions {
   readonly pages?: number
@@ -35,7 +40,7 @@ export const logitsAfter = (ids: ArrayLike<number>, vocabSize: number, weights =
 }
 
 /** An adapter of the fake model: one number. */
-export const fakeAdapter = (value: number): Adapter => ({
+export const fakeAdapter = (value: number): StepAdapter => ({
   rank: 1,
   alpha: 1,
   tensors: { value: { shape: [1], data: Float32Array.of(value) } },

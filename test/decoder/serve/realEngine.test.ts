@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect, Exit, Scope } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import type { Adapter } from "../../../src/decoder/inference/Engine.ts"
+import type { StepAdapter } from "../../../src/decoder/inference/Engine.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { openDecoder, type OpenedDecoder } from "../../../src/decoder/engine/openDecoder.ts"
 import { EngineLm } from "../../../src/index.ts"
@@ -18,7 +18,7 @@ const { greedy } = JSON.parse(readFileSync(`${root}/expected.json`, "utf8"))
 const scope = Effect.runSync(Scope.make())
 let model: OpenedDecoder
 
-let adapter: Adapter
+let adapter: StepAdapter
 
 beforeAll(async () => {
   model = await Effect.runPromise(

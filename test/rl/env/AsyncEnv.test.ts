@@ -133,7 +133,7 @@ describe("an env that steps by Effects", () => {
 
   it.effect("says what is wrong with a mask", () =>
     Effect.gen(function* () {
-      const masking = (actionMask: AsyncEnv.Session["actionMask"]) =>
+      const masking = (actionMask: AsyncEnv.EnvSession["actionMask"]) =>
         AsyncEnv.make({
           id: "masking",
           observationSpace: Space.box(0, 1),
@@ -216,7 +216,7 @@ describe("an env that steps by Effects", () => {
     }),
   )
 
-  const failing = (step: AsyncEnv.Session<Space.Discrete>["step"], timeoutSeconds = 60) =>
+  const failing = (step: AsyncEnv.EnvSession<Space.Discrete>["step"], timeoutSeconds = 60) =>
     AsyncEnv.make({
       id: "failing",
       observationSpace: Space.box(0, 1),
@@ -280,7 +280,7 @@ describe("an env that steps by Effects", () => {
   it.effect("reads an answer that came while the process was stopped for longer than the time limit", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
-      const answer = yield* Deferred.make<AsyncEnv.Outcome>()
+      const answer = yield* Deferred.make<AsyncEnv.AsyncStep>()
       let [sleeps, stopped] = [0, 0n]
       const monotonicTimeNanosUnsafe = () => clock.monotonicTimeNanosUnsafe() + stopped
       const stoppedOnce: Clock.Clock = {

@@ -121,12 +121,12 @@ describe("the time limit", () => {
 })
 
 describe("an env's mistakes", () => {
-  const broken = (changes: Partial<Env.Definition<number, { readonly _tag: "Discrete"; readonly n: number }>>) => {
+  const broken = (changes: Partial<Env.EnvDefinition<number, { readonly _tag: "Discrete"; readonly n: number }>>) => {
     const envs = Batch.make(Env.make({ ...counter(1000), ...changes }), 2)
     envs.reset(1)
     return envs
   }
-  const never: Env.Transition<number> = { state: 0, reward: 0, terminated: false }
+  const never: Env.EnvTransition<number> = { state: 0, reward: 0, terminated: false }
 
   it("name the place of an exception, and keep its stack", () => {
     let calls = 0
@@ -156,8 +156,8 @@ describe("an env's mistakes", () => {
     )
   })
 
-  const undefinedReturn = (): Env.Transition<number> => JSON.parse("null")
-  it.each<[string, Partial<Env.Definition<number, { readonly _tag: "Discrete"; readonly n: number }>>, string]>([
+  const undefinedReturn = (): Env.EnvTransition<number> => JSON.parse("null")
+  it.each<[string, Partial<Env.EnvDefinition<number, { readonly _tag: "Discrete"; readonly n: number }>>, string]>([
     [
       "observes NaN",
       { observe: (count) => [count === 1 ? Number.NaN : 0] },

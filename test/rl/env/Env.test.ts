@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import * as Env from "../../../src/rl/env/Env.ts"
-import type { Definition } from "../../../src/rl/env/Env.ts"
+import type { EnvDefinition } from "../../../src/rl/env/Env.ts"
 import { box, dict, discrete, multiDiscrete, type Box, type Discrete } from "../../../src/rl/env/Space.ts"
 import { envError } from "./errors.ts"
 
@@ -66,7 +66,7 @@ describe("a wrong definition", () => {
   const wrong = (changes: Readonly<Record<string, unknown>>): string => {
     // JavaScript can pass this, because no compiler checks it.
     const definition: unknown = { ...corridor, ...changes }
-    return envError(() => Env.make(definition as Definition<unknown, Discrete>)).message
+    return envError(() => Env.make(definition as EnvDefinition<unknown, Discrete>)).message
   }
 
   it.each([

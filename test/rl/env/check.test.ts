@@ -11,7 +11,7 @@ interface State {
 }
 
 /** A walk that keeps all rules, but for what is given. */
-const walk = (wrong: Partial<Env.Definition<State, Space.Discrete>>): Env.Env =>
+const walk = (wrong: Partial<Env.EnvDefinition<State, Space.Discrete>>): Env.Env =>
   Env.make<State, Space.Discrete>({
     id: "walk",
     observationSpace: Space.box(0, 1),

@@ -1,4 +1,4 @@
-import { type Activation, type DenseActor, type DenseLayer, exampleOf } from "../../../src/rl/export/DenseActor.ts"
+import { type ActorActivation, type DenseActor, type DenseLayer, exampleOf } from "../../../src/rl/export/DenseActor.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
 
 /** Policies to write, with numbers drawn from a seed. */
@@ -7,7 +7,7 @@ export const drawn = (length: number, scale = 1): Float32Array =>
   Float32Array.from({ length }, () => scale * random.normal())
 
 /** Weights as large as they are in practice: what goes in and what comes out is of the same size. */
-export const drawnLayer = (inputs: number, outputs: number, activation: Activation): DenseLayer => ({
+export const drawnLayer = (inputs: number, outputs: number, activation: ActorActivation): DenseLayer => ({
   weights: drawn(inputs * outputs, 1 / Math.sqrt(inputs)),
   biases: drawn(outputs, 0.5),
   activation,

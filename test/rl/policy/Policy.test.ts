@@ -44,11 +44,11 @@ describe("a policy that was loaded from its ONNX file acts as it does in the tra
           const inTraining = yield* learner.policy?.(1) ?? Effect.die("no policy")
           yield* inTraining.refresh
           const policy = yield* Policy.fromOnnx(bytes)
-          let state: Policy.State = undefined
+          let state: Policy.PolicyState = undefined
           for (const observation of observations) {
             inTraining.observations.set(observation)
             yield* inTraining.program.run
-            const acted: Policy.Acted = yield* policy.act(observation, state)
+            const acted: Policy.PolicyAction = yield* policy.act(observation, state)
             state = acted.state
             for (const [at, value] of [acted.action].flat().entries())
               assert.closeTo(value, inTraining.actions[at], 1e-5)

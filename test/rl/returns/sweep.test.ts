@@ -1,9 +1,9 @@
 import { assert, describe, it } from "vitest"
 import { simd } from "../../../src/rl/returns/simd.ts"
-import { type Columns, scalar32, sweep32 } from "../../../src/rl/returns/sweep.ts"
+import { type SweepColumns, scalar32, sweep32 } from "../../../src/rl/returns/sweep.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
 
-const columns = (steps: number, envs: number, truncation: boolean): Columns<Float32Array> => {
+const columns = (steps: number, envs: number, truncation: boolean): SweepColumns<Float32Array> => {
   const random = stream(1, "sweep", steps, envs)
   const rows = steps * envs
   const floats = (length: number): Float32Array => Float32Array.from({ length }, () => random.normal())
@@ -23,7 +23,7 @@ const columns = (steps: number, envs: number, truncation: boolean): Columns<Floa
 }
 
 /** Row by row: the difference of two long arrays takes minutes to print. */
-const sameBits = (actual: Columns<Float32Array>, expected: Columns<Float32Array>): void => {
+const sameBits = (actual: SweepColumns<Float32Array>, expected: SweepColumns<Float32Array>): void => {
   for (const name of ["advantages", "targets"] as const) {
     const [ours, theirs] = [actual[name] ?? [], expected[name] ?? []]
     assert.strictEqual(ours.length, theirs.length)

@@ -43,7 +43,7 @@ const house = () => {
       const layer = resume === undefined ? store.layer : RunStore.memory({ files: store.files, resume }).layer
       return Train.run(input).pipe(Effect.provide(layers(layer)))
     })
-  const arraysOf = (run: string, file: string, name = "latest"): safetensors.Tensors => {
+  const arraysOf = (run: string, file: string, name = "latest"): safetensors.TensorEntries => {
     const decoder = new TextDecoder()
     const at = name === "latest" ? decoder.decode(store.files.get(`${run}/checkpoints/latest`)) : name
     return safetensors.decode(store.files.get(`${run}/checkpoints/${at}/${file}.safetensors`) ?? new Uint8Array(0))

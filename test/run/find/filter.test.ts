@@ -1,21 +1,21 @@
 import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import {
-  type Filter,
+  type RunFilter,
   formatFilter,
   type Operator,
   parseFilter,
   parseSearch,
   passes,
 } from "../../../src/run/find/filter.ts"
-import type { Value } from "../../../src/run/find/Value.ts"
+import type { RunValue } from "../../../src/run/find/Value.ts"
 
-const parse = (text: string): Filter => {
+const parse = (text: string): RunFilter => {
   const parsed = parseFilter(text)
   if ("problem" in parsed) throw new Error(parsed.problem)
   return parsed.filter
 }
-const holds = (text: string, value: Value | undefined): boolean => passes(parse(text), value)
+const holds = (text: string, value: RunValue | undefined): boolean => passes(parse(text), value)
 
 const operator = fc.constantFrom<Operator>("=", "!=", "<", ">", "<=", ">=")
 const key = fc
@@ -61,7 +61,7 @@ describe("a filter", () => {
     )
   })
 
-  const table: ReadonlyArray<readonly [string, Value | undefined, boolean]> = [
+  const table: ReadonlyArray<readonly [string, RunValue | undefined, boolean]> = [
     ["algorithm=history_agent", "history-agent", true],
     ["algorithm!=history_agent", "history-agent", false],
     ["population.environment=my-items", "my_items", true],

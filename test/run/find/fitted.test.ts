@@ -1,8 +1,8 @@
 import { assert, describe, it } from "vitest"
-import { type Column, fitted } from "../../../src/run/find/fitted.ts"
+import { type TableColumn, fitted } from "../../../src/run/find/fitted.ts"
 
-const columnsOf = (headings: Readonly<Record<string, Column["role"]>>, rows: ReadonlyArray<Column["cells"]>) =>
-  Object.entries(headings).map(([heading, role], index): Column => ({ heading, role, cells: rows.map((row) => row[index]) })) // prettier-ignore
+const columnsOf = (headings: Readonly<Record<string, TableColumn["role"]>>, rows: ReadonlyArray<TableColumn["cells"]>) =>
+  Object.entries(headings).map(([heading, role], index): TableColumn => ({ heading, role, cells: rows.map((row) => row[index]) })) // prettier-ignore
 
 /** Returns the columns of `effect runs`. */
 const runs = (values: ReadonlyArray<readonly [algorithm: string, rate: string, seed: number]>) =>

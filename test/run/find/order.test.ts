@@ -3,12 +3,12 @@ import * as fc from "fast-check"
 import { assert, describe, it } from "vitest"
 import { best } from "../../../src/run/find/best.ts"
 import { parseSort, sortBy } from "../../../src/run/find/query.ts"
-import type { Value } from "../../../src/run/find/Value.ts"
+import type { RunValue } from "../../../src/run/find/Value.ts"
 
 const value = fc.option(fc.oneof(fc.integer(), fc.double(), fc.string(), fc.boolean(), fc.constant(null)), {
   nil: undefined,
 })
-const isThere = (value: Value | undefined): boolean => value !== undefined && value !== null
+const isThere = (value: RunValue | undefined): boolean => value !== undefined && value !== null
 
 describe("an order", () => {
   it("is KEY, KEY:asc or KEY:desc", () => {
@@ -48,7 +48,7 @@ describe("an order", () => {
 })
 
 describe("the best", () => {
-  const candidate = (run: string, value: Value | undefined, ...group: ReadonlyArray<Value | undefined>) => ({
+  const candidate = (run: string, value: RunValue | undefined, ...group: ReadonlyArray<RunValue | undefined>) => ({
     run,
     value,
     group,

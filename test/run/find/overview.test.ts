@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
-import { type Overview, overviewText } from "../../../src/run/find/overview.ts"
+import { type RunsOverview, overviewText } from "../../../src/run/find/overview.ts"
 
-const about: Overview = {
+const about: RunsOverview = {
   path: "results/run",
   time: "2026-01-01_00-00-00",
   commit: null,

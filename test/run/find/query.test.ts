@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
 import { toPath } from "../../../src/run/identifier.ts"
-import { pick, type Usable } from "../../../src/run/find/pick.ts"
+import { pick, type UsableRuns } from "../../../src/run/find/pick.ts"
 import { parseSort, type Query, query, readFilter, runLine } from "../../../src/run/find/query.ts"
 import { entryOf } from "../../../src/run/find/RunEntry.ts"
 import { over } from "../../../src/run/RunReader.ts"
@@ -208,13 +208,13 @@ describe("a line", () => {
 })
 
 describe("a run", () => {
-  const picked = (wanted: string, usable?: Usable): string =>
+  const picked = (wanted: string, usable?: UsableRuns): string =>
     Effect.runSync(pick(wanted, entries, { folder: "results", ...(usable === undefined ? {} : { usable }) })).path
-  const refused = (wanted: string, usable?: Usable): string =>
+  const refused = (wanted: string, usable?: UsableRuns): string =>
     Effect.runSync(
       Effect.flip(pick(wanted, entries, { folder: "results", ...(usable === undefined ? {} : { usable }) })),
     ).message
-  const only = (...paths: ReadonlyArray<string>): Usable => ({
+  const only = (...paths: ReadonlyArray<string>): UsableRuns => ({
     noun: "a training",
     isUsable: ({ path }) => Effect.succeed(paths.includes(path)),
   })

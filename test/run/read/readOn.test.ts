@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { type Position, readOn, start, wholeLines } from "../../../src/run/read/readOn.ts"
+import { type ReadPosition, readOn, start, wholeLines } from "../../../src/run/read/readOn.ts"
 import { memorySource } from "./memorySource.ts"
 
 /** Reads whole lines of a file that changes, and counts the bytes that were taken. */
 const following = () => {
-  let position: Position = start
+  let position: ReadPosition = start
   let lines: Array<string> = []
   let taken = 0
   const read = (text: string) => {

@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Backend } from "../../../src/tensor/backend/Backend.ts"
-import { backend, type Options, threadsOf } from "../../../src/tensor/backend/named-node.ts"
+import { backend, type NamedBackendOptions, threadsOf } from "../../../src/tensor/backend/named-node.ts"
 import { numbers } from "../graph/wasm/support.ts"
 import { layerProgram } from "./layerProgram.ts"
 
@@ -10,7 +10,7 @@ import { layerProgram } from "./layerProgram.ts"
 const rows = 1024
 
 /** Runs the program five times. Returns its results, its last weights, and whether threads share its memory. */
-const computedOn = (name: "auto" | "wasm" | "cpu", options: Options) =>
+const computedOn = (name: "auto" | "wasm" | "cpu", options: NamedBackendOptions) =>
   Effect.gen(function* () {
     const { compile } = yield* Backend
     const { feeds, read, results, run, write } = yield* compile(layerProgram(rows, 128, 256))

@@ -1,6 +1,6 @@
 /** Loads ONNX Runtime for the web, an optional package. */
-import type { Runtime } from "../../../src/tensor/backend/onnx-web.ts"
+import type { WebRuntime } from "../../../src/tensor/backend/onnx-web.ts"
 
 // The name is a variable, so that the types of this project can be checked where the package is not installed.
 const name = "onnxruntime-web"
-export const ort: Runtime = await import(/* @vite-ignore */ name)
+export const ort: WebRuntime = await import(/* @vite-ignore */ name)

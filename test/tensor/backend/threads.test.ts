@@ -4,7 +4,7 @@ import { backend } from "../../../src/tensor/backend/named-node.ts"
 import { Backend } from "../../../src/tensor/backend/Backend.ts"
 import { nodeThreads } from "../../../src/tensor/backend/threads-node.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
-import { plainModules, type Shared } from "../../../src/tensor/backend/wasmModules.ts"
+import { plainModules, type SharedModule } from "../../../src/tensor/backend/wasmModules.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
 import type { ProgramSpec } from "../../../src/tensor/graph/Program.ts"
 import type { BandSizes } from "../../../src/tensor/graph/wasm/bands.ts"
@@ -30,7 +30,7 @@ const counted = (count: number) => {
   const threads: Wasm.Threads = {
     count,
     worth: { slice: 1e-6, run: 0 },
-    start: (shared: Shared, helpers, failed) => {
+    start: (shared: SharedModule, helpers, failed) => {
       const { exports } = new WebAssembly.Instance(shared.module, { env: { memory: shared.memory } })
       helped = functionOf(exports, helpedExport)
       return start(shared, helpers, failed)

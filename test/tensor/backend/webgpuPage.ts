@@ -9,8 +9,8 @@ import * as Web from "../../../src/web.ts"
 import { type Differences, shadowing } from "./shadow.ts"
 
 /** The parts of `onnxruntime-web/webgpu` that the page uses. */
-interface Ort extends OnnxWeb.Runtime {
-  readonly env: OnnxWeb.Runtime["env"] & { readonly webgpu: { readonly device: PromiseLike<{ destroy(): void }> } }
+interface Ort extends OnnxWeb.WebRuntime {
+  readonly env: OnnxWeb.WebRuntime["env"] & { readonly webgpu: { readonly device: PromiseLike<{ destroy(): void }> } }
 }
 
 /** Returns the functions that the test calls in the page. */

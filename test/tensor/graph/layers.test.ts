@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { evaluate } from "../../../src/tensor/graph/evaluate.ts"
 import { GraphError } from "../../../src/tensor/graph/GraphError.ts"
-import { type Activation, conv, linear, lstmCell, mlp } from "../../../src/tensor/graph/layers.ts"
+import { type GraphActivation, conv, linear, lstmCell, mlp } from "../../../src/tensor/graph/layers.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
 import { type Declaration, layout } from "../../../src/tensor/graph/Parameters.ts"
 import type { Tensor } from "../../../src/tensor/graph/Tensor.ts"
@@ -61,7 +61,7 @@ describe("mlp", () => {
   })
 
   it("has each activation under its name", () => {
-    const at = (activation: Activation): number => {
+    const at = (activation: GraphActivation): number => {
       const layer = mlp("a", { sizes: [1, 1, 1], activation })
       const one = G.constant([1], [1, 1])
       const zero = G.constant([0])

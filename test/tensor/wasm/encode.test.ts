@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Code, flatten, ModuleBuilder, signed, signed64, unsigned } from "../../../src/tensor/wasm/encode.ts"
+import { type WasmCode, flatten, ModuleBuilder, signed, signed64, unsigned } from "../../../src/tensor/wasm/encode.ts"
 import { i32 } from "../../../src/tensor/wasm/instructions.ts"
 
-const bytes = (code: Code): ReadonlyArray<number> => [...flatten(code)]
+const bytes = (code: WasmCode): ReadonlyArray<number> => [...flatten(code)]
 
 describe("encode", () => {
   it("writes integers as LEB128", () => {

@@ -38,7 +38,7 @@ const edit = (folder: RunFolder, file: string, change: (bytes: Uint8Array) => Ui
   })
 
 /** Replaces the arrays by others, with a right digest, as another program could write them. */
-const withArrays = (folder: RunFolder, change: (tensors: Safetensors.Tensors) => Safetensors.Tensors) =>
+const withArrays = (folder: RunFolder, change: (tensors: Safetensors.TensorEntries) => Safetensors.TensorEntries) =>
   Effect.gen(function* () {
     const { tree } = folder
     const bytes = Safetensors.encode(

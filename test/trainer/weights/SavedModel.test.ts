@@ -32,7 +32,7 @@ const wasm = Effect.map(Layer.build(Wasm.layer), Context.get(Backend))
 const services = Layer.effect(Decoders, makeDecoders(wasm)).pipe(
   Layer.provideMerge(Layer.merge(NodeServices.layer, FetchHttpClient.layer)),
 )
-const provided = <A, E>(effect: Effect.Effect<A, E, Lms.Needs | Scope.Scope>) =>
+const provided = <A, E>(effect: Effect.Effect<A, E, Lms.LmNeeds | Scope.Scope>) =>
   Effect.runPromise(Effect.provide(Effect.scoped(effect), services))
 
 /** Returns the likeliest answer of a model, and the weights from which it came. */

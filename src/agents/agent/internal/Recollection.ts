@@ -4,7 +4,7 @@ import type { Feedback } from "../../task/Feedback.ts"
 import type { StepResult } from "../Agent.ts"
 import type { AgentError } from "../AgentError.ts"
 import { holding } from "../memory/entries.ts"
-import type { Memory, MemoryEntry } from "../memory/Memory.ts"
+import type { AgentMemory, MemoryEntry } from "../memory/Memory.ts"
 
 /** Reflections are not history: they have their own place in a prompt. */
 const isHistory = (type: string): boolean => type !== "Reflection"
@@ -20,7 +20,7 @@ export type Recollection = ReturnType<typeof makeRecollection>
  * are only kept here until the next episode begins, but prompts show them in the same way.
  */
 export const makeRecollection = (
-  memory: Memory,
+  memory: AgentMemory,
   training: boolean,
   contentOf: (feedback: Feedback) => MemoryEntry["content"],
 ) => {

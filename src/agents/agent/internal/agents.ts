@@ -1,24 +1,26 @@
 /** Checks the inputs and settings of agents, and gives their clones a memory. Several kinds of agent use it. */
 import { Effect } from "effect"
 import { ConfigError, display } from "../../../base/config/Config.ts"
-import type { AgentFailure, CloneOptions, AgentInput, Turn } from "../Agent.ts"
+import type { AgentFailure, CloneOptions, AgentInput, AgentTurn } from "../Agent.ts"
 import { AgentError } from "../AgentError.ts"
-import type { Memory } from "../memory/Memory.ts"
+import type { AgentMemory } from "../memory/Memory.ts"
 import type { Tool } from "../Tool.ts"
 
 /** Acts on an observation, for agents that call no tools. If the input is the results of tools, it fails. */
 export const withoutTools = (
   agent: string,
   input: AgentInput,
-  act: (observation: string) => Effect.Effect<Turn, AgentFailure>,
-): Effect.Effect<Turn, AgentFailure> =>
+  act: (observation: string) => Effect.Effect<AgentTurn, AgentFailure>,
+): Effect.Effect<AgentTurn, AgentFailure> =>
   input._tag === "Observation"
     ? act(input.text)
     : Effect.fail(new AgentError({ agent, message: `${agent}: expected an observation, found results of tools` }))
 
 /** Gives the memory for a clone of an agent: the agent's own memory if it is shared, or else a copy of it. */
-export const memoryFor = (memory: Memory, { shareMemory }: Pick<CloneOptions, "shareMemory">): Effect.Effect<Memory> =>
-  shareMemory ? Effect.succeed(memory) : memory.copy
+export const memoryFor = (
+  memory: AgentMemory,
+  { shareMemory }: Pick<CloneOptions, "shareMemory">,
+): Effect.Effect<AgentMemory> => (shareMemory ? Effect.succeed(memory) : memory.copy)
 
 /** Refuses a setting that is neither null nor a whole number of at least `least`. */
 export const checkCount = (

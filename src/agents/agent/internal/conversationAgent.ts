@@ -1,10 +1,10 @@
 /** Makes the agents whose episode is one conversation: the tool and ReAct agents. */
 import { Effect } from "effect"
 import { Lm, type LmService } from "../../lm/Lm.ts"
-import type { Agent, AgentFailure, AgentInput, Turn } from "../Agent.ts"
+import type { Agent, AgentFailure, AgentInput, AgentTurn } from "../Agent.ts"
 import * as Conversation from "../Conversation.ts"
 import * as KeyValueMemory from "../memory/KeyValueMemory.ts"
-import type { Memory } from "../memory/Memory.ts"
+import type { AgentMemory } from "../memory/Memory.ts"
 import type { Tool } from "../Tool.ts"
 import { checkCount, checkNames, memoryFor } from "./agents.ts"
 import { makeRecollection, promptOf } from "./Recollection.ts"
@@ -16,7 +16,7 @@ export interface ConversationAgentConfig extends Conversation.AgentSettings {
   /** The largest number of calls of the model for one action, 8 by default. */
   readonly maxCalls?: number
   /** The memory of earlier episodes; by default the agent has none. */
-  readonly memory?: Memory | null
+  readonly memory?: AgentMemory | null
   /** The number of memory entries in the first prompt of an episode; null stands for all entries, 0 for none. */
   readonly historyK?: number | null
 }
@@ -26,7 +26,7 @@ interface ConversationAgentOptions {
   readonly config: ConversationAgentConfig
   /** Whether the last of the `maxCalls` requests forbids tool calls; false by default. */
   readonly shotClock?: boolean
-  readonly format?: Conversation.ToolFormat
+  readonly format?: Conversation.CallFormat
   /** Converts an observation to the text that the model reads; by default the model reads the observation itself. */
   readonly present?: (observation: string) => string
 }
@@ -43,7 +43,12 @@ export const conversationAgent = Effect.fnUntraced(function* (options: Conversat
   return build(options, yield* Lm, config.memory ?? null, true)
 })
 
-const build = (options: ConversationAgentOptions, lm: LmService, memory: Memory | null, training: boolean): Agent => {
+const build = (
+  options: ConversationAgentOptions,
+  lm: LmService,
+  memory: AgentMemory | null,
+  training: boolean,
+): Agent => {
   const { type, config, present = (observation) => observation, ...conversationOptions } = options
   const { tools = [], maxCalls = 8, historyK = null } = config
   const usedMemory = memory === null || training ? memory : memory.readOnly
@@ -68,7 +73,7 @@ const build = (options: ConversationAgentOptions, lm: LmService, memory: Memory 
     return Effect.map(recollection.history(text, historyK), (history) => promptOf(history, observation))
   }
 
-  const act = (input: AgentInput): Effect.Effect<Turn, AgentFailure> => {
+  const act = (input: AgentInput): Effect.Effect<AgentTurn, AgentFailure> => {
     if (input._tag === "ToolResults") return conversation.answer(input.results)
     return Effect.suspend(() => promptFor(input.text)).pipe(
       Effect.flatMap((text) => conversation.say(text, input.tools)),
@@ -101,5 +106,5 @@ const build = (options: ConversationAgentOptions, lm: LmService, memory: Memory 
 }
 
 /** Gives the tools by which the model reads and writes its notes if the memory is a `KeyValueMemory`, or else none. */
-export const notesTools = (memory: Memory | null, training: boolean): ReadonlyArray<Tool> =>
+export const notesTools = (memory: AgentMemory | null, training: boolean): ReadonlyArray<Tool> =>
   memory?.type === KeyValueMemory.type ? KeyValueMemory.tools(memory, training) : []

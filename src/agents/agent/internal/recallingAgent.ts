@@ -4,14 +4,14 @@ import { Lm, type LmService } from "../../lm/Lm.ts"
 import type { Feedback } from "../../task/Feedback.ts"
 import type { Agent, AgentFailure, ModelCall } from "../Agent.ts"
 import * as Conversation from "../Conversation.ts"
-import type { Memory, MemoryEntry } from "../memory/Memory.ts"
+import type { AgentMemory, MemoryEntry } from "../memory/Memory.ts"
 import { memoryFor, withoutTools } from "./agents.ts"
 import { makeRecollection, promptOf, type Recollection } from "./Recollection.ts"
 
 /** Holds an agent's model, its memory (read-only outside of training) and the recollection of its current episode. */
 export interface Remembering {
   readonly lm: LmService
-  readonly memory: Memory
+  readonly memory: AgentMemory
   readonly training: boolean
   readonly recollection: Recollection
 }
@@ -33,10 +33,10 @@ interface RecallingAgentOptions {
 /**
  * Makes an agent that begins a new conversation at every observation, with a prompt that shows recalled memory entries.
  */
-export const recallingAgent = (options: RecallingAgentOptions, memory: Memory): Effect.Effect<Agent, never, Lm> =>
+export const recallingAgent = (options: RecallingAgentOptions, memory: AgentMemory): Effect.Effect<Agent, never, Lm> =>
   Effect.map(Lm, (lm) => build(options, lm, memory, true))
 
-const build = (options: RecallingAgentOptions, lm: LmService, memory: Memory, training: boolean): Agent => {
+const build = (options: RecallingAgentOptions, lm: LmService, memory: AgentMemory, training: boolean): Agent => {
   const { type, settings, contentOf, recall, endEpisode } = options
   const usedMemory = training ? memory : memory.readOnly
   const conversation = Conversation.make({ agent: type, settings, lm })

@@ -13,8 +13,6 @@ import type { AgentError } from "../AgentError.ts"
 import { failure, type McpConfig } from "../Mcp.ts"
 import { make as makeTool, type Tool } from "../Tool.ts"
 
-type Needs = HttpClient.HttpClient | ChildProcessSpawner | Scope.Scope
-
 const variable = (name: string) =>
   Effect.orElseSucceed(
     Effect.map(Config.String(name), (value): string | undefined => value),
@@ -116,7 +114,7 @@ const slowestStart = 60
 /** Connects to a server and lists its tools, by their names. The connection lasts as long as the scope. */
 export const connect = Effect.fnUntraced(function* (
   config: McpConfig,
-): Effect.fn.Return<ReadonlyArray<Tool>, AgentError, Needs> {
+): Effect.fn.Return<ReadonlyArray<Tool>, AgentError, HttpClient.HttpClient | ChildProcessSpawner | Scope.Scope> {
   const { command, url, only } = config
   if ((command === null) === (url === null)) {
     return yield* failure(`expected either command or url, found ${command === null ? "neither" : "both"}`)

@@ -1,8 +1,8 @@
 /** Makes the memory `bm25`, which finds earlier entries by the words in them. It needs no model, and only computes. */
 import { Effect } from "effect"
-import type { Memory } from "./Memory.ts"
+import type { AgentMemory } from "./Memory.ts"
 import { fromStore } from "./MemoryStore.ts"
-import { type Experience, experienceStore, type Ranking, textOf, words } from "./experiences.ts"
+import { type MemoryExperience, experienceStore, type Ranking, textOf, words } from "./experiences.ts"
 
 export const type = "bm25"
 
@@ -21,7 +21,7 @@ export interface Bm25Options {
  * const like = yield* memory.recall({ query: "Which key opens the red door?", limit: 9 })
  * ```
  */
-export const make = ({ maxLength = 1000 }: Bm25Options = {}): Memory =>
+export const make = ({ maxLength = 1000 }: Bm25Options = {}): AgentMemory =>
   fromStore(type, "similar", experienceStore(maxLength, ranking))
 
 /** `k1` sets how much a repeated word counts, and `b` how much the length of a text counts against it (Okapi BM25). */
@@ -35,16 +35,16 @@ const b = 0.75
  */
 const ranking = (): Ranking => {
   /** Maps each word to the experiences that contain it, and to its number of occurrences in each. */
-  const occurrences = new Map<string, Map<Experience, number>>()
+  const occurrences = new Map<string, Map<MemoryExperience, number>>()
   /** The number of words in each experience. */
-  const lengths = new Map<Experience, number>()
+  const lengths = new Map<MemoryExperience, number>()
   /** The number of words in all experiences together. */
   let total = 0
 
   /** Adds the words of an entry to the counts of its experience (`by` 1), or removes them (`by` -1). */
-  const count = (experience: Experience, all: ReadonlyArray<string>, by: 1 | -1): void => {
+  const count = (experience: MemoryExperience, all: ReadonlyArray<string>, by: 1 | -1): void => {
     for (const word of all) {
-      const places = occurrences.get(word) ?? new Map<Experience, number>()
+      const places = occurrences.get(word) ?? new Map<MemoryExperience, number>()
       const frequency = (places.get(experience) ?? 0) + by
       if (frequency === 0) places.delete(experience)
       else places.set(experience, frequency)
@@ -63,7 +63,7 @@ const ranking = (): Ranking => {
     },
     scores: (query) =>
       Effect.sync(() => {
-        const scores = new Map<Experience, number>()
+        const scores = new Map<MemoryExperience, number>()
         const mean = total / lengths.size
         // Sort the words, since the sum of floats depends on their order.
         for (const word of [...new Set(words(query))].sort()) {

@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import { singleFlight } from "../../lm/middleware/singleFlight.ts"
 import { AgentError } from "../AgentError.ts"
 import { cosine, type EmbeddingsService, hashing } from "./Embeddings.ts"
-import type { Memory } from "./Memory.ts"
+import type { AgentMemory } from "./Memory.ts"
 import { fromStore } from "./MemoryStore.ts"
-import { type Experience, experienceStore, type Ranking, textOf } from "./experiences.ts"
+import { type MemoryExperience, experienceStore, type Ranking, textOf } from "./experiences.ts"
 
 export const type = "embeddings"
 
@@ -25,7 +25,7 @@ export interface EmbeddingMemoryOptions {
  * const memory = EmbeddingMemory.make({ embeddings: yield* Embeddings.Embeddings })
  * ```
  */
-export const make = ({ maxLength = 1000, embeddings = hashing() }: EmbeddingMemoryOptions = {}): Memory =>
+export const make = ({ maxLength = 1000, embeddings = hashing() }: EmbeddingMemoryOptions = {}): AgentMemory =>
   fromStore(
     type,
     "similar",
@@ -33,16 +33,16 @@ export const make = ({ maxLength = 1000, embeddings = hashing() }: EmbeddingMemo
   )
 
 /** Gives the text to embed for an experience: its first entry, usually an observation, as queries are. */
-const contentOf = ({ entries }: Experience): string => textOf(entries[0])
+const contentOf = ({ entries }: MemoryExperience): string => textOf(entries[0])
 
 const failed = (problem: string): AgentError => new AgentError({ agent: type, message: `memory "${type}": ${problem}` })
 
-type Embedded = { readonly query: string; readonly vector: Float32Array }
+type EmbeddedQuery = { readonly query: string; readonly vector: Float32Array }
 
 /** Ranks experiences (groups of entries, see experiences.ts) by the similarity of their embeddings with the query's. */
 const ranking = (embeddings: EmbeddingsService): Ranking => {
-  const vectors = new Map<Experience, Float32Array>()
-  const isNew = (experience: Experience): boolean => !vectors.has(experience)
+  const vectors = new Map<MemoryExperience, Float32Array>()
+  const isNew = (experience: MemoryExperience): boolean => !vectors.has(experience)
 
   const embed = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
     const made = yield* Effect.mapError(embeddings.embed(texts), ({ message }) => failed(message))
@@ -52,7 +52,7 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
   })
 
   /** Embeds a query together with the new experiences, in one request. Keeps the vectors of the experiences. */
-  const embedAll = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<Experience>) {
+  const embedAll = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<MemoryExperience>) {
     const added = experiences.filter(isNew)
     const texts = added.map(contentOf)
     const [vector, ...others] = yield* embed([query, ...texts])
@@ -64,11 +64,11 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
   })
 
   /** Concurrent queries share one request for the embeddings of the new experiences. */
-  const once = singleFlight<Embedded, AgentError>()
+  const once = singleFlight<EmbeddedQuery, AgentError>()
 
   /** Returns the vector of a query once every experience has a vector, also those added while the requests run. */
-  const embedded = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<Experience>) {
-    let made: Embedded | undefined
+  const embedded = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<MemoryExperience>) {
+    let made: EmbeddedQuery | undefined
     while (experiences.some(isNew)) made = yield* once("", embedAll(query, experiences))
     if (made?.query === query) return made.vector
     const [vector] = yield* embed([query])
@@ -82,7 +82,7 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
     },
     scores: (query, experiences) =>
       Effect.map(embedded(query, experiences), (target) => {
-        const scores = new Map<Experience, number>()
+        const scores = new Map<MemoryExperience, number>()
         for (const experience of experiences) {
           const vector = vectors.get(experience)
           const score = vector === undefined ? 0 : cosine(target, vector)

@@ -1,7 +1,7 @@
 /** Makes the memory `history_list`, which keeps and recalls an agent's last entries. */
 import { Effect } from "effect"
 import { entryList } from "./EntryList.ts"
-import type { Memory } from "./Memory.ts"
+import type { AgentMemory } from "./Memory.ts"
 import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 
 export const type = "history_list"
@@ -14,7 +14,7 @@ export const type = "history_list"
  * const memory = HistoryList.make({ maxLength: 100 })
  * ```
  */
-export const make = (options: { readonly maxLength?: number | null } = {}): Memory =>
+export const make = (options: { readonly maxLength?: number | null } = {}): AgentMemory =>
   fromStore(type, "recent", store(options.maxLength === undefined ? 100 : options.maxLength))
 
 const store = (maxLength: number | null): MemoryStore => {

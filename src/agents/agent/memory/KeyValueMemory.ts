@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import * as Tool from "../Tool.ts"
 import { entry } from "./entries.ts"
-import type { Memory, MemoryEntry } from "./Memory.ts"
+import type { AgentMemory, MemoryEntry } from "./Memory.ts"
 import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 
 export const type = "key_value"
@@ -22,7 +22,8 @@ export interface KeyValueOptions {
  * yield* memory.add(KeyValueMemory.note("red door", "needs the brass key"))
  * ```
  */
-export const make = ({ maxLength = 100 }: KeyValueOptions = {}): Memory => fromStore(type, "similar", store(maxLength))
+export const make = ({ maxLength = 100 }: KeyValueOptions = {}): AgentMemory =>
+  fromStore(type, "similar", store(maxLength))
 
 /** Makes the entry of a note; the value null deletes the note. */
 export const note = (key: string, value: string | null): MemoryEntry => entry("Note", { key, value })
@@ -71,7 +72,7 @@ const store = (maxLength: number | null): MemoryStore => {
  * const agent = yield* ToolAgent.make({ model: "gpt-4.1-mini", memory: KeyValueMemory.make() }) // has these tools
  * ```
  */
-export const tools = (memory: Memory, training: boolean): ReadonlyArray<Tool.Tool> => {
+export const tools = (memory: AgentMemory, training: boolean): ReadonlyArray<Tool.Tool> => {
   const write = (noteEntry: MemoryEntry, done: string) =>
     training ? Effect.as(memory.add(noteEntry), done) : Effect.fail(new Error("nothing is written down in a test"))
   const valuesOf = (key: string) =>

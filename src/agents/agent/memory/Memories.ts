@@ -16,7 +16,7 @@ import * as EmbeddingMemory from "./EmbeddingMemory.ts"
 import { Embeddings } from "./Embeddings.ts"
 import * as HistoryList from "./HistoryList.ts"
 import * as KeyValueMemory from "./KeyValueMemory.ts"
-import type { Memory } from "./Memory.ts"
+import type { AgentMemory } from "./Memory.ts"
 import { type DecodedMemory, make as makeKind, type MemoryKind } from "./MemoryKind.ts"
 import * as Reflections from "./Reflections.ts"
 
@@ -73,7 +73,7 @@ export type MemoryConfig = typeof MemoryConfig.Type
 const plainKind = <S extends Schema.Codec<unknown, unknown>>(
   type: string,
   schema: S,
-  make: (config: S["Type"]) => Memory,
+  make: (config: S["Type"]) => AgentMemory,
 ): MemoryKind => makeKind({ type, schema, make: (config) => Effect.sync(() => make(config)) })
 
 /** The built-in kinds of memory. */

@@ -33,7 +33,7 @@ export interface RecallQuery {
   readonly except?: ReadonlySet<MemoryEntry>
 }
 
-export interface Memory {
+export interface AgentMemory {
   /** The `_type` of the memory as in configs, e.g. `history_list`. */
   readonly type: string
   /** Whether `recall` prefers the last entries, or those most similar to the query. */
@@ -55,7 +55,7 @@ export interface Memory {
    */
   readonly restore: (snapshot: string, source: string) => Effect.Effect<void, AgentError>
   /** A view of this memory through which no entries can be added. */
-  readonly readOnly: Memory
+  readonly readOnly: AgentMemory
   /** Makes an independent memory with the same entries. */
-  readonly copy: Effect.Effect<Memory>
+  readonly copy: Effect.Effect<AgentMemory>
 }

@@ -14,7 +14,7 @@
 import { Effect, Schema } from "effect"
 import { type ConfigError, decode, type DecodeOptions, isPlain, type Plain } from "../../../base/config/Config.ts"
 import type { AgentError } from "../AgentError.ts"
-import type { Memory } from "./Memory.ts"
+import type { AgentMemory } from "./Memory.ts"
 
 export interface MemoryKind {
   readonly type: string
@@ -26,7 +26,7 @@ export interface MemoryKind {
 export interface DecodedMemory {
   /** The config with all its defaults. */
   readonly config: Plain
-  readonly make: Effect.Effect<Memory, AgentError>
+  readonly make: Effect.Effect<AgentMemory, AgentError>
 }
 
 /** Makes a kind of memory from the Schema of its config and a function that makes a memory from such a config. */
@@ -34,7 +34,7 @@ export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
   readonly type: string
   /** The Schema of the config, whose key `_type` is the kind's type. */
   readonly schema: S
-  readonly make: (config: S["Type"]) => Effect.Effect<Memory, AgentError>
+  readonly make: (config: S["Type"]) => Effect.Effect<AgentMemory, AgentError>
 }): MemoryKind => ({
   type: kind.type,
   schema: kind.schema,

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { display } from "../../../base/config/Config.ts"
 import { AgentError } from "../AgentError.ts"
 import { fromLines, holding, toLines } from "./entries.ts"
-import type { Memory, MemoryEntry, RecallQuery } from "./Memory.ts"
+import type { AgentMemory, MemoryEntry, RecallQuery } from "./Memory.ts"
 
 /** The part of a memory that differs between the kinds of memory: it keeps the entries, and recalls some of them. */
 export interface MemoryStore {
@@ -23,7 +23,7 @@ const readOnlyDefect = (type: string, problem: string): Effect.Effect<never> =>
   Effect.die(new Error(`memory "${type}": ${problem}, but it is read-only outside of training`))
 
 /** Makes a memory that keeps its entries in `store`; `recalls` says which entries the store prefers to recall. */
-export const fromStore = (type: string, recalls: Memory["recalls"], store: MemoryStore): Memory => {
+export const fromStore = (type: string, recalls: AgentMemory["recalls"], store: MemoryStore): AgentMemory => {
   const reading = {
     type,
     recalls,
@@ -32,13 +32,13 @@ export const fromStore = (type: string, recalls: Memory["recalls"], store: Memor
     recall: store.recall,
     entries: Effect.sync(store.entries),
     snapshot: Effect.sync(() => toLines(store.entries())),
-    copy: Effect.sync((): Memory => {
+    copy: Effect.sync((): AgentMemory => {
       const other = store.another()
       store.entries().forEach(other.add)
       return fromStore(type, recalls, other)
     }),
   }
-  const readOnly: Memory = {
+  const readOnly: AgentMemory = {
     ...reading,
     add: (entry) => readOnlyDefect(type, `cannot add a ${entry.type}`),
     restore: (_, source) => readOnlyDefect(type, `cannot restore ${source}`),

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { entry } from "./entries.ts"
 import { entryList } from "./EntryList.ts"
-import type { Memory, MemoryEntry } from "./Memory.ts"
+import type { AgentMemory, MemoryEntry } from "./Memory.ts"
 import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 
 export const type = "reflections"
@@ -23,7 +23,7 @@ export interface ReflectionsOptions {
  * const memory = Reflections.make({ maxLength: 60, maxReflections: 20 })
  * ```
  */
-export const make = ({ maxLength = 200, maxReflections = 200 }: ReflectionsOptions = {}): Memory =>
+export const make = ({ maxLength = 200, maxReflections = 200 }: ReflectionsOptions = {}): AgentMemory =>
   fromStore(type, "recent", store({ maxLength, maxReflections }))
 
 const isReflection = (type: string): boolean => type === "Reflection"

@@ -9,7 +9,7 @@ import type { MemoryStore } from "./MemoryStore.ts"
  * An experience is an observation with the action and the feedback that followed it. These entries make sense only
  * together, so they are recalled together. Any other entry, such as a reflection, is an experience of its own.
  */
-export interface Experience {
+export interface MemoryExperience {
   /** The number of experiences that were added before this one. */
   readonly number: number
   readonly entries: ReadonlyArray<MemoryEntry>
@@ -17,13 +17,13 @@ export interface Experience {
 
 /** Ranks experiences by their similarity to a query. The store tells it of every entry that is added or forgotten. */
 export interface Ranking {
-  readonly added: (experience: Experience, entry: MemoryEntry) => void
-  readonly forgotten: (experience: Experience, entry: MemoryEntry) => void
+  readonly added: (experience: MemoryExperience, entry: MemoryEntry) => void
+  readonly forgotten: (experience: MemoryExperience, entry: MemoryEntry) => void
   /** Gives the scores of the experiences that are similar to the query; a higher score is more similar. */
   readonly scores: (
     query: string,
-    experiences: ReadonlyArray<Experience>,
-  ) => Effect.Effect<ReadonlyMap<Experience, number>, AgentError>
+    experiences: ReadonlyArray<MemoryExperience>,
+  ) => Effect.Effect<ReadonlyMap<MemoryExperience, number>, AgentError>
 }
 
 /**
@@ -52,7 +52,7 @@ const followsObservation = (type: string): boolean => type === "Action" || type 
 export const experienceStore = (maxLength: number | null, ranking: () => Ranking): MemoryStore => {
   const list = entryList(maxLength)
   const ranked = ranking()
-  let experiences: Array<Experience & { readonly entries: Array<MemoryEntry> }> = []
+  let experiences: Array<MemoryExperience & { readonly entries: Array<MemoryEntry> }> = []
   let experienceCount = 0
 
   /** Removes the oldest entry, which is the first one of the first experience. */

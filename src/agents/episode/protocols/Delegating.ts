@@ -24,7 +24,7 @@ import { jsonValue, messageOf } from "../../../base/config/text.ts"
 import * as TextEnv from "../../task/TextEnv.ts"
 import type { ToolSpec } from "../../lm/Chat.ts"
 import { stream } from "../../../base/rng/Rng.ts"
-import type { Episode, EpisodeFailure, Protocol } from "../Protocol.ts"
+import type { EpisodeToPlay, EpisodeFailure, Protocol } from "../Protocol.ts"
 import type { Rollout } from "../Rollout.ts"
 import * as SingleAgent from "./SingleAgent.ts"
 import type { CallSite, ToolHandler } from "./tools.ts"
@@ -95,13 +95,13 @@ const noAnswer = (name: string, { ending }: Rollout): string =>
   `${name} gave no answer${ending.truncated ? ` and was cut off (${ending.truncationReason})` : ""}.`
 
 /** The error if a delegation is refused, or the sub-agent fails. Its message becomes the result of the tool call. */
-class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
-const refused = (message: string): Refused => new Refused({ message })
+class DelegationRefused extends Schema.TaggedError<DelegationRefused>()("Refused", { message: Schema.String }) {}
+const refused = (message: string): DelegationRefused => new DelegationRefused({ message })
 
 /** Plays an episode and its delegated episodes, and returns all rollouts, a parent before its children. */
 const playTree = Effect.fnUntraced(function* (
   agent: Agent,
-  episode: Episode,
+  episode: EpisodeToPlay,
   limits: SingleAgent.SingleAgentOptions,
   options: DelegatingOptions,
 ): Effect.fn.Return<ReadonlyArray<Rollout>, EpisodeFailure> {
@@ -129,12 +129,12 @@ const playTree = Effect.fnUntraced(function* (
     const number = delegations++
     const { agent: template, env = answering, result = lastAction, description: _, ...childLimits } = agents[name]
     /** Calls a function of the user, the `option` of the sub-agent. If it throws, the call of `delegate` fails. */
-    const guarded = <A>(option: string, make: () => A): Effect.Effect<A, Refused> =>
+    const guarded = <A>(option: string, make: () => A): Effect.Effect<A, DelegationRefused> =>
       Effect.try({
         try: make,
         catch: (error) => refused(`${name} failed: its ${option} threw: ${messageOf(error)}`),
       })
-    const child: Episode = {
+    const child: EpisodeToPlay = {
       id: `${episode.id}/sub/${number}`,
       env: yield* guarded("env", () => env(task)),
       envSeed: stream(episode.envSeed, "delegate", number).uint32(),

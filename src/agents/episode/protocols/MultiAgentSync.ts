@@ -26,10 +26,10 @@ import type { ToolSpec } from "../../lm/Chat.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import { SamplingSeed } from "../../lm/middleware/seeded.ts"
 import { stream } from "../../../base/rng/Rng.ts"
-import type { Episode, EpisodeFailure, Protocol } from "../Protocol.ts"
+import type { EpisodeToPlay, EpisodeFailure, Protocol } from "../Protocol.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 import { endingOf, makeRecording, type TakenAction } from "./recording.ts"
-import { type Ending, notEnded, type Rollout } from "../Rollout.ts"
+import { type RolloutEnding, notEnded, type Rollout } from "../Rollout.ts"
 import { limitOf } from "./SingleAgent.ts"
 import { externalTools, firstInput, type ToolOptions } from "./tools.ts"
 import { cloneOf, observe, reflect, turn } from "./turn.ts"
@@ -52,7 +52,7 @@ const isOneAgent = (agents: Agents): agents is Agent => typeof agents["act"] ===
 /** Returns the agents in the order of the players; fails unless the names are exactly the players. */
 const agentsInOrder = (
   agents: Readonly<Record<string, Agent>>,
-  { id, env }: Episode<MultiTextEnv>,
+  { id, env }: EpisodeToPlay<MultiTextEnv>,
 ): Effect.Effect<ReadonlyArray<readonly [string, Agent]>, ProtocolError> => {
   const names = Object.keys(agents)
   if (names.length === env.players.length && env.players.every((name) => Object.hasOwn(agents, name))) {
@@ -93,7 +93,7 @@ const merged = (all: ReadonlyArray<Feedback>): Feedback => {
 }
 
 /** Makes a player: an agent, the recording of its rollout, its state, and the functions that `play` calls. */
-const playerOf = (name: string, agent: Agent, episode: Episode<MultiTextEnv>) => {
+const playerOf = (name: string, agent: Agent, episode: EpisodeToPlay<MultiTextEnv>) => {
   const recording = makeRecording({ ...episode, groupId: episode.groupId ?? episode.id }, `${episode.id}/${name}`)
   // Each player has its own seed, so that an agent that plays several players does not answer the same for all of them.
   const samplingSeed = stream(episode.samplingSeed, "player", name).uint32()
@@ -130,7 +130,7 @@ const playerOf = (name: string, agent: Agent, episode: Episode<MultiTextEnv>) =>
       state.observation = null
     },
     /** Completes the player's last action: tells the agent the result, and records the env step. */
-    finishStep: Effect.fnUntraced(function* (ending: Ending, context: CallContext) {
+    finishStep: Effect.fnUntraced(function* (ending: RolloutEnding, context: CallContext) {
       const { pending, observation, info } = state
       const feedback = merged(state.feedback)
       state.pending = null
@@ -150,12 +150,10 @@ const playerOf = (name: string, agent: Agent, episode: Episode<MultiTextEnv>) =>
     reflect: (context: CallContext) => seeded(reflect(agent, recording, context)),
   }
 }
-type Player = ReturnType<typeof playerOf>
-
 /** Plays an episode with the given agents themselves, not with clones. Returns each player's rollout, in order. */
 export const play = Effect.fnUntraced(function* (
   agents: Readonly<Record<string, Agent>>,
-  episode: Episode<MultiTextEnv>,
+  episode: EpisodeToPlay<MultiTextEnv>,
   options: MultiAgentOptions = {},
 ): Effect.fn.Return<ReadonlyArray<Rollout>, EpisodeFailure> {
   const { env } = episode
@@ -173,8 +171,8 @@ export const play = Effect.fnUntraced(function* (
   for (const player of toMove) player.turnTo(specs)
 
   /** The actions given since the last step of the env, which waits until all players in `toMove` have given one. */
-  const ready = new Map<Player, Pending>()
-  let ending: Ending = notEnded
+  const ready = new Map<ReturnType<typeof playerOf>, Pending>()
+  let ending: RolloutEnding = notEnded
   let step = 0
   while (!ending.terminated && !ending.truncated) {
     step++

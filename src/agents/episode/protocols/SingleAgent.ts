@@ -17,10 +17,10 @@ import type { Agent } from "../../agent/Agent.ts"
 import { CallContext } from "../../lm/Lm.ts"
 import { SamplingSeed } from "../../lm/middleware/seeded.ts"
 import { stream } from "../../../base/rng/Rng.ts"
-import type { Episode, EpisodeFailure, Protocol } from "../Protocol.ts"
+import type { EpisodeToPlay, EpisodeFailure, Protocol } from "../Protocol.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 import { endingOf, makeRecording } from "./recording.ts"
-import { type Ending, notEnded, type Rollout, truncatedBy } from "../Rollout.ts"
+import { type RolloutEnding, notEnded, type Rollout, truncatedBy } from "../Rollout.ts"
 import { externalTools, firstInput, type ToolOptions } from "./tools.ts"
 import { cloneOf, observe, reflect, turn, type TurnResult } from "./turn.ts"
 
@@ -71,7 +71,7 @@ const isPromptTooLong = (error: EpisodeFailure): boolean => error._tag === "LmEr
  */
 export const play: (
   agent: Agent,
-  episode: Episode,
+  episode: EpisodeToPlay,
   options?: SingleAgentOptions,
 ) => Effect.Effect<Rollout, EpisodeFailure> = Effect.fnUntraced(
   function* (agent, episode, options = {}) {
@@ -87,7 +87,7 @@ export const play: (
     const tools = { protocol, options, env: env.tools === undefined ? null : begun }
     let { observation } = begun
     let input = firstInput(observation, externalTools(env, options))
-    let ending: Ending = notEnded
+    let ending: RolloutEnding = notEnded
     let step = 0
     while (!ending.terminated && !ending.truncated) {
       step++

@@ -2,12 +2,12 @@
 import { Effect } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
 import type { TextEnv, TextStep } from "../../task/TextEnv.ts"
-import type { Episode } from "../Protocol.ts"
-import type { AgentStep, Ending, EnvironmentStep, Rollout, Step } from "../Rollout.ts"
+import type { EpisodeToPlay } from "../Protocol.ts"
+import type { AgentStep, RolloutEnding, EnvironmentStep, Rollout, RolloutStep } from "../Rollout.ts"
 import { notEnded, terminated, truncatedBy } from "../Rollout.ts"
 
 /** Returns how an env step ended the episode, if it did. `isLast`: whether a limit ends the episode with this step. */
-export const endingOf = (step: Pick<TextStep, "terminated" | "truncated">, isLast: boolean): Ending => {
+export const endingOf = (step: Pick<TextStep, "terminated" | "truncated">, isLast: boolean): RolloutEnding => {
   if (step.terminated) return terminated
   if (step.truncated === true) return truncatedBy("env")
   return isLast ? truncatedBy("max_steps") : notEnded
@@ -15,7 +15,7 @@ export const endingOf = (step: Pick<TextStep, "terminated" | "truncated">, isLas
 
 /** A call of the model to record. Left out, `toolResults` are empty, `reward` is 0, and `ending` is `notEnded`. */
 type RecordedCall = Pick<AgentStep, "turnId" | "call"> &
-  Partial<Pick<AgentStep, "toolResults" | "reward">> & { readonly ending?: Ending }
+  Partial<Pick<AgentStep, "toolResults" | "reward">> & { readonly ending?: RolloutEnding }
 
 /** The action with which an agent ended a turn; the env's step is recorded later. */
 export interface TakenAction extends Pick<EnvironmentStep, "turnId" | "agentStepIds" | "action"> {
@@ -27,13 +27,13 @@ export interface TakenAction extends Pick<EnvironmentStep, "turnId" | "agentStep
 type NamedEnv = Pick<TextEnv, "id" | "type">
 
 /** Makes the recording of one rollout. It gives each step a position and an id, and calls the episode's `onStep`. */
-export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.id) => {
-  const steps: Array<Step> = []
+export const makeRecording = (episode: EpisodeToPlay<NamedEnv>, id: string = episode.id) => {
+  const steps: Array<RolloutStep> = []
   const { onStep } = episode
   let turns = 0
   let total = 0
   let length = 0
-  const add = <S extends Step>(step: S): Effect.Effect<S> => {
+  const add = <S extends RolloutStep>(step: S): Effect.Effect<S> => {
     steps.push(step)
     total += step.reward
     return onStep === undefined ? Effect.succeed(step) : Effect.as(onStep(step), step)
@@ -63,7 +63,7 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
       { turnId, agentStepIds, action, reward }: TakenAction,
       observation: string,
       envStep: TextStep,
-      ending: Ending,
+      ending: RolloutEnding,
     ): Effect.Effect<EnvironmentStep> => {
       length++
       return add({
@@ -83,14 +83,14 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
       })
     },
     /** Ends the last step, if it was recorded before the episode ended. `onStep` got it as it was then. */
-    endLastStep: (ending: Ending): void => {
+    endLastStep: (ending: RolloutEnding): void => {
       const last = steps.at(-1)
       if (last !== undefined) steps[steps.length - 1] = { ...last, ...ending }
     },
     /** Returns the rollout of the steps so far. `player` is null in an env for one agent. */
     finish: (
       { type, model }: Pick<Agent, "type" | "model">,
-      ending: Ending,
+      ending: RolloutEnding,
       player: string | null = null,
     ): Rollout => ({
       id,
@@ -114,4 +114,4 @@ export const makeRecording = (episode: Episode<NamedEnv>, id: string = episode.i
     }),
   }
 }
-export type Recording = ReturnType<typeof makeRecording>
+export type EpisodeRecording = ReturnType<typeof makeRecording>

@@ -7,17 +7,17 @@ import { CallContext } from "../../lm/Lm.ts"
 import { expectedReward, isReward } from "../../task/Feedback.ts"
 import type { TextStep } from "../../task/TextEnv.ts"
 import { ProtocolError } from "../ProtocolError.ts"
-import type { Recording, TakenAction } from "./recording.ts"
-import { type Ending, notEnded, terminated, truncatedBy } from "../Rollout.ts"
+import type { EpisodeRecording, TakenAction } from "./recording.ts"
+import { type RolloutEnding, notEnded, terminated, truncatedBy } from "../Rollout.ts"
 import { answers, noCallsLeft, refused, type Toolbox, toolDefaults, tooManyRounds } from "./tools.ts"
 
 /** The result of a turn: an action; or if there was none, the agent's next input, and whether the episode ends. */
 export type TurnResult =
   | (TakenAction & { readonly _tag: "Act" })
-  | { readonly _tag: "Failed"; readonly input: AgentInput; readonly ending: Ending }
+  | { readonly _tag: "Failed"; readonly input: AgentInput; readonly ending: RolloutEnding }
 
 interface TurnOptions {
-  readonly recording: Recording
+  readonly recording: EpisodeRecording
   readonly tools: Toolbox
   /** Whether an answer that cannot be parsed ends the episode. */
   readonly stopOnParseError: boolean
@@ -49,12 +49,12 @@ export const turn = Effect.fnUntraced(function* (
     const last = calls.at(-1)
     // The last call is recorded below, so it is not in `recording.calls()` yet.
     const isSpent = recording.calls() + (last === undefined ? 0 : 1) >= maxCalls
-    const failureEnding: Ending = stopOnParseError
+    const failureEnding: RolloutEnding = stopOnParseError
       ? terminated
       : isLast || isSpent
         ? truncatedBy("max_steps")
         : notEnded
-    const record = Effect.fnUntraced(function* (details: Partial<Parameters<Recording["call"]>[0]>) {
+    const record = Effect.fnUntraced(function* (details: Partial<Parameters<EpisodeRecording["call"]>[0]>) {
       if (last !== undefined) agentStepIds.push((yield* recording.call({ turnId, call: last, ...details })).id)
     })
 
@@ -92,7 +92,7 @@ export const observe = (
   agent: Agent,
   action: string,
   { observation, feedback }: TextStep,
-  { terminated, truncated }: Ending,
+  { terminated, truncated }: RolloutEnding,
   context: CallContext,
 ): Effect.Effect<void, AgentFailure> =>
   agent
@@ -104,7 +104,7 @@ export const cloneOf = (agent: Agent): Effect.Effect<Agent> =>
   agent.cloneForEpisode({ training: agent.training, shareMemory: true })
 
 /** Ends the episode for an agent, which may reflect on it. Its calls of the model, if any, are recorded as a turn. */
-export const reflect = Effect.fnUntraced(function* (agent: Agent, recording: Recording, context: CallContext) {
+export const reflect = Effect.fnUntraced(function* (agent: Agent, recording: EpisodeRecording, context: CallContext) {
   const calls: ReadonlyArray<ModelCall> = yield* Effect.provideService(agent.endEpisode, CallContext, {
     ...context,
     purpose: "reflection",

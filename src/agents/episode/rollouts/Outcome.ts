@@ -6,21 +6,21 @@ import { Rollout } from "../Rollout.ts"
 import { RolloutRequest, textOf } from "./RolloutRequest.ts"
 
 /** The reason why an episode has no rollout. */
-export const Failure = Schema.Struct({
+export const RolloutFailure = Schema.Struct({
   /** The tag of the error: `LmError`, `AgentError`, `EnvError`, `ProtocolError` or `DatasetError`. */
   error: Schema.String,
   message: Schema.String,
 })
-export type Failure = typeof Failure.Type
+export type RolloutFailure = typeof RolloutFailure.Type
 
 /** Counts failures by their reason, the most frequent first. */
-export const countFailures = (failures: ReadonlyArray<Failure>): FailureCounts =>
+export const countFailures = (failures: ReadonlyArray<RolloutFailure>): FailureCounts =>
   [...Map.groupBy(failures, ({ error, message }) => `${error}: ${oneLine(message)}`)]
     .map(([reason, some]) => ({ reason, count: some.length }))
     .toSorted((one, other) => other.count - one.count)
 
 /** The rollouts of a request, or its failure. A file of outcomes has one outcome on each line. */
-export const Outcome = Schema.Struct({
+export const RolloutOutcome = Schema.Struct({
   request: RolloutRequest,
   /** The name of the protocol. */
   protocol: Schema.String,
@@ -28,12 +28,12 @@ export const Outcome = Schema.Struct({
   tasks: Schema.String,
   /** The rollouts; empty if the episode failed. */
   rollouts: Schema.Array(Rollout),
-  failure: Schema.NullOr(Failure),
+  failure: Schema.NullOr(RolloutFailure),
 })
-export type Outcome = typeof Outcome.Type
+export type RolloutOutcome = typeof RolloutOutcome.Type
 
 /** Encodes an outcome as a line with its line feed. The order of keys is fixed, so equal outcomes have equal lines. */
-export const line = ({ request, protocol, tasks, rollouts, failure }: Outcome): string => {
+export const line = ({ request, protocol, tasks, rollouts, failure }: RolloutOutcome): string => {
   const { error, message } = failure ?? {}
   const failed = failure === null ? "null" : JSON.stringify({ error, message })
   const origin = `"protocol":${JSON.stringify(protocol)},"tasks":${JSON.stringify(tasks)}`

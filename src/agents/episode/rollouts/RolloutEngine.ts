@@ -26,7 +26,7 @@ import { type LmError, isFinal } from "../../lm/LmError.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 import { inOrder } from "./inOrder.ts"
 import { type JsonLinesError, linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
-import { type Failure, Outcome } from "./Outcome.ts"
+import { type RolloutFailure, RolloutOutcome } from "./Outcome.ts"
 import * as outcomeFile from "./outcomeFile.ts"
 import type { Protocol } from "../Protocol.ts"
 import type { Rollout } from "../Rollout.ts"
@@ -45,13 +45,13 @@ export type BatchEvent =
   /** Comes first if earlier runs of the batch completed requests: `done` of them, with `failed` failures recorded. */
   | { readonly _tag: "Resumed"; readonly done: number; readonly failed: number }
   | { readonly _tag: "Started"; readonly index: number; readonly id: string }
-  | { readonly _tag: "Retried"; readonly index: number; readonly id: string; readonly failure: Failure }
+  | { readonly _tag: "Retried"; readonly index: number; readonly id: string; readonly failure: RolloutFailure }
   | {
       readonly _tag: "Finished"
       readonly index: number
       readonly id: string
       readonly rollouts: ReadonlyArray<Rollout>
-      readonly failure: Failure | null
+      readonly failure: RolloutFailure | null
       readonly attempts: number
     }
 
@@ -109,7 +109,7 @@ const playRequest = Effect.fnUntraced(function* <Env>(
   tasks: string,
   request: RolloutRequest,
   index: number,
-): Effect.fn.Return<Outcome, LmError> {
+): Effect.fn.Return<RolloutOutcome, LmError> {
   const { onFailure = "record", phase = { _tag: "default" }, onEvent = silent } = batch
   const tries = onFailure === "retry" ? 1 + (batch.retries ?? 2) : 1
   const { id, task, envSeed, samplingSeed, groupId, tags } = request
@@ -123,7 +123,7 @@ const playRequest = Effect.fnUntraced(function* <Env>(
   for (let attempts = 1; ; attempts++) {
     const exit = yield* Effect.exit(episode)
     let rollouts: ReadonlyArray<Rollout> = []
-    let failure: Failure | null = null
+    let failure: RolloutFailure | null = null
     if (Exit.isSuccess(exit)) rollouts = exit.value
     else {
       const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
@@ -150,8 +150,8 @@ const playRest = Effect.fn("effect-rl.rollouts")(function* <Env, E>(
   batch: RolloutBatch<Env>,
   tasks: string,
   requests: Iterable<RolloutRequest>,
-  done: outcomeFile.Done,
-  emit: (outcome: Outcome) => Effect.Effect<void, E>,
+  done: outcomeFile.CompletedRequests,
+  emit: (outcome: RolloutOutcome) => Effect.Effect<void, E>,
 ): Effect.fn.Return<BatchSummary, E | LmError> {
   const { onFailure, onEvent = silent, concurrency } = batch
   let { outcomes, rollouts, failed, dropped } = done
@@ -177,13 +177,13 @@ const playRest = Effect.fn("effect-rl.rollouts")(function* <Env, E>(
 /** Plays a batch, and calls `emit` with each outcome, in the order of the requests. */
 export const each = Effect.fnUntraced(function* <Env, E>(
   batch: RolloutBatch<Env>,
-  emit: (outcome: Outcome) => Effect.Effect<void, E>,
+  emit: (outcome: RolloutOutcome) => Effect.Effect<void, E>,
 ): Effect.fn.Return<BatchSummary, E | LmError> {
   return yield* playRest(batch, yield* shortDigest(batch.tasks), batch.requests, outcomeFile.nothingDone, emit)
 })
 
 /** Plays a batch as a stream of outcomes. It plays a limited number of episodes ahead of its consumer. */
-export const stream = <Env>(batch: RolloutBatch<Env>): Stream.Stream<Outcome, LmError> =>
+export const stream = <Env>(batch: RolloutBatch<Env>): Stream.Stream<RolloutOutcome, LmError> =>
   Stream.callback((queue) =>
     Effect.matchCauseEffect(
       each(batch, (outcome) => Queue.offer(queue, outcome)),
@@ -212,10 +212,10 @@ export const write = <Env>(
     return summary
   }).pipe(Effect.scoped)
 
-const outcomeOf = valueOf(Outcome)
+const outcomeOf = valueOf(RolloutOutcome)
 
 /** Reads the outcomes of a file, in order. An incomplete last line is an error. */
-export const read = (path: string): Stream.Stream<Outcome, JsonLinesError, FileSystem.FileSystem> =>
+export const read = (path: string): Stream.Stream<RolloutOutcome, JsonLinesError, FileSystem.FileSystem> =>
   Stream.mapEffect(linesOf(path), (line) => outcomeOf(path, line))
 
 /** Reads the rollouts of a file of outcomes. */

@@ -14,46 +14,46 @@ import { Sha256 } from "../../../base/config/sha256.ts"
 import { type AgentStep, parseFailureOf, type Rollout, type TruncationReason } from "../Rollout.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 
-export type Filter = (rollout: Rollout) => boolean
+export type RolloutFilter = (rollout: Rollout) => boolean
 
 /** Keeps the rollouts that every one of the filters keeps. */
 export const all =
-  (...filters: ReadonlyArray<Filter>): Filter =>
+  (...filters: ReadonlyArray<RolloutFilter>): RolloutFilter =>
   (rollout) =>
     filters.every((filter) => filter(rollout))
 
 /** Keeps the rollouts that at least one of the filters keeps. */
 export const any =
-  (...filters: ReadonlyArray<Filter>): Filter =>
+  (...filters: ReadonlyArray<RolloutFilter>): RolloutFilter =>
   (rollout) =>
     filters.some((filter) => filter(rollout))
 
 /** Keeps the rollouts that the filter leaves out. */
 export const not =
-  (filter: Filter): Filter =>
+  (filter: RolloutFilter): RolloutFilter =>
   (rollout) =>
     !filter(rollout)
 
 /** Keeps rollouts of at least this total reward. */
 export const rewardAtLeast =
-  (least: number): Filter =>
+  (least: number): RolloutFilter =>
   ({ totalReward }) =>
     totalReward >= least
 
 /** Keeps rollouts of at most this total reward. */
 export const rewardAtMost =
-  (most: number): Filter =>
+  (most: number): RolloutFilter =>
   ({ totalReward }) =>
     totalReward <= most
 
 /** Keeps rollouts that were truncated; if a reason is given, only those truncated for it. */
 export const truncated =
-  (reason?: TruncationReason): Filter =>
+  (reason?: TruncationReason): RolloutFilter =>
   ({ ending }) =>
     ending.truncated && (reason === undefined || ending.truncationReason === reason)
 
 /** Keeps rollouts that were not truncated. */
-export const notTruncated: Filter = ({ ending }) => !ending.truncated
+export const notTruncated: RolloutFilter = ({ ending }) => !ending.truncated
 
 const countCalls = ({ steps }: Pick<Rollout, "steps">, counts: (step: AgentStep) => boolean): number =>
   steps.reduce((sum, step) => sum + (step._tag === "AgentStep" && counts(step) ? 1 : 0), 0)
@@ -64,7 +64,7 @@ export const parseFailures = (rollout: Pick<Rollout, "steps">): number =>
 
 /** Keeps rollouts with at most this many answers that could not be parsed as an action. */
 export const parseFailuresAtMost =
-  (most: number): Filter =>
+  (most: number): RolloutFilter =>
   (rollout) =>
     parseFailures(rollout) <= most
 
@@ -74,7 +74,7 @@ export const incompleteCompletions = (rollout: Pick<Rollout, "steps">): number =
 
 /** Keeps rollouts with at most this many completions that were cut off; with 0, rollouts with no such completion. */
 export const incompleteCompletionsAtMost =
-  (most: number): Filter =>
+  (most: number): RolloutFilter =>
   (rollout) =>
     incompleteCompletions(rollout) <= most
 
@@ -95,7 +95,7 @@ export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): st
  * Keeps the first of rollouts with equal keys; by default the key is the transcript. The filter stores 64
  * characters for each rollout that it has seen; each call of `distinct()` makes a filter that has seen none.
  */
-export const distinct = (keyOf: (rollout: Rollout) => string = transcript): Filter => {
+export const distinct = (keyOf: (rollout: Rollout) => string = transcript): RolloutFilter => {
   const seen = new Set<string>()
   return (rollout) => {
     const hash = new Sha256()

@@ -6,7 +6,7 @@ import { Effect, FileSystem, Path, type PlatformError, Schema, Semaphore, Stream
 import { type FileError, makeFolder } from "../../../base/config/files.ts"
 import { oneLine } from "../../../base/config/text.ts"
 import { JsonLinesError, linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
-import { line, Outcome } from "./Outcome.ts"
+import { line, RolloutOutcome } from "./Outcome.ts"
 import { type RolloutRequest, textOf } from "./RolloutRequest.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 
@@ -15,7 +15,7 @@ const bufferLength = 256 * 1024
 const flushInterval = "100 millis"
 
 /** The totals of the requests that earlier runs of the batch completed. */
-export interface Done {
+export interface CompletedRequests {
   readonly outcomes: number
   readonly rollouts: number
   readonly failed: number
@@ -23,11 +23,11 @@ export interface Done {
   readonly dropped: number
 }
 
-export const nothingDone: Done = { outcomes: 0, rollouts: 0, failed: 0, dropped: 0 }
+export const nothingDone: CompletedRequests = { outcomes: 0, rollouts: 0, failed: 0, dropped: 0 }
 
 /** An outcome as `resume` reads it: it only counts rollouts and failures, so their contents are not checked. */
 const Head = Schema.Struct({
-  ...Outcome.fields,
+  ...RolloutOutcome.fields,
   rollouts: Schema.Array(Schema.Unknown),
   failure: Schema.Unknown,
 })
@@ -47,7 +47,7 @@ export const resume = Effect.fnUntraced(function* (
   tasks: string,
   protocolOf: (request: RolloutRequest) => string,
   gaps: boolean,
-): Effect.fn.Return<Done, JsonLinesError, FileSystem.FileSystem> {
+): Effect.fn.Return<CompletedRequests, JsonLinesError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   const exists = yield* Effect.mapError(fs.exists(path), (error) => failedTo("check whether it exists", path, error))
   if (!exists) return nothingDone
@@ -118,7 +118,7 @@ export const appending = Effect.fnUntraced(function* (path: string) {
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(flushInterval), Effect.ignore(flush))))
   return {
     /** Adds an outcome. It is written to the file later, at the latest by `flush`. */
-    add: (outcome: Outcome): Effect.Effect<void, JsonLinesError> =>
+    add: (outcome: RolloutOutcome): Effect.Effect<void, JsonLinesError> =>
       Effect.suspend(() => {
         const text = line(outcome)
         texts.push(text)

@@ -15,44 +15,44 @@ import { Record as Records } from "effect"
 import type { Sample } from "./Sample.ts"
 
 /** Returns true for the samples to keep. */
-export type Filter = (sample: Sample) => boolean
+export type SampleFilter = (sample: Sample) => boolean
 
 /** Keeps every sample. */
-export const everything: Filter = () => true
+export const everything: SampleFilter = () => true
 
 /** Keeps samples that neither the episode's limit nor `maxSeqLen` has cut off. */
-export const notTruncated: Filter = ({ truncated }) => !truncated
+export const notTruncated: SampleFilter = ({ truncated }) => !truncated
 
 /** Keeps samples whose completions all ended before the model's limit of tokens. */
-export const complete: Filter = ({ incomplete }) => !incomplete
+export const complete: SampleFilter = ({ incomplete }) => !incomplete
 
 /** Keeps samples whose last completion was parsed as an action. */
-export const parsed: Filter = ({ parseFailed }) => !parseFailed
+export const parsed: SampleFilter = ({ parseFailed }) => !parseFailed
 
 /** Keeps the turns that ended with a step of the env. */
-export const envTurns: Filter = ({ hasEnvStep }) => hasEnvStep
+export const envTurns: SampleFilter = ({ hasEnvStep }) => hasEnvStep
 
 /** Keeps the turns that ended without a step of the env: failed parses, spent calls and reflections. */
-export const agentTurns: Filter = ({ hasEnvStep }) => !hasEnvStep
+export const agentTurns: SampleFilter = ({ hasEnvStep }) => !hasEnvStep
 
 /** Keeps samples with a credit above zero, so that only what went well is trained on. */
-export const positive: Filter = ({ credit }) => credit > 0
+export const positive: SampleFilter = ({ credit }) => credit > 0
 
 /** Keeps the samples that every one of the filters keeps. */
 export const all =
-  (...filters: ReadonlyArray<Filter>): Filter =>
+  (...filters: ReadonlyArray<SampleFilter>): SampleFilter =>
   (sample) =>
     filters.every((filter) => filter(sample))
 
 /** Keeps the samples that at least one of the filters keeps. */
 export const any =
-  (...filters: ReadonlyArray<Filter>): Filter =>
+  (...filters: ReadonlyArray<SampleFilter>): SampleFilter =>
   (sample) =>
     filters.some((filter) => filter(sample))
 
 /** Keeps the samples that the filter leaves out. */
 export const not =
-  (filter: Filter): Filter =>
+  (filter: SampleFilter): SampleFilter =>
   (sample) =>
     !filter(sample)
 
@@ -65,9 +65,9 @@ export interface Selection<Name extends string> {
 /** Keeps the samples that all named filters keep. One that several of them leave out counts for the first. */
 export const select = <Name extends string>(
   samples: ReadonlyArray<Sample>,
-  filters: Readonly<Record<Name, Filter>>,
+  filters: Readonly<Record<Name, SampleFilter>>,
 ): Selection<Name> => {
-  const named = Object.entries<Filter>(filters)
+  const named = Object.entries<SampleFilter>(filters)
   const refusedBy = samples.map((sample) => named.find(([, filter]) => !filter(sample))?.[0])
   const kept = samples.filter((_, at) => refusedBy[at] === undefined)
   const counted = (name: string) => refusedBy.filter((one) => one === name).length
@@ -76,6 +76,6 @@ export const select = <Name extends string>(
 }
 
 const mapped = <Name extends string>(
-  filters: Readonly<Record<Name, Filter>>,
+  filters: Readonly<Record<Name, SampleFilter>>,
   valueOf: (name: string) => number,
 ): Readonly<Record<Name, number>> => Records.map(filters, (_, name) => valueOf(name))

@@ -9,7 +9,7 @@
  * const samples = yield* Samples.of(rollouts, { credit })
  * ```
  */
-import type { Rollout, Step } from "../Rollout.ts"
+import type { Rollout, RolloutStep } from "../Rollout.ts"
 
 /**
  * Computes the credit of each rollout, by its id. A rollout's parent is the rollout whose agent delegated it; a rollout
@@ -87,11 +87,11 @@ export const shared = ({ share }: Pick<Mix, "share">): RolloutCredit => {
 }
 
 /** Says whether a turn is a reflection; reflections come after all rewards, so they get no credit. */
-const isReflection = (steps: ReadonlyArray<Step>): boolean =>
+const isReflection = (steps: ReadonlyArray<RolloutStep>): boolean =>
   steps.every((step) => step._tag === "AgentStep" && step.call.purpose === "reflection")
 
 /** Groups the steps of a rollout by turns, in order. */
-export const turnsOf = ({ steps }: Rollout): ReadonlyArray<ReadonlyArray<Step>> =>
+export const turnsOf = ({ steps }: Rollout): ReadonlyArray<ReadonlyArray<RolloutStep>> =>
   Array.from(Map.groupBy(steps, ({ turnId }) => turnId).values())
 
 /** Makes a `StepCredit` of a function that returns the credit of each turn, which all steps of the turn get. */

@@ -17,7 +17,7 @@ import { asMessage } from "../../lm/Chat.ts"
 import { completionIds, type Encoder, promptIds } from "../../lm/ChatTokens.ts"
 import { episodic, type StepCredit, turnsOf } from "./credit.ts"
 import { type JsonLinesError, linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
-import { type AgentStep, parseFailureOf, type Rollout, type Step } from "../Rollout.ts"
+import { type AgentStep, parseFailureOf, type Rollout, type RolloutStep } from "../Rollout.ts"
 import { Sample, SampleError } from "./Sample.ts"
 
 export { Sample, SampleError } from "./Sample.ts"
@@ -30,7 +30,7 @@ export interface SampleOptions {
   /** Gives the credit of each step; by default every step gets its rollout's own reward. */
   readonly credit?: StepCredit
   /** Returns the weight of a turn by its last step; 1 by default. Trainers multiply the credit by it. */
-  readonly weight?: (step: Step, rollout: Rollout) => number
+  readonly weight?: (step: RolloutStep, rollout: Rollout) => number
   /** Whether to fail (the default) or begin another sample if a prompt does not continue the turn's tokens so far. */
   readonly onBreak?: "fail" | "split"
   /** Whether to fail if a call has no log-probabilities; if not, `logprobs` is null in turns where no call has them. */
@@ -46,14 +46,14 @@ interface Tokens {
 }
 
 /** The tokens of one sample, which grow while calls are joined; a turn has several parts only if it was split. */
-interface Part {
+interface GrowingSample {
   readonly ids: Array<number>
   readonly mask: Array<0 | 1>
   readonly logprobs: Array<number> | null
   readonly steps: Array<AgentStep>
 }
 
-const wrong = ({ id }: Rollout, step: Step, reason: SampleError["reason"], problem: string) => {
+const wrong = ({ id }: Rollout, step: RolloutStep, reason: SampleError["reason"], problem: string) => {
   const message = `${step.turnId}: step ${step.id}: ${problem}`
   return Effect.fail(new SampleError({ rollout: id, turn: step.turnId, step: step.id, reason, message }))
 }
@@ -99,7 +99,12 @@ const breakOf = (ids: ReadonlyArray<number>, prompt: ReadonlyArray<number>): str
 }
 
 /** Appends tokens to a part; `mask` is 1 if the model wrote them. */
-const append = (part: Part, ids: ReadonlyArray<number>, mask: 0 | 1, logprobs: ReadonlyArray<number> | null): void => {
+const append = (
+  part: GrowingSample,
+  ids: ReadonlyArray<number>,
+  mask: 0 | 1,
+  logprobs: ReadonlyArray<number> | null,
+): void => {
   for (let at = 0; at < ids.length; at++) {
     part.ids.push(ids[at])
     part.mask.push(mask)
@@ -112,8 +117,8 @@ const partsOf = (
   rollout: Rollout,
   calls: ReadonlyArray<Tokens>,
   { onBreak = "fail" }: SampleOptions,
-): Effect.Effect<ReadonlyArray<Part>, SampleError> => {
-  const parts: Array<Part> = []
+): Effect.Effect<ReadonlyArray<GrowingSample>, SampleError> => {
+  const parts: Array<GrowingSample> = []
   const withLogprobs = calls.filter(({ logprobs }) => logprobs !== null)
   if (withLogprobs.length > 0 && withLogprobs.length < calls.length) {
     const step = calls.find(({ logprobs }) => logprobs === null)?.step ?? calls[0].step
@@ -139,7 +144,7 @@ const partsOf = (
 
 const finite = (
   rollout: Rollout,
-  step: Step,
+  step: RolloutStep,
   name: string,
   value: number | undefined,
 ): Effect.Effect<number, SampleError> =>
@@ -149,8 +154,8 @@ const finite = (
 
 const sampleOf = (
   rollout: Rollout,
-  turn: ReadonlyArray<Step>,
-  part: Part,
+  turn: ReadonlyArray<RolloutStep>,
+  part: GrowingSample,
   name: string,
   { maxSeqLen = null }: SampleOptions,
 ): Omit<Sample, "credit" | "weight"> => {

@@ -4,7 +4,7 @@
  *
  * @example
  * ```ts
- * const spent = new Spent()
+ * const spent = new SpendingCounter()
  * const careful = budgeted({ tokens: 100_000, calls: null, money: null }, [], spent)(lm)
  * yield* careful.complete(request)
  * spent.tokens // the tokens of that call; once it reaches 100,000, calls fail with LmError `budget`
@@ -28,15 +28,15 @@ export const Spending = Schema.Struct({
 export type Spending = typeof Spending.Type
 
 /** Counts what a run has spent. All models of the run share one counter. */
-export class Spent {
+export class SpendingCounter {
   calls = 0
   inputTokens = 0
   outputTokens = 0
   money = 0
 
   /** Makes a counter that continues from saved totals. */
-  static from(saved: Spending): Spent {
-    return Object.assign(new Spent(), saved)
+  static from(saved: Spending): SpendingCounter {
+    return Object.assign(new SpendingCounter(), saved)
   }
 
   get tokens(): number {
@@ -70,7 +70,7 @@ const kinds = ["calls", "tokens", "money"] as const
 
 /** Makes calls fail once the budget is spent. Calls that are running at that moment still end, and are counted. */
 export const budgeted =
-  (budget: Budget, prices: ReadonlyArray<Price>, spent: Spent): Middleware =>
+  (budget: Budget, prices: ReadonlyArray<Price>, spent: SpendingCounter): Middleware =>
   (lm) => ({
     complete: (request) =>
       Effect.suspend(() => {

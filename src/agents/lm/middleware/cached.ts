@@ -34,7 +34,7 @@ interface CacheOptions {
 }
 
 /** All the data from which the key of an answer is computed. */
-const Question = Schema.Struct({
+const CachedRequest = Schema.Struct({
   request: LmRequest,
   /** Identifies the call; null if equal requests always have equal answers. */
   call: Schema.NullOr(
@@ -49,12 +49,12 @@ const Question = Schema.Struct({
   ),
   also: Schema.Record(Schema.String, Schema.Unknown),
 })
-type Question = typeof Question.Type
+type CachedRequest = typeof CachedRequest.Type
 
 /** The content of a file in the cache. */
 const CacheEntry = jsonText(
   Schema.Struct({
-    ...Question.fields,
+    ...CachedRequest.fields,
     completion: Completion,
     /** The SHA-256 of the completion as canonical JSON, which detects a damaged file. */
     digest: Schema.String,
@@ -77,7 +77,7 @@ export const cached = Effect.fnUntraced(function* ({ mode, directory, also = {} 
     /** The number of equal requests so far, by their JSON, in each context; freed together with the context. */
     const countsByContext = new WeakMap<CallContext, Map<string, number>>()
 
-    const answer = Effect.fnUntraced(function* (question: Question): Effect.fn.Return<Completion, LmError> {
+    const answer = Effect.fnUntraced(function* (question: CachedRequest): Effect.fn.Return<Completion, LmError> {
       const { request } = question
       const key = yield* digestOf(question)
       if (mode === "replay") {

@@ -18,7 +18,7 @@ import type { Limits } from "../LmConfig.ts"
 const minute = 60_000
 
 /** A request that was admitted. Its number of tokens is an estimate until the request ends. */
-interface Entry {
+interface AdmittedRequest {
   /** The time of the admission, in milliseconds since 1970. */
   readonly at: number
   tokens: number
@@ -47,7 +47,7 @@ export const limited =
     /** Admits one request after the other, so that they are admitted in the order of their arrival. */
     const gate = Semaphore.makeUnsafe(1)
     /** The admitted requests, oldest first; those before index `first` are older than a minute. */
-    let entries: Array<Entry> = []
+    let entries: Array<AdmittedRequest> = []
     let first = 0
     /** The sum of the tokens in the last minute. */
     let sum = 0
@@ -79,7 +79,7 @@ export const limited =
       return until === first ? 0 : entries[until - 1].at + minute - now
     }
 
-    const admit = Effect.fnUntraced(function* (request: LmRequest): Effect.fn.Return<Entry> {
+    const admit = Effect.fnUntraced(function* (request: LmRequest): Effect.fn.Return<AdmittedRequest> {
       const expected = tokens === Infinity ? 0 : expectedTokens(request)
       while (true) {
         const now = yield* Clock.currentTimeMillis
@@ -96,7 +96,7 @@ export const limited =
     })
 
     /** Replaces an entry's estimate by the tokens that its request used. */
-    const settle = (entry: Entry, used: number): Effect.Effect<void> =>
+    const settle = (entry: AdmittedRequest, used: number): Effect.Effect<void> =>
       Effect.suspend(() => {
         if (entry.counts) sum += used - entry.tokens
         entry.tokens = used

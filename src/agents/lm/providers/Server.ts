@@ -1,7 +1,7 @@
 /** Defines the HTTP server that a provider calls, and makes it from options. It may read a key from the environment. */
 import { Effect, type Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
-import { type Key, keyOf } from "./keys.ts"
+import { type ApiKey, keyOf } from "./keys.ts"
 import { withoutUser } from "../LmConfig.ts"
 import { type LmError, lmError } from "../LmError.ts"
 
@@ -10,7 +10,7 @@ export interface Server {
   readonly model: string
   readonly client: HttpClient.HttpClient
   readonly baseUrl: URL
-  readonly key: Key | null
+  readonly key: ApiKey | null
   readonly keyHeader: "authorization" | "x-api-key"
   /** The headers of every request, except the header that holds the key. */
   readonly headers: Readonly<Record<string, string>>
@@ -21,7 +21,7 @@ export interface Server {
 }
 
 /** The options of a server, which are the same for all protocols. */
-export interface ServerOptions {
+export interface LmServerOptions {
   /** The server's name for the model. It is used in error messages, and for requests that name no model. */
   readonly model: string
   /** The address; one without a path gets `/v1`. null takes the protocol's default address. */
@@ -41,7 +41,7 @@ export interface ServerOptions {
 }
 
 /** The properties that all servers of a protocol share. */
-export interface Protocol extends Pick<Server, "keyHeader" | "headers"> {
+export interface ServerProtocol extends Pick<Server, "keyHeader" | "headers"> {
   /** The default address. */
   readonly at: string
   /**
@@ -66,8 +66,8 @@ export const baseUrlOf = (model: string, address: string): Effect.Effect<URL, Lm
 
 /** Makes a server from its options and its protocol: checks the address, finds the key, and fills in the defaults. */
 export const serverOf = Effect.fnUntraced(function* (
-  { model, baseUrl: address, apiKey, keyVariable, timeoutS = 900, maxAnswerMb = 64 }: ServerOptions,
-  { at, variableOf, keyHeader, headers }: Protocol,
+  { model, baseUrl: address, apiKey, keyVariable, timeoutS = 900, maxAnswerMb = 64 }: LmServerOptions,
+  { at, variableOf, keyHeader, headers }: ServerProtocol,
 ) {
   const baseUrl = yield* baseUrlOf(model, address ?? at)
   const variable = keyVariable === undefined ? variableOf(baseUrl) : keyVariable

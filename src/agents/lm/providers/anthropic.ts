@@ -16,19 +16,19 @@ import * as Wire from "./anthropicWire.ts"
 import { providerOf } from "./wireProvider.ts"
 import { answered } from "./http.ts"
 import { languageModel } from "./Provider.ts"
-import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
+import { type ServerProtocol, serverOf, type LmServerOptions } from "./Server.ts"
 
 export const anthropicUrl = "https://api.anthropic.com/v1"
 
 /** The protocol of Anthropic. */
-export const protocol: Protocol = {
+export const protocol: ServerProtocol = {
   at: anthropicUrl,
   variableOf: ({ href }) => (href === anthropicUrl ? "ANTHROPIC_API_KEY" : null),
   keyHeader: "x-api-key",
   headers: { "anthropic-version": "2023-06-01" },
 }
 
-export interface AnthropicOptions extends ServerOptions {
+export interface AnthropicOptions extends LmServerOptions {
   /** Whether to stream all answers, so that the connection does not stay silent during a long answer. */
   readonly streaming?: boolean
   /** The number of tokens for thinking before the answer, in addition to `maxOutputTokens`; null turns thinking off. */
@@ -44,7 +44,7 @@ export const make = Effect.fnUntraced(function* (options: AnthropicOptions) {
     body: (request, form) => Wire.requestBody(request, thinkingBudget, form),
     answerSchema: Wire.Whole,
     pieceSchema: Wire.Piece,
-    empty: () => new Wire.Gathered(),
+    empty: () => new Wire.AnthropicAnswer(),
     gatherWhole: Wire.gatherWhole,
     gather: Wire.gather,
     isComplete: ({ ended }) => ended,

@@ -10,10 +10,10 @@ import type { JsonFormat } from "./Provider.ts"
 /** The limit of output tokens for requests without one, since the protocol requires a limit. */
 const defaultMaxTokens = 4096
 
-type Block = Readonly<Record<string, unknown>>
-interface Turn {
+type ContentBlock = Readonly<Record<string, unknown>>
+interface AnthropicTurn {
   readonly role: "user" | "assistant"
-  readonly content: Array<Block>
+  readonly content: Array<ContentBlock>
 }
 
 /**
@@ -25,7 +25,7 @@ const inputOf = (text: string): Plain => {
   return isPlain(input) ? input : { arguments: text }
 }
 
-const blocksOf = (message: ChatMessage): ReadonlyArray<Block> => {
+const blocksOf = (message: ChatMessage): ReadonlyArray<ContentBlock> => {
   // The server refuses empty texts.
   const text = message.content === "" ? [] : [{ type: "text", text: message.content }]
   if (message.role === "assistant") {
@@ -41,8 +41,8 @@ const blocksOf = (message: ChatMessage): ReadonlyArray<Block> => {
 }
 
 /** Joins messages into turns that alternate between user and assistant. Results of tools belong to the user's turn. */
-const turnsOf = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<Turn> => {
-  const turns: Array<Turn> = []
+const turnsOf = (messages: ReadonlyArray<ChatMessage>): ReadonlyArray<AnthropicTurn> => {
+  const turns: Array<AnthropicTurn> = []
   for (const message of messages) {
     const content = blocksOf(message)
     const role = message.role === "assistant" ? "assistant" : "user"
@@ -145,7 +145,7 @@ export const Piece = Schema.Union([
 ])
 
 /** Collects an answer, which arrives whole or in pieces. */
-export class Gathered {
+export class AnthropicAnswer {
   content = ""
   /** Whether the answer has a text part, even an empty one. */
   hasContent = false
@@ -158,7 +158,7 @@ export class Gathered {
   ended = false
 }
 
-const gatherPart = (into: Gathered, part: typeof Part.Type, whole: boolean): string => {
+const gatherPart = (into: AnthropicAnswer, part: typeof Part.Type, whole: boolean): string => {
   if ("text" in part) {
     into.hasContent = true
     into.content += part.text
@@ -173,7 +173,7 @@ const gatherPart = (into: Gathered, part: typeof Part.Type, whole: boolean): str
 }
 
 /** Adds a whole answer to `into`. Gives the answer's text, or the failure that the server reports instead. */
-export const gatherWhole = (into: Gathered, message: typeof Whole.Type): string | FailureBody => {
+export const gatherWhole = (into: AnthropicAnswer, message: typeof Whole.Type): string | FailureBody => {
   if (isFailed(message)) return message
   for (const part of message.content) gatherPart(into, part, true)
   into.finish = message.stop_reason ?? null
@@ -183,7 +183,7 @@ export const gatherWhole = (into: Gathered, message: typeof Whole.Type): string 
 }
 
 /** Adds a piece of a stream to `into`. Gives the text in it, or the failure that the server reports instead. */
-export const gather = (into: Gathered, piece: typeof Piece.Type): string | FailureBody => {
+export const gather = (into: AnthropicAnswer, piece: typeof Piece.Type): string | FailureBody => {
   if (isFailed(piece)) return piece
   if ("message" in piece) {
     into.model = piece.message.model ?? null
@@ -217,7 +217,7 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
 }
 
 /** Makes the completion of a request from its collected answer. */
-export const completionOf = (request: LmRequest, from: Gathered, format?: JsonFormat): Completion => {
+export const completionOf = (request: LmRequest, from: AnthropicAnswer, format?: JsonFormat): Completion => {
   const calls = from.calls.map((call) => ({ ...call, arguments: call.arguments || "{}" }))
   const jsonAnswer = format === undefined ? undefined : calls.find(({ name }) => name === format.name)
   const toolCalls = calls.filter((call) => call !== jsonAnswer)

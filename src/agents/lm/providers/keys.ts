@@ -7,7 +7,7 @@ import { variableIn } from "../../../base/config/Config.ts"
 import { shownKey } from "../LmConfig.ts"
 import { type LmError, lmError } from "../LmError.ts"
 
-export interface Key {
+export interface ApiKey {
   readonly secret: Redacted.Redacted
   /** The variable or setting from which the key was read, for error messages. */
   readonly from: string
@@ -48,7 +48,7 @@ export const isKeyItself = (apiKey: Redacted.Redacted | null): boolean => {
 }
 
 /** Refuses a key that is not a valid header value, since the HTTP client's own error message would show the key. */
-const checked = (model: string, value: string, from: string): Effect.Effect<Key, LmError> =>
+const checked = (model: string, value: string, from: string): Effect.Effect<ApiKey, LmError> =>
   /^[\x21-\x7e]+$/.test(value)
     ? Effect.succeed({ secret: Redacted.make(value), from })
     : Effect.fail(
@@ -70,5 +70,5 @@ export const withoutSecrets = (text: string, secrets: ReadonlyArray<string>): st
     .replace(/\bsk-[\w*-]{8,}/g, shownKey)
 
 /** Replaces the key, and all that looks like a key, by `<redacted>` in a server's text. */
-export const withoutKey = (text: string, key: Key | null): string =>
+export const withoutKey = (text: string, key: ApiKey | null): string =>
   withoutSecrets(text, key === null ? [] : [Redacted.value(key.secret)])

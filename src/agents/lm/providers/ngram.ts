@@ -141,7 +141,7 @@ export class Ngram {
     let total = 0
     let count = 0
     for (const { inputIds, actionMask, weight } of samples) {
-      const reader = new Reader(this.tokenizer)
+      const reader = new ConversationReader(this.tokenizer)
       for (const [at, id] of inputIds.entries()) {
         if (actionMask[at] === 1) {
           const keys = this.keysOf(reader)
@@ -184,7 +184,7 @@ export class Ngram {
   private complete(request: LmRequest): Completion {
     const { temperature, topP, maxOutputTokens, stop, seed } = request
     const prompt = promptIds(this.tokenizer, request)
-    const reader = new Reader(this.tokenizer)
+    const reader = new ConversationReader(this.tokenizer)
     for (const id of prompt) reader.read(id)
     const random = stream(seed ?? 0, "ngram")
     const ids: Array<number> = []
@@ -270,7 +270,7 @@ const nucleus = (chances: Array<number>, topP: number): Array<number> => {
 }
 
 /** Reads a conversation token by token, and keeps the features of the last prompt message and the answer after it. */
-class Reader {
+class ConversationReader {
   prompt: ReadonlyArray<string> = [""]
   generated: Array<number> = []
   private readonly tokenizer: Tokenizer

@@ -18,12 +18,12 @@ import { providerOf } from "./wireProvider.ts"
 import { answered, read, requestText } from "./http.ts"
 import * as Wire from "./openAiWire.ts"
 import { languageModel } from "./Provider.ts"
-import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
+import { type ServerProtocol, serverOf, type LmServerOptions } from "./Server.ts"
 
 export const openAiUrl = "https://api.openai.com/v1"
 export const geminiUrl = "https://generativelanguage.googleapis.com/v1beta/openai"
 
-export interface OpenAiOptions extends ServerOptions {
+export interface OpenAiOptions extends LmServerOptions {
   /** Whether to stream all answers, since some gateways close a connection that is silent for a minute. */
   readonly streaming?: boolean
   /** The number of tokens that Gemini may think; other servers ignore it. */
@@ -35,7 +35,7 @@ export interface OpenAiOptions extends ServerOptions {
 const variables: Readonly<Record<string, string>> = { [openAiUrl]: "OPENAI_API_KEY", [geminiUrl]: "GOOGLE_API_KEY" }
 
 /** The protocol of OpenAI and compatible servers. */
-export const protocol: Protocol = {
+export const protocol: ServerProtocol = {
   at: openAiUrl,
   variableOf: ({ href }) => variables[href] ?? null,
   keyHeader: "authorization",
@@ -68,7 +68,7 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
     return (yield* Effect.flatMap(requestText(server, at("tokenize"), content), readTokens)).tokens
   })
 
-  const completed = Effect.fnUntraced(function* (request: LmRequest, from: Wire.Gathered) {
+  const completed = Effect.fnUntraced(function* (request: LmRequest, from: Wire.OpenAiAnswer) {
     const lacksPrompt = request.traceTokens && dialect.tokenIds && from.promptIds === null
     if (lacksPrompt && Wire.completionIdsOf(from).length > 0) {
       // Only llama.cpp has the endpoints that `promptIds` calls. Without them, a valid answer has no token trace.
@@ -84,9 +84,9 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
     path: "chat/completions",
     body: (request, form) => Wire.requestBody(request, dialect, form),
     answerSchema: Wire.Whole,
-    pieceSchema: Wire.Piece,
+    pieceSchema: Wire.AnswerPiece,
     endOfStream: "[DONE]",
-    empty: () => new Wire.Gathered(),
+    empty: () => new Wire.OpenAiAnswer(),
     gatherWhole: Wire.gather,
     gather: Wire.gather,
     isComplete: ({ ended, finish }) => ended || finish !== null,

@@ -15,9 +15,9 @@ import { failure, read, requestText } from "./http.ts"
 import type { LmError } from "../LmError.ts"
 import { protocol } from "./openAi.ts"
 import { persistently, type Retries } from "../middleware/retrying.ts"
-import { serverOf, type ServerOptions } from "./Server.ts"
+import { serverOf, type LmServerOptions } from "./Server.ts"
 
-export interface OpenAiEmbeddingsOptions extends ServerOptions, Partial<Retries> {
+export interface OpenAiEmbeddingsOptions extends LmServerOptions, Partial<Retries> {
   /** The number of texts in one request to the server, 256 by default. */
   readonly batch?: number
 }

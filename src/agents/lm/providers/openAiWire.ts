@@ -143,12 +143,12 @@ const WholeChoice = Schema.Struct({ ...Choice.fields, message: Message })
 export const Whole = Schema.Union([Failed, Schema.Struct({ ...shared, choices: Schema.NonEmptyArray(WholeChoice) })])
 
 /** A piece of a streamed answer. The piece that holds the usage has an empty list of choices, or no list. */
-export const Piece = Schema.Union([
+export const AnswerPiece = Schema.Union([
   Failed,
   Schema.Struct({ ...shared, choices: Schema.Array(Choice) }),
   Schema.Struct({ ...shared, usage: Counts, choices: withDefault(Schema.Array(Choice), []) }),
 ])
-export type Piece = Exclude<typeof Piece.Type, typeof Failed.Type>
+export type AnswerPiece = Exclude<typeof AnswerPiece.Type, typeof Failed.Type>
 
 const finishReasons: Readonly<Record<string, FinishReason>> = {
   stop: "stop",
@@ -159,7 +159,7 @@ const finishReasons: Readonly<Record<string, FinishReason>> = {
 }
 
 /** Collects an answer, which arrives whole or in pieces. */
-export class Gathered {
+export class OpenAiAnswer {
   content = ""
   /** Whether the answer has a text part, even an empty one. */
   hasContent = false
@@ -188,7 +188,11 @@ const textOf = ({ content }: typeof Message.Type): string =>
   typeof content === "string" ? content : (content ?? []).map(({ text }) => text ?? "").join("")
 
 /** Adds tool calls to `into`: whole ones, or pieces of a stream, which continue a call or begin a new one. */
-const gatherCalls = (into: Gathered, calls: NonNullable<(typeof Message.Type)["tool_calls"]>, whole: boolean): void => {
+const gatherCalls = (
+  into: OpenAiAnswer,
+  calls: NonNullable<(typeof Message.Type)["tool_calls"]>,
+  whole: boolean,
+): void => {
   for (const { index, id, function: called } of calls) {
     const openCall = typeof index === "number" ? into.calls.findLast((call) => call.index === index) : into.calls.at(-1)
     // Gemini gives all calls the index 0, but different ids.
@@ -202,7 +206,7 @@ const gatherCalls = (into: Gathered, calls: NonNullable<(typeof Message.Type)["t
 }
 
 /** Adds a whole answer or a piece of one to `into`. Gives its text, or the failure that the server reports instead. */
-export const gather = (into: Gathered, piece: typeof Piece.Type): string | FailureBody => {
+export const gather = (into: OpenAiAnswer, piece: typeof AnswerPiece.Type): string | FailureBody => {
   if (isFailed(piece)) return piece
   into.model ??= piece.model ?? null
   into.promptIds ??= piece.prompt_token_ids ?? null
@@ -239,7 +243,7 @@ export const gather = (into: Gathered, piece: typeof Piece.Type): string | Failu
 const streamed = { stream: true }
 
 /** Gives the token trace of an answer; null if the server gave none, or an incomplete one. */
-const tokensOf = (from: Gathered): Completion["tokens"] => {
+const tokensOf = (from: OpenAiAnswer): Completion["tokens"] => {
   const completionIds = completionIdsOf(from)
   if (from.promptIds === null || completionIds.length === 0) return null
   const logprobs = from.logprobs.filter((logprob) => logprob !== null)
@@ -254,11 +258,11 @@ const tokensOf = (from: Gathered): Completion["tokens"] => {
 }
 
 /** Gives the token ids of an answer; empty if the server gave none, or did not give one for every token. */
-export const completionIdsOf = ({ ids, logprobs, logprobIds }: Gathered): ReadonlyArray<number> =>
+export const completionIdsOf = ({ ids, logprobs, logprobIds }: OpenAiAnswer): ReadonlyArray<number> =>
   ids.length > 0 ? ids : logprobIds.length === logprobs.length ? logprobIds : []
 
 /** Makes the completion of a request from its collected answer. */
-export const completionOf = (request: LmRequest, from: Gathered): Completion => {
+export const completionOf = (request: LmRequest, from: OpenAiAnswer): Completion => {
   const toolCalls = from.calls.map((call, at): ToolCall => ({
     // Some servers give no id. Make one that no other turn has, so that the result of a tool finds its call.
     id: call.id === "" ? `call_${request.messages.length}_${at}` : call.id,

@@ -11,7 +11,7 @@
  */
 import type { LmRequest } from "../Chat.ts"
 
-interface Entry {
+interface ContentEntry {
   readonly type: string
   readonly content: string
 }
@@ -22,7 +22,7 @@ const plain = (text: string): string => text.trim().replace(/\s+/g, " ")
  * Splits a prompt into entries. An entry is a line with a label, such as `ACTION:`, and the lines after it, up to an
  * empty line; its type is the label (`Q:` counts as OBSERVATION). The type of text without a label is "".
  */
-const entriesOf = (text: string): ReadonlyArray<Entry> => {
+const entriesOf = (text: string): ReadonlyArray<ContentEntry> => {
   const entries: Array<{ type: string; lines: Array<string> }> = []
   for (const line of text.split("\n")) {
     const labelled = /^\s*(OBSERVATION|ACTION|FEEDBACK|REFLECTION|Q):(.*)$/.exec(line)
@@ -63,7 +63,7 @@ const praised = (feedback: string): boolean =>
  * Gives the answer to the observation with the index `at`, as the feedback shows it: the target, or the action if the
  * feedback calls it right. Gives undefined if there is no such feedback before the next observation.
  */
-const learntFrom = (entries: ReadonlyArray<Entry>, at: number): string | undefined => {
+const learntFrom = (entries: ReadonlyArray<ContentEntry>, at: number): string | undefined => {
   let action: string | undefined
   for (const entry of entries.slice(at + 1)) {
     if (entry.type === "OBSERVATION") return undefined
@@ -74,14 +74,14 @@ const learntFrom = (entries: ReadonlyArray<Entry>, at: number): string | undefin
   return undefined
 }
 
-const rules = (entries: ReadonlyArray<Entry>): ReadonlyMap<string, string> =>
+const rules = (entries: ReadonlyArray<ContentEntry>): ReadonlyMap<string, string> =>
   new Map(
     entries.flatMap(({ content }) =>
       [...content.matchAll(/RULE: (\[[^\]]+\]) -> ([^;]+)/g)].map(([, subject, answer]) => [subject, answer.trim()]),
     ),
   )
 
-const reflection = (entries: ReadonlyArray<Entry>): string => {
+const reflection = (entries: ReadonlyArray<ContentEntry>): string => {
   const shown = entries.flatMap(({ type, content }, at) => {
     const answer = type === "OBSERVATION" ? learntFrom(entries, at) : undefined
     return answer === undefined ? [] : [`RULE: ${subjectOf(content)} -> ${answer}`]

@@ -19,9 +19,9 @@ import { languageModel } from "./Provider.ts"
 import { reader } from "./reader.ts"
 
 /** The answer of a script: the text of a completion, or some fields of a completion. */
-export type Answer = string | Partial<Completion>
+export type ScriptedAnswer = string | Partial<Completion>
 
-export type Script = (request: LmRequest) => Answer | Effect.Effect<Answer, LmError>
+export type Script = (request: LmRequest) => ScriptedAnswer | Effect.Effect<ScriptedAnswer, LmError>
 
 /** Counts the words of a text, which are reported as its tokens if the request does not ask for token ids. */
 const countWords = (text: string): number => {
@@ -36,7 +36,7 @@ const countWords = (text: string): number => {
 }
 
 /** Makes a completion from a script's answer; fields that the answer lacks get default values. */
-const completed = (request: LmRequest, answer: Answer): Completion => {
+const completed = (request: LmRequest, answer: ScriptedAnswer): Completion => {
   const fields = typeof answer === "string" ? { content: answer } : answer
   const content = fields.content ?? ""
   const toolCalls = fields.toolCalls ?? []

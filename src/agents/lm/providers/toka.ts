@@ -16,12 +16,12 @@ import { asPrompts, type Completion, type LmRequest } from "../Chat.ts"
 import { type LmError, lmError } from "../LmError.ts"
 import { answered, read, requestText } from "./http.ts"
 import type { Provider } from "./Provider.ts"
-import { type Protocol, serverOf, type ServerOptions } from "./Server.ts"
+import { type ServerProtocol, serverOf, type LmServerOptions } from "./Server.ts"
 
 export const tokaUrl = "http://127.0.0.1:8080/v1"
 
 /** The protocol of Tokasaurus. */
-export const protocol: Protocol = { at: tokaUrl, variableOf: () => null, keyHeader: "authorization", headers: {} }
+export const protocol: ServerProtocol = { at: tokaUrl, variableOf: () => null, keyHeader: "authorization", headers: {} }
 
 /** A field that servers may leave out or set to null. */
 const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
@@ -37,7 +37,7 @@ const Answer = Schema.Struct({
 
 /** Makes the provider that calls a server; this sends nothing. `options.model` serves requests without a model. */
 export const make = Effect.fnUntraced(function* (
-  options: ServerOptions,
+  options: LmServerOptions,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
   const server = yield* serverOf(options, protocol)
   const readAnswer = read(server, Answer)

@@ -7,7 +7,7 @@ import { stream } from "../../../base/rng/Rng.ts"
 import { bare } from "./number.ts"
 
 type Variables = ReadonlyMap<string, number>
-type Expression = (variables: Variables) => number
+type Formula = (variables: Variables) => number
 
 /** The largest number of characters in an expression. Longer texts are not parsed, so that parsing is always fast. */
 const mostCharacters = 2000
@@ -39,7 +39,7 @@ const operators: Readonly<Record<string, (left: number, right: number) => number
   "*": (left, right) => left * right,
   "/": (left, right) => left / right,
 }
-const applied = (sign: string, left: Expression, right: Expression): Expression => {
+const applied = (sign: string, left: Formula, right: Formula): Formula => {
   const operator = operators[sign]
   return (at) => operator(left(at), right(at))
 }
@@ -95,7 +95,7 @@ class Unreadable extends Error {}
 const closing: Readonly<Record<string, string>> = { "(": ")", "{": "}", "[": "]" }
 
 /** A recursive descent parser of sums of products of powers. Its methods throw `Unreadable` at a wrong token. */
-class Reader {
+class ExpressionParser {
   readonly names = new Set<string>()
   readonly #tokens: ReadonlyArray<string>
   #at = 0
@@ -105,7 +105,7 @@ class Reader {
     this.#tokens = tokens
   }
 
-  whole(): Expression {
+  whole(): Formula {
     const value = this.#sum()
     if (this.#at < this.#tokens.length) throw new Unreadable()
     return value
@@ -126,7 +126,7 @@ class Reader {
     return sign
   }
 
-  #sum(): Expression {
+  #sum(): Formula {
     if (++this.#depth > mostDepth) throw new Unreadable()
     let value = this.#product()
     for (let sign = this.#takeOf("+", "-"); sign !== undefined; sign = this.#takeOf("+", "-")) {
@@ -136,7 +136,7 @@ class Reader {
     return value
   }
 
-  #product(): Expression {
+  #product(): Formula {
     let value = this.#signed()
     for (;;) {
       const sign = this.#takeOf("*", "/")
@@ -152,7 +152,7 @@ class Reader {
     return next !== undefined && (/^[\w.]/.test(next) || next === "(" || next === "{") && next !== "_"
   }
 
-  #signed(): Expression {
+  #signed(): Formula {
     if (++this.#depth > mostDepth) throw new Unreadable()
     const negative = this.#take("-")
     const value = negative || this.#take("+") ? this.#signed() : this.#power()
@@ -160,7 +160,7 @@ class Reader {
     return negative ? (at) => -value(at) : value
   }
 
-  #power(): Expression {
+  #power(): Formula {
     let base = this.#atom()
     while (this.#take("!")) {
       const inner = base
@@ -171,7 +171,7 @@ class Reader {
     return (at) => base(at) ** exponent(at)
   }
 
-  #group(): Expression {
+  #group(): Formula {
     const open = this.#peek()
     if (open === undefined || !Object.hasOwn(closing, open)) throw new Unreadable()
     this.#at++
@@ -180,7 +180,7 @@ class Reader {
     return value
   }
 
-  #atom(): Expression {
+  #atom(): Formula {
     const next = this.#peek()
     if (next === undefined) throw new Unreadable()
     if (Object.hasOwn(closing, next)) return this.#group()
@@ -207,20 +207,20 @@ class Reader {
     return name
   }
 
-  #applied(name: string): Expression {
+  #applied(name: string): Formula {
     const apply = functions[name]
     if (name === "sqrt" && this.#peek() === "[") {
       const degree = this.#group()
       const radicand = this.#atom()
       return (at) => radicand(at) ** (1 / degree(at))
     }
-    let base: Expression | undefined
+    let base: Formula | undefined
     if (name === "log" && this.#take("_")) base = this.#atom()
     // `sin^2 x` means `(sin x)^2`.
     const exponent = this.#take("^") ? this.#atom() : undefined
     const bracketed = this.#peek() === "(" || this.#peek() === "{"
     const operand = bracketed || name === "sqrt" ? this.#atom() : this.#power()
-    const value: Expression =
+    const value: Formula =
       base === undefined ? (at) => apply(operand(at)) : (at) => Math.log(operand(at)) / Math.log(base(at))
     return exponent === undefined ? value : (at) => value(at) ** exponent(at)
   }
@@ -229,11 +229,11 @@ class Reader {
 /** Removes `y =` or `f(x) =` from the start of a text; other texts stay unchanged. */
 const rightSide = (text: string): string => text.replace(/^\s*\\?[A-Za-z]+\s*(?:\([A-Za-z, ]*\))?\s*=(?!=)/, "")
 
-const parse = (text: string): { readonly names: ReadonlySet<string>; readonly value: Expression } | undefined => {
+const parse = (text: string): { readonly names: ReadonlySet<string>; readonly value: Formula } | undefined => {
   if (text.length > mostCharacters) return undefined
   const tokens = tokensOf(rightSide(text))
   if (tokens === undefined || tokens.length === 0) return undefined
-  const reader = new Reader(tokens)
+  const reader = new ExpressionParser(tokens)
   try {
     return { value: reader.whole(), names: reader.names }
   } catch (error) {

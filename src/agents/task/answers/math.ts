@@ -9,7 +9,7 @@
  */
 import { constantOf, equivalent } from "./expression.ts"
 import { bare, lastNumber, numberOf } from "./number.ts"
-import { exact, type Key, type Scorer, verdict } from "./score.ts"
+import { exact, type AnswerKey, type AnswerScorer, verdict } from "./score.ts"
 import { normalise, unboxed } from "./text.ts"
 
 /** The ways to compare answers: `auto` by the target's form, `expr_equiv` as expressions, others as a kind of value. */
@@ -17,10 +17,10 @@ export const modes = ["auto", "numeric_tol", "tuple_tol", "set_tol", "matrix_tol
 export type Mode = (typeof modes)[number]
 
 /** A mathematical value. A tuple of tuples that have the same length is a matrix, given row by row. */
-type Value =
+type MathValue =
   | { readonly _tag: "Number"; readonly value: number }
-  | { readonly _tag: "Tuple"; readonly items: ReadonlyArray<Value> }
-  | { readonly _tag: "Set"; readonly items: ReadonlyArray<Value> }
+  | { readonly _tag: "Tuple"; readonly items: ReadonlyArray<MathValue> }
+  | { readonly _tag: "Set"; readonly items: ReadonlyArray<MathValue> }
 
 const closing: Readonly<Record<string, string>> = { "(": ")", "[": "]", "{": "}" }
 
@@ -62,10 +62,10 @@ const complete = <A>(items: ReadonlyArray<A | undefined>): ReadonlyArray<A> | un
 }
 
 /** Reads each text of a list as a value; undefined if one of them is not a value, or if there is no list. */
-const all = (texts: ReadonlyArray<string> | undefined): ReadonlyArray<Value> | undefined =>
+const all = (texts: ReadonlyArray<string> | undefined): ReadonlyArray<MathValue> | undefined =>
   texts && complete(texts.map(valueOf))
 
-const latexMatrix = (text: string): Value | undefined => {
+const latexMatrix = (text: string): MathValue | undefined => {
   const inner = /^\\begin\{([pbvB]?matrix|array)\}(?:\{[clr| ]*\})?([\s\S]*)\\end\{\1\}$/.exec(text)?.[2]
   if (inner === undefined) return undefined
   const rows = inner.replace(/\\\\\s*$/, "").split(/\\\\(?:\[[^\]]*\])?/)
@@ -92,7 +92,7 @@ const plainly = (text: string): string =>
 const mostCharacters = 2000
 
 /** Reads a text as a matrix, tuple, set or number; undefined if it is none of these. */
-const valueOf = (source: string): Value | undefined => {
+const valueOf = (source: string): MathValue | undefined => {
   if (source.length > mostCharacters) return undefined
   const text = plainly(source)
   const matrix = latexMatrix(text)
@@ -115,7 +115,7 @@ const valueOf = (source: string): Value | undefined => {
   return value === undefined ? undefined : { _tag: "Number", value }
 }
 
-const isMatrix = (value: Value): boolean =>
+const isMatrix = (value: MathValue): boolean =>
   value._tag === "Tuple" &&
   value.items.length > 0 &&
   value.items.every(
@@ -123,21 +123,21 @@ const isMatrix = (value: Value): boolean =>
   )
 
 /** Converts a matrix with one row or one column to a tuple; returns other values unchanged. */
-const flat = (value: Value): Value => {
+const flat = (value: MathValue): MathValue => {
   if (value._tag !== "Tuple" || !isMatrix(value)) return value
   const rows = value.items.map((row) => (row._tag === "Tuple" ? row.items : []))
   if (rows.length === 1) return { _tag: "Tuple", items: rows[0] }
   return rows[0].length === 1 ? { _tag: "Tuple", items: rows.flat() } : value
 }
 
-const same = (a: Value, b: Value, tolerance: number): boolean => {
+const same = (a: MathValue, b: MathValue, tolerance: number): boolean => {
   if (a._tag === "Number" && b._tag === "Number") return Math.abs(a.value - b.value) <= tolerance
   if (a._tag === "Tuple" && b._tag === "Tuple") {
     return a.items.length === b.items.length && a.items.every((item, at) => same(item, b.items[at], tolerance))
   }
   if (a._tag === "Set" && b._tag === "Set") {
     // An item that is repeated in a set counts once.
-    const each = (some: ReadonlyArray<Value>, others: ReadonlyArray<Value>) =>
+    const each = (some: ReadonlyArray<MathValue>, others: ReadonlyArray<MathValue>) =>
       some.every((item) => others.some((other) => same(item, other, tolerance)))
     return each(a.items, b.items) && each(b.items, a.items)
   }
@@ -160,7 +160,7 @@ const lastGroup = (text: string): string | undefined => {
 }
 
 /** Reads a whole text as a value of this kind; undefined if it is not one. A tuple or set may lack its brackets. */
-const read = (text: string, kind: Kind): Value | undefined => {
+const read = (text: string, kind: ValueKind): MathValue | undefined => {
   const value = valueOf(text.replace(/^\s*\\?[A-Za-z]\s*=/, ""))
   if (kind === "Matrix") return value !== undefined && isMatrix(value) ? value : undefined
   if (kind === "Number") return value?._tag === "Number" ? value : undefined
@@ -177,16 +177,16 @@ export interface MathOptions {
   readonly expectBoxed: boolean
 }
 
-type Kind = Value["_tag"] | "Matrix"
+type ValueKind = MathValue["_tag"] | "Matrix"
 
-const kindOf = (target: string): Kind | undefined => {
+const kindOf = (target: string): ValueKind | undefined => {
   const value = valueOf(target)
   if (value === undefined) return undefined
   if (value._tag === "Tuple") return isMatrix(value) ? "Matrix" : "Tuple"
   return value._tag
 }
 
-const kinds: Readonly<Record<string, Kind>> = {
+const kinds: Readonly<Record<string, ValueKind>> = {
   numeric_tol: "Number",
   tuple_tol: "Tuple",
   set_tol: "Set",
@@ -194,7 +194,7 @@ const kinds: Readonly<Record<string, Kind>> = {
 }
 
 /** Finds a value of this kind in an answer, or undefined; unless `expectBoxed`, it may stand among other words. */
-const valueIn = (answer: string, kind: Kind, expectBoxed: boolean): Value | undefined => {
+const valueIn = (answer: string, kind: ValueKind, expectBoxed: boolean): MathValue | undefined => {
   const proper = unboxed(answer)
   const whole = read(proper, kind)
   if (whole !== undefined || expectBoxed) return whole
@@ -221,8 +221,8 @@ const against = (answer: string, target: string, { mode, tolerance, expectBoxed 
 
 /** Makes a scorer of mathematical answers; `auto` takes the kind from the target. */
 export const math =
-  (options: MathOptions): Scorer =>
-  (answer: string, key: Key) => {
+  (options: MathOptions): AnswerScorer =>
+  (answer: string, key: AnswerKey) => {
     const results = key.targets.map((target) => against(answer, target, options))
     const right = results.indexOf(true)
     if (right >= 0) return verdict(1, key.targets[right], answer)

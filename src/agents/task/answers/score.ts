@@ -12,7 +12,7 @@ import { lastNumber, numberOf } from "./number.ts"
 import { normalise, short, unboxed } from "./text.ts"
 
 /** The data with which an answer is scored. */
-export interface Key {
+export interface AnswerKey {
   /** The right answers. An answer that equals any one of them is right. */
   readonly targets: ReadonlyArray<string>
   readonly choices?: ReadonlyArray<string>
@@ -21,7 +21,7 @@ export interface Key {
   readonly fields?: Readonly<Record<string, unknown>>
 }
 
-export type Scorer = (answer: string, key: Key) => Feedback
+export type AnswerScorer = (answer: string, key: AnswerKey) => Feedback
 
 /** Makes feedback, with a message that all scorers share. `why` is the reason why `answer` is wrong, if it is known. */
 export const verdict = (score: number, target: string, answer: string, why?: string): Feedback => ({
@@ -36,7 +36,7 @@ export const verdict = (score: number, target: string, answer: string, why?: str
 })
 
 /** Makes the feedback for the target with the highest score; `why` explains a score of 0. */
-const best = (key: Key, answer: string, score: (target: string) => number, why?: string): Feedback => {
+const best = (key: AnswerKey, answer: string, score: (target: string) => number, why?: string): Feedback => {
   let most = 0
   let target = key.targets[0]
   for (const candidate of key.targets) {
@@ -47,7 +47,7 @@ const best = (key: Key, answer: string, score: (target: string) => number, why?:
 }
 
 /** Scores 1 if the answer is the same text as a target, ignoring case, spaces, quotes, a full stop and `\boxed{…}`. */
-export const exact: Scorer = (answer, key) => {
+export const exact: AnswerScorer = (answer, key) => {
   const text = normalise(unboxed(answer))
   return best(key, answer, (target) => (text === normalise(unboxed(target)) ? 1 : 0))
 }
@@ -77,14 +77,14 @@ const overlap = (answered: ReadonlyArray<string>, wanted: ReadonlyArray<string>)
 }
 
 /** Scores common words by F1, the harmonic mean of precision and recall (Rajpurkar et al. 2016, arXiv:1606.05250). */
-export const f1: Scorer = (answer, key) => {
+export const f1: AnswerScorer = (answer, key) => {
   const answered = words(unboxed(answer))
   return best(key, answer, (target) => overlap(answered, words(unboxed(target))))
 }
 
 /** Makes a scorer of the number in an answer, within a tolerance. If a target isn't a number, it compares texts. */
 export const numericWithin =
-  (tolerance: number): Scorer =>
+  (tolerance: number): AnswerScorer =>
   (answer, key) => {
     const number = lastNumber(answer)
     const same = normalise(unboxed(answer))
@@ -96,7 +96,7 @@ export const numericWithin =
     return best(key, answer, score, number === undefined ? "there is no number in it" : undefined)
   }
 
-export const numeric: Scorer = numericWithin(1e-6)
+export const numeric: AnswerScorer = numericWithin(1e-6)
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -142,7 +142,7 @@ const chosen = (answer: string, choices: ReadonlyArray<string>): number | undefi
 }
 
 /** Scores 1 if the answer names a right choice by its letter or text. Without choices, it compares texts or letters. */
-export const mcq: Scorer = (answer, key) => {
+export const mcq: AnswerScorer = (answer, key) => {
   const { choices = [] } = key
   const options = choices.length === 0 ? Array.from(letters) : choices
   const choice = chosen(answer, options)

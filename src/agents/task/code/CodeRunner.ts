@@ -23,7 +23,7 @@ export const CodeTest = Schema.Struct({
 })
 export type CodeTest = typeof CodeTest.Type
 
-export type Outcome =
+export type TestOutcome =
   | { readonly _tag: "Passed" }
   /** `got` is the value as JSON, or a description if JSON cannot hold the value. */
   | { readonly _tag: "Failed"; readonly got: string }
@@ -33,7 +33,7 @@ export type Outcome =
   /** The process that ran the test exited before it answered. */
   | { readonly _tag: "Crashed"; readonly message: string }
 
-export interface Work {
+export interface CodeWork {
   /** The program: a JavaScript script, not a module. It is run again for each test. */
   readonly program: string
   readonly tests: ReadonlyArray<CodeTest>
@@ -46,23 +46,23 @@ export class CodeRunnerError extends Schema.TaggedError<CodeRunnerError>()("Code
 
 export interface CodeRunnerService {
   /** Runs all tests; returns one outcome for each test, in their order. */
-  readonly run: (work: Work) => Effect.Effect<ReadonlyArray<Outcome>, CodeRunnerError>
+  readonly run: (work: CodeWork) => Effect.Effect<ReadonlyArray<TestOutcome>, CodeRunnerError>
 }
 
 /** Runs programs. `Node.codeRunner` is the Layer for Node. */
 export class CodeRunner extends Context.Service<CodeRunner, CodeRunnerService>()("effect-rl/task/CodeRunner") {
-  static run(work: Work): Effect.Effect<ReadonlyArray<Outcome>, CodeRunnerError, CodeRunner> {
+  static run(work: CodeWork): Effect.Effect<ReadonlyArray<TestOutcome>, CodeRunnerError, CodeRunner> {
     return Effect.flatMap(CodeRunner, (runner) => runner.run(work))
   }
 }
 
 /** The answer to a test from the process that runs the program: the value as JSON, or the exception. */
-export const Answer = Schema.Struct({
+export const CodeAnswer = Schema.Struct({
   index: Schema.Int,
   value: Schema.optionalKey(Schema.String),
   threw: Schema.optionalKey(Schema.String),
 })
-export type Answer = typeof Answer.Type
+export type CodeAnswer = typeof CodeAnswer.Type
 
 const sameJson = (a: unknown, b: unknown): boolean => {
   if (Array.isArray(a) && Array.isArray(b)) {
@@ -77,7 +77,7 @@ const sameJson = (a: unknown, b: unknown): boolean => {
 }
 
 /** Returns a test's outcome: whether the answer's value equals the expected one as JSON, or what it threw. */
-export const judge = (test: CodeTest, { value, threw }: Answer): Outcome => {
+export const judge = (test: CodeTest, { value, threw }: CodeAnswer): TestOutcome => {
   if (value === undefined) return { _tag: "Threw", message: threw ?? "nothing" }
   return sameJson(parsedJson(value), test.expected) ? { _tag: "Passed" } : { _tag: "Failed", got: value }
 }

@@ -21,7 +21,7 @@ import { fieldOf } from "../data/question.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import { continues, ends, game, remaining } from "../games/aloud.ts"
 import type { TextEnv } from "../TextEnv.ts"
-import { type CodeRunnerService, CodeRunner, CodeTest, type Outcome } from "./CodeRunner.ts"
+import { type CodeRunnerService, CodeRunner, CodeTest, type TestOutcome } from "./CodeRunner.ts"
 
 /** Returns the program in a model's answer: the text between fences, or all of it, without `export`. */
 export const programOf = (action: string): string => {
@@ -31,7 +31,7 @@ export const programOf = (action: string): string => {
 }
 
 /** Describes an outcome to the agent. The words follow the test's expression: `add(1, 2)` "gave 4, which is wrong". */
-const wordsOf = Match.typeTags<Outcome>()({
+const wordsOf = Match.typeTags<TestOutcome>()({
   Passed: () => "passed",
   Failed: ({ got }) => `gave ${got.length > 200 ? `${got.slice(0, 200)}…` : got}, which is wrong`,
   Threw: ({ message }) => `threw ${message}`,
@@ -41,14 +41,14 @@ const wordsOf = Match.typeTags<Outcome>()({
 })
 
 /** Describes the outcome of an attempt to the agent: which test failed first, and how. */
-const report = (tests: ReadonlyArray<CodeTest>, outcomes: ReadonlyArray<Outcome>): string => {
+const report = (tests: ReadonlyArray<CodeTest>, outcomes: ReadonlyArray<TestOutcome>): string => {
   const passed = outcomes.filter(({ _tag }) => _tag === "Passed").length
   const at = outcomes.findIndex(({ _tag }) => _tag !== "Passed")
   if (at < 0) return tests.length === 1 ? "The test passed." : `All ${tests.length} tests passed.`
   return `${passed} of ${tests.length} tests passed. ${tests[at].run} ${wordsOf(outcomes[at])}.`
 }
 
-export interface Task {
+export interface CodeTaskOptions {
   readonly id: string
   readonly prompt: string
   readonly tests: ReadonlyArray<CodeTest>
@@ -59,12 +59,20 @@ export interface Task {
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
-interface State {
+interface CodeTaskState {
   readonly tried: number
 }
 
-export const make = ({ id, prompt, tests, runner, attempts = 1, partial = false, metadata = {} }: Task): TextEnv =>
-  game<State>({
+export const make = ({
+  id,
+  prompt,
+  tests,
+  runner,
+  attempts = 1,
+  partial = false,
+  metadata = {},
+}: CodeTaskOptions): TextEnv =>
+  game<CodeTaskState>({
     id,
     type: "code",
     metadata,
@@ -76,7 +84,7 @@ export const make = ({ id, prompt, tests, runner, attempts = 1, partial = false,
       runner.run({ program: programOf(action), tests }).pipe(
         Effect.mapError(({ message }) => new EnvError({ env: id, message: `env "${id}": ${message}` })),
         Effect.map((outcomes) => {
-          const next: State = { tried: tried + 1 }
+          const next: CodeTaskState = { tried: tried + 1 }
           const passed = outcomes.filter(({ _tag }) => _tag === "Passed").length
           const message = report(tests, outcomes)
           const isOver = passed === tests.length || next.tried === attempts
@@ -101,8 +109,6 @@ export const Config = Schema.Struct({
   /** Whether the score is the share of tests that pass; if false, it is 1 if all tests pass, else 0. */
   partial: withDefault(Schema.Boolean, false),
 })
-export type Config = typeof Config.Type
-
 const Tests = Schema.NonEmptyArray(CodeTest)
 /** Reads a list of tests; in CSV, it is JSON. */
 const readTests = Schema.decodeUnknownOption(Schema.Union([Tests, jsonText(Tests)]))

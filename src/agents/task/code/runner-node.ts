@@ -9,10 +9,10 @@ import { availableParallelism } from "node:os"
 import { Effect, Layer, Schema, Semaphore } from "effect"
 import { jsonText } from "../../../base/config/jsonText.ts"
 import { messageOf } from "../../../base/config/text.ts"
-import { Answer, CodeRunner, CodeRunnerError, judge, type Outcome, type Work } from "./CodeRunner.ts"
+import { CodeAnswer, CodeRunner, CodeRunnerError, judge, type TestOutcome, type CodeWork } from "./CodeRunner.ts"
 import { guest, lockDown } from "./guest-node.ts"
 
-interface Options {
+interface CodeRunnerOptions {
   /** The time limit in milliseconds for all tests of a program, from when its process is ready; 5000 by default. */
   readonly timeoutMs?: number
   /** The memory of a program in MiB, in addition to the memory that Node itself needs; 128 by default. */
@@ -70,30 +70,30 @@ const mostOutput = 2 ** 26
 const startMs = 30_000
 const memoryCheckMs = 20
 
-const readAnswer = Schema.decodeUnknownOption(jsonText(Answer))
+const readAnswer = Schema.decodeUnknownOption(jsonText(CodeAnswer))
 
-interface Ended {
-  readonly answers: ReadonlyMap<number, Answer>
+interface EndedProgram {
+  readonly answers: ReadonlyMap<number, CodeAnswer>
   /** The outcome of all tests that the process did not answer. */
-  readonly unanswered: Outcome
+  readonly unanswered: TestOutcome
 }
 
 /** Runs a program and its tests in one process, and kills the process at a limit or if the Effect is interrupted. */
 const runProgram = (
-  { program, tests }: Work,
+  { program, tests }: CodeWork,
   timeoutMs: number,
   memoryMb: number,
-): Effect.Effect<Ended, CodeRunnerError> =>
-  Effect.callback<Ended, CodeRunnerError>((resume) => {
-    const answers = new Map<number, Answer>()
-    let unanswered: Outcome | undefined
+): Effect.Effect<EndedProgram, CodeRunnerError> =>
+  Effect.callback<EndedProgram, CodeRunnerError>((resume) => {
+    const answers = new Map<number, CodeAnswer>()
+    let unanswered: TestOutcome | undefined
     let ready = false
     let rest = ""
     let output = 0
     let errorOutput = ""
     const child = started(memoryMb)
 
-    const stop = (why: Outcome): void => {
+    const stop = (why: TestOutcome): void => {
       unanswered ??= why
       child.kill("SIGKILL")
     }
@@ -101,7 +101,7 @@ const runProgram = (
     const watch = setInterval(() => {
       if ((residentOf(child.pid) ?? 0) > memoryMb + residentOfNode) stop({ _tag: "OutOfMemory" })
     }, memoryCheckMs)
-    const finish = (result: Effect.Effect<Ended, CodeRunnerError>): void => {
+    const finish = (result: Effect.Effect<EndedProgram, CodeRunnerError>): void => {
       clearTimeout(timer)
       clearInterval(watch)
       resume(result)
@@ -140,7 +140,7 @@ const runProgram = (
         return finish(Effect.fail(new CodeRunnerError({ message })))
       }
       const isFull = /out of memory|allocation failed/i.test(errorOutput)
-      const crashed: Outcome = { _tag: "Crashed", message: `its process ended by ${signal ?? `exit code ${code}`}` }
+      const crashed: TestOutcome = { _tag: "Crashed", message: `its process ended by ${signal ?? `exit code ${code}`}` }
       finish(Effect.succeed({ answers, unanswered: unanswered ?? (isFull ? { _tag: "OutOfMemory" } : crashed) }))
     })
     child.stdin?.end(JSON.stringify({ program, runs: tests.map(({ run }) => run) }))
@@ -153,7 +153,11 @@ const runProgram = (
   })
 
 /** Provides `CodeRunner`: `Effect.provide(program, Node.codeRunner({ timeoutMs: 2000, memoryMb: 64 }))`. */
-export const layer = ({ timeoutMs = 5000, memoryMb = 128, concurrency }: Options = {}): Layer.Layer<CodeRunner> =>
+export const layer = ({
+  timeoutMs = 5000,
+  memoryMb = 128,
+  concurrency,
+}: CodeRunnerOptions = {}): Layer.Layer<CodeRunner> =>
   Layer.effect(
     CodeRunner,
     Effect.gen(function* () {
@@ -163,7 +167,7 @@ export const layer = ({ timeoutMs = 5000, memoryMb = 128, concurrency }: Options
           work.tests.length === 0
             ? Effect.succeed([])
             : Effect.map(semaphore.withPermits(1)(runProgram(work, timeoutMs, memoryMb)), ({ answers, unanswered }) =>
-                work.tests.map((test, index): Outcome => {
+                work.tests.map((test, index): TestOutcome => {
                   const answer = answers.get(index)
                   return answer === undefined ? unanswered : judge(test, answer)
                 }),

@@ -28,7 +28,7 @@ interface Records {
 }
 
 /** Checks a record; returns a description of the problem, or undefined if there is none. */
-type Check = (fields: Plain, index: number) => string | undefined
+type RecordCheck = (fields: Plain, index: number) => string | undefined
 
 /** The separator of the fields in a file of each extension; files of JSON objects have none. */
 const separators: Readonly<Record<string, string | null>> = {
@@ -94,7 +94,7 @@ const withoutLineEnds = (text: string): string => {
 export const ofFile = (
   name: string,
   baseDir: string,
-  check: Check,
+  check: RecordCheck,
   place = name,
 ): Effect.Effect<Records, DatasetError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
@@ -184,7 +184,7 @@ export const ofFile = (
 export const ofItems = (
   place: string,
   items: ReadonlyArray<Plain>,
-  check: Check,
+  check: RecordCheck,
 ): Effect.Effect<Records, DatasetError> =>
   Effect.gen(function* () {
     const failed = (problem: string): DatasetError => new DatasetError({ path: place, message: `${place}${problem}` })

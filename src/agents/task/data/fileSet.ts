@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { type Plain, ConfigError, placeOf } from "../../../base/config/Config.ts"
 import { orDefault, withDefault } from "../../../base/config/fields.ts"
 import { sha256 } from "../../../base/config/sha256.ts"
-import { type OpenContext, type Opening, orderFields } from "../DatasetKind.ts"
+import { type DatasetContext, type DatasetOpening, orderFields } from "../DatasetKind.ts"
 import { recordsFile } from "../hub/dataset.ts"
 import { DatasetError, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
@@ -56,7 +56,7 @@ type RecordConfig = Schema.Struct<ReturnType<typeof recordFields>>["Type"] & { r
 type TaskOf = (fields: Plain, index: number) => TextEnv | string
 
 /** Returns the template of a config; by default, the question itself. */
-export const templateOf = (config: RecordConfig, { from }: OpenContext) => {
+export const templateOf = (config: RecordConfig, { from }: DatasetContext) => {
   const made = template(config.instructionTemplate ?? "{question}")
   return typeof made === "function"
     ? Effect.succeed<Template>(made)
@@ -69,10 +69,10 @@ const nameOf = (path: string): string => path.replace(/^.*[\\/]/s, "").replace(/
 /** Opens the data set of a config. `pick` keeps those records for whose index in the file it returns true. */
 export const open = (
   config: RecordConfig,
-  context: OpenContext,
+  context: DatasetContext,
   task: TaskOf,
   pick?: (index: number) => boolean,
-): Opening<TaskSet> =>
+): DatasetOpening<TaskSet> =>
   Effect.gen(function* () {
     const { datasetPath, items, hfDataset, hfRevision, verbose: _, ...settings } = config
     const { from, baseDir } = context

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { camelCase, display, isPlain, type Plain, snakeCase } from "../../../base/config/Config.ts"
 import { parsedJson } from "../../../base/config/text.ts"
 import { closest } from "../../../base/config/closest.ts"
-import type { Key } from "../answers/score.ts"
+import type { AnswerKey } from "../answers/score.ts"
 
 /** The config's keys that name a record's fields. */
 interface FieldNames {
@@ -17,7 +17,7 @@ interface FieldNames {
 /** A question as a record states it, and the `key` by which its answers are scored. */
 export interface AskedQuestion {
   readonly question: string
-  readonly key: Key
+  readonly key: AnswerKey
   readonly id: string | null
   readonly metadata: Readonly<Record<string, unknown>>
 }

@@ -42,8 +42,6 @@ const Config = Schema.Struct({
   variables: withDefault(Schema.Array(Schema.NonEmptyString), []),
   ...orderFields,
 })
-type Config = typeof Config.Type
-
 export const kind: DatasetKind = makeKind({
   type: "alfworld",
   schema: Config,

@@ -18,7 +18,7 @@ import { game } from "../games/aloud.ts"
 import { noTask, ordered, type TaskSet } from "../TaskSet.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import {
-  type Begun,
+  type BegunEpisode,
   type TextProcess,
   type TextProgram,
   type TextProgramOptions,
@@ -45,13 +45,6 @@ const Config = Schema.Struct({
   variables: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
   ...orderFields,
 })
-type Config = typeof Config.Type
-
-interface State {
-  readonly process: TextProcess
-  readonly steps: number
-}
-
 /** Makes the task of a program with this number, from 0. */
 const make = (
   program: TextProgram,
@@ -60,11 +53,11 @@ const make = (
 ): TextEnv => {
   const name = `${id}-${task + 1}`
   const maxSteps = program.description.maxSteps ?? undefined
-  const shown = (observation: string, { actions }: Pick<Begun, "actions">): string => {
+  const shown = (observation: string, { actions }: Pick<BegunEpisode, "actions">): string => {
     const possible = showActions ? (actions ?? []) : []
     return possible.length === 0 ? observation : `${observation}\nPossible actions: ${possible.join(", ")}`
   }
-  return game<State>({
+  return game<{ readonly process: TextProcess; readonly steps: number }>({
     id: name,
     type: id,
     metadata: { task },
@@ -91,7 +84,7 @@ const make = (
 }
 
 /** Says how the tasks of a program are made: how many of them, and what their digest depends on. */
-interface Wanted {
+interface WantedTasks {
   readonly showActions: boolean
   /** The number of tasks; null uses all that the program has. */
   readonly count: number | null
@@ -101,7 +94,7 @@ interface Wanted {
 /** Opens a program and makes its tasks. `keys` are the settings that errors name. */
 export const openTasks = Effect.fnUntraced(function* (
   options: TextProgramOptions,
-  { showActions, count: wanted, identity }: Wanted,
+  { showActions, count: wanted, identity }: WantedTasks,
   from: DecodeOptions,
   keys: { readonly program: string; readonly count: string },
 ) {

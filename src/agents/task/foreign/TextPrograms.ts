@@ -34,20 +34,20 @@ type AskLine = (line: string) => Effect.Effect<string, EnvError>
 export type StartProgram = (program: TextProgramOptions) => Effect.Effect<AskLine, EnvError, Scope.Scope>
 
 /** The reply to the first request. */
-const Description = Schema.Struct({
+const ProgramDescription = Schema.Struct({
   protocol: Schema.Int,
   /** The number of tasks; null or left out if the program makes as many as it is asked for. */
   tasks: Schema.optionalKey(Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0)))),
   maxSteps: Schema.optionalKey(Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0)))),
 })
-type Description = typeof Description.Type
+type ProgramDescription = typeof ProgramDescription.Type
 
 const common = {
   /** The actions that are possible now, if the program lists them. */
   actions: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.String))),
   info: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
 }
-const Begun = Schema.Struct({ observation: Schema.String, ...common })
+const BegunEpisode = Schema.Struct({ observation: Schema.String, ...common })
 const Stepped = Schema.Struct({
   observation: Schema.NullOr(Schema.String),
   reward: Schema.Finite,
@@ -57,12 +57,12 @@ const Stepped = Schema.Struct({
   target: Schema.optionalKey(Schema.NullOr(Schema.String)),
   ...common,
 })
-export type Begun = typeof Begun.Type
+export type BegunEpisode = typeof BegunEpisode.Type
 
 const decodeFailure = Schema.decodeUnknownOption(Schema.Struct({ error: Schema.String }))
 const decoderOf = <A, I>(schema: Schema.Codec<A, I>) => Schema.decodeUnknownResult(schema)
-const decodeDescription = decoderOf(Description)
-const decodeBegun = decoderOf(Begun)
+const decodeDescription = decoderOf(ProgramDescription)
+const decodeBegun = decoderOf(BegunEpisode)
 const decodeStepped = decoderOf(Stepped)
 
 /** Reads a line that a program wrote as the reply to a request of this type. */
@@ -92,13 +92,13 @@ const read = <A>(
 /** A process that plays one episode after another. */
 export interface TextProcess {
   /** Begins an episode of the task with this number, from 0. */
-  readonly reset: (id: string, task: number, seed: number) => Effect.Effect<Begun, EnvError>
+  readonly reset: (id: string, task: number, seed: number) => Effect.Effect<BegunEpisode, EnvError>
   readonly step: (id: string, action: string) => Effect.Effect<typeof Stepped.Type, EnvError>
 }
 
 /** A program that has described its tasks. */
 export interface TextProgram {
-  readonly description: Description
+  readonly description: ProgramDescription
   /** Lends a process until the scope closes; waits while all are in use. */
   readonly lend: Effect.Effect<TextProcess, EnvError, Scope.Scope>
 }
@@ -116,8 +116,8 @@ export const TextPrograms = Context.Reference<TextProgramsService>("effect-rl/ta
   }),
 })
 
-interface Started extends TextProcess {
-  readonly description: Description
+interface StartedTextProgram extends TextProcess {
+  readonly description: ProgramDescription
   /** Whether it has replied to all requests, so that another episode can use it. */
   readonly isIdle: () => boolean
   readonly close: Effect.Effect<void>
@@ -167,7 +167,7 @@ const startOne = Effect.fnUntraced(function* (scope: Scope.Scope, start: StartPr
       const spoken = `its program speaks version ${description.protocol} of the protocol`
       return yield* invalid(id, `${spoken}; effect-rl speaks version ${version}`)
     }
-    const started: Started = {
+    const started: StartedTextProgram = {
       description,
       reset: (name, task, seed) => ask(name, { type: "reset", task, seed }, decodeBegun),
       step: (name, action) => ask(name, { type: "step", action }, decodeStepped),

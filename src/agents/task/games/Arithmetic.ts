@@ -30,7 +30,7 @@ const calculator = EnvTool.make({
 
 const Operator = Schema.Literals(["+", "-", "*"])
 
-interface Task {
+interface ArithmeticTaskOptions {
   readonly id: string
   /** The expression to compute, which must have a value. */
   readonly expression: string
@@ -38,7 +38,7 @@ interface Task {
 }
 
 /** Makes a task, whose demonstration calls the tool and answers with its result. */
-const make = ({ id, expression, metadata = {} }: Task): TextEnv => {
+const make = ({ id, expression, metadata = {} }: ArithmeticTaskOptions): TextEnv => {
   const target = String(constantOf(expression))
   return makeEnv<null>({
     id,
@@ -66,8 +66,6 @@ const Config = Schema.Struct({
   /** The operators to draw from. */
   operators: withDefault(Schema.NonEmptyArray(Operator), ["+", "-", "*"]),
 })
-type Config = typeof Config.Type
-
 export const kind = levelKind("arithmetic", Config, ({ maxDigits, operators }, id, level, random) => {
   const number = (): number => random.integer(10 ** (1 + random.integer(maxDigits)))
   const expression = `${number()}${oneOf(operators, random)}${number()}`

@@ -69,13 +69,13 @@ const tools = [
   }),
 ]
 
-export interface Task {
+export interface CalendarTaskOptions {
   readonly id: string
-  readonly plan: Week.Plan
+  readonly plan: Week.WeekPlan
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
-export const make = ({ id, plan, metadata = {} }: Task): TextEnv =>
+export const make = ({ id, plan, metadata = {} }: CalendarTaskOptions): TextEnv =>
   game<Week.Calendar>({
     id,
     type: "calendar",
@@ -112,8 +112,6 @@ export const Config = Schema.Struct({
   /** The number of requests in each task. */
   requests: withDefault(intBetween(1, Week.mostRequests), 2),
 })
-export type Config = typeof Config.Type
-
 export const kind = levelKind("calendar", Config, ({ events, requests }, id, level, random) =>
   make({ id, plan: Week.drawn(events, requests, random), metadata: { level, requests } }),
 )

@@ -51,7 +51,7 @@ export const Config = Schema.Struct({
   /** The seed of the code. Data sets with the same `code_seed` have the same code, whatever their `seed`. */
   codeSeed: withDefault(bounded("seed"), 42),
 })
-export type Config = typeof Config.Type
+export type CodebookConfig = typeof Config.Type
 
 const alphabet = "abcdefghijklmnopqrstuvwxyz"
 
@@ -59,7 +59,7 @@ const shiftedBy = (places: number, word: string): string =>
   Array.from(word, (letter) => alphabet[(alphabet.indexOf(letter) + places) % 26]).join("")
 
 /** Draws the words and the code; returns each word with its code word. */
-const codeOf = ({ words, rule, codeSeed }: Config): ReadonlyArray<readonly [string, string]> => {
+const codeOf = ({ words, rule, codeSeed }: CodebookConfig): ReadonlyArray<readonly [string, string]> => {
   const random = stream(codeSeed, "codebook")
   const places = 1 + random.child("shift").integer(25)
   return shuffled(birds, random.child("words"))

@@ -13,7 +13,15 @@ import type { Stream } from "../../../base/rng/Rng.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
-import { neighbour, type Direction, directionOf, directions, listed, opposite, pathBetween } from "./directions.ts"
+import {
+  neighbour,
+  type CompassDirection,
+  directionOf,
+  directions,
+  listed,
+  opposite,
+  pathBetween,
+} from "./directions.ts"
 import { levelFields, levels, oneOf, shuffled } from "./levels.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
 
@@ -32,7 +40,10 @@ interface Way {
 
 /** A house. A room's number is its index in `rooms`. The agent begins in room 0; the treasure is in room `treasure`. */
 export interface House {
-  readonly rooms: ReadonlyArray<{ readonly name: string; readonly ways: Readonly<Partial<Record<Direction, Way>>> }>
+  readonly rooms: ReadonlyArray<{
+    readonly name: string
+    readonly ways: Readonly<Partial<Record<CompassDirection, Way>>>
+  }>
   /** The room of each key, by colour. */
   readonly keys: Readonly<Record<string, number>>
   readonly treasure: number
@@ -43,7 +54,7 @@ export const drawn = (count: number, doors: number, random: Stream): House => {
   // Rooms are placed on a square field, so wide that some room always has a free neighbouring place.
   const width = 2 * count + 1
   const placed = [Math.floor((width * width) / 2)]
-  const ways: Array<Partial<Record<Direction, Way>>> = [{}]
+  const ways: Array<Partial<Record<CompassDirection, Way>>> = [{}]
   const keys: Record<string, number> = {}
   // The treasure is in the last room, which is behind a locked door if the house has any.
   const locked = new Set(shuffled(roomNumbers(count - 1), random).slice(0, doors))
@@ -74,13 +85,13 @@ export const drawn = (count: number, doors: number, random: Stream): House => {
 
 const roomNumbers = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, index) => index + 1)
 
-export interface Task {
+export interface KeyDoorTaskOptions {
   readonly id: string
   readonly house: House
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
-interface State {
+interface HouseState {
   readonly room: number
   readonly held: ReadonlyArray<string>
   readonly opened: ReadonlyArray<string>
@@ -97,11 +108,11 @@ const plainOf = (action: string): string =>
     .replace(/\b(the|a|an|my)\s+/g, "")
     .replace(/\s+/g, " ")
 
-export const make = ({ id, house, metadata = {} }: Task): TextEnv => {
+export const make = ({ id, house, metadata = {} }: KeyDoorTaskOptions): TextEnv => {
   const { rooms, keys, treasure } = house
-  const isOpen = (lock: string | null, { opened }: State): boolean => lock === null || opened.includes(lock)
+  const isOpen = (lock: string | null, { opened }: HouseState): boolean => lock === null || opened.includes(lock)
 
-  const seen = (state: State): string => {
+  const seen = (state: HouseState): string => {
     const { name, ways } = rooms[state.room]
     const exits = directions.flatMap((direction) => {
       const way = ways[direction]
@@ -118,7 +129,7 @@ export const make = ({ id, house, metadata = {} }: Task): TextEnv => {
     return `You are in the ${name}. Ways lead ${listed(exits)}.${things.length === 0 ? "" : ` Here is ${listed(things)}.`}`
   }
 
-  const go = (state: State, direction: Direction) => {
+  const go = (state: HouseState, direction: CompassDirection) => {
     const way = rooms[state.room].ways[direction]
     if (way === undefined) return continues(state, `No way leads ${direction}.\n${seen(state)}`)
     if (!isOpen(way.lock, state)) return continues(state, `The ${way.lock} door is locked.`)
@@ -126,13 +137,13 @@ export const make = ({ id, house, metadata = {} }: Task): TextEnv => {
     return continues(next, seen(next))
   }
 
-  const take = (state: State, colour: string) => {
+  const take = (state: HouseState, colour: string) => {
     if (state.held.includes(colour)) return continues(state, `You have the ${colour} key already.`)
     if (keys[colour] !== state.room) return continues(state, `There is no ${colour} key here.`)
     return continues({ ...state, held: [...state.held, colour] }, `You take the ${colour} key.`)
   }
 
-  const unlock = (state: State, named: string | undefined) => {
+  const unlock = (state: HouseState, named: string | undefined) => {
     const doors = directions
       .map((direction) => rooms[state.room].ways[direction]?.lock ?? null)
       .filter((lock) => lock !== null)
@@ -150,13 +161,13 @@ export const make = ({ id, house, metadata = {} }: Task): TextEnv => {
     return continues({ ...state, opened: [...state.opened, colour] }, `The ${colour} door is open now.`)
   }
 
-  return game<State>({
+  return game<HouseState>({
     id,
     type: "key_door",
     metadata,
     maxSteps: 10 * rooms.length,
     begin: () => {
-      const state: State = { room: 0, held: [], opened: [] }
+      const state: HouseState = { room: 0, held: [], opened: [] }
       return { state, observation: `Find the treasure in this house, and take it. ${commands}\n${seen(state)}` }
     },
     step: (state, action) => {
@@ -225,8 +236,6 @@ export const Config = Schema.Struct({
   /** The number of rooms that are behind a locked door. */
   doors: withDefault(intBetween(0, colours.length), 2),
 })
-export type Config = typeof Config.Type
-
 export const kind: DatasetKind = makeKind({
   type: "key_door",
   schema: Config,

@@ -12,7 +12,15 @@ import { intBetween, withDefault } from "../../../base/config/fields.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import type { TextEnv } from "../TextEnv.ts"
 import { ends, game, continues } from "./aloud.ts"
-import { neighbour, type Direction, directionOf, directions, listed, opposite, pathBetween } from "./directions.ts"
+import {
+  neighbour,
+  type CompassDirection,
+  directionOf,
+  directions,
+  listed,
+  opposite,
+  pathBetween,
+} from "./directions.ts"
 import { levelFields, levelKind, shuffled } from "./levels.ts"
 
 /** A maze with exactly one path between any two places. */
@@ -21,12 +29,12 @@ export interface Maze {
   readonly start: number
   readonly exit: number
   /** The directions in which the agent can walk from each place. */
-  readonly ways: ReadonlyArray<ReadonlyArray<Direction>>
+  readonly ways: ReadonlyArray<ReadonlyArray<CompassDirection>>
 }
 
 /** Draws a maze by depth-first search in random directions. The exit is the place farthest from the start. */
 export const drawn = (size: number, random: Stream): Maze => {
-  const ways: Array<Array<Direction>> = Array.from({ length: size * size }, () => [])
+  const ways: Array<Array<CompassDirection>> = Array.from({ length: size * size }, () => [])
   const start = random.integer(size * size)
   const distances = new Map([[start, 0]])
   const path = [start]
@@ -52,28 +60,28 @@ export const drawn = (size: number, random: Stream): Maze => {
 }
 
 /** Returns the directions of the shortest path from a place to the exit. */
-export const wayOut = ({ size, ways, exit }: Maze, from: number): ReadonlyArray<Direction> =>
+export const wayOut = ({ size, ways, exit }: Maze, from: number): ReadonlyArray<CompassDirection> =>
   pathBetween(from, exit, (place) =>
     ways[place].map((direction) => [direction, neighbour(place, direction, size, size) ?? place] as const),
   ).map(([direction]) => direction)
 
-export interface Task {
+export interface MazeTaskOptions {
   readonly id: string
   readonly maze: Maze
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
-interface State {
+interface MazeState {
   readonly place: number
 }
 
-export const make = ({ id, maze, metadata = {} }: Task): TextEnv => {
+export const make = ({ id, maze, metadata = {} }: MazeTaskOptions): TextEnv => {
   const { size, ways, start, exit } = maze
-  const seen = ({ place }: State): string => {
+  const seen = ({ place }: MazeState): string => {
     const [row, column] = [Math.floor(place / size) + 1, (place % size) + 1]
     return `You are at row ${row}, column ${column}. Ways lead ${listed(ways[place])}.`
   }
-  return game<State>({
+  return game<MazeState>({
     id,
     type: "text_maze",
     metadata,
@@ -91,7 +99,7 @@ export const make = ({ id, maze, metadata = {} }: Task): TextEnv => {
       if (target === undefined || !ways[state.place].includes(direction)) {
         return continues(state, `There is a wall in the ${direction}.\n${seen(state)}`)
       }
-      const next: State = { place: target }
+      const next: MazeState = { place: target }
       return target === exit ? ends(next, { score: 1, message: "You are out." }) : continues(next, seen(next))
     },
   })
@@ -103,8 +111,6 @@ export const Config = Schema.Struct({
   /** The number of rows, which is also the number of columns. */
   size: withDefault(intBetween(2, 50), 5),
 })
-export type Config = typeof Config.Type
-
 export const kind = levelKind("text_maze", Config, ({ size }, id, level, random) =>
   make({ id, maze: drawn(size, random), metadata: { level, size } }),
 )

@@ -17,6 +17,4 @@ const Config = Schema.Struct({
   type: withDefault(Schema.Literal("reverse_text"), "reverse_text"),
   ...letterFields,
 })
-type Config = typeof Config.Type
-
 export const kind = letterKind("reverse_text", Config, { verb: "reverse", answer: (letters) => letters.toReversed() })

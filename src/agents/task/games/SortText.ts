@@ -15,6 +15,4 @@ const Config = Schema.Struct({
   type: withDefault(Schema.Literal("sort_text"), "sort_text"),
   ...letterFields,
 })
-type Config = typeof Config.Type
-
 export const kind = letterKind("sort_text", Config, { verb: "sort", answer: (letters) => letters.toSorted() })

@@ -12,7 +12,7 @@ import { Schema } from "effect"
 import { fraction, intBetween, withDefault } from "../../../base/config/fields.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import { playOptimally, playRandomly, turned, wins } from "../../../base/games/ticTacToe.ts"
-import { make as against, type Policy } from "../Against.ts"
+import { make as against, type TextPolicy } from "../Against.ts"
 import { make, type MultiTextEnv } from "../MultiTextEnv.ts"
 import { isThought, neutral } from "./aloud.ts"
 import { levelFields, levelKind, shuffled } from "./levels.ts"
@@ -21,7 +21,7 @@ const marks = ["X", "O"] as const
 const letters = "abc"
 
 /** The rules that a game can have. */
-export interface Rules {
+export interface TicTacToeRules {
   /** What players observe: sentences with the board in three lines, or only the board's nine places in one line. */
   readonly observation: "words" | "board"
   /** What an invalid move does: the player moves again, or has lost. */
@@ -32,9 +32,9 @@ export interface Rules {
   readonly opening: ReadonlyArray<number>
 }
 
-const usual: Rules = { observation: "words", invalidMoves: "again", draw: 0.5, opening: [] }
+const usual: TicTacToeRules = { observation: "words", invalidMoves: "again", draw: 0.5, opening: [] }
 
-interface State {
+interface TicTacToeState {
   /** The nine places, row by row from the top: 0 is free, 1 is X, 2 is O. */
   readonly board: ReadonlyArray<number>
   readonly next: number
@@ -61,7 +61,7 @@ const boardText = (board: ReadonlyArray<number>): string =>
  * Returns the place that an action names: `b2`, `B2.`, `play b2`; undefined if it names none or several. Players who
  * observe only the board may also write its number, which is 1 at the top left and 9 at the bottom right.
  */
-const placeOf = (action: string, { observation }: Rules): number | undefined => {
+const placeOf = (action: string, { observation }: TicTacToeRules): number | undefined => {
   const number = observation === "board" ? /^\s*([1-9])\s*$/.exec(action) : null
   if (number !== null) return Number(number[1]) - 1
   const named = new Set(Array.from(action.toLowerCase().matchAll(/\b([abc])([123])\b/g), ([place]) => place))
@@ -81,7 +81,12 @@ const inLine = (board: ReadonlyArray<number>): string => board.map((who, place) 
 const howTo = "Three in a row win: across, down or diagonally. Answer with a free place, such as b2."
 
 /** Returns the observation that a player gets; after the game, it shows the final board. */
-const seenBy = (player: Mark, { board, next, note }: State, { observation, opening }: Rules, over: boolean): string => {
+const seenBy = (
+  player: Mark,
+  { board, next, note }: TicTacToeState,
+  { observation, opening }: TicTacToeRules,
+  over: boolean,
+): string => {
   if (observation === "board") return inLine(marks.indexOf(player) === 0 ? board : turned(board))
   const moves = board.filter((who) => who !== 0).length - opening.length
   const turn = marks[next] === player ? `Your move. Free: ${free(board)}` : `${marks[next]} is to move.`
@@ -96,7 +101,7 @@ const seenBy = (player: Mark, { board, next, note }: State, { observation, openi
 
 const both = <A>(of: (mark: Mark) => A): Readonly<Record<Mark, A>> => ({ X: of("X"), O: of("O") })
 
-const scene = (state: State, rules: Rules, over: boolean) => ({
+const scene = (state: TicTacToeState, rules: TicTacToeRules, over: boolean) => ({
   state,
   toMove: over ? [] : [marks[state.next]],
   observations: both((mark) => seenBy(mark, state, rules, over)),
@@ -104,13 +109,13 @@ const scene = (state: State, rules: Rules, over: boolean) => ({
 })
 
 /** Makes the step after an invalid move: the board stays unchanged, and the same player moves again. */
-const again = (state: State, note: string, rules: Rules) => ({
+const again = (state: TicTacToeState, note: string, rules: TicTacToeRules) => ({
   ...scene({ ...state, note }, rules, false),
   feedback: { [marks[state.next]]: neutral(note) },
 })
 
 /** Makes the step after an invalid move if such a move loses the game. */
-const forfeited = (state: State, note: string, rules: Rules) => ({
+const forfeited = (state: TicTacToeState, note: string, rules: TicTacToeRules) => ({
   ...scene(state, rules, true),
   feedback: both((mark) => ({
     score: mark === marks[state.next] ? 0 : 1,
@@ -119,7 +124,7 @@ const forfeited = (state: State, note: string, rules: Rules) => ({
   })),
 })
 
-const moved = (state: State, place: number, rules: Rules) => {
+const moved = (state: TicTacToeState, place: number, rules: TicTacToeRules) => {
   const mover = marks[state.next]
   const board = state.board.with(place, state.next + 1)
   const won = wins(board, 0, state.next + 1)
@@ -136,14 +141,14 @@ const moved = (state: State, place: number, rules: Rules) => {
 }
 
 /** Returns the board after moves on these places, X's first. */
-const boardAfter = (opening: Rules["opening"]): ReadonlyArray<number> =>
+const boardAfter = (opening: TicTacToeRules["opening"]): ReadonlyArray<number> =>
   Array.from({ length: 9 }, (_, place) => {
     const at = opening.indexOf(place)
     return at < 0 ? 0 : (at % 2) + 1
   })
 
 /** Draws an opening of random moves that ends no game. */
-const drawnOpening = (length: number, chance: Stream): Rules["opening"] => {
+const drawnOpening = (length: number, chance: Stream): TicTacToeRules["opening"] => {
   for (;;) {
     const opening = shuffled([0, 1, 2, 3, 4, 5, 6, 7, 8], chance).slice(0, length)
     if (!isOver(boardAfter(opening))) return opening
@@ -160,12 +165,12 @@ const drawnOpening = (length: number, chance: Stream): Rules["opening"] => {
  * observations["X"] // "A234e6789"
  * ```
  */
-export const playersOf = (options: Partial<Rules> = {}): MultiTextEnv => {
+export const playersOf = (options: Partial<TicTacToeRules> = {}): MultiTextEnv => {
   const rules = { ...usual, ...options }
   const { opening, invalidMoves } = rules
   const invalid = invalidMoves === "lose" ? forfeited : again
   const first = boardAfter(opening)
-  return make<State>({
+  return make<TicTacToeState>({
     id: "tic_tac_toe",
     type: "tic_tac_toe",
     players: marks,
@@ -196,21 +201,18 @@ export const boardOf = (observation: string): ReadonlyArray<number> => {
   return /You are O/.test(observation) ? turned(board) : board
 }
 
-/** Chooses a free place of a board. */
-type Choice = (board: ReadonlyArray<number>, random: Stream) => number
-
 /** Makes a policy from a function that chooses a free place of a board. */
 const playing =
-  (choose: Choice, name = nameOf): Policy =>
+  (choose: (board: ReadonlyArray<number>, random: Stream) => number, name = nameOf): TextPolicy =>
   (observation, random) =>
     name(choose(boardOf(observation), random))
 
 const choices = { random: playRandomly, optimal: playOptimally }
 
 /** A policy that takes a random free place. */
-export const random: Policy = playing(choices.random)
+export const random: TextPolicy = playing(choices.random)
 /** A policy that plays perfectly: it never loses. */
-export const optimal: Policy = playing(choices.optimal)
+export const optimal: TextPolicy = playing(choices.optimal)
 
 const numberOf = (place: number): string => String(place + 1)
 
@@ -237,8 +239,6 @@ export const Config = Schema.Struct({
   /** The largest number of random moves with which a game begins. */
   opening: withDefault(intBetween(0, longestOpening), 0),
 })
-export type Config = typeof Config.Type
-
 export const kind = levelKind("tic_tac_toe", Config, (config, id, level, chance) => {
   const { opponent, observation, invalidMoves, draw } = config
   const drawn = marks[chance.integer(2)]

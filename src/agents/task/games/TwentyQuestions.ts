@@ -34,13 +34,13 @@ const wordsFor = {
   red: [],
   yellow: [],
 } satisfies Record<string, ReadonlyArray<string>>
-export type Attribute = keyof typeof wordsFor
+export type ThingAttribute = keyof typeof wordsFor
 
 /** The attributes that questions can be about. */
-export const attributes: ReadonlyArray<Attribute> = Struct.keys(wordsFor)
+export const attributes: ReadonlyArray<ThingAttribute> = Struct.keys(wordsFor)
 
 /** Maps each thing to its attributes; no two things have the same attributes. */
-export const things: Readonly<Record<string, ReadonlyArray<Attribute>>> = {
+export const things: Readonly<Record<string, ReadonlyArray<ThingAttribute>>> = {
   dog: ["alive", "animal", "legs", "fur", "swims", "pet"],
   cat: ["alive", "animal", "legs", "fur", "pet"],
   bear: ["alive", "animal", "legs", "fur", "swims", "heavy"],
@@ -94,7 +94,7 @@ const forms = new Map(
 /** Returns the value that all items are equal to; undefined if they differ, or if there are none. */
 const commonValue = <A>(items: ReadonlyArray<A>): A | undefined => (new Set(items).size === 1 ? items[0] : undefined)
 
-export interface Task {
+export interface TwentyQuestionsTaskOptions {
   readonly id: string
   /** The name of the secret thing, a key of `things`. */
   readonly thing: string
@@ -103,21 +103,21 @@ export interface Task {
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
-interface State {
+interface TwentyQuestionsState {
   readonly asked: number
 }
 
 const howTo = `Ask about one of: ${attributes.join(", ")}; or say what it is, such as "is it a ${names[0]}?".`
 
-export const make = ({ id, thing, questions = 20, metadata = {} }: Task): TextEnv => {
-  const left = ({ asked }: State): string => remaining(questions - asked, "question")
-  const spent = (state: State, reply: string) => {
-    const next: State = { asked: state.asked + 1 }
+export const make = ({ id, thing, questions = 20, metadata = {} }: TwentyQuestionsTaskOptions): TextEnv => {
+  const left = ({ asked }: TwentyQuestionsState): string => remaining(questions - asked, "question")
+  const spent = (state: TwentyQuestionsState, reply: string) => {
+    const next: TwentyQuestionsState = { asked: state.asked + 1 }
     return next.asked === questions
       ? ends(next, { score: 0, target: thing, message: `${reply} No question is left. It was: ${thing}.` })
       : continues(next, `${reply}\n${left(next)}`)
   }
-  return game<State>({
+  return game<TwentyQuestionsState>({
     id,
     type: "twenty_questions",
     metadata,
@@ -144,8 +144,6 @@ export const Config = Schema.Struct({
   /** The number of questions that may be asked. */
   questions: withDefault(bounded("count"), 20),
 })
-export type Config = typeof Config.Type
-
 export const kind = levelKind("twenty_questions", Config, ({ questions }, id, level, random) =>
   make({ id, thing: oneOf(names, random), questions, metadata: { level } }),
 )

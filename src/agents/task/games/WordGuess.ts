@@ -36,7 +36,7 @@ const guessOf = (action: string): string | undefined => {
   return named.length === 1 ? named[0] : undefined
 }
 
-export interface Task {
+export interface WordGuessTaskOptions {
   readonly id: string
   readonly word: string
   /** The number of guesses, 6 by default. */
@@ -44,15 +44,15 @@ export interface Task {
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
-interface State {
+interface WordGuessState {
   readonly guessed: number
 }
 
 const legend = "+ means right, ? in the word at another place, - not in the word."
 
-export const make = ({ id, word, guesses = 6, metadata = {} }: Task): TextEnv => {
-  const left = ({ guessed }: State): string => remaining(guesses - guessed, "guess", "guesses")
-  return game<State>({
+export const make = ({ id, word, guesses = 6, metadata = {} }: WordGuessTaskOptions): TextEnv => {
+  const left = ({ guessed }: WordGuessState): string => remaining(guesses - guessed, "guess", "guesses")
+  return game<WordGuessState>({
     id,
     type: "word_guess",
     metadata,
@@ -67,7 +67,7 @@ export const make = ({ id, word, guesses = 6, metadata = {} }: Task): TextEnv =>
       if (guess === undefined) {
         return continues(state, `Answer with one word of five letters, a to z, such as "crane". ${left(state)}`)
       }
-      const next: State = { guessed: state.guessed + 1 }
+      const next: WordGuessState = { guessed: state.guessed + 1 }
       if (guess === word) return ends(next, { score: 1, target: word, message: `${word} is the word.` })
       if (next.guessed === guesses) {
         return ends(next, { score: 0, target: word, message: `No guess is left. The word was ${word}.` })
@@ -83,8 +83,6 @@ export const Config = Schema.Struct({
   /** The number of guesses that may be made. */
   guesses: withDefault(bounded("count"), 6),
 })
-export type Config = typeof Config.Type
-
 export const kind = levelKind("word_guess", Config, ({ guesses }, id, level, random) =>
   make({ id, word: oneOf(fiveLetters, random), guesses, metadata: { level } }),
 )

@@ -47,15 +47,15 @@ const titles = ["dentist", "review", "lunch with Mia", "haircut", "choir", "inte
 const newTitles = ["piano lesson", "workshop", "check-up", "walk with Lea", "reading hour", "rehearsal"]
 
 /** A tool call that fulfils a request, or a part of it. */
-interface Call {
+interface CalendarCall {
   readonly name: "add_event" | "move_event" | "cancel_event"
   readonly arguments: Readonly<Record<string, string | number>>
 }
 
 /** A request, the tool call that fulfils it, and the calendar after that call. */
-interface Request {
+interface CalendarRequest {
   readonly request: string
-  readonly call: Call
+  readonly call: CalendarCall
   readonly after: Calendar
 }
 
@@ -64,7 +64,7 @@ const named = (day: string): string => `${day[0].toUpperCase()}${day.slice(1)}`
 const hoursOf = (hours: number): string => (hours === 1 ? "one hour" : `${hours} hours`)
 
 /** Draws a request; undefined if the drawn one cannot be fulfilled. */
-const drawnRequest = (calendar: Calendar, random: Stream): Request | undefined => {
+const drawnRequest = (calendar: Calendar, random: Stream): CalendarRequest | undefined => {
   const event = oneOf(calendar, random)
   const day = oneOf(days, random)
   switch (random.integer(3)) {
@@ -101,15 +101,15 @@ const drawnRequest = (calendar: Calendar, random: Stream): Request | undefined =
 }
 
 /** A calendar, requests, and the calls that fulfil them in order. */
-export interface Plan {
+export interface WeekPlan {
   readonly before: Calendar
   readonly requests: ReadonlyArray<string>
-  readonly calls: ReadonlyArray<Call>
+  readonly calls: ReadonlyArray<CalendarCall>
   readonly after: Calendar
 }
 
 /** Draws a plan: a calendar with `events` events, and requests that together change it. */
-export const drawn = (events: number, requests: number, random: Stream): Plan => {
+export const drawn = (events: number, requests: number, random: Stream): WeekPlan => {
   const before: Array<Event> = []
   for (const title of shuffled(titles, random).slice(0, events)) {
     for (;;) {
@@ -123,7 +123,7 @@ export const drawn = (events: number, requests: number, random: Stream): Plan =>
       break
     }
   }
-  let drawnRequests: Array<Request> = []
+  let drawnRequests: Array<CalendarRequest> = []
   let calendar: Calendar = before
   // If requests cancel each other out, no call would be needed to fulfil them: draw again.
   while (differences(before, calendar).length === 0) {

@@ -1,9 +1,9 @@
 /** Defines the four directions on a field whose places are numbered row by row, and finds paths on it. */
 export const directions = ["north", "east", "south", "west"] as const
-export type Direction = (typeof directions)[number]
+export type CompassDirection = (typeof directions)[number]
 
 /** Returns the direction that an action names: `north`, `go north`, `Move north.`, `n`. */
-export const directionOf = (action: string): Direction | undefined => {
+export const directionOf = (action: string): CompassDirection | undefined => {
   const plain = action.trim().toLowerCase().replace(/[.!]$/, "")
   const named = /^(?:(?:go|walk|move|head)\s+(?:to\s+the\s+)?)?(north|east|south|west|[nesw])$/.exec(plain)?.[1]
   return directions.find((direction) => direction[0] === named?.[0])
@@ -12,7 +12,12 @@ export const directionOf = (action: string): Direction | undefined => {
 const steps = { north: [-1, 0], east: [0, 1], south: [1, 0], west: [0, -1] } as const
 
 /** Returns the number of the neighbouring place in a direction; undefined if it lies outside the field. */
-export const neighbour = (place: number, direction: Direction, width: number, height: number): number | undefined => {
+export const neighbour = (
+  place: number,
+  direction: CompassDirection,
+  width: number,
+  height: number,
+): number | undefined => {
   const [down, right] = steps[direction]
   const row = Math.floor(place / width) + down
   const column = (place % width) + right
@@ -25,9 +30,9 @@ export const opposite = { north: "south", south: "north", east: "west", west: "e
 export const pathBetween = (
   from: number,
   to: number,
-  waysOf: (place: number) => ReadonlyArray<readonly [Direction, number]>,
-): ReadonlyArray<readonly [Direction, number]> => {
-  const search = (place: number, previous: number): ReadonlyArray<readonly [Direction, number]> | undefined => {
+  waysOf: (place: number) => ReadonlyArray<readonly [CompassDirection, number]>,
+): ReadonlyArray<readonly [CompassDirection, number]> => {
+  const search = (place: number, previous: number): ReadonlyArray<readonly [CompassDirection, number]> | undefined => {
     if (place === to) return []
     for (const way of waysOf(place)) {
       const rest = way[1] === previous ? undefined : search(way[1], place)

@@ -5,7 +5,7 @@
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
 import { bounded, intBetween, withDefault } from "../../../base/config/fields.ts"
-import { exact, type Scorer, verdict } from "../answers/score.ts"
+import { exact, type AnswerScorer, verdict } from "../answers/score.ts"
 import { type DatasetKind, make as makeKind } from "../DatasetKind.ts"
 import { make as makeQuestion } from "../Question.ts"
 import { levelFields, levels, oneOf } from "./levels.ts"
@@ -34,7 +34,7 @@ const commonLength = (a: string, b: string): number => {
 const longestAnswer = 10_000
 
 /** Scores the share of letters that the answer and the target have in the same order: 2 · common / (sum of lengths). */
-export const similarity: Scorer = (answer, { targets: [target] }) => {
+export const similarity: AnswerScorer = (answer, { targets: [target] }) => {
   const text = answer.trim()
   const total = text.length + target.length
   const score = text.length > longestAnswer ? 0 : (2 * commonLength(text, target)) / total

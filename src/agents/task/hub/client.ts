@@ -10,7 +10,7 @@ import { sha256 } from "../../../base/config/sha256.ts"
 import { oneLine, parsedJson } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { variable } from "../../../base/config/variables.ts"
-import { type Answer, exchange, ServerRetries, type Site } from "../../lm/exchange.ts"
+import { type ServerAnswer, exchange, ServerRetries, type Site } from "../../lm/exchange.ts"
 import { type LmError, lmError } from "../../lm/LmError.ts"
 import { type Retry, RetrySink } from "../../lm/middleware/retrying.ts"
 import { DatasetError } from "../TaskSet.ts"
@@ -105,7 +105,7 @@ const encoded = (path: string): string => path.split("/").map(encodeURIComponent
 /** Explains an answer that says that the data set, its revision or its file is not there for us. */
 const explainAt =
   ({ endpoint, site }: Hub, revision: string) =>
-  ({ status, headers }: Answer): string | undefined => {
+  ({ status, headers }: ServerAnswer): string | undefined => {
     const at = shown(endpoint).replace(/\/$/, "")
     if (headers["x-error-code"] === "RevisionNotFound") {
       return `there is no revision "${revision}" at ${at}; expected a branch, a tag or a commit in hf_revision`

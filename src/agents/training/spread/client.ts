@@ -11,7 +11,7 @@ import { utf8 } from "../../../base/config/utf8.ts"
 import { inOrder } from "../../episode/rollouts/inOrder.ts"
 import { usageOf } from "../../episode/Rollout.ts"
 import { type Chunk, chunkSize, chunksOf } from "../../../spread/cluster/sent/chunks.ts"
-import type { PlayedEpisode } from "../../evaluate/PlayedEpisode.ts"
+import type { EpisodeToScore } from "../../evaluate/PlayedEpisode.ts"
 import { reportCalls } from "../../evaluate/remoteCalls.ts"
 import type { LmError } from "../../lm/LmError.ts"
 import type { Rollout } from "../../episode/Rollout.ts"
@@ -49,7 +49,7 @@ export const validation = Effect.fnUntraced(function* <E>(
   { dispatcher, inFlight, files, fields, pay }: Spread,
   training: AgentTraining,
   seen: number,
-  emit: (played: PlayedEpisode, unanswered: LmError | null) => Effect.Effect<void, E>,
+  emit: (played: EpisodeToScore, unanswered: LmError | null) => Effect.Effect<void, E>,
 ): Effect.fn.Return<void, E | LmError | AgentError | DispatchError | RunStoreError, Scope.Scope> {
   const { agent, validation } = training
   const lines = agent.memory === null ? null : utf8.encode(yield* agent.memory.snapshot)

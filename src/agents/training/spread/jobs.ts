@@ -11,7 +11,7 @@ import { DispatchError, job } from "../../../spread/cluster/Dispatcher.ts"
 import { EnvError } from "../../../base/EnvError.ts"
 import { ProtocolError } from "../../episode/ProtocolError.ts"
 import { Rollout } from "../../episode/Rollout.ts"
-import { PlayedEpisode, TimedStep } from "../../evaluate/PlayedEpisode.ts"
+import { EpisodeToScore, TimedStep } from "../../evaluate/PlayedEpisode.ts"
 import { LmError } from "../../lm/LmError.ts"
 import { CallRecord } from "../../lm/middleware/logged.ts"
 import { Attachment } from "../../../run/spread/Attachment.ts"
@@ -23,7 +23,7 @@ const raw = <A>(schema: Schema.Codec<A, unknown>) => Schema.declare(Schema.is(sc
 
 /** A validation episode that another machine played. */
 export const ValidationEpisode = Schema.Struct({
-  played: raw(PlayedEpisode),
+  played: raw(EpisodeToScore),
   /** The error if the model gave no answer after all retries. */
   unanswered: Schema.NullOr(LmError),
   calls: raw(Schema.Array(CallRecord)),

@@ -16,8 +16,8 @@ import {
   heapCollection,
   link,
   longestMessage,
-  type Message,
-  type Numbers,
+  type HeaderMessage,
+  type DatasetNumbers,
   objectHeader,
   superblock,
   superblockSize,
@@ -33,36 +33,36 @@ const refuse = (message: string): never => {
 }
 
 /** Attributes by name: texts, or whole numbers from 0. */
-export type Attributes = Readonly<Record<string, string | number>>
+export type Hdf5Attributes = Readonly<Record<string, string | number>>
 
 /** A group: it holds groups and datasets by name, as a folder holds folders and files. */
-export interface Group {
-  readonly attributes?: Attributes | undefined
-  readonly children: Readonly<Record<string, Node>>
+export interface Hdf5Group {
+  readonly attributes?: Hdf5Attributes | undefined
+  readonly children: Readonly<Record<string, Hdf5Node>>
 }
 
 /** An array of numbers with its shape; the shape of a single number is `[]`. A Uint8Array holds booleans, each 0 or 1. */
-export interface Dataset {
-  readonly attributes?: Attributes | undefined
+export interface Hdf5Dataset {
+  readonly attributes?: Hdf5Attributes | undefined
   readonly shape: ReadonlyArray<number>
-  readonly data: Numbers
+  readonly data: DatasetNumbers
 }
 
-export type Node = Group | Dataset
+export type Hdf5Node = Hdf5Group | Hdf5Dataset
 
 /** We put so many texts into a heap collection (HDF5's storage for texts), which can have at most 65535. */
 const textsPerCollection = 4096
 const mostDimensions = 32
 
 /** A node of the tree in which texts of attributes are replaced by indices into a list of the file's texts. */
-interface Planned {
+interface PlannedNode {
   readonly path: string
   readonly attributes: ReadonlyArray<{ readonly name: string; readonly value: number | { readonly text: number } }>
-  readonly content: Dataset | ReadonlyArray<{ readonly name: string; readonly node: Planned }>
+  readonly content: Hdf5Dataset | ReadonlyArray<{ readonly name: string; readonly node: PlannedNode }>
 }
 
 /** Returns the bytes of an HDF5 file. Throws an `Hdf5Error` if a name, a text or a shape cannot be written. */
-export const encode = (root: Group): Uint8Array => {
+export const encode = (root: Hdf5Group): Uint8Array => {
   const texts: Array<Uint8Array> = []
   const plan = planned(root, "/", texts)
   const file = appender(superblockSize)
@@ -72,7 +72,7 @@ export const encode = (root: Group): Uint8Array => {
 }
 
 /** Appends bytes to the file and returns their address. */
-type Append = (data: Uint8Array) => number
+type AppendBytes = (data: Uint8Array) => number
 
 /**
  * Collects the parts of the file: `append` adds a part, aligned to eight bytes, after the first `start` bytes, and
@@ -81,7 +81,7 @@ type Append = (data: Uint8Array) => number
 const appender = (start: number) => {
   const parts: Array<{ readonly at: number; readonly data: Uint8Array }> = []
   let end = start
-  const append: Append = (data) => {
+  const append: AppendBytes = (data) => {
     const at = end
     parts.push({ at, data })
     end += data.length + (-data.length & 7) // rounds up to a multiple of eight
@@ -97,7 +97,7 @@ const appender = (start: number) => {
 }
 
 /** Checks a node and all nodes below it, adds the values of their attributes to `texts`, and returns the plan. */
-const planned = (node: Node, path: string, texts: Array<Uint8Array>): Planned => {
+const planned = (node: Hdf5Node, path: string, texts: Array<Uint8Array>): PlannedNode => {
   const attributes = Object.entries(node.attributes ?? {}).map(([name, value]) => {
     if (name === "") refuse(`${path}: an attribute has an empty name; expected a name`)
     checkText(`${path}: the name of the attribute "${name}"`, name)
@@ -129,7 +129,7 @@ const checkText = (where: string, value: string): void => {
   }
 }
 
-const checkShape = (path: string, { shape, data }: Dataset): void => {
+const checkShape = (path: string, { shape, data }: Hdf5Dataset): void => {
   const fits = shape.length <= mostDimensions && shape.every((size) => Number.isSafeInteger(size) && size >= 0)
   if (!fits) {
     refuse(`${path}: expected a shape of at most ${mostDimensions} whole numbers from 0, found [${shape.join(", ")}]`)
@@ -143,7 +143,7 @@ const checkShape = (path: string, { shape, data }: Dataset): void => {
 /** The place that attributes with an empty text have: like HDF5's own library, we do not store empty texts. */
 const noPlace: TextPlace = { length: 0, collection: 0, index: 0 }
 
-const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: Append): ReadonlyArray<TextPlace> => {
+const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: AppendBytes): ReadonlyArray<TextPlace> => {
   const places = texts.map(() => noPlace)
   const nonEmpty = texts.map((data, text) => ({ data, text })).filter(({ data }) => data.length > 0)
   for (let start = 0; start < nonEmpty.length; start += textsPerCollection) {
@@ -157,7 +157,7 @@ const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: Append): ReadonlyA
 }
 
 /** Appends a node and returns its address. Its header comes last, because it holds the addresses of its contents. */
-const writeNode = (node: Planned, places: ReadonlyArray<TextPlace>, append: Append): number => {
+const writeNode = (node: PlannedNode, places: ReadonlyArray<TextPlace>, append: AppendBytes): number => {
   const attributes = node.attributes.map(({ name, value }) =>
     attribute(name, typeof value === "number" ? value : places[value.text]),
   )
@@ -169,7 +169,11 @@ const writeNode = (node: Planned, places: ReadonlyArray<TextPlace>, append: Appe
   return append(objectHeader(messages))
 }
 
-const contentOf = ({ content }: Planned, places: ReadonlyArray<TextPlace>, append: Append): ReadonlyArray<Message> => {
+const contentOf = (
+  { content }: PlannedNode,
+  places: ReadonlyArray<TextPlace>,
+  append: AppendBytes,
+): ReadonlyArray<HeaderMessage> => {
   if (!("data" in content)) {
     return [...groupMessages, ...content.map(({ name, node }) => link(name, writeNode(node, places, append)))]
   }

@@ -46,7 +46,7 @@ export const superblock = (end: number, root: number): Uint8Array =>
   sealed(bytes(0x89), text("HDF\r\n"), bytes(0x1a, 0x0a), bytes(2, 8, 8, 0), u64(0), nowhere, u64(end), u64(root))
 
 /** A message: a part of an object's header, with one property of a group or dataset, such as its shape. */
-export interface Message {
+export interface HeaderMessage {
   readonly type: number
   readonly flags?: number
   readonly data: Uint8Array
@@ -59,7 +59,7 @@ export const longestMessage = 0xffff
  * Encodes the header of an object, which is a group or a dataset (section IV.A.1.b), version 2: all messages are in one
  * chunk, whose size takes 4 bytes. The header has no timestamps, so that equal trees give equal bytes.
  */
-export const objectHeader = (messages: ReadonlyArray<Message>): Uint8Array => {
+export const objectHeader = (messages: ReadonlyArray<HeaderMessage>): Uint8Array => {
   const written = join(
     messages.map(({ type, flags = 0, data }) => join([bytes(type), u16(data.length), bytes(flags), data])),
   )
@@ -84,7 +84,7 @@ const dataspace = (shape: ReadonlyArray<number>): Uint8Array =>
   join([bytes(2, shape.length, 0, shape.length === 0 ? 0 : 1), ...shape.map(u64)])
 
 /** The arrays that a dataset can hold; a Uint8Array holds booleans, each 0 or 1. */
-export type Numbers = Float32Array | Float64Array | Int32Array | Uint8Array
+export type DatasetNumbers = Float32Array | Float64Array | Int32Array | Uint8Array
 
 /**
  * Encodes a type of IEEE 754 numbers (section IV.A.2.d). The sign is the highest bit; the exponent and the fraction, of these
@@ -113,7 +113,7 @@ const boolean = join([
   bytes(0, 1),
 ])
 
-const typeOf = (data: Numbers): Uint8Array => {
+const typeOf = (data: DatasetNumbers): Uint8Array => {
   if (data instanceof Float32Array) return float(4, 8, 23)
   if (data instanceof Float64Array) return float(8, 11, 52)
   return data instanceof Int32Array ? signed(4) : boolean
@@ -142,10 +142,10 @@ const utf8Name = 1
  * Says that an object keeps its attributes in its header (section IV.A.2.v). Without this message, HDF5's library finds
  * no attributes.
  */
-export const attributeInfo: Message = { type: 0x15, flags: 4, data: join([bytes(0, 0), nowhere, nowhere]) }
+export const attributeInfo: HeaderMessage = { type: 0x15, flags: 4, data: join([bytes(0, 0), nowhere, nowhere]) }
 
 /** Encodes an attribute (section IV.A.2.m), version 3. Its value is one text, or one whole number from 0. */
-export const attribute = (name: string, value: TextPlace | number): Message => {
+export const attribute = (name: string, value: TextPlace | number): HeaderMessage => {
   const zeroEnded = join([text(name), bytes(0)])
   const scalar = dataspace([])
   const type = typeof value === "number" ? signed(8) : anyText
@@ -155,13 +155,13 @@ export const attribute = (name: string, value: TextPlace | number): Message => {
 }
 
 /** The messages of a group: its links, which name its children, are in its header (sections IV.A.2.c and k). */
-export const groupMessages: ReadonlyArray<Message> = [
+export const groupMessages: ReadonlyArray<HeaderMessage> = [
   { type: 0x02, data: join([bytes(0, 0), nowhere, nowhere]) },
   { type: 0x0a, flags: 1, data: bytes(0, 0) },
 ]
 
 /** Encodes a hard link (section IV.A.2.g): the name and address of a group's child. The name's length takes 2 bytes. */
-export const link = (name: string, address: number): Message => {
+export const link = (name: string, address: number): HeaderMessage => {
   const named = text(name)
   return { type: 0x06, data: join([bytes(1, 0b10001, utf8Name), u16(named.length), named, u64(address)]) }
 }
@@ -173,9 +173,9 @@ export const link = (name: string, address: number): Message => {
  */
 export const datasetMessages = (
   shape: ReadonlyArray<number>,
-  data: Numbers,
+  data: DatasetNumbers,
   place: { readonly address: number; readonly size: number },
-): ReadonlyArray<Message> => [
+): ReadonlyArray<HeaderMessage> => [
   { type: 0x01, data: dataspace(shape) },
   { type: 0x03, flags: 1, data: typeOf(data) },
   { type: 0x05, flags: 1, data: bytes(3, 0b1010) },

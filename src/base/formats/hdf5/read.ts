@@ -32,7 +32,7 @@ export interface Hdf5File {
   readonly numbers: (path: string) => Effect.Effect<NumberArray, Hdf5Error>
 }
 
-type Node = Inner | Leaf
+type TreeNode = Inner | Leaf
 
 /** Opens an HDF5 file. Its datasets are decoded when they are asked for. */
 export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Hdf5File, Hdf5Error> {
@@ -50,7 +50,7 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
       catch: (error) =>
         error instanceof Hdf5Error ? error : new Hdf5Error({ message: `${what}: ${messageOf(error)}` }),
     })
-  const reading = new Reading(bytes.length)
+  const reading = new Hdf5Reading(bytes.length)
   const file = yield* attempt("not an HDF5 file", () => new File(countedCopy(bytes, reading), ""))
 
   const most = Math.max(alwaysAllowed, numbersPerByte * bytes.length)
@@ -58,8 +58,8 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
   const claimed = new Map<string, number>()
 
   /** Returns the group or dataset at a path; undefined if there is none. */
-  const at = (path: string): Node | undefined => {
-    let node: Node | null = file
+  const at = (path: string): TreeNode | undefined => {
+    let node: TreeNode | null = file
     for (const name of path.split("/").filter((part) => part !== "")) {
       if (!(node instanceof Group) || !node.keys.includes(name)) return undefined
       node = node.get(name)
@@ -100,7 +100,7 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
  * Counts what the package reads from a file. The nodes of a tree have places of their own; in a damaged file a node can be its
  * own child, or be listed a thousand times on each of a hundred levels, and the package would read it as often.
  */
-class Reading {
+class Hdf5Reading {
   private readonly length: number
   private places = 0
   private copied = 0
@@ -135,7 +135,7 @@ const placesOfChunk = 8
 const copies = 8
 
 /** Copies a file into a buffer that counts the parts that are taken from it, and from these. */
-const countedCopy = (bytes: Uint8Array, reading: Reading): ArrayBuffer => {
+const countedCopy = (bytes: Uint8Array, reading: Hdf5Reading): ArrayBuffer => {
   class Counted extends ArrayBuffer {
     override slice(from?: number, to?: number): ArrayBuffer {
       const part = super.slice(from, to)

@@ -13,24 +13,35 @@ import { refusedOpcodes } from "./pickleOpcodes.ts"
 import { refuse } from "./TorchError.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-type Value = null | boolean | number | bigint | string | List | Tuple | Dict | Global | Storage | TensorView
-type Key = null | boolean | number | bigint | string
+type PickleValue =
+  | null
+  | boolean
+  | number
+  | bigint
+  | string
+  | List
+  | PickleTuple
+  | PickleDict
+  | Global
+  | Storage
+  | TensorView
+type PickleKey = null | boolean | number | bigint | string
 
 interface List {
   readonly _tag: "List"
-  readonly items: Array<Value>
+  readonly items: Array<PickleValue>
 }
 
-interface Tuple {
+interface PickleTuple {
   readonly _tag: "Tuple"
-  readonly items: ReadonlyArray<Value>
+  readonly items: ReadonlyArray<PickleValue>
 }
 
 /** A dict or an OrderedDict. An OrderedDict may have attributes, which are ignored. */
-export interface Dict {
+export interface PickleDict {
   readonly _tag: "Dict"
   readonly ordered: boolean
-  readonly entries: Map<Key, Value>
+  readonly entries: Map<PickleKey, PickleValue>
 }
 
 /** A name of Python, such as `torch.FloatStorage`: a class, or a function that REDUCE calls. */
@@ -74,26 +85,26 @@ const rebuildParameter = "torch._utils._rebuild_parameter"
 const allowed: ReadonlySet<string> = new Set([...storages.keys(), orderedDict, rebuildTensor, rebuildParameter])
 
 /** Returns the value of a pickle. Throws a `TorchError` with the offset of the instruction. */
-export const readPickle = (bytes: Uint8Array): Value => new Machine(bytes).run()
+export const readPickle = (bytes: Uint8Array): PickleValue => new PickleMachine(bytes).run()
 
 /** Executes the instructions of a pickle on a stack; `memo` keeps values that later instructions fetch by a number. */
-class Machine {
+class PickleMachine {
   readonly bytes: Uint8Array
   readonly view: DataView
   at = 0
   /** The offset of the current instruction in the pickle. */
   instruction = 0
-  stack: Array<Value> = []
+  stack: Array<PickleValue> = []
   /** The stacks that MARK instructions have set aside; the stack of the last MARK is last. */
-  readonly outerStacks: Array<Array<Value>> = []
-  readonly memo = new Map<number, Value>()
+  readonly outerStacks: Array<Array<PickleValue>> = []
+  readonly memo = new Map<number, PickleValue>()
 
   constructor(bytes: Uint8Array) {
     this.bytes = bytes
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   }
 
-  run(): Value {
+  run(): PickleValue {
     if (this.u8() !== 0x80) this.refuse("expected a pickle, which begins with byte 0x80")
     const protocol = this.u8()
     if (protocol !== 2) this.refuse(`it has protocol ${protocol}; torch.save writes protocol 2`)
@@ -161,16 +172,16 @@ class Machine {
 
   // ── The stack
 
-  push(value: Value): void {
+  push(value: PickleValue): void {
     this.stack.push(value)
   }
 
-  pop(): Value {
+  pop(): PickleValue {
     const value = this.stack.pop()
     return value === undefined ? this.refuse("the stack is empty") : value
   }
 
-  top(): Value {
+  top(): PickleValue {
     const value = this.stack.at(-1)
     return value === undefined ? this.refuse("the stack is empty") : value
   }
@@ -181,7 +192,7 @@ class Machine {
   }
 
   /** Returns the values since the last MARK instruction, and restores the stack from before it. */
-  popMark(): Array<Value> {
+  popMark(): Array<PickleValue> {
     const items = this.stack
     this.stack = this.outerStacks.pop() ?? this.refuse("there is no mark")
     return items
@@ -191,12 +202,12 @@ class Machine {
     this.push({ _tag: "Tuple", items: Array.from({ length: size }, () => this.pop()).reverse() })
   }
 
-  remembered(index: number): Value {
+  remembered(index: number): PickleValue {
     const value = this.memo.get(index)
     return value === undefined ? this.refuse(`the memo has no value ${index}`) : value
   }
 
-  stop(): Value {
+  stop(): PickleValue {
     const value = this.pop()
     if (this.stack.length > 0 || this.outerStacks.length > 0) this.refuse("it ends with more than one value")
     if (this.at !== this.bytes.length) this.refuse("expected the end of the file after STOP")
@@ -205,13 +216,13 @@ class Machine {
 
   // ── Building values
 
-  append(items: ReadonlyArray<Value>): void {
+  append(items: ReadonlyArray<PickleValue>): void {
     const list = this.top()
     if (!isList(list)) return this.refuse(`a ${tagOf(list)} cannot be appended to`)
     for (const item of items) list.items.push(item)
   }
 
-  set(items: ReadonlyArray<Value>): void {
+  set(items: ReadonlyArray<PickleValue>): void {
     const dict = this.top()
     if (!isDict(dict)) return this.refuse(`a ${tagOf(dict)} has no entries`)
     if (items.length % 2 !== 0) this.refuse("a key has no value")
@@ -229,7 +240,7 @@ class Machine {
   }
 
   /** Makes a storage of a reference such as `("storage", torch.FloatStorage, "0", "cpu", 12)`; ignores the device. */
-  storage(id: Value): Storage {
+  storage(id: PickleValue): Storage {
     const [kind, type, key, , elements] = isTuple(id) && id.items.length === 5 ? id.items : []
     const dtype = isGlobal(type) ? storages.get(type.name) : undefined
     if (kind !== "storage" || dtype === undefined || typeof key !== "string" || !isSize(elements)) {
@@ -266,7 +277,7 @@ class Machine {
 }
 
 /** The instructions that `torch.save` writes, by their codes, with their names in Python's `pickle`. */
-const instructions: Readonly<Record<number, (machine: Machine) => void>> = {
+const instructions: Readonly<Record<number, (machine: PickleMachine) => void>> = {
   0x28: (m) => m.mark(), // MARK
   0x4e: (m) => m.push(null), // NONE
   0x88: (m) => m.push(true), // NEWTRUE
@@ -299,7 +310,7 @@ const instructions: Readonly<Record<number, (machine: Machine) => void>> = {
 }
 
 /** Makes a tensor of the arguments of `_rebuild_tensor_v2`; returns undefined if they are not what torch writes. */
-const tensorOf = (args: ReadonlyArray<Value>): TensorView | undefined => {
+const tensorOf = (args: ReadonlyArray<PickleValue>): TensorView | undefined => {
   const [storage, offset, shape, stride] = args
   // The others are requires_grad, backward_hooks and, in newer versions, metadata.
   if (args.length !== 6 && args.length !== 7) return undefined
@@ -316,17 +327,17 @@ const tensorOf = (args: ReadonlyArray<Value>): TensorView | undefined => {
 /** The largest number of axes of a tensor, which is torch's own limit. */
 const mostAxes = 64
 
-const isSize = (value: Value | undefined): value is number => Number.isSafeInteger(value) && Number(value) >= 0
+const isSize = (value: PickleValue | undefined): value is number => Number.isSafeInteger(value) && Number(value) >= 0
 
 /** Names the type of a value, for messages. */
-export const tagOf = (value: Value): string =>
+export const tagOf = (value: PickleValue): string =>
   value === null ? "None" : typeof value === "object" ? value._tag : typeof value
 
-const has = (value: Value | undefined, tag: string): boolean =>
+const has = (value: PickleValue | undefined, tag: string): boolean =>
   typeof value === "object" && value !== null && value._tag === tag
-const isList = (value: Value): value is List => has(value, "List")
-const isTuple = (value: Value): value is Tuple => has(value, "Tuple")
-export const isDict = (value: Value): value is Dict => has(value, "Dict")
-const isGlobal = (value: Value | undefined): value is Global => has(value, "Global")
-const isStorage = (value: Value): value is Storage => has(value, "Storage")
-export const isTensor = (value: Value): value is TensorView => has(value, "Tensor")
+const isList = (value: PickleValue): value is List => has(value, "List")
+const isTuple = (value: PickleValue): value is PickleTuple => has(value, "Tuple")
+export const isDict = (value: PickleValue): value is PickleDict => has(value, "Dict")
+const isGlobal = (value: PickleValue | undefined): value is Global => has(value, "Global")
+const isStorage = (value: PickleValue): value is Storage => has(value, "Storage")
+export const isTensor = (value: PickleValue): value is TensorView => has(value, "Tensor")

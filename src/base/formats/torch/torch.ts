@@ -10,8 +10,8 @@
  * ```
  */
 import { codecs, dtypeOf, elements } from "../dtypes.ts"
-import { type Dict, isDict, isTensor, readPickle, tagOf, type TensorView } from "./pickle.ts"
-import type { TensorEntry, Tensors } from "../safetensors.ts"
+import { type PickleDict, isDict, isTensor, readPickle, tagOf, type TensorView } from "./pickle.ts"
+import type { TensorEntry, TensorEntries } from "../safetensors.ts"
 import { refuse } from "./TorchError.ts"
 import { readStoredZip } from "./zip.ts"
 import { utf8 } from "../../config/utf8.ts"
@@ -33,7 +33,7 @@ const longestName = 1024
 const largest = (file: Uint8Array): number => 16 * file.length + 2 ** 26
 
 /** Returns the tensors by name, each with a copy of its numbers. Throws a `TorchError`. */
-export const decode = (bytes: Uint8Array): Tensors => {
+export const decode = (bytes: Uint8Array): TensorEntries => {
   if (isOld(bytes)) {
     refuse("it is in the format from before torch 1.6; load it with torch and save it again", 0)
   }
@@ -64,11 +64,11 @@ const folderOf = (entries: ReadonlyMap<string, Uint8Array>): string => {
   return pickles[0].slice(0, -"data.pkl".length)
 }
 
-const namedTensors = (root: Dict): ReadonlyArray<readonly [string, TensorView]> => {
+const namedTensors = (root: PickleDict): ReadonlyArray<readonly [string, TensorView]> => {
   const tensors = new Map<string, TensorView>()
   // A dict that occurs in several places is refused, because it could expand without end, or exponentially.
-  const visited = new Set<Dict>()
-  const visit = (dict: Dict, prefix: string, depth: number): void => {
+  const visited = new Set<PickleDict>()
+  const visit = (dict: PickleDict, prefix: string, depth: number): void => {
     if (visited.has(dict)) refuse(`the dict "${prefix}" is also elsewhere in the file`)
     if (depth > mostNested) refuse(`dicts are nested more than ${mostNested} deep`)
     visited.add(dict)

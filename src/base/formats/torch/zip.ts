@@ -31,7 +31,7 @@ export const readStoredZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array
   return entries
 }
 
-type Reader = ReturnType<typeof readerOf>
+type ZipReader = ReturnType<typeof readerOf>
 
 /** Makes functions that read from the archive and refuse to read beyond its end. */
 const readerOf = (bytes: Uint8Array) => {
@@ -64,7 +64,7 @@ const endSize = 22 // the size of the record at the end of an archive, without t
 const largestComment = 0xffff
 
 /** Finds the central directory (the list of entries) by the record at the end, which only a comment can follow. */
-const findDirectory = (reader: Reader) => {
+const findDirectory = (reader: ZipReader) => {
   for (let at = reader.size - endSize; at >= Math.max(0, reader.size - endSize - largestComment); at--) {
     if (reader.u32(at) !== 0x06054b50 || at + endSize + reader.u16(at + 20) !== reader.size) continue
     const small = { entries: reader.u16(at + 10), size: reader.u32(at + 12), offset: reader.u32(at + 16) }
@@ -79,7 +79,7 @@ const findDirectory = (reader: Reader) => {
 }
 
 /** Reads an entry of the central directory: its name, a view of its contents, and the address of the next entry. */
-const readEntry = (reader: Reader, at: number) => {
+const readEntry = (reader: ZipReader, at: number) => {
   if (reader.u32(at) !== 0x02014b50) return refuse("the archive's directory is damaged", at)
   const flags = reader.u16(at + 8)
   const method = reader.u16(at + 10)
@@ -114,7 +114,7 @@ const readEntry = (reader: Reader, at: number) => {
 }
 
 /** Returns the offset of the first number in the zip64 part (id 1) of an entry's extra field; undefined without one. */
-const extraField = (reader: Reader, start: number, size: number): number | undefined => {
+const extraField = (reader: ZipReader, start: number, size: number): number | undefined => {
   for (let at = start; at + 4 <= start + size; at += 4 + reader.u16(at + 2)) {
     if (reader.u16(at) === 1) return at + 4
   }

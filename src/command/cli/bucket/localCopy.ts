@@ -19,7 +19,7 @@ import { printingAddresses } from "./addressed.ts"
 import { readingBucket } from "./readBucket.ts"
 
 /** The runs that the user named, and the folder in which runs are looked up. */
-export interface Named {
+export interface NamedRuns {
   readonly runs: ReadonlyArray<string>
   readonly resultsDir: string
 }
@@ -101,9 +101,9 @@ const copyRun = Effect.fnUntraced(function* (name: string, resultsDir: string, f
  * removed afterwards.
  */
 export const withCopies = <A, E, R>(
-  { runs, resultsDir }: Named,
+  { runs, resultsDir }: NamedRuns,
   options: CopyOptions,
-  body: (named: Named) => Effect.Effect<A, E, R>,
+  body: (named: NamedRuns) => Effect.Effect<A, E, R>,
 ) =>
   Effect.scoped(
     Effect.gen(function* () {

@@ -23,7 +23,7 @@ export const notForTrainers =
   "--results-dir s3://… does not work for multi-run trainers, whose ranks share a folder; use a folder on disk"
 
 /** The bucket in which a run is saved, and the folder on disk that stands for it while the run is open. */
-export interface Bucket {
+export interface RunBucket {
   /** The flags of the user, for the folder on disk. */
   readonly input: RunFlags
   /** The address of the bucket, for which the folder stands. */
@@ -114,7 +114,7 @@ export const openBucket = Effect.fnUntraced(function* (typed: RunFlags) {
     yield* failing(store.get(Layout.config))
   }
 
-  const bucket: Bucket = {
+  const bucket: RunBucket = {
     input: {
       ...typed,
       resultsDir: folder,

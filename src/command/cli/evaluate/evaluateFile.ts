@@ -59,7 +59,7 @@ const evaluateConfig = Effect.fnUntraced(function* (input: EvalFlags) {
 })
 
 /** Says where the config of an evaluation comes from, and how the evaluation is resumed. */
-interface Playing extends Omit<EvaluationOptions, "placeOf"> {
+interface EvaluationSource extends Omit<EvaluationOptions, "placeOf"> {
   /** The folder of the evaluation to resume. */
   readonly resume?: string | undefined
   readonly resumeCommand: (directory: string) => string
@@ -69,7 +69,7 @@ interface Playing extends Omit<EvaluationOptions, "placeOf"> {
 export const playEvaluation = Effect.fnUntraced(function* (
   { resultsDir, quiet, json, backend: device, cluster, maxFailures }: EvalFlags,
   config: unknown,
-  { resume, resumeCommand, ...options }: Playing,
+  { resume, resumeCommand, ...options }: EvaluationSource,
 ) {
   const { EvaluationResult, fromConfig } = yield* Effect.promise(
     () => import("../../../agents/evaluate/Evaluations.ts"),

@@ -4,7 +4,7 @@ import * as Argument from "effect/cli/Argument"
 import {
   argument,
   backendFlag,
-  type Input,
+  type FlagValues,
   number,
   resultsDirFlag,
   runArgument,
@@ -66,7 +66,7 @@ export const flags = {
   ),
 }
 
-export type EvalFlags = Input<typeof flags>
+export type EvalFlags = FlagValues<typeof flags>
 
 /** The flags that change how a run's checkpoint is evaluated. */
 export const flagsOfRuns = ["file", "episodes", "step", "render", "set"] as const

@@ -7,7 +7,17 @@ import { exists } from "../../../base/config/files.ts"
 import { kindOf } from "../../../run/RunSpec.ts"
 import { ofKind, requireConfig, runFolder, trainings, type UsableRun } from "../findRun.ts"
 import { withRunsOnDisk } from "../openRuns.ts"
-import { argument, type Input, lookupDir, number, runArgument, subcommand, text, texts, trustFlag } from "../flags.ts"
+import {
+  argument,
+  type FlagValues,
+  lookupDir,
+  number,
+  runArgument,
+  subcommand,
+  text,
+  texts,
+  trustFlag,
+} from "../flags.ts"
 import { usageError, writeOut } from "../output/output.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
 import { type CurveFormat, curveFormats, curvesFile } from "./curves.ts"
@@ -106,7 +116,7 @@ export const exporting = subcommand(
 )
 
 /** Writes the file or the folder from runs on disk. */
-const exportRuns = Effect.fnUntraced(function* (input: Input<typeof flags>, usable: UsableRun) {
+const exportRuns = Effect.fnUntraced(function* (input: FlagValues<typeof flags>, usable: UsableRun) {
   const { to } = input
   if (isModel(to)) {
     const from = yield* modelFolder(input.runs[0], [input.resultsDir])

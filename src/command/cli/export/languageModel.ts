@@ -8,7 +8,7 @@ import { requireNewFolder, writeFolder } from "./folder.ts"
 /** The formats of language models: an adapter as peft writes it, or a whole model in Hugging Face's layout. */
 export type ModelFormat = "adapter" | "model"
 
-interface Wanted {
+interface ModelExport {
   /** The folder of a run, or any other folder with a model. */
   readonly from: string
   readonly format: ModelFormat
@@ -17,7 +17,7 @@ interface Wanted {
 }
 
 /** Writes the adapter or the whole model, and returns the path of the new folder. */
-export const exportModel = Effect.fnUntraced(function* ({ from, format, step, out }: Wanted) {
+export const exportModel = Effect.fnUntraced(function* ({ from, format, step, out }: ModelExport) {
   const place = yield* findModel(from, step._tag === "Some" ? step.value : undefined)
   const folder = out._tag === "Some" ? out.value : `${place.name}-${format}`
   yield* requireNewFolder(folder)

@@ -9,7 +9,7 @@ import { gifOf, rawFrames } from "../../../base/formats/picture/movie.ts"
 import { PictureError } from "../../../base/formats/picture/Picture.ts"
 import type { Film } from "../../../rl/train/validate.ts"
 import { usageError } from "../output/output.ts"
-import { restored, type Wanted } from "./policy.ts"
+import { restored, type PolicyChoice } from "./policy.ts"
 
 export const movieFormats = ["gif", "mp4"] as const
 export type MovieFormat = (typeof movieFormats)[number]
@@ -21,7 +21,11 @@ interface MovieOptions {
 }
 
 /** Returns the bytes of a file with a moving picture of the first episodes of a checkpoint's validation. */
-export const movieFile = Effect.fnUntraced(function* (wanted: Wanted, options: MovieOptions, format: MovieFormat) {
+export const movieFile = Effect.fnUntraced(function* (
+  wanted: PolicyChoice,
+  options: MovieOptions,
+  format: MovieFormat,
+) {
   const film = yield* filmed(wanted, options)
   const bytes = format === "gif" ? gifOf(film.episodes, film.speed) : videoOf(film)
   return yield* Effect.mapError(bytes, (error) =>
@@ -32,7 +36,7 @@ export const movieFile = Effect.fnUntraced(function* (wanted: Wanted, options: M
 })
 
 /** Plays the episodes, and returns their pictures. */
-const filmed = Effect.fnUntraced(function* (wanted: Wanted, { episodes, speed }: MovieOptions) {
+const filmed = Effect.fnUntraced(function* (wanted: PolicyChoice, { episodes, speed }: MovieOptions) {
   const none = {
     "validation.everySteps": 0,
     "render.everySteps": 0,

@@ -23,7 +23,7 @@ export const policyFormats = ["onnx", "h5", "h", "safetensors"] as const
 export type PolicyFormat = (typeof policyFormats)[number]
 
 /** The checkpoint whose policy is exported. */
-export interface Wanted {
+export interface PolicyChoice {
   /** The folder of the run, an absolute path. */
   readonly run: string
   readonly step: Option.Option<number>
@@ -33,7 +33,7 @@ export interface Wanted {
 
 /** Restores the run's training from a checkpoint into a store in memory, with other settings of its validation. */
 export const restored = Effect.fnUntraced(function* (
-  { run, step, file }: Wanted,
+  { run, step, file }: PolicyChoice,
   settings: Readonly<Record<string, Plain[string]>>,
   options: CheckpointExtras,
 ) {
@@ -62,7 +62,7 @@ const inCheckpoint: Partial<Readonly<Record<PolicyFormat, string>>> = {
  * Returns the bytes of a file with the policy. A checkpoint holds some formats; that needs neither the env nor the code of the
  * run. The folder of a step has the others, so this writes that folder to a store in memory, and takes the file from there.
  */
-export const policyFile = Effect.fnUntraced(function* (wanted: Wanted, format: PolicyFormat) {
+export const policyFile = Effect.fnUntraced(function* (wanted: PolicyChoice, format: PolicyFormat) {
   const name = inCheckpoint[format]
   const saved = yield* checkpointFile(wanted, format, name)
   if (saved !== undefined) return saved
@@ -76,7 +76,7 @@ export const policyFile = Effect.fnUntraced(function* (wanted: Wanted, format: P
 })
 
 /** Returns the files of a folder from which an edge worker with the policy is deployed. */
-export const workerFolder = Effect.fnUntraced(function* (wanted: Wanted, name: string) {
+export const workerFolder = Effect.fnUntraced(function* (wanted: PolicyChoice, name: string) {
   yield* checkpointFile(wanted, "worker")
   const { policy } = yield* restored(wanted, noValidation, { exportsPolicy: true })
   if (policy === undefined) return yield* usageError(`--to worker: ${wanted.run} has no policy that can be exported`)
@@ -90,7 +90,7 @@ const noValidation = { "validation.everySteps": 0, "validation.envs": [], "rende
  * Returns the bytes of the checkpoint's file with this name, if it has one. Fails if it has not, because the run has separate
  * policies: a file of the format `format` holds one policy.
  */
-const checkpointFile = Effect.fnUntraced(function* ({ run, step }: Wanted, format: string, name?: string) {
+const checkpointFile = Effect.fnUntraced(function* ({ run, step }: PolicyChoice, format: string, name?: string) {
   const { tree, pathOf } = yield* savedAt(run, yield* foldersOnDisk)
   const separate: Array<string> = []
   const { name: checkpoint, files } = yield* Checkpoint.loadFiles(tree, yield* checkpointOf(run, step), (file) => {

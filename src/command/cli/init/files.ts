@@ -2,7 +2,7 @@
 
 /** Lists the values that `--kind` accepts. */
 export const kinds = ["experiment", "questions", "evaluation", "training", "program"] as const
-export type Kind = (typeof kinds)[number]
+export type ProjectKind = (typeof kinds)[number]
 
 interface InitFile {
   /** The default name of the file. */
@@ -251,4 +251,4 @@ export default Train.run({
 `,
 }
 
-export const files: Readonly<Record<Kind, InitFile>> = { experiment, questions, evaluation, training, program }
+export const files: Readonly<Record<ProjectKind, InitFile>> = { experiment, questions, evaluation, training, program }

@@ -6,7 +6,7 @@ import * as Flag from "effect/cli/Flag"
 import { makeFolder, systemMessage } from "../../../base/config/files.ts"
 import { argument, quoted, subcommand, toggle } from "../flags.ts"
 import { usageError, writeOut } from "../output/output.ts"
-import { files, type Kind, kinds } from "./files.ts"
+import { files, type ProjectKind, kinds } from "./files.ts"
 import { startProject } from "./project.ts"
 
 export const init = subcommand(
@@ -75,10 +75,10 @@ export const init = subcommand(
 )
 
 /** Returns the kind of file to write: that of `--kind`, or else by the ending of the name. Fails if they conflict. */
-const kindOf = (file: Option.Option<string>, kind: Option.Option<Kind>) => {
+const kindOf = (file: Option.Option<string>, kind: Option.Option<ProjectKind>) => {
   const name = Option.getOrUndefined(file)
   const isProgram = name !== undefined && /\.[mc]?[tj]s$/.test(name)
-  const wanted = Option.getOrElse(kind, (): Kind => (isProgram ? "program" : "experiment"))
+  const wanted = Option.getOrElse(kind, (): ProjectKind => (isProgram ? "program" : "experiment"))
   const extensions = wanted === "program" ? [".ts", ".mts"] : [".yaml", ".yml"]
   if (name === undefined || extensions.some((extension) => name.endsWith(extension))) return Effect.succeed(wanted)
   const expected = Option.isNone(kind) && !isProgram ? ".yaml, .yml or .ts" : extensions.join(" or ")

@@ -1,7 +1,7 @@
 /** Colours texts for the terminal. The commands use it; it writes nothing itself. */
 
 /** The part of a stream that says whether it is a terminal. */
-interface Target {
+interface TerminalStream {
   readonly isTTY?: boolean | undefined
 }
 
@@ -11,7 +11,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  * Tells whether to write colours to a stream: never if `NO_COLOR` is set or `TERM` is `dumb`; otherwise as
  * `FORCE_COLOR` says, or if that isn't set, only to a terminal. Effect's help has the same rules.
  */
-export const hasColors = (stream: Target, env: Environment = process.env): boolean => {
+export const hasColors = (stream: TerminalStream, env: Environment = process.env): boolean => {
   if (env.TERM === "dumb" || isSet(env.NO_COLOR)) return false
   if (isSet(env.FORCE_COLOR)) return env.FORCE_COLOR !== "0" && env.FORCE_COLOR !== "false"
   return stream.isTTY === true
@@ -23,8 +23,12 @@ const codes = { bold: 1, red: 31, green: 32, yellow: 33, cyan: 36 } as const
 type Color = keyof typeof codes
 
 /** Colours a text if the stream shows colours. */
-export const colored = (color: Color, text: string, stream: Target = process.stdout, env?: Environment): string =>
-  hasColors(stream, env) ? `\u001b[${codes[color]}m${text}\u001b[0m` : text
+export const colored = (
+  color: Color,
+  text: string,
+  stream: TerminalStream = process.stdout,
+  env?: Environment,
+): string => (hasColors(stream, env) ? `\u001b[${codes[color]}m${text}\u001b[0m` : text)
 
 /** The word `warning:` for stderr, in yellow where stderr shows colours. */
 export const warningLabel = (): string => colored("yellow", "warning:", process.stderr)
@@ -38,7 +42,7 @@ const colorOfState: Readonly<Record<string, Color>> = {
 }
 
 /** Colours a text that begins with the state of a run, such as `done`; returns any other text unchanged. */
-export const coloredState = (text: string, stream?: Target, env?: Environment): string => {
+export const coloredState = (text: string, stream?: TerminalStream, env?: Environment): string => {
   const color = colorOfState[/^\w*/.exec(text)?.[0] ?? ""]
   return color === undefined ? text : colored(color, text, stream, env)
 }

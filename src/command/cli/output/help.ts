@@ -48,19 +48,19 @@ export const helpText = (doc: HelpDoc.HelpDoc, options: HelpOptions): string => 
   ].join("\n\n")
 }
 
-interface Row {
+interface HelpRow {
   readonly term: string
   readonly description: string
 }
 
-const argumentRow = ({ name, required, variadic, description }: HelpDoc.ArgDoc): Row => {
+const argumentRow = ({ name, required, variadic, description }: HelpDoc.ArgDoc): HelpRow => {
   const text = Option.getOrElse(description, () => "")
   // A default already shows that the argument is optional.
   const isOptional = !required && !text.includes("(default: ")
   return { term: `<${name}>${variadic ? "…" : ""}`, description: `${text}${isOptional ? " (optional)" : ""}` }
 }
 
-const flagRow = ({ name, aliases, type, description }: HelpDoc.FlagDoc): Row => ({
+const flagRow = ({ name, aliases, type, description }: HelpDoc.FlagDoc): HelpRow => ({
   term: [[`--${name}`, ...aliases].join(", "), ...valueOf(type)].join(" "),
   description: Option.getOrElse(description, () => ""),
 })
@@ -72,7 +72,7 @@ const valueOf = (type: string): ReadonlyArray<string> => {
   return [type === "choice" || /^<.*\|/.test(type) ? "<name>" : `<${type}>`]
 }
 
-const subcommandRows = ({ commands }: HelpDoc.SubcommandGroupDoc): ReadonlyArray<Row> =>
+const subcommandRows = ({ commands }: HelpDoc.SubcommandGroupDoc): ReadonlyArray<HelpRow> =>
   commands.map(({ name, shortDescription, description }) => ({
     term: name,
     description: shortDescription ?? description,
@@ -83,7 +83,7 @@ const namesOnly = (flags: ReadonlyArray<HelpDoc.FlagDoc>, width: number): Readon
   flags.length === 0 ? [] : wrap(`${flags.map(({ name }) => `--${name}`).join(", ")} (see effect --help)`, width, 2, 2)
 
 /** Formats rows in two columns, terms and descriptions. A term that is too long for its column gets its own line. */
-const table = (rows: ReadonlyArray<Row>, width: number): ReadonlyArray<string> => {
+const table = (rows: ReadonlyArray<HelpRow>, width: number): ReadonlyArray<string> => {
   const longest = Math.max(0, ...rows.map(({ term }) => CliOutput.displayWidth(term)))
   // A term has two spaces before it and two after it.
   const column = Math.min(descriptionColumn, longest + 4)

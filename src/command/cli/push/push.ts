@@ -20,7 +20,17 @@ import { movieFile } from "../export/movie.ts"
 import { policyFile } from "../export/policy.ts"
 import { ofKind, runFolder, warningSource } from "../findRun.ts"
 import { withRunsOnDisk } from "../openRuns.ts"
-import { argument, type Input, lookupDir, number, runArgument, subcommand, text, toggle, trustFlag } from "../flags.ts"
+import {
+  argument,
+  type FlagValues,
+  lookupDir,
+  number,
+  runArgument,
+  subcommand,
+  text,
+  toggle,
+  trustFlag,
+} from "../flags.ts"
 import { usageError, writeError, writeOut } from "../output/output.ts"
 
 const flags = {
@@ -66,7 +76,7 @@ export const push = subcommand(
   }),
 )
 
-const pushRun = Effect.fnUntraced(function* (input: Input<typeof flags>) {
+const pushRun = Effect.fnUntraced(function* (input: FlagValues<typeof flags>) {
   const run = resolve(yield* runFolder(input.run, { folders: [input.resultsDir], usable }))
   const files = yield* filesOf({ run, step: input.step, file: input.file })
   if (Option.isSome(input.to)) {

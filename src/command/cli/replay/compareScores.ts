@@ -18,20 +18,20 @@ export interface ScoreDifference {
 export type ScoreFiles = ReadonlyMap<string, string>
 
 /** A replay's scores, its digest if it was trained to the end, and a reason why it may differ. */
-export interface Replayed {
+export interface ReplayedScores {
   readonly scores: ScoreFiles
   readonly digest: string | undefined
   readonly hint?: string | undefined
 }
 
-interface Line {
+interface NumberedLine {
   /** The number of the line; the first line is 1. */
   readonly number: number
   readonly text: string
 }
 
 /** Returns the lines of the training episode with this `episode_index`. */
-export const linesOfEpisode = (files: ScoreFiles, episode: number): ReadonlyArray<Line> =>
+export const linesOfEpisode = (files: ScoreFiles, episode: number): ReadonlyArray<NumberedLine> =>
   linesOf(files.get(trainScores)).filter(({ text }) => recordIn(text)?.episode_index === episode)
 
 /** Returns the first difference within one training episode, even if its lines are at other places in the two files. */
@@ -59,7 +59,7 @@ export const firstScoreDifference = (
 }
 
 /** Returns the complete lines of a text. After the last line feed is nothing, or a line that was not fully written. */
-const linesOf = (text = ""): ReadonlyArray<Line> =>
+const linesOf = (text = ""): ReadonlyArray<NumberedLine> =>
   text
     .split("\n")
     .slice(0, -1)
@@ -71,8 +71,8 @@ const timeKeys = new Set(["timestamp", "step_start", "step_end", "duration_ms"])
 /** Returns the first difference, apart from times, between the lines of a file in two runs; or undefined. */
 const differenceIn = (
   file: string,
-  before: ReadonlyArray<Line>,
-  after: ReadonlyArray<Line>,
+  before: ReadonlyArray<NumberedLine>,
+  after: ReadonlyArray<NumberedLine>,
   isPrefix: boolean,
 ): ScoreDifference | undefined => {
   const count = isPrefix ? before.length : Math.max(before.length, after.length)

@@ -2,7 +2,7 @@
 import {
   argument,
   backendFlag,
-  type Input,
+  type FlagValues,
   lookupDir,
   number,
   runArgument,
@@ -27,4 +27,4 @@ export const flags = {
   quiet: toggle("quiet", "Print no progress"),
   json: toggle("json", "Print the outcome as one line of JSON on stdout"),
 }
-export type ReplayFlags = Input<typeof flags>
+export type ReplayFlags = FlagValues<typeof flags>

@@ -88,7 +88,7 @@ class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers",
 const replayAll = Effect.fnUntraced(function* <E, R>(
   input: ReplayFlags,
   before: Scores.ScoreFiles,
-  again: Effect.Effect<Scores.Replayed, E, R>,
+  again: Effect.Effect<Scores.ReplayedScores, E, R>,
 ) {
   const { run } = input
   const digestBefore = yield* digestIn(run)
@@ -210,7 +210,7 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
     const start = path.indexOf(`/${Layout.scores}/`) + 1
     return start === 0 ? [] : [[path.slice(start), utf8.decode(bytes)] as const]
   })
-  return { scores: new Map(files), digest: result?.digest } satisfies Scores.Replayed
+  return { scores: new Map(files), digest: result?.digest } satisfies Scores.ReplayedScores
 })
 
 /**

@@ -14,7 +14,7 @@ import { usageError } from "../output/output.ts"
 import { digestIn } from "../run/finished.ts"
 import { loadTrainingOf } from "../userCode/loadTraining.ts"
 import { readYaml } from "../userCode/yamlFile.ts"
-import type { Replayed } from "./compareScores.ts"
+import type { ReplayedScores } from "./compareScores.ts"
 import type { ReplayFlags } from "./flags.ts"
 import { scoresOfAll } from "./scoreFiles.ts"
 
@@ -68,7 +68,7 @@ export const trainedAgain = Effect.fnUntraced(function* (input: ReplayFlags, run
     scores: yield* scoresOfAll(again),
     digest: isOne ? yield* digestIn(join(result.runDir, basename(run))) : result.digest,
     hint: yield* hintOf(run),
-  } satisfies Replayed
+  } satisfies ReplayedScores
 })
 
 /** Explains why a trainer's runs may come out differently, from its config; undefined if they should not. */

@@ -48,7 +48,7 @@ const finishedAt = (directory: string) =>
 const isLmError = (error: unknown): error is LmError => Predicate.isTagged(error, "LmError")
 
 /** Tells `runToEnd` what to do at the end of a run. */
-interface Ending<A, E, R> {
+interface RunEnding<A, E, R> {
   /** Reports the result of a run that has finished. Its failure is that of the command. */
   readonly finished: (result: A) => Effect.Effect<void, E, R>
   /** Reads the result of a finished run from its folder. */
@@ -68,7 +68,7 @@ interface Ending<A, E, R> {
  */
 export const runToEnd = Effect.fnUntraced(function* <A, E, E2, R, R2>(
   run: (onOpen: (directory: string) => Effect.Effect<void>) => Effect.Effect<A, E, R>,
-  { finished, read, resumeCommand, advises, directory }: Ending<A, E2, R2>,
+  { finished, read, resumeCommand, advises, directory }: RunEnding<A, E2, R2>,
 ) {
   const fs = yield* FileSystem.FileSystem
   let opened: { readonly directory: string; readonly finishedAt: number | undefined } | undefined

@@ -3,7 +3,7 @@ import * as Argument from "effect/cli/Argument"
 import {
   argument,
   backendFlag,
-  type Input,
+  type FlagValues,
   number,
   resultsDirFlag,
   text,
@@ -60,4 +60,4 @@ export const flags = {
   json: toggle("json", "Print the result as one line of JSON on stdout"),
 }
 
-export type RunFlags = Input<typeof flags>
+export type RunFlags = FlagValues<typeof flags>

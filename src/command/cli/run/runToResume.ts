@@ -14,7 +14,7 @@ import { silentSource } from "../../../run/read/disk-node.ts"
 import { readRun, runToResumeAt, trainings } from "../findRun.ts"
 import { nameOf, quoted } from "../flags.ts"
 import { usageError, writeError } from "../output/output.ts"
-import { ownPlace, type Training } from "../userCode/loadTraining.ts"
+import { ownPlace, type LoadedTraining } from "../userCode/loadTraining.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import type { RunFlags } from "./flags.ts"
 import { overridesOf } from "./overrides.ts"
@@ -24,7 +24,7 @@ import { overridesOf } from "./overrides.ts"
  * run with the name of this file, or else the newest finished one, which can only be trained further with more steps. A note
  * on stderr names a newer unfinished run of another name.
  */
-export const runToResume = Effect.fnUntraced(function* (input: RunFlags, training: Training) {
+export const runToResume = Effect.fnUntraced(function* (input: RunFlags, training: LoadedTraining) {
   if (Option.isNone(input.resume)) return undefined
   const wanted = input.resume.value
   if (yield* exists(join(wanted, Layout.config))) return yield* resumable(wanted)
@@ -61,10 +61,14 @@ export const runToResume = Effect.fnUntraced(function* (input: RunFlags, trainin
 })
 
 /** A run that can be resumed. */
-type Found = Effect.Success<ReturnType<typeof runsIn>>[number]
+type ResumableRun = Effect.Success<ReturnType<typeof runsIn>>[number]
 
 /** Prints a note if a run of another name is newer than the one that is resumed, and is unfinished. */
-const noteNewer = Effect.fnUntraced(function* (input: RunFlags, taken: Found, runs: ReadonlyArray<Found>) {
+const noteNewer = Effect.fnUntraced(function* (
+  input: RunFlags,
+  taken: ResumableRun,
+  runs: ReadonlyArray<ResumableRun>,
+) {
   if (input.quiet || input.json) return
   const newer = runs.slice(0, runs.indexOf(taken)).find((run) => !run.isFinished)
   if (newer === undefined) return
@@ -91,7 +95,7 @@ const otherRun = (file: string, { path, name }: { readonly path: string; readonl
 }
 
 /** Returns the name and the config that a new run of the file would have; `None` if the file lacks needed settings. */
-const planOf = Effect.fnUntraced(function* (input: RunFlags, training: Training) {
+const planOf = Effect.fnUntraced(function* (input: RunFlags, training: LoadedTraining) {
   const { plannedOf } = yield* Effect.promise(() => import("../../sweep/plan.ts"))
   const overrides = yield* overridesOf(input, undefined)
   const options = { overrides, source: input.file, name: nameOf(input), population: {} }
@@ -154,7 +158,7 @@ const namesIn = (config: unknown): Plain => {
  * those of the file. A file with the run's name must have the same env and algorithm; a file with another name must
  * also have the same settings of env and algorithm. The user can skip this check by `--name` with the run's name.
  */
-export const refuseOtherFile = Effect.fnUntraced(function* (input: RunFlags, training: Training, run: string) {
+export const refuseOtherFile = Effect.fnUntraced(function* (input: RunFlags, training: LoadedTraining, run: string) {
   const saved = yield* readYaml(join(run, Layout.config))
   const name = nameIn(saved)
   if (name === undefined || Option.exists(input.name, (wanted) => isSameName(name, wanted))) return

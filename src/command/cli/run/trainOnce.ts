@@ -20,11 +20,11 @@ import { evaluationText } from "../evaluate/showEvaluation.ts"
 import { ofKind, printRun, runFolder } from "../findRun.ts"
 import { defaultResultsDir, flagWords, isBucket, nameOf, quoted, sessionOptions, threadsOfEach } from "../flags.ts"
 import { writeJson, writeOut } from "../output/output.ts"
-import { type Part, PartOfSweep, sweepProgress } from "../../sweep/part.ts"
+import { type SweepPart, PartOfSweep, sweepProgress } from "../../sweep/part.ts"
 import { loadTraining } from "../userCode/loadTraining.ts"
 import { isYaml, readYaml } from "../userCode/yamlFile.ts"
 import { printingAddresses } from "../bucket/addressed.ts"
-import { type Bucket, openBucket } from "../bucket/runInBucket.ts"
+import { type RunBucket, openBucket } from "../bucket/runInBucket.ts"
 import { resumedCluster } from "../worker/cluster.ts"
 import { placementLayer } from "../worker/placement.ts"
 import { digestIn, readFinished, readMetrics, runToEnd } from "./finished.ts"
@@ -53,9 +53,9 @@ const storeOf = (
     bucket,
   }: {
     readonly fs: FileSystem.FileSystem
-    readonly part: Part | undefined
+    readonly part: SweepPart | undefined
     readonly resume: string | undefined
-    readonly bucket: Bucket | undefined
+    readonly bucket: RunBucket | undefined
   },
   onOpen: (directory: string) => Effect.Effect<void>,
 ) => {
@@ -76,7 +76,7 @@ const storeOf = (
   })
 }
 
-const train = Effect.fnUntraced(function* (input: RunFlags, bucket: Bucket | undefined, typed = input) {
+const train = Effect.fnUntraced(function* (input: RunFlags, bucket: RunBucket | undefined, typed = input) {
   const shown = (directory: string): string => bucket?.addressOf(directory) ?? directory
   const isStepWanted = yield* stepSignalled
   const name = nameOf(input)

@@ -5,7 +5,7 @@ import {
   allowHostFlag,
   argument,
   backendFlag,
-  type Input,
+  type FlagValues,
   number,
   portFlag,
   text,
@@ -93,4 +93,4 @@ export const flags = {
   json: toggle("json", "Print the address and the model as one line of JSON"),
 }
 
-export type ServeFlags = Input<typeof flags>
+export type ServeFlags = FlagValues<typeof flags>

@@ -135,7 +135,7 @@ const reporter = (isVerbose: boolean) => {
   }
 }
 
-interface Address {
+interface ServerAddress {
   readonly port: number
   readonly apiKey: string | undefined
   /** The trainer whose runs are served, if any. */
@@ -143,7 +143,11 @@ interface Address {
 }
 
 /** Prints the server's address, and a command that asks it something. */
-const announce = Effect.fnUntraced(function* ({ host, json }: ServeFlags, model: OpenedDecoder, address: Address) {
+const announce = Effect.fnUntraced(function* (
+  { host, json }: ServeFlags,
+  model: OpenedDecoder,
+  address: ServerAddress,
+) {
   const { port, apiKey, trainer } = address
   const shown = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
   const url = `http://${shown}:${port}/v1`

@@ -11,7 +11,7 @@ import { usageError } from "../output/output.ts"
 import type { ServeFlags } from "./flags.ts"
 
 /** The model of a trainer. */
-interface TrainedModel {
+interface TrainerModel {
   readonly trainer: TrainerFolder
   readonly name: string
   /** The folder whose broadcasts belong to the model: the trainer's with all of its runs, or that of one run. */
@@ -23,7 +23,7 @@ export const trainedModel = Effect.fnUntraced(function* (trainer: TrainerFolder,
   const { directory, settings, run } = trainer
   if (settings.trainer.lora !== null) {
     const name = settings.model.type === "folder" ? basename(settings.model.path) : "base"
-    const found: TrainedModel = { trainer, name, watch: run === null ? directory : join(directory, run) }
+    const found: TrainerModel = { trainer, name, watch: run === null ? directory : join(directory, run) }
     return found
   }
   const runs = run === null ? yield* runsIn(directory) : [run]
@@ -33,12 +33,12 @@ export const trainedModel = Effect.fnUntraced(function* (trainer: TrainerFolder,
       `${named}: expected one run, because the runs share no model; name one of them: ${choices}`,
     )
   }
-  const found: TrainedModel = { trainer, name: runs[0], watch: join(directory, runs[0]) }
+  const found: TrainerModel = { trainer, name: runs[0], watch: join(directory, runs[0]) }
   return found
 })
 
 /** Opens the model with the weights that the trainer began with. Flags that were typed replace the trainer's settings. */
-export const openTrained = Effect.fnUntraced(function* ({ trainer, name, watch }: TrainedModel, input: ServeFlags) {
+export const openTrained = Effect.fnUntraced(function* ({ trainer, name, watch }: TrainerModel, input: ServeFlags) {
   const { directory, settings } = trainer
   const { inference, trainer: sizes } = settings
   const base = yield* openBaseModel(settings.model, { baseDir: directory, seed: settings.seed })

@@ -2,7 +2,7 @@
 import {
   argument,
   backendFlag,
-  type Input,
+  type FlagValues,
   number,
   resultsDirFlag,
   text,
@@ -50,4 +50,4 @@ export const flags = {
   json: toggle("json", "Print the result as one line of JSON on stdout"),
 }
 
-export type TuneFlags = Input<typeof flags>
+export type TuneFlags = FlagValues<typeof flags>

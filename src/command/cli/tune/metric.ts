@@ -3,7 +3,7 @@ import { Effect, type FileSystem, type Path, Schema } from "effect"
 import { mostBytes, readBytes } from "../../../base/config/files.ts"
 import { decode } from "../../../base/formats/tfevents.ts"
 import { choiceHint, closest } from "../../../base/config/closest.ts"
-import { type Origin, snakeCase, sourceOf } from "../../../base/config/Config.ts"
+import { type ConfigOrigin, snakeCase, sourceOf } from "../../../base/config/Config.ts"
 import { dataAt } from "../../../run/find/Value.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { meanOf } from "../../../base/statistics/resampling.ts"
@@ -33,7 +33,7 @@ const metrics = [
 /**
  * Refuses a metric that no run has, before any trial runs. A tag of TensorBoard is only known when a run has ended.
  */
-export const checkMetric = (metric: string, origin: Origin): Effect.Effect<void, UsageError> => {
+export const checkMetric = (metric: string, origin: ConfigOrigin): Effect.Effect<void, UsageError> => {
   const [key] = metric.split(".")
   if (metric.includes("/") || [...metrics, "usage"].includes(key)) return Effect.void
   const near = closest(metric, metrics)

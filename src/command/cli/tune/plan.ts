@@ -1,6 +1,6 @@
 /** Plans the runs of a study's trials, and checks the whole search space before anything runs. It writes nothing. */
 import { Effect, Option } from "effect"
-import { camelCase, isPlain, type Origin, type Override, sourceOf } from "../../../base/config/Config.ts"
+import { camelCase, isPlain, type ConfigOrigin, type Override, sourceOf } from "../../../base/config/Config.ts"
 import type { Limit } from "../../tune/asha.ts"
 import { extremes, limitsFor } from "../../tune/study.ts"
 import type { Params } from "../../tune/Space.ts"
@@ -9,15 +9,15 @@ import { nameOf } from "../flags.ts"
 import { usageError } from "../output/output.ts"
 import { overridesOf, settingValue } from "../run/overrides.ts"
 import { type PlannedRun, plannedOf, settingFlags } from "../../sweep/plan.ts"
-import type { Choice } from "../../sweep/population.ts"
+import type { SweptChoice } from "../../sweep/population.ts"
 import { isSame } from "../../tune/Space.ts"
-import type { Training } from "../userCode/loadTraining.ts"
+import type { LoadedTraining } from "../userCode/loadTraining.ts"
 import type { TuneFlags } from "./flags.ts"
 
 /** The training that a study varies, with its flags. */
 export interface Tuned {
   readonly input: TuneFlags
-  readonly training: Training
+  readonly training: LoadedTraining
 }
 
 /** Returns the text that `--set` parses as this value. */
@@ -28,7 +28,7 @@ const textOf = (value: unknown): string => {
 }
 
 /** Returns the settings of a trial in the form in which a sweep has them. */
-export const choicesOf = (params: Params): ReadonlyArray<Choice> =>
+export const choicesOf = (params: Params): ReadonlyArray<SweptChoice> =>
   Object.entries(params).map(([path, value]) => {
     const text = textOf(value)
     return { path, value, text, shown: text }
@@ -79,7 +79,7 @@ export const planTrial = Effect.fnUntraced(function* (
  * Checks every parameter of a study against the config of the training, with its smallest and largest value, or each of
  * its choices. An error names the line of the parameter, as `origin` has it.
  */
-export const checkSpace = Effect.fnUntraced(function* (tuned: Tuned, study: Study, origin: Origin) {
+export const checkSpace = Effect.fnUntraced(function* (tuned: Tuned, study: Study, origin: ConfigOrigin) {
   const { input, training } = tuned
   const placeOf = (path: string): string => sourceOf(origin, `parameters.${path}`)
   const base = yield* planBase(tuned)

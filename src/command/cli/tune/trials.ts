@@ -8,7 +8,7 @@ import { toPath } from "../../../run/identifier.ts"
 import { stopOf } from "../../tune/asha.ts"
 import type { Params } from "../../tune/Space.ts"
 import { knownAt, suggest } from "../../tune/study.ts"
-import { meanCurve, type Point, type Trial, type TrialRun } from "../../tune/Trial.ts"
+import { meanCurve, type TrialPoint, type Trial, type TrialRun } from "../../tune/Trial.ts"
 import { readRunIn } from "../findRun.ts"
 import { finishedEarlier, RunFailed } from "../../sweep/child.ts"
 import { checkStarted, type StartedRun, stateOf } from "../../sweep/folder.ts"
@@ -21,7 +21,7 @@ import { limitsOfTrial, planTrial, type Tuned } from "./plan.ts"
 /** A study gives up if the first trials, at least so many, have all failed. */
 const mostFailures = 5
 
-export interface Watched {
+export interface TrialEvents {
   /** Called when a trial starts, and when it has ended. `isEarlier` means that it had ended before the study was resumed. */
   readonly started: (trial: number) => void
   readonly ended: (trial: Trial, isEarlier: boolean) => void
@@ -31,7 +31,7 @@ export interface Watched {
 interface Trials {
   readonly tuned: Tuned
   readonly folder: StudyFolder
-  readonly watched: Watched
+  readonly watched: TrialEvents
   readonly trainRun: Effect.Success<ReturnType<typeof makeTrainRun>>
   /** The records of the trials that have ended, by their numbers. */
   readonly records: Array<Trial | undefined>
@@ -47,7 +47,7 @@ interface Trials {
 export const runTrials = Effect.fnUntraced(function* (
   tuned: Tuned,
   folder: StudyFolder,
-  how: { readonly workers: number; readonly command: string; readonly watched: Watched },
+  how: { readonly workers: number; readonly command: string; readonly watched: TrialEvents },
 ) {
   const { study, resultsDir, time, file } = folder
   const concurrency = Math.min(how.workers, study.settings.parallel)
@@ -92,7 +92,7 @@ const trialOf = Effect.fnUntraced(function* (trials: Trials, number: number, kno
   const params = paramsOf(trials, number, known)
   const limits = limitsOfTrial(study, known, folder.file.base)
   const runs: Array<TrialRun> = []
-  const curves: Array<ReadonlyArray<Point>> = []
+  const curves: Array<ReadonlyArray<TrialPoint>> = []
   const recordOf = (state: Trial["state"], reason: string | null): Trial => {
     const values = runs.flatMap(({ value }) => value ?? [])
     const value = state === "failed" || values.length === 0 ? null : meanOf(values)

@@ -35,7 +35,7 @@ import {
 import { checkMetric, measuresTime } from "./metric.ts"
 import { checkSpace, planBase, planTrial, type Tuned } from "./plan.ts"
 import { bestYaml, resultOf, statusLine, summary, trialLine } from "./report.ts"
-import { runTrials, type Watched } from "./trials.ts"
+import { runTrials, type TrialEvents } from "./trials.ts"
 
 export const tune = subcommand(
   "tune",
@@ -199,7 +199,7 @@ const inFolder = Effect.fnUntraced(function* (tuned: Tuned, folder: StudyFolder)
 const eraseLine = "\r\u001b[J"
 
 /** Shows the progress of a study: a line for each trial that has ended, and on a terminal a last line that is redrawn. */
-const watchedBy = (study: Study, write: (text: string) => void, isTerminal: boolean): Watched => {
+const watchedBy = (study: Study, write: (text: string) => void, isTerminal: boolean): TrialEvents => {
   const ended: Array<Trial> = []
   const running = new Set<number>()
   const show = (text: string): void => {

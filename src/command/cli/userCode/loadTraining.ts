@@ -27,13 +27,13 @@ import { guarded, notATraining, type UserCodeError } from "./userCode.ts"
 import { isYaml, notKeys, readLocatedYaml, readYaml } from "./yamlFile.ts"
 
 /** An Effect that runs a training: by reinforcement learning, or of agents that ask a language model. */
-export type Training = Effect.Effect<
+export type LoadedTraining = Effect.Effect<
   RunResult,
   TrainError | Runtime.RuntimeError | MultiRun.MultiRunError | UserCodeError,
-  Needs
+  TrainingNeeds
 >
 
-type Needs = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fromConfig>>
+type TrainingNeeds = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fromConfig>>
 
 /** Loads the training that made a run: from the program that the user names, or else from the run's saved config. */
 export const loadTrainingOf = (run: string, program: Option.Option<string>) =>
@@ -42,7 +42,7 @@ export const loadTrainingOf = (run: string, program: Option.Option<string>) =>
     { programHint: { text: "if your own program defines it, name that program: --file FILE.ts", ofRun: true } },
   )
 
-interface LoadOptions {
+interface TrainingLoadOptions {
   readonly programHint?: ProgramHint
   /** Names the content of a module, for a process that may load several versions of it. */
   readonly version?: string
@@ -60,8 +60,8 @@ export const loadTraining = Effect.fnUntraced(function* (
       ofRun: false,
     },
     version,
-  }: LoadOptions = {},
-): Effect.fn.Return<Training, UsageError | ConfigError, FileSystem.FileSystem> {
+  }: TrainingLoadOptions = {},
+): Effect.fn.Return<LoadedTraining, UsageError | ConfigError, FileSystem.FileSystem> {
   const path = resolve(file)
   if (!(yield* exists(path))) return yield* usageError(`${file}: there is no such file`)
   if (isYaml(path)) return yield* fromYaml(file, path, programHint)
@@ -120,11 +120,11 @@ const ofManyRuns = Effect.fnUntraced(function* (config: unknown, where: Paramete
 
 const ofPolicy = Effect.fnUntraced(function* (config: unknown, lines: ReadonlyMap<string, string>) {
   const { fromConfig } = yield* Effect.promise(() => import("../../../rl/train/Train.ts"))
-  return fromConfig(config, { lines }) satisfies Training
+  return fromConfig(config, { lines }) satisfies LoadedTraining
 })
 
 /** Changes the messages of the config errors of a training. */
-const withHint = (training: Training, reword: (message: string, error: ConfigError) => string): Training =>
+const withHint = (training: LoadedTraining, reword: (message: string, error: ConfigError) => string): LoadedTraining =>
   Effect.mapError(training, (error) =>
     Predicate.isTagged(error, "ConfigError") ? error.reworded((message) => reword(message, error)) : error,
   )
@@ -140,7 +140,7 @@ interface ProgramHint {
 }
 
 /** Adds the hint to the error of a config that names an env or an algorithm which isn't built in. */
-const withProgramHint = (training: Training, { text, ofRun }: ProgramHint): Training =>
+const withProgramHint = (training: LoadedTraining, { text, ofRun }: ProgramHint): LoadedTraining =>
   withHint(training, (message, { unknown }) => {
     if (unknown === undefined) return message
     // The subcommands that read a saved run need its callbacks, or do not ask for them: leaving them out is no remedy.
@@ -148,7 +148,7 @@ const withProgramHint = (training: Training, { text, ofRun }: ProgramHint): Trai
   })
 
 /** If a config lacks keys that every training needs, adds to the error how to use a file with only some settings. */
-const withFragmentHint = (training: Training, config: Plain, file: string): Training => {
+const withFragmentHint = (training: LoadedTraining, config: Plain, file: string): LoadedTraining => {
   const needed = kindOf(config) === "agents" ? ["agent"] : ["env", "algorithm"]
   if (needed.every((key) => key in config)) return training
   const hint = `a file with only some settings goes with a program: effect run FILE.ts --config ${file}`
@@ -157,9 +157,9 @@ const withFragmentHint = (training: Training, config: Plain, file: string): Trai
 
 /** Explains the error of `--total-steps` for trainings whose length is set otherwise, as `instead` says. */
 const withStepsHint = (
-  training: Training,
+  training: LoadedTraining,
   instead = "language-model agents: --set runtime.max_envs_to_visit=N",
-): Training =>
+): LoadedTraining =>
   withHint(training, (message, { source }) =>
     source === "--total-steps" && message.includes('unknown key "total_steps"')
       ? `--total-steps only works with reinforcement learning; for ${instead}`
@@ -172,7 +172,8 @@ const withStepsHint = (
  */
 const isTraining = (
   value: unknown,
-): value is Effect.Effect<RunResult | Runtime.RuntimeResult, Effect.Error<Training>, Needs> => Effect.isEffect(value)
+): value is Effect.Effect<RunResult | Runtime.RuntimeResult, Effect.Error<LoadedTraining>, TrainingNeeds> =>
+  Effect.isEffect(value)
 
 /** Returns the results folder and the name that a config in YAML chooses for its run; nothing for a program. */
 export const ownPlace = Effect.fnUntraced(function* (

@@ -18,7 +18,7 @@ import { dispatcherLayer } from "./cluster.ts"
 const rankJobsModule = Effect.promise(() => import("../../../trainer/placement/rankJobs-node.ts"))
 const orchestratorJobsModule = Effect.promise(() => import("../../../trainer/placement/orchestratorJobs-node.ts"))
 
-interface Placed {
+interface WorkerPlacement {
   readonly backend: BackendName
   /** The number of threads that compute in each process of this machine. */
   readonly threads?: number
@@ -33,7 +33,7 @@ export const placementLayer = ({
   threads = 1,
   cluster,
   server,
-}: Placed): Layer.Layer<RankProcesses | RedisStores | TrainingRanks, ClusterError> => {
+}: WorkerPlacement): Layer.Layer<RankProcesses | RedisStores | TrainingRanks, ClusterError> => {
   if (Option.isNone(cluster)) return Layer.merge(rankProcesses({ backend, threads }), trainingRanks({ threads }))
   const host = Effect.flatMap(parseUrl(cluster.value), ownAddress)
   const ranks = Layer.unwrap(Effect.map(rankJobsModule, ({ rankJobs }) => rankJobs({ backend, processesOn })))

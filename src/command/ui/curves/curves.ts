@@ -4,7 +4,7 @@ import { utf8 } from "../../../base/config/utf8.ts"
 import { unplacedEntry } from "../../../run/find/RunEntry.ts"
 import * as Layout from "../../../run/Layout.ts"
 import type { FileSource } from "../../../run/read/FileSource.ts"
-import { type Position, readOn, start, wholeLines } from "../../../run/read/readOn.ts"
+import { type ReadPosition, readOn, start, wholeLines } from "../../../run/read/readOn.ts"
 import * as RunReader from "../../../run/RunReader.ts"
 import { thinned } from "../../../base/statistics/resampling.ts"
 import { type Band, bandOf, mostRunsInABand } from "./bands.ts"
@@ -14,7 +14,7 @@ import {
   downsample,
   emptyPoints,
   type Points,
-  type Validation,
+  type ScoredValidation,
   validationCurve,
   validationsOf,
 } from "./scoreCurves.ts"
@@ -35,12 +35,12 @@ const mostKept = 4_000_000
 const mostBands = 500
 
 /** The data of one run that is kept in memory; `position` tells how much of its training scores was read. */
-interface Kept {
+interface CachedCurves {
   points: Points
-  position: Position
-  readonly validations: Map<string, { readonly size: number; readonly validations: ReadonlyArray<Validation> }>
+  position: ReadPosition
+  readonly validations: Map<string, { readonly size: number; readonly validations: ReadonlyArray<ScoredValidation> }>
   curves:
-    | { readonly signature: string; readonly validations: ReadonlyArray<Validation>; readonly value: RunCurves }
+    | { readonly signature: string; readonly validations: ReadonlyArray<ScoredValidation>; readonly value: RunCurves }
     | undefined
 }
 
@@ -50,14 +50,14 @@ interface CurvesInMemory {
   /** Opens a run. What the readers share, such as parsed configs, is kept with the curves. */
   readonly open: ReturnType<typeof RunReader.over>
   /** The runs by their paths, in the order of use: the run that was used least recently is dropped first. */
-  readonly kept: Map<string, Kept>
-  readonly bands: Bands
+  readonly kept: Map<string, CachedCurves>
+  readonly bands: CachedBands
   /** Two simultaneous readers of one run would add the same lines twice. */
   readonly turn: Semaphore.Semaphore
 }
 
 /** The bands that were computed last, each with the curves from which it was. */
-type Bands = Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>
+type CachedBands = Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>
 
 export const makeCurves = (files: FileSource) => {
   const memory: CurvesInMemory = {
@@ -85,7 +85,7 @@ export const makeCurves = (files: FileSource) => {
 }
 
 /** Returns the band of curves by its key. It is computed again only if a curve has changed. */
-const bandIn = (bands: Bands, key: string, curves: ReadonlyArray<Curve>, axis: Axis): Band => {
+const bandIn = (bands: CachedBands, key: string, curves: ReadonlyArray<Curve>, axis: Axis): Band => {
   const before = bands.get(key)
   if (before?.of.every((curve, index) => curve === curves[index]) === true) return before.value
   const value = bandOf(curves, axis)
@@ -99,9 +99,9 @@ const bandIn = (bands: Bands, key: string, curves: ReadonlyArray<Curve>, axis: A
 const read = Effect.fnUntraced(function* (
   { files, open, kept }: CurvesInMemory,
   path: string,
-): Effect.fn.Return<NonNullable<Kept["curves"]>> {
+): Effect.fn.Return<NonNullable<CachedCurves["curves"]>> {
   const run = open(unplacedEntry(path))
-  const one: Kept = kept.get(path) ?? {
+  const one: CachedCurves = kept.get(path) ?? {
     points: emptyPoints(),
     position: start,
     validations: new Map(),
@@ -135,9 +135,9 @@ const read = Effect.fnUntraced(function* (
 })
 
 /** Reads the validations in the score files that have changed, in the order of their steps. */
-const readValidations = Effect.fnUntraced(function* (files: FileSource, run: RunReader.RunReader, one: Kept) {
+const readValidations = Effect.fnUntraced(function* (files: FileSource, run: RunReader.RunReader, one: CachedCurves) {
   const folder = yield* run.locate(Layout.validationScoresFolder)
-  const all: Array<Validation> = []
+  const all: Array<ScoredValidation> = []
   for (const name of Layout.validationFilesIn(yield* files.list(folder))) {
     const file = `${folder}/${name}`
     const size = (yield* files.size(file)) ?? 0
@@ -155,7 +155,7 @@ const readValidations = Effect.fnUntraced(function* (files: FileSource, run: Run
 })
 
 /** Forgets the runs that were used least recently, if more episodes are kept than there is room for. */
-const forget = (kept: Map<string, Kept>): void => {
+const forget = (kept: Map<string, CachedCurves>): void => {
   let total = [...kept.values()].reduce((sum, { points }) => sum + points.steps.length, 0)
   for (const [run, { points }] of kept) {
     if (total <= mostKept || kept.size === 1) return
@@ -168,7 +168,7 @@ const forget = (kept: Map<string, Kept>): void => {
 const unknown = { time: NaN, episodes: NaN, lengths: [], terminated: [] }
 
 /** Reads the validations in the text of a return.json, for runs without score files, such as the runs of RLtools. */
-const fromReturns = (text: string | undefined): ReadonlyArray<Validation> => {
+const fromReturns = (text: string | undefined): ReadonlyArray<ScoredValidation> => {
   const records = parsed(text)
   if (!Array.isArray(records)) return []
   return records.flatMap((record: unknown) => {

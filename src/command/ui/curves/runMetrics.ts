@@ -4,13 +4,13 @@ import { decode } from "../../../base/formats/tfevents.ts"
 import { unplacedEntry } from "../../../run/find/RunEntry.ts"
 import * as Layout from "../../../run/Layout.ts"
 import type { FileSource } from "../../../run/read/FileSource.ts"
-import { type Position, readOn, start } from "../../../run/read/readOn.ts"
+import { type ReadPosition, readOn, start } from "../../../run/read/readOn.ts"
 import * as RunReader from "../../../run/RunReader.ts"
 import { addEvents, emptyMetrics, metricsOf, type MetricsTable, type RunMetrics } from "./metrics.ts"
 
-interface Reading {
+interface MetricsReading {
   table: MetricsTable
-  position: Position
+  position: ReadPosition
 }
 
 /** The metrics of at most this many runs stay in memory. */
@@ -18,7 +18,7 @@ const mostKept = 64
 
 /** Makes a function that reads the metrics of the run with a path. A run without an event file has no metrics. */
 export const makeMetrics = (files: FileSource) => {
-  const kept = new Map<string, Reading>()
+  const kept = new Map<string, MetricsReading>()
   // Two simultaneous readers of one run would add the same events twice.
   const turn = Semaphore.makeUnsafe(1)
   const open = RunReader.over(files)

@@ -88,7 +88,7 @@ export const downsample = (
 }
 
 /** A validation: the returns of its episodes, and its place in the training. */
-export interface Validation {
+export interface ScoredValidation {
   readonly step: number
   /** The time in milliseconds since 1970; NaN if no file contains it. */
   readonly time: number
@@ -110,7 +110,7 @@ export const validationsOf = (
   text: string,
   seenEpisodes: number,
   training: Points | "updates" = emptyPoints(),
-): ReadonlyArray<Validation> => {
+): ReadonlyArray<ScoredValidation> => {
   const lines = text.split("\n").flatMap((line) => scoreLine(line) ?? [])
   const ended = episodesOf(lines).filter(({ total, failed, counts }) => total !== null && !failed && counts)
   const stepOf = ({ of, step }: (typeof ended)[number]): number =>
@@ -126,7 +126,7 @@ export const validationsOf = (
 }
 
 /** Makes the curve of validations; `start` is the time at which the run started. */
-export const validationCurve = (validations: ReadonlyArray<Validation>, start: number): Curve => {
+export const validationCurve = (validations: ReadonlyArray<ScoredValidation>, start: number): Curve => {
   const curve = emptyCurve()
   for (const { step, time, episodes, returns } of validations) {
     if (returns.length === 0) continue

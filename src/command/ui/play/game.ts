@@ -18,15 +18,15 @@ import { RunStore } from "../../../run/store/RunStore.ts"
 import type { TrainedPolicy } from "../../../rl/learner/TrainedPolicy.ts"
 import { RunOptions } from "../../../run/RunOptions.ts"
 import * as Training from "../../../rl/train/Train.ts"
-import type { Open, Step } from "./messages.ts"
+import type { OpenRequest, GameStep } from "./messages.ts"
 
-export interface Game {
+export interface PageGame {
   readonly env: Env
   readonly policy: TrainedPolicy
   /** Begins the next episode. */
   readonly restart: () => void
   /** Takes a person's action; or if it is null, the policy's. */
-  readonly step: (action: ReadonlyArray<number> | null) => Effect.Effect<Step, BackendError | EnvError>
+  readonly step: (action: ReadonlyArray<number> | null) => Effect.Effect<GameStep, BackendError | EnvError>
 }
 
 /** The name of the config in error messages. */
@@ -36,7 +36,7 @@ const source = Layout.config
 const withoutValidation = ["validation.everySteps", "render.everySteps"].map((path) => ({ path, value: 0, source }))
 
 /** Restores the policy from the files of a checkpoint, as a resumed training would, and opens its env. */
-export const openGame = Effect.fnUntraced(function* ({ config, checkpoint, files }: Open) {
+export const openGame = Effect.fnUntraced(function* ({ config, checkpoint, files }: OpenRequest) {
   const document = yield* readYamlText(config, source)
   const lines = keyPlaces(document, source)
   const training = Training.fromConfig(document.value, { lines })
@@ -104,7 +104,7 @@ export const makeGame = Effect.fnUntraced(function* (env: Env, policy: TrainedPo
     const { reward, terminated } = moved
     return { state: plainState(before), action, reward, total, length, terminated, truncated: truncated && !terminated }
   })
-  const game: Game = { env, policy, restart, step }
+  const game: PageGame = { env, policy, restart, step }
   return game
 })
 

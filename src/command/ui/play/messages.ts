@@ -15,16 +15,16 @@ const Train = Schema.TaggedStruct("Train", {
 export type Train = typeof Train.Type
 
 /** Opens a game with the policy of a run's checkpoint. */
-const Open = Schema.TaggedStruct("Open", {
+const OpenRequest = Schema.TaggedStruct("Open", {
   /** The run's `config.yaml`. */
   config: Schema.String,
   /** The name of the checkpoint, and its files with their paths in the run's folder. */
   checkpoint: Schema.String,
   files: Schema.Array(Schema.Struct({ path: Schema.String, bytes: Schema.Uint8Array })),
 })
-export type Open = typeof Open.Type
+export type OpenRequest = typeof OpenRequest.Type
 
-export const Request = Schema.Union([
+export const PlayRequest = Schema.Union([
   Train,
   /** Stops the training; the worker then saves it. */
   Schema.TaggedStruct("Stop", {}),
@@ -34,22 +34,22 @@ export const Request = Schema.Union([
   Schema.TaggedStruct("List", {}),
   Schema.TaggedStruct("Load", { directory: Schema.String }),
   Schema.TaggedStruct("Remove", { directory: Schema.String }),
-  Open,
+  OpenRequest,
   /** Takes one step of the game: by a person's action, or if it is null, by the policy's. */
   Schema.TaggedStruct("Act", { action: Schema.NullOr(Schema.Array(Schema.Finite)) }),
   /** Begins the next episode of the game. */
   Schema.TaggedStruct("Restart", {}),
 ])
-export type Request = typeof Request.Type
+export type PlayRequest = typeof PlayRequest.Type
 
 /** A training that the browser keeps. */
-interface Saved {
+interface SavedTraining {
   readonly directory: string
   readonly config: string
 }
 
 /** One step of an episode of the game. */
-export interface Step {
+export interface GameStep {
   /** The state in which the action was taken, and the action. */
   readonly state: unknown
   readonly action: ReadonlyArray<number>
@@ -61,7 +61,7 @@ export interface Step {
   readonly truncated: boolean
 }
 
-export type Answer =
+export type PlayAnswer =
   | {
       readonly _tag: "Started"
       readonly directory: string
@@ -94,7 +94,7 @@ export type Answer =
       readonly digest: string | undefined
     }
   | { readonly _tag: "Listed"; readonly directories: ReadonlyArray<string> }
-  | { readonly _tag: "Loaded"; readonly saved: Saved }
+  | { readonly _tag: "Loaded"; readonly saved: SavedTraining }
   | {
       readonly _tag: "Opened"
       readonly env: string
@@ -103,6 +103,6 @@ export type Answer =
       readonly actionSpace: ActionSpace
       readonly ui: string | undefined
     }
-  | { readonly _tag: "Acted"; readonly step: Step }
+  | { readonly _tag: "Acted"; readonly step: GameStep }
   /** Says that a request could not be served. */
   | { readonly _tag: "Refused"; readonly message: string }

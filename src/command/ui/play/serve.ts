@@ -4,13 +4,13 @@ import { messageOf } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import * as Layout from "../../../run/Layout.ts"
 import { foldersIn, ObjectStore, storedRuns } from "../../../run/store/objects/ObjectStore.ts"
-import { type Game, openGame } from "./game.ts"
-import { type Answer, type Open, Request } from "./messages.ts"
+import { type PageGame, openGame } from "./game.ts"
+import { type PlayAnswer, type OpenRequest, PlayRequest } from "./messages.ts"
 import { type Link, train } from "./train.ts"
 
 /** The worker's end of its connection to the page: the global object of a web worker, or a `MessagePort`. */
 export interface Port {
-  postMessage(message: Answer): void
+  postMessage(message: PlayAnswer): void
   addEventListener(type: "message", listener: (event: { readonly data: unknown }) => void): void
 }
 
@@ -27,8 +27,8 @@ export const serve = Effect.fnUntraced(function* (
   const context = yield* Layer.build(store)
   const link: Link = { send: (answer) => port.postMessage(answer), isWatching: false }
   let training: Fiber.Fiber<void> | undefined
-  let game: Game | undefined
-  const answer = Effect.fnUntraced(function* (request: Request) {
+  let game: PageGame | undefined
+  const answer = Effect.fnUntraced(function* (request: PlayRequest) {
     const isTraining = training !== undefined && training.pollUnsafe() === undefined
     if (request._tag === "Watch") link.isWatching = true
     else if (request._tag === "Stop") yield* training === undefined ? Effect.void : Fiber.interrupt(training)
@@ -42,7 +42,7 @@ export const serve = Effect.fnUntraced(function* (
     else yield* Effect.andThen(remove(request.directory), list(link))
   })
   while (true) {
-    const request = yield* Schema.decodeUnknownEffect(Request)(yield* Queue.take(requests))
+    const request = yield* Schema.decodeUnknownEffect(PlayRequest)(yield* Queue.take(requests))
     yield* answer(request).pipe(
       // A page must learn of a bug, too: without an answer, it would wait for ever.
       Effect.catchCause((cause) =>
@@ -63,14 +63,14 @@ const load = Effect.fnUntraced(function* (link: Link, directory: string) {
   link.send({ _tag: "Loaded", saved: { directory, config: utf8.decode(bytes) } })
 })
 
-const open = Effect.fnUntraced(function* (link: Link, request: Open) {
+const open = Effect.fnUntraced(function* (link: Link, request: OpenRequest) {
   const game = yield* openGame(request)
   const { env, policy } = game
   link.send({ _tag: "Opened", env: env.id, step: policy.step, actionSpace: env.actionSpace, ui: env.ui })
   return game
 })
 
-const act = Effect.fnUntraced(function* (link: Link, game: Game | undefined, action: ReadonlyArray<number> | null) {
+const act = Effect.fnUntraced(function* (link: Link, game: PageGame | undefined, action: ReadonlyArray<number> | null) {
   if (game === undefined) return link.send({ _tag: "Refused", message: "there is no game; open one first" })
   link.send({ _tag: "Acted", step: yield* game.step(action) })
 })

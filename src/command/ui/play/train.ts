@@ -9,14 +9,14 @@ import { ObjectStore } from "../../../run/store/objects/ObjectStore.ts"
 import { RunStore } from "../../../run/store/RunStore.ts"
 import { RunOptions } from "../../../run/RunOptions.ts"
 import * as Training from "../../../rl/train/Train.ts"
-import type { Answer, Train } from "./messages.ts"
+import type { PlayAnswer, Train } from "./messages.ts"
 
 /** The name of the page's config in error messages, and of the file that the user can save it as. */
 const source = "play.yaml"
 
 /** A training's link to the page. */
 export interface Link {
-  readonly send: (answer: Answer) => void
+  readonly send: (answer: PlayAnswer) => void
   /** Whether the page wants to watch an episode. */
   isWatching: boolean
 }
@@ -107,7 +107,7 @@ const showEpisodes = Effect.fnUntraced(function* (link: Link, files: Parameters<
 const endOf = (
   exit: Exit.Exit<{ readonly digest: string }, { readonly message: string }>,
   directory: string | undefined,
-): Answer => {
+): PlayAnswer => {
   if (Exit.isSuccess(exit)) {
     return { _tag: "Ended", reason: "finished", directory, message: undefined, digest: exit.value.digest }
   }

@@ -1,6 +1,6 @@
 /** Defines an episode in the list of episodes, and selects, sorts and searches episodes. Server and page use it. */
 
-export interface Episode {
+export interface ListedEpisode {
   /** The key by which requests name the episode, such as `train-12`, `val50-3` or `rollouts-1`. */
   readonly key: string
   /** The name of the episodes that were played together, such as `train` or `val50`. The key begins with it. */
@@ -28,11 +28,11 @@ export interface Episode {
   /** The number of rollouts of other agents to which the agent delegated, directly or through others. */
   readonly delegated: number
   /** The step, the group and the advantage that a multi-run trainer gave the episode; null for other episodes. */
-  readonly trained: Trained | null
+  readonly trained: TrainedEpisode | null
 }
 
 /** An episode that a multi-run trainer trained on. */
-interface Trained {
+interface TrainedEpisode {
   /** The step of the run that the episode belongs to. */
   readonly step: number
   /** The number of the group in its step: the episodes of a group answer the same task, and are compared. */
@@ -45,10 +45,8 @@ interface Trained {
 }
 
 export const orders = ["oldest", "newest", "highest", "lowest", "highestAdvantage", "lowestAdvantage"] as const
-type Order = (typeof orders)[number]
-
 /** The conditions and the order of a requested list. */
-export interface Asked {
+export interface EpisodeQuery {
   /** The phase or the group of the episodes to select. */
   readonly phase: string
   /** The lowest return (`least`) and the highest return (`most`) of the episodes to select; null for no bound. */
@@ -59,22 +57,22 @@ export interface Asked {
   readonly mostAdvantage: number | null
   /** Whether only failed episodes are selected. */
   readonly failed: boolean
-  readonly order: Order
+  readonly order: (typeof orders)[number]
 }
 
-const advantageOf = ({ trained }: Episode): number | null => trained?.advantage ?? null
+const advantageOf = ({ trained }: ListedEpisode): number | null => trained?.advantage ?? null
 
 const isWithin = (value: number | null, least: number | null, most: number | null): boolean =>
   (least === null || (value !== null && value >= least)) && (most === null || (value !== null && value <= most))
 
 /** Moves episodes of the same group next to the first of them. */
-const together = <One extends Episode>(episodes: ReadonlyArray<One>): ReadonlyArray<One> => {
+const together = <One extends ListedEpisode>(episodes: ReadonlyArray<One>): ReadonlyArray<One> => {
   const groupOf = ({ key, trained }: One): string => (trained === null ? key : `${trained.step} ${trained.group}`)
   return [...Map.groupBy(episodes, groupOf).values()].flat()
 }
 
 /** Returns the largest absolute advantage of episodes, which has the strongest colour; null if none has an advantage. */
-export const largestAdvantage = (episodes: ReadonlyArray<Episode>): number | null =>
+export const largestAdvantage = (episodes: ReadonlyArray<ListedEpisode>): number | null =>
   episodes.reduce<number | null>((largest, one) => {
     const advantage = advantageOf(one)
     return advantage === null ? largest : Math.max(largest ?? 0, Math.abs(advantage))
@@ -84,9 +82,9 @@ export const largestAdvantage = (episodes: ReadonlyArray<Episode>): number | nul
  * Returns the selected episodes in the requested order. Equal values keep the order of play; episodes without an advantage
  * come after those that have one. By time, the episodes of a group stand together.
  */
-export const chosen = <One extends Episode>(
+export const chosen = <One extends ListedEpisode>(
   episodes: ReadonlyArray<One>,
-  { phase, least, most, leastAdvantage, mostAdvantage, failed, order }: Asked,
+  { phase, least, most, leastAdvantage, mostAdvantage, failed, order }: EpisodeQuery,
 ): ReadonlyArray<One> => {
   const selected = episodes.filter(
     (one) =>
@@ -108,7 +106,7 @@ export const chosen = <One extends Episode>(
 }
 
 /** Returns the requested part of the selected episodes: from index `from`, or the part with the episode of key `at`. */
-export const pageOf = <One extends Episode>(
+export const pageOf = <One extends ListedEpisode>(
   matching: ReadonlyArray<One>,
   { from, count, at }: { readonly from: number; readonly count: number; readonly at?: string | null },
 ) => {

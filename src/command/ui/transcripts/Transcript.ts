@@ -1,6 +1,6 @@
 /** Defines the transcript of an episode, which the page shows. `fromRollouts.ts` and `fromScores.ts` make it. */
 import type { ChatMessage, Usage } from "../../../agents/lm/Chat.ts"
-import type { Episode } from "./Episode.ts"
+import type { ListedEpisode } from "./Episode.ts"
 
 /** One or more consecutive tokens of an answer that have equal advantages and log-probabilities. */
 export interface TokenSpan {
@@ -46,11 +46,11 @@ export interface Call {
   /** The tokens of the answer, from the run's samples; null if no sample has them. */
   readonly tokens: ReadonlyArray<TokenSpan> | null
   /** The rollouts that the call delegated. */
-  readonly children: ReadonlyArray<Played>
+  readonly children: ReadonlyArray<PlayedRollout>
 }
 
 /** One turn of an agent: an observation, calls of the model, and usually an action. */
-export interface Turn {
+export interface TranscriptTurn {
   readonly observation: string | null
   readonly calls: ReadonlyArray<Call>
   /** The action; null if there was none. */
@@ -92,7 +92,7 @@ interface Credits {
 }
 
 /** A rollout of an agent in the episode, with the rollouts that it delegated (in the `children` of its calls). */
-export interface Played {
+export interface PlayedRollout {
   readonly id: string
   /** The name by which the agent was called; if the rollout was not delegated, the type of the agent. */
   readonly name: string
@@ -104,17 +104,17 @@ export interface Played {
   readonly ending: "terminated" | "truncated" | null
   readonly reason: string | null
   readonly credits: Credits
-  readonly turns: ReadonlyArray<Turn>
+  readonly turns: ReadonlyArray<TranscriptTurn>
 }
 
 export interface Transcript {
-  readonly episode: Episode
+  readonly episode: ListedEpisode
   readonly envType: string
   readonly seeds: { readonly env: number; readonly sampling: number } | null
   readonly tags: Readonly<Record<string, string>>
   /** The usage of the episode's rollout and of all rollouts that it delegated. */
   readonly usage: Usage & { readonly calls: number }
-  readonly played: Played
+  readonly played: PlayedRollout
   /** The largest absolute advantage of a token of the episode, or of an episode of the run; null without advantages. */
   readonly largest: number | null
   /**

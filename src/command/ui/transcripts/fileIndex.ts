@@ -4,13 +4,13 @@
  */
 import { agentTypeOf } from "../../../agents/agent/agentType.ts"
 import { fields, finite, parsed } from "../json.ts"
-import type { Episode } from "./Episode.ts"
+import type { ListedEpisode } from "./Episode.ts"
 import { endingOf } from "./fromRollouts.ts"
 
 /** The episodes that were played together, e.g. those of one validation. */
-export interface Group {
+export interface EpisodeGroup {
   readonly name: string
-  readonly phase: Episode["phase"]
+  readonly phase: ListedEpisode["phase"]
   readonly seen: number | null
   readonly contestant: string | null
 }
@@ -22,24 +22,24 @@ export interface Span {
 }
 
 /** An episode and the parts of the file from which it is read. */
-export interface Indexed extends Episode {
+export interface IndexedEpisode extends ListedEpisode {
   readonly file: string
   readonly spans: ReadonlyArray<Span>
 }
 
 /** An episode in the making: its fields change while its lines are read. */
-type Making = { -readonly [Key in keyof Indexed]: Indexed[Key] } & { spans: Array<Span> }
+type Making = { -readonly [Key in keyof IndexedEpisode]: IndexedEpisode[Key] } & { spans: Array<Span> }
 
 /** Collects episodes from the lines of a file, which are added one by one in their order. Other lines are skipped. */
 export interface FileIndex {
-  readonly episodes: ReadonlyArray<Indexed>
+  readonly episodes: ReadonlyArray<IndexedEpisode>
   readonly add: (line: Span & { readonly text: string }) => void
 }
 
 const string = (value: unknown): string | null => (typeof value === "string" ? value : null)
 
 /** Makes an episode when its first line, at `span`, is read. The caller sets the fields that have no value yet. */
-const begun = (file: string, { name, phase, seen, contestant }: Group, number: number, span: Span): Making => ({
+const begun = (file: string, { name, phase, seen, contestant }: EpisodeGroup, number: number, span: Span): Making => ({
   key: `${name}-${number}`,
   group: name,
   phase,
@@ -70,7 +70,7 @@ const addSpan = (spans: Array<Span>, { from, to }: Span): void => {
 }
 
 /** Makes the index of a file with rollouts or outcomes. A delegated rollout is added to the episode of its parent. */
-export const rolloutsIndex = (file: string, group: Group): FileIndex => {
+export const rolloutsIndex = (file: string, group: EpisodeGroup): FileIndex => {
   const episodes: Array<Making> = []
   const byId = new Map<string, Making>()
   const keys = new Set<string>()
@@ -137,7 +137,10 @@ const mostShown = 80
 const beginning = (value: unknown): string | null => string(value)?.slice(0, mostShown) ?? null
 
 /** Reads what a multi-run trainer wrote into a line of scores; null for other lines. `before`: of the line before. */
-const trainedIn = (record: Readonly<Record<string, unknown>>, before: Episode["trained"]): Episode["trained"] => {
+const trainedIn = (
+  record: Readonly<Record<string, unknown>>,
+  before: ListedEpisode["trained"],
+): ListedEpisode["trained"] => {
   const { step, group, advantage, said } = fields(record.info)
   const [ofStep, ofGroup] = [finite(step), finite(group)]
   if (ofStep === null || ofGroup === null) return null
@@ -151,7 +154,7 @@ const trainedIn = (record: Readonly<Record<string, unknown>>, before: Episode["t
 }
 
 /** Makes the index of a file of scores, whose lines are steps. */
-export const scoresIndex = (file: string, group: Group): FileIndex => {
+export const scoresIndex = (file: string, group: EpisodeGroup): FileIndex => {
   const episodes: Array<Making> = []
   const byNumber = new Map<number, Making>()
   return {

@@ -3,16 +3,16 @@ import * as Credit from "../../../agents/episode/samples/credit.ts"
 import {
   type AgentStep,
   type EnvironmentStep,
-  type Ending,
+  type RolloutEnding,
   parseFailureOf,
   type Rollout,
-  type Step,
+  type RolloutStep,
 } from "../../../agents/episode/Rollout.ts"
 import type { Sample } from "../../../agents/episode/samples/Sample.ts"
 import type { ChatMessage, Usage } from "../../../agents/lm/Chat.ts"
-import type { Episode } from "./Episode.ts"
+import type { ListedEpisode } from "./Episode.ts"
 import { tokensOf } from "./tokens.ts"
-import type { Call, Played, TokenSpan, ToolUse, Transcript, Turn } from "./Transcript.ts"
+import type { Call, PlayedRollout, TokenSpan, ToolUse, Transcript, TranscriptTurn } from "./Transcript.ts"
 
 export const nothingUsed: Transcript["usage"] = { calls: 0, inputTokens: 0, outputTokens: 0, reasoningTokens: 0 }
 
@@ -23,7 +23,10 @@ export const addUsage = (all: Transcript["usage"], one: Usage): Transcript["usag
   reasoningTokens: all.reasoningTokens + one.reasoningTokens,
 })
 
-export const endingOf = ({ terminated, truncated }: Pick<Ending, "terminated" | "truncated">): Played["ending"] =>
+export const endingOf = ({
+  terminated,
+  truncated,
+}: Pick<RolloutEnding, "terminated" | "truncated">): PlayedRollout["ending"] =>
   terminated ? "terminated" : truncated ? "truncated" : null
 
 /** Returns the number of messages at the beginning of a prompt that are equal to those of the previous prompt. */
@@ -46,7 +49,7 @@ interface Family {
 
 /** Makes the transcript of the first rollout and of those that it delegated. Samples give credits and advantages. */
 export const fromRollouts = (
-  episode: Episode,
+  episode: ListedEpisode,
   all: ReadonlyArray<Rollout>,
   allSamples: ReadonlyArray<Sample> = [],
 ): Transcript => {
@@ -77,7 +80,7 @@ export const fromRollouts = (
 }
 
 /** Makes the turns and credits of a rollout. Those that it delegated stand below the calls that did so. */
-const playedOf = (family: Family, rollout: Rollout): Played => {
+const playedOf = (family: Family, rollout: Rollout): PlayedRollout => {
   const { id, meta, totalReward, length, ending } = rollout
   const { own, parents, mixed } = family.credits
   return {
@@ -100,7 +103,7 @@ const playedOf = (family: Family, rollout: Rollout): Played => {
   }
 }
 
-const turnsOf = (family: Family, rollout: Rollout): ReadonlyArray<Turn> => {
+const turnsOf = (family: Family, rollout: Rollout): ReadonlyArray<TranscriptTurn> => {
   const children = family.rollouts.filter(({ meta }) => meta.parentRolloutId === rollout.id)
   const bySite = Map.groupBy(children, siteOf)
   const samples = family.samples.filter(({ rolloutId }) => rolloutId === rollout.id)
@@ -117,7 +120,7 @@ const turnsOf = (family: Family, rollout: Rollout): ReadonlyArray<Turn> => {
       children: below.map((child) => playedOf(family, child)),
     }
   }
-  const turns = Credit.turnsOf(rollout).map((all, index, turns): Turn => {
+  const turns = Credit.turnsOf(rollout).map((all, index, turns): TranscriptTurn => {
     const calls = all.filter((step) => step._tag === "AgentStep").map(callOf)
     const reward = all.reduce((sum, step) => sum + step.reward, 0)
     cumulative += reward
@@ -151,7 +154,10 @@ const familyOf = (root: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArra
 const siteOf = ({ steps }: Rollout): string | null => steps.find((step) => step._tag === "AgentStep")?.parentId ?? null
 
 /** Adds delegated rollouts to the last call of the turns, if it is unknown which call delegated them (`strays`). */
-const withStrays = (turns: ReadonlyArray<Turn>, strays: ReadonlyArray<Played>): ReadonlyArray<Turn> => {
+const withStrays = (
+  turns: ReadonlyArray<TranscriptTurn>,
+  strays: ReadonlyArray<PlayedRollout>,
+): ReadonlyArray<TranscriptTurn> => {
   const at = turns.findLastIndex(({ calls }) => calls.length > 0)
   if (strays.length === 0 || at < 0) return turns
   const { calls } = turns[at]
@@ -194,9 +200,9 @@ const callWithout = (step: AgentStep, before: ReadonlyArray<ChatMessage>): Omit<
 
 /** Describes what the env showed and did in the steps of a turn; `hasLaterStep` tells if a later turn has an env step. */
 const turnWithout = (
-  steps: ReadonlyArray<Step>,
+  steps: ReadonlyArray<RolloutStep>,
   hasLaterStep: boolean,
-): Omit<Turn, "calls" | "reward" | "cumulative" | "credit" | "weight"> => {
+): Omit<TranscriptTurn, "calls" | "reward" | "cumulative" | "credit" | "weight"> => {
   const last = steps[steps.length - 1]
   const acted: EnvironmentStep | undefined = steps.find((step) => step._tag === "EnvironmentStep")
   const asked = steps.find((step) => step._tag === "AgentStep")

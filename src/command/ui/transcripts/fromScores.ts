@@ -2,13 +2,13 @@
 import type { CallFile } from "../../../agents/lm/callFiles.ts"
 import type { StepScoreRecord } from "../../../run/record/stepScores.ts"
 import type { ChatMessage } from "../../../agents/lm/Chat.ts"
-import type { Episode } from "./Episode.ts"
+import type { ListedEpisode } from "./Episode.ts"
 import { finite } from "../json.ts"
 import { addUsage, endingOf, keptOf, nothingUsed } from "./fromRollouts.ts"
-import type { Call, ToolUse, Transcript, Turn } from "./Transcript.ts"
+import type { Call, ToolUse, Transcript, TranscriptTurn } from "./Transcript.ts"
 
-interface Scored {
-  readonly episode: Episode
+interface ScoredEpisode {
+  readonly episode: ListedEpisode
   /** The largest absolute advantage of the run's episodes; null if none has one. */
   readonly largest: number | null
   /** Whether a multi-run trainer recorded the episode: it keeps no calls, because its observations are the prompts. */
@@ -19,7 +19,7 @@ interface Scored {
  * Makes the transcript from an episode's scored steps and its calls, both in the order in which they happened.
  */
 export const fromScores = (
-  { episode, largest, isTrainers }: Scored,
+  { episode, largest, isTrainers }: ScoredEpisode,
   lines: ReadonlyArray<StepScoreRecord>,
   calls: ReadonlyArray<CallFile>,
 ): Transcript => {
@@ -34,7 +34,7 @@ export const fromScores = (
     called.flatMap(([file, call]) => (wanted(file) ? [call] : []))
   // The parser's bonuses and penalties so far: they are in the rewards, but not in the scores.
   let bonus = 0
-  const turns = lines.map((line, at): Turn => {
+  const turns = lines.map((line, at): TranscriptTurn => {
     const calls = callsOf(({ purpose, step_index }) => purpose === "action" && step_index === line.step_index)
     const reward = line.reward ?? line.score ?? 0
     bonus += reward - (line.score ?? 0)
@@ -107,7 +107,7 @@ const turnOf = (line: StepScoreRecord, isLast: boolean) => ({
   advantage: finite(line.info?.["advantage"]),
 })
 
-const feedbackOf = (feedback: unknown): Turn["feedback"] => {
+const feedbackOf = (feedback: unknown): TranscriptTurn["feedback"] => {
   if (typeof feedback !== "object" || feedback === null) return null
   const { score, target, message, extra } = { score: 0, target: null, message: "", extra: null, ...feedback }
   return {

@@ -14,7 +14,7 @@ import * as RunReader from "../../../run/RunReader.ts"
 import { parsed } from "../json.ts"
 import {
   type FileIndex,
-  type Group,
+  type EpisodeGroup,
   rolloutsIndex,
   type SamplesIndex,
   samplesIndex,
@@ -24,7 +24,7 @@ import {
 import { forEachLine } from "./wholeLines.ts"
 
 /** The index of one file, and how far the file was read. */
-interface Kept<Index> {
+interface CachedIndex<Index> {
   readonly index: Index
   /** The number of bytes read so far, in whole lines. */
   read: number
@@ -36,10 +36,10 @@ interface Kept<Index> {
 }
 
 /** The indices of a run's files. */
-export interface Run {
-  readonly files: Map<string, Kept<FileIndex>>
+export interface RunIndices {
+  readonly files: Map<string, CachedIndex<FileIndex>>
   /** The indices of the files of samples, which are the largest, so they are read when a transcript is requested. */
-  readonly samples: Map<string, Kept<SamplesIndex>>
+  readonly samples: Map<string, CachedIndex<SamplesIndex>>
   /** The result of the last search. */
   lastSearch: { readonly text: string; readonly read: string; readonly keys: ReadonlySet<string> } | undefined
 }
@@ -53,7 +53,7 @@ const compared = 1024
 interface Indices {
   readonly files: FileSource
   /** The runs by their paths, the one that was read last at the end. */
-  readonly runs: Map<string, Run>
+  readonly runs: Map<string, RunIndices>
   /** Two simultaneous readers of a run would add the same lines twice. */
   readonly turn: Semaphore.Semaphore
 }
@@ -65,10 +65,10 @@ export const makeIndices = (files: FileSource): Indices => ({
 })
 
 /** Reads the new lines of a run's files, and returns the indices of the files. */
-export const readRun = ({ files, runs, turn }: Indices, path: string): Effect.Effect<Run> =>
+export const readRun = ({ files, runs, turn }: Indices, path: string): Effect.Effect<RunIndices> =>
   turn.withPermits(1)(
     Effect.gen(function* () {
-      const run: Run = runs.get(path) ?? { files: new Map(), samples: new Map(), lastSearch: undefined }
+      const run: RunIndices = runs.get(path) ?? { files: new Map(), samples: new Map(), lastSearch: undefined }
       const sources = yield* filesOf(files, path)
       for (const old of run.files.keys()) if (!sources.some(({ file }) => file === old)) run.files.delete(old)
       for (const { file, group, isScores } of sources) {
@@ -85,7 +85,7 @@ export const readRun = ({ files, runs, turn }: Indices, path: string): Effect.Ef
 /** Reads the index of a file of samples, and returns where the samples of rollouts are. */
 export const spansOfSamples = (
   { files, turn }: Indices,
-  run: Run,
+  run: RunIndices,
   file: string,
   rollouts: ReadonlyArray<string>,
 ): Effect.Effect<ReadonlyArray<Span>> =>
@@ -102,16 +102,16 @@ export const spansOfSamples = (
 const readFile = Effect.fnUntraced(function* <Index extends Pick<FileIndex, "add">>(
   files: FileSource,
   path: string,
-  before: Kept<Index> | undefined,
+  before: CachedIndex<Index> | undefined,
   { make, isScores }: { readonly make: () => Index; readonly isScores: boolean },
-): Effect.fn.Return<Kept<Index>> {
+): Effect.fn.Return<CachedIndex<Index>> {
   const size = (yield* files.size(path)) ?? 0
   // A file that was truncated when the run was resumed, or was rewritten, is read from its beginning.
   const isSame =
     before !== undefined &&
     size >= before.read &&
     (before.read === 0 || before.begins === (yield* beginning(files, path, before.last, before.read)))
-  const kept: Kept<Index> = isSame ? before : { index: make(), read: 0, last: 0, begins: "", foreign: false }
+  const kept: CachedIndex<Index> = isSame ? before : { index: make(), read: 0, last: 0, begins: "", foreign: false }
   if (kept.foreign || size === kept.read) return kept
   yield* forEachLine(files, path, { from: kept.read, to: size }, (line) => {
     if (isScores && kept.read === 0 && scoreLine(line.text)?.of !== "step") {
@@ -131,9 +131,9 @@ const readFile = Effect.fnUntraced(function* <Index extends Pick<FileIndex, "add
 const beginning = (files: FileSource, path: string, from: number, to: number): Effect.Effect<string> =>
   Effect.map(files.part(path, from, Math.min(compared, to - from)), (bytes) => utf8.decode(bytes))
 
-interface Source {
+interface IndexSource {
   readonly file: string
-  readonly group: Group
+  readonly group: EpisodeGroup
   readonly isScores: boolean
 }
 
@@ -149,22 +149,30 @@ const contestantsIn = (config: string | undefined): ReadonlyArray<string | null>
 }
 
 /** Returns the files of a run that hold episodes; rollouts come before the scores of the same episodes. */
-const filesOf = Effect.fnUntraced(function* (files: FileSource, run: string): Effect.fn.Return<ReadonlyArray<Source>> {
+const filesOf = Effect.fnUntraced(function* (
+  files: FileSource,
+  run: string,
+): Effect.fn.Return<ReadonlyArray<IndexSource>> {
   const { locate } = RunReader.over(files)(unplacedEntry(run))
   const names = contestantsIn(yield* files.text(`${run}/${Layout.configJson}`))
-  const train: Group = { name: "train", phase: "train", seen: null, contestant: null }
+  const train: EpisodeGroup = { name: "train", phase: "train", seen: null, contestant: null }
   const validations = Effect.fnUntraced(function* (folder: string, isScores: boolean) {
     return (yield* files.list(folder))
       .flatMap((name) => {
         const seen = Layout.seenEpisodesOf(name)
         if (seen === undefined) return []
-        const group: Group = { name: `val${seen}`, phase: "validation", seen, contestant: names.at(seen) ?? null }
+        const group: EpisodeGroup = {
+          name: `val${seen}`,
+          phase: "validation",
+          seen,
+          contestant: names.at(seen) ?? null,
+        }
         return { file: `${folder}/${name}`, group, isScores }
       })
       .sort((a, b) => (a.group.seen ?? 0) - (b.group.seen ?? 0))
   })
-  const all: ReadonlyArray<Source> = [
-    ...Object.entries(batches).map(([name, file]): Source => ({
+  const all: ReadonlyArray<IndexSource> = [
+    ...Object.entries(batches).map(([name, file]): IndexSource => ({
       file: `${run}/${file}`,
       group: { name, phase: "batch", seen: null, contestant: null },
       isScores: false,

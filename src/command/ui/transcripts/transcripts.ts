@@ -3,7 +3,7 @@
  * The server and the export use it; it only reads files.
  */
 import { Effect, Exit, Option, Schema } from "effect"
-import { Outcome } from "../../../agents/episode/rollouts/Outcome.ts"
+import { RolloutOutcome } from "../../../agents/episode/rollouts/Outcome.ts"
 import { Rollout } from "../../../agents/episode/Rollout.ts"
 import { pathFor, Sample } from "../../../agents/episode/samples/samples.ts"
 import { CallFile } from "../../../agents/lm/callFiles.ts"
@@ -12,16 +12,16 @@ import { unplacedEntry } from "../../../run/find/RunEntry.ts"
 import type { FileSource } from "../../../run/read/FileSource.ts"
 import * as RunReader from "../../../run/RunReader.ts"
 import { parsed } from "../json.ts"
-import { type Asked, chosen, type Episode, largestAdvantage, pageOf, says } from "./Episode.ts"
-import type { Indexed, Span } from "./fileIndex.ts"
+import { type EpisodeQuery, chosen, type ListedEpisode, largestAdvantage, pageOf, says } from "./Episode.ts"
+import type { IndexedEpisode, Span } from "./fileIndex.ts"
 import { fromRollouts } from "./fromRollouts.ts"
 import { fromScores } from "./fromScores.ts"
-import { makeIndices, readRun, type Run, spansOfSamples } from "./indices.ts"
+import { makeIndices, readRun, type RunIndices, spansOfSamples } from "./indices.ts"
 import { forEachLine } from "./wholeLines.ts"
 import type { Transcript } from "./Transcript.ts"
 import * as Layout from "../../../run/Layout.ts"
 
-export interface PageAsked extends Asked {
+export interface PageAsked extends EpisodeQuery {
   /** Selects the episodes whose transcripts contain this text. */
   readonly text: string
   readonly from: number
@@ -65,8 +65,8 @@ export const makeTranscripts = (files: FileSource) => {
 /** Returns the keys of the episodes whose transcripts contain a text. */
 const search = Effect.fnUntraced(function* (
   files: FileSource,
-  run: Run,
-  episodes: ReadonlyArray<Indexed>,
+  run: RunIndices,
+  episodes: ReadonlyArray<IndexedEpisode>,
   text: string,
 ) {
   const wanted = text.toLowerCase()
@@ -96,10 +96,10 @@ const search = Effect.fnUntraced(function* (
 })
 
 /** Returns an episode without the fields that only the index uses. */
-const shown = ({ file: _file, spans: _spans, ...episode }: Indexed): Episode => episode
+const shown = ({ file: _file, spans: _spans, ...episode }: IndexedEpisode): ListedEpisode => episode
 
 /** Returns the episodes by group. Scores add only the episodes without a rollout, such as failed or unfinished ones. */
-const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
+const episodesOf = (run: RunIndices): ReadonlyArray<IndexedEpisode> => {
   const indices = Array.from(run.files.values(), ({ index }) => index.episodes)
   const groups = Map.groupBy(indices.flat(), ({ group }) => group)
   return Array.from(groups.values()).flatMap((episodes) => {
@@ -113,14 +113,17 @@ const episodesOf = (run: Run): ReadonlyArray<Indexed> => {
 }
 
 /** Combines rollouts and scores by number; the n-th rollout of a validation is its n-th episode that didn't fail. */
-const merged = (rollouts: ReadonlyArray<Indexed>, scores: ReadonlyArray<Indexed>): ReadonlyArray<Indexed> => {
+const merged = (
+  rollouts: ReadonlyArray<IndexedEpisode>,
+  scores: ReadonlyArray<IndexedEpisode>,
+): ReadonlyArray<IndexedEpisode> => {
   if (rollouts[0].phase === "batch") return [...rollouts, ...scores].toSorted((a, b) => a.number - b.number)
   if (rollouts[0].phase === "train") {
     const numbers = new Set(rollouts.map(({ number }) => number))
     return [...rollouts, ...scores.filter(({ number }) => !numbers.has(number))].toSorted((a, b) => a.number - b.number)
   }
   let at = 0
-  const all = scores.map((scored): Indexed => {
+  const all = scores.map((scored): IndexedEpisode => {
     const rollout = scored.failed === null ? rollouts.at(at++) : undefined
     return rollout === undefined ? scored : { ...rollout, key: scored.key, number: scored.number }
   })
@@ -128,7 +131,7 @@ const merged = (rollouts: ReadonlyArray<Indexed>, scores: ReadonlyArray<Indexed>
 }
 
 const rolloutOf = Schema.decodeUnknownExit(Rollout)
-const outcomeOf = Schema.decodeUnknownExit(Outcome)
+const outcomeOf = Schema.decodeUnknownExit(RolloutOutcome)
 const sampleOf = Schema.decodeUnknownExit(Sample)
 const callFileOf = Schema.decodeUnknownExit(CallFile)
 
@@ -136,7 +139,10 @@ const callFileOf = Schema.decodeUnknownExit(CallFile)
 type SamplesIn = (file: string, rollouts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Span>>
 
 /** Reads and parses the lines in the spans of a file. */
-const linesOf = Effect.fnUntraced(function* (files: FileSource, { file, spans }: Pick<Indexed, "file" | "spans">) {
+const linesOf = Effect.fnUntraced(function* (
+  files: FileSource,
+  { file, spans }: Pick<IndexedEpisode, "file" | "spans">,
+) {
   const values: Array<unknown> = []
   for (const span of spans) {
     yield* forEachLine(files, file, span, ({ text }) => {
@@ -158,7 +164,7 @@ const valuesOf = <A>(
 
 const transcriptOf = Effect.fnUntraced(function* (
   { files, run, largest }: { readonly files: FileSource; readonly run: string; readonly largest: number | null },
-  indexed: Indexed,
+  indexed: IndexedEpisode,
   samplesIn: SamplesIn,
 ): Effect.fn.Return<Transcript> {
   const episode = shown(indexed)
@@ -189,7 +195,7 @@ const transcriptOf = Effect.fnUntraced(function* (
 
 const samplesOf = Effect.fnUntraced(function* (
   files: FileSource,
-  { file }: Indexed,
+  { file }: IndexedEpisode,
   rollouts: ReadonlyArray<Rollout>,
   samplesIn: SamplesIn,
 ): Effect.fn.Return<ReadonlyArray<Sample>> {
@@ -206,7 +212,7 @@ const mostCalls = 1000
 const callsOf = Effect.fnUntraced(function* (
   files: FileSource,
   run: string,
-  { phase, seen, number, length, failed }: Indexed,
+  { phase, seen, number, length, failed }: IndexedEpisode,
 ): Effect.fn.Return<ReadonlyArray<CallFile>> {
   const played = phase === "train" ? phase : { seenEpisodes: seen ?? 0 }
   const found: Array<CallFile> = []

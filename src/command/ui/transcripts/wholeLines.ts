@@ -5,7 +5,7 @@ import { utf8 } from "../../../base/config/utf8.ts"
 import type { FileSource } from "../../../run/read/FileSource.ts"
 
 /** A whole line of a file without its line end, and the line's offsets in bytes. */
-export interface Line {
+export interface WholeLine {
   readonly text: string
   readonly from: number
   /** The offset after the line's end. */
@@ -25,7 +25,7 @@ export const forEachLine = Effect.fnUntraced(function* (
   files: Pick<FileSource, "part">,
   path: string,
   { from = 0, to = Infinity }: { readonly from?: number; readonly to?: number },
-  take: (line: Line) => "stop" | undefined,
+  take: (line: WholeLine) => "stop" | undefined,
 ): Effect.fn.Return<void> {
   let parts: Array<Uint8Array> = []
   let length = 0

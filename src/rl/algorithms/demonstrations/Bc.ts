@@ -4,8 +4,8 @@ import { bounded, nonNegative, withDefault } from "../../../base/config/fields.t
 import { sizeOf } from "../../env/Space.ts"
 import { mean, mul, sub } from "../../../tensor/graph/ops.ts"
 import { adam } from "../../../tensor/graph/optimisers.ts"
-import type { Course, Schedule } from "../../../tensor/graph/schedules.ts"
-import { type Layout, layout, type NamedTensors } from "../../../tensor/graph/Parameters.ts"
+import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"
+import { type ParameterLayout, layout, type NamedTensors } from "../../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
 import { policies } from "../../learner/acting.ts"
 import {
@@ -53,7 +53,7 @@ export interface BcOptions extends NetworkOptions, PlanningOptions, NetworksOpti
   /** The learning rate of Adam. @default 0.001 */
   readonly learningRate?: Scheduled
   /** The course of the learning rate over the run, as in PPO. @default "constant" */
-  readonly schedule?: Course | Schedule
+  readonly schedule?: ScheduleCourse | Schedule
   /** The number of demonstrated steps that an update learns from. @default 64 */
   readonly batchSize?: number
   /**
@@ -104,7 +104,7 @@ const updateSpec = (
   name: string,
   config: BcConfig,
   network: ActorCritic,
-  parameters: Layout,
+  parameters: ParameterLayout,
   task: Task,
 ): ProgramSpec =>
   batchSpec({

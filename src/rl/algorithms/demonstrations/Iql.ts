@@ -5,7 +5,7 @@ import type * as Distributions from "../../../tensor/graph/distributions.ts"
 import * as Initialisers from "../../../tensor/graph/initialisers.ts"
 import * as Layers from "../../../tensor/graph/layers.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
-import type { Course, Schedule } from "../../../tensor/graph/schedules.ts"
+import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
 import type { Transitions } from "../../learner/transitions/Transitions.ts"
@@ -28,7 +28,7 @@ export interface IqlOptions extends Model.NetworkOptions, Learner.NetworksOption
   /** The learning rate of all networks. @default 0.0003 */
   readonly learningRate?: Learner.Scheduled
   /** The course of the learning rate over the run, as in PPO. @default "constant" */
-  readonly schedule?: Course | Schedule
+  readonly schedule?: ScheduleCourse | Schedule
   /** The number of transitions that an update learns from. @default 256 */
   readonly batchSize?: number
   /** The discount factor of future rewards. @default 0.99 */

@@ -7,7 +7,7 @@ import { sizeOf } from "../../env/Space.ts"
 import type { Distribution } from "../../../tensor/graph/distributions.ts"
 import { activations, mlp } from "../../../tensor/graph/layers.ts"
 import { add, input, matmul, reshape, slice, state } from "../../../tensor/graph/ops.ts"
-import { type Layout, layout } from "../../../tensor/graph/Parameters.ts"
+import { type ParameterLayout, layout } from "../../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
 import { sizeOf as elements, type Tensor } from "../../../tensor/graph/Tensor.ts"
 import { policies } from "../../learner/acting.ts"
@@ -209,7 +209,7 @@ const playEpisodes = function* (
 }
 
 /** Describes the program that acts: each env's observation with the weights of its member of the population. */
-const actSpecOf = (config: EsConfig, task: Task, network: Network, parameters: Layout): ProgramSpec => {
+const actSpecOf = (config: EsConfig, task: Task, network: Network, parameters: ParameterLayout): ProgramSpec => {
   const { numEnvs, observationSpace, actionSpace } = task
   const shapes = parameters.names.map((name) => network.parameters[name].shape)
   const population = state("population", [numEnvs, parameters.size])

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"
-import type { Course, Schedule } from "../../../tensor/graph/schedules.ts"
+import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/Learner.ts"
 import * as Losses from "../../losses/Losses.ts"
@@ -23,7 +23,7 @@ export interface AlphaZeroOptions extends Learner.SearchingOptions {
   /** The learning rate of Adam. @default 0.001 */
   readonly learningRate?: Learner.Scheduled
   /** The course of the learning rate over the run, as in PPO. @default "constant" */
-  readonly schedule?: Course | Schedule
+  readonly schedule?: ScheduleCourse | Schedule
   /**
    * The discount factor of future rewards. It is negative if two players take turns, because the next state's value is the
    * opponent's: −1 in tic-tac-toe. @default 0.99

@@ -33,14 +33,14 @@ const slowDown = 0.25
 const slowAcross = 0.2
 const upright = 0.3
 
-type State = ReadonlyArray<number>
+type LanderState = ReadonlyArray<number>
 
 /** Returns the potential of a state: higher is better. The reward contains its change in a step. */
 const potential = ([x, y, vx, vy, angle]: ArrayLike<number> & Iterable<number>): number =>
   -100 * Math.sqrt(x * x + y * y) - 50 * Math.sqrt(vx * vx + vy * vy) - 40 * Math.abs(angle)
 
 /** Computes one step with engines at these powers: main from 0 to 1, side from −1 (turns right) to 1 (left). */
-const fly = (state: State, main: number, side: number): Moved => {
+const fly = (state: LanderState, main: number, side: number): Moved => {
   const [x, y, vx, vy, angle, spin] = state
   const push = main * mainPower
   const across = side * sidePower
@@ -71,10 +71,10 @@ const mains = [0, 0, 1, 0]
 const sides = [0, 1, 0, -1]
 
 /** Computes one step for a discrete action. */
-export const dynamics = (state: State, action: number): Moved => fly(state, mains[action], sides[action])
+export const dynamics = (state: LanderState, action: number): Moved => fly(state, mains[action], sides[action])
 
 /** Computes one step for continuous actions, the powers of the engines. */
-export const dynamicsContinuous = (state: State, action: ArrayLike<number>): Moved =>
+export const dynamicsContinuous = (state: LanderState, action: ArrayLike<number>): Moved =>
   fly(state, (clip(action[0], 1) + 1) / 2, clip(action[1], 1))
 
 /** The limits of a landing and of the field, which the drawing of the env in a browser (`ui/lander.ts`) shows. */
@@ -84,7 +84,7 @@ const common = {
   observationSpace: box([-2, -1, -4, -4, -7, -8], [2, 2, 4, 4, 7, 8]),
   maxSteps: 400,
   rewardThreshold: 100,
-  reset: (random: Stream): State => [
+  reset: (random: Stream): LanderState => [
     random.between(-0.5, 0.5),
     random.between(1.1, 1.4),
     random.between(-0.2, 0.2),
@@ -92,8 +92,8 @@ const common = {
     random.between(-0.2, 0.2),
     random.between(-0.2, 0.2),
   ],
-  observe: (state: State): State => state,
-  renderText: (state: State): string => {
+  observe: (state: LanderState): LanderState => state,
+  renderText: (state: LanderState): string => {
     const [x, y, , , angle] = state
     const { put, line, write, text } = canvas(61, 20, { width: 2.2, height: 2 })
     const at = (point: Point): Point => ({ x: point.x, y: point.y - 0.8 })
@@ -103,7 +103,7 @@ const common = {
     write(0, 0, `x ${short(x)}  height ${short(y)}  angle ${short(angle)}`)
     return text()
   },
-  renderSvg: (state: State): string => {
+  renderSvg: (state: LanderState): string => {
     const [x, y, , , angle] = state
     const at = (px: number, py: number): Point => ({ x: 200 + 190 * px, y: 330 - 190 * py })
     const corner = (across: number, along: number): Point =>
@@ -119,7 +119,7 @@ const common = {
 }
 
 /** The env with discrete actions: `Batch.make(Lander.env, 16)`. */
-export const env: Env<State, Discrete, Box> = make({
+export const env: Env<LanderState, Discrete, Box> = make({
   ...common,
   id: "Lander-v0",
   actionSpace: discrete(4),
@@ -128,7 +128,7 @@ export const env: Env<State, Discrete, Box> = make({
 })
 
 /** The env with continuous actions: `Batch.make(Lander.continuous, 16)`. */
-export const continuous: Env<State, Box, Box> = make({
+export const continuous: Env<LanderState, Box, Box> = make({
   ...common,
   id: "LanderContinuous-v0",
   actionSpace: box([-1, -1], [1, 1]),

@@ -16,7 +16,7 @@ import { describedBy, foreignEnv } from "./foreignEnv.ts"
 import { askOnce, connectTo, type Command } from "../../../spread/programs/process-node.ts"
 import { makeRequest } from "./protocol.ts"
 
-export interface Options {
+export interface CommandEnvOptions {
   /** The env's name: its id here, which the program gets too. */
   readonly id: string
   /** Options that the program gets as JSON, with keys in snake_case. Default: none. */
@@ -33,7 +33,7 @@ export interface Options {
 }
 
 /** Makes an env that a program steps. Throws an `EnvError` if the program does not describe such an env. */
-export const command = (program: readonly [string, ...ReadonlyArray<string>], options: Options): Env => {
+export const command = (program: readonly [string, ...ReadonlyArray<string>], options: CommandEnvOptions): Env => {
   const { id, processes, timeoutSeconds, variables, options: given } = options
   const recipe = { command: program, id, options: given, processes, timeoutSeconds, variables }
   const env = envOf({ command: program, timeoutSeconds, variables }, id, given ?? {}, processes ?? 1)

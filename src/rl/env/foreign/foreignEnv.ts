@@ -14,7 +14,7 @@ import { type Connect, type Connection, headerSize, type Reply, status } from ".
 import {
   actionSpaceOf,
   decodeDescription,
-  type Description,
+  type EnvDescription,
   exchangeLayout,
   failureOf,
   hasEnded,
@@ -37,7 +37,7 @@ interface Foreign {
 }
 
 /** Reads the reply to the first request, which describes the env. Throws an `EnvError` if there is no such env. */
-export const describedBy = (id: string, reply: Reply): Description => {
+export const describedBy = (id: string, reply: Reply): EnvDescription => {
   if (reply.status !== status.done) {
     const { message, traceback } = failureOf(reply.body)
     throw new EnvError({
@@ -56,7 +56,7 @@ export const describedBy = (id: string, reply: Reply): Description => {
 }
 
 /** Makes an env that programs step. `described` is its description by one of them. */
-export const foreignEnv = (foreign: Foreign, described: Description, connect: Connect): Env => {
+export const foreignEnv = (foreign: Foreign, described: EnvDescription, connect: Connect): Env => {
   const { id } = foreign
   const trying = <A>(make: () => A): A => {
     try {
@@ -82,7 +82,7 @@ export const foreignEnv = (foreign: Foreign, described: Description, connect: Co
 }
 
 /** The rows from `first` to `first + count - 1` of a batch, which one program steps. */
-interface Part {
+interface RowRange {
   readonly first: number
   readonly count: number
   readonly connection: Connection
@@ -99,7 +99,7 @@ const ask = (connection: Connection, bytes: Uint8Array): Effect.Effect<Reply, En
 const openKernel = Effect.fnUntraced(function* (
   env: Env,
   foreign: Foreign,
-  described: Description,
+  described: EnvDescription,
   connect: Connect,
   columns: AsyncColumns,
 ): Effect.fn.Return<AsyncKernel, EnvError, Scope.Scope> {
@@ -144,8 +144,8 @@ const openKernel = Effect.fnUntraced(function* (
 /** Makes the function that carries out the commands of the envs of one program, and stores the results. */
 const makeExchange = (
   env: Env,
-  { observationType }: Description,
-  { first, count, connection }: Part,
+  { observationType }: EnvDescription,
+  { first, count, connection }: RowRange,
   columns: AsyncColumns,
 ) => {
   const { observations, finalObservations, rewards, terminated, truncated, commands, episodes, elapsed } = columns
@@ -219,7 +219,7 @@ const bytesOf = ({ buffer, byteOffset }: Float32Array, first: number, count: num
 const toBase64 = Schema.encodeSync(Schema.Uint8ArrayFromBase64)
 
 /** Asks the program of an env for a picture, and returns it as an SVG document. */
-const render = Effect.fnUntraced(function* (env: Env, parts: ReadonlyArray<Part>, index: number) {
+const render = Effect.fnUntraced(function* (env: Env, parts: ReadonlyArray<RowRange>, index: number) {
   const part = parts.find(({ first, count }) => index >= first && index < first + count)
   if (part === undefined) return yield* invalid(env.id, `there is no env ${index} to render`)
   const bytes = message(request.render, 4)

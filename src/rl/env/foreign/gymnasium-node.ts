@@ -20,7 +20,7 @@ import { withRecipe } from "../recipe.ts"
 import { asConfig } from "./command-node.ts"
 import { pythonEnv, type PythonOptions } from "./python-node.ts"
 
-export interface Options extends PythonOptions {
+export interface GymnasiumOptions extends PythonOptions {
   /** The arguments of `gymnasium.make`, with keys in snake_case or camelCase. Default: none. */
   readonly options?: Readonly<Record<string, unknown>>
   /** The wrappers of `gymnasium.wrappers` around the env, from the inside to the outside, with arguments. Default: none. */
@@ -30,7 +30,7 @@ export interface Options extends PythonOptions {
 }
 
 /** Makes the env of Gymnasium with this id. Throws an `EnvError` if there is no Python, no Gymnasium or no such env. */
-export const env = (id: string, options: Options = {}): Env => {
+export const env = (id: string, options: GymnasiumOptions = {}): Env => {
   const { options: given = {}, wrappers = [], actionMasks = true } = options
   const all = { ...given, ...(wrappers.length > 0 && { wrappers }), ...(!actionMasks && { actionMasks }) }
   const made = pythonEnv({ script: "effect_rl_env.py", needs: "gymnasium" }, id, all, options)

@@ -23,7 +23,7 @@ import { withRecipe } from "../recipe.ts"
 import { asConfig } from "./command-node.ts"
 import { pythonEnv, type PythonOptions } from "./python-node.ts"
 
-export interface Options extends PythonOptions {
+export interface PettingZooOptions extends PythonOptions {
   /** The arguments of the function that makes the game, with keys in snake_case or camelCase. Default: none. */
   readonly options?: Readonly<Record<string, unknown>>
   /**
@@ -42,7 +42,7 @@ const isGame = (env: Env): env is MultiEnv.GameElsewhere => env.agents !== undef
  * `mpe2.simple_spread_v3`. Throws an `EnvError` if there is no Python, no PettingZoo or no such game, or if its agents have
  * different spaces.
  */
-export const env = (id: string, options: Options = {}): MultiEnv.GameElsewhere => {
+export const env = (id: string, options: PettingZooOptions = {}): MultiEnv.GameElsewhere => {
   const { options: given = {}, wrappers = [], api } = options
   const all = { ...given, ...(wrappers.length > 0 && { wrappers }), ...(api !== undefined && { api }) }
   const made = pythonEnv({ script: "effect_rl_pettingzoo.py", needs: "pettingzoo gymnasium" }, id, all, options)

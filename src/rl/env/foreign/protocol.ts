@@ -69,7 +69,7 @@ const SpaceDescription: Schema.Codec<SpaceDescription> = Schema.Struct({
 })
 
 /** The reply to `makeRequest`. */
-const Description = Schema.Struct({
+const EnvDescription = Schema.Struct({
   protocol: Schema.Int,
   observationSpace: SpaceDescription,
   actionSpace: SpaceDescription,
@@ -83,21 +83,21 @@ const Description = Schema.Struct({
   /** The names of the agents of a game. Then messages have a row for each agent of each env. */
   agents: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
 })
-export type Description = typeof Description.Type
-export const decodeDescription = Schema.decodeUnknownResult(jsonText(Description))
+export type EnvDescription = typeof EnvDescription.Type
+export const decodeDescription = Schema.decodeUnknownResult(jsonText(EnvDescription))
 
 /** The body of a reply with the status `failed`. */
-const Failure = Schema.Struct({
+const ProgramFailure = Schema.Struct({
   message: Schema.String,
   /** The index of the env among those of the program. */
   index: Schema.optionalKey(Schema.Int),
   traceback: Schema.optionalKey(Schema.String),
 })
-type Failure = typeof Failure.Type
-const decodeFailure = Schema.decodeUnknownOption(jsonText(Failure))
+type ProgramFailure = typeof ProgramFailure.Type
+const decodeFailure = Schema.decodeUnknownOption(jsonText(ProgramFailure))
 
 /** Reads the body of a reply with the status `failed`. */
-export const failureOf = (body: Uint8Array): Failure => {
+export const failureOf = (body: Uint8Array): ProgramFailure => {
   const text = utf8.decode(body)
   const decoded = decodeFailure(text)
   const failure = decoded._tag === "Some" ? decoded.value : { message: text }
@@ -151,7 +151,7 @@ const simpleSpaceOf = (described: SpaceDescription): ActionSpace | undefined => 
 /** The place of each array in the requests and replies of one program, which steps `count` rows: envs, or agents of envs. */
 export const exchangeLayout = (
   env: Pick<Env, "observationSpace" | "actionSpace" | "actionMask">,
-  observationType: Description["observationType"],
+  observationType: EnvDescription["observationType"],
   count: number,
 ) => {
   const actionBytes = 4 * sizeOf(env.actionSpace)

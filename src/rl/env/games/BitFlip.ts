@@ -14,15 +14,15 @@ import * as GoalEnv from "../GoalEnv.ts"
 import { withRecipe } from "../recipe.ts"
 import { dict, discrete, type Discrete, multiBinary, type MultiBinary } from "../Space.ts"
 
-export const Options = Schema.Struct({
+export const BitFlipOptions = Schema.Struct({
   /** The number of bits. Default: 12. */
   bits: Schema.optionalKey(intBetween(1, 1000)),
   /** Truncates episodes at this many steps. Default: the number of bits. */
   maxSteps: Schema.optionalKey(bounded("count")),
 })
-export type Options = typeof Options.Type
+export type BitFlipOptions = typeof BitFlipOptions.Type
 
-export interface State {
+export interface BitFlipState {
   readonly bits: ReadonlyArray<number>
   readonly goal: ReadonlyArray<number>
 }
@@ -36,8 +36,10 @@ const draw = (count: number, random: Stream): ReadonlyArray<number> =>
   Array.from({ length: count }, () => random.integer(2))
 
 /** Makes the env with other options: `BitFlip.make({ bits: 15 })`. */
-export const make = (options: Options = {}): Env<State, Discrete, GoalEnv.GoalSpace<MultiBinary, MultiBinary>> => {
-  checkOptions("BitFlip", options, Options)
+export const make = (
+  options: BitFlipOptions = {},
+): Env<BitFlipState, Discrete, GoalEnv.GoalSpace<MultiBinary, MultiBinary>> => {
+  checkOptions("BitFlip", options, BitFlipOptions)
   const { bits: count = 12 } = options
   const id = `BitFlip-${count}-v0`
   const { maxSteps = count } = options
@@ -48,7 +50,7 @@ export const make = (options: Options = {}): Env<State, Discrete, GoalEnv.GoalSp
     observationSpace: dict({ observation: bits, achieved_goal: bits, desired_goal: bits }),
     actionSpace: discrete(count),
     maxSteps,
-    reset: (random): State => ({ bits: draw(count, random), goal: draw(count, random) }),
+    reset: (random): BitFlipState => ({ bits: draw(count, random), goal: draw(count, random) }),
     observe: ({ bits, goal }) => ({ observation: bits, achieved_goal: bits, desired_goal: goal }),
     step: ({ bits, goal }, action) => ({ bits: bits.with(action, 1 - bits[action]), goal }),
     computeReward: (achieved, desired) => (isEqual(achieved, desired) ? 1 : 0),

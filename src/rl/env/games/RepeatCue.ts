@@ -13,23 +13,23 @@ import { checkOptions, checkWhole } from "../../../base/EnvError.ts"
 import { withRecipe } from "../recipe.ts"
 import { type Box, box, discrete, type Discrete } from "../Space.ts"
 
-export const Options = Schema.Struct({
+export const RepeatCueOptions = Schema.Struct({
   /** The number of steps from the cue to the answer. Default: 8. */
   delay: Schema.optionalKey(intBetween(1, 100_000)),
   /** The number of different cues. Default: 4. */
   cues: Schema.optionalKey(intBetween(2, 1000)),
 })
-export type Options = typeof Options.Type
+export type RepeatCueOptions = typeof RepeatCueOptions.Type
 
-export interface State {
+export interface RepeatCueState {
   readonly cue: number
   readonly step: number
   readonly noise: number
 }
 
 /** Makes the env with other options: `RepeatCue.make({ delay: 20 })`. */
-export const make = (options: Options = {}): Env.Env<State, Discrete, Box> => {
-  checkOptions("RepeatCue", options, Options)
+export const make = (options: RepeatCueOptions = {}): Env.Env<RepeatCueState, Discrete, Box> => {
+  checkOptions("RepeatCue", options, RepeatCueOptions)
   const { delay = 8, cues = 4 } = options
   const id = `RepeatCue-${delay}-${cues}-v0`
   checkWhole(id, delay, 1, `RepeatCue: a delay of ${delay} steps`)
@@ -40,7 +40,7 @@ export const make = (options: Options = {}): Env.Env<State, Discrete, Box> => {
     observationSpace: box(bounds(0, -1), bounds(1, 1)),
     actionSpace: discrete(cues),
     rewardThreshold: 0.95,
-    reset: (random): State => ({ cue: random.integer(cues), step: 0, noise: random.between(-1, 1) }),
+    reset: (random): RepeatCueState => ({ cue: random.integer(cues), step: 0, noise: random.between(-1, 1) }),
     observe: ({ cue, step, noise }) => [
       ...Array.from({ length: cues }, (_, index) => (step === 0 && index === cue ? 1 : 0)),
       step === delay ? 1 : 0,

@@ -37,14 +37,14 @@ export { playOptimally, playRandomly, turned, valueOf, wins } from "../../../bas
 const over = 0
 const cells = 1
 
-export type Opponent = "random" | "optimal" | ((board: ReadonlyArray<number>, random: Stream) => number)
+export type TicTacToeOpponent = "random" | "optimal" | ((board: ReadonlyArray<number>, random: Stream) => number)
 
 /**
  * Adds a check of its moves to a user's opponent. All games of a batch lie in one array, so a move outside the board would
  * change another game.
  */
 const checked =
-  (opponent: Exclude<Opponent, string>) =>
+  (opponent: Exclude<TicTacToeOpponent, string>) =>
   (board: ReadonlyArray<number>, random: Stream): number => {
     const place = opponent(board, random)
     if (board[place] === 0) return place
@@ -75,7 +75,7 @@ const put = (state: Int32Array, at: number, place: number, who: number): number 
 }
 
 /** Returns the rules of a game against an opponent, whose moves are a part of the agent's steps. */
-const against = (opponent: Opponent): Rules => {
+const against = (opponent: TicTacToeOpponent): Rules => {
   const choose = opponent === "random" ? playRandomly : opponent === "optimal" ? playOptimally : checked(opponent)
   const answer = (state: Int32Array, at: number, random: Stream): number =>
     -put(state, at, choose(turned(boardAt(state, at)), random), theirs)
@@ -122,18 +122,18 @@ const game = (id: string, rules: Rules, recipe?: BoardGame["recipe"]): BoardEnv 
   })
 
 /** The options that a config can contain. */
-export const Options = Schema.Struct({
+export const TicTacToeOptions = Schema.Struct({
   opponent: Schema.optionalKey(Schema.Literals(["random", "optimal"])),
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
-export type Options = Omit<typeof Options.Type, "opponent"> & {
+export type TicTacToeOptions = Omit<typeof TicTacToeOptions.Type, "opponent"> & {
   /** A function gets a board of nine numbers (0 is free, 1 its own stone, 2 the other's), and returns a free place. */
-  readonly opponent?: Opponent
+  readonly opponent?: TicTacToeOpponent
 }
 
 /** Makes the env with other options: `TicTacToe.make({ opponent: "optimal" })`. */
-export const make = (options: Options = {}): BoardEnv => {
-  checkOptions("TicTacToe", options, Options)
+export const make = (options: TicTacToeOptions = {}): BoardEnv => {
+  checkOptions("TicTacToe", options, TicTacToeOptions)
   const { opponent = "random" } = options
   const isOwn = typeof opponent === "function"
   // No config can contain a function, so this env must not have the id of one that a config can make.

@@ -29,7 +29,7 @@ import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
 import { applePicker } from "../ui/boards.ts"
 
-export const Options = Schema.Struct({
+export const ApplePickerOptions = Schema.Struct({
   /** Width and height, at least 8. Default: 84. */
   size: Schema.optionalKey(bounded("cells")),
   /** The number of apples. Default: 100, or 20 with a `layoutSeed`. */
@@ -38,7 +38,7 @@ export const Options = Schema.Struct({
   layoutSeed: Schema.optionalKey(bounded("seed")),
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
-export type Options = typeof Options.Type
+export type ApplePickerOptions = typeof ApplePickerOptions.Type
 
 // These are offsets in a state: whether the game is over, the agent's place, the number of apples left, and from
 // `apples` on a number for each place of the board: 1 if an apple is there, else 0.
@@ -132,8 +132,8 @@ const rulesFor = (size: number, count: number, layoutSeed: number | undefined): 
 }
 
 /** Makes the env with other options: `ApplePicker.make({ size: 21, apples: 10 })`. */
-export const make = (options: Options = {}): BoardEnv => {
-  checkOptions("ApplePicker", options, Options)
+export const make = (options: ApplePickerOptions = {}): BoardEnv => {
+  checkOptions("ApplePicker", options, ApplePickerOptions)
   const { size = 84, layoutSeed } = options
   const { apples: count = layoutSeed === undefined ? 100 : 20, id = "ApplePicker-v0" } = options
   checkWhole(id, size, 8, `ApplePicker: size ${size}`)

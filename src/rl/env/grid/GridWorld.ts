@@ -17,7 +17,7 @@ import { palette } from "../internal/draw.ts"
 import { board } from "../ui/board.ts"
 import { gridWorld } from "../ui/boards.ts"
 
-export const Options = Schema.Struct({
+export const GridWorldOptions = Schema.Struct({
   /** Width and height, including the wall around the map. Default: 8. */
   size: Schema.optionalKey(bounded("cells")),
   /** The probability that a place inside the wall is an obstacle. Default: 0.25. */
@@ -25,7 +25,7 @@ export const Options = Schema.Struct({
   /** Truncates episodes at this many steps. Default: 4 × size. */
   maxSteps: Schema.optionalKey(bounded("count")),
 })
-export type Options = typeof Options.Type
+export type GridWorldOptions = typeof GridWorldOptions.Type
 
 // These are offsets in a state: whether the game is over, the places of agent and goal, and from `cells` on a number
 // for each place of the map, row by row: 1 is an obstacle, 0 none.
@@ -163,8 +163,8 @@ const graphFor = (size: number): Omit<EnvGraph, "start" | "stateSize"> => {
 }
 
 /** Makes the env with other options: `GridWorld.make({ size: 16, density: 0.3 })`. */
-export const make = (options: Options = {}): BoardEnv => {
-  checkOptions("GridWorld", options, Options)
+export const make = (options: GridWorldOptions = {}): BoardEnv => {
+  checkOptions("GridWorld", options, GridWorldOptions)
   const { size = 8, density = 0.25, maxSteps = 4 * size } = options
   const id = `GridWorld-${size}x${size}-v0`
   checkWhole(id, size, 5, `GridWorld: size ${size}`)

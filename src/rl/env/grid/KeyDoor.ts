@@ -28,7 +28,7 @@ import { board } from "../ui/board.ts"
 import { keyDoor } from "../ui/boards.ts"
 import { checkOptions, checkWhole, EnvError } from "../../../base/EnvError.ts"
 
-export const Options = Schema.Struct({
+export const KeyDoorOptions = Schema.Struct({
   /** Width and height, including the walls around the field. Default: 8. */
   size: Schema.optionalKey(bounded("cells")),
   /** The number of rooms; there is one door and one key less. Default: 2. */
@@ -39,7 +39,7 @@ export const Options = Schema.Struct({
   layoutSeed: Schema.optionalKey(bounded("seed")),
   id: Schema.optionalKey(Schema.NonEmptyString),
 })
-export type Options = typeof Options.Type
+export type KeyDoorOptions = typeof KeyDoorOptions.Type
 
 // These are offsets in a state: whether the game is over, the places of agent and goal, and the number of keys held.
 // From `walls` on follow four lists with one number for each wall between rooms: its column, the place of its door, the
@@ -52,7 +52,7 @@ const held = 3
 const walls = 4
 
 /** The shape of a field: where its lists begin in a state, and the numbers of its walls and places. */
-interface Field {
+interface FieldShape {
   readonly size: number
   readonly rooms: number
   readonly count: number
@@ -62,14 +62,14 @@ interface Field {
   readonly openings: number
 }
 
-const fieldOf = (size: number, rooms: number): Field => {
+const fieldOf = (size: number, rooms: number): FieldShape => {
   const count = rooms - 1
   const doors = walls + count
   return { size, rooms, count, columns: walls, doors, keys: doors + count, openings: doors + 2 * count }
 }
 
 /** Draws a place inside the field, in a column from `from` to `to` − 1. */
-const drawIn = ({ size }: Field, random: Stream, from: number, to: number): number =>
+const drawIn = ({ size }: FieldShape, random: Stream, from: number, to: number): number =>
   (1 + random.integer(size - 2)) * size + from + random.integer(to - from)
 
 /**
@@ -77,7 +77,12 @@ const drawIn = ({ size }: Field, random: Stream, from: number, to: number): numb
  * after them. Besides these, `spare` columns are free: sorted random numbers, one for each wall, say how many of them
  * are to the left of the wall.
  */
-const chooseWallColumns = ({ size, rooms, count, columns }: Field, state: Int32Array, at: number, random: Stream) => {
+const chooseWallColumns = (
+  { size, rooms, count, columns }: FieldShape,
+  state: Int32Array,
+  at: number,
+  random: Stream,
+) => {
   const spare = size - 2 - count - rooms
   for (let wall = 0; wall < count; wall++) state[at + columns + wall] = random.integer(spare + 1)
   state.subarray(at + columns, at + columns + count).sort()
@@ -85,7 +90,7 @@ const chooseWallColumns = ({ size, rooms, count, columns }: Field, state: Int32A
 }
 
 /** Draws the walls, doors, keys and places of a field. */
-const layOut = (field: Field, state: Int32Array, at: number, random: Stream): void => {
+const layOut = (field: FieldShape, state: Int32Array, at: number, random: Stream): void => {
   const { size, count, columns, doors, keys, openings } = field
   chooseWallColumns(field, state, at, random)
   for (let wall = 0; wall < count; wall++) {
@@ -100,7 +105,7 @@ const layOut = (field: Field, state: Int32Array, at: number, random: Stream): vo
   state[at + goal] = drawIn(field, random, state[at + columns + count - 1] + 1, size - 1)
 }
 
-const isWall = (field: Field, state: Int32Array, at: number, row: number, column: number): boolean => {
+const isWall = (field: FieldShape, state: Int32Array, at: number, row: number, column: number): boolean => {
   const { size, count, columns, openings } = field
   if (row === 0 || column === 0 || row === size - 1 || column === size - 1) return true
   for (let wall = 0; wall < count; wall++) {
@@ -110,7 +115,7 @@ const isWall = (field: Field, state: Int32Array, at: number, row: number, column
 }
 
 /** Returns the index of the door or key at a place, −1 if none. `things` is the offset of all doors or all keys. */
-const thingAt = ({ count }: Field, state: Int32Array, things: number, place: number): number => {
+const thingAt = ({ count }: FieldShape, state: Int32Array, things: number, place: number): number => {
   for (let index = 0; index < count; index++) if (state[things + index] === place) return index
   return -1
 }
@@ -245,8 +250,8 @@ const graphFor = (size: number, rooms: number): Omit<EnvGraph, "start" | "stateS
 }
 
 /** Makes the env with other options: `KeyDoor.make({ size: 10 })`. */
-export const make = (options: Options = {}): BoardEnv => {
-  checkOptions("KeyDoor", options, Options)
+export const make = (options: KeyDoorOptions = {}): BoardEnv => {
+  checkOptions("KeyDoor", options, KeyDoorOptions)
   const { size = 8, rooms = 2, layoutSeed } = options
   const named = rooms === 2 ? `${size}x${size}` : `${size}x${size}-${rooms}rooms`
   const { id = `KeyDoor-${named}-v0`, maxSteps = 4 * size * size } = options

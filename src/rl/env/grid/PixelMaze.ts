@@ -25,7 +25,7 @@ const density = 0.2
 const applePoints = 1
 const goalPoints = 10
 
-export const Options = Schema.Struct({
+export const PixelMazeOptions = Schema.Struct({
   /** The number of apples. Default: 4. */
   apples: Schema.optionalKey(intBetween(0, 1000)),
   /** Truncates episodes at this many steps. Default: 200. */
@@ -35,7 +35,7 @@ export const Options = Schema.Struct({
   /** The number of mazes, from as many seeds, beginning with `layoutSeed`; each episode has one of them. Default: 1. */
   layouts: Schema.optionalKey(bounded("layouts")),
 })
-export type Options = typeof Options.Type
+export type PixelMazeOptions = typeof PixelMazeOptions.Type
 
 // `over`, `agent` and `cells` are offsets in a state; from `cells` on, a number for each place tells what is there:
 // `nothing`, `wall`, `apple` or `goal`.
@@ -131,8 +131,8 @@ const drawMaze = (state: Int32Array, at: number, apples: number, random: Stream)
 }
 
 /** Makes the env with other options: `PixelMaze.make({ layoutSeed: 1 })`. */
-export const make = (options: Options = {}): BoardEnv => {
-  checkOptions("PixelMaze", options, Options)
+export const make = (options: PixelMazeOptions = {}): BoardEnv => {
+  checkOptions("PixelMaze", options, PixelMazeOptions)
   const { apples = 4, maxSteps = 200, layoutSeed, layouts = 1 } = options
   const id = "PixelMaze-v0"
   if (!Number.isInteger(apples) || apples < 0 || apples > mostApples) {

@@ -1,6 +1,6 @@
 /** The parts of wrappers that keep a state of their own around the state of an env (`Wrapper.ts`, `pixel/wrappers.ts`). */
 import type { Stream } from "../../../base/rng/Rng.ts"
-import type { ActionOf, Env, Transition } from "../Env.ts"
+import type { ActionOf, Env, EnvTransition } from "../Env.ts"
 import { envConfigOf } from "../Envs.ts"
 import { invalid } from "../../../base/EnvError.ts"
 import { withRecipe } from "../recipe.ts"
@@ -55,7 +55,7 @@ export const firstStep = <State, A extends ActionSpace>(
   if (!allows(env, maskOf(env, state), action)) {
     throw invalid(env.id, `${wrapper}: the action mask forbids ${JSON.stringify(action)} at the start of an episode`)
   }
-  const { state: next, terminated, truncated }: Transition<State> = env.step(state, action, random)
+  const { state: next, terminated, truncated }: EnvTransition<State> = env.step(state, action, random)
   return terminated || truncated === true ? env.reset(random) : next
 }
 

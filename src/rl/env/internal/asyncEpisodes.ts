@@ -9,7 +9,7 @@
 import { Effect } from "effect"
 import { attempt } from "../../../base/config/attempt.ts"
 import { EnvError, invalid } from "../../../base/EnvError.ts"
-import type { AsyncBatchEnv, BatchOptions } from "../BatchEnv.ts"
+import type { AsyncBatchEnv, EnvBatchOptions } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { actionProblem } from "./actionCheck.ts"
 import { type AsyncColumns, type AsyncKernel, command } from "./asyncKernel.ts"
@@ -23,7 +23,7 @@ import { ofWholeGames } from "./games.ts"
 export const asyncBatchOf = Effect.fnUntraced(function* <R>(
   env: Env,
   numEnvs: number,
-  options: BatchOptions,
+  options: EnvBatchOptions,
   kernelOf: (columns: AsyncColumns) => Effect.Effect<AsyncKernel, EnvError, R>,
 ): Effect.fn.Return<AsyncBatchEnv, EnvError, R> {
   const { autoReset } = options

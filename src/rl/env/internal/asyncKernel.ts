@@ -3,7 +3,7 @@ import type { Effect } from "effect"
 import type { EnvError } from "../../../base/EnvError.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import type { Snapshot } from "../BatchEnv.ts"
-import type { Columns } from "./episodes.ts"
+import type { KernelArrays } from "./episodes.ts"
 
 /** The commands of an exchange, one for each env. Foreign envs get these numbers in their messages. */
 export const command = {
@@ -18,7 +18,7 @@ export const command = {
 } as const
 
 /** The arrays that a kernel reads and writes. */
-export interface AsyncColumns extends Columns {
+export interface AsyncColumns extends KernelArrays {
   readonly finalObservations: Float32Array
   readonly commands: Uint8Array
   /** Returns the random numbers of the episode that env `index` starts next. */

@@ -1,7 +1,7 @@
 /** Holds the state of a batch whose envs step elsewhere, and carries out their commands. */
 import { Effect } from "effect"
 import type { EnvError } from "../../../base/EnvError.ts"
-import type { BatchArrays, BatchOptions } from "../BatchEnv.ts"
+import type { BatchArrays, EnvBatchOptions } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { maskSizeOf, optionsOf, sizeOf } from "../Space.ts"
 import { type ActionCheck, actionCheckOf } from "./actionCheck.ts"
@@ -79,7 +79,7 @@ export interface OpenBatch extends AsyncState {
 }
 
 /** Makes the state before the first reset. Throws an `EnvError` if the agents of a game don't fill the batch. */
-export const stateOf = (env: Env, numEnvs: number, options: BatchOptions): AsyncState => {
+export const stateOf = (env: Env, numEnvs: number, options: EnvBatchOptions): AsyncState => {
   const space = rowSpaceOf(env)
   const observationSize = sizeOf(space)
   const actionSize = sizeOf(env.actionSpace)

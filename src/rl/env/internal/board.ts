@@ -5,12 +5,12 @@
 import * as G from "../../../tensor/graph/ops.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
-import { type Definition, type Env, make } from "../Env.ts"
+import { type EnvDefinition, type Env, make } from "../Env.ts"
 import { type EnvGraph, withGraph } from "../EnvGraph.ts"
 import { withRecipe } from "../recipe.ts"
 import { type Box, box, discrete, type Discrete } from "../Space.ts"
 import { palette, svg } from "./draw.ts"
-import { batchOf, copyFrom, type Columns, type Kernel, streamsOf } from "./episodes.ts"
+import { batchOf, copyFrom, type KernelArrays, type EnvKernel, streamsOf } from "./episodes.ts"
 
 /**
  * The rules of a game on a board. A state is a few whole numbers, which the functions change in place; it begins at
@@ -27,7 +27,7 @@ export interface Rules {
   readonly show: (state: Int32Array, at: number, into: Float32Array, to: number) => void
 }
 
-export interface BoardGame extends Pick<Definition<Int32Array, Discrete>, "id" | "maxSteps" | "ui"> {
+export interface BoardGame extends Pick<EnvDefinition<Int32Array, Discrete>, "id" | "maxSteps" | "ui"> {
   /** The name and options that a config gives for this game. Missing if a config cannot describe the game fully. */
   readonly recipe?: { readonly name: string; readonly options: object }
   readonly planes: ReadonlyArray<Plane>
@@ -60,7 +60,7 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
     return seen
   }
 
-  const kernel = ({ numEnvs, observations, rewards, terminated }: Columns): Kernel => {
+  const kernel = ({ numEnvs, observations, rewards, terminated }: KernelArrays): EnvKernel => {
     const states = new Int32Array(numEnvs * stateSize)
     const { streams, save, load } = streamsOf(game.id, numEnvs)
     const writeObservation = (index: number): void => {

@@ -38,23 +38,23 @@ export const saveSeed = ({ seed, path }: EpisodeSeeds): Uint8Array =>
   utf8.encode(JSON.stringify({ seed: seed ?? null, path }))
 
 /** Restores the seed of a snapshot. Returns false if the snapshot was taken before the first reset. */
-export const restoreSeed = (seeds: EpisodeSeeds, { seed, path }: Origin): boolean => {
+export const restoreSeed = (seeds: EpisodeSeeds, { seed, path }: SeedOrigin): boolean => {
   seeds.seed = undefined
   if (seed === null) return false
   setSeed(seeds, seed, path)
   return true
 }
 
-const Origin = Schema.Struct({
+const SeedOrigin = Schema.Struct({
   seed: Schema.NullOr(Schema.Number),
   path: Schema.Array(Schema.Union([Schema.String, Schema.Number])),
 })
-type Origin = typeof Origin.Type
+type SeedOrigin = typeof SeedOrigin.Type
 
-const readOrigin = Schema.decodeUnknownOption(jsonText(Origin))
+const readOrigin = Schema.decodeUnknownOption(jsonText(SeedOrigin))
 
 /** Reads the seed and the path, which a snapshot holds as JSON in its array `origin`. */
-export const originOf = (env: string, { origin }: Snapshot): Origin => {
+export const originOf = (env: string, { origin }: Snapshot): SeedOrigin => {
   const decoded = readOrigin(origin instanceof Uint8Array ? utf8.decode(origin) : undefined)
   if (decoded._tag === "Some") return decoded.value
   throw invalid(env, 'the snapshot doesn\'t fit: "origin" is missing or unreadable')

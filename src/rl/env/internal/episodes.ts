@@ -6,7 +6,7 @@
  */
 import { EnvError, invalid } from "../../../base/EnvError.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
-import type { BatchArrays, BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
+import type { BatchArrays, BatchEnv, EnvBatchOptions, Snapshot } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { sizeOf } from "../Space.ts"
 import { type ActionCheck, actionCheckOf, actionProblem } from "./actionCheck.ts"
@@ -14,7 +14,7 @@ import { type EpisodeSeeds, originOf, restoreSeed, saveSeed, seedsFor, setSeed }
 import { stepsTaken } from "./stepsTaken.ts"
 
 /** The arrays that a kernel writes, and the progress of each env. */
-export interface Columns extends Omit<BatchArrays, "finalObservations"> {
+export interface KernelArrays extends Omit<BatchArrays, "finalObservations"> {
   readonly numEnvs: number
   /** The number of each env's current episode, from 0. */
   readonly episodes: Int32Array
@@ -23,7 +23,7 @@ export interface Columns extends Omit<BatchArrays, "finalObservations"> {
 }
 
 /** The part of a batch that holds and steps the states; `batchOf` adds the rest, such as resets. */
-export interface Kernel {
+export interface EnvKernel {
   /** Starts an episode of an env and writes its first observation. */
   readonly start: (index: number, random: Stream) => void
   /**
@@ -43,26 +43,26 @@ export interface Kernel {
 export const noLimit = 0x7fffffff
 
 /** The state of a batch: its arrays, and the progress of each env. */
-interface Episodes extends Columns, BatchArrays {
+interface BatchEpisodes extends KernelArrays, BatchArrays {
   readonly env: Env
   readonly observationSize: number
-  readonly autoReset: BatchOptions["autoReset"]
+  readonly autoReset: EnvBatchOptions["autoReset"]
   /** The number of steps after which an episode is truncated. */
   readonly limit: number
   readonly actionCheck: ActionCheck
   readonly seeds: EpisodeSeeds
   /** Marks with 1 the envs whose episode has ended and whose next one has not begun. */
   readonly waiting: Uint8Array
-  readonly kernel: Kernel
+  readonly kernel: EnvKernel
 }
 
 /** Makes the state before the first reset. */
 const episodesOf = (
   env: Env,
   numEnvs: number,
-  { autoReset, firstIndex, maxSteps, arrays }: BatchOptions,
-  kernelOf: (columns: Columns) => Kernel,
-): Episodes => {
+  { autoReset, firstIndex, maxSteps, arrays }: EnvBatchOptions,
+  kernelOf: (columns: KernelArrays) => EnvKernel,
+): BatchEpisodes => {
   const observationSize = sizeOf(rowSpaceOf(env))
   const results = arraysFor(numEnvs, observationSize, arrays)
   const { observations, finalObservations, rewards, terminated, truncated } = results
@@ -87,8 +87,8 @@ const episodesOf = (
 export const batchOf = (
   env: Env,
   numEnvs: number,
-  options: BatchOptions,
-  kernelOf: (columns: Columns) => Kernel,
+  options: EnvBatchOptions,
+  kernelOf: (columns: KernelArrays) => EnvKernel,
 ): BatchEnv => {
   const batch = episodesOf(env, numEnvs, options, kernelOf)
   const { kernel, observationSize, observations, rewards, terminated, truncated, finalObservations } = batch
@@ -117,14 +117,14 @@ export const batchOf = (
 }
 
 /** Begins the current episode of an env. */
-const begin = ({ kernel, seeds, episodes, elapsed, waiting }: Episodes, index: number): void => {
+const begin = ({ kernel, seeds, episodes, elapsed, waiting }: BatchEpisodes, index: number): void => {
   elapsed[index] = 0
   waiting[index] = 0
   kernel.start(index, seeds.parents[index].child(episodes[index]))
 }
 
 /** Ends the current episode of an env: keeps its last observation, and resets the env or marks it as waiting. */
-const end = (batch: Episodes, index: number): void => {
+const end = (batch: BatchEpisodes, index: number): void => {
   const { observationSize, observations, finalObservations } = batch
   for (let at = index * observationSize; at < (index + 1) * observationSize; at++) {
     finalObservations[at] = observations[at]
@@ -138,7 +138,7 @@ const end = (batch: Episodes, index: number): void => {
 }
 
 /** Returns why a step can't be taken; undefined if it can. */
-const stepProblem = (batch: Episodes, actions: Float32Array | Int32Array): EnvError | undefined => {
+const stepProblem = (batch: BatchEpisodes, actions: Float32Array | Int32Array): EnvError | undefined => {
   const { env, numEnvs, autoReset, seeds, actionCheck, observations, waiting } = batch
   if (seeds.seed === undefined) return invalid(env.id, "step before reset")
   if (autoReset === "disabled") {
@@ -152,14 +152,14 @@ const stepProblem = (batch: Episodes, actions: Float32Array | Int32Array): EnvEr
   return wrong && errorInStep(batch, wrong.index, wrong.problem)
 }
 
-const errorInStep = ({ env, episodes, elapsed }: Episodes, index: number, message: string): EnvError =>
+const errorInStep = ({ env, episodes, elapsed }: BatchEpisodes, index: number, message: string): EnvError =>
   errorAt(env.id, index, episodes[index], elapsed[index] + 1, message)
 
 /**
  * Makes the function that takes a step of all envs, or throws an `EnvError` if it can't be taken. It holds the arrays itself:
  * if it read them from the state, a step would take a twentieth longer.
  */
-const stepOf = (batch: Episodes): BatchEnv["step"] => {
+const stepOf = (batch: BatchEpisodes): BatchEnv["step"] => {
   const { kernel, numEnvs, limit, rewards, terminated, truncated, episodes, elapsed, waiting } = batch
   return (actions) => {
     const problem = stepProblem(batch, actions)
@@ -184,14 +184,14 @@ const stepOf = (batch: Episodes): BatchEnv["step"] => {
   }
 }
 
-const clear = ({ rewards, terminated, truncated }: Episodes, index: number): void => {
+const clear = ({ rewards, terminated, truncated }: BatchEpisodes, index: number): void => {
   rewards[index] = 0
   terminated[index] = 0
   truncated[index] = 0
 }
 
 /** Starts the first episode of all envs. */
-const reset = (batch: Episodes, seed: number, path: ReadonlyArray<string | number>): void => {
+const reset = (batch: BatchEpisodes, seed: number, path: ReadonlyArray<string | number>): void => {
   setSeed(batch.seeds, seed, path)
   batch.episodes.fill(0)
   for (let index = 0; index < batch.numEnvs; index++) {
@@ -201,7 +201,7 @@ const reset = (batch: Episodes, seed: number, path: ReadonlyArray<string | numbe
 }
 
 /** Leaves the episodes of the envs whose `mask` is 1, and starts their next ones. */
-const restart = (batch: Episodes, mask: Uint8Array): void => {
+const restart = (batch: BatchEpisodes, mask: Uint8Array): void => {
   const { env, numEnvs, seeds, episodes } = batch
   if (seeds.seed === undefined) throw invalid(env.id, "restart before reset")
   if (mask.length !== numEnvs) throw invalid(env.id, `restart got a mask of ${mask.length} for ${numEnvs} envs`)
@@ -223,16 +223,16 @@ const savedColumns = ({
   episodes,
   elapsed,
   waiting,
-}: Episodes) =>
+}: BatchEpisodes) =>
   Object.entries({ observations, finalObservations, rewards, terminated, truncated, episodes, elapsed, waiting })
 
-const snapshotOf = (batch: Episodes): Snapshot => {
+const snapshotOf = (batch: BatchEpisodes): Snapshot => {
   const copies = savedColumns(batch).map(([key, column]) => [key, column.slice()] as const)
   const states = batch.seeds.seed === undefined ? {} : batch.kernel.save()
   return { origin: saveSeed(batch.seeds), ...Object.fromEntries(copies), ...states }
 }
 
-const restore = (batch: Episodes, saved: Snapshot): void => {
+const restore = (batch: BatchEpisodes, saved: Snapshot): void => {
   const { env, seeds, episodes, kernel } = batch
   const origin = originOf(env.id, saved)
   for (const [key, column] of savedColumns(batch)) copyFrom(env.id, saved, key, column)

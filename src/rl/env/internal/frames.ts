@@ -1,5 +1,5 @@
 /** Joins several observations to one, for `Wrapper.frameStack`. */
-import { box, dict, sizeOf, type Space, tuple, type Value } from "../Space.ts"
+import { box, dict, sizeOf, type Space, tuple, type SpaceValue } from "../Space.ts"
 
 /** Returns the space of `count` joined observations: only real numbers are joined. */
 export const stackedSpace = (space: Space, count: number): Space => {
@@ -22,11 +22,11 @@ export const stackedSpace = (space: Space, count: number): Space => {
 }
 
 /** Joins observations, each given as the numbers of its flat row, oldest first, from the index `offset` on. */
-export const stackedValue = (space: Space, frames: ReadonlyArray<ReadonlyArray<number>>, offset = 0): Value => {
+export const stackedValue = (space: Space, frames: ReadonlyArray<ReadonlyArray<number>>, offset = 0): SpaceValue => {
   const size = sizeOf(space)
   const partOf = (frame: ReadonlyArray<number>) => frame.slice(offset, offset + size)
   let at = offset
-  const next = (part: Space): Value => {
+  const next = (part: Space): SpaceValue => {
     const value = stackedValue(part, frames, at)
     at += sizeOf(part)
     return value

@@ -1,6 +1,6 @@
 /** Makes batches that change the actions, rewards or observations of an inner batch, for `Wrapper` and `Normalise`. */
 import type { AnyBatchEnv, BatchEnv, Snapshot, Wait } from "../BatchEnv.ts"
-import { afterwards, type Columns, markResets, nestedRestore, nestedSnapshot } from "./nested.ts"
+import { afterwards, type WrapperArrays, markResets, nestedRestore, nestedSnapshot } from "./nested.ts"
 
 /** Returns a batch that passes its actions through `map`; `element` is a number's index within an action. */
 export const mapActions = <B extends AnyBatchEnv>(
@@ -42,7 +42,7 @@ export const mapRewards = <B extends AnyBatchEnv>(batch: B, map: (reward: number
  */
 export const rewarding = (
   batch: AnyBatchEnv,
-  own: Columns,
+  own: WrapperArrays,
   cleared: ReadonlyArray<Float32Array | Float64Array>,
   compute: (resetting: Uint8Array) => void,
 ) => {

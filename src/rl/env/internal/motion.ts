@@ -1,23 +1,23 @@
 /** Makes envs, and their fast batches, from rules for a state of a few real numbers. `classic` and `hill.ts` use it. */
 import type { Stream } from "../../../base/rng/Rng.ts"
-import { type Definition, type Env, make } from "../Env.ts"
+import { type EnvDefinition, type Env, make } from "../Env.ts"
 import { type EnvGraph, withGraph } from "../EnvGraph.ts"
 import { type ActionSpace, type Box, sizeOf } from "../Space.ts"
-import { batchOf, type Columns, copyFrom, type Kernel } from "./episodes.ts"
+import { batchOf, type KernelArrays, copyFrom, type EnvKernel } from "./episodes.ts"
 
-type State = ReadonlyArray<number>
+type MotionState = ReadonlyArray<number>
 
 /** The result of one step of an env. The header of the env's file explains the numbers of `state` and `observation`. */
 export interface Moved {
-  readonly state: State
+  readonly state: MotionState
   /** The observation, rounded to float32. */
-  readonly observation: State
+  readonly observation: MotionState
   readonly reward: number
   readonly terminated: boolean
 }
 
 /** The arrays that `advance` writes: float32 rewards in a batch, a float64 reward in the env's own `step`. */
-interface Results extends Pick<Columns, "observations" | "terminated"> {
+interface MotionResults extends Pick<KernelArrays, "observations" | "terminated"> {
   readonly rewards: Float32Array | Float64Array
 }
 
@@ -26,7 +26,7 @@ interface Results extends Pick<Columns, "observations" | "terminated"> {
  * hold many states; `at` is the offset of a state in this array.
  */
 export interface Motion<A extends ActionSpace = ActionSpace> extends Omit<
-  Definition<State, A>,
+  EnvDefinition<MotionState, A>,
   "reset" | "observe" | "step" | "batch"
 > {
   /** The names of the state's numbers in a snapshot, in their order. */
@@ -42,7 +42,7 @@ export interface Motion<A extends ActionSpace = ActionSpace> extends Omit<
   /** Steps each env whose `waiting` is 0: moves its state and writes its observation, reward and `terminated`. */
   readonly advance: (
     states: Float64Array,
-    results: Results,
+    results: MotionResults,
     actions: ArrayLike<number>,
     waiting: ArrayLike<number>,
   ) => void
@@ -59,14 +59,14 @@ export const motionEnv = <A extends ActionSpace>(motion: Motion<A>) => {
   const size = sizeOf(motion.observationSpace)
   const observe: NonNullable<Motion["observe"]> =
     motion.observe ?? ((states, at, into, to) => into.set(states.subarray(at, at + size), to))
-  const stateAt = (states: Float64Array, index: number): State => listOf(states, index * width, columns.length)
+  const stateAt = (states: Float64Array, index: number): MotionState => listOf(states, index * width, columns.length)
 
   // The env's own `step` copies the state into these arrays, as a batch of one env, and moves it by `advance`.
   const oneState = new Float64Array(width)
   const result = { observations: new Float32Array(size), rewards: new Float64Array(1), terminated: new Uint8Array(1) }
   const noneWaiting = new Uint8Array(1)
   const oneAction = Float64Array.of(0)
-  const observationOf = (state: ArrayLike<number>): State => {
+  const observationOf = (state: ArrayLike<number>): MotionState => {
     for (let at = 0; at < columns.length; at++) oneState[at] = state[at]
     observe(oneState, 0, result.observations, 0)
     return listOf(result.observations, 0, size)
@@ -83,7 +83,7 @@ export const motionEnv = <A extends ActionSpace>(motion: Motion<A>) => {
     return { ...moved, observation: listOf(result.observations, 0, size) }
   }
 
-  const kernel = (results: Columns): Kernel => {
+  const kernel = (results: KernelArrays): EnvKernel => {
     const { numEnvs, observations } = results
     const states = new Float64Array(numEnvs * width)
     return {
@@ -105,9 +105,9 @@ export const motionEnv = <A extends ActionSpace>(motion: Motion<A>) => {
     }
   }
 
-  const env: Env<State, A, Box> = make({
+  const env: Env<MotionState, A, Box> = make({
     ...definition,
-    reset: (random): State => {
+    reset: (random): MotionState => {
       reset(oneState, 0, random)
       return stateAt(oneState, 0)
     },
@@ -123,7 +123,7 @@ export const motionEnv = <A extends ActionSpace>(motion: Motion<A>) => {
 }
 
 /** Copies `length` numbers from the index `from` on to a list. A loop is much faster here than Array.from. */
-const listOf = (numbers: Float32Array | Float64Array, from: number, length: number): State => {
+const listOf = (numbers: Float32Array | Float64Array, from: number, length: number): MotionState => {
   const list: Array<number> = []
   for (let at = from; at < from + length; at++) list.push(numbers[at])
   return list

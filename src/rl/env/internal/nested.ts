@@ -6,18 +6,18 @@ import { EnvError } from "../../../base/EnvError.ts"
 import { copyFrom } from "./episodes.ts"
 
 /** The arrays of a wrapper around a batch, by name. The wrapper's snapshot holds them and those of the inner batch. */
-export type Columns = Readonly<Record<string, Float64Array | Float32Array | Int32Array | Uint8Array>>
+export type WrapperArrays = Readonly<Record<string, Float64Array | Float32Array | Int32Array | Uint8Array>>
 
 const prefix = "inner."
 
 /** Returns copies of the wrapper's arrays under their names, and the inner batch's with `inner.` before their names. */
-export const nestedSnapshot = (batch: AnyBatchEnv, own: Columns): Snapshot => ({
+export const nestedSnapshot = (batch: AnyBatchEnv, own: WrapperArrays): Snapshot => ({
   ...Object.fromEntries(Object.entries(own).map(([key, column]) => [key, column.slice()])),
   ...Object.fromEntries(Object.entries(batch.snapshot()).map(([key, column]) => [prefix + key, column])),
 })
 
 /** Restores the inner batch, and the wrapper's arrays `own`, from a snapshot made by `nestedSnapshot`. */
-export const nestedRestore = (batch: AnyBatchEnv, own: Columns, saved: Snapshot): Wait => {
+export const nestedRestore = (batch: AnyBatchEnv, own: WrapperArrays, saved: Snapshot): Wait => {
   const inner = Object.entries(saved).filter(([key]) => key.startsWith(prefix))
   const wait = batch.restore(Object.fromEntries(inner.map(([key, column]) => [key.slice(prefix.length), column])))
   return afterwards(wait, () => {

@@ -9,7 +9,7 @@ import { EnvError } from "../../../base/EnvError.ts"
 import type { ActionSpace, Box, RowSpace, Space, ValueOf } from "../Space.ts"
 
 /** A part of a space that has no parts itself, and the place of its numbers in a flat row. */
-export interface Part {
+export interface LeafPart {
   /** The names on the way to the part, joined by dots: `robot.camera`, or `0` in a tuple; empty for the whole space. */
   readonly path: string
   readonly space: ActionSpace
@@ -35,8 +35,8 @@ const leafSize = (space: ActionSpace): number =>
  * partsOf(Space.dict({ map: Space.box(0, 1, [2, 8, 8]), keys: Space.discrete(4) }))[1] // { path: "keys", offset: 128, … }
  * ```
  */
-export const partsOf = (space: RowSpace): ReadonlyArray<Part> => {
-  const parts: Array<Part> = []
+export const partsOf = (space: RowSpace): ReadonlyArray<LeafPart> => {
+  const parts: Array<LeafPart> = []
   let offset = 0
   const visit = (path: string, inner: Space): void => {
     const below = (name: string): string => (path === "" ? name : `${path}.${name}`)

@@ -7,7 +7,7 @@ import { invalid } from "../../../base/EnvError.ts"
 import { type ActionSpace, choicesOf, sizeOf, type Space, type ValueOf } from "../Space.ts"
 
 /** The result of a step of a game. */
-export interface Outcome<State> {
+export interface GameOutcome<State> {
   /** The new state. A step must not change the state that it was given. */
   readonly state: State
   /** The reward of each agent, in the order of `agents`. */
@@ -19,7 +19,7 @@ export interface Outcome<State> {
 }
 
 /** The parts that all games have. Agents are numbered in the order of `agents`. */
-interface Common<State, A extends ActionSpace, O extends Space> {
+interface CommonGame<State, A extends ActionSpace, O extends Space> {
   readonly id: string
   /** The names of the agents, at least two. */
   readonly agents: ReadonlyArray<string>
@@ -41,31 +41,31 @@ interface Common<State, A extends ActionSpace, O extends Space> {
 }
 
 /** A game in which all agents act at once, like the parallel envs of PettingZoo. */
-export interface Parallel<State, A extends ActionSpace, O extends Space> extends Common<State, A, O> {
+export interface ParallelGame<State, A extends ActionSpace, O extends Space> extends CommonGame<State, A, O> {
   /** `actions` has one for each agent; that of an agent that has left is made of zeros. */
-  step(state: State, actions: ReadonlyArray<ActionOf<A>>, random: Stream): Outcome<State>
+  step(state: State, actions: ReadonlyArray<ActionOf<A>>, random: Stream): GameOutcome<State>
 }
 
 /** A game in which agents take turns, like the AEC envs of PettingZoo. */
-export interface Turns<State, A extends ActionSpace, O extends Space> extends Common<State, A, O> {
+export interface Turns<State, A extends ActionSpace, O extends Space> extends CommonGame<State, A, O> {
   /** Returns the number of the agent whose turn it is. */
   turn(state: State): number
   /** Takes the turn of this agent. */
-  step(state: State, action: ActionOf<A>, random: Stream): Outcome<State>
+  step(state: State, action: ActionOf<A>, random: Stream): GameOutcome<State>
 }
 
 /** A game of either kind. Its functions are methods, so that every game is assignable to `Game` without parameters. */
-export interface Game<State = unknown, A extends ActionSpace = ActionSpace, O extends Space = Space> extends Parallel<
-  State,
-  A,
-  O
-> {
+export interface Game<
+  State = unknown,
+  A extends ActionSpace = ActionSpace,
+  O extends Space = Space,
+> extends ParallelGame<State, A, O> {
   /** The number of the agent whose turn it is; absent if all act at once. */
   turn?(state: State): number
 }
 
 /** A place in a game. */
-export interface Position {
+export interface GamePosition {
   readonly inner: unknown
   /** Says of each agent whether it has left. */
   readonly left: ReadonlyArray<boolean>
@@ -74,7 +74,7 @@ export interface Position {
 }
 
 /** Reads a position that a snapshot has. */
-export const asPosition = (id: string, value: unknown): Position => {
+export const asPosition = (id: string, value: unknown): GamePosition => {
   if (Predicate.isObject(value) && "inner" in value && "left" in value && "moves" in value) {
     const { inner, left, moves } = value
     if (Array.isArray(left) && typeof moves === "number") return { inner, left: left.map(Boolean), moves }
@@ -84,7 +84,7 @@ export const asPosition = (id: string, value: unknown): Position => {
 
 /** A step of a game: the rewards of all agents, and whether the game has ended. */
 interface Advanced {
-  readonly position: Position
+  readonly position: GamePosition
   readonly rewards: ReadonlyArray<number>
   readonly isOver: boolean
   readonly isTruncated: boolean
@@ -115,14 +115,14 @@ export const checkGame = (definition: unknown, maker: string): void => {
 export const hasMasks = ({ actionMask, turn, actionSpace }: Game): boolean =>
   actionMask !== undefined || (turn !== undefined && choicesOf(actionSpace) !== undefined)
 
-export const begin = (game: Game, random: Stream): Position => ({
+export const begin = (game: Game, random: Stream): GamePosition => ({
   inner: game.reset(random),
   left: game.agents.map(() => false),
   moves: 0,
 })
 
 /** Lists the numbers of the agents that act now. */
-export const actingAgents = (game: Game, { inner, left }: Position): ReadonlyArray<number> => {
+export const actingAgents = (game: Game, { inner, left }: GamePosition): ReadonlyArray<number> => {
   const all = game.agents.map((_, agent) => agent)
   if (game.turn === undefined) return all.filter((agent) => !left[agent])
   const agent = game.turn(inner)
@@ -132,13 +132,13 @@ export const actingAgents = (game: Game, { inner, left }: Position): ReadonlyArr
 }
 
 /** Returns the mask of an agent that acts now; undefined if it may do everything. */
-export const maskAt = (game: Game, { inner }: Position, agent: number): ArrayLike<number | boolean> | undefined =>
+export const maskAt = (game: Game, { inner }: GamePosition, agent: number): ArrayLike<number | boolean> | undefined =>
   game.actionMask?.(inner, agent)
 
 /** Takes a step of a game. `actions` has one for each agent; those of agents that don't act are ignored. */
 export const advance = (
   game: Game,
-  { inner, left, moves }: Position,
+  { inner, left, moves }: GamePosition,
   actions: ReadonlyArray<ActionOf<ActionSpace>>,
   random: Stream,
 ): Advanced => {

@@ -9,16 +9,16 @@ import { asyncBatchOf } from "../internal/asyncEpisodes.ts"
 import { elsewhere } from "../internal/elsewhere.ts"
 import { type ActionSpace, choicesOf, type Space } from "../Space.ts"
 import { openKernel } from "./againstBatch.ts"
-import { type Course, coursesOf, type Seated } from "./courses.ts"
+import { type Course, coursesOf, type SeatedGame } from "./courses.ts"
 import { actingAgents, type Game, hasMasks, maskAt } from "./Game.ts"
-import { formOf, type Later, type Now, type Opponent, type Played } from "./opponents.ts"
+import { formOf, type Later, type Now, type Opponent, type PlayedGame } from "./opponents.ts"
 
 /** The opponents, which play the other agents: one opponent for all of them, or one for each by name. */
 export type Opponents<A extends ActionSpace = ActionSpace, O extends Space = Space> =
   | Opponent<A, O>
   | { readonly [agent: string]: Opponent<A, O> }
 
-export interface Options {
+export interface AgainstOptions {
   /** The name of the agent that is trained. Default: one that is drawn for each episode. */
   readonly as?: string
   /** The id of the env. Default: that of the game, followed by "against" and what the opponents are. */
@@ -29,8 +29,8 @@ export interface Options {
 export const againstEnv = <A extends ActionSpace, O extends Space>(
   game: Game<unknown, A, O>,
   opponents: Opponents<A, O>,
-  options: Options = {},
-): Env<Seated, A, O> => {
+  options: AgainstOptions = {},
+): Env<SeatedGame, A, O> => {
   const { agents, observationSpace, actionSpace, renderText, renderSvg, maxSteps } = game
   const id = nameOf(game, opponents, options)
   const { as } = options
@@ -42,14 +42,14 @@ export const againstEnv = <A extends ActionSpace, O extends Space>(
     actionSpace,
     // Steps of the env are steps of the game only if the agent acts in each of them.
     ...(maxSteps !== undefined && game.turn === undefined && { maxSteps }),
-    ...(renderText && { renderText: ({ position }: Seated) => renderText.call(game, position.inner) }),
-    ...(renderSvg && { renderSvg: ({ position }: Seated) => renderSvg.call(game, position.inner) }),
+    ...(renderText && { renderText: ({ position }: SeatedGame) => renderText.call(game, position.inner) }),
+    ...(renderSvg && { renderSvg: ({ position }: SeatedGame) => renderSvg.call(game, position.inner) }),
   }
-  const maskOf = ({ position, seat }: Seated): ArrayLike<number | boolean> =>
+  const maskOf = ({ position, seat }: SeatedGame): ArrayLike<number | boolean> =>
     // A game can be truncated in another agent's turn, when the game has no mask for this one.
     (actingAgents(game, position).includes(seat) ? maskAt(game, position, seat) : undefined) ?? allowAll(actionSpace)
   if (forms.some((form) => form._tag === "Later")) {
-    const env: Env<Seated, A, O> = {
+    const env: Env<SeatedGame, A, O> = {
       ...facts,
       ...elsewhere(facts, hasMasks(game)),
       open: (numEnvs, batch) =>
@@ -67,7 +67,7 @@ export const againstEnv = <A extends ActionSpace, O extends Space>(
 }
 
 /** Returns the id of a game's env. Throws an `EnvError` if the trained agent is not one of the game's. */
-export const nameOf = (game: Played, opponents: Opponents, { as, id }: Options): string => {
+export const nameOf = (game: PlayedGame, opponents: Opponents, { as, id }: AgainstOptions): string => {
   if (as !== undefined && !game.agents.includes(as)) {
     throw invalid(game.id, `"as" must be one of ${game.agents.join(", ")}, found ${as}`)
   }
@@ -85,7 +85,7 @@ const areByName = (opponents: Opponents): opponents is { readonly [agent: string
   Predicate.isObject(opponents) && !Predicate.isTagged(opponents, "Later") && !("actAll" in opponents)
 
 /** Returns the opponent that plays an agent. The agent that is always trained needs none. */
-export const formIn = (game: Played, opponents: Opponents, agent: string, as: string | undefined): Now | Later => {
+export const formIn = (game: PlayedGame, opponents: Opponents, agent: string, as: string | undefined): Now | Later => {
   if (!areByName(opponents)) return formOf(game, opponents)
   const byName: Readonly<Record<string, Opponent | undefined>> = opponents
   const unknown = Object.keys(byName).find((name) => !game.agents.includes(name))

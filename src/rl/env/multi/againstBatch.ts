@@ -7,26 +7,33 @@ import { EnvError, invalid } from "../../../base/EnvError.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import { actionReader } from "../Batch.ts"
 import type { Snapshot } from "../BatchEnv.ts"
-import type { Env, Transition } from "../Env.ts"
+import type { Env, EnvTransition } from "../Env.ts"
 import { type AsyncColumns, type AsyncKernel, command } from "../internal/asyncKernel.ts"
 import { errorAt, streamsOf } from "../internal/episodes.ts"
 import { toText } from "../internal/plainData.ts"
 import { givenMaskWriter } from "../internal/rows.ts"
 import { writerOf } from "../internal/values.ts"
 import { choicesOf, sizeOf } from "../Space.ts"
-import type { Course, Courses, Seated } from "./courses.ts"
+import type { Course, Courses, SeatedGame } from "./courses.ts"
 import { asPosition, type Game, hasMasks } from "./Game.ts"
-import { agentRowSpace, type Answer, type Asked, type Later, type Now, type Responder } from "./opponents.ts"
+import {
+  agentRowSpace,
+  type OpponentAnswer,
+  type OpponentQuestion,
+  type Later,
+  type Now,
+  type Responder,
+} from "./opponents.ts"
 import { statesIn } from "./shared.ts"
 
 /** An env whose opponents are asked by Effects. */
 interface AgainstLater {
-  readonly env: Env<Seated>
+  readonly env: Env<SeatedGame>
   readonly game: Game
   /** The opponents, by the numbers of the agents that they play. */
   readonly forms: ReadonlyArray<Now | Later>
   readonly courses: Courses
-  readonly maskOf: (state: Seated) => ArrayLike<number | boolean>
+  readonly maskOf: (state: SeatedGame) => ArrayLike<number | boolean>
 }
 
 /** A batch of games, with its opponents. */
@@ -41,15 +48,15 @@ interface AgainstBatch extends AgainstLater {
   readonly write: ReturnType<typeof writerOf>
   readonly writeMask: ReturnType<typeof givenMaskWriter>
   readonly actionAt: ReturnType<typeof actionReader>
-  readonly states: Array<Seated>
+  readonly states: Array<SeatedGame>
   readonly streams: ReturnType<typeof streamsOf>
 }
 
 /** A game of a batch, whose course waits for answers. */
-interface Running<T> {
+interface RunningGame<T> {
   readonly row: number
   readonly course: Course<T>
-  answers: Array<Answer>
+  answers: Array<OpponentAnswer>
 }
 
 /** Opens the opponents of a batch, and plays all its games together. */
@@ -131,7 +138,7 @@ const show = (batch: AgainstBatch, index: number, into: Float32Array, isOver: bo
 }
 
 /** A question of a course, and the place of its answer. */
-type Question<T> = Asked & { readonly of: Running<T>; readonly at: number }
+type CourseQuestion<T> = OpponentQuestion & { readonly of: RunningGame<T>; readonly at: number }
 
 /** Runs the courses of some games to their ends. In each round, each opponent is asked once for all games. */
 const runAll = Effect.fnUntraced(function* <T>(
@@ -141,11 +148,11 @@ const runAll = Effect.fnUntraced(function* <T>(
   finish: (row: number, result: T) => void,
 ): Effect.fn.Return<void, EnvError> {
   const { forms, later, opened } = batch
-  let running: Array<Running<T>> = []
+  let running: Array<RunningGame<T>> = []
   for (const row of rows) running.push({ row, course: yield* guarded(batch, row, () => courseOf(row)), answers: [] })
   while (running.length > 0) {
     const waiting: typeof running = []
-    const questions = opened.map((): Array<Question<T>> => [])
+    const questions = opened.map((): Array<CourseQuestion<T>> => [])
     for (const one of running) {
       const result = yield* guarded(batch, one.row, () => one.course.next(one.answers))
       if (result.done === true) {
@@ -166,11 +173,11 @@ const runAll = Effect.fnUntraced(function* <T>(
 /** Asks each opponent its questions, and stores the answers at the games that asked. */
 const answerAll = Effect.fnUntraced(function* <T>(
   opened: ReadonlyArray<Responder>,
-  questions: ReadonlyArray<ReadonlyArray<Question<T>>>,
+  questions: ReadonlyArray<ReadonlyArray<CourseQuestion<T>>>,
 ) {
   for (const [index, asked] of questions.entries()) {
     if (asked.length === 0) continue
-    const answers: ReadonlyArray<Answer> = yield* opened[index].answer(asked)
+    const answers: ReadonlyArray<OpponentAnswer> = yield* opened[index].answer(asked)
     for (const [number, { of, at }] of asked.entries()) of.answers[at] = answers[number]
   }
 })
@@ -208,7 +215,7 @@ const exchange = Effect.fnUntraced(function* (
 })
 
 /** Writes the result of a game's step. Returns whether its episode is over. */
-const finishStep = (batch: AgainstBatch, row: number, transition: Transition<Seated>): boolean => {
+const finishStep = (batch: AgainstBatch, row: number, transition: EnvTransition<SeatedGame>): boolean => {
   const { observations, finalObservations, rewards, terminated, truncated, commands } = batch.columns
   batch.states[row] = transition.state
   rewards[row] = transition.reward
@@ -228,7 +235,7 @@ const loadStates = (
   for (const [row, state] of statesIn(env.id, saved, columns.numEnvs).entries()) states[row] = asSeated(env.id, state)
 }
 
-const asSeated = (id: string, value: unknown): Seated => {
+const asSeated = (id: string, value: unknown): SeatedGame => {
   if (Predicate.isObject(value) && "position" in value && "seat" in value && "memories" in value) {
     const { position, seat, memories } = value
     if (typeof seat === "number" && Array.isArray(memories)) {

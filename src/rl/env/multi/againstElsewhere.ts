@@ -15,10 +15,10 @@ import { arraysFor } from "../internal/episodes.ts"
 import type { OpenKernel } from "../internal/kernels.ts"
 import { unflatten } from "../internal/values.ts"
 import { type ActionSpace, choicesOf, isWhole, sizeOf } from "../Space.ts"
-import { formIn, nameOf, type Opponents, type Options } from "./against.ts"
+import { formIn, nameOf, type Opponents, type AgainstOptions } from "./against.ts"
 import { mostWaiting } from "./courses.ts"
 import { noAction } from "./Game.ts"
-import type { Asked, Later, Now, Responder } from "./opponents.ts"
+import type { OpponentQuestion, Later, Now, Responder } from "./opponents.ts"
 
 /** A game that steps elsewhere. */
 export type GameElsewhere = Env & { readonly agents: ReadonlyArray<string> }
@@ -28,7 +28,7 @@ export const againstElsewhere = (
   game: GameElsewhere,
   openGames: OpenKernel,
   opponents: Opponents,
-  options: Options,
+  options: AgainstOptions,
 ): Env => {
   const { agents, observationSpace, actionSpace, maxSteps } = game
   const id = nameOf(game, opponents, options)
@@ -47,7 +47,7 @@ export const againstElsewhere = (
 }
 
 /** A game of a batch in the present step. */
-interface Course {
+interface PendingGame {
   /** Whether the trained agent has yet to take its own action, or its game goes on, or waits for the agent's first turn. */
   phase: "own" | "others" | "first"
   /** Whether the game is begun in the next exchange. */
@@ -63,7 +63,7 @@ interface Players {
 }
 
 /** A question to an opponent that answers by Effects, and the row of the game for its action. */
-type Question = Asked & { readonly target: number }
+type PendingQuestion = OpponentQuestion & { readonly target: number }
 
 /** The games of a batch, with a row for each agent. */
 interface Games extends Players {
@@ -198,7 +198,7 @@ const prepare = (games: Games, at: number): void => {
 }
 
 /** Writes the actions of a game's other agents, or notes what is asked of opponents that answer by Effects. */
-const playOthers = (games: Games, at: number, asked: ReadonlyArray<Array<Question>>): void => {
+const playOthers = (games: Games, at: number, asked: ReadonlyArray<Array<PendingQuestion>>): void => {
   const { game, forms, rows, rowSize, size, count, seats, moves, memories, randoms, later } = games
   const move = moves[at]++
   for (const [agent, form] of forms.entries()) {
@@ -218,7 +218,7 @@ const playOthers = (games: Games, at: number, asked: ReadonlyArray<Array<Questio
   }
 }
 
-const answerAll = Effect.fnUntraced(function* (games: Games, asked: ReadonlyArray<ReadonlyArray<Question>>) {
+const answerAll = Effect.fnUntraced(function* (games: Games, asked: ReadonlyArray<ReadonlyArray<PendingQuestion>>) {
   for (const [index, questions] of asked.entries()) {
     if (questions.length === 0) continue
     const answers = yield* games.opened[index].answer(questions)
@@ -236,7 +236,7 @@ const copyRow = ({ count, seats, rowSize }: Games, into: Float32Array, at: numbe
 }
 
 /** Reads the result of an exchange for one game. Returns whether the env's step, or its start, is done. */
-const finish = (games: Games, at: number, course: Course): boolean => {
+const finish = (games: Games, at: number, course: PendingGame): boolean => {
   const { columns, rows, count, seats } = games
   if (course.starts) {
     prepare(games, at)
@@ -254,7 +254,7 @@ const finish = (games: Games, at: number, course: Course): boolean => {
 }
 
 /** Adds the result of a step of the game to that of the env, and prepares the next game if this one is over. */
-const finishMove = (games: Games, at: number, course: Course): void => {
+const finishMove = (games: Games, at: number, course: PendingGame): void => {
   const { columns, rows, count, seats } = games
   const row = at * count + seats[at]
   const isOver = (rows.terminated[row] | rows.truncated[row]) !== 0
@@ -274,9 +274,9 @@ const finishMove = (games: Games, at: number, course: Course): void => {
 }
 
 /** Returns the courses of the games that a command steps or starts. */
-const coursesOf = ({ columns }: Games): Map<number, Course> => {
+const coursesOf = ({ columns }: Games): Map<number, PendingGame> => {
   const { numEnvs, commands, rewards, terminated } = columns
-  const running = new Map<number, Course>()
+  const running = new Map<number, PendingGame>()
   for (let at = 0; at < numEnvs; at++) {
     if (commands[at] === command.none) continue
     const starts = commands[at] === command.start
@@ -300,7 +300,7 @@ const exchange = Effect.fnUntraced(function* (
   while (running.size > 0) {
     rows.commands.fill(command.none)
     rows.truncated.fill(0)
-    const asked = opened.map((): Array<Question> => [])
+    const asked = opened.map((): Array<PendingQuestion> => [])
     for (const [at, course] of running) {
       if (course.rounds++ === mostWaiting) {
         return yield* invalid(game.id, `${mostWaiting} steps passed without a turn of ${game.agents[seats[at]]}`)

@@ -4,14 +4,14 @@
  */
 import { invalid } from "../../../base/EnvError.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
-import type { ActionOf, Transition } from "../Env.ts"
+import type { ActionOf, EnvTransition } from "../Env.ts"
 import type { ActionSpace } from "../Space.ts"
-import { actingAgents, advance, begin, type Game, maskAt, noAction, type Position } from "./Game.ts"
-import type { Answer, Asked, Later, Now } from "./opponents.ts"
+import { actingAgents, advance, begin, type Game, maskAt, noAction, type GamePosition } from "./Game.ts"
+import type { OpponentAnswer, OpponentQuestion, Later, Now } from "./opponents.ts"
 
 /** A game as one agent plays it. */
-export interface Seated {
-  readonly position: Position
+export interface SeatedGame {
+  readonly position: GamePosition
   /** The number of the agent that is trained. */
   readonly seat: number
   /** The memories of the opponents, by the numbers of their agents. */
@@ -21,24 +21,24 @@ export interface Seated {
 /** The number of steps of a game in which the trained agent may wait for its turn. */
 export const mostWaiting = 10_000
 
-export type Course<T> = Generator<ReadonlyArray<Omit<Asked, "row">>, T, ReadonlyArray<Answer>>
+export type Course<T> = Generator<ReadonlyArray<Omit<OpponentQuestion, "row">>, T, ReadonlyArray<OpponentAnswer>>
 
 /** Returns the courses of a reset and of a step. */
 export const coursesOf = (game: Game, forms: ReadonlyArray<Now | Later>, fixedSeat: number | undefined) => {
   /** Takes one step of the game, in which the trained agent does `own` if it acts. */
   const oneStep = function* (
-    { position, seat, memories }: Seated,
+    { position, seat, memories }: SeatedGame,
     own: ActionOf<ActionSpace>,
     random: Stream,
   ): Course<{
-    readonly state: Seated
+    readonly state: SeatedGame
     readonly reward: number
     readonly isOver: boolean
     readonly isTruncated: boolean
   }> {
     const actions = game.agents.map((_, agent) => (agent === seat ? own : noAction(game.actionSpace)))
     const remembered = [...memories]
-    const asked: Array<Omit<Asked, "row">> = []
+    const asked: Array<Omit<OpponentQuestion, "row">> = []
     for (const agent of actingAgents(game, position)) {
       if (agent === seat) continue
       const form = forms[agent]
@@ -60,7 +60,7 @@ export const coursesOf = (game: Game, forms: ReadonlyArray<Now | Later>, fixedSe
     return { state, reward: next.rewards[seat], isOver, isTruncated: next.isTruncated }
   }
   /** Tells whether the trained agent acts now. Throws if it has waited too long for its turn. */
-  const acts = ({ position, seat }: Seated, waited: number): boolean => {
+  const acts = ({ position, seat }: SeatedGame, waited: number): boolean => {
     if (actingAgents(game, position).includes(seat)) return true
     if (waited < mostWaiting) return false
     throw invalid(
@@ -69,7 +69,11 @@ export const coursesOf = (game: Game, forms: ReadonlyArray<Now | Later>, fixedSe
     )
   }
 
-  const step = function* (before: Seated, action: ActionOf<ActionSpace>, random: Stream): Course<Transition<Seated>> {
+  const step = function* (
+    before: SeatedGame,
+    action: ActionOf<ActionSpace>,
+    random: Stream,
+  ): Course<EnvTransition<SeatedGame>> {
     let next = yield* oneStep(before, action, random)
     let { reward } = next
     for (let waited = 0; !next.isOver && !next.isTruncated && !acts(next.state, waited); waited++) {
@@ -79,11 +83,11 @@ export const coursesOf = (game: Game, forms: ReadonlyArray<Now | Later>, fixedSe
     return { state: next.state, reward, terminated: next.isOver, truncated: next.isTruncated && !next.isOver }
   }
 
-  const reset = function* (random: Stream): Course<Seated> {
+  const reset = function* (random: Stream): Course<SeatedGame> {
     // Where a game ends before the agent's first turn, another one begins.
     for (let attempts = 0; attempts < 100; attempts++) {
       const seat = fixedSeat ?? random.integer(game.agents.length)
-      let state: Seated = { position: begin(game, random), seat, memories: game.agents.map(() => null) }
+      let state: SeatedGame = { position: begin(game, random), seat, memories: game.agents.map(() => null) }
       let isOver = false
       for (let waited = 0; !isOver && !acts(state, waited); waited++) {
         const next = yield* oneStep(state, noAction(game.actionSpace), random)

@@ -16,7 +16,7 @@ import {
   sample,
   sizeOf,
   type Space,
-  type Value,
+  type SpaceValue,
   type ValueOf,
 } from "../Space.ts"
 import type { Game } from "./Game.ts"
@@ -45,7 +45,7 @@ type Mask = ArrayLike<number | boolean> | null | undefined
 export interface PolicyLike {
   readonly actionSpace: ActionSpace
   readonly actAll: (
-    observations: ReadonlyArray<Value>,
+    observations: ReadonlyArray<SpaceValue>,
     states?: ReadonlyArray<ArrayLike<number> | null | undefined>,
     masks?: ReadonlyArray<Mask>,
   ) => Effect.Effect<
@@ -58,22 +58,22 @@ export interface PolicyLike {
 }
 
 /** A question to an opponent: the action for an observation of an agent in the game of this row. */
-export interface Asked {
+export interface OpponentQuestion {
   readonly row: number
   readonly agent: number
-  readonly observation: Value
+  readonly observation: SpaceValue
   readonly mask: ArrayLike<number | boolean> | undefined
   /** The memory that the opponent has of this game. */
   readonly memory: ReadonlyArray<number> | null
 }
 
-export interface Answer {
+export interface OpponentAnswer {
   readonly action: ActionOf<ActionSpace>
   readonly memory: ReadonlyArray<number> | null
 }
 
 /** A batch of games in which an opponent plays. */
-export interface Place {
+export interface OpponentBatch {
   readonly id: string
   readonly rowSpace: RowSpace
   readonly actionSpace: ActionSpace
@@ -84,7 +84,7 @@ export interface Place {
 
 /** An opponent in a batch of games. */
 export interface Responder {
-  readonly answer: (asked: ReadonlyArray<Asked>) => Effect.Effect<ReadonlyArray<Answer>, EnvError>
+  readonly answer: (asked: ReadonlyArray<OpponentQuestion>) => Effect.Effect<ReadonlyArray<OpponentAnswer>, EnvError>
   /** Runs when the batch is reset. */
   readonly reset?: Effect.Effect<void, EnvError>
   readonly save?: () => Snapshot
@@ -94,7 +94,7 @@ export interface Responder {
 /** An opponent that is asked by Effects, and is opened for each batch. */
 export interface Later {
   readonly _tag: "Later"
-  readonly open: (place: Place) => Effect.Effect<Responder, EnvError, Scope.Scope>
+  readonly open: (place: OpponentBatch) => Effect.Effect<Responder, EnvError, Scope.Scope>
 }
 
 /** An opponent, which plays an agent: a random player, a function, a loaded policy, or past policies of the training (`pastSelves`). */
@@ -107,14 +107,14 @@ export type Opponent<A extends ActionSpace = ActionSpace, O extends Space = Spac
 /** An opponent that answers at once. */
 export interface Now {
   readonly _tag: "Now"
-  readonly play: (observation: Value, situation: Situation) => ActionOf<ActionSpace>
+  readonly play: (observation: SpaceValue, situation: Situation) => ActionOf<ActionSpace>
 }
 
 /** The facts about a game that opponents need. */
-export type Played = Pick<Game, "id" | "agents" | "observationSpace" | "actionSpace">
+export type PlayedGame = Pick<Game, "id" | "agents" | "observationSpace" | "actionSpace">
 
 /** Brings an opponent into one of two forms: one that answers at once, or one that is asked by Effects. */
-export const formOf = (game: Played, opponent: Opponent): Now | Later => {
+export const formOf = (game: PlayedGame, opponent: Opponent): Now | Later => {
   if (opponent === "random") return { _tag: "Now", play: randomPlayer(game) }
   if (Predicate.isFunction(opponent)) return { _tag: "Now", play: checked(game, opponent) }
   if (Predicate.isTagged(opponent, "Later")) return opponent
@@ -126,7 +126,7 @@ export const formOf = (game: Played, opponent: Opponent): Now | Later => {
 }
 
 /** Makes a player that draws each action from the whole space, or from the choices that are allowed. */
-const randomPlayer = (game: Played): Now["play"] => {
+const randomPlayer = (game: PlayedGame): Now["play"] => {
   const { actionSpace } = game
   const rowSpace = agentRowSpace(game, choicesOf(actionSpace) !== undefined)
   const withMask = maskRow(game)
@@ -139,7 +139,7 @@ const randomPlayer = (game: Played): Now["play"] => {
 }
 
 /** Adds a check to a player: its actions must be in the space, and allowed. */
-const checked = (game: Played, player: Player<ActionSpace, Space>): Now["play"] => {
+const checked = (game: PlayedGame, player: Player<ActionSpace, Space>): Now["play"] => {
   const { id, actionSpace } = game
   const rowSpace = agentRowSpace(game, choicesOf(actionSpace) !== undefined)
   const forbidden = forbiddenProblemIn(rowSpace, sizeOf(actionSpace))
@@ -158,7 +158,7 @@ const checked = (game: Played, player: Player<ActionSpace, Space>): Now["play"] 
 }
 
 /** Returns a function that writes a game's mask to a row, which the next call overwrites. Throws if the mask is wrong. */
-const maskRow = ({ id, observationSpace, actionSpace }: Played): ((mask: NonNullable<Mask>) => Float32Array) => {
+const maskRow = ({ id, observationSpace, actionSpace }: PlayedGame): ((mask: NonNullable<Mask>) => Float32Array) => {
   const choices = choicesOf(actionSpace) ?? []
   const size = sizeOf(observationSpace)
   const write = givenMaskWriter(choices)
@@ -171,7 +171,7 @@ const maskRow = ({ id, observationSpace, actionSpace }: Played): ((mask: NonNull
 }
 
 /** Makes an opponent of a loaded policy. */
-const laterOf = ({ id, actionSpace }: Played, policy: PolicyLike): Later => {
+const laterOf = ({ id, actionSpace }: PlayedGame, policy: PolicyLike): Later => {
   if (JSON.stringify(policy.actionSpace) !== JSON.stringify(actionSpace)) {
     throw invalid(id, "opponents: the policy has other actions than the game")
   }
@@ -195,5 +195,5 @@ const laterOf = ({ id, actionSpace }: Played, policy: PolicyLike): Later => {
 }
 
 /** Returns the space of the rows that a game's agents have. */
-export const agentRowSpace = (game: Played, hasMask: boolean): RowSpace =>
+export const agentRowSpace = (game: PlayedGame, hasMask: boolean): RowSpace =>
   hasMask ? masked(game.observationSpace, game.actionSpace) : game.observationSpace

@@ -11,10 +11,10 @@ import { type EnvError, invalid } from "../../../base/EnvError.ts"
 import { givenMaskWriter } from "../internal/rows.ts"
 import { writerOf } from "../internal/values.ts"
 import { choicesOf, sizeOf, unmasked } from "../Space.ts"
-import type { Answer, Asked, Later, Place } from "./opponents.ts"
+import type { OpponentAnswer, OpponentQuestion, Later, OpponentBatch } from "./opponents.ts"
 import { Trainee, type TraineePolicy, type TraineeService } from "./Trainee.ts"
 
-export interface Options {
+export interface PastSelvesOptions {
   /** The number of updates after which the current policy comes into the pool, and all opponents are drawn again. @default 10 */
   readonly every?: number
   /** The number of snapshots that the pool keeps: the newest ones. @default 10 */
@@ -24,7 +24,7 @@ export interface Options {
 }
 
 /** Makes an opponent of the past policies of the training in which it plays. */
-export const pastSelves = ({ every = 10, size = 10, slots = 4 }: Options = {}): Later => {
+export const pastSelves = ({ every = 10, size = 10, slots = 4 }: PastSelvesOptions = {}): Later => {
   for (const [name, value] of Object.entries({ every, size, slots })) {
     if (Number.isInteger(value) && value >= 1) continue
     throw invalid("pastSelves", `${name}: expected a whole number from 1, found ${value}`)
@@ -78,8 +78,8 @@ interface Pool {
 /** Compiles the policy for the rows of each slot. */
 const poolOf = Effect.fnUntraced(function* (
   { seed, policy }: TraineeService,
-  { id, rowSpace, actionSpace, rows, perRow }: Place,
-  { size, slots }: Required<Pick<Options, "size" | "slots">>,
+  { id, rowSpace, actionSpace, rows, perRow }: OpponentBatch,
+  { size, slots }: Required<Pick<PastSelvesOptions, "size" | "slots">>,
 ): Effect.fn.Return<Pool, EnvError, Scope.Scope> {
   const count = Math.min(slots, rows)
   /** The first row of each slot. */
@@ -126,7 +126,7 @@ const ask = (
   { rowSize, observationSize, write, writeMask }: Pool,
   { program: { feeds } }: TraineePolicy,
   at: number,
-  { observation, mask, memory }: Asked,
+  { observation, mask, memory }: OpponentQuestion,
 ): string | undefined => {
   const row = Float32Array.from(feeds.observations.subarray(at * rowSize, (at + 1) * rowSize))
   if (mask === undefined) row.fill(1, observationSize)
@@ -140,8 +140,8 @@ const ask = (
 
 const answer = Effect.fnUntraced(function* (
   pool: Pool,
-  asked: ReadonlyArray<Asked>,
-): Effect.fn.Return<ReadonlyArray<Answer>, EnvError> {
+  asked: ReadonlyArray<OpponentQuestion>,
+): Effect.fn.Return<ReadonlyArray<OpponentAnswer>, EnvError> {
   const { id, slotOf, policies } = pool
   const used = new Int32Array(policies.length)
   const places = asked.map(({ row }) => ({ slot: slotOf[row], at: used[slotOf[row]]++ }))

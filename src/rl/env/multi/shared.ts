@@ -6,19 +6,21 @@ import { utf8 } from "../../../base/config/utf8.ts"
 import { messageOf, oneLine } from "../../../base/config/text.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import { actionReader } from "../Batch.ts"
-import type { BatchEnv, BatchOptions, Snapshot } from "../BatchEnv.ts"
+import type { BatchEnv, EnvBatchOptions, Snapshot } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import { EnvError, invalid } from "../../../base/EnvError.ts"
-import { batchOf, type Columns, errorAt, type Kernel, streamsOf } from "../internal/episodes.ts"
+import { batchOf, type KernelArrays, errorAt, type EnvKernel, streamsOf } from "../internal/episodes.ts"
 import { ofWholeGames, rowsOfGame } from "../internal/games.ts"
 import { fromText, toText } from "../internal/plainData.ts"
 import { givenMaskWriter } from "../internal/rows.ts"
 import { writerOf } from "../internal/values.ts"
 import { type ActionSpace, choicesOf, sizeOf, type Space } from "../Space.ts"
-import { actingAgents, advance, asPosition, begin, type Game, hasMasks, maskAt, type Position } from "./Game.ts"
+import { actingAgents, advance, asPosition, begin, type Game, hasMasks, maskAt, type GamePosition } from "./Game.ts"
 
 /** Makes the env whose batches have a row for each agent. It has no functions of its own: only a batch of it can step. */
-export const sharedEnv = <A extends ActionSpace, O extends Space>(game: Game<unknown, A, O>): Env<Position, A, O> => {
+export const sharedEnv = <A extends ActionSpace, O extends Space>(
+  game: Game<unknown, A, O>,
+): Env<GamePosition, A, O> => {
   const { id, agents, observationSpace, actionSpace, maxSteps, renderText, renderSvg } = game
   const refuse = (): never => {
     throw invalid(
@@ -26,7 +28,7 @@ export const sharedEnv = <A extends ActionSpace, O extends Space>(game: Game<unk
       "it has several agents, so a single state has no observation; MultiEnv.against makes an env of one agent",
     )
   }
-  const env: Env<Position, A, O> = {
+  const env: Env<GamePosition, A, O> = {
     id,
     observationSpace,
     actionSpace,
@@ -36,21 +38,21 @@ export const sharedEnv = <A extends ActionSpace, O extends Space>(game: Game<unk
     observe: refuse,
     step: refuse,
     ...(hasMasks(game) && { actionMask: refuse }),
-    ...(renderText && { renderText: ({ inner }: Position) => renderText.call(game, inner) }),
-    ...(renderSvg && { renderSvg: ({ inner }: Position) => renderSvg.call(game, inner) }),
+    ...(renderText && { renderText: ({ inner }: GamePosition) => renderText.call(game, inner) }),
+    ...(renderSvg && { renderSvg: ({ inner }: GamePosition) => renderSvg.call(game, inner) }),
     batch: (numEnvs, options) => batchOfAgents(env, game, numEnvs, options),
   }
   return env
 }
 
-const batchOfAgents = (env: Env, game: Game, numEnvs: number, options: BatchOptions): BatchEnv => {
+const batchOfAgents = (env: Env, game: Game, numEnvs: number, options: EnvBatchOptions): BatchEnv => {
   const count = rowsOfGame(env, numEnvs)
   const batch = batchOf(env, numEnvs, options, (columns) => kernelOf(env, game, columns))
   return { ...batch, restart: (mask) => batch.restart(mask.length === numEnvs ? ofWholeGames(mask, count) : mask) }
 }
 
 /** Calls functions of the game; an exception becomes an error that says where it happened. */
-const guarded = <T>(id: string, { episodes }: Columns, index: number, step: number, body: () => T): T => {
+const guarded = <T>(id: string, { episodes }: KernelArrays, index: number, step: number, body: () => T): T => {
   try {
     return body()
   } catch (error) {
@@ -61,7 +63,7 @@ const guarded = <T>(id: string, { episodes }: Columns, index: number, step: numb
   }
 }
 
-const kernelOf = (env: Env, game: Game, columns: Columns): Kernel => {
+const kernelOf = (env: Env, game: Game, columns: KernelArrays): EnvKernel => {
   const { numEnvs, observations, rewards, terminated, truncated, episodes, elapsed } = columns
   const count = game.agents.length
   const size = sizeOf(env.observationSpace)
@@ -72,7 +74,7 @@ const kernelOf = (env: Env, game: Game, columns: Columns): Kernel => {
   const waitingMask = choices.flatMap((options) => Array.from({ length: options }, (_, choice) => choice === 0))
   const freeMask = waitingMask.map(() => true)
   const actionAt = actionReader(env.actionSpace)
-  const games: Array<Position> = []
+  const games: Array<GamePosition> = []
   const { streams, ...positions } = streamsOf(env.id, numEnvs / count)
 
   /** Writes the row of an agent. That of an agent that has left is all zeros; only the choice 0 is left to one that waits. */

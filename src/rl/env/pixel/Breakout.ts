@@ -119,15 +119,15 @@ const anyBrick = (state: Int32Array, at: number): boolean => {
   return false
 }
 
-export const Options = Schema.Struct({
+export const BreakoutOptions = Schema.Struct({
   /** The probability that the last action is repeated. Default: 0.1. */
   stickiness: Schema.optionalKey(fraction),
 })
-export type Options = typeof Options.Type
+export type BreakoutOptions = typeof BreakoutOptions.Type
 
 /** Makes the env with other options: `Breakout.make({ stickiness: 0 })`. */
-export const make = (options: Options = {}): BoardEnv => {
-  checkOptions("Breakout", options, Options)
+export const make = (options: BreakoutOptions = {}): BoardEnv => {
+  checkOptions("Breakout", options, BreakoutOptions)
   return boardEnv({
     id: "MinAtar/Breakout-v1",
     recipe: { name: "Breakout", options },

@@ -77,17 +77,17 @@ const rulesWith = (stickiness: number, ramps: boolean): Rules => {
   }
 }
 
-export const Options = Schema.Struct({
+export const CatchOptions = Schema.Struct({
   /** The probability that the last action is repeated. Default: 0.1. */
   stickiness: Schema.optionalKey(fraction),
   /** Whether balls come closer with the score. Default: true. */
   ramps: Schema.optionalKey(Schema.Boolean),
 })
-export type Options = typeof Options.Type
+export type CatchOptions = typeof CatchOptions.Type
 
 /** Makes the game with other options: `Catch.make({ stickiness: 0, ramps: false })`. */
-export const make = (options: Options = {}): BoardEnv => {
-  checkOptions("Catch", options, Options)
+export const make = (options: CatchOptions = {}): BoardEnv => {
+  checkOptions("Catch", options, CatchOptions)
   return boardEnv({
     id: "Catch-v0",
     recipe: { name: "Catch", options },

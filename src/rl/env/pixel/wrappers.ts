@@ -137,11 +137,11 @@ export const grey = <State, A extends ActionSpace>(env: Env<State, A, Box>): Env
   return withConfig(env, gray, "Grey", {})
 }
 
-/** The share of each old row (or column) in a new one. */
-type Shares = ReadonlyArray<ReadonlyArray<{ readonly from: number; readonly share: number }>>
-
 /** Divides `from` rows among `to` new rows by the area that they cover. */
-const sharesOf = (from: number, to: number): Shares =>
+const sharesOf = (
+  from: number,
+  to: number,
+): ReadonlyArray<ReadonlyArray<{ readonly from: number; readonly share: number }>> =>
   Array.from({ length: to }, (_, row) => {
     const [start, end] = [(row * from) / to, ((row + 1) * from) / to]
     const first = Math.floor(start)

@@ -11,7 +11,16 @@ import { EnvError, invalid } from "../../../base/EnvError.ts"
 import { EnvPool, placeOf, type PoolOptions } from "../EnvPool.ts"
 import { wrongLength } from "../internal/episodes.ts"
 import { sizeOf } from "../Space.ts"
-import { bytesFor, command, condition, control, type Reply, type Request, type Start, viewsOf } from "./shared.ts"
+import {
+  bytesFor,
+  command,
+  condition,
+  control,
+  type PoolReply,
+  type PoolRequest,
+  type Start,
+  viewsOf,
+} from "./shared.ts"
 import { merge, part } from "./snapshots.ts"
 import { attempt } from "../../../base/config/attempt.ts"
 import { compileCacheVariable } from "../../../base/config/compile-cache-node.ts"
@@ -75,9 +84,9 @@ const waitForAnswer = (env: Env, thread: Thread, seconds: number): void => {
 }
 
 /** Returns the reply to the last command, an empty one if there is none; drops late replies to earlier commands. */
-const receive = ({ port, sent }: Thread): Reply => {
+const receive = ({ port, sent }: Thread): PoolReply => {
   for (;;) {
-    const reply: Reply | undefined = receiveMessageOnPort(port)?.message
+    const reply: PoolReply | undefined = receiveMessageOnPort(port)?.message
     if (reply === undefined || reply.command === sent) return reply ?? { command: sent }
   }
 }
@@ -89,7 +98,7 @@ const snapshotOf = (env: Env, thread: Thread): Snapshot => {
 }
 
 /** Makes the error for a failed command. A thread counts its envs from 0, so `first` is added to the env's index. */
-const failureOf = (env: Env, { first }: Thread, { failure }: Reply): EnvError => {
+const failureOf = (env: Env, { first }: Thread, { failure }: PoolReply): EnvError => {
   if (failure === undefined) return invalid(env.id, "a worker failed")
   if (failure.index === undefined) return new EnvError(failure)
   const index = failure.index + first
@@ -174,7 +183,7 @@ const make = Effect.fnUntraced(function* (
     }
     if (failure !== undefined) throw failure
   }
-  const ask = (request: (thread: Thread) => Request): void => {
+  const ask = (request: (thread: Thread) => PoolRequest): void => {
     for (const thread of threads) {
       if (thread.lost === undefined) thread.port.postMessage(request(thread))
       sendCommand(thread, command.message)

@@ -3,23 +3,23 @@ import { isWhole, sizeOf } from "../Space.ts"
 import type { AutoReset, BatchArrays, Snapshot } from "../BatchEnv.ts"
 import { type Env, rowSpaceOf } from "../Env.ts"
 import type { EnvError } from "../../../base/EnvError.ts"
-import type { Place } from "../EnvPool.ts"
+import type { EnvSource } from "../EnvPool.ts"
 
-export interface Arrays extends BatchArrays {
+export interface PoolArrays extends BatchArrays {
   readonly actions: Float32Array | Int32Array
 }
 
 /** The fields of an env on which the sizes of the arrays depend. */
-type Spaces = Pick<Env, "observationSpace" | "actionSpace" | "actionMask">
+type EnvSpaces = Pick<Env, "observationSpace" | "actionSpace" | "actionMask">
 
 /** Returns the arrays of `count` envs, starting with env `first`, as views of the memory for all `total` envs. */
 export const viewsOf = (
   memory: SharedArrayBuffer,
-  env: Spaces,
+  env: EnvSpaces,
   total: number,
   first: number,
   count: number,
-): Arrays => {
+): PoolArrays => {
   const width = sizeOf(rowSpaceOf(env))
   const actionSize = sizeOf(env.actionSpace)
   let offset = 0
@@ -43,7 +43,7 @@ export const viewsOf = (
 }
 
 /** Returns how many bytes the arrays need: per env 2 observations, an action and a reward (4-byte numbers), 2 flags. */
-export const bytesFor = (env: Spaces, total: number): number =>
+export const bytesFor = (env: EnvSpaces, total: number): number =>
   total * (8 * sizeOf(rowSpaceOf(env)) + 4 * sizeOf(env.actionSpace) + 6)
 
 /**
@@ -58,7 +58,7 @@ export const condition = { well: 0, failed: 1 } as const
 
 /** The data that a new worker gets: how to make its env, and which part of the batch it steps. */
 export interface Start {
-  readonly place: Place
+  readonly place: EnvSource
   readonly total: number
   readonly first: number
   readonly count: number
@@ -69,13 +69,13 @@ export interface Start {
 }
 
 /** The message with the details of a command that is not a step. */
-export type Request =
+export type PoolRequest =
   | { readonly kind: "reset"; readonly seed: number; readonly path: ReadonlyArray<string | number> }
   | { readonly kind: "restart"; readonly mask: Uint8Array }
   | { readonly kind: "snapshot" }
   | { readonly kind: "restore"; readonly snapshot: Snapshot }
 
-export interface Reply {
+export interface PoolReply {
   /** The number of the command that this reply answers, which tells a late reply from the current one. */
   readonly command: number
   readonly snapshot?: Snapshot

@@ -21,9 +21,9 @@ const listOf = (column: Uint8Array): ReadonlyArray<unknown> => {
 
 const textOf = (states: ReadonlyArray<unknown>): Uint8Array => utf8.encode(toText(states))
 
-type Column = Snapshot[string]
+type SnapshotColumn = Snapshot[string]
 
-const emptyLike = (column: Column, length: number): Column =>
+const emptyLike = (column: SnapshotColumn, length: number): SnapshotColumn =>
   column instanceof Float64Array
     ? new Float64Array(length)
     : column instanceof Float32Array
@@ -32,7 +32,7 @@ const emptyLike = (column: Column, length: number): Column =>
         ? new Int32Array(length)
         : new Uint8Array(length)
 
-const joined = (columns: ReadonlyArray<Column>): Column => {
+const joined = (columns: ReadonlyArray<SnapshotColumn>): SnapshotColumn => {
   const all = emptyLike(
     columns[0],
     columns.reduce((length, column) => length + column.length, 0),

@@ -5,9 +5,18 @@ import * as Batch from "../Batch.ts"
 import type { BatchEnv } from "../BatchEnv.ts"
 import type { Env } from "../Env.ts"
 import { EnvError, invalid } from "../../../base/EnvError.ts"
-import { type Place, placeOf } from "../EnvPool.ts"
+import { type EnvSource, placeOf } from "../EnvPool.ts"
 import { fromConfig } from "../fromConfig.ts"
-import { type Arrays, command, condition, control, type Reply, type Request, type Start, viewsOf } from "./shared.ts"
+import {
+  type PoolArrays,
+  command,
+  condition,
+  control,
+  type PoolReply,
+  type PoolRequest,
+  type Start,
+  viewsOf,
+} from "./shared.ts"
 
 const { start, port }: { readonly start: Start; readonly port: MessagePort } = workerData
 const words = new Int32Array(start.control)
@@ -28,7 +37,7 @@ process.on("exit", () => {
 const isEnv = (value: unknown): value is Env =>
   typeof value === "object" && value !== null && "id" in value && "observe" in value && "step" in value
 
-const findEnv = async ({ id, module, config }: Place): Promise<Env> => {
+const findEnv = async ({ id, module, config }: EnvSource): Promise<Env> => {
   if (module === undefined) return Effect.runSync(fromConfig(config, { source: "worker" }))
   const exported: unknown = await import(module)
   const values = typeof exported === "object" && exported !== null ? Object.values(exported) : []
@@ -55,8 +64,8 @@ const failureOf = (error: unknown): EnvError => {
 }
 
 /** Sends the pool an error or a snapshot as the reply to the current command. Call it before `finishCommand`. */
-const reply = (content: Omit<Reply, "command">): void => {
-  const message: Reply = { command: Atomics.load(words, control.done) + 1, ...content }
+const reply = (content: Omit<PoolReply, "command">): void => {
+  const message: PoolReply = { command: Atomics.load(words, control.done) + 1, ...content }
   port.postMessage(message)
 }
 
@@ -68,20 +77,20 @@ const fail = (error: unknown): void => {
 const results = ["observations", "finalObservations", "rewards", "terminated", "truncated"] as const
 
 /** Copies results to shared memory if the batch could not write them there, because a wrapper has its own arrays. */
-const publish = (batch: BatchEnv, arrays: Arrays): void => {
+const publish = (batch: BatchEnv, arrays: PoolArrays): void => {
   for (const key of results) if (batch[key] !== arrays[key]) arrays[key].set(batch[key])
 }
 
-const execute = (batch: BatchEnv, arrays: Arrays): void => {
+const execute = (batch: BatchEnv, arrays: PoolArrays): void => {
   if (Atomics.load(words, control.command) === command.step) return batch.step(arrays.actions)
-  const request: Request = receiveMessageOnPort(port)?.message
+  const request: PoolRequest = receiveMessageOnPort(port)?.message
   if (request.kind === "reset") batch.reset(request.seed, ...request.path)
   else if (request.kind === "restart") batch.restart(request.mask)
   else if (request.kind === "restore") batch.restore(request.snapshot)
   else reply({ snapshot: batch.snapshot() })
 }
 
-const serve = (batch: BatchEnv, arrays: Arrays): never => {
+const serve = (batch: BatchEnv, arrays: PoolArrays): never => {
   for (let done = 1; ; done++) {
     // The next command often comes at once, so spin briefly before sleeping.
     for (let look = 0; look < 2000 && Atomics.load(words, control.sent) === done; look++);

@@ -6,7 +6,7 @@ import { ConfigError } from "../../../base/config/Config.ts"
 import type { EnvGraph } from "../../env/EnvGraph.ts"
 import { makeLog } from "../../env/EpisodeLog.ts"
 import { display } from "../../env/Space.ts"
-import { type Layout, layout } from "../../../tensor/graph/Parameters.ts"
+import { type ParameterLayout, layout } from "../../../tensor/graph/Parameters.ts"
 import { indicesFeed } from "../../../tensor/graph/Program.ts"
 import type { Schedule } from "../../../tensor/graph/schedules.ts"
 import { stream } from "../../../base/rng/Rng.ts"
@@ -72,7 +72,7 @@ export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns &
   yield* checkDivisors(experience, [graphUpdate.phase])
   const { numEnvs, seed } = task
   const backend = yield* Backend
-  const parameters: Layout = yield* build(() => layout(experience.parameters))
+  const parameters: ParameterLayout = yield* build(() => layout(experience.parameters))
   const starts = new Starts({ graph, numEnvs, steps: experience.steps, maxSteps, seed })
   const columns = storedColumns(experience.columns)
   const specs = yield* specsOf(experience, graphUpdate, { graph, maxSteps }, parameters, starts)
@@ -122,7 +122,7 @@ const specsOf = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
   { name, task, steps, actor, columns, learningRateShares }: Experience<C>,
   { phase, gamma, lambda }: GraphUpdate<C>,
   { graph, maxSteps }: { readonly graph: EnvGraph; readonly maxSteps: number },
-  parameters: Layout,
+  parameters: ParameterLayout,
   { slots }: Starts,
 ) {
   const common = { name, task, steps, layout: parameters }

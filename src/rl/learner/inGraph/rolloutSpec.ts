@@ -1,7 +1,7 @@
 /** Describes the program that plays a whole rollout: act, step, reset and log, in one loop over the steps. */
 import type { EnvGraph } from "../../env/EnvGraph.ts"
 import * as G from "../../../tensor/graph/ops.ts"
-import type { Layout } from "../../../tensor/graph/Parameters.ts"
+import type { ParameterLayout } from "../../../tensor/graph/Parameters.ts"
 import type { ProgramSpec, StateSpec } from "../../../tensor/graph/Program.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import { toEnvAction } from "../../model/actions.ts"
@@ -15,7 +15,7 @@ interface RolloutProgram {
   readonly name: string
   readonly task: Task
   readonly actor: Actor<string>
-  readonly layout: Layout
+  readonly layout: ParameterLayout
   readonly steps: number
   readonly graph: EnvGraph
   /** Episodes are truncated at this many steps. */

@@ -1,6 +1,6 @@
 /** Describes the update of a learner whose rollouts are played in the graph: it reads them from the states of the group. */
 import * as G from "../../../tensor/graph/ops.ts"
-import type { Layout } from "../../../tensor/graph/Parameters.ts"
+import type { ParameterLayout } from "../../../tensor/graph/Parameters.ts"
 import type { ProgramSpec, StateSpec } from "../../../tensor/graph/Program.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import type { Task } from "../Algorithm.ts"
@@ -15,7 +15,7 @@ import { columnState, followingColumns, stepColumns } from "./rolloutSpec.ts"
 interface UpdateProgram<C extends Columns> {
   readonly name: string
   readonly task: Task
-  readonly layout: Layout
+  readonly layout: ParameterLayout
   readonly steps: number
   readonly columns: C
   readonly phase: Phase<C>

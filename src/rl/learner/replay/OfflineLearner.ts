@@ -1,7 +1,7 @@
 /** Makes learners of algorithms that learn from a data set of transitions, and play no env. */
 import { Effect, Record, type Scope, Struct } from "effect"
 import { Backend } from "../../../tensor/backend/Backend.ts"
-import type { Course, Schedule } from "../../../tensor/graph/schedules.ts"
+import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"
 import { type Stream, stream } from "../../../base/rng/Rng.ts"
 import { policies } from "../acting.ts"
 import { display } from "../../../base/config/Config.ts"
@@ -25,7 +25,7 @@ interface OfflineExperience<N extends string, T extends N | "actor"> extends Omi
   /** The factor of rewards. */
   readonly rewardScale: number
   /** The course of the learning rates that have none of their own. */
-  readonly schedule: Course | Schedule
+  readonly schedule: ScheduleCourse | Schedule
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Declares the settings that off-policy algorithms share: option interfaces for users, fields for config Schemas. */
 import { Schema } from "effect"
-import type { Course, Schedule } from "../../../tensor/graph/schedules.ts"
+import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { bounded, fraction, nonNegative, positive, positiveBelow, withDefault } from "../../../base/config/fields.ts"
 
@@ -38,7 +38,7 @@ export interface BufferOptions extends OptimiserOption {
    * `{ type: "linear", warmUp: 0.1, end: 0.2 }`, as shares of the run and of the rate. In code also a function from the run's
    * progress, 0 to 1, to the factor of the learning rates. @default "constant"
    */
-  readonly schedule?: Course | Schedule
+  readonly schedule?: ScheduleCourse | Schedule
 }
 
 /** The settings of hindsight experience replay (Andrychowicz et al. 2017, arXiv:1707.01495). */
@@ -103,7 +103,7 @@ export interface ReplayConfig extends Required<Omit<ReplayOptions, "maxGradNorm"
   /** The settings of hindsight experience replay; null, the default, draws transitions as they were. */
   readonly her?: Her | null
   /** The course of the learning rates; constant by default. */
-  readonly schedule?: Course | Schedule
+  readonly schedule?: ScheduleCourse | Schedule
   /** The number of consecutive steps for which actions are drawn with the same noise; 1 by default. */
   readonly noiseRepeat?: number
 }

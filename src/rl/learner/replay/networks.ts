@@ -2,7 +2,7 @@
 import { Effect, Record, type Scope, Struct } from "effect"
 import { Backend, type BackendError, type BackendUnavailable, type Program } from "../../../tensor/backend/Backend.ts"
 import type { GraphError } from "../../../tensor/graph/GraphError.ts"
-import { type Layout, layout, type NamedArrays, type NamedTensors } from "../../../tensor/graph/Parameters.ts"
+import { type ParameterLayout, layout, type NamedArrays, type NamedTensors } from "../../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import { stream } from "../../../base/rng/Rng.ts"
@@ -69,7 +69,7 @@ type CompileError = GraphError | BackendUnavailable | BackendError
 /** A compiled update with its networks. */
 interface CompiledUpdate<N extends string> {
   readonly update: Program
-  readonly layouts: PerNetwork<N, Layout>
+  readonly layouts: PerNetwork<N, ParameterLayout>
   /** Copies the networks to their target networks. */
   readonly copyTargets: Effect.Effect<void, BackendError>
   readonly weights: Learner["weights"]
@@ -94,7 +94,7 @@ export const compileUpdate = Effect.fnUntraced(function* <
 ): Effect.fn.Return<CompiledUpdate<N>, CompileError, Backend | Scope.Scope> {
   const { task, actor, networks, targets } = experience
   const backend = yield* Backend
-  const layouts: PerNetwork<N, Layout> = { actor: layout(actor.parameters), ...Record.map(networks, layout) }
+  const layouts: PerNetwork<N, ParameterLayout> = { actor: layout(actor.parameters), ...Record.map(networks, layout) }
   const names = Record.keys(layouts)
   const spec = yield* build(() => updateSpec(experience, options, layouts))
   const update = yield* backend.compile(spec)
@@ -141,9 +141,9 @@ export const errorsOutput = "errors"
 const updateSpec = <N extends string, T extends N | "actor", S extends string, C extends Columns>(
   { name, columns, config: { batchSize, gradientSteps }, targets, priorities }: Updating<N, T, C>,
   { learningRates, noiseSize, update, scheduledInputs }: UpdateOptions<N, T, S, C>,
-  layouts: PerNetwork<N, Layout>,
+  layouts: PerNetwork<N, ParameterLayout>,
 ): ProgramSpec => {
-  const namedNet = (layout: Layout, key: string): NamedNet => ({ name: key, ...netOf(layout, key) })
+  const namedNet = (layout: ParameterLayout, key: string): NamedNet => ({ name: key, ...netOf(layout, key) })
   const spec = batchSpec({
     name: `${name}.update`,
     columns: columns(noiseSize),

@@ -3,7 +3,7 @@ import type { Effect, Scope } from "effect"
 import type { Backend, BackendError, Program, TensorData } from "../../../tensor/backend/Backend.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
-import type { Layout } from "../../../tensor/graph/Parameters.ts"
+import type { ParameterLayout } from "../../../tensor/graph/Parameters.ts"
 import type { Schedule } from "../../../tensor/graph/schedules.ts"
 import type { Actor } from "../../model/Actor.ts"
 import type { Declarations } from "../../model/trunk.ts"
@@ -137,9 +137,9 @@ export type Feature<C extends Columns> = (
 /** The parts of a learner that a feature may use. */
 export interface FeatureInput<C extends Columns> extends Pick<Experience<C>, "name" | "task" | "columns"> {
   /** All parameters that the learner learns, in the order in which they lie in its vector of weights. */
-  readonly parameters: Layout
+  readonly parameters: ParameterLayout
   /** The weights that are drawn once and never learned. */
-  readonly fixed: Layout
+  readonly fixed: ParameterLayout
   readonly rollout: Rollout<C>
   /** The program that chooses the actions of the rollout. */
   readonly act: Program

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
 import { bounded, discount, nonNegative, withDefault } from "../../../base/config/fields.ts"
-import type { Course, Schedule } from "../../../tensor/graph/schedules.ts"
+import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { type Scheduled, scheduled, type WithInputs, withInputs } from "../scheduled.ts"
 import {
@@ -27,7 +27,7 @@ export interface RolloutOptions extends OptimiserOption {
    * with options `{ type: "linear", warmUp: 0.1, end: 0.2 }`, as shares of the run and of the rate. In code also a function from
    * the run's progress, 0 to 1, to the factor of the learning rate. @default "linear"
    */
-  readonly schedule?: Course | Schedule
+  readonly schedule?: ScheduleCourse | Schedule
   /** The kind of value targets: `LAMBDA` and `GAE` both are λ-returns, and `NSTEP` sets their λ to 1. @default "GAE" */
   readonly returns?: "GAE" | "LAMBDA" | "NSTEP"
   /** The time of an update: `nstep` updates after `nsteps` steps of each env, `onestep` after every step. @default "nstep" */

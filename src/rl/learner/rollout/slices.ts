@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import { Backend, type BackendError } from "../../../tensor/backend/Backend.ts"
 import { input, mul, sub } from "../../../tensor/graph/ops.ts"
-import type { Layout } from "../../../tensor/graph/Parameters.ts"
+import type { ParameterLayout } from "../../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
 import { Ranks, type Sharing, type SlicedSpec } from "../../../spread/ranks/Ranks.ts"
 import { resultCount } from "../../../spread/ranks/wire.ts"
@@ -24,8 +24,8 @@ const [meanOf, scaleOf] = [(column: string) => `${column}.mean`, (column: string
 /** Describes the program that computes the gradient of one slice: its share of the gradient of the minibatch. */
 const gradientSpec = <C extends Columns>(
   { name, task, actor, steps, columns, ...experience }: Experience<C>,
-  parameters: Layout,
-  fixedWeights: Layout,
+  parameters: ParameterLayout,
+  fixedWeights: ParameterLayout,
   phase: Phase<C>,
   { count, standardised }: Slices,
 ): SlicedSpec => {
@@ -62,7 +62,7 @@ const gradientSpec = <C extends Columns>(
 /** Describes the program that takes a step along the gradient of a minibatch. */
 const applySpec = <C extends Columns>(
   { name, learningRateShares }: Experience<C>,
-  parameters: Layout,
+  parameters: ParameterLayout,
   phase: Phase<C>,
 ): ProgramSpec => {
   const net = netOf(parameters, "theta")
@@ -76,8 +76,8 @@ const applySpec = <C extends Columns>(
 /** Compiles the programs of a phase whose minibatches are divided into slices. */
 export const compileSliced = Effect.fnUntraced(function* <C extends Columns>(
   experience: Experience<C>,
-  parameters: Layout,
-  fixed: Layout,
+  parameters: ParameterLayout,
+  fixed: ParameterLayout,
   phase: Phase<C>,
   slices: Slices,
   prefix: string,

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
 import { where } from "../../../tensor/graph/ops.ts"
-import type { Layout, NamedArrays } from "../../../tensor/graph/Parameters.ts"
+import type { ParameterLayout, NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import { indicesFeed, type ProgramSpec } from "../../../tensor/graph/Program.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import { stream } from "../../../base/rng/Rng.ts"
@@ -38,8 +38,8 @@ export const withTotalLoss = <C>(phase: Phase<C>): Phase<C> => ({
 /** Compiles the programs of each phase; returns functions to fill, run and save them. `last` has the updated weights. */
 export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   experience: Experience<C>,
-  parameters: Layout,
-  fixed: Layout,
+  parameters: ParameterLayout,
+  fixed: ParameterLayout,
   phases: ReadonlyArray<AnyPhase<C>>,
 ) {
   const { task, steps } = experience
@@ -112,8 +112,8 @@ export type CompiledUpdate = Effect.Success<ReturnType<typeof compileUpdate>>
 /** Compiles the program of a phase whose minibatches are whole. */
 const compileWhole = Effect.fnUntraced(function* <C extends Columns>(
   experience: Experience<C>,
-  parameters: Layout,
-  fixed: Layout,
+  parameters: ParameterLayout,
+  fixed: ParameterLayout,
   phase: AnyPhase<C>,
   prefix: string,
 ) {
@@ -136,8 +136,8 @@ const compileWhole = Effect.fnUntraced(function* <C extends Columns>(
 /** Describes a phase's program. Its graph runs once for each minibatch: forward, loss, backward, clipping, step. */
 const updateSpec = <C extends Columns>(
   { name, task, actor, steps, columns, ...experience }: Experience<C>,
-  parameters: Layout,
-  fixedWeights: Layout,
+  parameters: ParameterLayout,
+  fixedWeights: ParameterLayout,
   phase: AnyPhase<C>,
 ): ProgramSpec => {
   const sequence = Math.max(1, experience.sequence)

@@ -6,7 +6,7 @@ import type { Env } from "../../env/Env.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { exp, input } from "../../../tensor/graph/ops.ts"
 import type { OptimiserOf } from "../../../tensor/graph/optimiserSettings.ts"
-import { type Layout, layout } from "../../../tensor/graph/Parameters.ts"
+import { type ParameterLayout, layout } from "../../../tensor/graph/Parameters.ts"
 import { indicesFeed, type ProgramSpec } from "../../../tensor/graph/Program.ts"
 import type { Schedule } from "../../../tensor/graph/schedules.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
@@ -59,7 +59,7 @@ export interface SearchLearnerOptions extends SearchRolloutOptions {
 /** Describes the program that evaluates states: the probabilities of actions and the value of each observation. */
 const evaluatorSpec = (
   { name, task, network }: SearchLearnerOptions,
-  parameters: Layout,
+  parameters: ParameterLayout,
   rows: number,
 ): ProgramSpec => {
   const { theta, weights } = netOf(parameters, "theta")
@@ -163,7 +163,7 @@ const searching = (
   options: SearchLearnerOptions,
   model: Env,
   backend: Backend["Service"],
-  parameters: Layout,
+  parameters: ParameterLayout,
   weights: ReturnType<Program["read"]>,
   plain: NonNullable<Learner["policy"]>,
 ): NonNullable<Learner["policy"]> =>
@@ -186,7 +186,7 @@ const searching = (
 /** Describes the update: gradient steps on minibatches of the window's rows. */
 const updateSpec = (
   { name, loss, optimiser, maxGradNorm, updates, batchSize }: SearchLearnerOptions,
-  parameters: Layout,
+  parameters: ParameterLayout,
   columns: SearchColumns,
   rows: number,
 ): ProgramSpec => {

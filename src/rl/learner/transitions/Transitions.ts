@@ -14,7 +14,7 @@ import { Effect } from "effect"
 import { attempt } from "../../../base/config/attempt.ts"
 import { type Env, rowSpaceOf } from "../../env/Env.ts"
 import { EnvError } from "../../../base/EnvError.ts"
-import { isWhole, sizeOf, type Value } from "../../env/Space.ts"
+import { isWhole, sizeOf, type SpaceValue } from "../../env/Space.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import { randomActions } from "../exploration.ts"
 import type { Transitions } from "./DataSet.ts"
@@ -69,7 +69,7 @@ const randomPolicy = (env: Env, seed: number) => {
 /** The part of a loaded policy (see `Policy.load`) that `play` calls. */
 interface Acting<E> {
   readonly act: (
-    observation: Value,
+    observation: SpaceValue,
     state?: ReadonlyArray<number>,
     mask?: ReadonlyArray<number>,
   ) => Effect.Effect<

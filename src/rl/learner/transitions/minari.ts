@@ -9,7 +9,7 @@ import { mostBytes, readBytes, readText, replaceFolder, statOf, systemMessage } 
 import { oneLine } from "../../../base/config/text.ts"
 import { type Env, rowSpaceOf } from "../../env/Env.ts"
 import { type ActionSpace, isWhole, maskSizeOf, partsOf, sizeOf, type Space } from "../../env/Space.ts"
-import { type Dataset, encode, type Group, type Node } from "../../../base/formats/hdf5/Hdf5.ts"
+import { type Hdf5Dataset, encode, type Hdf5Group, type Hdf5Node } from "../../../base/formats/hdf5/Hdf5.ts"
 import { type Hdf5File, read } from "../../../base/formats/hdf5/read.ts"
 import { LearningError } from "../Algorithm.ts"
 import type { Transitions } from "./DataSet.ts"
@@ -277,7 +277,7 @@ const refuseMasks = (env: Spaces) =>
       )
 
 /** Returns the group of each episode, by its name. */
-const episodesOf = function* (env: Spaces, transitions: Transitions): Generator<readonly [string, Group]> {
+const episodesOf = function* (env: Spaces, transitions: Transitions): Generator<readonly [string, Hdf5Group]> {
   const { observations, actions, rewards, lengths, terminated, finalObservations } = transitions
   const width = sizeOf(env.observationSpace)
   const actionSize = sizeOf(env.actionSpace)
@@ -286,7 +286,7 @@ const episodesOf = function* (env: Spaces, transitions: Transitions): Generator<
     const seen = new Float32Array((steps + 1) * width)
     seen.set(observations.subarray(row * width, (row + steps) * width))
     seen.set(finalObservations.subarray(index * width, (index + 1) * width), steps * width)
-    const ending = (happened: boolean): Dataset => {
+    const ending = (happened: boolean): Hdf5Dataset => {
       const data = new Uint8Array(steps)
       if (happened) data[steps - 1] = 1
       return { shape: [steps], data }
@@ -304,9 +304,9 @@ const episodesOf = function* (env: Spaces, transitions: Transitions): Generator<
 }
 
 /** Returns the dataset of the rows of a space, or the group of the datasets of its parts. */
-const nodeOf = (space: Space, flat: Float32Array | Int32Array, width: number, offset = 0): Node => {
+const nodeOf = (space: Space, flat: Float32Array | Int32Array, width: number, offset = 0): Hdf5Node => {
   if (space._tag === "Dict" || space._tag === "Tuple") {
-    const children: Record<string, Node> = {}
+    const children: Record<string, Hdf5Node> = {}
     let at = offset
     for (const [name, part] of Object.entries(space.parts)) {
       children[space._tag === "Dict" ? name : `_index_${name}`] = nodeOf(part, flat, width, at)

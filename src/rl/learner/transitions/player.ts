@@ -13,7 +13,7 @@ import {
   sizeOf,
   unflatten,
   unmasked,
-  type Value,
+  type SpaceValue,
 } from "../../env/Space.ts"
 import type { Transitions } from "./DataSet.ts"
 
@@ -124,7 +124,7 @@ export const labelProblemIn = (
 export const observationIn = (
   space: RowSpace,
 ): ((row: ReadonlyArray<number>) => {
-  readonly observation: Value
+  readonly observation: SpaceValue
   readonly mask: ReadonlyArray<number> | undefined
 }) => {
   const plain = unmasked(space)

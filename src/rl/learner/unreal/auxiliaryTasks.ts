@@ -4,7 +4,7 @@ import { ConfigError } from "../../../base/config/Config.ts"
 import { bounded, fraction, nonNegative, withDefault } from "../../../base/config/fields.ts"
 import { type RowSpace, sizeOf } from "../../env/Space.ts"
 import { categorical, withoutForbidden } from "../../../tensor/graph/distributions.ts"
-import { type Layer, linear } from "../../../tensor/graph/layers.ts"
+import { type GraphLayer, linear } from "../../../tensor/graph/layers.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import { fail } from "../../../tensor/graph/ops/core.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
@@ -108,9 +108,9 @@ interface Replayed {
   /** The numbers of cells in a column and in a row of the image; pixels at its edge that fill no whole cell are ignored. */
   readonly high: number
   readonly wide: number
-  readonly advantageHead: Layer
-  readonly valueHead: Layer
-  readonly rewardHead: Layer
+  readonly advantageHead: GraphLayer
+  readonly valueHead: GraphLayer
+  readonly rewardHead: GraphLayer
 }
 
 const replayedOf = (config: AuxiliaryConfig, network: Network, task: Task): Replayed => {

@@ -6,9 +6,9 @@
 import { changing, indicesFeed, type Minibatches, type ProgramSpec } from "../Program.ts"
 import type { Tensor } from "../Tensor.ts"
 import { feedShapes, rootsOf } from "../validate.ts"
-import { Graph, modelBytes, type Value } from "./model.ts"
+import { Graph, modelBytes, type OnnxValue } from "./model.ts"
 import { emitNodes, exportAs } from "./nodes.ts"
-import { counter, nameOf, type Scope, type Target } from "./scope.ts"
+import { counter, nameOf, type Scope, type ScopeTarget } from "./scope.ts"
 import { type Stages, stagesOf } from "./stages.ts"
 import { forWebGpu } from "./webgpu.ts"
 
@@ -58,12 +58,12 @@ export const emit = (
     spec.minibatches === undefined
       ? emitOnce(graph, spec, target)
       : emitMinibatches(graph, spec, spec.minibatches, target)
-  const names = (values: ReadonlyArray<Value>) => values.map(({ name }) => name)
+  const names = (values: ReadonlyArray<OnnxValue>) => values.map(({ name }) => name)
   const model = webgpu ? forWebGpu(graph, spec.minibatches?.count ?? 1) : graph
   return { bytes: modelBytes(model), inputs: names(graph.inputs), outputs: names(graph.outputs), nodeCount }
 }
 
-const emitOnce = (graph: Graph, spec: ProgramSpec, target: Target): number => {
+const emitOnce = (graph: Graph, spec: ProgramSpec, target: ScopeTarget): number => {
   const scope: Scope = { graph, constants: graph, names: new Map(), fresh: counter(), ...target }
   for (const [name, tensor] of Object.entries(spec.inputs)) scope.names.set(tensor, feedInput(name))
   for (const [name, { tensor }] of Object.entries(spec.state)) scope.names.set(tensor, stateInput(name))
@@ -73,7 +73,7 @@ const emitOnce = (graph: Graph, spec: ProgramSpec, target: Target): number => {
   return graph.nodes.length
 }
 
-const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatches, target: Target): number => {
+const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatches, target: ScopeTarget): number => {
   const stages = stagesOf(spec, minibatches)
   const outer: Scope = { graph, constants: graph, names: new Map(), fresh: counter(), ...target }
   for (const [name, tensor] of stages.feeds) outer.names.set(tensor, feedInput(name))
@@ -124,7 +124,7 @@ const emitLoop = (
   if (continueWhile === undefined && carried.length === 0 && collected.size === 0) return 0
   const { nodes, inputs, outputs } = body.graph
   const scanned: Array<string> = []
-  const slice = (whole: string, value: Value): void => {
+  const slice = (whole: string, value: OnnxValue): void => {
     if (continueWhile !== undefined) return void nodes.push(gather(whole, "iteration", value.name))
     scanned.push(whole)
     inputs.push(value)

@@ -8,13 +8,13 @@ import { type Embedded, embedding, embeddedKey } from "./embedded.ts"
 import { withFreeRows } from "./freeRows.ts"
 import { Graph, modelBytes } from "./model.ts"
 import { emitNodes, exportAs } from "./nodes.ts"
-import { counter, type Scope, type Target } from "./scope.ts"
+import { counter, type Scope, type ScopeTarget } from "./scope.ts"
 import { partition } from "./stateParts.ts"
 
 /** Any ONNX runtime, with any number of threads. */
-const standard: Target = { runtimeOps: false, parallel: true }
+const standard: ScopeTarget = { runtimeOps: false, parallel: true }
 
-interface ExportOptions {
+interface OnnxExportOptions {
   /** The values of all states of the program, by name. The model contains them as constants. */
   readonly weightsAsInitializers: Readonly<Record<string, Float32Array>>
   /**
@@ -40,7 +40,7 @@ interface ExportOptions {
  */
 export const toOnnx = (
   spec: ProgramSpec | ((rows: number) => ProgramSpec),
-  { weightsAsInitializers, embedded }: ExportOptions,
+  { weightsAsInitializers, embedded }: OnnxExportOptions,
 ): Uint8Array => {
   const main = (): ProgramSpec => (typeof spec === "function" ? spec(1) : spec)
   const programs = embedded && { main: embedded.programs.main ?? main(), ...embedded.programs }
@@ -48,7 +48,7 @@ export const toOnnx = (
 }
 
 /** Returns the bytes of a model with these values of its states, and with a text in the metadata. */
-export type OnnxTemplate = (weights: ExportOptions["weightsAsInitializers"], about?: string) => Uint8Array
+export type OnnxTemplate = (weights: OnnxExportOptions["weightsAsInitializers"], about?: string) => Uint8Array
 
 /**
  * Does the work of `toOnnx` that does not depend on the values of the states, which is nearly all of it. A training keeps the

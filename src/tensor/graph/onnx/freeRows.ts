@@ -3,8 +3,8 @@
  * and `withFreeRows` compares both graphs: what differs depends on the number of rows, which the model reads when it runs.
  */
 import { fail } from "../ops/core.ts"
-import { type Attribute, Graph, type Initializer, type Node, type Value } from "./model.ts"
-import { counter, initializer, int64, node, type Scope, type Target } from "./scope.ts"
+import { type Attribute, Graph, type Initializer, type OnnxNode, type OnnxValue } from "./model.ts"
+import { counter, initializer, int64, node, type Scope, type ScopeTarget } from "./scope.ts"
 
 /** The name of the free axis. */
 const axisName = "batch"
@@ -16,7 +16,7 @@ const sizes = [241, 251] as const
  * Returns the graph for any number of rows of a program, which `graphOf` emits for a fixed one. Throws a `GraphError` if more
  * than shapes, and constants with equal rows, depends on the number of rows.
  */
-export const withFreeRows = (graphOf: (rows: number) => Graph, target: Target): Graph => {
+export const withFreeRows = (graphOf: (rows: number) => Graph, target: ScopeTarget): Graph => {
   const [one, other] = [graphOf(sizes[0]), graphOf(sizes[1])]
   const inputs = valuesOf(one.inputs, other.inputs)
   const source = inputs.find(({ shape }) => shape?.[0] === axisName)
@@ -61,7 +61,7 @@ const byName = ({ initializers }: Graph): ReadonlyMap<string, Initializer> =>
 const namesIn = ({ inputs, initializers, nodes }: Graph): ReadonlySet<string> =>
   new Set([...[...inputs, ...initializers].map(({ name }) => name), ...nodes.flatMap(({ outputs }) => outputs)])
 
-const isSameOp = (one: Omit<Node, "inputs">, other: Node): boolean => {
+const isSameOp = (one: Omit<OnnxNode, "inputs">, other: OnnxNode): boolean => {
   const text = (attributes: Readonly<Record<string, Attribute>> = {}) => JSON.stringify(attributes)
   return (
     one.op === other.op &&
@@ -82,7 +82,7 @@ const multipleOf = (one: number, other: number): number | undefined => {
 }
 
 /** Returns inputs or outputs with the free axis in place of the number of rows. */
-const valuesOf = (one: ReadonlyArray<Value>, other: ReadonlyArray<Value>): ReadonlyArray<Value> =>
+const valuesOf = (one: ReadonlyArray<OnnxValue>, other: ReadonlyArray<OnnxValue>): ReadonlyArray<OnnxValue> =>
   one.map((value, index) => {
     const otherShape = other[index].shape
     if (value.shape === undefined || otherShape === undefined) return value

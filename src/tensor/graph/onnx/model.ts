@@ -2,7 +2,7 @@
  * Defines the graph of an ONNX model and encodes it as bytes (ir_version 9, opset 18). It writes no files. The first
  * argument of each `Message` method is a field number of ONNX's protobuf format (`onnx.proto`).
  */
-import { Message } from "../../../base/formats/protobuf.ts"
+import { ProtobufMessage } from "../../../base/formats/protobuf.ts"
 import type { DType, Shape, TensorData } from "../Tensor.ts"
 
 /** The codes of element types in ONNX. */
@@ -14,7 +14,7 @@ export const runtimeDomain = "com.microsoft"
 /** The value of an attribute; a number is an integer, unless it is marked as a float. */
 export type Attribute = number | string | ReadonlyArray<number> | Graph | { readonly float: number }
 
-export interface Node {
+export interface OnnxNode {
   readonly op: string
   /** Names the set of ops that the op belongs to: ONNX's own by default. */
   readonly domain?: typeof runtimeDomain
@@ -23,7 +23,7 @@ export interface Node {
   readonly attributes?: Readonly<Record<string, Attribute>>
 }
 
-export interface Value {
+export interface OnnxValue {
   readonly name: string
   readonly dtype: DType | "i64"
   /** The shape, with a name for an axis of any size. It is absent if it is unknown before the model runs. */
@@ -39,9 +39,9 @@ export interface Initializer {
 
 export class Graph {
   readonly name: string
-  readonly nodes: Array<Node> = []
-  readonly inputs: Array<Value> = []
-  readonly outputs: Array<Value> = []
+  readonly nodes: Array<OnnxNode> = []
+  readonly inputs: Array<OnnxValue> = []
+  readonly outputs: Array<OnnxValue> = []
   readonly initializers: Array<Initializer> = []
 
   constructor(name: string) {
@@ -49,19 +49,22 @@ export class Graph {
   }
 }
 
-const valueInfo = ({ name, dtype, shape }: Value): Message => {
-  const tensorType = new Message().int(1, elementType[dtype])
+const valueInfo = ({ name, dtype, shape }: OnnxValue): ProtobufMessage => {
+  const tensorType = new ProtobufMessage().int(1, elementType[dtype])
   if (shape !== undefined) {
-    const dimensions = new Message()
+    const dimensions = new ProtobufMessage()
     for (const size of shape)
-      dimensions.message(1, typeof size === "string" ? new Message().text(2, size) : new Message().int(1, size))
+      dimensions.message(
+        1,
+        typeof size === "string" ? new ProtobufMessage().text(2, size) : new ProtobufMessage().int(1, size),
+      )
     tensorType.message(2, dimensions)
   }
-  return new Message().text(1, name).message(2, new Message().message(1, tensorType))
+  return new ProtobufMessage().text(1, name).message(2, new ProtobufMessage().message(1, tensorType))
 }
 
-const tensorProto = ({ name, dtype, shape, data }: Initializer): Message => {
-  const message = new Message()
+const tensorProto = ({ name, dtype, shape, data }: Initializer): ProtobufMessage => {
+  const message = new ProtobufMessage()
   for (const size of shape) message.int(1, size)
   return message
     .int(2, elementType[dtype])
@@ -69,8 +72,8 @@ const tensorProto = ({ name, dtype, shape, data }: Initializer): Message => {
     .bytes(9, new Uint8Array(data.buffer, data.byteOffset, data.byteLength))
 }
 
-const attributeProto = (name: string, value: Attribute): Message => {
-  const message = new Message().text(1, name)
+const attributeProto = (name: string, value: Attribute): ProtobufMessage => {
+  const message = new ProtobufMessage().text(1, name)
   // Attribute types: FLOAT 1, INT 2, STRING 3, GRAPH 5, INTS 7.
   if (typeof value === "number") return message.int(3, value).int(20, 2)
   if (typeof value === "string") return message.text(4, value).int(20, 3)
@@ -80,8 +83,8 @@ const attributeProto = (name: string, value: Attribute): Message => {
   return message.int(20, 7)
 }
 
-const nodeProto = ({ op, domain, inputs, outputs, attributes = {} }: Node): Message => {
-  const message = new Message()
+const nodeProto = ({ op, domain, inputs, outputs, attributes = {} }: OnnxNode): ProtobufMessage => {
+  const message = new ProtobufMessage()
   for (const input of inputs) message.text(1, input)
   for (const output of outputs) message.text(2, output)
   message.text(4, op)
@@ -89,8 +92,8 @@ const nodeProto = ({ op, domain, inputs, outputs, attributes = {} }: Node): Mess
   return domain === undefined ? message : message.text(7, domain)
 }
 
-const graphProto = (graph: Graph): Message => {
-  const message = new Message()
+const graphProto = (graph: Graph): ProtobufMessage => {
+  const message = new ProtobufMessage()
   for (const node of graph.nodes) message.message(1, nodeProto(node))
   message.text(2, graph.name)
   for (const initializer of graph.initializers) message.message(5, tensorProto(initializer))
@@ -101,13 +104,14 @@ const graphProto = (graph: Graph): Message => {
 
 /** Encodes a model. `metadata` are texts by name, which runtimes ignore. */
 export const modelBytes = (graph: Graph, metadata: Readonly<Record<string, string>> = {}): Uint8Array => {
-  const message = new Message()
+  const message = new ProtobufMessage()
     .int(1, 9)
     .text(2, "effect-rl")
     .message(7, graphProto(graph))
-    .message(8, new Message().text(1, "").int(2, 18))
-  if (usesRuntimeOps(graph)) message.message(8, new Message().text(1, runtimeDomain).int(2, 1))
-  for (const [key, value] of Object.entries(metadata)) message.message(14, new Message().text(1, key).text(2, value))
+    .message(8, new ProtobufMessage().text(1, "").int(2, 18))
+  if (usesRuntimeOps(graph)) message.message(8, new ProtobufMessage().text(1, runtimeDomain).int(2, 1))
+  for (const [key, value] of Object.entries(metadata))
+    message.message(14, new ProtobufMessage().text(1, key).text(2, value))
   return message.finish()
 }
 

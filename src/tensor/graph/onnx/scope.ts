@@ -19,7 +19,7 @@ export interface Scope {
 }
 
 /** The options of a scope that say where its nodes will run. */
-export type Target = Pick<Scope, "runtimeOps" | "parallel">
+export type ScopeTarget = Pick<Scope, "runtimeOps" | "parallel">
 
 /** Makes the function `fresh` of a scope. Each name is the prefix and a number, and none is in `taken`. */
 export const counter = (taken: ReadonlySet<string> = new Set()): Scope["fresh"] => {

@@ -9,7 +9,7 @@
  *
  * Left on the CPU are the loops that can end early (`Loop`), and the change of `ArgMax`'s result from int64 to int32.
  */
-import { elementType, Graph, type Initializer, type Node, type Value } from "./model.ts"
+import { elementType, Graph, type Initializer, type OnnxNode, type OnnxValue } from "./model.ts"
 
 /** A `Scan` with more nodes in all iterations together stays as it is, because loading the model would take too long. */
 const mostUnrolled = 1 << 15
@@ -30,7 +30,7 @@ const rewritten = (graph: Graph, constants: Array<Initializer>, count: number): 
   const result = new Graph(graph.name)
   result.inputs.push(...graph.inputs)
   result.outputs.push(...graph.outputs)
-  const scope: Scope = { nodes: result.nodes, constants }
+  const scope: NodesAndConstants = { nodes: result.nodes, constants }
   for (const node of graph.nodes) {
     const body = node.attributes?.body
     if (!(body instanceof Graph)) push(scope, node)
@@ -41,13 +41,13 @@ const rewritten = (graph: Graph, constants: Array<Initializer>, count: number): 
 }
 
 /** The nodes of a graph so far, and the constants of the model. */
-interface Scope {
-  readonly nodes: Array<Node>
+interface NodesAndConstants {
+  readonly nodes: Array<OnnxNode>
   readonly constants: Array<Initializer>
 }
 
 /** Adds the iterations of a `Scan` as nodes. */
-const unroll = (scope: Scope, scan: Node, body: Graph, count: number): void => {
+const unroll = (scope: NodesAndConstants, scan: OnnxNode, body: Graph, count: number): void => {
   const scanned = Number(scan.attributes?.num_scan_inputs)
   const states = body.inputs.length - scanned
   const collected: ReadonlyArray<Array<string>> = body.outputs.slice(states).map(() => [])
@@ -78,7 +78,7 @@ const unroll = (scope: Scope, scan: Node, body: Graph, count: number): void => {
 }
 
 /** Adds nodes that make one tensor of the values of all iterations, along a new first axis. */
-const stack = (scope: Scope, parts: ReadonlyArray<string>, to: string, { dtype }: Value): void => {
+const stack = (scope: NodesAndConstants, parts: ReadonlyArray<string>, to: string, { dtype }: OnnxValue): void => {
   const axes = constant(scope, "i64", [0], [1])
   // There is no kernel that concatenates bools.
   const isBool = dtype === "bool"
@@ -95,7 +95,7 @@ const stack = (scope: Scope, parts: ReadonlyArray<string>, to: string, { dtype }
 }
 
 /** Adds a node, or the nodes that compute the same and have kernels. */
-const push = (scope: Scope, node: Node): void => {
+const push = (scope: NodesAndConstants, node: OnnxNode): void => {
   const { op, inputs, outputs } = node
   const [output] = outputs
   /** Adds a node whose output has a name of its own, and returns that name. */
@@ -103,13 +103,13 @@ const push = (scope: Scope, node: Node): void => {
     name: string,
     stepOp: string,
     stepInputs: ReadonlyArray<string>,
-    attributes: Node["attributes"] = {},
+    attributes: OnnxNode["attributes"] = {},
   ) => {
     const made = `${output}:${name}`
     scope.nodes.push({ op: stepOp, inputs: stepInputs, outputs: [made], attributes })
     return made
   }
-  const finish = (lastOp: string, lastInputs: ReadonlyArray<string>, attributes: Node["attributes"] = {}): void =>
+  const finish = (lastOp: string, lastInputs: ReadonlyArray<string>, attributes: OnnxNode["attributes"] = {}): void =>
     void scope.nodes.push({ op: lastOp, inputs: lastInputs, outputs: [output], attributes })
   switch (op) {
     case "LogSoftmax": {
@@ -154,7 +154,7 @@ const push = (scope: Scope, node: Node): void => {
 
 /** Adds a constant, unless there is an equal one of this file, and returns its name. */
 const constant = (
-  scope: Scope,
+  scope: NodesAndConstants,
   dtype: "f32" | "i32" | "i64",
   values: ReadonlyArray<number>,
   shape: ReadonlyArray<number>,

@@ -10,7 +10,7 @@
 import { sizeOf } from "../Tensor.ts"
 import { nestOf } from "./emit.ts"
 import { expressionsOf } from "./expression.ts"
-import { type Group, nodesOf } from "./fuse.ts"
+import { type FusedGroup, nodesOf } from "./fuse.ts"
 import { type Node, type Ref, restride } from "./ir.ts"
 import type { Lowered } from "./lower.ts"
 import { bytesOf } from "./memory.ts"
@@ -42,7 +42,7 @@ const unit = 16
  */
 export const stagesOf = (
   { results }: Lowered,
-  groups: ReadonlyArray<Group>,
+  groups: ReadonlyArray<FusedGroup>,
   gathered: ReadonlySet<Node>,
   sizes: BandSizes,
   threads = 1,
@@ -55,7 +55,7 @@ export const stagesOf = (
   const reads = groups.flatMap((group) => readsOf(group, roles.get(group)).map((read) => ({ ...read, group })))
   const uses = Map.groupBy(reads, ({ node }) => node)
 
-  const bandsOf = (banded: ReadonlyArray<Group>): Bands | undefined => {
+  const bandsOf = (banded: ReadonlyArray<FusedGroup>): Bands | undefined => {
     const inside = new Set(banded)
     const sums = new Set(banded.flatMap((group) => (roles.get(group)?.addsRows === true ? (group.core ?? []) : [])))
     const totals = new Set(banded.flatMap((group) => totalsOf(group, roles.get(group))))
@@ -87,7 +87,7 @@ export const stagesOf = (
 }
 
 /** Returns the bytes that each band reads whatever its size: the second factors of products, or the sums of products. */
-const bytesOfWeights = (groups: ReadonlyArray<Group>, roles: ReadonlyMap<Group, Role>): number =>
+const bytesOfWeights = (groups: ReadonlyArray<FusedGroup>, roles: ReadonlyMap<FusedGroup, Role>): number =>
   groups.reduce((sum, group) => {
     const { core } = group
     if (core?.work.kind !== "matmul") return sum
@@ -95,7 +95,7 @@ const bytesOfWeights = (groups: ReadonlyArray<Group>, roles: ReadonlyMap<Group, 
   }, 0)
 
 /** Returns the number of rows that the most bytes of the stored arrays have: usually the size of the batch. */
-const commonRows = (groups: ReadonlyArray<Group>): number => {
+const commonRows = (groups: ReadonlyArray<FusedGroup>): number => {
   const bytes = new Map<number, number>()
   for (const { stored } of groups)
     for (const node of stored) {
@@ -106,31 +106,31 @@ const commonRows = (groups: ReadonlyArray<Group>): number => {
 }
 
 /** An array that a group reads. It is `aligned` if the group reads one row of it for each row that it computes. */
-interface Read {
+interface GroupRead {
   readonly node: Node
   readonly aligned: boolean
 }
 
 /** How a group would run in bands. */
 interface Role {
-  readonly reads: ReadonlyArray<Read>
+  readonly reads: ReadonlyArray<GroupRead>
   /** Whether its core is a sum over all rows. */
   readonly addsRows: boolean
 }
 
-const readsOf = (group: Group, role: Role | undefined): ReadonlyArray<Read> => {
+const readsOf = (group: FusedGroup, role: Role | undefined): ReadonlyArray<GroupRead> => {
   if (role !== undefined) return role.reads
   return nodesOf(group).flatMap(({ inputs }) => inputs.map(({ node }) => ({ node, aligned: false })))
 }
 
 /** Lists what a group stores that is known only after all rows: a sum, and what the maps of a product make of it. */
-const totalsOf = ({ core, stored }: Group, role: Role | undefined): ReadonlyArray<Node> => {
+const totalsOf = ({ core, stored }: FusedGroup, role: Role | undefined): ReadonlyArray<Node> => {
   if (role?.addsRows !== true || core === undefined) return []
   return core.work.kind === "matmul" ? [...stored] : [core]
 }
 
 /** Finds the groups that can compute a batch of so many rows in bands, and how. */
-const rolesOf = (groups: ReadonlyArray<Group>, rows: number): Map<Group, Role> =>
+const rolesOf = (groups: ReadonlyArray<FusedGroup>, rows: number): Map<FusedGroup, Role> =>
   new Map(
     groups.flatMap((group) => {
       const role = roleOf(group, rows)
@@ -139,7 +139,7 @@ const rolesOf = (groups: ReadonlyArray<Group>, rows: number): Map<Group, Role> =
   )
 
 /** Tells how a group would compute so many rows in bands; undefined if it cannot. */
-const roleOf = (group: Group, rows: number): Role | undefined => {
+const roleOf = (group: FusedGroup, rows: number): Role | undefined => {
   const { core, dims } = group
   const operands = expressionsOf(group).operands.map((ref) => readAlong(ref, dims, 0, rows))
   if (core?.work.kind === "matmul") {
@@ -162,7 +162,7 @@ const roleOf = (group: Group, rows: number): Role | undefined => {
 }
 
 /** Describes how a loop over `dims`, whose rows are along an axis, reads an array. */
-const readAlong = (ref: Ref, dims: ReadonlyArray<number>, axis: number, rows: number): Read => {
+const readAlong = (ref: Ref, dims: ReadonlyArray<number>, axis: number, rows: number): GroupRead => {
   const strides = restride(ref.shape, ref.strides, dims) ?? []
   return { node: ref.node, aligned: strides[axis] === sizeOf(ref.node.shape) / rows }
 }
@@ -172,8 +172,8 @@ const readAlong = (ref: Ref, dims: ReadonlyArray<number>, axis: number, rows: nu
  * the other groups of level 0; and so on. A sum of rows that need no bands gets no role: what depends on it, such as a
  * batch relative to its mean, can then run in the first bands.
  */
-const levelsOf = (groups: ReadonlyArray<Group>, roles: Map<Group, Role>): ReadonlyMap<Group, number> => {
-  const levels = new Map<Group, number>()
+const levelsOf = (groups: ReadonlyArray<FusedGroup>, roles: Map<FusedGroup, Role>): ReadonlyMap<FusedGroup, number> => {
+  const levels = new Map<FusedGroup, number>()
   const producers = new Map(groups.flatMap((group) => [...group.stored].map((node) => [node, group] as const)))
   for (const group of groups) {
     const producersOf = readsOf(group, roles.get(group)).flatMap(({ node }) => producers.get(node) ?? [])

@@ -1,7 +1,7 @@
 /** Makes the nodes of the wasm compiler, and refs (strided views of a node's data) with another order or shape. */
 import { type DType, type Shape, type TensorData } from "../Tensor.ts"
 import { commonShape, lastTwoSwapped } from "../ops/core.ts"
-import { isContiguous, type MapFn, type Node, type Phase, type Ref, restride, wholeOf, type Work } from "./ir.ts"
+import { isContiguous, type MapFn, type Node, type NodePhase, type Ref, restride, wholeOf, type Work } from "./ir.ts"
 
 /** Makes nodes and lists them in topological order. */
 export class Builder {
@@ -9,9 +9,9 @@ export class Builder {
   private readonly copies = new Map<string, Ref>()
 
   /** Adds a node. By default its phase (how often it changes) is the highest phase of its inputs. */
-  node(work: Work, inputs: ReadonlyArray<Ref>, shape: Shape, dtype: DType, phase?: Phase): Ref {
+  node(work: Work, inputs: ReadonlyArray<Ref>, shape: Shape, dtype: DType, phase?: NodePhase): Ref {
     const changes =
-      phase ?? inputs.reduce<Phase>((latest, input) => (input.node.phase > latest ? input.node.phase : latest), 0)
+      phase ?? inputs.reduce<NodePhase>((latest, input) => (input.node.phase > latest ? input.node.phase : latest), 0)
     const node: Node = { id: this.nodes.length, work, inputs, shape, dtype, phase: changes }
     this.nodes.push(node)
     return wholeOf(node)

@@ -17,18 +17,18 @@ import type { Stage } from "./stage.ts"
 import { gatherCall } from "./emit.ts"
 import { emitStage, type GatherBand, turnBytes } from "./emitBands.ts"
 import { ModuleBuilder, type Segment } from "../../wasm/encode.ts"
-import { ConstantPool, FunctionBuilder, type Target } from "./function.ts"
-import { fuse, type Group } from "./fuse.ts"
+import { ConstantPool, FunctionBuilder, type FunctionTarget } from "./function.ts"
+import { fuse, type FusedGroup } from "./fuse.ts"
 import { i32, type I32, loopWhile, memoryCopy, type Statement } from "../../wasm/instructions.ts"
-import type { Node, Phase } from "./ir.ts"
+import type { Node, NodePhase } from "./ir.ts"
 import { lower, type Lowered } from "./lower.ts"
 import { scratchFor } from "./products/tileSizes.ts"
-import { controlBytes, microsecondsOfAll, Slices, usualWorth, type Worth } from "./slices.ts"
+import { controlBytes, microsecondsOfAll, SliceFunctions, usualWorth, type Worth } from "./slices.ts"
 import { SharedValues } from "./shared.ts"
 import { aligned, bytesOf, type MemoryPlan, planMemory } from "./memory.ts"
 
 /** Tells where an array is in the module's memory. The address is in bytes. */
-export interface Place {
+export interface ArrayAddress {
   readonly dtype: DType
   readonly address: number
   /** The number of elements of the array. */
@@ -36,8 +36,8 @@ export interface Place {
 }
 
 interface CompiledProgram {
-  readonly feeds: Readonly<Record<string, Place>>
-  readonly results: Readonly<Record<string, Place>>
+  readonly feeds: Readonly<Record<string, ArrayAddress>>
+  readonly results: Readonly<Record<string, ArrayAddress>>
   /** Whether `prepare` computes anything; if not, it need not be called. */
   readonly prepares: boolean
   /** Whether threads share the work of its runs. */
@@ -47,7 +47,7 @@ interface CompiledProgram {
 export interface CompiledModule<Name extends string = string> {
   readonly bytes: Uint8Array<ArrayBuffer>
   /** The states of all programs. */
-  readonly state: Readonly<Record<string, Place>>
+  readonly state: Readonly<Record<string, ArrayAddress>>
   readonly programs: Readonly<Record<Name, CompiledProgram>>
   /** The memory that threads share, if they divide work: the module imports it, and the caller writes `segments` to it. */
   readonly shared: { readonly pages: number; readonly segments: ReadonlyArray<Segment> } | undefined
@@ -102,7 +102,7 @@ export const compileAll = <Name extends string>(
   }
   const lowered = Record.map(specs, (spec) => loweredOf(spec, bandSizes, threads))
   const every: ReadonlyArray<Grouped> = Object.values(lowered)
-  const state: Record<string, Place> = {}
+  const state: Record<string, ArrayAddress> = {}
   for (const { nodes } of every)
     for (const [name, node] of nodes.states) state[name] ??= placeAt(reserve(bytesOf(node)), node)
   const feedsAt = new Map<string, number>()
@@ -138,7 +138,7 @@ export const compileAll = <Name extends string>(
   const local = reserve((dividesAny ? threads : 1) * Math.max(0, ...sizes.map((plan) => plan.local)))
 
   const pages = pagesFor(top, all)
-  const target: Target = {
+  const target: FunctionTarget = {
     module: new ModuleBuilder(),
     pool: new ConstantPool(poolAddress, poolBytes),
     scratch,
@@ -147,7 +147,7 @@ export const compileAll = <Name extends string>(
     slices: undefined,
     shared: new Map(),
   }
-  const slices = dividesAny ? new Slices(target.module, control, threads, worth) : undefined
+  const slices = dividesAny ? new SliceFunctions(target.module, control, threads, worth) : undefined
   const programs = Record.map(lowered, (grouped, name): CompiledProgram => {
     const { own, plan } = memories[name]
     return emitProgram(target, divides(grouped) ? slices : undefined, name, grouped, plan.at({ own, temporary, local }))
@@ -189,7 +189,7 @@ const pagesFor = (top: number, specs: ReadonlyArray<ProgramSpec>): number => {
 interface Grouped {
   readonly spec: ProgramSpec
   readonly nodes: Lowered
-  readonly groups: ReadonlyArray<Group>
+  readonly groups: ReadonlyArray<FusedGroup>
   /** The groups of the phases 0, 1 and 2. */
   readonly stages: readonly [ReadonlyArray<Stage>, ReadonlyArray<Stage>, ReadonlyArray<Stage>]
 }
@@ -197,8 +197,8 @@ interface Grouped {
 const loweredOf = (spec: ProgramSpec, bandSizes: BandSizes, threads: number): Grouped => {
   const nodes = lower(spec)
   const groups = fuse(nodes)
-  const of = (phase: Phase): ReadonlyArray<Group> => groups.filter((group) => group.phase === phase)
-  const plain = (phase: Phase): ReadonlyArray<Stage> => [{ groups: of(phase), bands: undefined }]
+  const of = (phase: NodePhase): ReadonlyArray<FusedGroup> => groups.filter((group) => group.phase === phase)
+  const plain = (phase: NodePhase): ReadonlyArray<Stage> => [{ groups: of(phase), bands: undefined }]
   const gathered = new Set((spec.minibatches?.gathered ?? []).flatMap((name) => nodes.inputs.get(name) ?? []))
   return { spec, nodes, groups, stages: [plain(0), plain(1), stagesOf(nodes, of(2), gathered, bandSizes, threads)] }
 }
@@ -222,7 +222,7 @@ const sumsIn = ({ stages }: Grouped): number => Math.max(0, ...stages.flat().map
 /** Plans the memory of a program whose states, prepared values and some of whose feeds have addresses already. */
 const planOf = (
   { nodes, spec, stages }: Grouped,
-  state: Readonly<Record<string, Place>>,
+  state: Readonly<Record<string, ArrayAddress>>,
   feedsAt: ReadonlyMap<string, number>,
   prepared: ReadonlyMap<Node, number>,
 ) => {
@@ -240,13 +240,13 @@ const planOf = (
 
 /** Adds a program to the module: its functions, its constants and its exports. */
 const emitProgram = (
-  target: Target,
-  slices: Slices | undefined,
+  target: FunctionTarget,
+  slices: SliceFunctions | undefined,
   name: string,
   { groups, nodes, spec, stages }: Grouped,
   memory: MemoryPlan,
 ): CompiledProgram => {
-  const calls = (phase: Phase, gather: GatherBand = notGathered): ReadonlyArray<Statement> => {
+  const calls = (phase: NodePhase, gather: GatherBand = notGathered): ReadonlyArray<Statement> => {
     const divided = { ...target, slices: phase === 0 ? undefined : slices }
     return stages[phase].flatMap((stage) => emitStage(divided, memory, stage, gather))
   }
@@ -276,13 +276,17 @@ const notGathered: GatherBand = ({ id }) => {
 
 type ConstantNode = Node & { readonly work: { readonly kind: "constant" } }
 
-const constantsIn = (groups: ReadonlyArray<Group>): ReadonlySet<ConstantNode> => {
+const constantsIn = (groups: ReadonlyArray<FusedGroup>): ReadonlySet<ConstantNode> => {
   const isConstant = (node: Node): node is ConstantNode => node.work.kind === "constant"
   const nodes = groups.flatMap((group) => [...group.members, ...(group.core === undefined ? [] : [group.core])])
   return new Set(nodes.flatMap((node) => node.inputs.map((ref) => ref.node)).filter(isConstant))
 }
 
-const placeAt = (address: number, { dtype, shape }: Outline): Place => ({ dtype, address, length: sizeOf(shape) })
+const placeAt = (address: number, { dtype, shape }: Outline): ArrayAddress => ({
+  dtype,
+  address,
+  length: sizeOf(shape),
+})
 
 // The names of memory areas that belong to no node: all rows of a feed, and stacked outputs.
 const wholeInput = (name: string): string => `input ${name}`
@@ -312,7 +316,7 @@ const addressIn = (memory: MemoryPlan, area: string, node?: Node): number => {
   return address
 }
 
-const emitPrepare = (target: Target, name: string, statements: ReadonlyArray<Statement>): void => {
+const emitPrepare = (target: FunctionTarget, name: string, statements: ReadonlyArray<Statement>): void => {
   const f = new FunctionBuilder(target, { params: [], results: [] }, exportOf("prepare", name))
   f.emit(statements)
   target.module.export(exportOf("prepare", name), f.finish())
@@ -324,7 +328,7 @@ const copyState = (memory: MemoryPlan): ReadonlyArray<Statement> =>
   )
 
 const emitRun = (
-  target: Target,
+  target: FunctionTarget,
   name: string,
   spec: ProgramSpec,
   lowered: Lowered,

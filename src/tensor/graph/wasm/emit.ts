@@ -2,8 +2,8 @@
 import { call, f32x4, i32, type I32, memoryFill, type Statement } from "../../wasm/instructions.ts"
 import { type Shape, sizeOf, stridesOf } from "../Tensor.ts"
 import { evaluate, expressionsOf, weightOf } from "./expression.ts"
-import { addresses, FunctionBuilder, type Target } from "./function.ts"
-import type { Group } from "./fuse.ts"
+import { addresses, FunctionBuilder, type FunctionTarget } from "./function.ts"
+import type { FusedGroup } from "./fuse.ts"
 import { writeGather, writeScatterAdd } from "./indexed.ts"
 import { bytesPer, type Node, type Ref, restride, wholeOf, type WorkOf } from "./ir.ts"
 import { apply2 } from "./math.ts"
@@ -30,10 +30,13 @@ export interface PlacedBand {
 }
 
 /** Emits groups that run once, one after another. */
-export const emitGroups = (target: Target, room: Room, groups: ReadonlyArray<Group>): ReadonlyArray<Statement> =>
-  groups.flatMap((group) => emitGroup(target, room, group))
+export const emitGroups = (
+  target: FunctionTarget,
+  room: Room,
+  groups: ReadonlyArray<FusedGroup>,
+): ReadonlyArray<Statement> => groups.flatMap((group) => emitGroup(target, room, group))
 
-const emitGroup = (target: Target, room: Room, group: Group): ReadonlyArray<Statement> => {
+const emitGroup = (target: FunctionTarget, room: Room, group: FusedGroup): ReadonlyArray<Statement> => {
   const { core } = group
   const { memory } = room
   switch (core?.work.kind) {
@@ -59,7 +62,7 @@ const emitGroup = (target: Target, room: Room, group: Group): ReadonlyArray<Stat
 
 /** Writes a function whose parameters are addresses, and returns a call of it. */
 const emitCall = (
-  target: Target,
+  target: FunctionTarget,
   name: string,
   args: ReadonlyArray<I32>,
   write: (f: FunctionBuilder) => void,
@@ -70,7 +73,7 @@ const emitCall = (
 }
 
 /** Names a group's function after its shapes and maps, such as `product 128x4x64: add tanh` for m, k and n. */
-const nameOf = ({ core, dims, members }: Group, band?: PlacedBand): string => {
+const nameOf = ({ core, dims, members }: FusedGroup, band?: PlacedBand): string => {
   const maps = [...members]
     .sort((a, b) => a.id - b.id)
     .flatMap(({ work }) => (work.kind === "map" ? [typeof work.fn === "object" ? "clip" : work.fn] : []))
@@ -90,10 +93,10 @@ const nameOf = ({ core, dims, members }: Group, band?: PlacedBand): string => {
  * it is given.
  */
 const emitLoops = (
-  target: Target,
+  target: FunctionTarget,
   room: Room,
   name: string,
-  group: Group,
+  group: FusedGroup,
   nest: NestShape,
   compute: (f: FunctionBuilder) => Nest["compute"],
 ): Statement => {
@@ -123,7 +126,7 @@ const accessOf = (room: Room | undefined, ref: Ref, dims: Shape): Access => {
 }
 
 /** Returns the array of a reduction's result, with a stride for each dimension of the loop: 0 for a reduced one. */
-const reducedAccess = (room: Room | undefined, node: Node, { dims, reduced }: Group): Access => {
+const reducedAccess = (room: Room | undefined, node: Node, { dims, reduced }: FusedGroup): Access => {
   const kept = [...inBytes(stridesOf(dims.filter((_, d) => !reduced[d])), node)]
   const strides = reduced.map((isReduced) => (isReduced ? 0 : (kept.shift() ?? 0)))
   const { dtype } = node
@@ -132,7 +135,7 @@ const reducedAccess = (room: Room | undefined, node: Node, { dims, reduced }: Gr
 }
 
 /** Describes the loops of a group of maps, or of maps and a reduction; without a room, with arrays at the address 0. */
-export const nestOf = (group: Group, room?: Room): NestShape => {
+export const nestOf = (group: FusedGroup, room?: Room): NestShape => {
   const { core, dims, reduced } = group
   const stored = [...group.stored].filter((node) => node !== core)
   const write = core && reducedAccess(room, core, group)
@@ -151,7 +154,7 @@ export const nestOf = (group: Group, room?: Room): NestShape => {
   }
 }
 
-const emitNest = (target: Target, room: Room, group: Group): Statement => {
+const emitNest = (target: FunctionTarget, room: Room, group: FusedGroup): Statement => {
   const { core } = group
   const expressions = expressionsOf(group)
   const stored = [...group.stored].filter((node) => node !== core)
@@ -162,7 +165,13 @@ const emitNest = (target: Target, room: Room, group: Group): Statement => {
   })
 }
 
-const emitScan = (target: Target, room: Room, group: Group, node: Node, work: WorkOf<"scan">): Statement => {
+const emitScan = (
+  target: FunctionTarget,
+  room: Room,
+  group: FusedGroup,
+  node: Node,
+  work: WorkOf<"scan">,
+): Statement => {
   const { axis, exclusive, reverse } = work
   const { shape } = node
   const over = shape.map((_, d) => d === axis)
@@ -176,9 +185,9 @@ const emitScan = (target: Target, room: Room, group: Group, node: Node, work: Wo
 }
 
 const emitAssemble = (
-  target: Target,
+  target: FunctionTarget,
   room: Room,
-  group: Group,
+  group: FusedGroup,
   node: Node,
   { pieces, fill, accumulate }: WorkOf<"assemble">,
 ): ReadonlyArray<Statement> => {
@@ -226,7 +235,13 @@ const productDivision = (
  * Emits a product. A band has some rows of its result; if the product is a sum over all rows, a band adds its steps to sums
  * that wait in memory, and without a band, at the end, these become the result.
  */
-const emitProduct = (target: Target, room: Room, group: Group, core: Node, { along }: WorkOf<"matmul">): Statement => {
+const emitProduct = (
+  target: FunctionTarget,
+  room: Room,
+  group: FusedGroup,
+  core: Node,
+  { along }: WorkOf<"matmul">,
+): Statement => {
   const { band, memory } = room
   const [a, b] = core.inputs
   const sums = memory.sumsAt(core)
@@ -294,7 +309,7 @@ const bandAt = ({ own, row }: PlacedBand, base: number, stride: number, inBand =
   return stride === 0 ? i32.const(base) : i32.add(i32.const(base), i32.mul(row, i32.const(stride)))
 }
 
-const emitGather = (target: Target, memory: MemoryPlan, node: Node, { width }: WorkOf<"gather">): Statement => {
+const emitGather = (target: FunctionTarget, memory: MemoryPlan, node: Node, { width }: WorkOf<"gather">): Statement => {
   const [data, indices] = node.inputs
   const args = [baseOf(memory, data), baseOf(memory, indices), memory.addressOf(node)].map(i32.const)
   return gatherCall(target, args, data.shape[0], width * bytesPer(node.dtype), sizeOf(indices.shape))
@@ -302,14 +317,19 @@ const emitGather = (target: Target, memory: MemoryPlan, node: Node, { width }: W
 
 /** Emits a gather of `count` rows of `bytes` bytes; `args` are the addresses of data, indices and output. */
 export const gatherCall = (
-  target: Target,
+  target: FunctionTarget,
   args: ReadonlyArray<I32>,
   rows: number,
   bytes: number,
   count: number,
 ): Statement => emitCall(target, `gather ${count}x${bytes} bytes`, args, (f) => writeGather(f, rows, bytes, count))
 
-const emitScatterAdd = (target: Target, memory: MemoryPlan, node: Node, { width }: WorkOf<"scatterAdd">): Statement => {
+const emitScatterAdd = (
+  target: FunctionTarget,
+  memory: MemoryPlan,
+  node: Node,
+  { width }: WorkOf<"scatterAdd">,
+): Statement => {
   const [indices, updates] = node.inputs
   const args = [baseOf(memory, indices), baseOf(memory, updates), memory.addressOf(node)].map(i32.const)
   const count = sizeOf(indices.shape)

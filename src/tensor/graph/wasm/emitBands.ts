@@ -5,8 +5,8 @@
  */
 import { call, i32, type I32, loopWhile, memoryFill, type Statement } from "../../wasm/instructions.ts"
 import { emitGroups, type PlacedBand } from "./emit.ts"
-import { type Division, FunctionBuilder, type Target } from "./function.ts"
-import type { Group } from "./fuse.ts"
+import { type WorkDivision, FunctionBuilder, type FunctionTarget } from "./function.ts"
+import type { FusedGroup } from "./fuse.ts"
 import type { Node } from "./ir.ts"
 import { bytesOf, type MemoryPlan, waitingBytesOf } from "./memory.ts"
 import type { Stage } from "./stage.ts"
@@ -19,7 +19,7 @@ export type GatherBand = (input: Node, band: PlacedBand) => Statement
 
 /** Emits a stage. `gather` is for the inputs of which only the rows of a band are in memory. */
 export const emitStage = (
-  target: Target,
+  target: FunctionTarget,
   memory: MemoryPlan,
   { bands, groups }: Stage,
   gather: GatherBand,
@@ -37,7 +37,7 @@ export const emitStage = (
     const [row, thread] = [f.param("i32", 0), f.param("i32", 1)]
     const own = f.let(i32.mul(thread, i32.const(memory.localBytes)))
     const band = { size: count, row, own, scratch: f.let(i32.mul(thread, i32.const(target.scratch.bytes))) }
-    const inOrder = (group: Group, statements: ReadonlyArray<Statement>): ReadonlyArray<Statement> => {
+    const inOrder = (group: FusedGroup, statements: ReadonlyArray<Statement>): ReadonlyArray<Statement> => {
       const turn = adding.indexOf(group)
       if (slices === undefined || turn < 0) return statements
       return slices.inTurn(target.turns + turnBytes * turn, row, i32.add(row, i32.const(count)), statements)
@@ -62,7 +62,7 @@ export const emitStage = (
     f.emit(computeRest(i32.const(0)))
     return call(f.finish())
   }
-  const onThreads = (shared: Division): Statement => {
+  const onThreads = (shared: WorkDivision): Statement => {
     const { thread } = shared
     const firsts = Array.from({ length: (rows - rest) / size }, (_, i) => i32.const(i * size))
     return shared.run([...firsts.map((first) => compute(first, thread)), ...computeRest(thread)])

@@ -5,12 +5,12 @@
 import type { UnaryFn } from "../Tensor.ts"
 import { sizeOf } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"
-import { type Group, nodesOf } from "./fuse.ts"
+import { type FusedGroup, nodesOf } from "./fuse.ts"
 import { f32x4, i32x4, v128, type V128 } from "../../wasm/instructions.ts"
 import type { MapFn, Node, Ref } from "./ir.ts"
 import { apply, apply2, type Block, constant, cos, exp, log, pow, sigmoid, sign, sin, softplus, tanh } from "./math.ts"
 
-type Source =
+type OperandSource =
   | { readonly kind: "value"; readonly node: Node }
   | { readonly kind: "operand"; readonly index: number }
   | { readonly kind: "scalar"; readonly value: number }
@@ -21,16 +21,16 @@ type Expressions = ReturnType<typeof expressionsOf>
  * Finds the sources of the members' inputs and of a reduction's input, and the operands: the arrays that the group reads
  * from memory, each once. The matmul kernel loads its own operands.
  */
-export const expressionsOf = (group: Group) => {
+export const expressionsOf = (group: FusedGroup) => {
   const operands: Array<Ref> = []
   const indices = new Map<string, number>()
-  const sources = new Map<Node, ReadonlyArray<Source>>()
+  const sources = new Map<Node, ReadonlyArray<OperandSource>>()
   const inside = new Set(nodesOf(group))
   for (const node of inside) {
     if (node === group.core && node.work.kind !== "reduce") continue
     sources.set(
       node,
-      node.inputs.map((ref): Source => {
+      node.inputs.map((ref): OperandSource => {
         const work = ref.node.work
         if (inside.has(ref.node)) return { kind: "value", node: ref.node }
         if (work.kind === "constant" && sizeOf(ref.node.shape) === 1) return { kind: "scalar", value: work.data[0] }
@@ -62,7 +62,7 @@ export const evaluate = (
   const loaded = new Map<number, Block>()
   const scalars = new Map<string, Block>()
   const like: Block = new Array<V128>(width).fill(v128.zero)
-  const resolve = (source: Source, dtype: Node["dtype"]): Block => {
+  const resolve = (source: OperandSource, dtype: Node["dtype"]): Block => {
     if (source.kind === "value") {
       const value = values.get(source.node)
       if (value === undefined) throw new Error("expression: a value is used before it is computed")
@@ -160,5 +160,5 @@ const compute = (f: FunctionBuilder, node: Node, inputs: ReadonlyArray<Block>): 
 const heavy = new Set<MapFn>(["exp", "log", "tanh", "sigmoid", "softplus", "sin", "cos", "pow"])
 
 /** Estimates the number of instructions for each vector, which decides how far to unroll loops. */
-export const weightOf = ({ members }: Group): number =>
+export const weightOf = ({ members }: FusedGroup): number =>
   [...members].reduce((sum, { work }) => (work.kind === "map" ? sum + (heavy.has(work.fn) ? 20 : 1) : sum), 0)

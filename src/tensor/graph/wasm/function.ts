@@ -4,7 +4,7 @@
  * Constants of vector code are in the module's memory, four bytes each: loading one to all lanes is one instruction, while
  * engines compile `v128.const` to four instructions.
  */
-import type { Group } from "./fuse.ts"
+import type { FusedGroup } from "./fuse.ts"
 import type { FunctionType, ModuleBuilder, ValueType } from "../../wasm/encode.ts"
 import {
   type Expression,
@@ -58,13 +58,13 @@ export interface Slice {
 }
 
 /** Divides the work of groups among threads. `Slices` implements it. */
-export interface Division {
+export interface WorkDivision {
   /** The number of the thread, from 0 on, for the statements of slices. */
   readonly thread: I32
   /** Divides a dimension of a group into slices of whole units; undefined if the group is too small to be divided. */
   readonly of: (
     dimension: { readonly size: number; readonly unit: number },
-    group: Group,
+    group: FusedGroup,
   ) => ReadonlyArray<Slice> | undefined
   /** Returns a statement that computes slices, each by one of these statements, on any thread. They begin in this order. */
   readonly run: (slices: ReadonlyArray<Statement>) => Statement
@@ -81,7 +81,7 @@ export interface Division {
 }
 
 /** The parts of a WebAssembly module that its functions share while the module is compiled. */
-export interface Target {
+export interface FunctionTarget {
   readonly module: ModuleBuilder
   readonly pool: ConstantPool
   /**
@@ -94,13 +94,13 @@ export interface Target {
   /** Whether the engine combines pairs of vectors to wider ones, so that its registers hold twice as many. */
   readonly wide: boolean
   /** Divides large groups among threads; undefined if one thread computes everything. */
-  readonly slices: Division | undefined
+  readonly slices: WorkDivision | undefined
   /** The indices of helper functions by name, such as `pow`; the first function that needs a helper adds it. */
   readonly shared: Map<string, number>
 }
 
 export class FunctionBuilder {
-  readonly target: Target
+  readonly target: FunctionTarget
   readonly type: FunctionType
   private readonly name: string | undefined
   private readonly locals: Array<ValueType> = []
@@ -109,7 +109,7 @@ export class FunctionBuilder {
   private statements: Array<Statement> = []
 
   /** The name is shown by profilers, such as Node's `--cpu-prof`. */
-  constructor(target: Target, type: FunctionType, name?: string) {
+  constructor(target: FunctionTarget, type: FunctionType, name?: string) {
     this.target = target
     this.type = type
     this.name = name

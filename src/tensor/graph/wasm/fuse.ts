@@ -6,10 +6,10 @@
  * groups would then need each other's values. A matmul that only one group of maps uses becomes the core of that group:
  * the maps run on its sums while these are in registers.
  */
-import { commonDims, isWhole, type Node, type Phase, type Ref, restride } from "./ir.ts"
+import { commonDims, isWhole, type Node, type NodePhase, type Ref, restride } from "./ir.ts"
 import type { Lowered } from "./lower.ts"
 
-export interface Group {
+export interface FusedGroup {
   /** The dimensions of the loop, over the elements of the maps, of a reduction's input or of a matmul's output. */
   dims: ReadonlyArray<number>
   /** Tells for each dimension whether the reduction is over it. */
@@ -23,7 +23,7 @@ export interface Group {
   core: Node | undefined
   /** The nodes whose values are stored to memory. */
   readonly stored: Set<Node>
-  readonly phase: Phase
+  readonly phase: NodePhase
 }
 
 interface Use {
@@ -57,11 +57,11 @@ interface Fusion {
   /** All nodes that read a node. */
   readonly uses: ReadonlyMap<Node, ReadonlyArray<Use>>
   /** The group of each node that was visited. */
-  readonly groups: Map<Node, Group>
+  readonly groups: Map<Node, FusedGroup>
 }
 
 /** Divides a program into groups, in an order in which they can run. */
-export const fuse = (lowered: Lowered): ReadonlyArray<Group> => {
+export const fuse = (lowered: Lowered): ReadonlyArray<FusedGroup> => {
   const { needed, uses } = usesOf(lowered)
   const fusion: Fusion = { lowered, uses, groups: new Map() }
   for (const node of lowered.nodes.toReversed()) {
@@ -74,7 +74,7 @@ export const fuse = (lowered: Lowered): ReadonlyArray<Group> => {
 }
 
 /** Returns the uses of a node by the groups of its users. */
-const usesIn = ({ uses, groups }: Fusion, node: Node): Map<Group, Array<Use>> =>
+const usesIn = ({ uses, groups }: Fusion, node: Node): Map<FusedGroup, Array<Use>> =>
   Map.groupBy(uses.get(node) ?? [], ({ user }) => {
     const group = groups.get(user)
     if (group === undefined) throw new Error("fuse: a node is used before its group is known")
@@ -87,7 +87,7 @@ const openGroup = ({ groups }: Fusion, node: Node): void => {
   const counted = work.kind === "reduce" ? node.inputs[0].shape : node.shape
   const kept = counted.map((_, axis) => axis).filter((axis) => work.kind === "matmul" || counted[axis] !== 1)
   const isMap = work.kind === "map"
-  const group: Group = {
+  const group: FusedGroup = {
     dims: kept.map((axis) => counted[axis]),
     reduced: kept.map((axis) => work.kind === "reduce" && work.axes.includes(axis)),
     members: new Set(isMap ? [node] : []),
@@ -116,7 +116,7 @@ const placeMap = (fusion: Fusion, node: Node): void => {
 }
 
 /** Adds a map to a group if the group's loop can compute it too; returns whether it was added. */
-const join = ({ groups }: Fusion, node: Node, group: Group): boolean => {
+const join = ({ groups }: Fusion, node: Node, group: FusedGroup): boolean => {
   if (group.core?.work.kind === "matmul") {
     if (!node.inputs.every((ref) => restride(ref.shape, ref.strides, group.dims) !== undefined)) return false
   } else {
@@ -155,8 +155,8 @@ const placeMatmul = (fusion: Fusion, node: Node): void => {
 }
 
 /** Whether `to` depends on something that `from` computes. */
-const reaches = ({ uses, groups }: Fusion, from: Group, to: Group): boolean => {
-  const seen = new Set<Group>()
+const reaches = ({ uses, groups }: Fusion, from: FusedGroup, to: FusedGroup): boolean => {
+  const seen = new Set<FusedGroup>()
   const pending = [from]
   for (let group = pending.pop(); group !== undefined; group = pending.pop()) {
     if (group === to) return true
@@ -173,10 +173,10 @@ const reaches = ({ uses, groups }: Fusion, from: Group, to: Group): boolean => {
 }
 
 /** Sorts groups so that each follows the groups that it depends on; otherwise keeps the order of the graph. */
-const inOrder = (groups: ReadonlyMap<Node, Group>): ReadonlyArray<Group> => {
-  const result: Array<Group> = []
-  const visited = new Set<Group>()
-  const visit = (group: Group): void => {
+const inOrder = (groups: ReadonlyMap<Node, FusedGroup>): ReadonlyArray<FusedGroup> => {
+  const result: Array<FusedGroup> = []
+  const visited = new Set<FusedGroup>()
+  const visit = (group: FusedGroup): void => {
     if (visited.has(group)) return
     visited.add(group)
     for (const { node } of nodesOf(group).flatMap(({ inputs }) => inputs)) {
@@ -207,7 +207,7 @@ const refineFlags = (
 }
 
 /** Lists all nodes that the group computes, in topological order. */
-export const nodesOf = (group: Group): ReadonlyArray<Node> => {
+export const nodesOf = (group: FusedGroup): ReadonlyArray<Node> => {
   const nodes = [...group.members]
   if (group.core !== undefined) nodes.push(group.core)
   return nodes.sort((a, b) => a.id - b.id)

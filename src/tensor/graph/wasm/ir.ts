@@ -61,14 +61,14 @@ export interface Node {
   readonly shape: Shape
   readonly dtype: DType
   /** How often the node's value changes. */
-  readonly phase: Phase
+  readonly phase: NodePhase
 }
 
 /**
  * Says how often a value changes. 0 means only when a state is written; 1 means in each run; 2 means in each minibatch, or in
  * each run of a program without minibatches. A node has the highest phase of its inputs.
  */
-export type Phase = 0 | 1 | 2
+export type NodePhase = 0 | 1 | 2
 
 export interface Ref {
   readonly node: Node

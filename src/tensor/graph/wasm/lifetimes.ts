@@ -4,11 +4,11 @@
  * bands, in which their sums become results.
  */
 import type { Bands, Stage } from "./stage.ts"
-import { type Group, nodesOf } from "./fuse.ts"
+import { type FusedGroup, nodesOf } from "./fuse.ts"
 import type { Node } from "./ir.ts"
 
 /** An array that is needed from one step to another. */
-interface Interval {
+interface Lifetime {
   readonly node: Node
   readonly from: number
   readonly to: number
@@ -19,9 +19,9 @@ interface Lifetimes {
   readonly first: ReadonlyMap<Node, number>
   readonly last: Map<Node, number>
   /** The steps that write what a group stores. A group whose rows are written in bands has none. */
-  readonly writing: ReadonlyMap<Group, number>
+  readonly writing: ReadonlyMap<FusedGroup, number>
   /** The nodes whose sums wait between bands, and for how long. */
-  readonly waiting: ReadonlyArray<Interval>
+  readonly waiting: ReadonlyArray<Lifetime>
   /** The arrays that have the rows of one band only, with the share of all rows that this is. */
   readonly local: ReadonlyMap<Node, number>
   /** The number of steps. */
@@ -32,8 +32,8 @@ interface Lifetimes {
 export const lifetimesOf = (stages: ReadonlyArray<Stage>, rootOf: (node: Node) => Node): Lifetimes => {
   const first = new Map<Node, number>()
   const last = new Map<Node, number>()
-  const writing = new Map<Group, number>()
-  const waiting: Array<Interval> = []
+  const writing = new Map<FusedGroup, number>()
+  const waiting: Array<Lifetime> = []
   const local = new Map<Node, number>()
   let step = 0
   const write = (node: Node, from: number, to: number): void => {
@@ -45,20 +45,20 @@ export const lifetimesOf = (stages: ReadonlyArray<Stage>, rootOf: (node: Node) =
   const inputsOf = (nodes: ReadonlyArray<Node>): ReadonlyArray<Node> =>
     nodes.flatMap(({ inputs }) => inputs.map(({ node }) => node))
 
-  const runOnce = (group: Group): void => {
+  const runOnce = (group: FusedGroup): void => {
     for (const node of group.stored) write(node, step, step)
     for (const node of inputsOf(nodesOf(group))) read(node, step)
     writing.set(group, step)
     step++
   }
 
-  const runInBands = (groups: ReadonlyArray<Group>, bands: Bands): void => {
+  const runInBands = (groups: ReadonlyArray<FusedGroup>, bands: Bands): void => {
     const [begin, end] = [step, step + groups.length - 1]
     for (const node of bands.local) {
       local.set(node, bands.size / bands.rows)
       if (node.work.kind === "leaf") write(node, begin, begin)
     }
-    const isLate = ({ core }: Group): boolean => core?.work.kind === "matmul" && bands.sums.has(core)
+    const isLate = ({ core }: FusedGroup): boolean => core?.work.kind === "matmul" && bands.sums.has(core)
     for (const group of groups) {
       const within = (node: Node): readonly [number, number] => (bands.local.has(node) ? [step, step] : [begin, end])
       if (!isLate(group)) for (const node of group.stored) write(node, ...within(node))

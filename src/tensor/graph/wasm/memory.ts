@@ -8,7 +8,7 @@
 import { sizeOf } from "../Tensor.ts"
 import type { Outline } from "../validate.ts"
 import type { Stage } from "./stage.ts"
-import { type Group, nodesOf } from "./fuse.ts"
+import { type FusedGroup, nodesOf } from "./fuse.ts"
 import { lifetimesOf } from "./lifetimes.ts"
 import { bytesPer, isContiguous, isWhole, type Node } from "./ir.ts"
 import type { Lowered } from "./lower.ts"
@@ -23,7 +23,7 @@ export const bytesOf = ({ shape, dtype }: Outline): number => sizeOf(shape) * by
 export const aligned = (bytes: number): number => Math.ceil(Math.max(bytes, 1) / alignment) * alignment
 
 /** The addresses of what several programs of a module share: nodes (see `shared.ts`) and memory areas. */
-interface Common {
+interface CommonAddresses {
   readonly nodes: ReadonlyMap<Node, number>
   readonly areas: ReadonlyMap<string, number>
 }
@@ -45,7 +45,7 @@ export interface MemoryPlan {
 }
 
 /** Allocates memory for intervals of time. Each array gets the first gap that is free during its whole interval. */
-class Shared {
+class IntervalMemory {
   /** For each array, the interval of steps that need it, and its range of bytes. */
   private readonly taken: Array<{
     readonly from: number
@@ -73,7 +73,7 @@ class Shared {
 }
 
 /** Finds the nodes that are computed directly in the memory of a concatenation, and their offsets in it, in bytes. */
-const placements = (lowered: Lowered, groups: ReadonlyArray<Group>) => {
+const placements = (lowered: Lowered, groups: ReadonlyArray<FusedGroup>) => {
   const stored = new Set(groups.flatMap((group) => [...group.stored]))
   const placed = new Map<Node, { readonly parent: Node; readonly offset: number }>()
   for (let i = lowered.nodes.length - 1; i >= 0; i--) {
@@ -96,7 +96,7 @@ const placements = (lowered: Lowered, groups: ReadonlyArray<Group>) => {
 }
 
 /** Tells whether a group can write `next` over `state`: it must read each old element only in the step that replaces it. */
-const readsOnlyInStep = (group: Group, state: Node, next: Node): boolean =>
+const readsOnlyInStep = (group: FusedGroup, state: Node, next: Node): boolean =>
   nodesOf(group).every((node) =>
     node.inputs.every(
       (ref) => ref.node !== state || (isWhole(ref) && group.members.has(node) && group.members.has(next)),
@@ -118,7 +118,7 @@ export const planMemory = (
   lowered: Lowered,
   stages: ReadonlyArray<Stage>,
   sizes: ReadonlyMap<string, number>,
-  common: Common = { nodes: new Map(), areas: new Map() },
+  common: CommonAddresses = { nodes: new Map(), areas: new Map() },
 ) => {
   const groups = stages.flatMap((stage) => stage.groups)
   const placed = placements(lowered, groups)
@@ -144,7 +144,7 @@ export const planMemory = (
 
   const concatenations = new Set([...placed.values()].map(({ parent }) => parent))
   /** Whether the next value of a state can be computed in the state's memory. */
-  const canOverwrite = (state: Node, next: Node, writer: Group): boolean =>
+  const canOverwrite = (state: Node, next: Node, writer: FusedGroup): boolean =>
     !concatenations.has(next) &&
     (last.get(state) ?? -1) <= (writing.get(writer) ?? -2) &&
     readsOnlyInStep(writer, state, next)
@@ -168,8 +168,8 @@ export const planMemory = (
   }
   if (lowered.continueWhile !== undefined) last.set(rootOf(lowered.continueWhile), steps)
 
-  const shared = new Shared()
-  const inBands = new Shared()
+  const shared = new IntervalMemory()
+  const inBands = new IntervalMemory()
   for (const [node, from] of [...first].sort((a, b) => bytesOf(b[0]) - bytesOf(a[0]))) {
     if (addresses.has(node)) continue
     const share = local.get(node)
@@ -198,21 +198,21 @@ export const planMemory = (
 type BlockStarts = Readonly<Record<"own" | "temporary" | "local", number>>
 
 /** Where a program's arrays are in its blocks of memory. */
-interface Layout {
+interface MemoryLayout {
   readonly placed: ReturnType<typeof placements>
   readonly addresses: ReadonlyMap<Node, Address>
   /** The offsets of the memory areas that belong to no node. */
   readonly areas: ReadonlyMap<string, number>
   /** The offsets of sums over all rows that wait between bands. */
   readonly sums: ReadonlyMap<Node, number>
-  readonly common: Common
+  readonly common: CommonAddresses
   readonly copied: ReadonlyMap<Node, Node>
   readonly local: ReadonlyMap<Node, number>
   readonly localBytes: number
 }
 
 /** Returns the plan for blocks of memory that begin at these addresses. */
-const planAt = (layout: Layout, starts: BlockStarts): MemoryPlan => {
+const planAt = (layout: MemoryLayout, starts: BlockStarts): MemoryPlan => {
   const { placed, addresses, areas, sums, common, copied, local, localBytes } = layout
   const addressOf = (node: Node): number => {
     const place = placed.get(node)

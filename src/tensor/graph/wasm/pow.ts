@@ -3,7 +3,7 @@
  * it is needed. Its parameters and its result are doubles; rounded to single precision, the result is off by less than one
  * unit in the last place.
  */
-import { FunctionBuilder, type Target } from "./function.ts"
+import { FunctionBuilder, type FunctionTarget } from "./function.ts"
 import { choose, type F64, f64, i32, i64 } from "../../wasm/instructions.ts"
 
 const horner = (f: FunctionBuilder, x: F64, coefficients: ReadonlyArray<number>): F64 => {
@@ -26,7 +26,7 @@ const exp2Series = ((): ReadonlyArray<number> => {
 })()
 
 /** Returns the index of the power function in the module; the first call adds the function. */
-export const powFunction = (target: Target): number => {
+export const powFunction = (target: FunctionTarget): number => {
   const existing = target.shared.get("pow")
   if (existing !== undefined) return existing
   const f = new FunctionBuilder(target, { params: ["f64", "f64"], results: ["f64"] }, "pow")

@@ -5,7 +5,7 @@
  */
 import { exactText } from "../../../base/config/text.ts"
 import type { TensorData } from "../Tensor.ts"
-import type { Group } from "./fuse.ts"
+import type { FusedGroup } from "./fuse.ts"
 import type { Node } from "./ir.ts"
 
 /** The largest number of elements of a constant that is compared by its elements, not by its identity. */
@@ -17,7 +17,7 @@ export class SharedValues {
   private readonly constants = new Map<TensorData, number>()
 
   /** Lists the stored nodes that `prepare` computes, with a key: equal keys have equal values in all programs. */
-  keysOf(groups: ReadonlyArray<Group>): ReadonlyArray<readonly [string, Node]> {
+  keysOf(groups: ReadonlyArray<FusedGroup>): ReadonlyArray<readonly [string, Node]> {
     return groups
       .filter(({ phase }) => phase === 0)
       .flatMap(({ stored }) => [...stored].map((node) => [this.keyOf(node), node] as const))

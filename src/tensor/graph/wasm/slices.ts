@@ -26,8 +26,8 @@ import {
   when,
 } from "../../wasm/instructions.ts"
 import { weightOf } from "./expression.ts"
-import { type Division, FunctionBuilder, type Slice, type Target } from "./function.ts"
-import type { Group } from "./fuse.ts"
+import { type WorkDivision, FunctionBuilder, type Slice, type FunctionTarget } from "./function.ts"
+import type { FusedGroup } from "./fuse.ts"
 
 /** The bytes of memory by which threads work together. Each number has a cache line of its own. */
 export const controlBytes = 512
@@ -41,7 +41,7 @@ export const releaseExport = "release"
 export const helpedExport = "helped"
 
 /** Collects the slices of all groups of a module, and writes the functions that compute them. */
-export class Slices implements Division {
+export class SliceFunctions implements WorkDivision {
   private readonly threads: number
   private readonly control: number
   private readonly worth: Worth
@@ -61,7 +61,10 @@ export class Slices implements Division {
     this.endTurn = module.declare({ params: ["i32", "i32"], results: [] })
   }
 
-  of({ size, unit }: { readonly size: number; readonly unit: number }, group: Group): ReadonlyArray<Slice> | undefined {
+  of(
+    { size, unit }: { readonly size: number; readonly unit: number },
+    group: FusedGroup,
+  ): ReadonlyArray<Slice> | undefined {
     const most = Math.min(this.threads, mostCount, Math.floor(microsecondsOf(group) / this.worth.slice))
     const units = Math.ceil(size / unit)
     const each = unit * Math.ceil(units / Math.max(1, most))
@@ -87,7 +90,7 @@ export class Slices implements Division {
   }
 
   /** Adds the functions that hand out the slices, after all groups have been emitted. */
-  finish(target: Target): void {
+  finish(target: FunctionTarget): void {
     const word = (line: number): I32 => i32.const(this.control + 64 * line)
     const [ticket, finished, waiting, sleepers, ended, helped, joined, queued] = [0, 1, 2, 3, 4, 5, 6, 7].map(word)
     const remaining = (value: I64): I32 => i32.and(i32.wrap(value), i32.const((1 << countBits) - 1))
@@ -169,7 +172,7 @@ export class Slices implements Division {
   }
 
   /** Adds the functions of `inTurn`. A thread whose turn has not come spins and then sleeps; `queued` counts those. */
-  private finishTurns(target: Target, queued: I32): void {
+  private finishTurns(target: FunctionTarget, queued: I32): void {
     const f = new FunctionBuilder(target, { params: ["i32", "i32"], results: [] }, "await turn")
     const [at, turn] = [f.param("i32", 0), f.param("i32", 1)]
     const seen = f.local("i32")
@@ -209,11 +212,11 @@ export interface Worth {
 export const usualWorth: Worth = { slice: 10, run: 300 }
 
 /** Estimates how long one thread computes these groups once: for a run, or for one minibatch. */
-export const microsecondsOfAll = (groups: ReadonlyArray<Group>): number =>
+export const microsecondsOfAll = (groups: ReadonlyArray<FusedGroup>): number =>
   groups.reduce((sum, group) => (group.phase === 0 ? sum : sum + microsecondsOf(group)), 0)
 
 /** Estimates how long one thread computes a group: 40,000 multiply-adds, or 14,000 elements of a simple map, take 1 µs. */
-const microsecondsOf = (group: Group): number => {
+const microsecondsOf = (group: FusedGroup): number => {
   const { core, dims } = group
   const maps = (sizeOf(dims) * (1 + weightOf(group))) / 14_000
   if (core?.work.kind !== "matmul") return maps

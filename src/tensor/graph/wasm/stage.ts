@@ -1,10 +1,10 @@
 /** Defines stages: groups of a program that run one after another, whole or in bands of rows. */
-import type { Group } from "./fuse.ts"
+import type { FusedGroup } from "./fuse.ts"
 import type { Node } from "./ir.ts"
 
 /** Groups that run one after another: once or, with `bands`, for each band of rows. */
 export interface Stage {
-  readonly groups: ReadonlyArray<Group>
+  readonly groups: ReadonlyArray<FusedGroup>
   readonly bands: Bands | undefined
 }
 

@@ -1,20 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import * as KeyValueMemory from "../../../../src/agents/agent/memory/KeyValueMemory.ts"
-import type { Memory } from "../../../../src/agents/agent/memory/Memory.ts"
+import type { AgentMemory } from "../../../../src/agents/agent/memory/Memory.ts"
 import * as ReActAgent from "../../../../src/agents/agent/ReActAgent.ts"
 import * as ToolAgent from "../../../../src/agents/agent/ToolAgent.ts"
 import { calls, inTurn, lastOf, linesOf, look, play, told } from "../support.ts"
 
 const { note } = KeyValueMemory
 
-const noted = (memory: Memory, ...notes: ReadonlyArray<readonly [string, string | null]>) =>
+const noted = (memory: AgentMemory, ...notes: ReadonlyArray<readonly [string, string | null]>) =>
   Effect.as(
     Effect.forEach(notes, ([key, value]) => memory.add(note(key, value))),
     memory,
   )
 
-const keysOf = (memory: Memory, limit: number | null = null) =>
+const keysOf = (memory: AgentMemory, limit: number | null = null) =>
   Effect.map(memory.recall({ query: "", limit }), (entries) =>
     entries.map(({ content }) =>
       typeof content === "string" ? "" : `${String(content["key"])}=${String(content["value"])}`,

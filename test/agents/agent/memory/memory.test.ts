@@ -3,14 +3,14 @@ import { Cause, Effect, Exit } from "effect"
 import * as Bm25Memory from "../../../../src/agents/agent/memory/Bm25Memory.ts"
 import * as EmbeddingMemory from "../../../../src/agents/agent/memory/EmbeddingMemory.ts"
 import * as HistoryList from "../../../../src/agents/agent/memory/HistoryList.ts"
-import type { Memory, MemoryEntry } from "../../../../src/agents/agent/memory/Memory.ts"
+import type { AgentMemory, MemoryEntry } from "../../../../src/agents/agent/memory/Memory.ts"
 import * as Reflections from "../../../../src/agents/agent/memory/Reflections.ts"
 import { linesOf } from "../support.ts"
 
 const observation = (content: string): MemoryEntry => ({ type: "Observation", content })
 const reflection = (content: string): MemoryEntry => ({ type: "Reflection", content })
 
-const filled = (memory: Memory, ...entries: ReadonlyArray<MemoryEntry>) =>
+const filled = (memory: AgentMemory, ...entries: ReadonlyArray<MemoryEntry>) =>
   Effect.as(
     Effect.forEach(entries, (entry) => memory.add(entry)),
     memory,
@@ -156,7 +156,7 @@ describe("a history list", () => {
   )
 })
 
-const kinds: ReadonlyArray<readonly [string, () => Memory]> = [
+const kinds: ReadonlyArray<readonly [string, () => AgentMemory]> = [
   ["history_list", () => HistoryList.make()],
   ["reflections", () => Reflections.make()],
   ["bm25", () => Bm25Memory.make()],

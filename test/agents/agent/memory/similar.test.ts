@@ -7,12 +7,12 @@ import * as Bm25Memory from "../../../../src/agents/agent/memory/Bm25Memory.ts"
 import * as EmbeddingMemory from "../../../../src/agents/agent/memory/EmbeddingMemory.ts"
 import { cosine, Embeddings, hashing } from "../../../../src/agents/agent/memory/Embeddings.ts"
 import * as Memories from "../../../../src/agents/agent/memory/Memories.ts"
-import type { Memory } from "../../../../src/agents/agent/memory/Memory.ts"
+import type { AgentMemory } from "../../../../src/agents/agent/memory/Memory.ts"
 import { words } from "../../../../src/agents/agent/memory/experiences.ts"
 import { lastOf, play, scripted, told } from "../support.ts"
 
 /** An episode: what was asked, answered and told. */
-const lived = (memory: Memory, ...episodes: ReadonlyArray<readonly [string, string, string]>) =>
+const lived = (memory: AgentMemory, ...episodes: ReadonlyArray<readonly [string, string, string]>) =>
   Effect.as(
     Effect.forEach(
       episodes.flatMap(([seen, done, told]) => [
@@ -25,7 +25,7 @@ const lived = (memory: Memory, ...episodes: ReadonlyArray<readonly [string, stri
     memory,
   )
 
-const recalled = (memory: Memory, query: string, limit: number | null, where?: (type: string) => boolean) =>
+const recalled = (memory: AgentMemory, query: string, limit: number | null, where?: (type: string) => boolean) =>
   Effect.map(memory.recall({ query, limit, ...(where === undefined ? {} : { where }) }), (entries) =>
     entries.map(({ content }) => content),
   )
@@ -37,7 +37,7 @@ const keys = [
   ["Where is the red lamp?", "attic", "No, in the cellar."],
 ] as const
 
-const kinds: ReadonlyArray<readonly [string, (maxLength: number | null) => Memory]> = [
+const kinds: ReadonlyArray<readonly [string, (maxLength: number | null) => AgentMemory]> = [
   ["bm25", (maxLength) => Bm25Memory.make({ maxLength })],
   ["embeddings", (maxLength) => EmbeddingMemory.make({ maxLength })],
 ]

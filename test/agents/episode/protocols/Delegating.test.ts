@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import * as Delegating from "../../../../src/agents/episode/protocols/Delegating.ts"
-import type { Episode } from "../../../../src/agents/episode/Protocol.ts"
-import type { Rollout, Step } from "../../../../src/agents/episode/Rollout.ts"
+import type { EpisodeToPlay } from "../../../../src/agents/episode/Protocol.ts"
+import type { Rollout, RolloutStep } from "../../../../src/agents/episode/Rollout.ts"
 import { counting, episodeOf, scripted, type ScriptedAnswer, type AgentLog } from "../support.ts"
 
 const asking = (agent: string, task: string): readonly [string, string] => ["delegate", JSON.stringify({ agent, task })]
@@ -29,8 +29,11 @@ const resultsOf = (log: AgentLog, at: number) => {
 }
 
 const worker = { agent: says({ act: "42" }), description: "Counts." }
-const play = (lead: ReturnType<typeof scripted>, options: Delegating.DelegatingOptions, about: Partial<Episode> = {}) =>
-  Effect.scoped(Delegating.make(lead, options).play(episodeOf(counting(1), about)))
+const play = (
+  lead: ReturnType<typeof scripted>,
+  options: Delegating.DelegatingOptions,
+  about: Partial<EpisodeToPlay> = {},
+) => Effect.scoped(Delegating.make(lead, options).play(episodeOf(counting(1), about)))
 
 describe("delegating", () => {
   it.effect("plays a sub-agent's episode for a call, and gives its rollout after the parent's", () =>
@@ -183,7 +186,7 @@ describe("delegating", () => {
 
   it.effect("numbers children in the order of the calls, and reports all their steps", () =>
     Effect.gen(function* () {
-      const recorded: Array<Step> = []
+      const recorded: Array<RolloutStep> = []
       const slow = scripted(() => ({ act: "slow" }), { before: Effect.sleep("2 seconds") })
       const quick = scripted(() => ({ act: "quick" }), { before: Effect.sleep("1 second") })
       const leads: Array<AgentLog> = []

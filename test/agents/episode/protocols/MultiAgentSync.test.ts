@@ -4,8 +4,8 @@ import { TestClock } from "effect/testing"
 import type { Agent } from "../../../../src/agents/agent/Agent.ts"
 import * as MultiTextEnv from "../../../../src/agents/task/MultiTextEnv.ts"
 import * as MultiAgentSync from "../../../../src/agents/episode/protocols/MultiAgentSync.ts"
-import type { Episode } from "../../../../src/agents/episode/Protocol.ts"
-import { type Rollout, type Step, totalReward } from "../../../../src/agents/episode/Rollout.ts"
+import type { EpisodeToPlay } from "../../../../src/agents/episode/Protocol.ts"
+import { type Rollout, type RolloutStep, totalReward } from "../../../../src/agents/episode/Rollout.ts"
 import { SamplingSeed } from "../../../../src/agents/lm/middleware/seeded.ts"
 import { scripted, type ScriptedAnswer } from "../support.ts"
 
@@ -61,10 +61,11 @@ const atOnce = (rounds: number): MultiTextEnv.MultiTextEnv =>
 
 const episodeOf = (
   env: MultiTextEnv.MultiTextEnv,
-  about: Partial<Episode<MultiTextEnv.MultiTextEnv>> = {},
-): Episode<MultiTextEnv.MultiTextEnv> => ({ id: "e", env, envSeed: 1, samplingSeed: 2, ...about })
+  about: Partial<EpisodeToPlay<MultiTextEnv.MultiTextEnv>> = {},
+): EpisodeToPlay<MultiTextEnv.MultiTextEnv> => ({ id: "e", env, envSeed: 1, samplingSeed: 2, ...about })
 
-const kinds = (steps: ReadonlyArray<Step>) => steps.map(({ _tag }) => (_tag === "AgentStep" ? "A" : "E")).join("")
+const kinds = (steps: ReadonlyArray<RolloutStep>) =>
+  steps.map(({ _tag }) => (_tag === "AgentStep" ? "A" : "E")).join("")
 const says = (...all: ReadonlyArray<ScriptedAnswer>) => scripted((index) => all[Math.min(index, all.length - 1)])
 const take = (count: number): ScriptedAnswer => ({ act: String(count) })
 const envSteps = ({ steps }: Rollout) => steps.flatMap((step) => (step._tag === "EnvironmentStep" ? [step] : []))

@@ -7,13 +7,14 @@ import * as MemorylessAgent from "../../../../src/agents/agent/MemorylessAgent.t
 import { CallContext, Lm, type LmService } from "../../../../src/agents/lm/Lm.ts"
 import { lmError } from "../../../../src/agents/lm/LmError.ts"
 import { SamplingSeed, seeded } from "../../../../src/agents/lm/middleware/seeded.ts"
-import { Rollout, type Step, totalReward } from "../../../../src/agents/episode/Rollout.ts"
+import { Rollout, type RolloutStep, totalReward } from "../../../../src/agents/episode/Rollout.ts"
 import * as SingleAgent from "../../../../src/agents/episode/protocols/SingleAgent.ts"
 import { completion } from "../../lm/support.ts"
 import { counting, episodeOf, scripted, type ScriptedAnswer, withTools } from "../support.ts"
 
 const go = (): ScriptedAnswer => ({ act: "go" })
-const kinds = (steps: ReadonlyArray<Step>) => steps.map(({ _tag }) => (_tag === "AgentStep" ? "A" : "E")).join("")
+const kinds = (steps: ReadonlyArray<RolloutStep>) =>
+  steps.map(({ _tag }) => (_tag === "AgentStep" ? "A" : "E")).join("")
 
 describe("one agent in one env", () => {
   it.effect("is reset, acts, gets results, and reflects at the end", () =>

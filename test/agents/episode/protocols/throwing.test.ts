@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import * as MemorylessAgent from "../../../../src/agents/agent/MemorylessAgent.ts"
 import * as Parser from "../../../../src/agents/agent/Parser.ts"
 import * as Delegating from "../../../../src/agents/episode/protocols/Delegating.ts"
-import type { Outcome } from "../../../../src/agents/episode/rollouts/Outcome.ts"
+import type { RolloutOutcome } from "../../../../src/agents/episode/rollouts/Outcome.ts"
 import type { Protocol } from "../../../../src/agents/episode/Protocol.ts"
 import * as RolloutEngine from "../../../../src/agents/episode/rollouts/RolloutEngine.ts"
 import type { RolloutRequest } from "../../../../src/agents/episode/rollouts/RolloutRequest.ts"
@@ -14,7 +14,7 @@ import { batchOf, tasksOf } from "../rollouts/batch.ts"
 import { scripted } from "../support.ts"
 
 const collected = Effect.fnUntraced(function* (batch: RolloutEngine.RolloutBatch) {
-  const outcomes: Array<Outcome> = []
+  const outcomes: Array<RolloutOutcome> = []
   yield* RolloutEngine.each(batch, (outcome) => Effect.sync(() => void outcomes.push(outcome)))
   return outcomes.map(({ rollouts, failure }) => failure ?? rollouts.length)
 })

@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import { EnvError } from "../../../../src/base/EnvError.ts"
 import * as MultiTextEnv from "../../../../src/agents/task/MultiTextEnv.ts"
 import * as MultiAgentSync from "../../../../src/agents/episode/protocols/MultiAgentSync.ts"
-import type { Outcome } from "../../../../src/agents/episode/rollouts/Outcome.ts"
+import type { RolloutOutcome } from "../../../../src/agents/episode/rollouts/Outcome.ts"
 import * as RolloutEngine from "../../../../src/agents/episode/rollouts/RolloutEngine.ts"
 import * as RolloutRequest from "../../../../src/agents/episode/rollouts/RolloutRequest.ts"
 import * as SingleAgent from "../../../../src/agents/episode/protocols/SingleAgent.ts"
@@ -17,7 +17,7 @@ import { counting } from "../support.ts"
 const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 const collected = Effect.fnUntraced(function* (batch: RolloutEngine.RolloutBatch) {
-  const outcomes: Array<Outcome> = []
+  const outcomes: Array<RolloutOutcome> = []
   const summary = yield* RolloutEngine.each(batch, (outcome) => Effect.sync(() => void outcomes.push(outcome)))
   return { outcomes, summary }
 })

@@ -25,7 +25,7 @@ describe("filters of rollouts", () => {
         yield* play("mumbled", 2, [{ fail: "no" }]),
       ]
       // 0.1, 0.6, 0.6, 0.1, 0.2
-      const left = (filter: RolloutFilters.Filter) => idsOf(all.filter(filter))
+      const left = (filter: RolloutFilters.RolloutFilter) => idsOf(all.filter(filter))
       assert.strictEqual(left(RolloutFilters.rewardAtLeast(all[4].totalReward)), "slow cut mumbled")
       assert.strictEqual(left(RolloutFilters.rewardAtMost(0.1)), "quick stopped")
       assert.strictEqual(left(RolloutFilters.truncated()), "cut stopped")

@@ -14,7 +14,7 @@ describe("filters of samples", () => {
       const rollout = yield* SingleAgent.play(agent, episodeOf(withTools(3)), { maxSteps: 3 })
       const [first, failed, last] = yield* Samples.of([rollout])
       const cut = { ...first, incomplete: true, truncated: true, credit: -1 }
-      const kept = (filter: SampleFilters.Filter) => [first, failed, cut].map(filter)
+      const kept = (filter: SampleFilters.SampleFilter) => [first, failed, cut].map(filter)
       assert.deepStrictEqual(kept(SampleFilters.parsed), [true, false, true])
       assert.deepStrictEqual(kept(SampleFilters.complete), [true, true, false])
       assert.deepStrictEqual(kept(SampleFilters.notTruncated), [true, true, false])

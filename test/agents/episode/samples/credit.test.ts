@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import * as Credit from "../../../../src/agents/episode/samples/credit.ts"
-import { notEnded, type Rollout, type Step, terminated } from "../../../../src/agents/episode/Rollout.ts"
+import { notEnded, type Rollout, type RolloutStep, terminated } from "../../../../src/agents/episode/Rollout.ts"
 
 const completion = {
   content: "",
@@ -14,9 +14,9 @@ const completion = {
 
 /** A turn a reward: a call, and what the env made of it; `null` is a look back. */
 const rollout = (id: string, parent: string | null, depth: number, rewards: ReadonlyArray<number | null>): Rollout => {
-  const steps = rewards.flatMap((reward, turn): ReadonlyArray<Step> => {
+  const steps = rewards.flatMap((reward, turn): ReadonlyArray<RolloutStep> => {
     const turnId = `${id}/turn/${turn}`
-    const asked: Step = {
+    const asked: RolloutStep = {
       _tag: "AgentStep",
       id: `${turnId}a`,
       index: 0,

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { budgeted, priceOf, Spent } from "../../../../src/agents/lm/middleware/budgeted.ts"
+import { budgeted, priceOf, SpendingCounter } from "../../../../src/agents/lm/middleware/budgeted.ts"
 import type { Budget } from "../../../../src/agents/lm/LmConfig.ts"
 import { answering, completion, failure, request } from "../support.ts"
 
@@ -11,7 +11,7 @@ describe("budgeted", () => {
   it.effect("fails before a call that the budget does not cover", () =>
     Effect.gen(function* () {
       const { lm, asked } = answering(() => Effect.succeed(completion("yes", 40)))
-      const spent = new Spent()
+      const spent = new SpendingCounter()
       const careful = budgeted({ ...none, tokens: 100 }, [price], spent)(lm)
       for (let call = 0; call < 3; call++) yield* careful.complete(request("?"))
       const error = yield* Effect.flip(careful.complete(request("?")))
@@ -22,7 +22,9 @@ describe("budgeted", () => {
       )
       assert.deepStrictEqual([asked(), spent.calls, error.attempts], [3, 3, 0])
       assert.strictEqual(error.remedy, "budget.tokens=240")
-      const free = yield* Effect.flip(budgeted({ ...none, calls: 0 }, [], new Spent())(lm).complete(request("?")))
+      const free = yield* Effect.flip(
+        budgeted({ ...none, calls: 0 }, [], new SpendingCounter())(lm).complete(request("?")),
+      )
       assert.strictEqual(
         free.message,
         "m: the budget of 0 calls is spent (0 calls, 0 tokens); raise budget.calls to continue",
@@ -36,7 +38,7 @@ describe("budgeted", () => {
       const { lm, asked } = answering((nth) =>
         nth % 2 === 0 ? Effect.delay(Effect.fail(failure("unavailable")), 0) : "yes",
       )
-      const spent = new Spent()
+      const spent = new SpendingCounter()
       const careful = budgeted({ ...none, calls: 7 }, [], spent)(lm)
       const results = yield* Effect.forEach(
         Array.from({ length: 20 }),
@@ -53,7 +55,7 @@ describe("budgeted", () => {
     Effect.gen(function* () {
       const usage = { inputTokens: 40, outputTokens: 10, reasoningTokens: 0 }
       const { lm, asked } = answering((nth) => Effect.fail(failure(nth === 0 ? "malformed" : "refused", { usage })))
-      const spent = new Spent()
+      const spent = new SpendingCounter()
       const careful = budgeted({ ...none, tokens: 100 }, [price], spent)(lm)
       const reasons: Array<string> = []
       for (let call = 0; call < 3; call++) reasons.push((yield* Effect.flip(careful.complete(request("?")))).reason)
@@ -65,10 +67,10 @@ describe("budgeted", () => {
   it.effect("continues the counts of an earlier part of the run, over several models", () =>
     Effect.gen(function* () {
       const { lm } = answering(() => Effect.succeed(completion("yes", 500_000)))
-      const spent = new Spent()
+      const spent = new SpendingCounter()
       yield* budgeted({ ...none, money: 2 }, [price], spent)(lm).complete(request("?"))
       assert.deepStrictEqual(spent.save(), { calls: 1, inputTokens: 500_000, outputTokens: 0, money: 1 })
-      const resumed = Spent.from(spent.save())
+      const resumed = SpendingCounter.from(spent.save())
       const careful = budgeted({ ...none, money: 2 }, [price], resumed)(lm)
       yield* budgeted(none, [price], resumed)(lm).complete(request("?"))
       assert.strictEqual((yield* Effect.flip(careful.complete(request("?")))).reason, "budget")

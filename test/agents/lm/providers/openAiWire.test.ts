@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { completionOf, gather, Gathered, type Piece } from "../../../../src/agents/lm/providers/openAiWire.ts"
+import { completionOf, gather, OpenAiAnswer, type AnswerPiece } from "../../../../src/agents/lm/providers/openAiWire.ts"
 import { ask } from "../calls.ts"
 
-type Delta = NonNullable<Piece["choices"][number]["delta"]>
+type Delta = NonNullable<AnswerPiece["choices"][number]["delta"]>
 const calls = (...deltas: ReadonlyArray<NonNullable<Delta["tool_calls"]>>) => {
-  const into = new Gathered()
+  const into = new OpenAiAnswer()
   for (const tool_calls of deltas) gather(into, { choices: [{ delta: { tool_calls } }] })
   return completionOf(ask(), into).toolCalls.map((call) => [call.id, call.name, call.arguments])
 }
@@ -52,7 +52,7 @@ describe("calls in pieces", () => {
   })
 
   it("that arrive all at once are separate, even without ids", () => {
-    const into = new Gathered()
+    const into = new OpenAiAnswer()
     gather(into, { choices: [{ message: { tool_calls: [named("look", "{}"), named("look", "{}")] } }] })
     assert.strictEqual(completionOf(ask(), into).toolCalls.length, 2)
   })
@@ -60,7 +60,7 @@ describe("calls in pieces", () => {
 
 describe("the content of an answer", () => {
   const said = (message: Delta) => {
-    const into = new Gathered()
+    const into = new OpenAiAnswer()
     gather(into, { choices: [{ message, finish_reason: "stop" }] })
     return completionOf(ask(), into).content
   }
@@ -73,8 +73,8 @@ describe("the content of an answer", () => {
 })
 
 describe("tokens", () => {
-  const traced = (choice: Partial<Piece["choices"][number]>, top: Partial<Piece> = {}) => {
-    const into = new Gathered()
+  const traced = (choice: Partial<AnswerPiece["choices"][number]>, top: Partial<AnswerPiece> = {}) => {
+    const into = new OpenAiAnswer()
     gather(into, { ...top, choices: [{ message: { content: "x" }, ...choice }] })
     return completionOf(ask({ traceTokens: true }), into).tokens
   }

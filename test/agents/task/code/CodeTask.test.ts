@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { CodeRunner, type Outcome } from "../../../../src/agents/task/code/CodeRunner.ts"
+import { CodeRunner, type TestOutcome } from "../../../../src/agents/task/code/CodeRunner.ts"
 import * as CodeTask from "../../../../src/agents/task/code/CodeTask.ts"
 import { layer as codeRunner } from "../../../../src/agents/task/code/runner-node.ts"
 import { stream } from "../../../../src/base/rng/Rng.ts"
@@ -18,7 +18,7 @@ const wrong = "function add(a, b) { return a * b + 1 }"
 const withRunner = <A, E>(effect: Effect.Effect<A, E, CodeRunner>) =>
   Effect.provide(effect, codeRunner({ timeoutMs: 600_000 }))
 
-const task = (more: Partial<CodeTask.Task> = {}) =>
+const task = (more: Partial<CodeTask.CodeTaskOptions> = {}) =>
   Effect.map(CodeRunner, (runner) => CodeTask.make({ id: "c", prompt: "Write add(a, b).", tests, runner, ...more }))
 
 describe("a program of a model", () => {
@@ -80,7 +80,7 @@ describe("a task of code", () => {
 
   it.effect("describes every outcome", () =>
     Effect.gen(function* () {
-      const outcomes: ReadonlyArray<[Outcome, string]> = [
+      const outcomes: ReadonlyArray<[TestOutcome, string]> = [
         [{ _tag: "Threw", message: "no" }, "f() threw no."],
         [{ _tag: "TimedOut" }, "f() took too long."],
         [{ _tag: "OutOfMemory" }, "f() took too much memory."],

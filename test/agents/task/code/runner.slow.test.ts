@@ -2,16 +2,16 @@ import { execFile } from "node:child_process"
 import { createServer } from "node:net"
 import { assert, it, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { CodeRunner, type CodeTest, type Outcome } from "../../../../src/agents/task/code/CodeRunner.ts"
+import { CodeRunner, type CodeTest, type TestOutcome } from "../../../../src/agents/task/code/CodeRunner.ts"
 import { lockDown } from "../../../../src/agents/task/code/guest-node.ts"
 import { flags, layer as codeRunner } from "../../../../src/agents/task/code/runner-node.ts"
 import { listen } from "../../../servers/listen.ts"
 
 /** Runs a program and one expression after it, which should be 1, and returns the outcome. */
-const outcome = (program: string, run = "result()"): Effect.Effect<Outcome, unknown, CodeRunner> =>
+const outcome = (program: string, run = "result()"): Effect.Effect<TestOutcome, unknown, CodeRunner> =>
   Effect.map(CodeRunner.run({ program, tests: [{ run, expected: 1 }] }), ([first]) => first)
 
-const tags = (outcomes: ReadonlyArray<Outcome>): ReadonlyArray<string> => outcomes.map(({ _tag }) => _tag)
+const tags = (outcomes: ReadonlyArray<TestOutcome>): ReadonlyArray<string> => outcomes.map(({ _tag }) => _tag)
 
 /** Another way out of the realm for each: an expression for something that is not of it. */
 const doors: ReadonlyArray<[door: string, expression: string]> = [

@@ -2,7 +2,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as ToolAgent from "../../../../src/agents/agent/ToolAgent.ts"
 import * as CalendarTask from "../../../../src/agents/task/games/CalendarTask.ts"
-import { type Calendar, differences, drawn, hindrance, type Plan } from "../../../../src/agents/task/games/calendar.ts"
+import {
+  type Calendar,
+  differences,
+  drawn,
+  hindrance,
+  type WeekPlan,
+} from "../../../../src/agents/task/games/calendar.ts"
 import * as SingleAgent from "../../../../src/agents/episode/protocols/SingleAgent.ts"
 import * as Scripted from "../../../../src/agents/lm/providers/scripted.ts"
 import { stream } from "../../../../src/base/rng/Rng.ts"
@@ -13,7 +19,7 @@ const before: Calendar = [
   { id: 2, title: "choir", day: "monday", start: 12, hours: 1 },
   { id: 3, title: "review", day: "friday", start: 15, hours: 2 },
 ]
-const plan: Plan = {
+const plan: WeekPlan = {
   before,
   requests: ['Cancel "choir".', 'Move "review" to Monday, as early as it fits.'],
   calls: [

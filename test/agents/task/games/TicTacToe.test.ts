@@ -6,11 +6,11 @@ import { stream } from "../../../../src/base/rng/Rng.ts"
 import { tasksOf } from "../opening.ts"
 import { play, saying } from "../support.ts"
 
-const against = (others: Against.Policy, player = "X") =>
+const against = (others: Against.TextPolicy, player = "X") =>
   Against.make(TicTacToe.players, { id: "t", type: "tic_tac_toe", player, others })
 
 /** Plays by a policy, as the opponents do. */
-const by = (policy: Against.Policy) => (observation: string, step: number) => policy(observation, stream(7, step))
+const by = (policy: Against.TextPolicy) => (observation: string, step: number) => policy(observation, stream(7, step))
 
 describe("tic-tac-toe for two", () => {
   it.effect("shows the board to both players, and gives the winner a point", () =>

@@ -222,14 +222,14 @@ describe("a hidden word", () => {
 /** Asks what parts the things that are left most evenly. */
 const halving = (): Player => {
   let left = Object.keys(TwentyQuestions.things)
-  const has = (thing: string, attribute: TwentyQuestions.Attribute): boolean =>
+  const has = (thing: string, attribute: TwentyQuestions.ThingAttribute): boolean =>
     TwentyQuestions.things[thing].includes(attribute)
   return (observation) => {
     const told = /^(\w+): (yes|no)\./.exec(observation)
     const about = TwentyQuestions.attributes.find((attribute) => attribute === told?.[1])
     if (about !== undefined) left = left.filter((thing) => has(thing, about) === (told?.[2] === "yes"))
     if (left.length === 1) return `Is it a ${left[0]}?`
-    const odds = (attribute: TwentyQuestions.Attribute): number =>
+    const odds = (attribute: TwentyQuestions.ThingAttribute): number =>
       Math.abs(left.filter((thing) => has(thing, attribute)).length - left.length / 2)
     const best = TwentyQuestions.attributes.reduce((one, other) => (odds(other) < odds(one) ? other : one))
     return `Has it to do with ${best}?`

@@ -12,7 +12,7 @@ import { tasks } from "../support.ts"
 
 /** A model that plays by a policy. */
 const by =
-  (policy: Against.Policy) =>
+  (policy: Against.TextPolicy) =>
   ({ messages }: LmRequest): string =>
     policy(messages.at(-1)?.content ?? "", stream(1, messages.length))
 

@@ -3,7 +3,7 @@ import { zstdCompressSync } from "node:zlib"
 import { ConfigProvider, Effect, FileSystem, Layer, Logger, type Path } from "effect"
 import { parquetWriteBuffer } from "hyparquet-writer"
 import { gzip } from "../../../../src/base/formats/gzip.ts"
-import type { Opening } from "../../../../src/agents/task/DatasetKind.ts"
+import type { DatasetOpening } from "../../../../src/agents/task/DatasetKind.ts"
 import * as Datasets from "../../../../src/agents/task/Datasets.ts"
 import { ServerRetries } from "../../../../src/agents/lm/exchange.ts"
 import { layer as hubCache } from "../../../../src/agents/task/hub/cache-node.ts"
@@ -60,7 +60,7 @@ interface Situation {
   readonly hub: FakeHub
   readonly home: string
   /** Opens a data set with this environment beside the hub's address and the cache. */
-  readonly open: (config: object, variables?: Readonly<Record<string, string>>) => Opening<Datasets.Dataset>
+  readonly open: (config: object, variables?: Readonly<Record<string, string>>) => DatasetOpening<Datasets.Dataset>
 }
 
 /** Does something with a hub, and a cache in a folder of its own. */

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { encode, type Group, Hdf5Error } from "../../../../src/base/formats/hdf5/Hdf5.ts"
+import { encode, type Hdf5Group, Hdf5Error } from "../../../../src/base/formats/hdf5/Hdf5.ts"
 import { lookup3 } from "../../../../src/base/formats/hdf5/lookup3.ts"
 import { checksum, type Found, read } from "./hdf5Reader.ts"
 
@@ -31,7 +31,7 @@ describe("lookup3", () => {
 
 describe("an HDF5 file", () => {
   const data = Float32Array.of(1, -0, 3.5, Infinity, NaN, 1e-45)
-  const tree: Group = {
+  const tree: Hdf5Group = {
     attributes: { "": "x" },
     children: { numbers: { shape: [2, 3], data } },
   }
@@ -48,7 +48,7 @@ describe("an HDF5 file", () => {
     const many = Object.fromEntries(
       Array.from({ length: 5000 }, (_, index) => [`text ${index}`, `${index} ü`.repeat(index % 7)]),
     )
-    const tree: Group = {
+    const tree: Hdf5Group = {
       attributes: { long: "x".repeat(200_000), empty: "" },
       children: {
         "a b": { attributes: many, children: {} },
@@ -73,7 +73,7 @@ describe("an HDF5 file", () => {
     const numbers = { shape: [2], data: new Float32Array(2) }
     const names = `expected a name other than "" and ".", without "/"`
     const text = "has a zero character or half of a surrogate pair; expected text that UTF-8 can hold"
-    const cases: ReadonlyArray<readonly [string, Group]> = [
+    const cases: ReadonlyArray<readonly [string, Hdf5Group]> = [
       ["/: an attribute has an empty name; expected a name", tree],
       [`/: found a child named ""; ${names}`, { children: { "": numbers } }],
       [`/a: found a child named "b/c"; ${names}`, { children: { a: { children: { "b/c": numbers } } } }],

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { basename, dirname, extname, join, resolve } from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
-import { files, type Kind, kinds } from "../../../../src/command/cli/init/files.ts"
+import { files, type ProjectKind, kinds } from "../../../../src/command/cli/init/files.ts"
 import { validator } from "../../../house/validators.ts"
 import { effect, resultOf, withFolder, write } from "../effect.ts"
 
@@ -18,7 +18,7 @@ const init = async (args: ReadonlyArray<string>, folder: string): Promise<{ stdo
 }
 
 /** The flags that make a run of each kind short; an experiment runs as it is, so that the agent learns. */
-const short: Readonly<Record<Kind, ReadonlyArray<string>>> = {
+const short: Readonly<Record<ProjectKind, ReadonlyArray<string>>> = {
   experiment: [],
   questions: [],
   evaluation: ["--set", "repeats=1", "--set", "pass_at=[1]"],

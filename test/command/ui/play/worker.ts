@@ -1,14 +1,14 @@
 /** The worker of the page "Play" in Node: over a channel instead of a web worker's own, and in memory. */
 import { MessageChannel } from "node:worker_threads"
 import { Effect, Exit, type Layer, Scope } from "effect"
-import type { Answer, Request } from "../../../../src/command/ui/play/messages.ts"
+import type { PlayAnswer, PlayRequest } from "../../../../src/command/ui/play/messages.ts"
 import { type Port, serve } from "../../../../src/command/ui/play/serve.ts"
 import { ObjectStore } from "../../../../src/run/store/objects/ObjectStore.ts"
 
 interface Worker {
-  readonly send: (request: Request) => void
+  readonly send: (request: PlayRequest) => void
   /** Waits for the next answer of a kind; answers of other kinds before it are dropped. */
-  readonly next: <Tag extends Answer["_tag"]>(tag: Tag) => Promise<Extract<Answer, { readonly _tag: Tag }>>
+  readonly next: <Tag extends PlayAnswer["_tag"]>(tag: Tag) => Promise<Extract<PlayAnswer, { readonly _tag: Tag }>>
 }
 
 export const withWorker = async (
@@ -22,15 +22,15 @@ export const withWorker = async (
     addEventListener: (_, listener) => void port1.on("message", (data) => listener({ data })),
   }
   Effect.runFork(serve(port, store).pipe(Scope.provide(scope)))
-  const answers: Array<Answer> = []
+  const answers: Array<PlayAnswer> = []
   let wake = (): void => {}
-  port2.on("message", (answer: Answer) => {
+  port2.on("message", (answer: PlayAnswer) => {
     answers.push(answer)
     wake()
   })
   const isOf =
-    <Tag extends Answer["_tag"]>(tag: Tag) =>
-    (answer: Answer): answer is Extract<Answer, { readonly _tag: Tag }> =>
+    <Tag extends PlayAnswer["_tag"]>(tag: Tag) =>
+    (answer: PlayAnswer): answer is Extract<PlayAnswer, { readonly _tag: Tag }> =>
       answer._tag === tag
   try {
     await body({

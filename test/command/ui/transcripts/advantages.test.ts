@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { chosen, type Episode } from "../../../../src/command/ui/transcripts/Episode.ts"
+import { chosen, type ListedEpisode } from "../../../../src/command/ui/transcripts/Episode.ts"
 import { everything } from "../../../../src/command/ui/transcripts/pageAsked.ts"
 import { makeTranscripts, type PageAsked } from "../../../../src/command/ui/transcripts/transcripts.ts"
 import { confinedTo } from "../../../../src/run/read/confined-node.ts"
@@ -13,7 +13,8 @@ const opened = async (folder: string, run: string) => {
   return { page, one: (key: string) => Effect.runPromise(transcripts.one(run, key)) }
 }
 
-const advantagesOf = (episodes: ReadonlyArray<Episode>) => episodes.map(({ trained }) => trained?.advantage ?? null)
+const advantagesOf = (episodes: ReadonlyArray<ListedEpisode>) =>
+  episodes.map(({ trained }) => trained?.advantage ?? null)
 
 describe("the episodes of a trainer's run", () => {
   it("have the step, the group, the advantage and the answer, and are sorted and filtered by the advantage", () =>
@@ -59,7 +60,7 @@ describe("the episodes of a trainer's run", () => {
     }))
 
   it("stand together with their group in the order of time, whatever lies between them", () => {
-    const episode = (key: string, group: number | null): Episode => ({
+    const episode = (key: string, group: number | null): ListedEpisode => ({
       key,
       group: "train",
       phase: "train",

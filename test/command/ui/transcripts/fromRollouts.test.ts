@@ -1,11 +1,11 @@
 import { assert, describe, it } from "vitest"
-import type { Episode } from "../../../../src/command/ui/transcripts/Episode.ts"
+import type { ListedEpisode } from "../../../../src/command/ui/transcripts/Episode.ts"
 import { fromRollouts } from "../../../../src/command/ui/transcripts/fromRollouts.ts"
 import { tokensOf } from "../../../../src/command/ui/transcripts/tokens.ts"
 import { bytes, end } from "../../../../src/base/tokens/words.ts"
 import { callStep, envStep, rolloutOf, sampleOf } from "../rollouts.ts"
 
-const episode: Episode = {
+const episode: ListedEpisode = {
   key: "rollouts-1",
   group: "rollouts",
   phase: "batch",

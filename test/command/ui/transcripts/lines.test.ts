@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
-import { forEachLine, type Line, longest } from "../../../../src/command/ui/transcripts/wholeLines.ts"
+import { forEachLine, type WholeLine, longest } from "../../../../src/command/ui/transcripts/wholeLines.ts"
 
 /** A file that is only there as far as it is read. */
 const reading = (...parts: ReadonlyArray<Uint8Array | number>) => ({
@@ -23,8 +23,8 @@ const reading = (...parts: ReadonlyArray<Uint8Array | number>) => ({
 
 const utf8 = new TextEncoder()
 const wholeLines = async (file: ReturnType<typeof reading>, from = 0, to = Infinity) => {
-  const found: Array<Line> = []
-  const take = (line: Line) => void found.push(line)
+  const found: Array<WholeLine> = []
+  const take = (line: WholeLine) => void found.push(line)
   await Effect.runPromise(forEachLine(file, "f", { from, to }, take))
   return found.map((line) => [line.text, line.from, line.to])
 }

@@ -11,7 +11,7 @@ import * as Batch from "../../../../src/rl/env/Batch.ts"
 import type { AsyncBatchEnv } from "../../../../src/rl/env/BatchEnv.ts"
 import type { Env } from "../../../../src/rl/env/Env.ts"
 import { EnvError } from "../../../../src/base/EnvError.ts"
-import { command, type Options } from "../../../../src/rl/env/foreign/command-node.ts"
+import { command, type CommandEnvOptions } from "../../../../src/rl/env/foreign/command-node.ts"
 import * as Gymnasium from "../../../../src/rl/env/foreign/gymnasium-node.ts"
 import { layer as foreignEnvs } from "../../../../src/rl/env/foreign/layer-node.ts"
 import { fromConfig } from "../../../../src/rl/env/fromConfig.ts"
@@ -26,7 +26,7 @@ import { keep } from "../../train/inMemory.ts"
 import { resumable } from "../../train/resumable.ts"
 
 const script = join(root, "examples/foreign-envs/corridor.mjs")
-const corridor = (options: Partial<Options> = {}): Env =>
+const corridor = (options: Partial<CommandEnvOptions> = {}): Env =>
   command([process.execPath, script], { id: "corridor", ...options })
 
 const opened = (env: Env, numEnvs: number) =>

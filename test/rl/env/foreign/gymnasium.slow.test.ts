@@ -4,14 +4,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Ppo from "../../../../src/rl/algorithms/rollouts/Ppo.ts"
 import * as Batch from "../../../../src/rl/env/Batch.ts"
-import { env as gymnasiumEnv, type Options } from "../../../../src/rl/env/foreign/gymnasium-node.ts"
+import { env as gymnasiumEnv, type GymnasiumOptions } from "../../../../src/rl/env/foreign/gymnasium-node.ts"
 import { drawAllowed } from "../../../../src/rl/env/internal/rows.ts"
 import { sampleInto, shapeOf, sizeOf } from "../../../../src/rl/env/Space.ts"
 import { stream } from "../../../../src/base/rng/Rng.ts"
 import { resumable } from "../../train/resumable.ts"
 import { has, python, reference } from "./python.ts"
 
-const made = (id: string, options: Options = {}) => gymnasiumEnv(id, { python, ...options })
+const made = (id: string, options: GymnasiumOptions = {}) => gymnasiumEnv(id, { python, ...options })
 
 /** Returns the id of the newest version of an env: Gymnasium removes old ones. */
 const newest = (name: string): string => {

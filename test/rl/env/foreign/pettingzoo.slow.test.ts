@@ -10,7 +10,7 @@ import * as Batch from "../../../../src/rl/env/Batch.ts"
 import type { AsyncBatchEnv } from "../../../../src/rl/env/BatchEnv.ts"
 import type { Env } from "../../../../src/rl/env/Env.ts"
 import { layer } from "../../../../src/rl/env/foreign/layer-node.ts"
-import { env as pettingZooEnv, type Options } from "../../../../src/rl/env/foreign/pettingzoo-node.ts"
+import { env as pettingZooEnv, type PettingZooOptions } from "../../../../src/rl/env/foreign/pettingzoo-node.ts"
 import { fromConfig } from "../../../../src/rl/env/fromConfig.ts"
 import { drawAllowed } from "../../../../src/rl/env/internal/rows.ts"
 import * as MultiEnv from "../../../../src/rl/env/MultiEnv.ts"
@@ -23,7 +23,7 @@ import { keep } from "../../train/inMemory.ts"
 import { resumable } from "../../train/resumable.ts"
 import { has, python, reference } from "./python.ts"
 
-const made = (id: string, options: Options = {}) => pettingZooEnv(id, { python, ...options })
+const made = (id: string, options: PettingZooOptions = {}) => pettingZooEnv(id, { python, ...options })
 
 const opened = (env: Env, numEnvs: number) =>
   Effect.flatMap(Batch.open(env, numEnvs), (batch) =>

@@ -15,7 +15,7 @@ describe("RepeatCue", () => {
     const env = RepeatCue.make({ delay: 3, cues: 2 })
     const random = stream(1)
     for (const named of [0, 1]) {
-      let state: RepeatCue.State = { ...env.reset(random), cue: 1 }
+      let state: RepeatCue.RepeatCueState = { ...env.reset(random), cue: 1 }
       const seen: Array<ReadonlyArray<number>> = []
       const rewards: Array<number> = []
       for (let ended = false; !ended;) {

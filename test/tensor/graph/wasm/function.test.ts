@@ -10,10 +10,10 @@ import {
   memoryFill,
   v128,
 } from "../../../../src/tensor/wasm/instructions.ts"
-import { ConstantPool, FunctionBuilder, type Target } from "../../../../src/tensor/graph/wasm/function.ts"
+import { ConstantPool, FunctionBuilder, type FunctionTarget } from "../../../../src/tensor/graph/wasm/function.ts"
 import { bufferOf, functionOf, instantiate } from "./support.ts"
 
-const newTarget = (): Target => ({
+const newTarget = (): FunctionTarget => ({
   module: new ModuleBuilder(),
   pool: new ConstantPool(64, 1024),
   scratch: { address: 0, bytes: 0 },

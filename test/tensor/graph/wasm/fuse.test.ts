@@ -3,7 +3,7 @@ import { gradients } from "../../../../src/tensor/graph/gradients.ts"
 import * as G from "../../../../src/tensor/graph/ops.ts"
 import type { ProgramSpec } from "../../../../src/tensor/graph/Program.ts"
 import type { Tensor } from "../../../../src/tensor/graph/Tensor.ts"
-import { fuse, type Group } from "../../../../src/tensor/graph/wasm/fuse.ts"
+import { fuse, type FusedGroup } from "../../../../src/tensor/graph/wasm/fuse.ts"
 import { lower, type Lowered } from "../../../../src/tensor/graph/wasm/lower.ts"
 import { planMemory } from "../../../../src/tensor/graph/wasm/memory.ts"
 
@@ -18,7 +18,7 @@ const specOf = (outputs: Record<string, Tensor>, state: ProgramSpec["state"] = {
   return { name: "test", inputs, state, outputs }
 }
 
-const groupsOf = (spec: ProgramSpec): ReadonlyArray<Group> => fuse(lower(spec))
+const groupsOf = (spec: ProgramSpec): ReadonlyArray<FusedGroup> => fuse(lower(spec))
 
 const memoryOf = (lowered: Lowered) => planMemory(lowered, [{ groups: fuse(lowered), bands: undefined }], new Map())
 

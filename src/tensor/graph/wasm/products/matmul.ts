@@ -16,7 +16,7 @@
 import type { DType } from "../../Tensor.ts"
 import type { FunctionBuilder } from "../function.ts"
 import { i32, type Local, memoryFill, v128 } from "../../../wasm/instructions.ts"
-import { type Product, type Steps, TileWriter, type Walker } from "./tiles.ts"
+import { type Product, type TileSteps, TileWriter, type Walker } from "./tiles.ts"
 import {
   blockRowsFor,
   depthFor,
@@ -142,7 +142,7 @@ class ProductWriter {
   }
 
   /** Writes loops over rows and, inside, columns; or over blocks if that reads less from outside the first-level cache. */
-  private columnTiles(steps: Steps): void {
+  private columnTiles(steps: TileSteps): void {
     const { m, n } = this.p
     const { k } = steps
     const vectors = Math.ceil(n / 4)
@@ -160,7 +160,7 @@ class ProductWriter {
   }
 
   /** Writes loops over blocks of rows, in these over panels of columns, and in these over tiles. */
-  private columnBlocks(steps: Steps): void {
+  private columnBlocks(steps: TileSteps): void {
     const { m, n } = this.p
     const { k } = steps
     const most = 4 * vectorsFor(4, Math.ceil(n / 4), this.f.target.wide)

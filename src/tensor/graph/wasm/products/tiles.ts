@@ -9,7 +9,7 @@ import { loadLanes, loadSplat, storeLanes } from "../lanes.ts"
 import type { Block } from "../math.ts"
 
 /** An array that is read or written along the result's [...batch, m, n]; strides are in bytes. */
-interface Operand {
+interface TileOperand {
   readonly dtype: DType
   readonly strides: ReadonlyArray<number>
 }
@@ -23,8 +23,8 @@ export interface Product {
   /** The strides of a [...batch, m, k] and b [...batch, k, n], in bytes. */
   readonly a: ReadonlyArray<number>
   readonly b: ReadonlyArray<number>
-  readonly reads: ReadonlyArray<Operand>
-  readonly writes: ReadonlyArray<Operand>
+  readonly reads: ReadonlyArray<TileOperand>
+  readonly writes: ReadonlyArray<TileOperand>
   /** The address of memory for temporary values. */
   readonly scratch: I32
   /**
@@ -46,7 +46,7 @@ export interface Walker {
 }
 
 /** A vector of a tile: the row (`down`) and the column (`across`) of its first element. */
-interface Place {
+interface TileVector {
   readonly down: number
   readonly across: number
   /** The number of lanes of the vector that are used. */
@@ -54,7 +54,7 @@ interface Place {
 }
 
 /** The steps of the inner dimension for which a tile is computed. */
-export interface Steps {
+export interface TileSteps {
   readonly k: number
   /** Holds the sums of earlier steps; undefined if there are none. */
   readonly sums?: Walker
@@ -118,7 +118,7 @@ export class TileWriter {
   }
 
   /** Writes a tile whose vectors are along the columns. `left` and `right` point to its first row and column. */
-  columnTile(rows: number, columns: number, left: Walker, right: Walker, steps: Steps): void {
+  columnTile(rows: number, columns: number, left: Walker, right: Walker, steps: TileSteps): void {
     this.f.scoped(() => this.writeColumnTile(rows, columns, left, right, steps))
   }
 
@@ -127,7 +127,7 @@ export class TileWriter {
     this.f.scoped(() => this.writeInnerTile(rows, columns, left, right))
   }
 
-  private writeColumnTile(rows: number, columns: number, left: Walker, right: Walker, steps: Steps): void {
+  private writeColumnTile(rows: number, columns: number, left: Walker, right: Walker, steps: TileSteps): void {
     const { f } = this
     const vectors = Math.ceil(columns / 4)
     const { sums: earlier } = steps
@@ -154,7 +154,7 @@ export class TileWriter {
     // Run the maps on several rows at a time, so that they compute four vectors of the machine together.
     const atOnce = Math.max(1, Math.floor((f.target.wide ? 8 : 4) / vectors))
     for (let row = 0; row < rows; row += atOnce) {
-      const places: Array<Place> = []
+      const places: Array<TileVector> = []
       for (let r = row; r < Math.min(rows, row + atOnce); r++) {
         for (let v = 0; v < vectors; v++) {
           places.push({ down: r, across: 4 * v, count: Math.min(4, columns - 4 * v) })
@@ -164,10 +164,11 @@ export class TileWriter {
     }
   }
 
-  private finish(places: ReadonlyArray<Place>, sums: ReadonlyArray<V128>, lanes: "across" | "down"): void {
+  private finish(places: ReadonlyArray<TileVector>, sums: ReadonlyArray<V128>, lanes: "across" | "down"): void {
     const { f } = this
     f.scoped(() => {
-      const offset = (walker: Walker, place: Place): number => place.down * walker.down + place.across * walker.across
+      const offset = (walker: Walker, place: TileVector): number =>
+        place.down * walker.down + place.across * walker.across
       const values = this.p.finish(sums, (index) => {
         const walker = this.reads[index]
         const stride = walker[lanes]
@@ -219,7 +220,7 @@ export class TileWriter {
       const mask = f.let(v128.const([-1, rest > 1 ? -1 : 0, rest > 2 ? -1 : 0, 0]))
       step(left.pointer, right.pointer, whole, mask)
     }
-    const places: Array<Place> = []
+    const places: Array<TileVector> = []
     const totals: Array<V128> = []
     for (let row = 0; row < rows; row += 4) {
       for (let c = 0; c < columns; c++) {

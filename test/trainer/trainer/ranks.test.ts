@@ -83,23 +83,20 @@ const trainedOn = (ranks: number) =>
   }).pipe(Effect.scoped, Effect.provide([Wasm.layer, NodeServices.layer, Logger.layer([])]))
 
 describe("a trainer", () => {
-  it.live(
-    "gives the same bits on two ranks as on one, on each of them",
-    () =>
-      Effect.gen(function* () {
-        const [alone] = yield* trainedOn(1)
-        const [first, second] = yield* trainedOn(2)
-        assert.deepStrictEqual(first, alone)
-        assert.deepStrictEqual(second, alone)
-        const numbers = Object.values(alone["run_a"]).flatMap(({ data }) => [...data])
-        assert.isTrue(numbers.every((number) => Number.isFinite(number)))
-        // An adapter that was not trained has zeros in all matrices B.
-        for (const [name, { data }] of Object.entries(alone["run_b"]))
-          assert.isTrue(
-            data.some((number) => number !== 0),
-            name,
-          )
-      }),
-    { tags: "slow" },
+  it.live("gives the same bits on two ranks as on one, on each of them", () =>
+    Effect.gen(function* () {
+      const [alone] = yield* trainedOn(1)
+      const [first, second] = yield* trainedOn(2)
+      assert.deepStrictEqual(first, alone)
+      assert.deepStrictEqual(second, alone)
+      const numbers = Object.values(alone["run_a"]).flatMap(({ data }) => [...data])
+      assert.isTrue(numbers.every((number) => Number.isFinite(number)))
+      // An adapter that was not trained has zeros in all matrices B.
+      for (const [name, { data }] of Object.entries(alone["run_b"]))
+        assert.isTrue(
+          data.some((number) => number !== 0),
+          name,
+        )
+    }),
   )
 })

@@ -19,7 +19,7 @@ import { openRunFolder, type RunFolder, type RunFolderError } from "./runs/guard
 import * as Layout from "./Layout.ts"
 import { MultiRunError } from "./MultiRunError.ts"
 import { type ReportError, type Validation, validationsIn } from "./records/reports.ts"
-import type { Progress } from "./runs/RunSlot.ts"
+import type { Progress } from "./runs/TrainedRun.ts"
 import { type CheckpointPartError, runStateIn } from "./trainer/checkpointParts.ts"
 import { loadCheckpoint } from "./weights/checkpoints.ts"
 

@@ -32,7 +32,6 @@ import { type Playing, playingInside, playingOutside } from "./orchestrator/play
 import { isOver, refuseOtherModel, refuseUnreachable, writeRuns } from "./namedRuns.ts"
 import { checkPlacement, idleCluster, openPlacement } from "./placement/PlacedOrchestrators.ts"
 import { positionOf, progressIn, secondsBefore } from "./progress.ts"
-import { makePublished } from "./published.ts"
 import { rankParts } from "./ranks/rankParts.ts"
 import { checkReference, referencesFor } from "./reference/startReferences.ts"
 import { resumeLost } from "./ranks/resumeLost.ts"
@@ -41,7 +40,8 @@ import { makeRunRecords } from "./records/RunRecords.ts"
 import { makeTokenRate } from "./tokenRate.ts"
 import { evictionMessage } from "./runs/eviction.ts"
 import { Runs } from "./runs/Runs.ts"
-import type { Progress, RunSlot } from "./runs/RunSlot.ts"
+import type { RunSlot } from "./runs/RunSlot.ts"
+import type { Progress } from "./runs/TrainedRun.ts"
 import type { TrainedModel } from "./trainer/TrainedModel.ts"
 import { makeTrainer } from "./trainer/Trainer.ts"
 import { Broadcasts } from "./weights/Broadcasts.ts"
@@ -196,8 +196,6 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     recording,
     files: { directory },
   } = yield* CurrentRun
-  /** The steps of the runs that are recorded, saved and made known. */
-  const completed = makePublished()
   const emit = (events: ReadonlyArray<RunEvent>) => recording.emit(events)
   const warn = (message: string) => emit([{ _tag: "Warning", message }])
   /** The scores of the last validation of each run. The trainer's figure is their mean, as in its result. */
@@ -223,7 +221,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     rankDeadline: Duration.seconds(settings.trainer.rankDeadline),
     publish: Effect.fnUntraced(function* (run) {
       yield* playing.publish(run)
-      completed.reach(run.generation, run.progress.step)
+      run.own.completed.reach(run.progress.step)
     }),
     records,
     ...(startReferences === undefined ? {} : { startReferences }),
@@ -241,19 +239,18 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
       }
       yield* emit([{ _tag: "UpdateApplied", step, update: step, metrics: figures }])
     }),
-    afterTurn: playing.afterTurn(broadcasts, runs),
+    afterTurn: (updated) => playing.afterTurn(updated, broadcasts, runs),
   })
   yield* runs.register({
     validation: records.check,
     discovered: ({ id, config: { seed } }) =>
       emit([{ _tag: "Note", message: `${id}: found, with seed ${seed}; it is trained as soon as an index is free` }]),
-    deletion: ({ generation }) => Effect.sync(() => completed.forget(generation)),
     invalid: ({ message }) => warn(message),
     evicted: (run) => warn(evictionMessage(directory, run)),
     vanished: ({ id }) => warn(`${id}: its folder was deleted or replaced, so it is not trained any more`),
   })
   yield* playing.register((run) =>
-    Effect.andThen(completed.await(run.generation, run.config.maxSteps ?? Infinity), records.conclude(run)),
+    Effect.andThen(run.own.completed.await(run.config.maxSteps ?? Infinity), records.conclude(run)),
   )
   const training = Effect.forever(trainer.turn)
   const { finished, reasons } = yield* Effect.raceFirst(training, untilNoneIsLeft(runs, directory)).pipe(

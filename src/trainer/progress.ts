@@ -16,7 +16,7 @@ import { MultiRunError } from "./MultiRunError.ts"
 import { trainerSecondsIn } from "./records/RunRecords.ts"
 import { startingProgress } from "./runs/resume.ts"
 import { makeRunFolders } from "./runs/runFolder.ts"
-import type { Progress } from "./runs/RunSlot.ts"
+import type { Progress } from "./runs/TrainedRun.ts"
 
 /** Says how far each run is, by its id. */
 type ProgressOfRuns = ReadonlyMap<string, Readonly<Progress>>

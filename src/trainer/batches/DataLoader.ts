@@ -13,12 +13,13 @@
  * @example
  * ```ts
  * const loader = yield* DataLoader
- * yield* Effect.forever(Effect.flatMap(loader.next, ({ microBatch, shares }) => train(microBatch, shares)))
+ * const turn = yield* loader.next
+ * yield* train(turn.microBatch)
+ * countTurn(runs.slot, turn) // the runs whose step is complete
  * ```
  */
-import { Clock, Context, Duration, Effect, type FileSystem, Layer, type Path, Queue, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Queue, Schema } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
-import { openRunFolder, type RunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { retried } from "../machine.ts"
 import { objectiveAt } from "../config/OrchestratorConfig.ts"
@@ -71,7 +72,7 @@ export interface UpcomingTurn extends Pick<Turn, "microBatch"> {
 export class DataLoader extends Context.Service<
   DataLoader,
   {
-    /** Waits for the next turn, and advances the progress of the runs in it. */
+    /** Waits for the next turn. Count it by `countTurn` when its gradients are computed. */
     readonly next: Effect.Effect<Turn, TurnError>
     /**
      * Returns the turn that `next` would give now, if nothing changed meanwhile; undefined on ranks other than the master, and
@@ -82,16 +83,14 @@ export class DataLoader extends Context.Service<
      * Looks for new samples of a run at once. An orchestrator in this process calls it when it has handed some over; those
      * of other processes are found at the next look.
      */
-    readonly wake: (run: Pick<RunSlot, "generation">) => Effect.Effect<void>
+    readonly wake: (run: Pick<RunSlot, "own">) => Effect.Effect<void>
     /** The number of runs that have samples to train on. It is 0 on other ranks. */
     readonly ready: () => number
     /** The runs that have no samples to train on, and the steps whose samples they lack. Empty on other ranks. */
     readonly waiting: () => ReadonlyArray<{ readonly id: string; readonly step: number }>
   }
 >()("effect-rl/multirun/DataLoader") {
-  static readonly layer = (
-    options: DataLoaderOptions,
-  ): Layer.Layer<DataLoader, PackerError, Runs | Store | FileSystem.FileSystem | Path.Path> =>
+  static readonly layer = (options: DataLoaderOptions): Layer.Layer<DataLoader, PackerError, Runs | Store> =>
     Layer.effect(DataLoader, make(options))
 }
 
@@ -108,10 +107,6 @@ interface LoaderState {
   readonly patience: number
   readonly syncInterval: number
   readonly pollInterval: number
-  /** The folders of the runs whose samples are read, by generation. */
-  readonly folders: Map<number, RunFolder>
-  /** The generations of the runs that may have samples which were not read. */
-  readonly unread: Set<number>
   /** Ends a wait for samples. */
   readonly signals: Queue.Queue<void>
   /** The time of the last look for samples of all runs. */
@@ -136,8 +131,6 @@ const makeLoaderState = Effect.fnUntraced(function* (options: DataLoaderOptions)
     patience: millis(options.patience === undefined ? "30 minutes" : options.patience),
     syncInterval: millis(options.syncInterval ?? "1 second"),
     pollInterval: millis(options.pollInterval ?? "50 millis"),
-    folders: new Map(),
-    unread: new Set(),
     signals: yield* Effect.acquireRelease(Queue.sliding<void>(1), Queue.shutdown),
     lookedAt: -Infinity,
     round: 0,
@@ -147,23 +140,17 @@ const makeLoaderState = Effect.fnUntraced(function* (options: DataLoaderOptions)
   return state
 })
 
-/** Opens the folders and queues of the runs that begin, and closes those of the runs that end, on the master. */
-const registerRuns = Effect.fnUntraced(function* (state: LoaderState) {
-  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  yield* state.runs.register({
-    creation: (run) =>
-      Effect.map(Effect.provideContext(openRunFolder(run), context), (folder) => {
-        state.folders.set(run.generation, folder)
-      }),
+/** Opens the queues of the runs that begin, and closes those of the runs that end, on the master. */
+const registerRuns = (state: LoaderState) =>
+  state.runs.register({
     // Another part's creation hook may have loaded a checkpoint, and with it the progress.
     postCreation: (run) => Effect.sync(() => open(state, run)),
     deletion: (run) => Effect.sync(() => close(state, run)),
   })
-})
 
 const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
   const state = yield* makeLoaderState(options)
-  const { runs, packer, folders, unread, signals } = state
+  const { runs, packer, signals } = state
   if (runs.isMaster) yield* registerRuns(state)
   return {
     next: next(state),
@@ -171,9 +158,9 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
       const pack = packer.upcoming()
       return pack && { microBatch: pack.microBatches[runs.rank], shares: pack.shares }
     },
-    wake: ({ generation }: Pick<RunSlot, "generation">) =>
+    wake: ({ own }: Pick<RunSlot, "own">) =>
       Effect.suspend(() => {
-        if (folders.has(generation)) unread.add(generation)
+        if (own.samples === "read") own.samples = "unread"
         return Effect.asVoid(Queue.offer(signals, undefined))
       }),
     ready: () => runs.slots().filter(({ index }) => packer.queued(index) > 0).length,
@@ -183,28 +170,30 @@ const make = Effect.fnUntraced(function* (options: DataLoaderOptions) {
 
 /** Opens the queue of a run. */
 const open = (state: LoaderState, run: RunSlot) => {
-  const { index, id, progress, config } = run
+  if (isAtEnd(run)) return
+  const { index, id, progress, config, own } = run
   const normalisationAt = (step: number) => objectiveAt(config, step).normalisation
-  state.unread.add(run.generation)
-  if (!isAtEnd(run)) state.packer.open(index, { id, step: progress.step, normalisationAt })
+  own.samples = "unread"
+  state.packer.open(index, { id, step: progress.step, normalisationAt })
 }
 
 /** Stops reading and packing the samples of a run. */
 const close = (state: LoaderState, run: RunSlot) => {
-  state.folders.delete(run.generation)
-  state.unread.delete(run.generation)
+  run.own.samples = "closed"
   state.packer.close(run.index)
 }
 
 /** Reads the steps of a run whose samples were handed over, as far as its queue wants them. */
-const read = (state: LoaderState, run: RunSlot, folder: RunFolder) =>
+const read = (state: LoaderState, run: RunSlot) =>
   Effect.gen(function* () {
+    const { own } = run
+    const { folder } = own
     for (let ahead = state.packer.queued(run.index); ahead <= (state.options.readAhead ?? 1); ahead++) {
       const step = state.packer.wanted(run.index)
       // Samples that are handed over during this look make it unread again.
-      state.unread.delete(run.generation)
+      own.samples = "read"
       if (step === undefined || (yield* folder.guarded(rolloutsState(folder, step))) === "waiting") return
-      state.unread.add(run.generation)
+      own.samples = "unread"
       const batch = yield* folder.guarded(readRollouts(folder, step))
       yield* validate(batch.samples, state.options, { run: run.id, step })
       yield* attempt(() => state.packer.offer(run.index, batch), PackerError)
@@ -225,16 +214,16 @@ const readAll = Effect.fnUntraced(function* (state: LoaderState) {
   const isDue = now - state.lookedAt >= state.pollInterval
   if (isDue) state.lookedAt = now
   for (const run of state.runs.slots()) {
-    const folder = state.folders.get(run.generation)
-    if (folder !== undefined && (isDue || state.unread.has(run.generation))) yield* read(state, run, folder)
+    const { samples } = run.own
+    if (samples === "unread" || (isDue && samples === "read")) yield* read(state, run)
   }
 })
 
 /** Lists the runs that have no samples in the packer, with their next steps. */
 const waiting = (state: LoaderState) =>
-  state.runs.slots().flatMap(({ index, id, generation }) => {
+  state.runs.slots().flatMap(({ index, id, own }) => {
     const step = state.packer.wanted(index)
-    return step === undefined || !state.folders.has(generation) || state.packer.queued(index) > 0 ? [] : [{ id, step }]
+    return step === undefined || own.samples === "closed" || state.packer.queued(index) > 0 ? [] : [{ id, step }]
   })
 
 /** Tells whether it is time to pack. */
@@ -301,17 +290,11 @@ const follow = Effect.fnUntraced(function* (state: LoaderState) {
   return decodeTurn(bytes)
 })
 
-/** Advances the progress of the runs in a turn, on every rank. */
-const advance = (state: LoaderState, { shares }: Turn): void => {
-  for (const { index, id, samples, tokens, done } of shares) {
+/** Stops reading the samples of the runs whose last step is in a turn. */
+const closeAtEnd = (state: LoaderState, { shares }: Turn): void => {
+  for (const { index, id, step, done } of shares) {
     const run = state.runs.slot(index)
-    if (run === undefined || run.id !== id) continue
-    run.progress.totalSamples += samples.length
-    run.progress.totalTokens += tokens
-    if (!done) continue
-    run.progress.step++
-    run.readyToUpdate = true
-    if (isAtEnd(run)) close(state, run)
+    if (run?.id === id && done && step + 1 === run.config.maxSteps) close(state, run)
   }
 }
 
@@ -321,7 +304,7 @@ const next = Effect.fnUntraced(function* (state: LoaderState) {
     const turn = yield* state.runs.isMaster ? lead(state) : follow(state)
     state.round++
     if (turn === undefined) continue
-    advance(state, turn)
+    closeAtEnd(state, turn)
     return turn
   }
 })

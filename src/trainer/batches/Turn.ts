@@ -13,6 +13,7 @@ import { jsonText } from "../../base/config/jsonText.ts"
 import { naturalInt } from "../../base/config/fields.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import { arrayNames, type MicroBatch } from "./MicroBatch.ts"
+import type { RunSlot } from "../runs/RunSlot.ts"
 import type { Share } from "./Packer.ts"
 
 export interface Turn {
@@ -20,9 +21,27 @@ export interface Turn {
   readonly number: number
   /** The micro-batch of this rank. Its arrays are valid until the next turn. */
   readonly microBatch: MicroBatch
-  /** The samples of each run in the micro-batches of all ranks. Runs whose step is done are `readyToUpdate`. */
+  /** The samples of each run in the micro-batches of all ranks. */
   readonly shares: ReadonlyArray<Share>
 }
+
+/**
+ * Advances the progress of the runs in a turn whose gradients are computed, and returns those whose step is complete. Every
+ * rank calls it.
+ */
+export const countTurn = (
+  slotAt: (index: number) => RunSlot | undefined,
+  { shares }: Pick<Turn, "shares">,
+): ReadonlyArray<RunSlot> =>
+  shares.flatMap(({ index, id, samples, tokens, done }) => {
+    const run = slotAt(index)
+    if (run?.id !== id) return []
+    run.progress.totalSamples += samples.length
+    run.progress.totalTokens += tokens
+    if (!done) return []
+    run.progress.step++
+    return [run]
+  })
 
 const Description = jsonText(
   Schema.Struct({

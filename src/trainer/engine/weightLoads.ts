@@ -15,7 +15,7 @@ import type { TrainerEngine } from "./startEngine.ts"
  *
  * @example
  * ```ts
- * const load = yield* makeWeightLoads({ trainerEngine, model, runs, loaded: (run, step) => published.reach(run.generation, step) })
+ * const load = yield* makeWeightLoads({ trainerEngine, model, runs, loaded: (run, step) => run.own.loaded.reach(step) })
  * yield* load(run)
  * ```
  */

@@ -12,8 +12,8 @@
  * const scheduler = yield* MultiLoRAScheduler.make(optimizer)
  * // In the loop, for each micro-batch and then for the step:
  * optimizer.accumulate(microBatch.run, gradient)
- * const outcomes = yield* optimizer.step
- * scheduler.step()
+ * const outcomes = yield* optimizer.step(ready)
+ * scheduler.step(ready)
  * ```
  */
 import { Context, Effect, Exit, Scope } from "effect"
@@ -66,8 +66,8 @@ export interface MultiLoRAOptimizer {
    * undefined if the run has no optimiser.
    */
   readonly gradientOf: (run: RunReference) => Float32Array | undefined
-  /** Updates all runs with `readyToUpdate`, in the order of their indices, and empties their sums. */
-  readonly step: Effect.Effect<ReadonlyArray<StepOutcome>>
+  /** Updates the runs whose step is complete, in the order of their indices, and empties their sums. */
+  readonly step: (ready: ReadonlyArray<RunReference>) => Effect.Effect<ReadonlyArray<StepOutcome>>
   readonly learningRateOf: (run: RunReference) => number | undefined
   /** Sets the learning rate of a run's next steps. Returns false if the run has no optimiser. */
   readonly setLearningRate: (run: RunReference, learningRate: number) => boolean
@@ -120,12 +120,11 @@ export const make = Effect.fnUntraced(function* ({
       return true
     },
     gradientOf: (run) => find(run)?.gradient,
-    step: Effect.suspend(() =>
+    step: (ready) =>
       Effect.forEach(
-        sorted().filter(({ slot }) => slot.readyToUpdate),
+        ready.flatMap((run) => find(run) ?? []).sort((a, b) => a.slot.index - b.slot.index),
         stepOf,
       ),
-    ),
     learningRateOf: (run) => find(run)?.learningRate,
     setLearningRate: (run, learningRate) => {
       const optimiser = find(run)

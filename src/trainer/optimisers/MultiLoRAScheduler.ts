@@ -5,8 +5,8 @@
  * @example
  * ```ts
  * const scheduler = yield* MultiLoRAScheduler.make(optimizer)
- * yield* optimizer.step
- * scheduler.step() // the runs that were ready get the learning rate of their next step
+ * yield* optimizer.step(ready)
+ * scheduler.step(ready) // the runs that were ready get the learning rate of their next step
  * ```
  */
 import { Effect, Schema } from "effect"
@@ -28,8 +28,8 @@ interface Scheduled {
 }
 
 export interface MultiLoRAScheduler {
-  /** Counts a step of each run with `readyToUpdate`, and sets the learning rates of their next steps. */
-  readonly step: () => void
+  /** Counts a step of each run that was updated, and sets the learning rates of their next steps. */
+  readonly step: (ready: ReadonlyArray<RunReference>) => void
   /** Returns the number of steps of a run, for its checkpoint; undefined if the run has no optimiser. */
   readonly stateDictOf: (run: RunReference) => SchedulerState | undefined
   /** Sets the number of steps of a run, and the learning rate of its next step. */
@@ -59,11 +59,9 @@ export const make = (optimizer: MultiLoRAOptimizer): MultiLoRAScheduler => {
     return slot === undefined || scheduled === undefined ? undefined : { slot, scheduled }
   }
   return {
-    step: () => {
-      for (const slot of optimizer.slots()) {
-        const scheduled = schedules.get(slot)
-        if (slot.readyToUpdate && scheduled !== undefined) goTo(slot, scheduled, scheduled.step + 1)
-      }
+    step: (ready) => {
+      for (const { slot, scheduled } of ready.flatMap((run) => find(run) ?? []))
+        goTo(slot, scheduled, scheduled.step + 1)
     },
     stateDictOf: (run) => {
       const scheduled = find(run)?.scheduled

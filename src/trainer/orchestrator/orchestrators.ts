@@ -25,12 +25,11 @@ export interface Prepared {
 type Parts = Omit<Orchestration, "run" | "awaitWeights">
 
 /**
- * Makes an orchestrator for each run while it is trained, calls `conclude` when the run has reached its last step and is
- * validated, and `forget` when it leaves. An orchestrator that fails evicts its run.
+ * Makes an orchestrator for each run while it is trained, and calls `conclude` when the run has reached its last step and is
+ * validated. An orchestrator that fails evicts its run.
  */
 export const registerOrchestrators = Effect.fnUntraced(function* (
   prepared: Prepared,
-  forget: (generation: number) => void,
   orchestrationOf: (run: RunSlot, parts: Parts) => Orchestration,
   conclude: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>,
 ) {
@@ -68,10 +67,9 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
       )
       yield* fibers.start(run, playing, (message) => `its orchestrator failed: ${message}`)
     }),
-    deletion: Effect.fnUntraced(function* ({ generation, id }) {
-      yield* fibers.stop({ generation })
-      forget(generation)
-      if (prepared.settings.trainer.lora !== null) yield* Effect.ignore(engine.unloadAdapter(id))
+    deletion: Effect.fnUntraced(function* (run) {
+      yield* fibers.stop(run)
+      if (prepared.settings.trainer.lora !== null) yield* Effect.ignore(engine.unloadAdapter(run.id))
     }),
   })
 })

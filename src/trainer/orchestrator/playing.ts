@@ -17,7 +17,6 @@ import { makeWeightLoads } from "../engine/weightLoads.ts"
 import { registerEndings } from "../outside/endings.ts"
 import { publishOrEvict } from "../outside/publishing.ts"
 import type { Placement } from "../placement/PlacedOrchestrators.ts"
-import { makePublished } from "../published.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
 import type { TrainedModel } from "../trainer/TrainedModel.ts"
@@ -31,7 +30,11 @@ export interface Playing {
   /** Makes the weights of a run known, when it begins and after each update. */
   readonly publish: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
   /** Publishes the weights of the runs that were updated in a turn, as broadcasts. */
-  readonly afterTurn: (broadcasts: Broadcasts["Service"], runs: Runs["Service"]) => Effect.Effect<unknown>
+  readonly afterTurn: (
+    updated: ReadonlyArray<RunSlot>,
+    broadcasts: Broadcasts["Service"],
+    runs: Runs["Service"],
+  ) => Effect.Effect<unknown>
   /** Registers the hooks that follow the orchestrators of the runs, and call `conclude` for a run that is over. */
   readonly register: (conclude: Conclude) => Effect.Effect<void, never, Runs | DataLoader | Lms.LmNeeds | Scope.Scope>
   /** The number of tokens that this process has generated. */
@@ -47,28 +50,26 @@ export const playingInside = Effect.fnUntraced(function* (
   const { gathering } = trainerEngine
   const { wake, ready } = yield* DataLoader
   gathering?.follow(ready)
-  const published = makePublished()
   const publish = yield* makeWeightLoads({
     trainerEngine,
     model,
     runs: yield* Runs,
-    loaded: ({ generation }, step) => published.reach(generation, step),
+    loaded: ({ own }, step) => own.loaded.reach(step),
   })
   return {
     publish,
-    afterTurn: ({ publishMeanwhile }) =>
+    afterTurn: (updated, { publishMeanwhile }) =>
       Effect.ensuring(
-        publishMeanwhile,
+        publishMeanwhile(updated),
         Effect.sync(() => gathering?.look()),
       ),
     register: (conclude) =>
       registerOrchestrators(
         prepared,
-        published.forget,
         (run, parts) => ({
           run,
           ...parts,
-          awaitWeights: (step) => published.await(run.generation, step),
+          awaitWeights: (step) => run.own.loaded.await(step),
           ...(gathering === undefined ? {} : { beforePlaying: gathering.enter }),
           handedOver: wake(run),
         }),

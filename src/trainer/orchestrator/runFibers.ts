@@ -16,7 +16,6 @@ import { errorOf, reasonOf } from "./failure.ts"
 export const makeRunFibers = Effect.gen(function* () {
   const runs = yield* Runs
   const scope = yield* Scope.Scope
-  const fibers = new Map<number, Fiber.Fiber<void>>()
   return {
     /** Starts the work for a run. `reasonFor` makes the reason of an eviction from the message of a failure. */
     start: (
@@ -31,13 +30,9 @@ export const makeRunFibers = Effect.gen(function* () {
             : runs.fail(run.index, errorOf(cause), reasonFor(reasonOf(cause))),
         ),
         Effect.forkIn(scope),
-        Effect.map((fiber) => void fibers.set(run.generation, fiber)),
+        Effect.map((fiber) => void (run.own.playing = fiber)),
       ),
-    stop: ({ generation }: Pick<RunSlot, "generation">): Effect.Effect<void> =>
-      Effect.suspend(() => {
-        const fiber = fibers.get(generation)
-        fibers.delete(generation)
-        return fiber === undefined ? Effect.void : Fiber.interrupt(fiber)
-      }),
+    stop: ({ own }: RunSlot): Effect.Effect<void> =>
+      Effect.suspend(() => (own.playing === undefined ? Effect.void : Fiber.interrupt(own.playing))),
   }
 })

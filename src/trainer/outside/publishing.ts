@@ -2,6 +2,7 @@
 import { Effect, Result } from "effect"
 import type { Broadcasts } from "../weights/Broadcasts.ts"
 import type { Runs } from "../runs/Runs.ts"
+import type { RunSlot } from "../runs/RunSlot.ts"
 
 /** The number of times that a failed broadcast is tried again. */
 const retries = 3
@@ -13,17 +14,18 @@ const retries = 3
  *
  * @example
  * ```ts
- * yield* publishOrEvict(yield* Broadcasts, yield* Runs)
+ * yield* publishOrEvict(updated, yield* Broadcasts, yield* Runs)
  * ```
  */
 export const publishOrEvict = Effect.fnUntraced(function* (
+  updated: ReadonlyArray<RunSlot>,
   { publish, pending }: Pick<Broadcasts["Service"], "publish" | "pending">,
   { fail }: Pick<Runs["Service"], "fail">,
 ) {
-  let outcomes = yield* publish
+  let outcomes = yield* publish(updated)
   for (let retry = 0; retry < retries && pending().length > 0; retry++) {
     yield* Effect.sleep("1 second")
-    outcomes = yield* publish
+    outcomes = yield* publish([])
   }
   for (const { run, result } of outcomes)
     // `Runs` finds out by itself that a folder is gone.

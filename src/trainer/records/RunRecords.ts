@@ -33,18 +33,19 @@ import { utf8 } from "../../base/config/utf8.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
 import { outcomeOf } from "../../run/evaluation.ts"
 import * as life from "../../run/life.ts"
-import type { Recorder, Recording } from "../../run/record/Recorder.ts"
+import type { Recorder } from "../../run/record/Recorder.ts"
 import type { RunEnded, RunEvent } from "../../run/record/RunEvent.ts"
 import { type RunSpec, startedOf } from "../../run/RunSpec.ts"
 import { Appended } from "../../run/store/appended.ts"
-import { makeRunFiles, type RunFiles } from "../../run/store/RunFiles.ts"
+import { makeRunFiles } from "../../run/store/RunFiles.ts"
 import { RunStore } from "../../run/store/RunStore.ts"
 import { episodesOf, readEnding, resultOf } from "../ending.ts"
-import { openRunFolder, type RunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
+import { Runs } from "../runs/Runs.ts"
 import type { DiscoveredRun, RunSlot } from "../runs/RunSlot.ts"
+import type { RunRecord } from "../runs/TrainedRun.ts"
 import { type Failures, readStepReport, summaryOf, type Validation, validationsIn } from "./reports.ts"
 
 /** The contents of a checkpoint's file `recorded.json`, which describes the recording. */
@@ -68,22 +69,6 @@ export const trainerSecondsIn = (text: string): number =>
     onNone: () => 0,
     onSome: ({ trainerSeconds }) => trainerSeconds,
   })
-
-/** The recording of one run. */
-interface OpenRecord {
-  readonly folder: RunFolder
-  readonly files: RunFiles
-  readonly recording: Recording
-  readonly scope: Scope.Closeable
-  /** One at a time: a checkpoint must not fall between a validation and the count of it. */
-  readonly alone: Semaphore.Semaphore
-  readonly startedAtMillis: number
-  readonly secondsBefore: number
-  readonly firstStep: number
-  /** The run's progress, which the trainer changes in place. */
-  readonly position: RunSlot["progress"]
-  validated: number
-}
 
 const warningsOf = (what: string, failures: Failures | undefined): ReadonlyArray<RunEvent> =>
   failures === undefined ? [] : [{ _tag: "Warning", message: summaryOf(what, failures) }]
@@ -128,19 +113,18 @@ interface RecordsState {
   readonly options: RecordsOptions
   readonly trainerSeconds: CurrentRun["Service"]["seconds"]
   readonly services: Context.Context<Services>
-  /** The open records by the generation of their runs. */
-  readonly open: Map<number, OpenRecord>
+  readonly runs: Runs["Service"]
 }
 
 /** Makes the records of a trainer's runs. When the scope closes, all that are still open end as interrupted or failed. */
 export const makeRunRecords = Effect.fnUntraced(function* (
   options: RecordsOptions,
-): Effect.fn.Return<RunRecords, never, CurrentRun | Services | Scope.Scope> {
+): Effect.fn.Return<RunRecords, never, CurrentRun | Runs | Services | Scope.Scope> {
   const state: RecordsState = {
     options,
     trainerSeconds: (yield* CurrentRun).seconds,
     services: yield* Effect.context<Services>(),
-    open: new Map(),
+    runs: yield* Runs,
   }
   yield* Effect.addFinalizer((exit) => closeAll(state, exit))
   return {
@@ -149,7 +133,7 @@ export const makeRunRecords = Effect.fnUntraced(function* (
     updated: (run, metrics) => updated(state, run, metrics),
     moment: (run) => moment(state, run),
     conclude: (run) => conclude(state, run),
-    end: (run, reason) => end(state, run, reason),
+    end: (run, reason) => close(run, { reason: "failed", message: reason ?? "the run's folder was deleted" }),
   }
 })
 
@@ -169,7 +153,7 @@ const refuseLocked = Effect.fnUntraced(function* (directory: string) {
 /** Opens the record of a run: locks its folder, cuts its files back to the checkpoint, and starts its recording. */
 const begin = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot, saved: Uint8Array | undefined) {
   const { lock } = yield* RunStore
-  const folder = yield* openRunFolder(run)
+  const { folder } = run.own
   const recorded = saved === undefined ? undefined : yield* decodeRecorded(utf8.decode(saved))
   const { step } = run.progress
   const spec = specOf(run, state.options.settings, state.options.effective)
@@ -185,8 +169,7 @@ const begin = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot, sa
   const recording = yield* Effect.onError(Scope.provide(open, scope), (cause) =>
     Scope.close(scope, Exit.failCause(cause)),
   )
-  state.open.set(run.generation, {
-    folder,
+  run.own.record = {
     files,
     recording,
     scope,
@@ -194,29 +177,28 @@ const begin = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot, sa
     startedAtMillis: yield* Clock.currentTimeMillis,
     secondsBefore: recorded?.seconds ?? 0,
     firstStep: step,
-    position: run.progress,
     validated: recorded?.validated ?? -1,
-  })
+  }
 })
 
-const secondsHere = ({ startedAtMillis }: OpenRecord) =>
+const secondsHere = ({ startedAtMillis }: RunRecord) =>
   Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
 
 /** Runs `use` with the record of a run, unless the run has left. */
-const using = <A>(state: RecordsState, run: RunSlot, use: (record: OpenRecord) => Eff<A>): Eff<A | undefined> =>
+const using = <A>({ own }: RunSlot, use: (record: RunRecord) => Eff<A>): Eff<A | undefined> =>
   Effect.suspend(() => {
-    const record = state.open.get(run.generation)
-    return record === undefined ? Effect.undefined : record.alone.withPermit(record.folder.guarded(use(record)))
+    const { record, folder } = own
+    return record === undefined ? Effect.undefined : record.alone.withPermit(folder.guarded(use(record)))
   })
 
 /** Records the validations, up to a step, that were not recorded yet. */
 const recordValidations = Effect.fnUntraced(function* (
   state: RecordsState,
   run: RunSlot,
-  record: OpenRecord,
+  record: RunRecord,
   upTo: number,
 ) {
-  for (const validation of yield* validationsIn(record.folder, { after: record.validated, upTo })) {
+  for (const validation of yield* validationsIn(run.own.folder, { after: record.validated, upTo })) {
     const { step, scores, transcripts, failures } = validation
     const lost = failures === undefined ? {} : { failed: failures.failed.length }
     const outcome = { ...outcomeOf(episodesOf(scores)), ...lost }
@@ -234,11 +216,11 @@ const recordValidations = Effect.fnUntraced(function* (
 
 /** Records an update of a run, and what was recorded nowhere before it. */
 const updated = (state: RecordsState, run: RunSlot, metrics: Readonly<Record<string, number>>) =>
-  using(state, run, (record) =>
+  using(run, (record) =>
     Effect.gen(function* () {
       const { step } = run.progress
       yield* recordValidations(state, run, record, step - 1)
-      const report = yield* readStepReport(record.folder, step - 1)
+      const report = yield* readStepReport(run.own.folder, step - 1)
       const failures = report?.failures
       if (failures !== undefined) yield* state.options.failed(run, summaryOf(`step ${step - 1}`, failures))
       yield* record.recording.emit([
@@ -251,7 +233,7 @@ const updated = (state: RecordsState, run: RunSlot, metrics: Readonly<Record<str
 
 /** Describes how far a run is recorded. */
 const moment = (state: RecordsState, run: RunSlot) =>
-  using(state, run, (record) =>
+  using(run, (record) =>
     Effect.gen(function* () {
       yield* record.recording.flush
       const { validated, files, secondsBefore } = record
@@ -264,33 +246,32 @@ const moment = (state: RecordsState, run: RunSlot) =>
 
 /** Records the end of a run, whose record is then not open any more. Failures are ignored: its folder may be gone. */
 const recordEnd = Effect.fnUntraced(function* (
-  state: RecordsState,
-  generation: number,
-  { recording, firstStep, position }: OpenRecord,
+  { own, progress: { step, totalSamples } }: RunSlot,
+  { recording, firstStep }: RunRecord,
   ended: Pick<RunEnded, "reason" | "message">,
 ) {
-  state.open.delete(generation)
-  const { step, totalSamples } = position
+  own.record = undefined
   yield* Effect.ignore(
     recording.emit([{ _tag: "RunEnded", step: Math.max(firstStep, step), episodes: totalSamples, ...ended }]),
   )
 })
 
-const close = (
-  state: RecordsState,
-  generation: number,
-  record: OpenRecord,
-  ended: Pick<RunEnded, "reason" | "message">,
-) => Effect.andThen(recordEnd(state, generation, record, ended), Scope.close(record.scope, Exit.void))
+/** Ends the record of a run, if it is open. */
+const close = (run: RunSlot, ended: Pick<RunEnded, "reason" | "message">): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { record } = run.own
+    if (record === undefined) return Effect.void
+    return Effect.andThen(recordEnd(run, record, ended), Scope.close(record.scope, Exit.void))
+  })
 
 /** Ends the record of a run that has reached its last step, and writes its result. */
 const conclude = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot) {
-  const record = state.open.get(run.generation)
+  const { record, folder } = run.own
   if (record === undefined) return
-  yield* using(state, run, () => recordValidations(state, run, record, run.progress.step))
-  const { files, folder, recording, firstStep, secondsBefore } = record
+  yield* using(run, () => recordValidations(state, run, record, run.progress.step))
+  const { files, recording, firstStep, secondsBefore } = record
   const secondsOfWork = yield* secondsHere(record)
-  yield* recordEnd(state, run.generation, record, { reason: "finished", message: null })
+  yield* recordEnd(run, record, { reason: "finished", message: null })
   const results = Effect.gen(function* () {
     const ending = yield* Effect.provideContext(readEnding(run, run.progress.step), state.services)
     const spent = { directory: run.directory, firstStep, seconds: secondsBefore + secondsOfWork, secondsOfWork }
@@ -305,18 +286,8 @@ const closeAll = (state: RecordsState, exit: Exit.Exit<unknown, unknown>): Effec
   const ended = isFailure
     ? { reason: "failed" as const, message: messageOf(Cause.squash(exit.cause)) }
     : { reason: "interrupted" as const, message: null }
-  return Effect.forEach([...state.open], ([generation, record]) => close(state, generation, record, ended), {
-    discard: true,
-  })
+  return Effect.forEach(state.runs.slots(), (run) => close(run, ended), { discard: true })
 }
-
-const end = (state: RecordsState, run: RunSlot, reason: string | null) =>
-  Effect.suspend(() => {
-    const record = state.open.get(run.generation)
-    if (record === undefined) return Effect.void
-    const ended = { reason: "failed" as const, message: reason ?? "the run's folder was deleted" }
-    return close(state, run.generation, record, ended)
-  })
 
 /** Describes a run to the recorder. Its config trains it alone, with the settings of the trainer. */
 const specOf = ({ id, config }: RunSlot, { name, output }: RecordsOptions["settings"], effective: Plain): RunSpec => {

@@ -24,8 +24,9 @@ import {
   vanish,
 } from "./folderStates.ts"
 import { overrunProblem, startingProgress, withPendingResume } from "./resume.ts"
-import type { DiscoveredRun, Hooks, Progress } from "./RunSlot.ts"
+import type { DiscoveredRun, Hooks } from "./RunSlot.ts"
 import { tokenText } from "./token.ts"
+import type { Progress } from "./TrainedRun.ts"
 
 /** A run that gets an index. */
 interface Starting {

@@ -1,17 +1,8 @@
 /** Describes the runs of a multi-run trainer: a run that waits, a run that is trained in a slot, and the hooks on both. */
-import { type Effect, Schema } from "effect"
-import { naturalInt } from "../../base/config/fields.ts"
+import type { Effect } from "effect"
 import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import type { EvictedRun } from "./eviction.ts"
-
-/** Says how far a run is. A checkpoint saves it as `progress.json`, so that a resumed run also continues these totals. */
-export const Progress = Schema.Struct({ step: naturalInt, totalTokens: naturalInt, totalSamples: naturalInt })
-/** The progress of a run; the trainer changes it in place. */
-export interface Progress {
-  step: number
-  totalTokens: number
-  totalSamples: number
-}
+import type { Progress, TrainedRun } from "./TrainedRun.ts"
 
 /** A run with a valid config, which may still wait for a slot. */
 export interface DiscoveredRun {
@@ -31,8 +22,10 @@ export interface DiscoveredRun {
 export interface RunSlot extends DiscoveredRun {
   readonly index: number
   readonly progress: Progress
-  /** Whether a whole step of the run is packed, so that its optimiser may step. It is false for a new run. */
+  /** Whether a whole step of the run is counted, and its update not yet over. The trainer sets it for the rest of a turn. */
   readyToUpdate: boolean
+  /** What the parts of the trainer keep of the run. */
+  readonly own: TrainedRun
 }
 
 /** Tells whether a run has reached its last step. */

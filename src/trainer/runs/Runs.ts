@@ -20,6 +20,7 @@ import {
   Duration,
   Effect,
   type FileSystem,
+  identity,
   Layer,
   type Path,
   PubSub,
@@ -34,10 +35,12 @@ import { type EvictedRun, evictionMessage } from "./eviction.ts"
 import { changeTogether, failWith, type RunsState, slots, unusedIndices, usedIndices } from "./changes.ts"
 import { exchangeOf } from "./exchange.ts"
 import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
+import { openRunFolder, type RunFolder } from "./guardedFolder.ts"
 import { makePause } from "./pause.ts"
 import { makeRunFolders } from "./runFolder.ts"
 import { RunsError } from "./RunsError.ts"
-import type { DiscoveredRun, Hooks, InvalidRun, Progress, RunChange, RunSlot } from "./RunSlot.ts"
+import type { DiscoveredRun, Hooks, InvalidRun, RunChange, RunSlot } from "./RunSlot.ts"
+import type { Progress } from "./TrainedRun.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 
 /** The folders that are not trained, as the master saw them last; empty on the other ranks. */
@@ -154,6 +157,7 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
   const report = (change: RunChange): Effect.Effect<void> => Effect.asVoid(PubSub.publish(published, change))
   if (isMaster) yield* makeOutputDirectory(outputDirectory)
   const parts: Array<Hooks> = []
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const state: RunsState = {
     outputDirectory,
     isMaster,
@@ -165,6 +169,8 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
       parts: () => parts,
       report,
     }),
+    openFolder: (run) =>
+      Effect.map(Effect.provideContext(openRunFolder(run), context), isMaster ? identity : unrepaired),
     report,
     alone: yield* Semaphore.make(1),
     parts,
@@ -203,6 +209,15 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
     progress: (index) => trained.get(index)?.run.progress,
     config: (index) => trained.get(index)?.run.config,
   })
+})
+
+/**
+ * Returns the folder without its repair. Only the master completes what a killed process left unfinished in a folder, and
+ * does so before any rank loads a checkpoint: otherwise ranks could find different ones.
+ */
+const unrepaired = (folder: RunFolder): RunFolder => ({
+  ...folder,
+  tree: { ...folder.tree, repair: () => Effect.void },
 })
 
 /** Looks at all folders, on the master. */

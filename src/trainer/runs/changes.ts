@@ -3,12 +3,14 @@
  * every rank applies them in the same order.
  */
 import { Effect, type Semaphore } from "effect"
+import { type RunFolder, type RunFolderError } from "./guardedFolder.ts"
 import type { MachineFault } from "../machine.ts"
 import type { makeDiscovery } from "./Discovery.ts"
 import type { Difference, exchangeOf, Reasons } from "./exchange.ts"
 import * as hooks from "./hooks.ts"
 import { RunsError } from "./RunsError.ts"
-import type { Hooks, RunSlot, RunChange } from "./RunSlot.ts"
+import type { DiscoveredRun, Hooks, RunSlot, RunChange } from "./RunSlot.ts"
+import { makeTrainedRun } from "./TrainedRun.ts"
 
 /** A trained run with the parts that have to release what they prepared for it. */
 interface Trained {
@@ -24,6 +26,7 @@ export interface RunsState {
   readonly maxRuns: number
   readonly exchange: ReturnType<typeof exchangeOf>
   readonly discovery: Effect.Success<ReturnType<typeof makeDiscovery>>
+  readonly openFolder: (run: DiscoveredRun) => Effect.Effect<RunFolder, RunFolderError>
   readonly report: (change: RunChange) => Effect.Effect<void>
   /** One look and one change at a time, also if several fibers of this rank ask. */
   readonly alone: Semaphore.Semaphore
@@ -61,10 +64,14 @@ const drop = Effect.fnUntraced(function* (state: RunsState, run: RunSlot, reason
   yield* state.report({ _tag: "Deleted", run, reason })
 })
 
-/** Gives a run its index, and runs the hooks until one fails; returns the failure's message. */
+/** Opens the folder of a run, gives it its index, and runs the hooks until one fails; returns the failure's message. */
 const create = Effect.fnUntraced(function* (state: RunsState, creation: Difference["creations"][number]) {
   const { progress, ...rest } = creation
-  const run: RunSlot = { ...rest, progress: { ...progress }, readyToUpdate: false }
+  let folder: RunFolder | undefined
+  const open = (run: DiscoveredRun) => Effect.map(state.openFolder(run), (opened) => void (folder = opened))
+  const failure = yield* hooks.outcomeOf(open, rest)
+  if (folder === undefined) return failure
+  const run: RunSlot = { ...rest, progress: { ...progress }, readyToUpdate: false, own: makeTrainedRun(folder) }
   const prepared: Array<Hooks> = []
   state.trained.set(run.index, { run, prepared })
   const present = [...state.parts]
@@ -110,22 +117,20 @@ const apply = Effect.fnUntraced(function* (state: RunsState, changes: Difference
     if (problem !== undefined) failed.push({ generation: creation.generation, reason: problem })
   }
   const outcomes = yield* state.exchange.outcomes(state.turn, failed)
-  for (const { generation } of changes.creations) {
-    const run = slotOf(state, generation)
-    if (run !== undefined) yield* settle(state, run, outcomes)
-  }
+  for (const { generation } of changes.creations) yield* settle(state, generation, outcomes)
 })
 
 /** Keeps a new run if all ranks created it; otherwise evicts it on all ranks, for the reason of the first that failed. */
-const settle = Effect.fnUntraced(function* (state: RunsState, run: RunSlot, outcomes: ReadonlyArray<Reasons>) {
+const settle = Effect.fnUntraced(function* (state: RunsState, generation: number, outcomes: ReadonlyArray<Reasons>) {
+  const run = slotOf(state, generation)
   const failures = outcomes.flatMap((reasons, failedRank) =>
-    reasons.flatMap(({ generation, reason }) => (generation === run.generation ? [{ failedRank, reason }] : [])),
+    reasons.flatMap((one) => (one.generation === generation ? [{ failedRank, reason: one.reason }] : [])),
   )
   const failure = failures.at(0)
-  if (failure === undefined) return yield* state.report({ _tag: "Created", run })
+  if (failure === undefined) return run === undefined ? undefined : yield* state.report({ _tag: "Created", run })
   const reason = `its creation failed on rank ${failure.failedRank}: ${failure.reason}`
-  if (state.isMaster) yield* state.discovery.evictTrained(run.generation, reason)
-  yield* drop(state, run, reason)
+  if (state.isMaster) yield* state.discovery.evictTrained(generation, reason)
+  if (run !== undefined) yield* drop(state, run, reason)
 })
 
 /** Returns the changes of a turn: the master decides on them, the other ranks receive them. */

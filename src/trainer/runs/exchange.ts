@@ -4,7 +4,7 @@ import { jsonText } from "../../base/config/jsonText.ts"
 import { naturalInt } from "../../base/config/fields.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
-import { Progress } from "./RunSlot.ts"
+import { Progress } from "./TrainedRun.ts"
 import { ranksMissing, type Store, storeError } from "../store/Store.ts"
 
 /** Runs that a rank wants to evict, and runs whose creation failed on a rank. */

@@ -5,7 +5,7 @@ import { parsedJson, shortened } from "../../base/config/text.ts"
 import * as Layout from "../Layout.ts"
 import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import type { RunFolders } from "./runFolder.ts"
-import { Progress } from "./RunSlot.ts"
+import { Progress } from "./TrainedRun.ts"
 
 /** A checkpoint from which the run cannot begin. The message is one line that names the file or the key. */
 class ResumeError extends Schema.TaggedError<ResumeError>()("ResumeError", { message: Schema.String }) {}

@@ -1,7 +1,7 @@
 /**
- * The loop of a trainer of several runs, on one rank. A turn takes one micro-batch of each rank, adds its gradients to
- * those of its runs, and updates the runs whose step is complete: their optimiser and learning rate step, their weights
- * are published, and a checkpoint is saved if one is due.
+ * The loop of a trainer of several runs, on one rank. A turn takes one micro-batch of each rank, computes its gradients,
+ * counts it, and updates the runs whose step is complete: their optimiser and learning rate step, the update is recorded, a
+ * checkpoint is saved if one is due, and their weights are published.
  *
  * All ranks add up the same gradients in the order of the micro-batches, so their weights are the same bits, whatever
  * the number of ranks. A run that fails, by a gradient that is not finite or a broken folder, is evicted with the reason;
@@ -18,6 +18,7 @@ import { Backend, type BackendError, type Compiling } from "../../tensor/backend
 import { meanMetrics } from "../../rl/losses/Losses.ts"
 import { DataLoader, type Turn, type TurnError } from "../batches/DataLoader.ts"
 import { makeMicroBatch, type MicroBatch } from "../batches/MicroBatch.ts"
+import { countTurn } from "../batches/Turn.ts"
 import * as MultiLoRAOptimizer from "../optimisers/MultiLoRAOptimizer.ts"
 import * as MultiLoRAScheduler from "../optimisers/MultiLoRAScheduler.ts"
 import type { StepOutcome } from "../optimisers/MultiLoRAOptimizer.ts"
@@ -63,8 +64,8 @@ interface TrainerOptions {
    * default the programs compute it themselves.
    */
   readonly startReferences?: (device: string) => Effect.Effect<References, never, Scope.Scope>
-  /** Runs at the end of each turn, when the runs that were updated are still `readyToUpdate`; see `Broadcasts`. */
-  readonly afterTurn?: Effect.Effect<unknown>
+  /** Runs at the end of each turn, with the runs that were updated. */
+  readonly afterTurn?: (updated: ReadonlyArray<RunSlot>) => Effect.Effect<unknown>
 }
 
 type TrainerError = TurnError | StoreError | Effect.Error<Compiling<never>>
@@ -100,18 +101,18 @@ const registerRuns = Effect.fnUntraced(function* (runs: Runs["Service"], trained
   })
   if (!runs.isMaster || records === undefined) return
   yield* runs.register({
-    creation: (run) => records.begin(run, trained.byGeneration.get(run.generation)?.recorded),
+    creation: (run) => records.begin(run, run.own.training?.recorded),
     deletion: records.end,
   })
 })
 
 /** Registers the hook that loads the moments of a new run, when its optimiser is made, and publishes its weights. */
-const registerFirstWeights = ({ runs, trained, optimizer, options }: TrainerState) =>
+const registerFirstWeights = ({ runs, optimizer, options }: TrainerState) =>
   runs.register({
     postCreation: Effect.fnUntraced(function* (run) {
-      const own = trained.byGeneration.get(run.generation)
-      if (own?.moments !== undefined) yield* optimizer.loadStateDict(run, own.moments)
-      if (own !== undefined) own.moments = undefined
+      const { training } = run.own
+      if (training?.moments !== undefined) yield* optimizer.loadStateDict(run, training.moments)
+      if (training !== undefined) training.moments = undefined
       if (runs.isMaster) yield* options.publish(run)
     }),
   })
@@ -127,7 +128,7 @@ export const makeTrainer = Effect.fnUntraced(function* (
   const { model, shape, seed, records, startReferences } = options
   const runs = yield* Runs
   const files = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const trained: TrainedRuns = { isMaster: runs.isMaster, model, seed, records, files, byGeneration: new Map() }
+  const trained: TrainedRuns = { isMaster: runs.isMaster, model, seed, records, files }
   yield* registerRuns(runs, trained)
   const optimizer = yield* MultiLoRAOptimizer.make({
     runs,
@@ -151,29 +152,42 @@ export const makeTrainer = Effect.fnUntraced(function* (
 
 /** Waits for the next turn, and trains on it. */
 const trainTurn = Effect.fnUntraced(function* (state: TrainerState) {
-  const { loader, programs } = state
+  const turn = yield* take(state)
+  const programs = yield* programsFor(state, turn)
+  const shares = turn.shares.filter(({ index }) => programs.has(index))
+  const gradients = yield* gather(state, turn, yield* compute(state, turn, programs))
+  // A checkpoint after an interruption must find weights and progress of the same step.
+  yield* Effect.uninterruptible(apply(state, shares, gradients))
+})
+
+/** Waits for the next turn. Meanwhile, other threads compute what it needs of the reference model. */
+const take = Effect.fnUntraced(function* ({ loader, programs }: TrainerState) {
   const next = yield* loader.next
   yield* prepareReferences(programs, next)
   const upcoming = programs.references.size === 0 ? undefined : loader.upcoming()
   if (upcoming !== undefined) yield* prepareReferences(programs, upcoming)
-  const gradients = yield* gather(state, next, yield* compute(state, next))
-  // A checkpoint after an interruption must find weights and progress of the same step.
-  yield* Effect.uninterruptible(apply(state, next, gradients))
+  return next
 })
 
-/** Computes the gradients of a turn's micro-batch on this rank. A run whose objective cannot be compiled is evicted. */
-const compute = Effect.fnUntraced(function* ({ runs, programs, scratch }: TrainerState, { microBatch, shares }: Turn) {
+/** Returns the programs of the runs in a turn, by index. A run whose objective cannot be compiled is evicted. */
+const programsFor = Effect.fnUntraced(function* ({ runs, programs }: TrainerState, { shares }: Turn) {
   const byRun = new Map<number, GradientProgram>()
   for (const { index, step } of shares) {
     const run = runs.slot(index)
     if (run === undefined) continue
     const program = yield* Effect.result(readyProgram(programs, run, step))
     if (Result.isSuccess(program)) byRun.set(index, program.success)
-    else {
-      run.readyToUpdate = false
-      yield* runs.evict(index, `its objective cannot be compiled: ${program.failure.message}`)
-    }
+    else yield* runs.evict(index, `its objective cannot be compiled: ${program.failure.message}`)
   }
+  return byRun
+})
+
+/** Computes the gradients of a turn's micro-batch on this rank. */
+const compute = Effect.fnUntraced(function* (
+  { programs, scratch }: TrainerState,
+  { microBatch }: Turn,
+  byRun: ReadonlyMap<number, GradientProgram>,
+) {
   const [anyProgram] = byRun.values()
   if (anyProgram === undefined) return []
   const gradients = yield* gradientsOf(
@@ -200,22 +214,17 @@ const gather = Effect.fnUntraced(function* (
   return all.flatMap((bytes, other) => (other === rank ? own : decodeGradients(bytes)))
 })
 
-/** Returns the run of a share, unless it left its index while the turn was computed. */
-const runOf = ({ runs }: TrainerState, { index, id }: Turn["shares"][number]): RunSlot | undefined => {
-  const run = runs.slot(index)
-  return run?.id === id ? run : undefined
-}
-
 /** Adds the gradients of a turn to those of its runs. */
-const accumulate = (state: TrainerState, turn: Turn, gradients: ReadonlyArray<RunGradient>): void => {
-  for (const share of turn.shares) {
-    const run = runOf(state, share)
-    const own = run && state.trained.byGeneration.get(run.generation)
-    if (run === undefined || own === undefined) continue
-    for (const { gradient, loss, sums } of gradients.filter(({ index }) => index === run.index)) {
+const accumulate = (state: TrainerState, shares: Turn["shares"], gradients: ReadonlyArray<RunGradient>): void => {
+  for (const { index, id } of shares) {
+    // The run may have left its index while the turn was computed.
+    const run = state.runs.slot(index)
+    const training = run?.own.training
+    if (run?.id !== id || training === undefined) continue
+    for (const { gradient, loss, sums } of gradients.filter((one) => one.index === index)) {
       state.optimizer.accumulate(run, gradient)
-      own.loss += loss
-      own.sums = addSums(own.sums, sums)
+      training.loss += loss
+      training.sums = addSums(training.sums, sums)
     }
   }
 }
@@ -226,22 +235,23 @@ const conclude = Effect.fnUntraced(function* (
   run: RunSlot,
   figures: Readonly<Record<string, number>>,
 ) {
-  const own = trained.byGeneration.get(run.generation)
-  if (own === undefined) return
-  const { progress, config } = run
-  own.boundary = { ...progress }
-  const metrics = { ...figures, "losses/loss": own.loss, ...meanMetrics(own.sums) }
-  own.loss = 0
-  own.sums = { tokens: 0 }
+  const { progress, config, own } = run
+  const { training } = own
+  if (training === undefined) return
+  training.boundary = { ...progress }
+  const metrics = { ...figures, "losses/loss": training.loss, ...meanMetrics(training.sums) }
+  training.loss = 0
+  training.sums = { tokens: 0 }
   yield* options.report({ run, step: progress.step, metrics })
   const { every } = config.checkpoint
-  if (isAtEnd(run) || (every > 0 && progress.step % every === 0)) yield* saveRun(trained, optimizer, run, own)
+  if (isAtEnd(run) || (every > 0 && progress.step % every === 0)) yield* saveRun(trained, optimizer, run)
   // Publishing the last weights lets the run end, so everything of its last step is written before that; see `apply`.
   if (runs.isMaster && !isAtEnd(run)) yield* options.publish(run)
 })
 
-/** Ends the step of each run that the optimiser updated. A run that fails is evicted. */
+/** Ends the step of each run that the optimiser updated, and returns these runs. A run that fails is evicted. */
 const concludeAll = Effect.fnUntraced(function* (state: TrainerState, outcomes: ReadonlyArray<StepOutcome>) {
+  const updated: Array<RunSlot> = []
   for (const outcome of outcomes) {
     const { slot } = outcome
     const failure =
@@ -254,26 +264,32 @@ const concludeAll = Effect.fnUntraced(function* (state: TrainerState, outcomes: 
             }),
             { onSuccess: () => undefined, onFailure: (error) => error },
           )
-    if (failure === undefined) continue
-    // Its weights are those of no step, so they are neither made known nor saved.
-    slot.readyToUpdate = false
-    state.trained.byGeneration.delete(slot.generation)
-    yield* state.runs.fail(slot.index, failure)
+    if (failure === undefined) updated.push(slot)
+    else {
+      // Its weights are those of no step, so they are neither made known nor saved.
+      slot.own.training = undefined
+      yield* state.runs.fail(slot.index, failure)
+    }
   }
+  return updated
 })
 
-/** Updates the runs whose step is complete with a turn. */
-const apply = Effect.fnUntraced(function* (state: TrainerState, turn: Turn, gradients: ReadonlyArray<RunGradient>) {
+/** Counts a turn, updates the runs whose step is complete, and publishes their weights. */
+const apply = Effect.fnUntraced(function* (
+  state: TrainerState,
+  shares: Turn["shares"],
+  gradients: ReadonlyArray<RunGradient>,
+) {
   const { runs, optimizer, scheduler, options } = state
-  accumulate(state, turn, gradients)
-  const ready = runs.slots().filter(({ readyToUpdate }) => readyToUpdate)
-  const outcomes = yield* optimizer.step
-  scheduler.step()
+  accumulate(state, shares, gradients)
+  const ready = countTurn(runs.slot, { shares })
+  for (const run of ready) run.readyToUpdate = true
+  const outcomes = yield* optimizer.step(ready)
+  scheduler.step(ready)
   options.model.touch()
-  yield* concludeAll(state, outcomes)
-  const ended = runs.slots().filter((run) => run.readyToUpdate && isAtEnd(run))
-  yield* options.afterTurn ?? Effect.void
-  for (const run of runs.isMaster ? ended : [])
+  const updated = yield* concludeAll(state, outcomes)
+  yield* options.afterTurn?.(updated) ?? Effect.void
+  for (const run of runs.isMaster ? updated.filter(isAtEnd) : [])
     yield* Effect.catch(options.publish(run), (error) => runs.fail(run.index, error))
   for (const run of ready) run.readyToUpdate = false
 })
@@ -282,12 +298,9 @@ const apply = Effect.fnUntraced(function* (state: TrainerState, turn: Turn, grad
 const saveAll = ({ runs, trained, optimizer }: TrainerState) =>
   Effect.forEach(
     runs.slots(),
-    (run) => {
-      const own = trained.byGeneration.get(run.generation)
-      if (own === undefined) return Effect.void
-      return Effect.catch(saveRun(trained, optimizer, run, own), (error: BackendError | { readonly message: string }) =>
+    (run) =>
+      Effect.catch(saveRun(trained, optimizer, run), (error: BackendError | { readonly message: string }) =>
         Effect.logWarning(`${run.id}: its checkpoint cannot be saved: ${error.message}`),
-      )
-    },
+      ),
     { discard: true },
   )

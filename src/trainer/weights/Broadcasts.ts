@@ -9,12 +9,12 @@
  * @example
  * ```ts
  * const layer = Broadcasts.layer({ keep: 2, contents: (run) => encodePeft(adapterOf(run.index)) })
- * const outcomes = yield* Effect.flatMap(Broadcasts, ({ publish }) => publish)
+ * const outcomes = yield* Effect.flatMap(Broadcasts, ({ publish }) => publish(updated))
  * ```
  */
-import { Context, Effect, Fiber, type FileSystem, Layer, type Path, Result, Schema } from "effect"
+import { Context, Effect, Fiber, Layer, Result, Schema, type Scope } from "effect"
 import type { Contents } from "../../run/store/FileTree.ts"
-import { openRunFolder, type RunFolder, RunGone } from "../runs/guardedFolder.ts"
+import { type RunFolder, RunGone } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { Runs } from "../runs/Runs.ts"
 import { isAtEnd, type RunSlot } from "../runs/RunSlot.ts"
@@ -98,20 +98,20 @@ export class Broadcasts extends Context.Service<
   Broadcasts,
   {
     /**
-     * Publishes the weights of the runs that are ready to update, which then no longer are, and of those whose last
-     * broadcast failed. On ranks other than the master it only clears the flags. A failure is logged, and returned.
+     * Publishes the weights of the runs that were updated, and of those whose last broadcast failed. Ranks other than the
+     * master publish none. A failure is logged, and returned.
      */
-    readonly publish: Effect.Effect<ReadonlyArray<BroadcastOutcome>>
+    readonly publish: (updated: ReadonlyArray<RunSlot>) => Effect.Effect<ReadonlyArray<BroadcastOutcome>>
     /**
      * Does the same, but returns when the weights are copied, and writes the files while others work. Only for runs at their
      * last step it waits for the files. They are complete when the scope of the service has closed.
      */
-    readonly publishMeanwhile: Effect.Effect<void>
+    readonly publishMeanwhile: (updated: ReadonlyArray<RunSlot>) => Effect.Effect<void>
     /**
      * Waits until the files of a run are written. A checkpoint must not be saved before: a resumed run writes the weights of
      * its checkpoint again, but those of no earlier step.
      */
-    readonly settled: (run: Pick<RunSlot, "generation">) => Effect.Effect<void>
+    readonly settled: (run: RunSlot) => Effect.Effect<void>
     /** The ids of the runs whose weights are still to be published. */
     readonly pending: () => ReadonlyArray<string>
   }
@@ -120,121 +120,113 @@ export class Broadcasts extends Context.Service<
    * Makes the service. When a run begins, weights of steps after its own are removed, because the run makes them again;
    * and a resumed run's weights are published if they are not, for example because a process was killed before.
    */
-  static readonly layer = (
-    options: BroadcastOptions,
-  ): Layer.Layer<Broadcasts, never, Runs | FileSystem.FileSystem | Path.Path> =>
+  static readonly layer = (options: BroadcastOptions): Layer.Layer<Broadcasts, never, Runs> =>
     Layer.effect(
       Broadcasts,
       Effect.gen(function* () {
-        const runs = yield* Runs
-        const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-        /** The folders of the trained runs, by generation. */
-        const folders = new Map<number, RunFolder>()
-        /** The generations of the runs whose weights are still to be published. */
-        const pending = new Set<number>()
-        /** Returns where the current weights of a run belong. */
-        const destinationsOf = ({ progress: { step }, config: { weights, maxSteps } }: RunSlot) => {
-          const isDue = weights.every > 0 && step > 0 && (step % weights.every === 0 || step === maxSteps)
-          const all: Array<Destination> = []
-          if (isDue) all.push({ parent: Layout.weights, keep: weights.keep })
-          // The last: it lets a run end, whose weights must then be complete.
-          if (options.keep > 0) all.push({ parent: Layout.broadcasts, keep: options.keep })
-          return all
-        }
-        const publishOne = Effect.fnUntraced(function* (
-          run: RunSlot,
-          folder: RunFolder,
-          { contents }: Pick<NewWeights, "contents">,
-        ) {
-          const { step } = run.progress
-          pending.delete(run.generation)
-          const result = yield* Effect.result(
-            Effect.forEach(
-              destinationsOf(run),
-              (destination) => writeWeights(folder, step, { ...destination, contents }),
-              { discard: true },
-            ),
-          )
-          if (Result.isFailure(result)) {
-            yield* Effect.logWarning(result.failure.message)
-            if (!result.failure.gone) pending.add(run.generation)
-          }
-          return { run, step, result } satisfies BroadcastOutcome
-        })
-        const scope = yield* Effect.scope
-        /** The writes in progress, by generation. */
-        const writes = new Map<number, Fiber.Fiber<unknown>>()
-        const settled = ({ generation }: Pick<RunSlot, "generation">): Effect.Effect<void> =>
-          Effect.suspend(() => {
-            const write = writes.get(generation)
-            return write === undefined ? Effect.void : Effect.asVoid(Fiber.await(write))
-          })
-        /** Marks the runs that were updated, and returns all whose weights are still to be published. */
-        const due = Effect.sync(() => {
-          for (const run of runs.slots()) {
-            if (run.readyToUpdate && runs.isMaster && destinationsOf(run).length > 0) pending.add(run.generation)
-            run.readyToUpdate = false
-          }
-          return runs.slots().flatMap((run) => {
-            const folder = folders.get(run.generation)
-            return pending.has(run.generation) && folder !== undefined ? [{ run, folder }] : []
-          })
-        })
-        /** Copies the weights of a run, so that they can be written after the run has changed. */
-        const copied = ({ run }: { readonly run: RunSlot }) =>
-          Effect.map(Effect.exit(options.contents(run)), (contents) => ({ contents }))
-        if (runs.isMaster) {
-          yield* runs.register({
-            creation: (run) =>
-              Effect.map(Effect.provideContext(openRunFolder(run), context), (folder) => {
-                folders.set(run.generation, folder)
-              }),
-            postCreation: Effect.fnUntraced(function* (run) {
-              const { generation, progress } = run
-              const folder = folders.get(generation)
-              if (folder === undefined) return
-              const { tree, guarded } = folder
-              for (const parent of [Layout.broadcasts, Layout.weights])
-                yield* guarded(removeNewer(tree, parent, progress.step))
-              if (progress.step === 0 && options.atOnce !== true) return
-              for (const { parent } of destinationsOf(run))
-                if (!(yield* guarded(isStable(tree, parent, progress.step)))) pending.add(generation)
-              if (!pending.has(generation)) return
-              // A run that has no more updates would wait for ever for the end of a turn.
-              const { result } = yield* publishOne(run, folder, yield* copied({ run }))
-              // An orchestrator elsewhere waits for these weights, so without them the run cannot go on.
-              if (options.atOnce === true) yield* Effect.fromResult(result)
-            }),
-            deletion: Effect.fnUntraced(function* ({ generation }) {
-              yield* settled({ generation })
-              writes.delete(generation)
-              folders.delete(generation)
-              pending.delete(generation)
-            }),
-          })
-        }
+        const state: BroadcastsState = { options, runs: yield* Runs, scope: yield* Effect.scope }
+        if (state.runs.isMaster)
+          yield* state.runs.register({ postCreation: (run) => publishFirst(state, run), deletion: settled })
         return {
-          publish: Effect.flatMap(
-            due,
-            Effect.forEach(({ run, folder }) =>
-              Effect.flatMap(copied({ run }), (weights) => publishOne(run, folder, weights)),
+          publish: (updated) =>
+            Effect.flatMap(
+              due(state, updated),
+              Effect.forEach((run) =>
+                Effect.flatMap(copied(state, run), (contents) => publishOne(state, run, contents)),
+              ),
             ),
-          ),
-          publishMeanwhile: Effect.flatMap(
-            due,
-            Effect.forEach(
-              Effect.fnUntraced(function* ({ run, folder }) {
-                yield* settled(run)
-                const write = Effect.uninterruptible(publishOne(run, folder, yield* copied({ run })))
-                if (isAtEnd(run)) return yield* write
-                writes.set(run.generation, yield* Effect.forkIn(write, scope, { startImmediately: true }))
-              }),
-              { discard: true },
+          publishMeanwhile: (updated) =>
+            Effect.flatMap(
+              due(state, updated),
+              Effect.forEach((run) => publishLater(state, run), { discard: true }),
             ),
-          ),
           settled,
-          pending: () => runs.slots().flatMap(({ id, generation }) => (pending.has(generation) ? [id] : [])),
+          pending: () => state.runs.slots().flatMap(({ id, own }) => (own.isUnpublished ? [id] : [])),
         }
       }),
     )
 }
+
+interface BroadcastsState {
+  readonly options: BroadcastOptions
+  readonly runs: Runs["Service"]
+  /** Writes in progress are completed before this scope closes. */
+  readonly scope: Scope.Scope
+}
+
+/** Returns where the current weights of a run belong. */
+const destinationsOf = (
+  { options }: BroadcastsState,
+  { progress: { step }, config: { weights, maxSteps } }: RunSlot,
+): ReadonlyArray<Destination> => {
+  const isDue = weights.every > 0 && step > 0 && (step % weights.every === 0 || step === maxSteps)
+  return [
+    ...(isDue ? [{ parent: Layout.weights, keep: weights.keep }] : []),
+    // The last: it lets a run end, whose weights must then be complete.
+    ...(options.keep > 0 ? [{ parent: Layout.broadcasts, keep: options.keep }] : []),
+  ]
+}
+
+/** Copies the weights of a run, so that they can be written after the run has changed. */
+const copied = ({ options }: BroadcastsState, run: RunSlot) => Effect.exit(options.contents(run))
+
+/** Writes the weights of a run to all places where they belong. */
+const publishOne = Effect.fnUntraced(function* (
+  state: BroadcastsState,
+  run: RunSlot,
+  contents: NewWeights["contents"],
+): Effect.fn.Return<BroadcastOutcome> {
+  const { own, progress } = run
+  const { step } = progress
+  own.isUnpublished = false
+  const write = Effect.forEach(
+    destinationsOf(state, run),
+    (destination) => writeWeights(own.folder, step, { ...destination, contents }),
+    { discard: true },
+  )
+  const result = yield* Effect.result(write)
+  if (Result.isFailure(result)) {
+    yield* Effect.logWarning(result.failure.message)
+    own.isUnpublished = !result.failure.gone
+  }
+  return { run, step, result }
+})
+
+/** Waits for the last write of a run. */
+const settled = ({ own }: RunSlot): Effect.Effect<void> =>
+  Effect.suspend(() => (own.broadcast === undefined ? Effect.void : Effect.asVoid(Fiber.await(own.broadcast))))
+
+/** Marks the runs that were updated, and returns all whose weights are still to be published. */
+const due = (state: BroadcastsState, updated: ReadonlyArray<RunSlot>): Effect.Effect<ReadonlyArray<RunSlot>> =>
+  Effect.sync(() => {
+    for (const run of updated)
+      if (state.runs.isMaster && destinationsOf(state, run).length > 0) run.own.isUnpublished = true
+    return state.runs.slots().filter(({ own }) => own.isUnpublished)
+  })
+
+/** Copies the weights of a run, and writes them while others work; those of the last step at once. */
+const publishLater = Effect.fnUntraced(function* (state: BroadcastsState, run: RunSlot) {
+  yield* settled(run)
+  const write = Effect.uninterruptible(publishOne(state, run, yield* copied(state, run)))
+  if (isAtEnd(run)) yield* write
+  else run.own.broadcast = yield* Effect.forkIn(write, state.scope, { startImmediately: true })
+})
+
+/** Removes the weights of later steps of a run that begins, and publishes its own if they are missing. */
+const publishFirst = Effect.fnUntraced(function* (state: BroadcastsState, run: RunSlot) {
+  const {
+    progress: { step },
+    own,
+  } = run
+  const { tree, guarded } = own.folder
+  const isPromised = state.options.atOnce === true
+  for (const parent of [Layout.broadcasts, Layout.weights]) yield* guarded(removeNewer(tree, parent, step))
+  if (step === 0 && !isPromised) return
+  for (const { parent } of destinationsOf(state, run))
+    if (!(yield* guarded(isStable(tree, parent, step)))) own.isUnpublished = true
+  if (!own.isUnpublished) return
+  // A run that has no more updates would wait for ever for the end of a turn.
+  const { result } = yield* publishOne(state, run, yield* copied(state, run))
+  // An orchestrator elsewhere waits for these weights, so without them the run cannot go on.
+  if (isPromised) yield* Effect.fromResult(result)
+})

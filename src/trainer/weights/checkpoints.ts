@@ -18,7 +18,7 @@ import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { newestUsable, progressIn } from "../runs/resume.ts"
-import type { Progress } from "../runs/RunSlot.ts"
+import type { Progress } from "../runs/TrainedRun.ts"
 import { removeNewer, stepsIn } from "../runs/stepFolders.ts"
 
 type Parts = Readonly<Record<string, Contents>>

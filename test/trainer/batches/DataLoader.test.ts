@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Exit, Layer, Logger, type Scope } from "effect"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { DataLoader, type DataLoaderOptions, type Turn } from "../../../src/trainer/batches/DataLoader.ts"
+import { countTurn } from "../../../src/trainer/batches/Turn.ts"
 import type { MicroBatch } from "../../../src/trainer/batches/MicroBatch.ts"
 import { writeRollouts } from "../../../src/trainer/batches/rolloutFiles.ts"
 import type { TrainingSample } from "../../../src/trainer/batches/TrainingSample.ts"
@@ -56,18 +57,23 @@ const handOver = (directory: string, id: string, step: number, samples = samples
     yield* writeRollouts(yield* openRunFolder({ id, directory: `${directory}/${id}` }), { step, samples })
   }).pipe(Effect.provide(NodeServices.layer))
 
-type Loaders = ReadonlyArray<{ readonly loader: DataLoader["Service"] }>
+type Loaders = ReadonlyArray<{ readonly loader: DataLoader["Service"]; readonly runs: Runs["Service"] }>
 
 /** The next turn of all ranks together. */
-const turnOf = (loaders: Loaders) =>
-  quickClock().on(Effect.forEach(loaders, ({ loader }) => loader.next, { concurrency: "unbounded" }))
+const turnOf = (loaders: Loaders) => quickClock().on(counted(loaders))
+
+/** The next turn of all ranks, which is then counted. */
+const counted = (loaders: Loaders) =>
+  Effect.forEach(
+    loaders,
+    ({ loader, runs }) => Effect.tap(loader.next, (turn) => Effect.sync(() => countTurn(runs.slot, turn))),
+    {
+      concurrency: "unbounded",
+    },
+  )
 
 /** The next turn of all ranks, if it comes within so many milliseconds. */
-const turnWithin = (loaders: Loaders, millis: number) =>
-  quickClock().within(
-    Effect.forEach(loaders, ({ loader }) => loader.next, { concurrency: "unbounded" }),
-    millis,
-  )
+const turnWithin = (loaders: Loaders, millis: number) => quickClock().within(counted(loaders), millis)
 
 const check = <E>(title: string, body: (directory: string) => Effect.Effect<void, E, Scope.Scope>) =>
   it.effect(title, () => Effect.flatMap(temporary, body).pipe(Effect.provide(Logger.layer([]))))
@@ -101,13 +107,10 @@ describe("a data loader", () => {
           const named = turns[0].shares.flatMap(({ samples }) => samples)
           assert.strictEqual(inArrays, named.length)
           trained.push(...named)
-          const viewOf = (runs: Runs["Service"]) =>
-            runs.slots().map(({ id, progress, readyToUpdate }) => ({ id, progress, readyToUpdate }))
+          const viewOf = (runs: Runs["Service"]) => runs.slots().map(({ id, progress }) => ({ id, progress }))
           for (const { runs } of loaders) assert.deepEqual(viewOf(runs), viewOf(loaders[0].runs))
-          for (const run of loaders[0].runs.slots()) {
-            if (run.readyToUpdate) ready.push(`${run.id} ${run.progress.step}`)
-          }
-          for (const run of loaders.flatMap(({ runs }) => runs.slots())) run.readyToUpdate = false
+          for (const { index, id, done } of turns[0].shares)
+            if (done) ready.push(`${id} ${loaders[0].runs.progress(index)?.step}`)
         }
         const all = ["run_a", "run_b"].flatMap((id) => [0, 1].flatMap((step) => samplesOf(id, step)))
         assert.deepEqual(trained.toSorted(), all.map(({ id }) => id).toSorted())
@@ -165,10 +168,11 @@ describe("a data loader", () => {
       const files = filesIn(directory)
       for (const id of ["run_a", "run_b"]) files.add(id)
       const settings = { pollInterval: "1 minute", syncInterval: "1 second", timeout: 0 } as const
-      const [{ loader, runs }] = yield* start(directory, 1, settings)
+      const loaders = yield* start(directory, 1, settings)
+      const [{ loader, runs }] = loaders
       const clock = quickClock()
       const idsWithin = (millis: number) =>
-        Effect.map(clock.within(loader.next, millis), (turn) => turn?.shares.map(({ id }) => id))
+        Effect.map(clock.within(counted(loaders), millis), (turns) => turns?.[0].shares.map(({ id }) => id))
       assert.isUndefined(yield* idsWithin(5000))
       for (const id of ["run_a", "run_b"]) yield* handOver(directory, id, 0)
       yield* loader.wake(runs.slots()[1])

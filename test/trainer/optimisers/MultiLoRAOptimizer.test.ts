@@ -54,9 +54,7 @@ const train = Effect.fnUntraced(function* (
   const outcomes = []
   for (const step of steps) {
     optimizer.accumulate(slot, gradientOf(slot.index, step))
-    slot.readyToUpdate = true
-    outcomes.push(...(yield* optimizer.step))
-    slot.readyToUpdate = false
+    outcomes.push(...(yield* optimizer.step([slot])))
   }
   return outcomes
 })
@@ -93,15 +91,14 @@ describe("the optimisers of runs", () => {
               for (const slot of own) yield* runs.create(slot)
               const steps = indices.map(() => 0)
               for (const ready of rounds) {
-                for (const index of ready.filter((index) => steps[index] < 4)) {
-                  own[index].readyToUpdate = true
+                const unfinished = ready.filter((index) => steps[index] < 4)
+                for (const index of unfinished) {
                   // In two micro-batches: half of an exact binary number is exact.
                   const half = gradientOf(index, steps[index]++).map((number) => number / 2)
                   optimizer.accumulate(own[index], half)
                   optimizer.accumulate(own[index], half)
                 }
-                yield* optimizer.step
-                for (const slot of own) slot.readyToUpdate = false
+                yield* optimizer.step(unfinished.map((index) => own[index]))
               }
               return yield* Effect.forEach(own, (slot) =>
                 Effect.map(bitsOf(optimizer, slot, adapters.get(slot.index) ?? adapterOf(0)), (bits) => ({
@@ -138,8 +135,7 @@ describe("the optimisers of runs", () => {
           yield* optimizer.loadStateDict(second, saved)
           for (const step of [2, 3]) {
             optimizer.accumulate(second, gradientOf(0, step))
-            second.readyToUpdate = true
-            yield* optimizer.step
+            yield* optimizer.step([second])
           }
           return [yield* bitsOf(optimizer, first, adapter), yield* bitsOf(optimizer, second, copy)]
         }),
@@ -214,8 +210,7 @@ describe("the optimisers of runs", () => {
         optimizer.accumulate(slots[0], gradientOf(0, 0).fill(NaN, 3, 4))
         optimizer.accumulate(slots[1], gradientOf(1, 0))
         optimizer.accumulate(slots[3], gradientOf(3, 0).fill(3e38))
-        for (const slot of slots) slot.readyToUpdate = true
-        const outcomes = yield* optimizer.step
+        const outcomes = yield* optimizer.step(slots)
         assert.deepStrictEqual(
           outcomes.map((outcome) => (outcome._tag === "Failed" ? outcome.error.message : outcome._tag)),
           [
@@ -231,7 +226,7 @@ describe("the optimisers of runs", () => {
         // The sums are empty again: the next step is as good as if nothing had been wrong.
         assert.deepStrictEqual(optimizer.gradientOf(slots[0]), new Float32Array(size))
         optimizer.accumulate(slots[0], gradientOf(0, 0))
-        const [first] = yield* optimizer.step
+        const [first] = yield* optimizer.step(slots)
         assert.strictEqual(first._tag, "Stepped")
       }),
     )
@@ -262,8 +257,7 @@ describe("the optimisers of runs", () => {
         const slot = slotOf(0)
         yield* runs.create(slot)
         const [first] = yield* train(optimizer, slot, [0])
-        slot.readyToUpdate = true
-        const [second] = yield* optimizer.step
+        const [second] = yield* optimizer.step([slot])
         assert.deepStrictEqual([first._tag, second._tag], ["Stepped", "Failed"])
       }),
     )
@@ -279,8 +273,7 @@ describe("the optimisers of runs", () => {
         optimizer.accumulate(slot, gradientOf(0, 0))
         yield* optimizer.loadStateDict(slot, saved)
         assert.deepStrictEqual(optimizer.gradientOf(slot), new Float32Array(size))
-        slot.readyToUpdate = true
-        const [outcome] = yield* optimizer.step
+        const [outcome] = yield* optimizer.step([slot])
         assert.strictEqual(outcome._tag, "Failed")
       }),
     )
@@ -379,7 +372,7 @@ describe("hooks", () => {
         // A late deletion of the old run leaves the new one alone.
         yield* runs.remove(old)
         assert.deepStrictEqual(optimizer.slots(), [other])
-        assert.deepStrictEqual(yield* optimizer.step, [])
+        assert.deepStrictEqual(yield* optimizer.step([old]), [])
       }),
     )
   })
@@ -391,7 +384,7 @@ describe("hooks", () => {
         const slot = slotOf(0, configOf("adamw"))
         yield* runs.create(slot)
         optimizer.accumulate(slot, gradientOf(0, 0))
-        assert.deepStrictEqual(yield* optimizer.step, [])
+        assert.deepStrictEqual(yield* optimizer.step([]), [])
         assert.deepStrictEqual(optimizer.gradientOf(slot), gradientOf(0, 0))
       }),
     )

@@ -38,14 +38,14 @@ describe("the schedules of runs", () => {
             for (const slot of slots) yield* runs.create(slot)
             const steps = [0, 0, 0]
             for (const ready of rounds) {
-              for (const slot of slots) slot.readyToUpdate = ready.includes(slot.index)
+              const updated = slots.filter(({ index }) => ready.includes(index))
               for (const index of ready) optimizer.accumulate(slots[index], gradientOf(index, steps[index]))
-              for (const outcome of yield* optimizer.step) {
+              for (const outcome of yield* optimizer.step(updated)) {
                 const { index } = outcome.slot
                 const rate = outcome._tag === "Stepped" ? outcome.learningRate : NaN
                 assert.strictEqual(rate, ratesOf(slots[index])(steps[index]++))
               }
-              scheduler.step()
+              scheduler.step(updated)
             }
             for (const slot of slots) {
               assert.deepStrictEqual(scheduler.stateDictOf(slot), { step: steps[slot.index] })
@@ -66,9 +66,8 @@ describe("the schedules of runs", () => {
           const slot = slotOf(index, config, 9)
           yield* runs.create(slot)
           assert.strictEqual(optimizer.learningRateOf(slot), ratesOf(slot)(9))
-          slot.readyToUpdate = true
         }
-        scheduler.step()
+        scheduler.step(optimizer.slots())
         for (const slot of optimizer.slots()) assert.strictEqual(optimizer.learningRateOf(slot), ratesOf(slot)(10))
       }),
     )
@@ -113,13 +112,12 @@ describe("the schedules of runs", () => {
         const config = `${schedule}\n[optimiser]\ntype = "sgd"\nlr = 1\nmomentum = 0\nweight_decay = 0\n`
         const slot = slotOf(0, config)
         yield* runs.create(slot)
-        slot.readyToUpdate = true
         const lengths = []
         for (let step = 0; step < 3; step++) {
           const before = adapters[0].flat.slice()
           optimizer.accumulate(slot, gradientOf(0, 0))
-          yield* optimizer.step
-          scheduler.step()
+          yield* optimizer.step([slot])
+          scheduler.step([slot])
           lengths.push(Math.hypot(...before.map((value, at) => value - adapters[0].flat[at])))
         }
         // Each gradient is clipped to the norm 1, so that a step is as long as the learning rate.

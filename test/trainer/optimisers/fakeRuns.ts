@@ -3,6 +3,8 @@ import type { NamedArray } from "../../../src/tensor/graph/Parameters.ts"
 import { sizeOf } from "../../../src/tensor/graph/Tensor.ts"
 import { parse } from "../../../src/trainer/config/OrchestratorConfig.ts"
 import type { Hooks, RunSlot } from "../../../src/trainer/runs/RunSlot.ts"
+import { makeTrainedRun } from "../../../src/trainer/runs/TrainedRun.ts"
+import { inMemory, treeOf } from "../../../src/run/store/Folder.ts"
 import * as Rng from "../../../src/base/rng/Rng.ts"
 
 /** The hooks of runs, which a test calls itself, in the order in which `Runs` does. */
@@ -19,12 +21,18 @@ export const fakeRuns = () => {
 
 let generation = 0
 
+/** The folder of a run, in memory. */
+const folderOf = (id: string) => {
+  const directory = `/runs/${id}`
+  const tree = treeOf(directory, inMemory(new Map())(directory))
+  return { id, directory, own: makeTrainedRun({ id, directory, tree, guarded: (operation) => operation }) }
+}
+
 /** A new run. `config` is the text of its `orch.toml`. */
 export const slotOf = (index: number, config = "", step = 0): RunSlot => ({
+  ...folderOf(`run_${index}`),
   index,
-  id: `run_${index}`,
   generation: generation++,
-  directory: `/runs/run_${index}`,
   config: Effect.runSync(parse(config, "orch.toml")),
   progress: { step, totalTokens: 0, totalSamples: 0 },
   readyToUpdate: false,

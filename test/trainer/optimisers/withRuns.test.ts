@@ -52,14 +52,12 @@ describe("optimisers with the service Runs", () => {
             assert(slot !== undefined)
             const gradient = adapters.row(slot.index).map((value, at) => value + Math.sin(at))
             assert.isTrue(optimizer.accumulate(slot, gradient))
-            slot.readyToUpdate = true
-            const outcomes = yield* optimizer.step
+            const outcomes = yield* optimizer.step([slot])
             assert.deepStrictEqual(
               outcomes.map(({ _tag, slot }) => `${_tag} ${slot.id}`),
               [`Stepped ${id}`],
             )
-            scheduler.step()
-            slot.readyToUpdate = false
+            scheduler.step([slot])
           }
         })
         const [first, second] = parts

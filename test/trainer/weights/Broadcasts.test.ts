@@ -159,14 +159,19 @@ describe("the broadcasts of all runs", () => {
       })
     const steps = (id: string, folder = "broadcast") =>
       Effect.flatMap(onDisk(`${directory}/${id}`), (tree) => tree.list(folder))
-    return { ...Context.get(service, Broadcasts), runs, turn, files, begin, failing, asked, steps }
+    const broadcasts = Context.get(service, Broadcasts)
+    const publish = Effect.suspend(() => broadcasts.publish(updated.splice(0)))
+    const publishMeanwhile = Effect.suspend(() => broadcasts.publishMeanwhile(updated.splice(0)))
+    return { ...broadcasts, broadcasts, publish, publishMeanwhile, runs, turn, files, begin, failing, asked, steps }
   })
   const setUp = setUpWith(2)
 
+  /** The runs that were updated since the last turn. */
+  const updated: Array<RunSlot> = []
   /** Lets an update of a run happen. */
   const update = (run: RunSlot) => {
     run.progress.step++
-    run.readyToUpdate = true
+    updated.push(run)
   }
 
   it.effect("are written when a run begins, if orchestrators elsewhere wait for them", () =>
@@ -189,10 +194,10 @@ describe("the broadcasts of all runs", () => {
 
   it.effect("cost only the run that they fail for, after some attempts, if orchestrators elsewhere wait for them", () =>
     Effect.gen(function* () {
-      const { begin, publish, pending, failing, steps, runs, turn } = yield* setUpWith(2, true)
+      const { begin, broadcasts, pending, failing, steps, runs, turn } = yield* setUpWith(2, true)
       const [a, b] = [yield* begin("run_a"), yield* begin("run_b")]
       const publishing = Effect.gen(function* () {
-        const fiber = yield* Effect.forkChild(publishOrEvict({ publish, pending }, runs))
+        const fiber = yield* Effect.forkChild(publishOrEvict(updated.splice(0), broadcasts, runs))
         yield* awaitedBy(fiber)
         yield* turn
       })
@@ -210,7 +215,7 @@ describe("the broadcasts of all runs", () => {
       // A failure that does not last costs no run.
       update(b)
       failing.add("run_b")
-      const fiber = yield* Effect.forkChild(publishOrEvict({ publish, pending }, runs))
+      const fiber = yield* Effect.forkChild(publishOrEvict(updated.splice(0), broadcasts, runs))
       yield* until(Effect.sync(() => pending().length > 0))
       failing.delete("run_b")
       yield* awaitedBy(fiber)
@@ -225,7 +230,7 @@ describe("the broadcasts of all runs", () => {
 
   it.effect("are written for ready runs only, and a failed one is written at the next turn", () =>
     Effect.gen(function* () {
-      const { begin, publish, pending, failing, steps, runs } = yield* setUp
+      const { begin, publish, pending, failing, steps } = yield* setUp
       const a = yield* begin("run_a")
       const b = yield* begin("run_b")
       assert.deepEqual(yield* publish, [])
@@ -247,7 +252,7 @@ describe("the broadcasts of all runs", () => {
       )
       const [{ result }] = outcomes
       assert.match(Result.isFailure(result) ? result.failure.message : "", /run_a\/broadcast\/step_2: out of memory$/)
-      assert.deepEqual([runs.readyToUpdateIndices(), pending()], [[], ["run_a"]])
+      assert.deepEqual(pending(), ["run_a"])
       failing.clear()
       assert.deepEqual(
         (yield* publish).map(({ run, step }) => [run.id, step]),

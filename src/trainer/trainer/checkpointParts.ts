@@ -12,7 +12,7 @@ export class CheckpointPartError extends Schema.TaggedError<CheckpointPartError>
 }) {}
 
 /** The part of a run's checkpoint besides its progress: the weights, and the optimiser's moments. */
-export interface RunState {
+interface RunState {
   readonly weights: NamedTensors
   readonly moments: NamedTensors
 }

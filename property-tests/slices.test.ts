@@ -10,7 +10,7 @@ import { sgd } from "../src/tensor/graph/optimisers.ts"
 import { layout } from "../src/tensor/graph/Parameters.ts"
 import { Averages } from "../src/rl/learner/Averages.ts"
 import { arraysOf } from "../src/rl/learner/Batch.ts"
-import { experience, generalisedAdvantages } from "../src/rl/learner/rollout/Experience.ts"
+import { experience } from "../src/rl/learner/rollout/Experience.ts"
 import { withMemory } from "../src/rl/learner/rollout/features.ts"
 import { resolved } from "../src/rl/learner/rollout/fields.ts"
 import type { Phase } from "../src/rl/learner/rollout/Phase.ts"
@@ -39,8 +39,8 @@ const stepped = (
     const steps = lstm > 0 ? 4 : 1
     const task = { ...env, numEnvs: sequences, totalSteps: 100, seed }
     const network = actorCritic({ ...task, hidden: [5], activation: "tanh", convolutions: null, lstm })
-    const returns = generalisedAdvantages({ gamma: 0.9, lambda: 1 })
-    const played = withMemory(experience({ name: "test", task, actor: network, steps, returns }), lstm > 0 ? steps : 0)
+    const returns = { gamma: 0.9, lambda: 1 }
+    const played = withMemory(experience({ name: "test", task, actor: network, steps, returns }))
     type C = (typeof played)["columns"]
     const phase: Phase<C> = {
       name: "update",
@@ -48,13 +48,9 @@ const stepped = (
       minibatches: 1,
       maxGradNorm: 0,
       optimiser: sgd,
-      loss: ({ batch, weights, recall }) =>
-        ppoLoss(
-          { ...resolved(config), normalizeAdvantages: count === undefined },
-          batch,
-          network.evaluate(weights, batch.observations, recall),
-        ),
-      slices: count === undefined ? undefined : { count, standardised: ["advantages"] },
+      loss: ({ batch, weights, recall, standardised }) =>
+        ppoLoss(resolved(config), batch, network.evaluate(weights, batch.observations, recall), standardised),
+      slices: count,
     }
     const parameters = layout(played.parameters)
     const learning = yield* compileUpdate(played, parameters, layout({}), [phase])

@@ -34,12 +34,23 @@ const baseOf = (file: string, text: string, base: string): ReadonlyMap<string, M
     namespace === undefined
       ? new RegExp(`(?:import|export) (?:type )?\\{[^}]*\\b${name}\\b[^}]*\\} from "(\\.[^"]+)"`)
       : new RegExp(`import \\* as ${namespace} from "(\\.[^"]+)"`)
-  const reexportedFiles = [...text.matchAll(/^export \* from "(\.[^"]+)"/gm)].map(([, from]) => from)
-  const isDeclaredIn = (from: string): boolean => read(join(dirname(file), from)).includes(`interface ${name} `)
-  const from = importPattern.exec(text)?.[1] ?? reexportedFiles.find(isDeclaredIn)
+  const isReexportedBy = (from: string): boolean => isDeclaredIn(join(dirname(file), from), name)
+  const from = importPattern.exec(text)?.[1] ?? reexportedBy(text).find(isReexportedBy)
   if (from === undefined) throw new Error(`${file}: ${base} is neither declared nor imported`)
   const source = join(dirname(file), from)
   return baseOf(source, read(source), name)
+}
+
+/** Returns the files of which a file exports everything. */
+const reexportedBy = (text: string): ReadonlyArray<string> =>
+  [...text.matchAll(/^export \* from "(\.[^"]+)"/gm)].map(([, from]) => from)
+
+const isDeclaredIn = (file: string, name: string): boolean => {
+  const text = read(file)
+  return (
+    text.includes(`interface ${name} `) ||
+    reexportedBy(text).some((from) => isDeclaredIn(join(dirname(file), from), name))
+  )
 }
 
 export const meaningsOfMembers = (file: string, name: string): Meanings =>

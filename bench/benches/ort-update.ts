@@ -9,6 +9,7 @@ import { emit } from "../../src/tensor/graph/onnx/emit.ts"
 import { indicesFeed, type ProgramSpec } from "../../src/tensor/graph/Program.ts"
 import { simplify } from "../../src/tensor/graph/simplify.ts"
 import { defineBench } from "../Bench.ts"
+import { learnerOf } from "../../src/rl/learner/learnerOf.ts"
 
 /** Compiles PPO's update for minibatches of this size, and fills its inputs with random numbers. */
 const update = (batch: number) =>
@@ -18,7 +19,7 @@ const update = (batch: number) =>
     const remembering = { ...inner, compile: (spec: ProgramSpec) => (specs.push(spec), inner.compile(spec)) }
     const algorithm = yield* Ppo.make().configure({}, { source: "bench" })
     const task = { ...CartPole.env, numEnvs: batch / 32, totalSteps: 1_000_000, seed: 1 }
-    yield* algorithm.setup(task).pipe(Effect.provideService(Backend, remembering))
+    yield* learnerOf(algorithm, task).pipe(Effect.provideService(Backend, remembering))
     const spec = specs.find(({ name }) => name === "ppo.update")
     if (spec?.minibatches === undefined) return yield* Effect.die("PPO compiles no update of minibatches")
     const { rows, count } = spec.minibatches

@@ -9,6 +9,7 @@ import * as Batch from "../../src/rl/env/Batch.ts"
 import { Ranks, type RanksService } from "../../src/spread/ranks/Ranks.ts"
 import { TrainingRanks } from "../../src/spread/ranks/TrainingRanks.ts"
 import { defineBench } from "../Bench.ts"
+import { learnerOf } from "../../src/rl/learner/learnerOf.ts"
 
 const numEnvs = 64
 const minibatches = 2
@@ -34,7 +35,7 @@ const bench = (minibatch: number, hidden: ReadonlyArray<number>) =>
         /** Makes a learner whose slices these ranks compute; returns what measures the seconds of an iteration. */
         const learnerOn = Effect.fnUntraced(function* (ranks: RanksService | undefined) {
           const algorithm = yield* Ppo.make(settings).configure(settings, { source: "bench" })
-          const learner = yield* algorithm.setup(task)
+          const learner = yield* learnerOf(algorithm, task)
           const envs = Batch.make(CartPole.env, numEnvs)
           envs.reset(1, "env")
           let iteration = 0

@@ -3,6 +3,7 @@ import { Backend, CartPole, Ppo } from "effect-rl"
 import { backend, type BackendName } from "effect-rl/node"
 import type { ProgramSpec } from "../../src/tensor/graph/Program.ts"
 import { defineBench } from "../Bench.ts"
+import { learnerOf } from "../../src/rl/learner/learnerOf.ts"
 
 /** Compiles PPO's update with CleanRL's settings for CartPole, and fills its inputs with random numbers. */
 const compiled = (name: BackendName) =>
@@ -12,7 +13,7 @@ const compiled = (name: BackendName) =>
     const remembering = { ...inner, compile: (spec: ProgramSpec) => (specs.push(spec), inner.compile(spec)) }
     const algorithm = yield* Ppo.make().configure({}, { source: "bench" })
     const task = { ...CartPole.env, numEnvs: 4, totalSteps: 1_000_000, seed: 1 }
-    yield* algorithm.setup(task).pipe(Effect.provideService(Backend, remembering))
+    yield* learnerOf(algorithm, task).pipe(Effect.provideService(Backend, remembering))
     const spec = specs.find((one) => one.name === "ppo.update")
     if (spec === undefined) return yield* Effect.die("PPO compiles no update")
     const program = yield* inner.compile(spec)

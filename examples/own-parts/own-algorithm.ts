@@ -7,9 +7,9 @@ const Config = Schema.Struct({ ...Learner.actorCriticFields, learningRate: Field
 
 const setup = Effect.fnUntraced(function* (config: typeof Config.Type, task: Algorithm.Task) {
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
-  const returns = Learner.generalisedAdvantages({ gamma: config.gamma, lambda: 1 })
+  const returns = { gamma: config.gamma, lambda: 1 }
   const rollout = Learner.experience({ name: "reinforce", task, actor: network, steps: 100, returns })
-  return yield* Learner.rolloutLearner(rollout, {
+  return Learner.rolloutLearner(rollout, {
     learningRate: Learner.learningRateOf(config),
     phases: [
       {

@@ -16,7 +16,8 @@ import type { RolloutRequest } from "../../src/agents/episode/rollouts/RolloutRe
 import type { EpisodeToScore } from "../../src/agents/evaluate/PlayedEpisode.ts"
 import type { EpisodeRow } from "../../src/agents/evaluate/rows.ts"
 import type { Tensor } from "../../src/tensor/graph/Tensor.ts"
-import type { ConfiguredAlgorithm, Task } from "../../src/rl/learner/Algorithm.ts"
+import type { learnerOf } from "../../src/rl/learner/learnerOf.ts"
+import type { Task } from "../../src/rl/learner/Learner.ts"
 import type { Actor } from "../../src/rl/model/Actor.ts"
 import type { Learning } from "../../src/rl/learner/replay/networks.ts"
 import type { TransitionBatch } from "../../src/rl/learner/replay/ownLosses.ts"
@@ -43,10 +44,7 @@ import type { ReadableParts } from "../../src/base/formats/Weights.ts"
 export declare const game: MultiEnv<Space.Discrete, Space.Box>
 /** A game of a fox, an owl and a hare. */
 export declare const pursuit: MultiEnv<Space.Discrete, Space.Box>
-export declare const myLearner: (
-  config: { readonly learningRate: number },
-  task: Task,
-) => ReturnType<ConfiguredAlgorithm["setup"]>
+export declare const myLearner: (config: { readonly learningRate: number }, task: Task) => ReturnType<typeof learnerOf>
 
 export declare const lm: LmService
 export declare const request: LmRequest

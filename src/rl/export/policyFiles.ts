@@ -3,7 +3,7 @@
  * their contents; `rl/train/stepFolder.ts` calls it and writes the files.
  */
 import type { NamedTensors } from "../../tensor/graph/Parameters.ts"
-import type { DensePolicy } from "../model/DensePolicy.ts"
+import type { DensePolicy } from "../model/trunk.ts"
 import type { RunningMoments } from "../env/RunningMoments.ts"
 import type { ActionSpace } from "../env/Space.ts"
 import { actorToHeader } from "./cheader.ts"

@@ -1,218 +1,15 @@
 /**
- * The interfaces between algorithms and the trainer (`src/rl/train`), and `define`, which makes an algorithm. An
- * `Algorithm` is a name with settings. `configure` checks them and returns a `ConfiguredAlgorithm`, whose `setup`
- * compiles a `Learner` for a `Task`. The trainer calls this `Learner` to play and to learn.
+ * Defines algorithms. An `Algorithm` is a name with settings. `configure` checks them and returns a `ConfiguredAlgorithm`,
+ * whose `setup` describes or compiles a `Learner` for a `Task`.
  */
-import { Effect, Schema, type Scope } from "effect"
-import type { Backend, BackendError, BackendUnavailable, Program } from "../../tensor/backend/Backend.ts"
-import { type ConfigError, decode, type ConfigOrigin, type Plain } from "../../base/config/Config.ts"
-import type { AnyBatchEnv } from "../env/BatchEnv.ts"
-import type { Env } from "../env/Env.ts"
-import type { EnvError } from "../../base/EnvError.ts"
-import type { EnvGraph } from "../env/EnvGraph.ts"
-import type { EpisodeLog } from "../env/EpisodeLog.ts"
-import type { Goals } from "../env/GoalEnv.ts"
-import type { ActionSpace, RowSpace } from "../env/Space.ts"
-import type { GraphError } from "../../tensor/graph/GraphError.ts"
-import type { NamedArrays, NamedTensors } from "../../tensor/graph/Parameters.ts"
-export type { NamedArrays, NamedTensors }
-import type { ProgramSpec } from "../../tensor/graph/Program.ts"
-import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import type { DensePolicy } from "../model/DensePolicy.ts"
-import { withCode, withoutCode } from "./code.ts"
-import type { Steps } from "./drive.ts"
+import { Effect, Record, type Schema, type Scope } from "effect"
+import { ConfigError, decode, isPlain, type ConfigOrigin, type Plain } from "../../base/config/Config.ts"
+import type { Backend } from "../../tensor/backend/Backend.ts"
+import type { Learner, SetupError, Task } from "./Learner.ts"
+import type { OnPolicy } from "./rollout/OnPolicy.ts"
 
-/** The problem that an algorithm is set up for: the facts about envs and run that its programs are compiled for. */
-export interface Task {
-  /** The space of the rows that a batch of envs gives: observations, with action masks after them if there are any. */
-  readonly observationSpace: RowSpace
-  readonly actionSpace: ActionSpace
-  readonly numEnvs: number
-  /** The number of env steps of the whole run, over all envs. */
-  readonly totalSteps: number
-  readonly seed: number
-  /** The names of the agents of a game, whose rows follow each other in a batch; undefined if the env has one agent. */
-  readonly agents?: ReadonlyArray<string> | undefined
-  /** The graph form of the env, if it has one, and the number of steps at which its episodes are truncated. */
-  readonly graph?: EnvGraph | undefined
-  /** The functions of the env's goals, if it has goals. */
-  readonly goals?: Goals | undefined
-  /** The env itself, whose steps are the model of learners that plan. It is not stepped in training. */
-  readonly model?: Env | undefined
-  readonly maxSteps?: number | undefined
-  /** Whether the learner also records the total loss of each update, as `train/loss`. */
-  readonly logLoss?: boolean
-}
-
-/** The error of a learner: its training diverged (a metric is not finite), or a checkpoint or data do not fit. */
-export class LearningError extends Schema.TaggedError<LearningError>()("LearningError", { message: Schema.String }) {}
-
-export type LearnerError = LearningError | BackendError | EnvError
-export type SetupError = LearningError | ConfigError | GraphError | BackendUnavailable | BackendError
-
-/** Averages over updates by metric name. The names are those of the library CleanRL, such as `losses/policy_loss`. */
-export type Metrics = Readonly<Record<string, number>>
-
-/** The state of a learner except weights: arrays by name, for each checkpoint file (`optimizer`, `replay` …). */
-export type LearnerState = Readonly<Record<string, NamedArrays>>
-
-/**
- * The policy as a graph, for exports. Its inputs are `observations` of one env and, if it has a memory, `memory`; its
- * outputs are `actions`, as the env takes them, and `nextMemory`.
- */
-export interface PolicyGraph {
-  readonly spec: ProgramSpec
-  /** The numbers of the graph's states, by name: the weights. */
-  readonly states: Readonly<Record<string, Float32Array>>
-}
-
-/** A compiled policy, for validation. The caller fills `observations` and `noise`, runs `program`, and reads `actions`. */
-export interface Policy {
-  /** The input: the observations of numEnvs envs. */
-  readonly observations: Float32Array
-  /** The input of uniform random numbers, equally many for each env; undefined if the policy draws no actions. */
-  readonly noise: Float32Array | undefined
-  /** The program that computes `actions` from `observations` and `noise`. */
-  readonly program: Program
-  /** The output: the actions of numEnvs envs. */
-  readonly actions: Float32Array | Int32Array
-  /** Reads and writes the weights that the policy has copied, as one vector; a policy without it cannot be a past self. */
-  readonly weights?: {
-    readonly read: Effect.Effect<Float32Array, BackendError>
-    readonly write: (weights: Float32Array) => Effect.Effect<void, BackendError>
-  }
-  /**
-   * Chooses the actions in place of `program`, if the policy plans: it searches from the states of the envs, the first of
-   * which has the row `at` in `actions`.
-   */
-  readonly search?: (envs: AnyBatchEnv, at: number) => Steps<void>
-  /** Copies the learner's current weights into the policy, and sets the memory of a recurrent policy to zeros. */
-  readonly refresh: Effect.Effect<void, BackendError>
-}
-
-export interface PolicyOptions {
-  /** Draws actions as in training, if the algorithm draws actions. By default the policy takes the best action. */
-  readonly sampled?: boolean
-  /** Makes the memory an input and an output of the program; the caller passes each output to the next step. */
-  readonly externalMemory?: boolean
-}
-
-/** The progress of a run when an iteration starts. */
-export interface Position {
-  /** The number of iterations completed so far. */
-  readonly iteration: number
-  /** The number of env steps taken so far, over all envs. */
-  readonly step: number
-  /** Returns the learning rate to use in place of the scheduled one, which callbacks may change. Absent: the same one. */
-  readonly steer?: (scheduled: number) => number
-}
-
-/**
- * Returns the learning rate of an update: the scheduled one, or what the training's callbacks have put in its place.
- *
- * @example
- * ```ts
- * steered({ iteration: 3, step: 600, steer: (rate) => rate / 2 }, 1e-3) // 0.0005
- * ```
- */
-export const steered = ({ steer }: Position, scheduled: number): number => steer?.(scheduled) ?? scheduled
-
-/**
- * Tells whether a multiple of `every` is above `last` and at most `step`; never if `every` is 0. `step % every === 0`
- * would miss a multiple that lies between two values of a counter that grows by more than 1.
- */
-export const crossed = (last: number, step: number, every: number): boolean =>
-  every > 0 && Math.floor(step / every) > Math.floor(last / every)
-
-/**
- * An algorithm set up for a task: its compiled programs and their state, behind functions. The trainer calls `rollout`
- * and `update` in turn, and knows nothing else about how the algorithm learns.
- */
-export interface Learner {
-  /** The device that runs each compiled program, by the program's name, for the log. */
-  readonly devices: Readonly<Record<string, string>>
-  /** Acts in the envs, records the experience, and returns the number of env steps over all envs. */
-  readonly rollout: (envs: AnyBatchEnv, position: Position) => Effect.Effect<number, LearnerError>
-  /**
-   * Says what a rollout plays, if it does not play a fixed number of steps. `one episode each`: it plays until every
-   * env has ended an episode, and only the first episode of each env is recorded. `nothing`: it plays no env, and the
-   * learner learns from `data`.
-   */
-  readonly plays?: "one episode each" | "nothing"
-  /**
-   * The number of steps that each env takes in a rollout, if it is always the same. Separate policies for the agents of a game
-   * need such learners, whose rollouts take these steps together.
-   */
-  readonly rolloutSteps?: number
-  /** The learners of separate policies, if the learner consists of them. Each one exports its own policy. */
-  readonly separate?: ReadonlyArray<{
-    readonly name: string
-    /** The name of the algorithm that learns the policy. */
-    readonly algorithm: string
-    /** The agents that the policy plays. */
-    readonly agents: ReadonlyArray<string>
-    readonly learner: Learner
-  }>
-  /**
-   * The episodes that ended in the last rollout, if the learner plays its envs itself, in the graph. It ignores the batch
-   * that `rollout` gets, and saves the states of its envs as a part of its own state.
-   */
-  readonly episodes?: EpisodeLog
-  /** Whether the learner plans with the env's own states, so that it needs them as they are, and in this thread. */
-  readonly plans?: boolean
-  /**
-   * Whether the learner imitates an expert: it needs observations as the env gives them, as the expert does, and no rewards.
-   * So neither can be normalised.
-   */
-  readonly imitates?: boolean
-  /**
-   * Whether the learner can only play the policy of a checkpoint, since the data or the expert that it learns from is missing.
-   */
-  readonly onlyPlays?: boolean
-  /** Data that the learner learns from besides rollouts: demonstrations. A run can be resumed only with equal data. */
-  readonly data?: NamedArrays
-  /** Whether the learner minimises one total loss, which it records as `train/loss` if the task asks for it. */
-  readonly hasTotalLoss?: boolean
-  /** The number of slices of each minibatch, whose gradients as many ranks can compute; 1 if left out. */
-  readonly slices?: number
-  /** Learns from the recorded experience. */
-  readonly update: (position: Position) => Effect.Effect<void, LearnerError>
-  /** Returns the averages over the updates since the last call. */
-  readonly metrics: () => Metrics
-  /** Copies the online network into the target network; the trainer calls `update` once every `everySteps` env steps. */
-  readonly target?: { readonly everySteps: number; readonly update: Effect.Effect<void, BackendError> }
-  /** Compiles the policy for a number of envs. A run with validations needs this function. */
-  readonly policy?: (
-    numEnvs: number,
-    options?: PolicyOptions,
-  ) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
-  /**
-   * Returns the policy as an ONNX model for any number of rows, with the input `observations` and the output `actions`. A policy
-   * with a memory also has the input `memory` (zeros at the start of an episode) and the output `nextMemory`. Further outputs
-   * are what the actor says besides actions (`Greedy.outputs`). `preprocess` prepares observations; exports of a learner with
-   * graphs that differ in their constants alone share most of the work. With `about`, a text that describes the policy, the
-   * model's metadata has this text and the programs from which `Policy.load` acts, for one observation: `main`, and if the
-   * algorithm draws actions, `sampled`, whose input `noise` is uniform random numbers.
-   */
-  readonly exportPolicy?: (
-    preprocess?: (observations: Tensor) => Tensor,
-    about?: string,
-  ) => Effect.Effect<Uint8Array, GraphError | BackendError>
-  /** Returns the policy for one observation as a graph with the current weights. */
-  readonly policyGraph?: Effect.Effect<PolicyGraph, GraphError | BackendError>
-  /** The layers of the policy, if it consists of dense layers alone. */
-  readonly dense?: DensePolicy
-  readonly weights: Effect.Effect<NamedTensors, BackendError>
-  /** All that a resumed run needs to continue bit for bit, except the weights. */
-  readonly state: Effect.Effect<LearnerState, BackendError>
-  /**
-   * Begins with these weights instead of random ones: target networks copy them, and optimisers begin anew. A training that
-   * sets `start.from` needs this function.
-   */
-  readonly start?: (weights: NamedTensors) => Effect.Effect<void, LearningError | BackendError>
-  /** Restores the learner from the weights and the state of a checkpoint. */
-  readonly restore: (weights: NamedTensors, state: LearnerState) => Effect.Effect<void, LearningError | BackendError>
-}
+export type { NamedArrays, NamedTensors } from "../../tensor/graph/Parameters.ts"
+export * from "./Learner.ts"
 
 /** An algorithm as a value: its name, and a config that has not been checked yet. */
 export interface Algorithm {
@@ -237,8 +34,8 @@ export interface ConfiguredAlgorithm {
   readonly config: Plain
   /** The same config as files hold it, with names in place of code. */
   readonly written: Plain
-  /** Compiles the learner for a task. Fails if the algorithm cannot learn in the task's spaces. */
-  readonly setup: (task: Task) => Effect.Effect<Learner, SetupError, Backend | Scope.Scope>
+  /** Describes or compiles the learner for a task; `learnerOf` returns it. Fails if the algorithm cannot learn in the task's spaces. */
+  readonly setup: (task: Task) => Effect.Effect<Learner | OnPolicy, SetupError, Backend | Scope.Scope>
 }
 
 /**
@@ -254,7 +51,10 @@ export interface ConfiguredAlgorithm {
 export const define = <S extends Schema.Codec<Plain, Plain>>(definition: {
   readonly name: string
   readonly config: S
-  readonly setup: (config: S["Type"], task: Task) => Effect.Effect<Learner, SetupError, Backend | Scope.Scope>
+  readonly setup: (
+    config: S["Type"],
+    task: Task,
+  ) => Effect.Effect<Learner | OnPolicy, SetupError, Backend | Scope.Scope>
 }): { readonly name: string; readonly make: (input?: S["Encoded"]) => Algorithm } => ({
   name: definition.name,
   make: (input = {}) => ({
@@ -273,3 +73,53 @@ export const define = <S extends Schema.Codec<Plain, Plain>>(definition: {
     }),
   }),
 })
+
+// --- Code in settings: a config has only the names of functions and of the user's own layers, which `define` puts back ---
+
+/** Changes each layer of the user's own, wherever it stands in a tree of settings. */
+const mapOwnLayers = (tree: unknown, change: (layer: Plain) => unknown): unknown => {
+  if (Array.isArray(tree)) return tree.map((one) => mapOwnLayers(one, change))
+  if (!isPlain(tree)) return tree
+  return tree.type === "custom" ? change(tree) : Record.map(tree, (one) => mapOwnLayers(one, change))
+}
+
+const nameOf = (code: { readonly name: string }): string => (code.name === "" ? "anonymous" : code.name)
+
+/** Returns settings as a config holds them: `{ code: NAME }` in place of a function, and own layers by name alone. */
+const withoutCode = (settings: Plain): Plain =>
+  Record.map(settings, (value) =>
+    typeof value === "function" ? { code: nameOf(value) } : mapOwnLayers(value, ({ type, name }) => ({ type, name })),
+  )
+
+/**
+ * Puts the code of `made`, the settings from code, into settings that may come from a config and then have only its name.
+ * Fails for a name that `made` does not have.
+ */
+const withCode = (settings: Plain, made: Plain, from: ConfigOrigin): Effect.Effect<Plain, ConfigError> =>
+  Effect.gen(function* () {
+    const layers = new Map<unknown, unknown>()
+    const problems: Array<{ readonly key: string; readonly problem: string; readonly unknown?: "code" }> = []
+    for (const [key, value] of Object.entries(made)) {
+      mapOwnLayers(value, ({ name, layer }) => {
+        if (layers.has(name) && layers.get(name) !== layer)
+          problems.push({ key, problem: `two layers are called "${String(name)}"; give each a name of its own` })
+        layers.set(name, layer)
+      })
+    }
+    const absent = (name: unknown): string => `"${String(name)}" is made in code, by the program of the run`
+    const restored = Record.map(settings, (value, key) => {
+      if (isPlain(value) && typeof value.code === "string") {
+        const code = made[key]
+        if (typeof code === "function" && nameOf(code) === value.code) return code
+        problems.push({ key, problem: absent(value.code), unknown: "code" })
+      }
+      return mapOwnLayers(value, ({ type, name, layer = layers.get(name), ...rest }) => {
+        if (layer === undefined) problems.push({ key, problem: `the layer ${absent(name)}`, unknown: "code" })
+        return { type, name, layer, ...rest }
+      })
+    })
+    const [first] = problems
+    if (first === undefined) return restored
+    const { key, problem, ...more } = first
+    return yield* ConfigError.at(from, key, problem, more)
+  })

@@ -1,11 +1,7 @@
 import { Effect } from "effect"
 import type { Program } from "../../tensor/backend/Backend.ts"
-import { LearningError, type Metrics } from "./Algorithm.ts"
-
-const ownPrefix = "losses/own_"
-
-/** Returns the name of the metric with the value of a loss of the user's own; `setting` is its name in a config. */
-export const ownMetric = (setting: string): string => `${ownPrefix}${setting}`
+import { LearningError, type Metrics } from "./Learner.ts"
+import { ownPrefix } from "./ownLoss.ts"
 
 /** Averages the metrics of a learner's updates in memory; `checkFinite` fails if one was not finite. */
 export class Averages {

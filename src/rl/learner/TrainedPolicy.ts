@@ -1,7 +1,7 @@
 /** Describes the policy in a checkpoint with its weights, for programs outside of the run. `validate` returns it. */
 import type { Constants } from "../env/Normalise.ts"
 import type { ActionSpace, RowSpace } from "../env/Space.ts"
-import type { PolicyGraph } from "./Algorithm.ts"
+import type { PolicyGraph } from "./Learner.ts"
 
 export interface TrainedPolicy extends PolicyGraph {
   readonly algorithm: string

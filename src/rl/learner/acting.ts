@@ -15,7 +15,7 @@ import { replaced } from "../../tensor/graph/replaced.ts"
 import { sizeOf as elements, type Tensor } from "../../tensor/graph/Tensor.ts"
 import { toEnvAction } from "../model/actions.ts"
 import type { Actor } from "../model/Actor.ts"
-import type { Learner, Policy, PolicyGraph, PolicyOptions, Task } from "./Algorithm.ts"
+import type { Learner, Policy, PolicyGraph, PolicyOptions, Task } from "./Learner.ts"
 import { build, netOf } from "./graphs.ts"
 import { floatsOf, numbersOf } from "./learnerState.ts"
 

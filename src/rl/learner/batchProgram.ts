@@ -17,8 +17,6 @@ interface BatchOptions<C extends Columns> {
    * hold. Otherwise it runs the graph once, on all of them.
    */
   readonly minibatches?: { readonly rows: number; readonly count: number } | undefined
-  /** Returns the tensor that the graph reads as a column, such as the column with another scale; by default the column. */
-  readonly columnOf?: (name: string, column: Tensor, scalar: (name: string) => Tensor) => Tensor
   /** Builds the graph of one minibatch. */
   readonly build: (reader: BatchReader<C>) => BatchProgram
 }
@@ -26,6 +24,8 @@ interface BatchOptions<C extends Columns> {
 /** The inputs of a program that reads a batch. */
 interface BatchReader<C> {
   readonly batch: Batch<C>
+  /** Returns the name of a column that the graph has read; undefined for another tensor. */
+  readonly nameOf: (column: Tensor) => string | undefined
   /** Returns an input for a number that is set once for the whole update, such as the learning rate. */
   readonly scalar: (name: string) => Tensor
   /** The memory (the state of an LSTM) before each sequence; undefined if the actor has none. */
@@ -45,11 +45,11 @@ export const batchSpec = <C extends Columns>(options: BatchOptions<C>): ProgramS
   const { name, columns, sequences, steps = 1, memorySize = 0, minibatches } = options
   const scalars: Record<string, Tensor> = {}
   const scalar = (key: string): Tensor => (scalars[key] ??= input(key, []))
-  const { columnOf = (_, column) => column } = options
-  const { batch, inputs } = batchInputs(columns, sequences, steps, (key, column) => columnOf(key, column, scalar))
-  const memory = batchInputs(memoryColumns(memorySize), sequences, steps, (_, column) => column)
+  const { batch, inputs, nameOf } = batchInputs(columns, sequences, steps)
+  const memory = batchInputs(memoryColumns(memorySize), sequences, steps)
   const { states, outputs, continueWhile } = options.build({
     batch,
+    nameOf,
     scalar,
     recall: memorySize === 0 ? undefined : { state: memory.batch.memory, fresh: memory.batch.fresh },
   })
@@ -84,14 +84,8 @@ function batchInputs<C extends Columns>(
   columns: C,
   sequences: number,
   steps: number,
-  columnOf: (name: string, column: Tensor) => Tensor,
-): { readonly batch: Batch<C>; readonly inputs: Readonly<Record<string, Tensor>> }
-function batchInputs(
-  columns: Columns,
-  sequences: number,
-  steps: number,
-  columnOf: (name: string, column: Tensor) => Tensor,
-): object {
+): { readonly batch: Batch<C>; readonly inputs: Readonly<Record<string, Tensor>> } & Pick<BatchReader<C>, "nameOf">
+function batchInputs(columns: Columns, sequences: number, steps: number): object {
   const inputs: Record<string, Tensor> = {}
   const tensorOf = (name: string, { shape, dtype, per }: Column): Tensor => {
     if (per === "update") return (inputs[name] = input(name, shape, dtype))
@@ -105,8 +99,8 @@ function batchInputs(
   for (const [name, column] of Object.entries(columns)) {
     Object.defineProperty(batch, name, {
       enumerable: true,
-      get: () => (read[name] ??= columnOf(name, tensorOf(name, column))),
+      get: () => (read[name] ??= tensorOf(name, column)),
     })
   }
-  return { batch, inputs }
+  return { batch, inputs, nameOf: (column: Tensor) => Object.keys(read).find((name) => read[name] === column) }
 }

@@ -22,7 +22,7 @@ import {
 import { linear, type Schedule, within } from "../../tensor/graph/schedules.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
-import type { Task } from "./Algorithm.ts"
+import type { Task } from "./Learner.ts"
 import { type Scheduled, scheduled, scheduleOf } from "./scheduled.ts"
 
 /** The settings of ε-greedy exploration. */

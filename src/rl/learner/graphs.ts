@@ -101,12 +101,12 @@ export interface Loss {
   readonly loss: Tensor
   /** Scalars that are averaged over the minibatches of an update, by their names in TensorBoard. */
   readonly metrics: Readonly<Record<string, Tensor>>
-  /** A condition: if it is false for a minibatch, that minibatch is not applied and the update ends. */
-  readonly continueWhile?: Tensor | undefined
+  /** Ends the update at the first minibatch in which a metric is larger than `atMost`, and leaves that minibatch out. */
+  readonly limit?: { readonly metric: string; readonly atMost: number } | undefined
 }
 
 /**
- * Returns the sum of losses, with the metrics of all of them. Only the first loss's `continueWhile` applies.
+ * Returns the sum of losses, with the metrics of all of them. Only the first loss's `limit` applies.
  *
  * @example
  * ```ts

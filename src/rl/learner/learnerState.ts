@@ -8,7 +8,7 @@ import { attempt } from "../../base/config/attempt.ts"
 import { EnvError } from "../../base/EnvError.ts"
 import type { ParameterLayout, NamedArrays, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../tensor/graph/Program.ts"
-import { LearningError, type LearnerState } from "./Algorithm.ts"
+import { LearningError, type LearnerState } from "./Learner.ts"
 import { build } from "./graphs.ts"
 
 type NamedVector = NamedArrays[string]

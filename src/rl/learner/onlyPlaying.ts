@@ -8,7 +8,8 @@ import type { Plain } from "../../base/config/Config.ts"
 import { layout } from "../../tensor/graph/Parameters.ts"
 import type { Actor } from "../model/Actor.ts"
 import { policies } from "./acting.ts"
-import { type Algorithm, define, type Learner, type Task } from "./Algorithm.ts"
+import { type Algorithm, define } from "./Algorithm.ts"
+import { type Learner, type Task } from "./Learner.ts"
 import { build } from "./graphs.ts"
 import { weightsIn } from "./learnerState.ts"
 
@@ -36,7 +37,7 @@ export const onlyPlaying = <S extends Schema.Codec<Plain, Plain>>(
       const cannotLearn = Effect.die(new Error(`${name}: a learner that only plays was asked to learn`))
       const learner: Learner = {
         devices: {},
-        onlyPlays: true,
+        capabilities: { onlyPlays: true },
         rollout: () => cannotLearn,
         update: () => cannotLearn,
         metrics: () => ({}),

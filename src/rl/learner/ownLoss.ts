@@ -5,8 +5,10 @@ import { messageOf } from "../../base/config/text.ts"
 import { GraphError } from "../../tensor/graph/GraphError.ts"
 import { shapeText } from "../../tensor/graph/ops/core.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import { ownMetric } from "./Averages.ts"
 import type { Loss } from "./graphs.ts"
+
+/** The beginning of the name of a metric that has the value of a loss of the user's own; the setting's name follows. */
+export const ownPrefix = "losses/own_"
 
 /** The loss of a minibatch: a scalar, or a scalar with metrics to record. */
 export type LossResult = Tensor | { readonly loss: Tensor; readonly metrics: Readonly<Record<string, Tensor>> }
@@ -47,15 +49,15 @@ export const chosenLoss = <B, Outputs extends AlgorithmsLoss>(
  * ownLoss("loss", algorithms, () => Graph.mul(algorithms.loss, 2)).loss // 2
  * ```
  */
-export const ownLoss = (setting: string, { metrics, continueWhile }: Loss, own: () => LossResult): Loss => {
+export const ownLoss = (setting: string, { metrics, limit }: Loss, own: () => LossResult): Loss => {
   const result = guarded(setting, own)
   const given = hasMetrics(result) ? result : { loss: result, metrics: {} }
   expectScalar(setting, given.loss)
   for (const [name, metric] of Object.entries({ ...given.metrics })) expectScalar(`${setting}: ${name}`, metric)
   return {
     loss: given.loss,
-    metrics: { [ownMetric(setting)]: given.loss, ...metrics, ...given.metrics },
-    continueWhile,
+    metrics: { [`${ownPrefix}${setting}`]: given.loss, ...metrics, ...given.metrics },
+    limit,
   }
 }
 

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { ConfigError } from "../../base/config/Config.ts"
 import { type Box, display } from "../env/Space.ts"
 import { imageShapeOf } from "../model/observations.ts"
-import type { Task } from "./Algorithm.ts"
+import type { Task } from "./Learner.ts"
 
 /** Fails with a message that begins with the algorithm's name: "dqn needs discrete actions". */
 const unsuited = (algorithm: string, problem: string): Effect.Effect<never, ConfigError> =>

@@ -4,7 +4,7 @@ import { ConfigError } from "../../base/config/Config.ts"
 import { bounded, real, withDefault } from "../../base/config/fields.ts"
 import { display } from "../env/Space.ts"
 import { stateDependentFields, type StateDependentOptions } from "../model/stateDependentNoise.ts"
-import type { Task } from "./Algorithm.ts"
+import type { Task } from "./Learner.ts"
 
 /** The settings of generalised state-dependent exploration (Raffin et al. 2021, arXiv:2005.05719). */
 export interface SdeOptions extends StateDependentOptions {

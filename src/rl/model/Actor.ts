@@ -1,8 +1,7 @@
 /** Defines `Actor`, what a learner needs of a network to choose actions: types only. Each algorithm makes its actor. */
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import type { DensePolicy } from "./DensePolicy.ts"
 import type { Recall } from "./memory.ts"
-import type { Declarations, Weights } from "./trunk.ts"
+import type { Declarations, DensePolicy, Weights } from "./trunk.ts"
 
 /**
  * An actor builds the graphs from observations to actions: `act` with exploration, and `greedy` without. Learners compile

@@ -21,7 +21,6 @@ import {
   trunk,
   type Weights,
 } from "./trunk.ts"
-import { type Planning, planner } from "./valueIteration.ts"
 
 /**
  * An actor and a critic, which PPO, A2C and the algorithms that extend them learn. A trunk is the layers that compute
@@ -87,8 +86,8 @@ export interface ActorCriticOptions<Critics extends string = never> extends Netw
   readonly criticMemory?: "own" | "shared" | null
   /** Whether actor and critic are separate networks for image observations too. */
   readonly separate?: boolean
-  /** The settings of a value-iteration network that replaces the trunk; null or undefined uses a trunk. */
-  readonly planning?: Planning | null
+  /** Makes a value-iteration network that replaces the trunk: `plannerBy`; null or undefined uses a trunk. */
+  readonly planner?: ((space: RowSpace) => Trunk) | null
   /** The logarithm of the first standard deviation of real numbers; 0 by default, which is a deviation of 1. */
   readonly logStdInit?: number
   /** Whether weights start orthogonal and biases at 0, as described above; else both as PyTorch draws them. */
@@ -108,8 +107,8 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   const outputs = outputsFor(actionSpace)
   const { network = null } = options
   const shares = !separate && (network === null ? hasImages(observationSpace) : !isSeparate(network))
-  if (options.planning && network !== null) fail("network", "expected null, because `planning` is the network")
-  if (options.planning && !shares) {
+  if (options.planner && network !== null) fail("network", "expected null, because `planner` is the network")
+  if (options.planner && !shares) {
     const actual = separate ? "two trunks" : display(observationSpace)
     fail("planning", `a planner is one trunk below both heads, over maps [planes, height, width], found ${actual}`)
   }
@@ -200,15 +199,15 @@ const towers = ["actor", "critic"] as const
 
 /** Makes the part before the heads: trunks (or a planner), memories, and the hidden layers after the memories. */
 const bodyOf = (options: ActorCriticOptions<string>, shares: Shares) => {
-  const { observationSpace, lstm, forgetBias = 0, planning = null } = options
+  const { observationSpace, lstm, forgetBias = 0, planner = null } = options
   const { before, after } = hiddenAround(options)
   /** Makes a part for both, or one for each. */
   const parts = <Part>(isShared: boolean, make: (name: string, index: number, tower?: "actor" | "critic") => Part) =>
     isShared ? [make("trunk", 0)] : towers.map((tower, index) => make(tower, index, tower))
   const trunks = parts(shares.trunk, (name, _, tower) =>
-    planning === null
+    planner === null
       ? trunk(name, observationSpace, { ...options, hidden: before }, networkFor(options, tower))
-      : planner("planner", observationSpace, planning),
+      : planner(observationSpace),
   )
   const memories =
     lstm === 0
@@ -267,8 +266,8 @@ const parametersOf = (parts: ReadonlyArray<{ readonly parameters: Declarations }
 
 /** Divides the hidden layers into those before the memory and those after it. A network of another kind replaces them all. */
 const hiddenAround = (options: ActorCriticOptions<string>) => {
-  const { hidden, lstm, lstmAfter, network = null, planning = null } = options
-  if (lstm === 0 || network !== null || planning !== null) return { before: hidden, after: [] }
+  const { hidden, lstm, lstmAfter, network = null, planner = null } = options
+  if (lstm === 0 || network !== null || planner !== null) return { before: hidden, after: [] }
   const count = lstmAfter ?? (hasImages(options.observationSpace) ? hidden.length : 0)
   return { before: hidden.slice(0, count), after: hidden.slice(count) }
 }

@@ -6,13 +6,11 @@ import { orthogonal } from "../../tensor/graph/initialisers.ts"
 import { type GraphActivation, activations, conv, linear } from "../../tensor/graph/layers.ts"
 import { relu, reshape } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import type { DensePolicy } from "./DensePolicy.ts"
-import { networkTrunk } from "./network/build.ts"
+import { networkTrunk, type Trunk, type Weights } from "./network/build.ts"
 import { type Network, networkOf, type Networks } from "./network/layers.ts"
-import type { Trunk, Weights } from "./network/Trunk.ts"
 import { hasImages, isImage, joined, vectorOf, vectorSizeOf, withoutMask } from "./observations.ts"
 
-export type { Declarations, Trunk, Weights } from "./network/Trunk.ts"
+export type { Declarations, Trunk, Weights } from "./network/build.ts"
 
 const Convolution = Schema.Struct({ filters: units, kernel: units, stride: units })
 type Convolution = typeof Convolution.Type
@@ -78,6 +76,19 @@ export interface NetworkConfig extends Required<Omit<NetworkOptions, "activation
   readonly activation: GraphActivation
   /** The layers that replace those of the other settings; null or undefined leaves them. */
   readonly network?: Networks | null
+}
+
+/** Names the layers of a policy that has only dense layers; `rl/export/policyFiles.ts` can write it as C++ code. */
+export interface DensePolicy {
+  /** The layers in order. A layer joins the outputs of the linear layers `names` (mostly one) with the same input. */
+  readonly layers: ReadonlyArray<{
+    readonly names: ReadonlyArray<string>
+    readonly activation: GraphActivation | "identity"
+  }>
+  /** `sample_and_squash`: the last layer outputs means and log deviations; an action is tanh of a normal sample. */
+  readonly head?: "sample_and_squash"
+  /** Whether actions from −1 to 1 are scaled to the env's bounds; otherwise they are clipped to them. */
+  readonly scaled?: boolean
 }
 
 /**

@@ -23,7 +23,7 @@
  */
 import { Effect, Predicate, Schema } from "effect"
 import { display } from "../../base/config/Config.ts"
-import type { Metrics } from "../learner/Algorithm.ts"
+import type { Metrics } from "../learner/Learner.ts"
 import type { ValidationOutcome } from "../../run/evaluation.ts"
 
 /** The boundaries of a training at which a callback runs. */

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { DispatchError } from "../../spread/cluster/Dispatcher.ts"
 import { oneLine } from "../../base/config/text.ts"
-import { crossed, type LearnerError } from "../learner/Algorithm.ts"
+import { capabilitiesOf, crossed, type LearnerError } from "../learner/Learner.ts"
 import { Averages } from "../learner/Averages.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
 import type { ValidationOutcome } from "../../run/evaluation.ts"
@@ -219,7 +219,7 @@ const endedEpisodes = (
   const { episodes = envs.episodes } = learner
   const { env, settings } = plan
   const { numEnvs } = settings
-  const played = learner.plays === "one episode each" ? new Uint8Array(numEnvs) : undefined
+  const played = capabilitiesOf(learner).plays === "one episode each" ? new Uint8Array(numEnvs) : undefined
   for (let at = 0; at < episodes.length; at++) {
     if (played !== undefined && played[episodes.envs[at]]++ > 0) continue
     const total = episodes.returns[at]

@@ -25,7 +25,7 @@ import { Context, type Effect, Layer, type Scope } from "effect"
 import type { Backend } from "../../tensor/backend/Backend.ts"
 import type { Env } from "../env/Env.ts"
 import type { EnvError } from "../../base/EnvError.ts"
-import type { Learner, LearnerError, SetupError } from "../learner/Algorithm.ts"
+import type { Learner, LearnerError, SetupError } from "../learner/Learner.ts"
 import type { PlayedEpisode } from "../../run/record/RunEvent.ts"
 
 /** An episode of a validation: its return, its length, and how it ended. */

@@ -1,7 +1,7 @@
 /** Runs the callbacks of a training, and applies what they ask for. The loop in `Trainer.ts` calls it. */
 import { Cause, Effect } from "effect"
 import { messageOf } from "../../base/config/text.ts"
-import type { Metrics } from "../learner/Algorithm.ts"
+import type { Metrics } from "../learner/Learner.ts"
 import type { ValidationOutcome } from "../../run/evaluation.ts"
 import type { RunEvent } from "../../run/record/RunEvent.ts"
 import { type Boundary, CallbackError, type Seen, type Started, type Steering } from "./Callback.ts"

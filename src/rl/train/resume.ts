@@ -8,7 +8,7 @@ import { messageOf } from "../../base/config/text.ts"
 import { rowSpaceOf } from "../env/Env.ts"
 import { shapeOf } from "../env/Space.ts"
 import * as safetensors from "../../base/formats/safetensors.ts"
-import type { LearnerError } from "../learner/Algorithm.ts"
+import { capabilitiesOf, type LearnerError } from "../learner/Learner.ts"
 import { settled } from "../learner/drive.ts"
 import { CheckpointError } from "../../run/Checkpoint.ts"
 import { digestOfArrays } from "../../run/digest.ts"
@@ -95,7 +95,7 @@ export const changes = {
 
 /** Returns the rule for a training. A learner that only plays does not need the data that it learned from. */
 export const changesOf = ({ learner }: Training) =>
-  learner.onlyPlays === true
+  capabilitiesOf(learner).onlyPlays
     ? { ...changes, isAllowed: (key: string): boolean => key === "data" || changes.isAllowed(key) }
     : changes
 
@@ -145,7 +145,7 @@ export const restore = Effect.fnUntraced(function* (
   yield* resetAt(training, state)
   // Schedules count iterations, which now have another number of steps.
   const before = typeof numEnvs.then === "number" ? numEnvs.then : plan.settings.numEnvs
-  if (learner.plays === undefined)
+  if (capabilitiesOf(learner).plays === "steps")
     state.iteration = Math.max(1, Math.round((state.iteration * before) / plan.settings.numEnvs))
 })
 

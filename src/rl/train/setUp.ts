@@ -3,7 +3,8 @@
  * calls it before the run's folder is created.
  */
 import { Effect, Scope } from "effect"
-import type { Learner, LearnerError, SetupError } from "../learner/Algorithm.ts"
+import type { Learner, LearnerError, SetupError } from "../learner/Learner.ts"
+import { learnerOf } from "../learner/learnerOf.ts"
 import { Backend, type BackendError } from "../../tensor/backend/Backend.ts"
 import { ConfigError, display, isPlain, snakeCase } from "../../base/config/Config.ts"
 import { oneLine } from "../../base/config/text.ts"
@@ -22,6 +23,7 @@ import { CheckpointRequest } from "./validate.ts"
 import { type TrainingEnvs, trainingEnvs, validationBatches } from "./envs.ts"
 import type { Plan } from "./plan.ts"
 import type { TrainingState } from "./TrainingState.ts"
+import { misfit } from "./misfit.ts"
 import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
 import { Current as OwnValidator } from "./Validator.ts"
 import { makeOwnValidator } from "./validation/ownValidator.ts"
@@ -66,7 +68,7 @@ export const setUp = Effect.fnUntraced(function* (
     model: env,
   }
   const task = { ...settings, ...described }
-  const learner = yield* algorithm.setup(task).pipe(
+  const learner = yield* learnerOf(algorithm, task).pipe(
     Effect.catchTag("ConfigError", (error) => Effect.fail(ConfigError.at(plan.from, error.key, error.problem))),
     withinMemory(plan),
   )
@@ -215,61 +217,3 @@ const withinMemory =
       const message = `more memory needed than there is (${oneLine(defect.message)}); make some of these smaller: ${[`num_envs ${settings.numEnvs}`, ...sizes].join(", ")}`
       return Effect.fail(ConfigError.at({ source: from.source }, "", message))
     })
-
-/** Returns an error if a setting of the training is on that the learner does not support; else undefined. */
-const misfit = (
-  { settings, algorithm, env, validationEnvs, from }: Plan,
-  { episodes, hasTotalLoss = false, imitates = false, plans = false, policy, plays, separate, slices = 1 }: Learner,
-): ConfigError | undefined => {
-  const name = String(settings.algorithm.name)
-  const { ranks } = settings
-  if (ranks > slices) {
-    const problem =
-      "slices" in algorithm.config
-        ? `expected at most algorithm.slices, which is ${slices}, found ${ranks}; set algorithm.slices to ${ranks} or more, a divisor of the rows of a minibatch`
-        : `expected 1 with algorithm "${name}", whose minibatches have no slices, found ${ranks}`
-    return ConfigError.at(from, "ranks", problem)
-  }
-  if (settings.validation.everySteps > 0 && policy === undefined) {
-    const problem = `algorithm "${name}" can't be validated: it lacks the hook "policy"; 0 turns validation off`
-    return ConfigError.at(from, "validation.every_steps", problem)
-  }
-  if (settings.logLoss && !hasTotalLoss) {
-    const problem = `expected false with algorithm "${name}", whose updates don't minimise one total loss of a rollout; its own losses are recorded anyway`
-    return ConfigError.at(from, "log_loss", problem)
-  }
-  const normalized = (["observations", "rewards"] as const).find((key) => settings.normalize[key])
-  if ((algorithm.config.her ?? null) !== null && normalized !== undefined) {
-    const problem = "expected false with algorithm.her, which computes rewards from goals as the env observes them"
-    return ConfigError.at(from, `normalize.${normalized}`, problem)
-  }
-  if (episodes !== undefined && normalized !== undefined) {
-    const problem = `expected false with algorithm.rollouts "graph", whose envs are stepped in the graph`
-    return ConfigError.at(from, `normalize.${normalized}`, problem)
-  }
-  if (episodes !== undefined && settings.workers > 0) {
-    const problem = `expected 0 with algorithm.rollouts "graph", which steps all envs in one program`
-    return ConfigError.at(from, "workers", problem)
-  }
-  if (plans && normalized !== undefined) {
-    const problem = `expected false with algorithm "${name}", which searches the env's own states`
-    return ConfigError.at(from, `normalize.${normalized}`, problem)
-  }
-  if (imitates && normalized !== undefined) {
-    const problem = `expected false with algorithm "${name}", which imitates an expert that sees the env's own observations, and reads no rewards`
-    return ConfigError.at(from, `normalize.${normalized}`, problem)
-  }
-  const other = validationEnvs.find(({ agents }) => agents?.join() !== env.agents?.join())
-  if (separate !== undefined && other !== undefined) {
-    const problem = `expected games with the agents of ${env.id} with algorithm "${name}", whose policies play them together, found ${other.id}`
-    return ConfigError.at(from, "validation.envs", problem)
-  }
-  const threads = settings.workers > 0 ? "workers" : settings.validation.workers > 0 ? "validation.workers" : undefined
-  if (plans && threads !== undefined) {
-    const problem = `expected 0 with algorithm "${name}", which searches the env's own states`
-    return ConfigError.at(from, threads, problem)
-  }
-  if (plays !== "nothing" || normalized === undefined) return undefined
-  const problem = `algorithm "${name}" plays no env, so there is nothing to normalise by`
-  return ConfigError.at(from, `normalize.${normalized}`, problem)
-}

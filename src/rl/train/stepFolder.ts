@@ -5,7 +5,7 @@
  * `setUp.ts` calls it.
  */
 import { Effect } from "effect"
-import type { Learner, LearnerError } from "../learner/Algorithm.ts"
+import type { Learner, LearnerError } from "../learner/Learner.ts"
 import * as safetensors from "../../base/formats/safetensors.ts"
 import type { Env } from "../env/Env.ts"
 import { trajectoriesJson, uiOf } from "../env/ui/Ui.ts"

@@ -9,7 +9,7 @@ import { root } from "../../command/cli/effect.ts"
  */
 const withPublicImports = (text: string): string =>
   text
-    .replace(/^import \* as (\w+) from "\.\.\/[^"]+"$/gm, 'import { $1 } from "effect-rl"')
+    .replace(/^import (?:type )?\* as (\w+) from "\.\.\/[^"]+"$/gm, 'import { $1 } from "effect-rl"')
     .replace(/^(import \{[^}]+\}) from "\.\.\/[^"]+"$/gm, '$1 from "effect-rl"')
 
 /** Algorithms that somebody copied into a project of their own, with all imports of ours taken from `effect-rl`. */

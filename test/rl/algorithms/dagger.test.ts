@@ -5,10 +5,12 @@ import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import * as Batch from "../../../src/rl/env/Batch.ts"
 import * as Env from "../../../src/rl/env/Env.ts"
 import { box, discrete } from "../../../src/rl/env/Space.ts"
-import type { Algorithm, Learner, Position } from "../../../src/rl/learner/Algorithm.ts"
+import type { Algorithm } from "../../../src/rl/learner/Algorithm.ts"
+import type { Learner, Position } from "../../../src/rl/learner/Learner.ts"
 import * as Policy from "../../../src/rl/policy/Policy.ts"
 import * as Layout from "../../../src/run/Layout.ts"
 import { keep } from "../train/inMemory.ts"
+import { learnerOf } from "../../../src/rl/learner/learnerOf.ts"
 
 /** A walk along a line of five places; the observation is the place. */
 const line = Env.make({
@@ -27,11 +29,11 @@ const line = Env.make({
 /** Walks to the right, but turns back at the end. */
 const expert = ([place]: ReadonlyArray<number>): number => (place < 4 ? 1 : 0)
 
-const learnerOf = (algorithm: Algorithm, totalSteps = 1000) =>
+const learnerFor = (algorithm: Algorithm, totalSteps = 1000) =>
   Effect.gen(function* () {
     const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
     const { observationSpace, actionSpace } = line
-    return yield* configured.setup({ observationSpace, actionSpace, numEnvs: 2, totalSteps, seed: 1 })
+    return yield* learnerOf(configured, { observationSpace, actionSpace, numEnvs: 2, totalSteps, seed: 1 })
   })
 
 /** The places and labels that a learner has gathered. */
@@ -59,7 +61,7 @@ const provided = <A, E, R>(effect: Effect.Effect<A, E, R>) => effect.pipe(Effect
 describe("DAgger", () => {
   it.effect("with β = 1 plays as the expert, and labels each step once", () =>
     Effect.gen(function* () {
-      const learner = yield* learnerOf(Dagger.make(expert, { nsteps: 6, betaEnd: 1 }))
+      const learner = yield* learnerFor(Dagger.make(expert, { nsteps: 6, betaEnd: 1 }))
       yield* play(learner, 2)
       // Two rollouts of six steps in each of two envs; the fifth place comes first, then the way back begins.
       const episode = [0, 1, 2, 3, 4, 3].flatMap((place) => [place, place])
@@ -74,7 +76,7 @@ describe("DAgger", () => {
 
   it.effect("with β = 0 plays as the learner, and labels its steps by the expert", () =>
     Effect.gen(function* () {
-      const learner = yield* learnerOf(Dagger.make(expert, { nsteps: 6, betaStart: 0 }))
+      const learner = yield* learnerFor(Dagger.make(expert, { nsteps: 6, betaStart: 0 }))
       yield* play(learner, 4)
       const { places, labels } = yield* gathered(learner)
       assert.strictEqual(places.length, 48)
@@ -89,7 +91,7 @@ describe("DAgger", () => {
 
   it.effect("plays the first rollout as the expert alone if β falls at once", () =>
     Effect.gen(function* () {
-      const learner = yield* learnerOf(Dagger.make(expert, { nsteps: 6, betaFraction: 1e-6 }))
+      const learner = yield* learnerFor(Dagger.make(expert, { nsteps: 6, betaFraction: 1e-6 }))
       yield* play(learner, 1)
       const { places } = yield* gathered(learner)
       assert.deepStrictEqual(
@@ -103,7 +105,9 @@ describe("DAgger", () => {
 
   it.effect("learns from all labels so far, in `epochs` passes of each update", () =>
     Effect.gen(function* () {
-      const learner = yield* learnerOf(Dagger.make(expert, { nsteps: 6, batchSize: 5, epochs: 60, learningRate: 0.03 }))
+      const learner = yield* learnerFor(
+        Dagger.make(expert, { nsteps: 6, batchSize: 5, epochs: 60, learningRate: 0.03 }),
+      )
       yield* play(learner, 3)
       yield* learner.update({ iteration: 2, step: 24 })
       const metrics = learner.metrics()
@@ -125,7 +129,7 @@ describe("DAgger", () => {
       const { files } = yield* keep({ env: line, numEnvs: 2, algorithm: Dagger.make(expert, lessons), totalSteps: 60 })
       const saved = [...files].find(([path]) => path.endsWith(`/${Layout.inCheckpoint.policy}`))
       const teacher = yield* Policy.fromOnnx(saved?.[1] ?? assert.fail("the run saved no policy"))
-      const learner = yield* learnerOf(Dagger.make(teacher, { nsteps: 6, betaEnd: 1 }))
+      const learner = yield* learnerFor(Dagger.make(teacher, { nsteps: 6, betaEnd: 1 }))
       yield* play(learner, 2)
       const { places, labels } = yield* gathered(learner)
       const acted = yield* teacher.actAll(places.map((place) => [place]))

@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as A2c from "../../../src/rl/algorithms/rollouts/A2c.ts"
 import type { Algorithm } from "../../../src/rl/learner/Algorithm.ts"
+import { learnerOf } from "../../../src/rl/learner/learnerOf.ts"
 import * as DiscreteSac from "../../../src/rl/algorithms/replay/DiscreteSac.ts"
 import * as Dqn from "../../../src/rl/algorithms/replay/Dqn.ts"
 import * as Es from "../../../src/rl/algorithms/episodes/Es.ts"
@@ -79,7 +80,7 @@ describe("the ONNX model of a policy, in a program that imports nothing of ours,
         Effect.gen(function* () {
           const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
           const { observationSpace, actionSpace } = env
-          const learner = yield* configured.setup({
+          const learner = yield* learnerOf(configured, {
             observationSpace,
             actionSpace,
             numEnvs: 2,
@@ -128,7 +129,7 @@ describe("the ONNX model of a policy, in a program that imports nothing of ours,
       const algorithm = Ppo.make({ hidden })
       const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
       const task = { observationSpace: space, actionSpace: env.actionSpace, numEnvs: 1, totalSteps: 100, seed: 5 }
-      const learner = yield* configured.setup(task)
+      const learner = yield* learnerOf(configured, task)
       const batch = Normalise.observations(Batch.make(env, 1))
       const raw = Batch.make(env, 1)
       const random = stream(8)
@@ -167,7 +168,13 @@ describe("the ONNX model of a policy, in a program that imports nothing of ours,
       const algorithm = Ppo.make({ hidden })
       const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
       const { observationSpace, actionSpace } = Pendulum.env
-      const learner = yield* configured.setup({ observationSpace, actionSpace, numEnvs: 1, totalSteps: 100, seed: 5 })
+      const learner = yield* learnerOf(configured, {
+        observationSpace,
+        actionSpace,
+        numEnvs: 1,
+        totalSteps: 100,
+        seed: 5,
+      })
       const statistics = moments(3)
       statistics.update(Float32Array.of(1, 5, -20, 3, 6, 20, 2, 9, 60))
       const policy = yield* learner.policy?.(1) ?? Effect.die("no policy")

@@ -13,10 +13,12 @@ import { make as moments } from "../../../src/rl/env/RunningMoments.ts"
 import { sizeOf } from "../../../src/rl/env/Space.ts"
 import { evaluate } from "../../../src/rl/export/DenseActor.ts"
 import { denseActor } from "../../../src/rl/export/policyFiles.ts"
-import type { Algorithm, Learner } from "../../../src/rl/learner/Algorithm.ts"
+import type { Algorithm } from "../../../src/rl/learner/Algorithm.ts"
+import type { Learner } from "../../../src/rl/learner/Learner.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
 import { courier } from "../env/courier.ts"
 import { policyCases } from "../export/policyCases.ts"
+import { learnerOf } from "../../../src/rl/learner/learnerOf.ts"
 
 const hidden = [24]
 
@@ -55,7 +57,7 @@ const set = Effect.fnUntraced(function* (env: Env, algorithm: Algorithm) {
   const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
   const { actionSpace } = env
   const task = { model: env, observationSpace: rowSpaceOf(env), actionSpace, numEnvs: 2, totalSteps: 100, seed: 5 }
-  return yield* configured.setup(task)
+  return yield* learnerOf(configured, task)
 })
 
 const exported = (learner: Learner, preprocess?: Parameters<NonNullable<Learner["exportPolicy"]>>[0]) =>

@@ -7,6 +7,7 @@ import * as Env from "../../../src/rl/env/Env.ts"
 import { box } from "../../../src/rl/env/Space.ts"
 import type { Demonstrations } from "../../../src/rl/learner/Demonstrations.ts"
 import { keep } from "../train/inMemory.ts"
+import { learnerOf } from "../../../src/rl/learner/learnerOf.ts"
 
 /** A room with one observation, whose rewards are this factor of the action. It notes the actions that it gets. */
 const room = (factor: number, noted: Array<number> = []) =>
@@ -42,7 +43,13 @@ const trained = (factor: number, options: Gail.GailOptions, iterations: number) 
     const algorithm = Gail.make(shown, { ...small, ...options })
     const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
     const { observationSpace, actionSpace } = env
-    const learner = yield* configured.setup({ observationSpace, actionSpace, numEnvs: 4, totalSteps: 1e6, seed: 1 })
+    const learner = yield* learnerOf(configured, {
+      observationSpace,
+      actionSpace,
+      numEnvs: 4,
+      totalSteps: 1e6,
+      seed: 1,
+    })
     const weights = Effect.map(learner.weights, (named): Numbers =>
       Object.fromEntries(Object.entries(named).map(([name, { data }]) => [name, [...data]])),
     )

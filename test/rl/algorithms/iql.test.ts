@@ -8,6 +8,7 @@ import * as Env from "../../../src/rl/env/Env.ts"
 import { box, discrete } from "../../../src/rl/env/Space.ts"
 import type { Algorithm } from "../../../src/rl/learner/Algorithm.ts"
 import type { Transitions } from "../../../src/rl/learner/transitions/Transitions.ts"
+import { learnerOf } from "../../../src/rl/learner/learnerOf.ts"
 
 /** Two levers in a room with one observation; only the second one gives a reward. */
 const levers = Env.make({
@@ -41,7 +42,13 @@ const updated = (algorithm: Algorithm, updates: number) =>
   Effect.gen(function* () {
     const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
     const { observationSpace, actionSpace } = levers
-    const learner = yield* configured.setup({ observationSpace, actionSpace, numEnvs: 1, totalSteps: 1e6, seed: 1 })
+    const learner = yield* learnerOf(configured, {
+      observationSpace,
+      actionSpace,
+      numEnvs: 1,
+      totalSteps: 1e6,
+      seed: 1,
+    })
     const weights = Effect.map(learner.weights, (named): Numbers =>
       Object.fromEntries(Object.entries(named).map(([name, { data }]) => [name, [...data]])),
     )

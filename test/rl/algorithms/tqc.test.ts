@@ -10,6 +10,7 @@ import * as Model from "../../../src/rl/model/Model.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
 import { evaluated } from "../losses/evaluated.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
+import { learnerOf } from "../../../src/rl/learner/learnerOf.ts"
 
 const rows = 6
 const random = stream(4, "tqc")
@@ -35,7 +36,7 @@ const refusalOf = (settings: Tqc.TqcOptions) =>
     const algorithm = Tqc.make(settings)
     const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
     const { observationSpace, actionSpace } = Pendulum.env
-    yield* configured.setup({ observationSpace, actionSpace, numEnvs: 1, totalSteps: 10, seed: 1 })
+    yield* learnerOf(configured, { observationSpace, actionSpace, numEnvs: 1, totalSteps: 10, seed: 1 })
   }).pipe(Effect.flip, Effect.map(String), Effect.scoped, Effect.provide(Wasm.layer))
 
 describe("the critics of TQC", () => {

@@ -8,6 +8,7 @@ import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
 import * as Env from "../../../src/rl/env/Env.ts"
 import { box, discrete } from "../../../src/rl/env/Space.ts"
 import type { Algorithm } from "../../../src/rl/learner/Algorithm.ts"
+import { learnerOf } from "../../../src/rl/learner/learnerOf.ts"
 
 /** Three levers of which the last one is the best. There is one observation, so the KL divergence has one term. */
 const levers = Env.make({
@@ -26,7 +27,13 @@ const updated = (algorithm: Algorithm, env: Env.Env) =>
   Effect.gen(function* () {
     const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
     const { observationSpace, actionSpace } = env
-    const learner = yield* configured.setup({ observationSpace, actionSpace, numEnvs: 4, totalSteps: 1000, seed: 1 })
+    const learner = yield* learnerOf(configured, {
+      observationSpace,
+      actionSpace,
+      numEnvs: 4,
+      totalSteps: 1000,
+      seed: 1,
+    })
     const envs = Batch.make(env, 4)
     envs.reset(1)
     const position = { iteration: 0, step: 0 }

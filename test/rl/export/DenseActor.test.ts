@@ -25,6 +25,7 @@ import { mlp } from "../../../src/tensor/graph/layers.ts"
 import { constant } from "../../../src/tensor/graph/ops.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
 import { activations, drawn, squashed } from "./actors.ts"
+import { learnerOf } from "../../../src/rl/learner/learnerOf.ts"
 
 const close = (found: ArrayLike<number>, expected: ArrayLike<number>, tolerance: number): void => {
   assert.strictEqual(found.length, expected.length)
@@ -230,7 +231,7 @@ const policyOf = (env: Env, algorithm: Algorithm) =>
     const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
     const { observationSpace, actionSpace } = env
     const task = { observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 5 }
-    const learner = yield* configured.setup(task)
+    const learner = yield* learnerOf(configured, task)
     const observations = drawn(40 * sizeOf(observationSpace))
     const policy = yield* learner.policy?.(40) ?? Effect.die("no policy")
     yield* policy.refresh

@@ -10,11 +10,12 @@ import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
 import * as Pendulum from "../../../src/rl/env/classic/Pendulum.ts"
 import type { Env } from "../../../src/rl/env/Env.ts"
+import { learnerOf } from "../../../src/rl/learner/learnerOf.ts"
 
-const learnerOf = Effect.fnUntraced(function* (algorithm: Algorithm, env: Env) {
+const learnerFor = Effect.fnUntraced(function* (algorithm: Algorithm, env: Env) {
   const { observationSpace, actionSpace } = env
   const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
-  return yield* configured.setup({ observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 1 })
+  return yield* learnerOf(configured, { observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 1 })
 }, Effect.provide(Wasm.layer))
 
 const refusal = Effect.fnUntraced(function* (
@@ -22,7 +23,7 @@ const refusal = Effect.fnUntraced(function* (
   env: Env,
   change: (state: Readonly<Record<string, NamedArrays>>) => Readonly<Record<string, NamedArrays>>,
 ) {
-  const learner = yield* learnerOf(algorithm, env)
+  const learner = yield* learnerFor(algorithm, env)
   const error = yield* Effect.flip(learner.restore(yield* learner.weights, change(yield* learner.state)))
   return error.message
 }, Effect.scoped)

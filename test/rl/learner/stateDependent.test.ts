@@ -13,6 +13,7 @@ import { box } from "../../../src/rl/env/Space.ts"
 import type { Algorithm } from "../../../src/rl/learner/Algorithm.ts"
 import { drawOf, noiseSharing, Sde } from "../../../src/rl/learner/stateDependent.ts"
 import { keep } from "../train/inMemory.ts"
+import { learnerOf } from "../../../src/rl/learner/learnerOf.ts"
 
 /** Actions are recorded by an env whose observation stays the same, so equal noise is an equal action. */
 const recorded: Array<ReadonlyArray<number>> = []
@@ -34,7 +35,13 @@ const actionsOf = (algorithm: Algorithm, iterations: number) =>
     recorded.length = 0
     const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
     const { observationSpace, actionSpace } = still
-    const learner = yield* configured.setup({ observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 1 })
+    const learner = yield* learnerOf(configured, {
+      observationSpace,
+      actionSpace,
+      numEnvs: 2,
+      totalSteps: 100,
+      seed: 1,
+    })
     const envs = Batch.make(still, 2)
     envs.reset(1)
     for (let iteration = 0, step = 0; iteration < iterations; iteration++)

@@ -8,6 +8,7 @@ import { sizeOf } from "../../../src/rl/env/Space.ts"
 import { aboutText } from "../../../src/rl/policy/about.ts"
 import { Recorder } from "../../../src/run/record/Recorder.ts"
 import { policyCases } from "../export/policyCases.ts"
+import { learnerOf } from "../../../src/rl/learner/learnerOf.ts"
 
 const observationsOf = (size: number, count = 30): ReadonlyArray<ReadonlyArray<number>> => {
   const random = Rng.stream(8)
@@ -22,7 +23,7 @@ describe("a policy that was loaded from its ONNX file acts as it does in the tra
         Effect.gen(function* () {
           const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
           const { observationSpace, actionSpace, id } = env
-          const learner = yield* configured.setup({
+          const learner = yield* learnerOf(configured, {
             observationSpace,
             actionSpace,
             numEnvs: 2,

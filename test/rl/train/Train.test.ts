@@ -12,7 +12,7 @@ import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
 import * as Pendulum from "../../../src/rl/env/classic/Pendulum.ts"
 import * as Env from "../../../src/rl/env/Env.ts"
 import * as Space from "../../../src/rl/env/Space.ts"
-import { crossed } from "../../../src/rl/learner/Algorithm.ts"
+import { crossed } from "../../../src/rl/learner/Learner.ts"
 import { keep, textOf, weightsOf } from "./inMemory.ts"
 
 const short = { env: CartPole.env, numEnvs: 4, algorithm: Ppo.make({ nsteps: 32, epochs: 2 }), totalSteps: 1024 }

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import type { Policy } from "../../../src/rl/learner/Algorithm.ts"
+import type { Policy } from "../../../src/rl/learner/Learner.ts"
 import * as A2c from "../../../src/rl/algorithms/rollouts/A2c.ts"
 import * as Ppo from "../../../src/rl/algorithms/rollouts/Ppo.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"

@@ -5,6 +5,7 @@
 import { Effect, Schema } from "effect"
 import { ConfigError, decode, type Plain } from "../../../base/config/Config.ts"
 import type { Algorithm, ConfiguredAlgorithm } from "../../learner/Algorithm.ts"
+import { learnerOf } from "../../learner/learnerOf.ts"
 import { separateLearner, type SeparatePolicy } from "../../learner/agents/separateLearner.ts"
 
 export const name = "separate"
@@ -103,7 +104,7 @@ const algorithmOf = (input: Plain, made: ReadonlyArray<Made>, find: Find = ofPro
       algorithm: algorithm.name,
       agents,
       setup: (task) =>
-        Effect.catchTag(algorithm.setup(task), "ConfigError", ({ key, problem }) =>
+        Effect.catchTag(learnerOf(algorithm, task), "ConfigError", ({ key, problem }) =>
           Effect.fail(ConfigError.at({ source: name }, inPolicy(key, index), problem)),
         ),
     }))

@@ -8,16 +8,15 @@ import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.t
 import { type ParameterLayout, layout, type NamedTensors } from "../../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
 import { policies } from "../../learner/acting.ts"
+import { type Algorithm, define } from "../../learner/Algorithm.ts"
 import {
-  type Algorithm,
-  define,
   type Learner,
   type LearnerState,
   type Position,
   type SetupError,
   steered,
   type Task,
-} from "../../learner/Algorithm.ts"
+} from "../../learner/Learner.ts"
 import { Averages } from "../../learner/Averages.ts"
 import { actionColumn, copyRows, f32, feedsOf } from "../../learner/Batch.ts"
 import { batchSpec } from "../../learner/batchProgram.ts"
@@ -39,7 +38,7 @@ import {
 import { accuracy, behaviourCloning } from "../../losses/policyGradient.ts"
 import { type ActorCritic, actorCritic } from "../../model/ActorCritic.ts"
 import { networkFields, type NetworkOptions } from "../../model/trunk.ts"
-import { planningFields, type PlanningOptions } from "../../model/valueIteration.ts"
+import { plannerBy, planningFields, type PlanningOptions } from "../../model/valueIteration.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 
 /**
@@ -82,7 +81,8 @@ export type BcConfig = typeof BcConfig.Type
 // --- Network ---
 
 /** Makes the network of the policy, for behaviour cloning and DAgger. */
-export const cloneOf = (config: BcConfig, task: Task): ActorCritic => actorCritic({ ...task, ...config, lstm: 0 })
+export const cloneOf = (config: BcConfig, task: Task): ActorCritic =>
+  actorCritic({ ...task, ...config, planner: plannerBy(config.planning), lstm: 0 })
 
 /** Leaves the critic's value out of exported policies, because the critic doesn't learn. */
 const withoutValue = (network: ActorCritic): ActorCritic => ({
@@ -198,7 +198,7 @@ const learnFrom = (demonstrations: Demonstrations) =>
     let orderedPass = -1
     return {
       ...learner,
-      plays: "nothing",
+      capabilities: { plays: "nothing" },
       data: dataOf(demonstrations),
       // The demonstrations are shuffled anew for each pass.
       rollout: (_envs, { iteration }) =>

@@ -5,15 +5,8 @@ import { bounded, fraction, withDefault } from "../../../base/config/fields.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
 import { linear, within } from "../../../tensor/graph/schedules.ts"
-import {
-  type Algorithm,
-  define,
-  type Learner,
-  type Policy,
-  type Position,
-  type SetupError,
-  type Task,
-} from "../../learner/Algorithm.ts"
+import { type Algorithm, define } from "../../learner/Algorithm.ts"
+import { type Learner, type Policy, type Position, type SetupError, type Task } from "../../learner/Learner.ts"
 import { drive, type Steps, waitFor } from "../../learner/drive.ts"
 import { aggregateBytes, makeAggregate } from "../../learner/imitation/Aggregate.ts"
 import { checkExpert, type Expert, makeLabeller } from "../../learner/imitation/Expert.ts"
@@ -128,7 +121,7 @@ const learnFrom = (expert: Expert) =>
     return {
       ...learner,
       devices: { ...learner.devices, [policy.program.name]: policy.program.device },
-      imitates: true,
+      capabilities: { imitates: true },
       rollout: Effect.fnUntraced(function* (envs, position) {
         yield* policy.refresh
         return yield* drive(() => play(envs, position.iteration, betaAt(position)))

@@ -6,7 +6,7 @@ import * as Optimisers from "../../../tensor/graph/optimisers.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Demonstrations from "../../learner/Demonstrations.ts"
-import * as Learner from "../../learner/Learner.ts"
+import * as Learner from "../../learner/withFeatures.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 import { type ClippedValueOptions, ppoFields, ppoLoss, ppoPhase } from "../rollouts/Ppo.ts"
@@ -103,24 +103,21 @@ const learnFrom = (demonstrations: Demonstrations.Demonstrations) =>
     yield* Learner.checkMemory("gail", config)
     const network = yield* Learner.build(() => policyOf(settings, task))
     const { parameters, judge } = yield* Learner.build(() => discriminator(config, task, demonstrations))
-    const returns = Learner.generalisedAdvantages(config)
     const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
     const plain = own.experience(
-      Learner.experience({ name: "gail", task, actor: network, steps, noiseRepeat, returns }),
+      Learner.experience({ name: "gail", task, actor: network, steps, noiseRepeat, sequence, returns: config }),
     )
-    const remembering = Learner.withMemory(plain, sequence)
-    const rollout = Learner.withBonus(Learner.withDemonstrations(remembering, demonstrations), {
+    const rollout = Learner.withBonus(Learner.withDemonstrations(plain, demonstrations), {
       parameters,
       learningRateShare: config.discriminatorLearningRateShare,
       surprise: ({ batch, weights }) =>
         Losses.imitationReward(judge(weights, batch.observations, batch.actions).logits, config.reward),
       reward: { kind: "replaced" },
     })
-    const learner = yield* Learner.rolloutLearner(rollout, {
+    return Learner.rolloutLearner(rollout, {
       learningRate: Learner.learningRateOf(config),
       phases: [discriminatorPhase(config, judge), policyPhase(config, network, own)],
     })
-    return own.learner({ ...learner, imitates: true, data: Demonstrations.dataOf(demonstrations) })
   })
 
 /** Describes the phase in which the discriminator learns from the rollout, and from a demonstrated step for each of its rows. */

@@ -7,7 +7,20 @@ import * as Layers from "../../../tensor/graph/layers.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
+import { build } from "../../learner/graphs.ts"
+import { onlyPlaying } from "../../learner/onlyPlaying.ts"
+import {
+  CourseSetting,
+  learningRateSetting,
+  networkField,
+  type NetworksOption,
+  optimiserField,
+  type OptimiserOption,
+} from "../../learner/parts.ts"
+import type { Scheduled } from "../../learner/scheduled.ts"
+import { offlineLearner } from "../../learner/replay/OfflineLearner.ts"
+import type { Learning, Update } from "../../learner/replay/networks.ts"
+import { gradientStep, polyak } from "../../learner/replay/steps.ts"
 import type { Transitions } from "../../learner/transitions/Transitions.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
@@ -22,11 +35,11 @@ const { clip, constant, exp, mean, minimum, mul, reshape, sub, tanh } = Graph
 
 // --- Config: `IqlOptions` are the settings in code; `IqlConfig` checks them and fills in the defaults ---
 
-export interface IqlOptions extends Model.NetworkOptions, Learner.NetworksOption, Learner.OptimiserOption {
+export interface IqlOptions extends Model.NetworkOptions, NetworksOption, OptimiserOption {
   /** The activation function between layers. @default "relu" */
   readonly activation?: "tanh" | "relu"
   /** The learning rate of all networks. @default 0.0003 */
-  readonly learningRate?: Learner.Scheduled
+  readonly learningRate?: Scheduled
   /** The course of the learning rate over the run, as in PPO. @default "constant" */
   readonly schedule?: ScheduleCourse | Schedule
   /** The number of transitions that an update learns from. @default 256 */
@@ -52,11 +65,11 @@ export interface IqlOptions extends Model.NetworkOptions, Learner.NetworksOption
 
 export const IqlConfig = Schema.Struct({
   ...Model.networkFields,
-  ...Learner.networkField,
-  ...Learner.optimiserField,
+  ...networkField,
+  ...optimiserField,
   activation: Fields.withDefault(Schema.Literals(["tanh", "relu"]), "relu"),
-  learningRate: Fields.withDefault(Learner.learningRateSetting, 3e-4),
-  schedule: Fields.withDefault(Learner.CourseSetting, "constant"),
+  learningRate: Fields.withDefault(learningRateSetting, 3e-4),
+  schedule: Fields.withDefault(CourseSetting, "constant"),
   batchSize: Fields.withDefault(Fields.bounded("batchRows"), 256),
   gamma: Fields.withDefault(Fields.fraction, 0.99),
   expectile: Fields.withDefault(Fields.fraction, 0.7),
@@ -128,7 +141,7 @@ const actorOf = (nets: Networks, task: Algorithm.Task): Model.Actor => ({
 /** Returns a function that makes the learner for a config and a task. It learns from these transitions. */
 const learnFrom = (transitions: Transitions) =>
   Effect.fnUntraced(function* (config: IqlConfig, task: Algorithm.Task) {
-    const nets = yield* Learner.build(() => networks(config, task))
+    const nets = yield* build(() => networks(config, task))
     const actor = actorOf(nets, task)
     const experience = {
       name: "iql",
@@ -141,7 +154,7 @@ const learnFrom = (transitions: Transitions) =>
       rewardScale: config.rewardScale ?? scaleOf(transitions.returns),
       schedule: config.schedule,
     } as const
-    return yield* Learner.offlineLearner(experience, {
+    return yield* offlineLearner(experience, {
       learningRates: { learningRate: config.learningRate },
       noiseSize: 0,
       update: (learning) => update(config, nets, learning),
@@ -164,8 +177,8 @@ const scaleOf = (returns: ReadonlyArray<number>): number => {
 const update = (
   config: IqlConfig,
   { policy, fromEnv, critics, valueOf }: Networks,
-  learning: Learner.Learning<"critic" | "value", "critic", "learningRate">,
-): Learner.Update => {
+  learning: Learning<"critic" | "value", "critic", "learningRate">,
+): Update => {
   const { batch, networks, targets, learningRates } = learning
   const { observations, actions, rewards, nextObservations, discounts } = batch
   const options = {
@@ -179,7 +192,7 @@ const update = (
   const q_t = minimum(first, second)
   const v_t = valueOf(networks.value.weights, observations)
   const valueLoss = Losses.expectileLoss({ q_t, v_t, expectile: config.expectile })
-  const valueStep = Learner.gradientStep(networks.value, valueLoss, options)
+  const valueStep = gradientStep(networks.value, valueLoss, options)
   const valueWeights = networks.value.layout.tensorsOf(valueStep.next)
 
   // Actor: −E[min(exp(β A), limit) log π(a | s)] with A = min Q′(s, a) − V(s), and V after its own gradient step.
@@ -187,20 +200,20 @@ const update = (
   const logProbability_t = policy(networks.actor.weights, observations).logProbability(fromEnv(actions))
   const { beta, weightLimit: limit } = config
   const actorLoss = Losses.advantageWeightedRegression({ logProbability_t, advantage_t, beta, limit })
-  const actorStep = Learner.gradientStep(networks.actor, actorLoss, options)
+  const actorStep = gradientStep(networks.actor, actorLoss, options)
 
   // Critics: E[(Q₁(s, a) − y)² + (Q₂(s, a) − y)²] with y = r + γ V(s′). `discounts` has γ, and 0 where the episode terminated.
   const v_next = valueOf(valueWeights, nextObservations)
   const target = Losses.tdTarget({ r_t: rewards, discount_t: discounts, v_t: v_next })
   const criticLoss = Losses.criticLoss({ q_tm1: critics(networks.critic.weights, observations, actions), target })
-  const criticStep = Learner.gradientStep(networks.critic, criticLoss, options)
+  const criticStep = gradientStep(networks.critic, criticLoss, options)
 
   return {
     states: {
       ...valueStep.states,
       ...actorStep.states,
       ...criticStep.states,
-      ...Learner.polyak(targets.critic, criticStep.next, config.tau),
+      ...polyak(targets.critic, criticStep.next, config.tau),
     },
     metrics: {
       "losses/value_loss": valueLoss,
@@ -225,4 +238,4 @@ export const make = (transitions: Transitions, options: IqlOptions = {}): Algori
   Algorithm.define({ name: "iql", config: IqlConfig, setup: learnFrom(transitions) }).make(options)
 
 /** IQL that only plays what it has learned, for a run's saved config. */
-export const onlyPlays = Learner.onlyPlaying("iql", IqlConfig, (config, task) => actorOf(networks(config, task), task))
+export const onlyPlays = onlyPlaying("iql", IqlConfig, (config, task) => actorOf(networks(config, task), task))

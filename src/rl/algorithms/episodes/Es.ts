@@ -11,7 +11,8 @@ import { type ParameterLayout, layout } from "../../../tensor/graph/Parameters.t
 import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
 import { sizeOf as elements, type Tensor } from "../../../tensor/graph/Tensor.ts"
 import { policies } from "../../learner/acting.ts"
-import { define, type Learner, type Make, type SetupError, steered, type Task } from "../../learner/Algorithm.ts"
+import { define, type Make } from "../../learner/Algorithm.ts"
+import { type Learner, type SetupError, steered, type Task } from "../../learner/Learner.ts"
 import { Averages } from "../../learner/Averages.ts"
 import { build } from "../../learner/graphs.ts"
 import { drive, type Steps, waitFor } from "../../learner/drive.ts"
@@ -272,7 +273,7 @@ const setup = Effect.fnUntraced(function* (
   const weights = Effect.sync(() => theta)
   return {
     devices: { [act.name]: act.device },
-    plays: "one episode each",
+    capabilities: { plays: "one episode each" },
     rollout: Effect.fnUntraced(function* (envs, { iteration }) {
       vary(population, iteration)
       yield* act.write("population", population.members)

@@ -4,7 +4,20 @@ import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"
 import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
+import type { Batch } from "../../learner/Batch.ts"
+import { build, type Loss } from "../../learner/graphs.ts"
+import {
+  CourseSetting,
+  learningRateSetting,
+  learningRateOf,
+  networkField,
+  optimiserField,
+  chosenOptimiser,
+} from "../../learner/parts.ts"
+import type { Scheduled } from "../../learner/scheduled.ts"
+import { searchLearner } from "../../learner/search/SearchLearner.ts"
+import { searchFields, type SearchingOptions } from "../../learner/search/fields.ts"
+import type { SearchColumns } from "../../learner/search/searchRollout.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
@@ -19,9 +32,9 @@ const { add, mean, mul } = Graph
 
 // --- Config: `AlphaZeroOptions` are the settings in code; `AlphaZeroConfig` checks them and fills in the defaults ---
 
-export interface AlphaZeroOptions extends Learner.SearchingOptions {
+export interface AlphaZeroOptions extends SearchingOptions {
   /** The learning rate of Adam. @default 0.001 */
-  readonly learningRate?: Learner.Scheduled
+  readonly learningRate?: Scheduled
   /** The course of the learning rate over the run, as in PPO. @default "constant" */
   readonly schedule?: ScheduleCourse | Schedule
   /**
@@ -50,12 +63,12 @@ export interface AlphaZeroOptions extends Learner.SearchingOptions {
 }
 
 export const AlphaZeroConfig = Schema.Struct({
-  ...Learner.searchFields,
+  ...searchFields,
   ...Model.networkFields,
-  ...Learner.networkField,
-  ...Learner.optimiserField,
-  learningRate: Fields.withDefault(Learner.learningRateSetting, 1e-3),
-  schedule: Fields.withDefault(Learner.CourseSetting, "constant"),
+  ...networkField,
+  ...optimiserField,
+  learningRate: Fields.withDefault(learningRateSetting, 1e-3),
+  schedule: Fields.withDefault(CourseSetting, "constant"),
   gamma: Fields.withDefault(Fields.discount, 0.99),
   lambda: Fields.withDefault(Fields.fraction, 1),
   nsteps: Fields.withDefault(Fields.bounded("rolloutSteps"), 16),
@@ -72,14 +85,14 @@ export type AlphaZeroConfig = typeof AlphaZeroConfig.Type
 // --- Learner, which `make` below sets up for a task: network, search, loss ---
 
 const setup = Effect.fnUntraced(function* (config: AlphaZeroConfig, task: Algorithm.Task) {
-  const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config, lstm: 0 }))
-  return yield* Learner.searchLearner({
+  const network = yield* build(() => Model.actorCritic({ ...task, ...config, lstm: 0 }))
+  return yield* searchLearner({
     ...config,
     name: "alpha-zero",
     task,
     network,
-    learningRate: Learner.learningRateOf(config),
-    optimiser: Learner.chosenOptimiser(config, ({ size, learningRate }) =>
+    learningRate: learningRateOf(config),
+    optimiser: chosenOptimiser(config, ({ size, learningRate }) =>
       Optimisers.adam({ size, learningRate, weightDecay: config.weightDecay }),
     ),
     loss: (batch, weights) => alphaZeroLoss(config, batch, network.evaluate(weights, batch.observations)),
@@ -89,9 +102,9 @@ const setup = Effect.fnUntraced(function* (config: AlphaZeroConfig, task: Algori
 /** Computes L = c_v E[(z − v)²] − E[Σ π log p]: outcome z, value v, shares of visits π, and probabilities p. */
 export const alphaZeroLoss = (
   config: Pick<AlphaZeroConfig, "valueCoefficient">,
-  { visits, targets }: Pick<Learner.Batch<Learner.SearchColumns>, "visits" | "targets">,
+  { visits, targets }: Pick<Batch<SearchColumns>, "visits" | "targets">,
   { distribution, value }: Pick<Model.Evaluation, "distribution" | "value">,
-): Learner.Loss => {
+): Loss => {
   const [logProbabilities] = distribution.parameters
   const policyLoss = Losses.crossEntropy({ logProbabilities, target: visits })
   const valueLoss = Losses.valueLoss({ v_t: value, target_t: targets })

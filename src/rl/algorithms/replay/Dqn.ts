@@ -3,7 +3,7 @@ import { ConfigError } from "../../../base/config/Config.ts"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
+import * as Learner from "../../learner/offPolicy.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 

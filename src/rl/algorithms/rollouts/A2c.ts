@@ -1,11 +1,11 @@
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
-import * as Losses from "../../losses/Losses.ts"
-import * as Model from "../../model/Model.ts"
+import * as Learner from "../../learner/onPolicy.ts"
+import * as Losses from "../../losses/policyGradient.ts"
+import type * as Model from "../../model/ActorCritic.ts"
 
 const { add, mean, mul, sub } = Graph
 
@@ -62,33 +62,15 @@ export const A2cConfig = Schema.Struct({
 })
 export type A2cConfig = typeof A2cConfig.Type
 
-// --- Learner, which `make` below sets up for a task: networks, rollout, returns, update ---
+// --- Learner: networks, rollout, returns, update ---
 
-const setup = Effect.fnUntraced(function* (settings: A2cConfig, task: Algorithm.Task) {
+const setup = (settings: A2cConfig, task: Algorithm.Task) => {
   const config = Learner.resolved(settings)
-  const { nsteps: steps, sequence } = config
-  yield* Learner.checkSde("a2c", config, task)
-  const noise = Learner.noiseSharing(config)
-  yield* Learner.checkMemory("a2c", config)
-  const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
-  const returns = Learner.generalisedAdvantages(config)
-  const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
-  const rollout = own.experience(Learner.experience({ name: "a2c", task, actor: network, steps, ...noise, returns }))
-  const learner = yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
-    learningRate: Learner.learningRateOf(config),
-    phases: [
-      {
-        ...a2cPhase<Learner.ColumnsOf<Model.ActorCriticKept>>(config, (minibatch) => {
-          const { batch, weights, recall } = minibatch
-          const outputs = network.evaluate(weights, batch.observations, recall)
-          return own.loss(minibatch, a2cLoss(config, batch, outputs), outputs)
-        }),
-        slices: { count: config.slices, standardised: [] },
-      },
-    ],
+  return Learner.actorCriticLearner("a2c", config, task, {
+    loss: ({ batch }, outputs) => a2cLoss(config, batch, outputs),
+    phase: (loss) => a2cPhase(config, loss),
   })
-  return own.learner(learner)
-})
+}
 
 /** Computes L = −E[A log π] + c_v E[(V − target)²] − c_e H: advantage A, entropy H, weights c_v and c_e of `config`. */
 export const a2cLoss = (

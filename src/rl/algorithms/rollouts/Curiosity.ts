@@ -3,7 +3,7 @@ import * as Fields from "../../../base/config/fields.ts"
 import * as Layers from "../../../tensor/graph/layers.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
+import * as Learner from "../../learner/withFeatures.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 import { a2cFields, type A2cBaseOptions, a2cLoss, a2cPhase } from "./A2c.ts"
@@ -100,17 +100,16 @@ const setup = Effect.fnUntraced(function* (settings: CuriosityConfig, task: Algo
   yield* Learner.checkMemory("curiosity", config)
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const models = yield* Learner.build(() => curiosityModels(config, task))
-  const returns = Learner.generalisedAdvantages(config)
   const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
   const plain = own.experience(
-    Learner.experience({ name: "curiosity", task, actor: network, steps, noiseRepeat, returns }),
+    Learner.experience({ name: "curiosity", task, actor: network, steps, noiseRepeat, sequence, returns: config }),
   )
   const bonus: Learner.Bonus<Learner.BaseColumns & Learner.BonusColumns> = {
     parameters: models.parameters,
     surprise: (rows) => models.evaluate(rows).error,
     reward: { kind: "added", coefficient: config.curiosityCoefficient },
   }
-  const learner = yield* Learner.rolloutLearner(Learner.withBonus(Learner.withMemory(plain, sequence), bonus), {
+  return Learner.rolloutLearner(Learner.withBonus(plain, bonus), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       a2cPhase(config, (minibatch) => {
@@ -121,7 +120,6 @@ const setup = Effect.fnUntraced(function* (settings: CuriosityConfig, task: Algo
       }),
     ],
   })
-  return own.learner(learner)
 })
 
 /**

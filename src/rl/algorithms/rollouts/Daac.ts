@@ -4,7 +4,7 @@ import * as Initialisers from "../../../tensor/graph/initialisers.ts"
 import * as Layers from "../../../tensor/graph/layers.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
+import * as Learner from "../../learner/onPolicy.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 import type { Networks } from "../../model/network/layers.ts"
@@ -74,8 +74,7 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
     Initialisers.orthogonal(1),
   )
   const actor = { ...network, parameters: { ...network.parameters, ...advantageHead.parameters } }
-  const returns = Learner.generalisedAdvantages(config)
-  const rollout = Learner.experience({ name: "daac", task, actor, steps, noiseRepeat, returns })
+  const rollout = Learner.experience({ name: "daac", task, actor, steps, noiseRepeat, sequence, returns: config })
 
   /** Computes the loss of the policy: PPO's policy loss + c_a E[(Â(s, a) − A)²], where Â is the predicted advantage. */
   const policyLoss = ({ batch, weights, recall }: Rows): Learner.Loss => {
@@ -95,7 +94,7 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
     const loss = Losses.valueLoss({ v_t: value, target_t: batch.targets })
     return { loss, metrics: { "losses/value_loss": loss } }
   }
-  return yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
+  return Learner.rolloutLearner(rollout, {
     learningRate: Learner.learningRateOf(config),
     phases: [
       { ...ppoPhase(config, policyLoss), name: "policy", learns: (name) => name.startsWith("actor.") },

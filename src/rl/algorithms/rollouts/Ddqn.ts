@@ -3,7 +3,7 @@ import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
+import * as Learner from "../../learner/withFeatures.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
@@ -105,7 +105,7 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
     actor,
     steps: config.nsteps,
     exploration: Learner.epsilonSchedule(config),
-    returns: Learner.generalisedAdvantages(config),
+    returns: config,
   })
   /** Computes the loss: E[huber(Q(s, a) − target)]. */
   const loss = ({ weights, batch }: Learner.Minibatch<Learner.BaseColumns>): Learner.Loss => {
@@ -116,7 +116,7 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
     const evaluate = (observations: Graph.Tensor) => network.apply(weights, observations)
     return Learner.chosenLoss("loss", config.loss, batch, { loss, metrics, values, evaluate })
   }
-  return yield* Learner.rolloutLearner(Learner.withTarget(rollout, config.updateTargetFreq), {
+  return Learner.rolloutLearner(Learner.withTarget(rollout, config.updateTargetFreq), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       {

@@ -1,14 +1,14 @@
-import { Effect, Schema } from "effect"
-import { ConfigError } from "../../../base/config/Config.ts"
+import { Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
-import * as Losses from "../../losses/Losses.ts"
-import * as Model from "../../model/Model.ts"
+import * as Learner from "../../learner/onPolicy.ts"
+import * as Losses from "../../losses/policyGradient.ts"
+import type * as Model from "../../model/ActorCritic.ts"
+import type { MemoryOptions } from "../../model/trunk.ts"
 
-const { add, lessEqual, mean, mul, sub } = Graph
+const { add, mean, mul, sub } = Graph
 
 /**
  * Proximal Policy Optimisation (Schulman et al. 2017, arXiv:1707.06347), with the details that make it work in practice.
@@ -36,7 +36,7 @@ const { add, lessEqual, mean, mul, sub } = Graph
 // --- Config: `PpoOptions` are the settings in code; `PpoConfig` checks them and fills in the defaults ---
 
 /** The settings that PPO shares with algorithms that differ in the network or in the critic's loss. */
-export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOptions, Model.MemoryOptions {
+export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOptions, MemoryOptions {
   /** The learning rate. @default 0.00025 */
   readonly learningRate?: Learner.Scheduled
   /** The number of env steps that each env takes between two updates. @default 128 */
@@ -110,53 +110,20 @@ export type PpoConfig = typeof PpoConfig.Type
 
 // --- Learner: networks, rollout, returns, update ---
 
-/** Makes the learner of PPO, or of VIN, which passes its own `name` and `planning`. */
-export const ppoLearner = Effect.fnUntraced(function* (
+/** Describes the learner of PPO, or of VIN, which passes its own `name` and `planner`. */
+export const ppoLearner = (
   name: string,
   settings: ClippedConfig &
-    Partial<Pick<PpoConfig, "rollouts" | "slices" | "sde" | "logStdInit">> & { readonly planning?: Model.Planning },
+    Partial<Pick<PpoConfig, "rollouts" | "slices" | "sde" | "logStdInit">> &
+    Pick<Model.ActorCriticOptions<never>, "planner">,
   task: Algorithm.Task,
-) {
+) => {
   const config = Learner.resolved(settings)
-  const { nsteps: steps, sequence, slices = 1, sde = null } = config
-  yield* Learner.checkSde(name, { ...config, sde }, task)
-  const noise = Learner.noiseSharing({ ...config, sde })
-  if (slices > 1 && config.rollouts === "graph") {
-    const problem = `expected 1 with rollouts "graph", whose rows stay in the graph, found ${slices}`
-    return yield* ConfigError.at({ source: name, prefix: ["algorithm"] }, "slices", problem)
-  }
-  yield* Learner.checkMemory(name, config)
-  const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
-  const returns = Learner.generalisedAdvantages(config)
-  const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
-  const rollout = own.experience(Learner.experience({ name, task, actor: network, steps, ...noise, returns }))
-  const learningRate = Learner.learningRateOf(config)
-  // Advantages are normalised, and the KL limit applies, over a whole minibatch: `slicesOf` says so if there are slices.
-  const loss = slices > 1 ? { ...config, normalizeAdvantages: false, targetKl: null } : config
-  const phase = {
-    ...ppoPhase<Learner.ColumnsOf<Model.ActorCriticKept>>(config, (minibatch) => {
-      const { batch, weights, recall } = minibatch
-      const outputs = network.evaluate(weights, batch.observations, recall)
-      return own.loss(minibatch, ppoLoss(loss, batch, outputs), outputs)
-    }),
-    slices: slicesOf(config, slices),
-  }
-  if (config.rollouts === "graph") return yield* Learner.graphLearner(rollout, { ...config, learningRate, phase })
-  const learner = yield* Learner.rolloutLearner(Learner.withMemory(rollout, sequence), {
-    learningRate,
-    phases: [phase],
+  return Learner.actorCriticLearner(name, config, task, {
+    loss: ({ batch, standardised }, outputs) => ppoLoss(config, batch, outputs, standardised),
+    phase: (loss) => ppoPhase(config, loss),
   })
-  return own.learner(learner)
-})
-
-const slicesOf = (
-  { normalizeAdvantages, targetKl }: Pick<ClippedConfig, "normalizeAdvantages" | "targetKl">,
-  count: number,
-): Learner.Slices => ({
-  count,
-  standardised: normalizeAdvantages ? ["advantages"] : [],
-  limit: targetKl === null ? undefined : { metric: "losses/approx_kl", atMost: 1.5 * targetKl },
-})
+}
 
 /** The columns of a minibatch, as tensors, that the loss reads. */
 type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
@@ -169,8 +136,9 @@ export const ppoLoss = (
   config: Learner.Resolved<ClippedConfig>,
   batch: PpoBatch,
   evaluation: Pick<Model.Evaluation, "distribution" | "value">,
+  standardised = Losses.standardised,
 ): Learner.Loss => {
-  const { loss, metrics, continueWhile } = ppoPolicyLoss(config, batch, evaluation)
+  const { loss, metrics, limit } = ppoPolicyLoss(config, batch, evaluation, standardised)
   const errors = { v_t: evaluation.value, target_t: batch.targets }
   const squaredError = config.clipValue
     ? Losses.clippedValueLoss({ ...errors, vOld_t: batch.values, epsilon: config.clip })
@@ -179,7 +147,7 @@ export const ppoLoss = (
   return {
     loss: add(loss, mul(valueLoss, config.valueCoefficient)),
     metrics: { ...metrics, "losses/value_loss": valueLoss },
-    continueWhile,
+    limit,
   }
 }
 
@@ -188,9 +156,10 @@ export const ppoPolicyLoss = (
   config: Pick<Learner.Resolved<PpoConfig>, "clip" | "normalizeAdvantages" | "entropyCoefficient" | "targetKl">,
   batch: PpoBatch,
   { distribution }: Pick<Model.Evaluation, "distribution">,
+  standardised = Losses.standardised,
 ): Learner.Loss => {
   const { actions, logProbs, advantages } = batch
-  const advantage_t = config.normalizeAdvantages ? Losses.standardised(advantages) : advantages
+  const advantage_t = config.normalizeAdvantages ? standardised(advantages) : advantages
   const ratios = Losses.importanceRatio({
     logProbability_t: distribution.logProbability(actions),
     logProbabilityOld_t: logProbs,
@@ -198,16 +167,15 @@ export const ppoPolicyLoss = (
   const { ratio_t } = ratios
   const policyLoss = Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: config.clip })
   const entropy = mean(distribution.entropy())
-  const approximateKl = Losses.approximateKl(ratios)
   return {
     loss: sub(policyLoss, mul(entropy, config.entropyCoefficient)),
     metrics: {
       "losses/policy_loss": policyLoss,
       "losses/entropy": entropy,
-      "losses/approx_kl": approximateKl,
+      "losses/approx_kl": Losses.approximateKl(ratios),
       "losses/clipfrac": Losses.clipFraction({ ratio_t, epsilon: config.clip }),
     },
-    continueWhile: config.targetKl === null ? undefined : lessEqual(approximateKl, 1.5 * config.targetKl),
+    limit: config.targetKl === null ? undefined : { metric: "losses/approx_kl", atMost: 1.5 * config.targetKl },
   }
 }
 

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
+import * as Learner from "../../learner/withFeatures.ts"
 import {
   auxiliaryFields,
   type AuxiliaryOptions,
@@ -35,13 +35,12 @@ const setup = Effect.fnUntraced(function* (settings: RandalConfig, task: Algorit
   yield* Learner.checkMemory("randal", config)
   const { rollout, ...networks } = yield* Learner.build(() => rndRollout("randal", config, task))
   const tasks = yield* Learner.build(() => auxiliaryTasks(config, networks.network, task))
-  const learner = yield* Learner.rolloutLearner(Learner.withAuxiliary(rollout, tasks), {
+  return Learner.rolloutLearner(Learner.withAuxiliary(rollout, tasks), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       ppoPhase(config, (minibatch) => Learner.addLosses(rndLoss(config, networks, minibatch), tasks.loss(minibatch))),
     ],
   })
-  return networks.own.learner(learner)
 })
 
 /**

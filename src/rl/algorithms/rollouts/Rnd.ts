@@ -5,8 +5,7 @@ import * as Layers from "../../../tensor/graph/layers.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
-import type { AppliedLoss } from "../../learner/rollout/ownLoss.ts"
+import * as Learner from "../../learner/withFeatures.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 import { ppoFields, type ClippedValueOptions, ppoLoss, ppoPhase } from "./Ppo.ts"
@@ -129,10 +128,9 @@ export const rndRollout = (name: string, config: Resolved, task: Algorithm.Task)
   const { nsteps: steps, noiseRepeat, sequence } = config
   const network = Model.actorCritic({ ...task, ...config, critics: ["bonusValues"] })
   const bonus = rndBonus(config, task)
-  const returns = Learner.generalisedAdvantages(config)
-  const own: AppliedLoss = Learner.applied(config.loss, network, task)
-  const plain = own.experience(Learner.experience({ name, task, actor: network, steps, noiseRepeat, returns }))
-  return { network, bonus, own, rollout: Learner.withBonus(Learner.withMemory(plain, sequence), bonus) }
+  const own: Learner.AppliedLoss = Learner.applied(config.loss, network, task)
+  const plain = Learner.experience({ name, task, actor: network, steps, noiseRepeat, sequence, returns: config })
+  return { network, bonus, own, rollout: Learner.withBonus(own.experience(plain), bonus) }
 }
 
 // --- Update ---
@@ -160,11 +158,10 @@ const setup = Effect.fnUntraced(function* (settings: RndConfig, task: Algorithm.
   const config = Learner.resolved(settings)
   yield* Learner.checkMemory("rnd", config)
   const { rollout, ...networks } = yield* Learner.build(() => rndRollout("rnd", config, task))
-  const learner = yield* Learner.rolloutLearner(rollout, {
+  return Learner.rolloutLearner(rollout, {
     learningRate: Learner.learningRateOf(config),
     phases: [ppoPhase(config, (minibatch) => rndLoss(config, networks, minibatch))],
   })
-  return networks.own.learner(learner)
 })
 
 /**

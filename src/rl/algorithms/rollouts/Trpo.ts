@@ -4,7 +4,7 @@ import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"
 import * as TrustRegion from "../../../tensor/graph/trustRegion.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
+import * as Learner from "../../learner/onPolicy.ts"
 import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 import type { Networks } from "../../model/network/layers.ts"
@@ -77,9 +77,15 @@ const setup = Effect.fnUntraced(function* (settings: TrpoConfig, task: Algorithm
   yield* Learner.checkSde("trpo", config, task)
   // Actor and critic share nothing, because the critic's steps would change the policy without a limit.
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config, lstm: 0, separate: true }))
-  const returns = Learner.generalisedAdvantages(config)
   const noise = Learner.noiseSharing({ ...config, noiseRepeat: 1 })
-  const rollout = Learner.experience({ name: "trpo", task, actor: network, steps: config.nsteps, ...noise, returns })
+  const rollout = Learner.experience({
+    name: "trpo",
+    task,
+    actor: network,
+    steps: config.nsteps,
+    ...noise,
+    returns: config,
+  })
 
   /**
    * Builds the policy's step on the surrogate objective E[r A], with the probability ratio r = π(a | s) / π_old(a | s) and
@@ -118,7 +124,7 @@ const setup = Effect.fnUntraced(function* (settings: TrpoConfig, task: Algorithm
     const loss = Losses.valueLoss({ v_t: value, target_t: batch.targets })
     return { loss, metrics: { "losses/value_loss": loss } }
   }
-  return yield* Learner.rolloutLearner(rollout, {
+  return Learner.rolloutLearner(rollout, {
     learningRate: Learner.learningRateOf(config),
     phases: [
       { name: "policy", epochs: 1, minibatches: 1, step: policyStep },

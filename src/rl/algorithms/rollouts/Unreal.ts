@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
+import * as Learner from "../../learner/withFeatures.ts"
 import {
   auxiliaryFields,
   type AuxiliaryOptions,
@@ -42,12 +42,11 @@ const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Algorit
   yield* Learner.checkMemory("unreal", config)
   const network = yield* Learner.build(() => Model.actorCritic({ ...task, ...config }))
   const tasks = yield* Learner.build(() => auxiliaryTasks(config, network, task))
-  const returns = Learner.generalisedAdvantages(config)
   const own = yield* Learner.build(() => Learner.applied(config.loss, network, task))
   const plain = own.experience(
-    Learner.experience({ name: "unreal", task, actor: network, steps, noiseRepeat, returns }),
+    Learner.experience({ name: "unreal", task, actor: network, steps, noiseRepeat, sequence, returns: config }),
   )
-  const learner = yield* Learner.rolloutLearner(Learner.withAuxiliary(Learner.withMemory(plain, sequence), tasks), {
+  return Learner.rolloutLearner(Learner.withAuxiliary(plain, tasks), {
     learningRate: Learner.learningRateOf(config),
     phases: [
       a2cPhase(config, (minibatch) => {
@@ -58,7 +57,6 @@ const setup = Effect.fnUntraced(function* (settings: UnrealConfig, task: Algorit
       }),
     ],
   })
-  return own.learner(learner)
 })
 
 /**

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/Learner.ts"
+import * as Learner from "../../learner/onPolicy.ts"
 import * as Model from "../../model/Model.ts"
 import { type ClippingOptions, ppoFields, ppoLearner } from "./Ppo.ts"
 
@@ -67,5 +67,6 @@ const noTrunk = {
 export const make: Algorithm.Make<VinOptions> = Algorithm.define({
   name: "vin",
   config: VinConfig,
-  setup: (config, task) => ppoLearner("vin", { ...config, ...noTrunk }, task),
+  setup: (config, task) =>
+    ppoLearner("vin", { ...config, ...noTrunk, planner: Model.plannerBy(config.planning) }, task),
 }).make

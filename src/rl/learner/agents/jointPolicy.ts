@@ -1,7 +1,7 @@
 /** Makes one policy for whole games of separate policies, each of which chooses the actions of its agents. */
 import { Effect } from "effect"
 import { BackendError, type Program } from "../../../tensor/backend/Backend.ts"
-import type { Policy } from "../Algorithm.ts"
+import type { Policy } from "../Learner.ts"
 import { copy } from "../rollout/Rollout.ts"
 import type { Seat } from "./seats.ts"
 

@@ -6,6 +6,7 @@ import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { programError } from "../../../tensor/graph/GraphError.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import {
+  capabilitiesOf,
   crossed,
   type Learner,
   LearningError,
@@ -13,7 +14,7 @@ import {
   type Position,
   type SetupError,
   type Task,
-} from "../Algorithm.ts"
+} from "../Learner.ts"
 import type { NamedArrays, NamedTensors } from "../../../tensor/graph/Parameters.ts"
 import { jointPolicy, type Seated } from "./jointPolicy.ts"
 import { makeMeeting, type Meeting } from "./Meeting.ts"
@@ -45,7 +46,8 @@ export const separateLearner = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   const agents = yield* checkedAgents(task, policies)
   const members = yield* membersOf(task, policies, seatsOf(agents, policies, task.numEnvs))
-  const onlyPlays = members.some(({ learner }) => learner.onlyPlays === true)
+  const capabilities = members.map(({ learner }) => capabilitiesOf(learner))
+  const onlyPlays = capabilities.some((member) => member.onlyPlays)
   if (!onlyPlays) yield* checkRollouts(members)
 
   /** Joins what all learners have by names, with the names of their policies before them. */
@@ -60,9 +62,11 @@ export const separateLearner = Effect.fnUntraced(function* (
       const { algorithm, agents: own } = policies[index]
       return { name, algorithm, agents: own, learner }
     }),
-    ...(members.some(({ learner }) => learner.imitates === true) ? { imitates: true } : {}),
-    ...(onlyPlays ? { onlyPlays } : {}),
-    hasTotalLoss: members.every(({ learner }) => learner.hasTotalLoss === true),
+    capabilities: {
+      onlyPlays,
+      imitates: capabilities.some(({ imitates }) => imitates),
+      totalLoss: capabilities.every(({ totalLoss }) => totalLoss),
+    },
     ...(hasData ? { data: joined(members.map(({ learner }) => learner.data ?? {})) } : {}),
     rollout: rolloutOf(members),
     update: (position) => updateAll(members, position),
@@ -144,7 +148,7 @@ const updateAll = Effect.fnUntraced(function* (members: ReadonlyArray<Member>, p
     const { name, learner, seat } = member
     const own = positionOf(member, position)
     yield* named(name, learner.update(own))
-    const steps = (learner.rolloutSteps ?? 0) * seat.rows.length
+    const steps = (capabilitiesOf(learner).rolloutSteps ?? 0) * seat.rows.length
     const { target } = learner
     if (target !== undefined && crossed(own.step, own.step + steps, target.everySteps)) yield* target.update
   }
@@ -242,14 +246,15 @@ const checkedAgents = (
 const checkRollouts = (
   members: ReadonlyArray<{ readonly name: string; readonly learner: Learner }>,
 ): Effect.Effect<void, ConfigError> => {
-  const other = members.findIndex(({ learner }) => learner.rolloutSteps === undefined)
+  const lengths = members.map(({ learner }) => capabilitiesOf(learner).rolloutSteps)
+  const other = lengths.indexOf(undefined)
   if (other >= 0) {
     const problem = `the algorithm of "${members[other].name}" plays no rollouts of a fixed number of steps, which separate policies need; algorithms of rollouts such as ppo do, and those with a replay buffer such as dqn`
     return refuse(problem, `algorithm.policies.${other}.name`)
   }
-  const lengths = members.map(({ name, learner }) => `${learner.rolloutSteps} of ${name}`)
-  if (new Set(members.map(({ learner }) => learner.rolloutSteps)).size === 1) return Effect.void
+  if (new Set(lengths).size === 1) return Effect.void
+  const found = members.map(({ name }, index) => `${lengths[index]} of ${name}`)
   return refuse(
-    `expected rollouts of equally many steps, found ${lengths.join(", ")}; set nsteps of each policy, or for one with a replay buffer train_every, which counts the steps of all its envs`,
+    `expected rollouts of equally many steps, found ${found.join(", ")}; set nsteps of each policy, or for one with a replay buffer train_every, which counts the steps of all its envs`,
   )
 }

@@ -1,6 +1,6 @@
 /** Demonstrations that grow: DAgger adds the states that it visits, with the expert's actions, and learns from all of them. */
 import { sizeOf } from "../../env/Space.ts"
-import type { Task } from "../Algorithm.ts"
+import type { Task } from "../Learner.ts"
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import { Misfit } from "../learnerState.ts"
 import { GrowingRows } from "../rollout/Rollout.ts"

@@ -4,28 +4,22 @@ import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
 import { attempt } from "../../../base/config/attempt.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
 import type { EnvGraph } from "../../env/EnvGraph.ts"
-import { makeLog } from "../../env/EpisodeLog.ts"
+import { makeLog } from "../../env/internal/episodeLog.ts"
 import { display } from "../../env/Space.ts"
 import { type ParameterLayout, layout } from "../../../tensor/graph/Parameters.ts"
 import { indicesFeed } from "../../../tensor/graph/Program.ts"
 import type { Schedule } from "../../../tensor/graph/schedules.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import { policies } from "../acting.ts"
-import {
-  type Learner,
-  type LearnerError,
-  LearningError,
-  type Position,
-  type SetupError,
-  steered,
-} from "../Algorithm.ts"
+import { type Learner, type LearnerError, LearningError, type Position, type SetupError, steered } from "../Learner.ts"
 import { Averages } from "../Averages.ts"
 import type { Columns } from "../Batch.ts"
 import { build } from "../graphs.ts"
 import { copyInto, floatsOf, namedVector, savedState, statesOf, weightsIn } from "../learnerState.ts"
-import type { Experience } from "../rollout/Experience.ts"
+import type { Experience, GeneralisedAdvantages } from "../rollout/Experience.ts"
+import type { RolloutUpdate } from "../rollout/OnPolicy.ts"
 import type { BaseColumns } from "../rollout/RolloutData.ts"
-import { checkDivisors } from "../rollout/RolloutLearner.ts"
+import { checkDivisors, dataOf } from "../rollout/RolloutLearner.ts"
 import type { Phase } from "../rollout/Phase.ts"
 import { withTotalLoss } from "../rollout/update.ts"
 import { fillScheduled, type ScheduledInputs } from "../scheduled.ts"
@@ -33,41 +27,26 @@ import { columnState, envStates, rolloutSpec, stepColumns } from "./rolloutSpec.
 import { Starts } from "./Starts.ts"
 import { storedColumns, updateSpec } from "./updateSpec.ts"
 
-/** Describes how a learner learns from rollouts that are played in the graph. */
-export interface GraphUpdate<C> {
-  /** The learning rate as a function of the run's progress, from 0 to 1. */
+/** An update that one program can compute, with the rollout's returns. */
+interface GraphUpdate<C> extends GeneralisedAdvantages {
   readonly learningRate: Schedule
   readonly phase: Phase<C>
-  /** The discount factor, and the λ of generalised advantage estimation. */
-  readonly gamma: number
-  readonly lambda: number
 }
 
 /**
- * Makes the learner of an on-policy algorithm for an env with a graph form (see `EnvGraph`). In each iteration one
+ * Makes the learner that a description by `rolloutLearner` asks for, for an env with a graph form (see `EnvGraph`). In each iteration one
  * program plays the whole rollout, and another computes advantages and learns from it. The programs share their states,
  * so only random numbers, first states of episodes and the log of ended episodes pass through JavaScript.
  *
- * It draws the same random numbers as `rolloutLearner`: episodes begin in the same states, and the same noise draws the
+ * It draws the same random numbers as `makeRolloutLearner`: episodes begin in the same states, and the same noise draws the
  * actions. The results differ in rounding, because the env's dynamics are computed in single precision.
- *
- * @example
- * ```ts
- * const returns = { gamma: 0.99, lambda: 0.95 }
- * const plain = Learner.experience({ name: "mine", task, actor: network, steps: 100, returns: Learner.generalisedAdvantages(returns) })
- * const loss = ({ batch, weights }: Learner.Minibatch<Learner.BaseColumns>): Learner.Loss => {
- *   const { value } = network.evaluate(weights, batch.observations)
- *   return { loss: Losses.valueLoss({ v_t: value, target_t: batch.targets }), metrics: {} }
- * }
- * const phase = { name: "update", epochs: 1, minibatches: 1, maxGradNorm: 0.5, optimiser: Optimisers.adam }
- * Learner.graphLearner(plain, { learningRate: Schedules.linear(7e-4), phase: { ...phase, loss }, ...returns })
- * ```
  */
-export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
+export const makeGraphLearner = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
   experience: Experience<C>,
-  graphUpdate: GraphUpdate<C>,
+  rolloutUpdate: RolloutUpdate<C>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
   const { name, task, actor } = experience
+  const graphUpdate = yield* graphUpdateOf(experience, rolloutUpdate)
   const { graph, maxSteps } = yield* formOf(experience)
   yield* checkDivisors(experience, [graphUpdate.phase])
   const { numEnvs, seed } = task
@@ -94,7 +73,7 @@ export const graphLearner = Effect.fnUntraced(function* <C extends BaseColumns &
     episodes: playing.episodes,
     rollout: (_, { iteration }) => play(playing, iteration),
     update: (position) => learn(learning, position),
-    hasTotalLoss: true,
+    ...dataOf(experience, { totalLoss: true }),
     metrics: () => learning.averages.take(),
     ...policies(backend, { name, task, actor, layout: parameters }, weights),
     weights: Effect.map(weights, parameters.toNamed),
@@ -280,23 +259,40 @@ const shuffle = ({ seed, update, epochs, order }: Learning, iteration: number): 
 
 const isNoEnvState = (state: string): boolean => !envStates.some((other) => other === state)
 
+const refuse = (name: string) => (key: string, problem: string) =>
+  Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, key, problem))
+
+/** Returns the update as one program computes it. Fails if it has several phases, slices, or returns of its own. */
+const graphUpdateOf = <C extends Columns>(
+  { name, returns }: Experience<C>,
+  { phases, learningRate }: RolloutUpdate<C>,
+) => {
+  const [phase] = phases
+  const { slices = 1 } = phase
+  if (slices > 1) {
+    return refuse(name)("slices", `expected 1 with rollouts "graph", whose rows stay in the graph, found ${slices}`)
+  }
+  if (phases.length > 1 || !("loss" in phase) || typeof returns === "function")
+    return refuse(name)("rollouts", `expected "envs": ${name} has an update of several parts, or returns of its own`)
+  return Effect.succeed({ phase, learningRate, gamma: returns.gamma, lambda: returns.lambda })
+}
+
 /** Returns the graph form of the task's env. Fails if there is none, or if the actor has parts that need the env itself. */
 const formOf = <C extends Columns>({ name, task, actor, exploration, features, freshNoise }: Experience<C>) => {
-  const refuse = (key: string, problem: string) =>
-    Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, key, problem))
+  const refused = refuse(name)
   const { graph, maxSteps = Infinity } = task
   if (graph === undefined) {
     const envs = "CartPole, Pendulum, GridWorld, KeyDoor and ApplePicker have one, with any time limit"
-    return refuse("rollouts", `"graph" needs an env with a graph form; ${envs}. Use "envs" for other envs`)
+    return refused("rollouts", `"graph" needs an env with a graph form; ${envs}. Use "envs" for other envs`)
   }
   const { observationSpace, actionSpace } = task
   if (observationSpace._tag !== "Box" || (actionSpace._tag !== "Discrete" && actionSpace._tag !== "Box")) {
     const needs = `"graph" needs observations in a box, and one choice or real numbers as actions`
-    return refuse("rollouts", `${needs}, found ${display(observationSpace)} and ${display(actionSpace)}`)
+    return refused("rollouts", `${needs}, found ${display(observationSpace)} and ${display(actionSpace)}`)
   }
-  if (actor.memorySize > 0) return refuse("lstm", `expected 0 with algorithm.rollouts "graph"`)
-  if (freshNoise) return refuse("sde", `expected null with algorithm.rollouts "graph"`)
-  if (features.length > 0) return refuse("rollouts", `expected "envs": ${name} adds parts to the rollout`)
-  if (exploration !== undefined) return refuse("rollouts", `expected "envs": ${name} explores by a schedule`)
+  if (actor.memorySize > 0) return refused("lstm", `expected 0 with algorithm.rollouts "graph"`)
+  if (freshNoise) return refused("sde", `expected null with algorithm.rollouts "graph"`)
+  if (features.length > 0) return refused("rollouts", `expected "envs": ${name} adds parts to the rollout`)
+  if (exploration !== undefined) return refused("rollouts", `expected "envs": ${name} explores by a schedule`)
   return Effect.succeed({ graph, maxSteps })
 }

@@ -6,7 +6,7 @@ import type { ProgramSpec, StateSpec } from "../../../tensor/graph/Program.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import { toEnvAction } from "../../model/actions.ts"
 import type { Actor } from "../../model/Actor.ts"
-import type { Task } from "../Algorithm.ts"
+import type { Task } from "../Learner.ts"
 import type { Columns } from "../Batch.ts"
 import { netOf } from "../graphs.ts"
 

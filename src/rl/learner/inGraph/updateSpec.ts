@@ -3,8 +3,9 @@ import * as G from "../../../tensor/graph/ops.ts"
 import type { ParameterLayout } from "../../../tensor/graph/Parameters.ts"
 import type { ProgramSpec, StateSpec } from "../../../tensor/graph/Program.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
-import type { Task } from "../Algorithm.ts"
+import type { Task } from "../Learner.ts"
 import type { Batch, Column, Columns } from "../Batch.ts"
+import { standardised } from "../../losses/policyGradient.ts"
 import { netOf } from "../graphs.ts"
 import type { Phase } from "../rollout/Phase.ts"
 import { gradientStep } from "../rollout/update.ts"
@@ -58,6 +59,7 @@ export const updateSpec = <C extends Columns>(program: UpdateProgram<C>): Progra
       weights: net.weights,
       fixed: {},
       recall: undefined,
+      standardised,
     },
     learningRate,
     program.learningRateShares,

@@ -5,7 +5,7 @@ import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.t
 import { type Stream, stream } from "../../../base/rng/Rng.ts"
 import { policies } from "../acting.ts"
 import { display } from "../../../base/config/Config.ts"
-import { type Learner, LearningError, type SetupError, steered } from "../Algorithm.ts"
+import { type Learner, LearningError, type SetupError, steered } from "../Learner.ts"
 import { Averages } from "../Averages.ts"
 import { type Arrays, feedsOf } from "../Batch.ts"
 import { checkFit } from "../Demonstrations.ts"
@@ -58,7 +58,7 @@ export const offlineLearner = Effect.fnUntraced(function* <N extends string, T e
   const data = { observations, actions, rewards, lengths, terminated, finalObservations }
   return {
     devices: { [update.name]: update.device },
-    plays: "nothing",
+    capabilities: { plays: "nothing" },
     data: Record.map(data, namedVector),
     rollout: (_envs, { iteration }) =>
       Effect.sync(() => {

@@ -3,7 +3,7 @@ import { sizeOf } from "../../env/Space.ts"
 import type { Schedule } from "../../../tensor/graph/schedules.ts"
 import type { Actor } from "../../model/Actor.ts"
 import type { Declarations } from "../../model/trunk.ts"
-import type { Task } from "../Algorithm.ts"
+import type { Task } from "../Learner.ts"
 import { actionColumn, type Columns, f32, i32 } from "../Batch.ts"
 import type { Prioritised, ReplayConfig } from "./fields.ts"
 

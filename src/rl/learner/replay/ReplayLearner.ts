@@ -13,7 +13,7 @@ import { indicesFeed } from "../../../tensor/graph/Program.ts"
 import { isImage } from "../../model/observations.ts"
 import { type Stream, stream } from "../../../base/rng/Rng.ts"
 import { actSpec, policies } from "../acting.ts"
-import { type Learner, type Position, type SetupError, steered, type Task } from "../Algorithm.ts"
+import { type Learner, type Position, type SetupError, steered, type Task } from "../Learner.ts"
 import { Averages } from "../Averages.ts"
 import { type Columns, f32, feedsOf } from "../Batch.ts"
 import { build } from "../graphs.ts"
@@ -71,7 +71,7 @@ export const replayLearner = Effect.fnUntraced(function* <
   return {
     devices: { [act.name]: act.device, [update.name]: update.device },
     rollout: (envs, position) => drive(() => playReplayRollout(rollout, envs, position)),
-    rolloutSteps: rollout.steps,
+    capabilities: { rolloutSteps: rollout.steps },
     update: Effect.fnUntraced(function* (position) {
       if (yield* learn(learning, position)) yield* copyToActing
     }),

@@ -6,7 +6,7 @@ import { type ParameterLayout, layout, type NamedArrays, type NamedTensors } fro
 import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import { stream } from "../../../base/rng/Rng.ts"
-import type { Learner } from "../Algorithm.ts"
+import type { Learner } from "../Learner.ts"
 import type { Batch, Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
 import { build, netOf } from "../graphs.ts"

@@ -3,12 +3,11 @@ import type { Effect, Scope } from "effect"
 import type { Backend, BackendError, Program, TensorData } from "../../../tensor/backend/Backend.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { sizeOf } from "../../env/Space.ts"
-import type { ParameterLayout } from "../../../tensor/graph/Parameters.ts"
+import type { ParameterLayout, NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import type { Schedule } from "../../../tensor/graph/schedules.ts"
 import type { Actor } from "../../model/Actor.ts"
 import type { Declarations } from "../../model/trunk.ts"
-import { gae } from "../../returns/gae.ts"
-import type { LearnerState, LearningError, Metrics, SetupError, Task } from "../Algorithm.ts"
+import type { LearnerState, LearningError, Metrics, SetupError, Task } from "../Learner.ts"
 import { actionColumn, type Columns, f32 } from "../Batch.ts"
 import type { Steps } from "../drive.ts"
 import type { SavedState } from "../learnerState.ts"
@@ -16,8 +15,8 @@ import { type BaseColumns, type Kept, kept, type Rollout, type StepHooks } from 
 
 /**
  * Describes how an algorithm collects experience: how it acts, for how many steps, which numbers (columns) it stores
- * for each step (row), and how rewards become returns. `experience` makes one without features; `withMemory`,
- * `withTarget`, `withBonus`, `withDemonstrations` and `withAuxiliary` each add a feature. `rolloutLearner` makes a learner from it.
+ * for each step (row), and how rewards become returns. `experience` makes one without features; `withTarget`, `withBonus`,
+ * `withDemonstrations` and `withAuxiliary` each add a feature. `rolloutLearner` describes a learner of it.
  *
  * The type `C` lists the columns, so that a loss that reads a column which is not stored does not compile.
  */
@@ -33,20 +32,27 @@ export interface Experience<C extends Columns> {
   /** Whether each rollout begins with new noise, as state-dependent exploration does. */
   readonly freshNoise: boolean
   readonly columns: C
-  /** Fills the columns `advantages` and `targets` of a rollout from its rewards. */
-  readonly returns: (rollout: Rollout<C>) => void
+  /** Fills the columns `advantages` and `targets` of a rollout from its rewards, or says how the learner estimates them. */
+  readonly returns: GeneralisedAdvantages | ((rollout: Rollout<C>) => void)
   /** All parameters that are learned: those of the actor and of the features. */
   readonly parameters: Declarations
   /** The learning rates of some parameters, as factors of the common learning rate, by the parameters' names. */
   readonly learningRateShares: Readonly<Record<string, number>>
   /** Weights that are drawn once and never learned. */
   readonly fixed: Declarations
-  /** The number of consecutive steps through which gradients flow back through a memory (an LSTM); 0 without one. */
+  /**
+   * The number of consecutive steps through which gradients flow back through the actor's memory (an LSTM); 0 is the whole
+   * rollout. It must be 0 without a memory.
+   */
   readonly sequence: number
+  /** Data that the learner learns from besides rollouts: demonstrations. A run can be resumed only with equal data. */
+  readonly data: NamedArrays
+  /** Whether the learner imitates an expert, and so needs observations as the env gives them, and no rewards. */
+  readonly imitates: boolean
   readonly hasTarget: boolean
   /** The schedule of the scalar by which the actor explores, such as ε; undefined if the actor reads no such scalar. */
   readonly exploration: Schedule | undefined
-  /** Additions such as a memory or a bonus. The learner starts them and calls their hooks in this order. */
+  /** Additions such as a bonus. The learner starts them and calls their hooks in this order. */
   readonly features: ReadonlyArray<Feature<C>>
 }
 
@@ -59,6 +65,8 @@ export interface ExperienceOptions<Names extends string> extends Pick<
   readonly noiseRepeat?: number
   /** Whether each rollout begins with new noise; false by default. */
   readonly freshNoise?: boolean
+  /** The number of steps through which gradients flow back through the actor's memory; 0, the whole rollout, by default. */
+  readonly sequence?: number
   readonly exploration?: Schedule
 }
 
@@ -70,7 +78,7 @@ export type ColumnsOf<Names extends string> = BaseColumns & Readonly<Record<Name
  *
  * @example
  * ```ts
- * const returns = generalisedAdvantages({ gamma: 0.99, lambda: 1 })
+ * const returns = { gamma: 0.99, lambda: 1 }
  * experience({ name: "a2c", task, actor: network, steps: 5, returns }).columns.logProbs // the network keeps them
  * ```
  */
@@ -94,40 +102,21 @@ export function experience(options: ExperienceOptions<string>): object {
     parameters: actor.parameters,
     learningRateShares: {},
     fixed: {},
-    sequence: 0,
+    sequence: options.sequence ?? 0,
+    data: {},
+    imitates: false,
     hasTarget: false,
     features: [],
   } satisfies Experience<BaseColumns>
 }
 
-/**
- * Returns a function that fills a rollout's advantages by generalised advantage estimation, and its targets as
- * advantage + value. The critic's value estimates the return after the rollout's last step, and after an episode that
- * was truncated. After an episode that terminated, the return is 0.
- *
- * @example
- * ```ts
- * experience({ name: "ppo", task, actor: network, steps: 128, returns: generalisedAdvantages({ gamma: 0.99, lambda: 0.95 }) })
- * ```
- */
-export const generalisedAdvantages =
-  ({ gamma, lambda }: { readonly gamma: number; readonly lambda: number }) =>
-  (rollout: Rollout<BaseColumns>): void => {
-    const { columns, rewards, terminated, last } = rollout
-    const hasTruncations = rollout.truncations() > 0
-    gae({
-      rewards,
-      values: columns.values,
-      lastValues: last.values,
-      terminated,
-      truncated: hasTruncations ? rollout.truncated : undefined,
-      truncatedValues: hasTruncations ? rollout.atTruncation.values : undefined,
-      gamma,
-      lambda,
-      out: columns.advantages,
-      targets: columns.targets,
-    })
-  }
+/** Generalised advantage estimation, which the learner carries out: `estimateReturns` has the formula. */
+export interface GeneralisedAdvantages {
+  /** The discount factor. */
+  readonly gamma: number
+  /** 0 gives one-step targets, 1 gives full returns. */
+  readonly lambda: number
+}
 
 /** Starts an addition to a learner, such as a bonus, and returns its hooks: functions that the learner calls. */
 export type Feature<C extends Columns> = (

@@ -1,25 +1,11 @@
 /** Defines the phases of an on-policy learner's update: which rows each one reads, its loss, and how it is divided. */
-import type { Effect } from "effect"
-import type { BackendError, Program, TensorData } from "../../../tensor/backend/Backend.ts"
 import type { OptimiserOf } from "../../../tensor/graph/optimiserSettings.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import type { Recall } from "../../model/memory.ts"
 import type { Weights } from "../../model/trunk.ts"
-import type { Averages } from "../Averages.ts"
 import type { Batch } from "../Batch.ts"
 import type { Loss, Net } from "../graphs.ts"
-import type { statesOf } from "../learnerState.ts"
 import type { ScheduledInputs } from "../scheduled.ts"
-
-/** Says how the minibatches of a phase are divided. The loss and the metrics must be means over the rows. */
-export interface Slices {
-  /** The number of slices of each minibatch. */
-  readonly count: number
-  /** The columns that the loss reads with mean 0 and standard deviation 1 over the whole minibatch. */
-  readonly standardised: ReadonlyArray<string>
-  /** Ends the update at the first minibatch whose mean of a metric is larger than this, and leaves that minibatch out. */
-  readonly limit?: { readonly metric: string; readonly atMost: number } | undefined
-}
 
 /** The tensors of a minibatch that a loss reads. */
 export interface Minibatch<C> {
@@ -31,6 +17,8 @@ export interface Minibatch<C> {
   readonly fixed: Weights
   /** The memory before each sequence, if the actor has a memory. */
   readonly recall: Recall | undefined
+  /** Scales a column to mean 0 and standard deviation 1 over the whole minibatch, of which `batch` may be a slice. */
+  readonly standardised: (column: Tensor) => Tensor
 }
 
 /** The part of a phase that says which rows it reads, and how often. */
@@ -52,8 +40,11 @@ export interface Phase<C> extends Passes {
   readonly loss: (minibatch: Minibatch<C>) => Loss
   /** The inputs that the loss reads and that change over the run, such as a clip range with a schedule. */
   readonly scheduledInputs?: ScheduledInputs | undefined
-  /** Divides the minibatches into slices, whose gradients several processes can compute; by default they are whole. */
-  readonly slices?: Slices | undefined
+  /**
+   * The number of slices of each minibatch, whose gradients as many processes can compute; 1 by default. With more, the loss
+   * and the metrics must be means over the rows.
+   */
+  readonly slices?: number | undefined
   readonly optimiser: OptimiserOf
   /** Returns whether the phase learns the parameter of this name; the others keep their values. By default it learns all. */
   readonly learns?: ((parameter: string) => boolean) | undefined
@@ -72,23 +63,3 @@ export interface SteppingPhase<C> extends Passes {
 
 /** A phase of either kind. */
 export type AnyPhase<C> = Phase<C> | SteppingPhase<C>
-
-/** A phase whose programs are compiled. */
-export interface CompiledPhase {
-  readonly phase: Passes & Pick<AnyPhase<never>, "scheduledInputs">
-  /** All programs of the phase. */
-  readonly programs: ReadonlyArray<Program>
-  /** The program that reads the rows. */
-  readonly reader: Program
-  /** The program that has the weights after the phase. */
-  readonly last: Program
-  /** The names of the reader's inputs that hold the rows. */
-  readonly gathered: ReadonlyArray<string>
-  /** The rows of all minibatches, one after another; to be filled before each run. */
-  readonly indices: TensorData
-  /** The input of the learning rate, if the phase has one. */
-  readonly learningRate: TensorData | undefined
-  /** Computes all minibatches, and adds the means of the metrics to the averages. */
-  readonly run: (averages: Averages) => Effect.Effect<void, BackendError>
-  readonly optimiser: ReturnType<typeof statesOf>
-}

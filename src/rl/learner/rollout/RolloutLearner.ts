@@ -6,54 +6,36 @@ import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { layout } from "../../../tensor/graph/Parameters.ts"
 import type { Schedule } from "../../../tensor/graph/schedules.ts"
 import { stream } from "../../../base/rng/Rng.ts"
+import { gae } from "../../returns/gae.ts"
 import { actSpec, policies } from "../acting.ts"
 import {
+  type Capabilities,
   type Learner,
   type LearnerError,
   type LearnerState,
   type Position,
   type SetupError,
   steered,
-} from "../Algorithm.ts"
+} from "../Learner.ts"
 import { Averages } from "../Averages.ts"
 import type { Arrays, Columns } from "../Batch.ts"
 import { build } from "../graphs.ts"
 import { drive, type Steps } from "../drive.ts"
 import { savedState, weightsIn } from "../learnerState.ts"
-import type { Experience, FeatureHooks } from "./Experience.ts"
+import type { Experience, FeatureHooks, GeneralisedAdvantages } from "./Experience.ts"
+import { withMemory } from "./features.ts"
+import type { RolloutUpdate } from "./OnPolicy.ts"
 import { makeRollout } from "./Rollout.ts"
 import type { BaseColumns, Rollout } from "./RolloutData.ts"
 import type { AnyPhase } from "./Phase.ts"
 import { compileUpdate, type CompiledUpdate, hasTotalLoss, withTotalLoss } from "./update.ts"
 
-/** Describes how a learner learns from each rollout. */
-export interface RolloutUpdate<C> {
-  /** The learning rate as a function of the run's progress, from 0 to 1. */
-  readonly learningRate: Schedule
-  /** The parts of an update, in the order in which they run; most algorithms have one. */
-  readonly phases: ReadonlyArray<AnyPhase<C>>
-}
-
-/**
- * Makes the learner of an on-policy algorithm. In each iteration it plays a rollout with the current policy, turns rewards
- * into advantages and value targets, learns from that rollout, and discards it.
- *
- * @example
- * ```ts
- * const returns = Learner.generalisedAdvantages({ gamma: 0.99, lambda: 1 })
- * const plain = Learner.experience({ name: "critic", task, actor: network, steps: 100, returns })
- * const loss = ({ batch, weights }: Learner.Minibatch<Learner.BaseColumns>): Learner.Loss => {
- *   const { value } = network.evaluate(weights, batch.observations)
- *   return { loss: Losses.valueLoss({ v_t: value, target_t: batch.targets }), metrics: {} }
- * }
- * const phase = { name: "update", epochs: 1, minibatches: 1, maxGradNorm: 0.5, optimiser: Optimisers.adam }
- * rolloutLearner(plain, { learningRate: Schedules.linear(7e-4), phases: [{ ...phase, loss }] })
- * ```
- */
-export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
-  experience: Experience<C>,
+/** Makes the learner that a description by `rolloutLearner` asks for, whose envs are stepped in JavaScript. */
+export const makeRolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
+  described: Experience<C>,
   { learningRate, phases }: RolloutUpdate<C>,
 ): Effect.fn.Return<Learner, SetupError, Backend | Scope.Scope> {
+  const experience = withMemory(described)
   yield* checkDivisors(experience, phases)
   const { name, task, actor, exploration, hasTarget } = experience
   const backend = yield* Backend
@@ -89,14 +71,12 @@ export const rolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns
 
   const weights = compiled.last.read("theta")
   const [target] = features.flatMap((feature) => feature.target ?? [])
-  const slices = Math.max(...phases.map((phase) => phase.slices?.count ?? 1))
+  const slices = Math.max(...phases.map((phase) => phase.slices ?? 1))
   return {
     devices: Object.fromEntries(programs.map((program) => [program.name, program.device])),
     rollout: (envs, position) => drive(() => play(learning, envs, position)),
-    rolloutSteps: experience.steps,
     update: (position) => learn(learning, position),
-    hasTotalLoss: hasTotalLoss(phases),
-    ...(slices > 1 ? { slices } : {}),
+    ...dataOf(experience, { rolloutSteps: experience.steps, totalLoss: hasTotalLoss(phases), slices }),
     metrics: () => learning.averages.take(),
     ...(target === undefined
       ? {}
@@ -159,22 +139,56 @@ const play = function* <C extends Columns>(
   return rollout.steps * task.numEnvs
 }
 
+/** Returns the data that an experience learns from, and the capabilities of its learner. */
+export const dataOf = <C extends Columns>(
+  { data, imitates }: Experience<C>,
+  capabilities: Partial<Capabilities>,
+): Pick<Learner, "data" | "capabilities"> => ({
+  ...(Object.keys(data).length > 0 ? { data } : {}),
+  capabilities: { ...capabilities, imitates },
+})
+
+/**
+ * Fills a rollout's advantages by generalised advantage estimation, and its targets as advantage + value. The critic's value
+ * estimates the return after the rollout's last step, and after an episode that was truncated. After an episode that terminated,
+ * the return is 0.
+ */
+const estimateReturns = ({ gamma, lambda }: GeneralisedAdvantages, rollout: Rollout<BaseColumns>): void => {
+  const { rewards, terminated, last } = rollout
+  const columns: Arrays<BaseColumns> = rollout.columns
+  const hasTruncations = rollout.truncations() > 0
+  gae({
+    rewards,
+    values: columns.values,
+    lastValues: last.values,
+    terminated,
+    truncated: hasTruncations ? rollout.truncated : undefined,
+    truncatedValues: hasTruncations ? rollout.atTruncation.values : undefined,
+    gamma,
+    lambda,
+    out: columns.advantages,
+    targets: columns.targets,
+  })
+}
+
 /** Turns rewards into advantages and targets, and fills the inputs of the update's programs. */
-const prepare = function* <C extends Columns>(
+const prepare = function* <C extends BaseColumns & Columns>(
   { experience, rollout, features, compiled }: Learning<C>,
   iteration: number,
   at: { readonly rate: number; readonly progress: number },
 ): Steps<void> {
   const [{ feeds }] = compiled.programs
   for (const { beforeReturns } of features) if (beforeReturns !== undefined) yield* beforeReturns(iteration)
-  experience.returns(rollout)
+  const { returns } = experience
+  if (typeof returns === "function") returns(rollout)
+  else estimateReturns(returns, rollout)
   for (const feature of features) feature.afterReturns?.()
   for (const feature of features) feature.beforeUpdate?.(iteration, feeds)
   compiled.prepare(iteration, at, Object.assign({}, rollout.columns, ...features.map(({ columns }) => columns)))
 }
 
 /** Learns from the last rollout. */
-const learn = Effect.fnUntraced(function* <C extends Columns>(
+const learn = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
   learning: Learning<C>,
   position: Position,
 ): Effect.fn.Return<void, LearnerError> {
@@ -221,9 +235,9 @@ export const checkDivisors = <C extends Columns>(
   const sequences = (steps * task.numEnvs) / sequence
   for (const { minibatches, minibatchesKey = "minibatches", slices } of phases) {
     const rows = sequences / minibatches
-    if (slices !== undefined && rows % 1 === 0 && rows % slices.count !== 0) {
+    if (slices !== undefined && rows % 1 === 0 && rows % slices !== 0) {
       const what = sequence === 1 ? "rows" : `sequences of ${sequence} steps`
-      return wrong("slices", `expected a divisor of a minibatch's ${rows} ${what}, found ${slices.count}`)
+      return wrong("slices", `expected a divisor of a minibatch's ${rows} ${what}, found ${slices}`)
     }
     if (sequences % minibatches === 0) continue
     const what =

@@ -1,4 +1,4 @@
-/** Functions that add a feature to an experience: a memory, a target network, or further tasks for the network. */
+/** Functions that add a feature to an experience: a target network, or further tasks for the network; the learner adds a memory. */
 import { Effect } from "effect"
 import type { TensorData } from "../../../tensor/backend/Backend.ts"
 import type { Declarations } from "../../model/trunk.ts"
@@ -9,22 +9,15 @@ import type { Experience, Feature, FeatureInput } from "./Experience.ts"
 import { copy, GrowingRows } from "./Rollout.ts"
 
 /**
- * Adds the memory of a recurrent actor (an LSTM) to an experience. It passes from step to step and from rollout to
- * rollout, and is emptied when an episode begins. The update learns from whole sequences: gradients flow back through
- * `sequence` steps, or through the whole rollout if `sequence` is 0. If the actor has no memory, nothing is added, and
- * `sequence` must be 0.
- *
- * @example
- * ```ts
- * const plain = Learner.experience({ name: "a2c", task, actor: network, steps: 20, returns: () => {} })
- * withMemory(plain, 5).sequence // 5
- * ```
+ * Adds the memory of a recurrent actor (an LSTM) to an experience, before its other features; the learner calls this. The
+ * memory passes from step to step and from rollout to rollout, and is emptied when an episode begins. The update learns from
+ * whole sequences of `sequence` steps. If the actor has no memory, nothing is added.
  */
-export const withMemory = <C extends Columns>(experience: Experience<C>, sequence: number): Experience<C> => {
+export const withMemory = <C extends Columns>(experience: Experience<C>): Experience<C> => {
   const { actor, steps } = experience
-  if (actor.memorySize === 0) return { ...experience, sequence }
-  const length = sequence === 0 ? steps : sequence
-  return { ...experience, sequence: length, features: [...experience.features, memory(actor.memorySize, length)] }
+  if (actor.memorySize === 0) return experience
+  const sequence = experience.sequence === 0 ? steps : experience.sequence
+  return { ...experience, sequence, features: [memory(actor.memorySize, sequence), ...experience.features] }
 }
 
 /** Makes the feature that carries each env's memory of `size` numbers on, and stores it before each sequence. */

@@ -7,7 +7,7 @@ import { type ActionSpace, sizeOf } from "../../env/Space.ts"
 import type { ActorCritic, ActorCriticKept } from "../../model/ActorCritic.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import { actionColumn, type Batch, type Column, type Columns, copyRows, f32, i32, perUpdate } from "../Batch.ts"
-import type { Learner, Task } from "../Algorithm.ts"
+import type { Task } from "../Learner.ts"
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import type { Loss } from "../graphs.ts"
 import { namedVector } from "../learnerState.ts"
@@ -88,12 +88,10 @@ export function lossWith(
 
 /** The parts that a loss of the user's own adds to a learner; without such a loss, they change nothing. */
 export interface AppliedLoss {
-  /** Adds the columns of the loss's data to an experience. */
+  /** Adds the loss's data to an experience, and its columns. A run is resumed only with equal data. */
   readonly experience: <C extends ColumnsOf<ActorCriticKept>>(experience: Experience<C>) => Experience<C>
   /** Computes the loss of a minibatch from the algorithm's loss and the outputs of the network. */
   readonly loss: (minibatch: Minibatch<ColumnsOf<ActorCriticKept>>, algorithms: Loss, outputs: PolicyAndValue) => Loss
-  /** Adds the data to a learner, so that a run is resumed only with equal data. */
-  readonly learner: (learner: Learner) => Learner
 }
 
 /**
@@ -107,7 +105,7 @@ export interface AppliedLoss {
  * ```
  */
 export const applied = (own: OwnLoss | null, network: Evaluating, task: Task): AppliedLoss => {
-  if (own === null) return { experience: (plain) => plain, loss: (_, loss) => loss, learner: (learner) => learner }
+  if (own === null) return { experience: (plain) => plain, loss: (_, loss) => loss }
   const { data } = own
   const columns = data === undefined ? {} : dataColumns(data, task)
   return {
@@ -118,6 +116,7 @@ export const applied = (own: OwnLoss | null, network: Evaluating, task: Task): A
             ...plain,
             columns: { ...plain.columns, ...prefixed(columns) },
             features: [...plain.features, drawing(data, task)],
+            data: { ...plain.data, ...arraysOf(data) },
           },
     loss: ({ batch, weights }, algorithms, { distribution, value }) => {
       const tensors: Readonly<Record<string, Tensor>> = batch
@@ -130,13 +129,6 @@ export const applied = (own: OwnLoss | null, network: Evaluating, task: Task): A
         ),
       )
     },
-    learner: (learner) => {
-      if (data === undefined) return learner
-      const arrays: NamedArrays = Object.fromEntries(
-        Object.entries(data.arrays).map(([name, array]) => [`${prefix}${name}`, namedVector(array)]),
-      )
-      return { ...learner, data: { ...learner.data, ...arrays } }
-    },
   }
 }
 
@@ -145,6 +137,9 @@ type Evaluating = Pick<ActorCritic, "evaluate">
 
 /** The beginning of the names of the columns with the data of a loss. */
 const prefix = "data."
+
+const arraysOf = ({ arrays }: LossData): NamedArrays =>
+  Object.fromEntries(Object.entries(arrays).map(([name, array]) => [`${prefix}${name}`, namedVector(array)]))
 
 const prefixed = (columns: Columns): Columns =>
   Object.fromEntries(Object.entries(columns).map(([name, column]) => [`${prefix}${name}`, column]))

@@ -6,20 +6,31 @@
 import { Effect } from "effect"
 import { Backend, type BackendError } from "../../../tensor/backend/Backend.ts"
 import { input, mul, sub } from "../../../tensor/graph/ops.ts"
+import { fail } from "../../../tensor/graph/ops/core.ts"
 import type { ParameterLayout } from "../../../tensor/graph/Parameters.ts"
 import type { ProgramSpec } from "../../../tensor/graph/Program.ts"
+import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import { Ranks, type Sharing, type SlicedSpec } from "../../../spread/ranks/Ranks.ts"
 import { resultCount } from "../../../spread/ranks/wire.ts"
 import type { Averages } from "../Averages.ts"
 import type { Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
-import { build, follow, gradientOf, netOf, restricted, slowed } from "../graphs.ts"
+import { build, follow, gradientOf, type Loss, netOf, restricted, slowed } from "../graphs.ts"
 import { floatsOf, numbersOf, statesOf } from "../learnerState.ts"
 import { tensorsOf } from "../scheduled.ts"
 import type { Experience } from "./Experience.ts"
-import type { CompiledPhase, Phase, Slices } from "./Phase.ts"
+import type { CompiledPhase } from "./CompiledPhase.ts"
+import type { Phase } from "./Phase.ts"
 
 const [meanOf, scaleOf] = [(column: string) => `${column}.mean`, (column: string) => `${column}.scale`]
+
+/** The program that computes the gradient of one slice, with what it needs to know of the whole minibatch. */
+interface SliceProgram {
+  readonly spec: SlicedSpec
+  /** The columns that the loss reads with mean 0 and standard deviation 1. */
+  readonly standardised: ReadonlySet<string>
+  readonly limit: Loss["limit"]
+}
 
 /** Describes the program that computes the gradient of one slice: its share of the gradient of the minibatch. */
 const gradientSpec = <C extends Columns>(
@@ -27,14 +38,16 @@ const gradientSpec = <C extends Columns>(
   parameters: ParameterLayout,
   fixedWeights: ParameterLayout,
   phase: Phase<C>,
-  { count, standardised }: Slices,
-): SlicedSpec => {
+  count: number,
+): SliceProgram => {
   const sequence = Math.max(1, experience.sequence)
   const sequences = (steps * task.numEnvs) / sequence
   const batch = sequences / phase.minibatches / count
   const net = netOf(parameters, "theta")
   const fixed = netOf(fixedWeights, "fixed")
   const sizes = { rows: sequences, count: 1 }
+  const standardised = new Set<string>()
+  let limit: Loss["limit"]
   const { minibatches, ...spec } = batchSpec({
     name: `${name}.${phase.name}.gradient`,
     columns,
@@ -42,21 +55,28 @@ const gradientSpec = <C extends Columns>(
     steps: sequence,
     memorySize: actor.memorySize,
     minibatches: sizes,
-    columnOf: (key, column, scalar) =>
-      standardised.includes(key) ? mul(sub(column, scalar(meanOf(key))), scalar(scaleOf(key))) : column,
-    build: ({ batch, recall }) => {
-      const { loss, metrics } = phase.loss({ batch, weights: net.weights, fixed: fixed.weights, recall })
+    build: ({ batch, recall, nameOf, scalar }) => {
+      const standardise = (column: Tensor): Tensor => {
+        const name = nameOf(column)
+        if (name === undefined) return fail("standardised", "expected a column of the minibatch")
+        standardised.add(name)
+        return mul(sub(column, scalar(meanOf(name))), scalar(scaleOf(name)))
+      }
+      const minibatch = { batch, weights: net.weights, fixed: fixed.weights, recall, standardised: standardise }
+      const { metrics, ...result } = phase.loss(minibatch)
+      limit = result.limit
       return {
         states: {
           theta: { tensor: net.theta },
           ...(fixed.layout.size === 0 ? {} : { fixed: { tensor: fixed.theta } }),
         },
-        outputs: { gradient: gradientOf(net, mul(loss, 1 / count)), ...metrics },
+        outputs: { gradient: gradientOf(net, mul(result.loss, 1 / count)), ...metrics },
       }
     },
   })
   const inputs = { ...spec.inputs, ...tensorsOf(phase.scheduledInputs) }
-  return { ...spec, inputs, minibatches: { ...sizes, batch, gathered: minibatches?.gathered ?? [] } }
+  const gathered = minibatches?.gathered ?? []
+  return { spec: { ...spec, inputs, minibatches: { ...sizes, batch, gathered } }, standardised, limit }
 }
 
 /** Describes the program that takes a step along the gradient of a minibatch. */
@@ -79,15 +99,13 @@ export const compileSliced = Effect.fnUntraced(function* <C extends Columns>(
   parameters: ParameterLayout,
   fixed: ParameterLayout,
   phase: Phase<C>,
-  slices: Slices,
+  count: number,
   prefix: string,
 ) {
   const { task, steps } = experience
-  const { count, standardised, limit } = slices
-  const specs = yield* build(() => ({
-    gradient: gradientSpec(experience, parameters, fixed, phase, slices),
-    apply: applySpec(experience, parameters, phase),
-  }))
+  const sliced = yield* build(() => gradientSpec(experience, parameters, fixed, phase, count))
+  const { standardised, limit } = sliced
+  const specs = { gradient: sliced.spec, apply: yield* build(() => applySpec(experience, parameters, phase)) }
   const { compileAll } = yield* Backend
   const { gradient, apply } = yield* compileAll(specs)
 

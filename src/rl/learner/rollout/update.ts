@@ -1,7 +1,7 @@
 /** Compiles and runs the update of an on-policy learner: gradient steps on shuffled minibatches of a rollout. */
 import { Effect } from "effect"
 import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
-import { where } from "../../../tensor/graph/ops.ts"
+import { lessEqual, where } from "../../../tensor/graph/ops.ts"
 import type { ParameterLayout, NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import { indicesFeed, type ProgramSpec } from "../../../tensor/graph/Program.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
@@ -13,7 +13,9 @@ import { build, descend, type Net, netOf, restricted, slowed } from "../graphs.t
 import { type SavedState, statesOf } from "../learnerState.ts"
 import { fillScheduled, tensorsOf } from "../scheduled.ts"
 import type { Experience } from "./Experience.ts"
-import type { AnyPhase, CompiledPhase, Minibatch, Phase, SteppingPhase } from "./Phase.ts"
+import { standardised } from "../../losses/policyGradient.ts"
+import type { CompiledPhase } from "./CompiledPhase.ts"
+import type { AnyPhase, Minibatch, Phase, SteppingPhase } from "./Phase.ts"
 import { compileSliced } from "./slices.ts"
 
 /** The learning rate of an update, and the run's progress at it. */
@@ -46,10 +48,9 @@ export const compileUpdate = Effect.fnUntraced(function* <C extends Columns>(
   const sequence = Math.max(1, experience.sequence)
   const compiled = yield* Effect.forEach(phases, (phase) => {
     const prefix = phases.length === 1 ? "" : `${phase.name}.`
-    const { slices } = phase
-    return slices === undefined || slices.count === 1
+    return phase.slices === undefined || phase.slices === 1
       ? compileWhole(experience, parameters, fixed, phase, prefix)
-      : compileSliced(experience, parameters, fixed, phase, slices, prefix)
+      : compileSliced(experience, parameters, fixed, phase, phase.slices, prefix)
   })
   const programs = compiled.flatMap((phase) => phase.programs)
   const order = new Int32Array((steps * task.numEnvs) / sequence)
@@ -152,7 +153,7 @@ const updateSpec = <C extends Columns>(
     memorySize: actor.memorySize,
     minibatches: { rows: sequences, count: phase.epochs * phase.minibatches },
     build: ({ batch, scalar, recall }) => {
-      const minibatch = { batch, weights: net.weights, fixed: fixed.weights, recall }
+      const minibatch = { batch, weights: net.weights, fixed: fixed.weights, recall, standardised }
       const step =
         "step" in phase
           ? ownStep(phase, net, minibatch)
@@ -172,7 +173,8 @@ export const gradientStep = <C>(
   learningRate: Tensor,
   learningRateShares: Readonly<Record<string, number>>,
 ) => {
-  const { loss, metrics, continueWhile } = phase.loss(minibatch)
+  const { loss, metrics, limit } = phase.loss(minibatch)
+  const continueWhile = limit && lessEqual(metrics[limit.metric], limit.atMost)
   const optimiser = phase.optimiser({ layout: net.layout, size: net.layout.size, learningRate })
   const { next, moments } = descend(net, loss, optimiser, phase.maxGradNorm)
   const theta = { tensor: net.theta, next: restricted(net, phase.learns, slowed(net, learningRateShares, next)) }

@@ -7,7 +7,7 @@ import { constant, maximum, minimum, mul, sub } from "../../../tensor/graph/ops.
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import { type Action, actionColumn, type Arrays, type Columns, copyRows, type F32, f32 } from "../Batch.ts"
-import type { Demonstrations } from "../Demonstrations.ts"
+import { dataOf, type Demonstrations } from "../Demonstrations.ts"
 import type { Experience } from "./Experience.ts"
 
 /** The columns of demonstrated steps. A column that is not read costs nothing. */
@@ -28,8 +28,9 @@ export type DemonstrationColumns = {
  */
 export const withDemonstrations = <C extends Columns>(
   experience: Experience<C>,
-  { rows, observations, actions }: Demonstrations,
+  demonstrations: Demonstrations,
 ): Experience<C & DemonstrationColumns> => {
+  const { rows, observations, actions } = demonstrations
   const { observationSpace, actionSpace, seed } = experience.task
   const columns: DemonstrationColumns = {
     shownObservations: f32(sizeOf(observationSpace)),
@@ -38,6 +39,8 @@ export const withDemonstrations = <C extends Columns>(
   return {
     ...experience,
     columns: { ...experience.columns, ...columns },
+    data: { ...experience.data, ...dataOf(demonstrations) },
+    imitates: true,
     features: [
       ...experience.features,
       ({ rollout }) =>

@@ -23,7 +23,7 @@ import {
   type SetupError,
   steered,
   type Task,
-} from "../Algorithm.ts"
+} from "../Learner.ts"
 import { Averages } from "../Averages.ts"
 import type { Batch } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
@@ -108,7 +108,7 @@ export const searchLearner = Effect.fnUntraced(function* (
   const progress = vectorsOf({ ...rollout.stored, elapsed: rollout.elapsed })
   return {
     devices: { [evaluator.name]: evaluator.device, [update.name]: update.device },
-    plans: true,
+    capabilities: { plans: true },
     rollout: (envs, { iteration }) => drive(() => playSearchRollout(rollout, envs, iteration)),
     update: (position) => learn(learning, position),
     metrics: () => averages.take(),

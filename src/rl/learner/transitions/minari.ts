@@ -11,7 +11,7 @@ import { type Env, rowSpaceOf } from "../../env/Env.ts"
 import { type ActionSpace, isWhole, maskSizeOf, partsOf, sizeOf, type Space } from "../../env/Space.ts"
 import { type Hdf5Dataset, encode, type Hdf5Group, type Hdf5Node } from "../../../base/formats/hdf5/Hdf5.ts"
 import { type Hdf5File, read } from "../../../base/formats/hdf5/read.ts"
-import { LearningError } from "../Algorithm.ts"
+import { LearningError } from "../Learner.ts"
 import type { Transitions } from "./DataSet.ts"
 import { notFiniteIn, wrongElementIn } from "./player.ts"
 

@@ -15,11 +15,25 @@ import {
 } from "../../../tensor/graph/ops.ts"
 import { sameShape, shapeText } from "../../../tensor/graph/ops/core.ts"
 import { GraphError } from "../../../tensor/graph/GraphError.ts"
+import type { Declaration } from "../../../tensor/graph/Parameters.ts"
 import { type Shape, sizeOf, type Tensor } from "../../../tensor/graph/Tensor.ts"
 import { partsOf, type RowSpace } from "../../env/Space.ts"
 import { vectorOf, vectorSizeOf, withoutMask } from "../observations.ts"
 import { type Custom, type Layer, type Network, layersOf } from "./layers.ts"
-import type { Declarations, Trunk, Weights } from "./Trunk.ts"
+
+/** The tensors of weights by the names of their parameters. */
+export type Weights = Readonly<Record<string, Tensor>>
+/** Parameters by name: the shape and the initial values of each. */
+export type Declarations = Readonly<Record<string, Declaration>>
+
+/** The part of a network before its heads, from observations [rows, size] to features [rows, outputs]. */
+export interface Trunk {
+  readonly parameters: Declarations
+  readonly outputs: number
+  /** The number of dense layers. Their names end with 0, 1, …, so a head that follows can be named with this number. */
+  readonly depth: number
+  readonly apply: (weights: Weights, observations: Tensor) => Tensor
+}
 
 /** A part of an observation: its name, the shape of its values, and how they are read from a row. */
 interface Part {

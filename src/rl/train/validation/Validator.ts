@@ -1,6 +1,6 @@
 /** Validates a policy: plays whole episodes in batches of envs. It touches no files. `setUp.ts` makes a validator. */
 import { Effect } from "effect"
-import type { Learner, LearnerError, Policy } from "../../learner/Algorithm.ts"
+import type { Learner, LearnerError, Policy } from "../../learner/Learner.ts"
 import { drive, settled, waitFor } from "../../learner/drive.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import type { Env } from "../../env/Env.ts"

@@ -1,8 +1,8 @@
 /** Makes the validator of the user's own for a training, from its service. `setUp.ts` calls it. */
 import { Effect } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
-import { LearningError } from "../../learner/Algorithm.ts"
-import type { Learner } from "../../learner/Algorithm.ts"
+import { LearningError } from "../../learner/Learner.ts"
+import type { Learner } from "../../learner/Learner.ts"
 import { outcomeOf } from "../../../run/evaluation.ts"
 import { countedIn } from "../../../run/record/scalars.ts"
 import { type TrainingEnvs, validationBatch } from "../envs.ts"

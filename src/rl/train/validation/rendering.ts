@@ -1,6 +1,6 @@
 /** Plays an episode and renders its states as an SVG animation, for `stepFolder.ts`. It writes no files. */
 import { Effect } from "effect"
-import type { Learner } from "../../learner/Algorithm.ts"
+import type { Learner } from "../../learner/Learner.ts"
 import { drive, waitFor } from "../../learner/drive.ts"
 import * as Batch from "../../env/Batch.ts"
 import type { Env } from "../../env/Env.ts"

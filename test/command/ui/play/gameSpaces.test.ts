@@ -6,6 +6,7 @@ import { makeGame } from "../../../../src/command/ui/play/game.ts"
 import { type Env, rowSpaceOf } from "../../../../src/rl/env/Env.ts"
 import { courier } from "../../../rl/env/courier.ts"
 import { lock } from "../../../rl/env/locks.ts"
+import { learnerOf } from "../../../../src/rl/learner/learnerOf.ts"
 
 const gameOf = (env: Env) =>
   Effect.gen(function* () {
@@ -18,7 +19,7 @@ const gameOf = (env: Env) =>
       totalSteps: 100,
       seed: 5,
     }
-    const learner = yield* configured.setup(task)
+    const learner = yield* learnerOf(configured, task)
     const graph = yield* learner.policyGraph ?? Effect.die("no graph")
     return yield* makeGame(env, { ...graph, ...task, algorithm: "ppo", env: env.id, step: 0, normalisation: undefined })
   })

@@ -11,6 +11,7 @@ import { scripts } from "../../../../src/rl/export/worker/scripts-node.ts"
 import { workerFiles } from "../../../../src/rl/export/worker/workerFiles.ts"
 import { withFolder } from "../../../command/cli/effect.ts"
 import { policyCases as cases } from "../policyCases.ts"
+import { learnerOf } from "../../../../src/rl/learner/learnerOf.ts"
 
 /** Declares the part of `WebAssembly` that these tests use; the types of Node lack it. */
 declare const WebAssembly: { readonly Module: new (bytes: Uint8Array) => object }
@@ -45,7 +46,7 @@ describe("an exported policy acts to the bit as the policy does in Node", () => 
           const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
           const { observationSpace, actionSpace } = env
           const task = { observationSpace, actionSpace, numEnvs: 2, totalSteps: 100, seed: 5, model: env }
-          const learner = yield* configured.setup(task)
+          const learner = yield* learnerOf(configured, task)
           const random = Rng.stream(8)
           const observations = Array.from({ length: 40 }, () =>
             Array.from({ length: sizeOf(observationSpace) }, () => Math.fround(random.normal())),

@@ -18,6 +18,7 @@ import { stream } from "../../../../src/base/rng/Rng.ts"
 import { withFolder } from "../../../command/cli/effect.ts"
 import { courier } from "../../env/courier.ts"
 import { lamps, lock } from "../../env/locks.ts"
+import { learnerOf } from "../../../../src/rl/learner/learnerOf.ts"
 
 /** Declares the part of `WebAssembly` that these tests use; the types of Node lack it. */
 declare const WebAssembly: { readonly Module: new (bytes: Uint8Array) => object }
@@ -36,7 +37,7 @@ const exported = (env: Env, use: (policy: Exported) => void) =>
     const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
     const space = rowSpaceOf(env)
     const task = { observationSpace: space, actionSpace: env.actionSpace, numEnvs: 1, totalSteps: 100, seed: 5 }
-    const learner = yield* configured.setup(task)
+    const learner = yield* learnerOf(configured, task)
     const policy = yield* learner.policy?.(1) ?? Effect.die("no policy")
     yield* policy.refresh
     const batch = Normalise.observations(Batch.make(env, 1))

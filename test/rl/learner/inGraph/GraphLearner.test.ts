@@ -16,12 +16,13 @@ import * as KeyDoor from "../../../../src/rl/env/grid/KeyDoor.ts"
 import * as Wrapper from "../../../../src/rl/env/Wrapper.ts"
 import { evaluate } from "../../../../src/tensor/graph/evaluate.ts"
 import { input } from "../../../../src/tensor/graph/ops.ts"
-import type { Learner } from "../../../../src/rl/learner/Algorithm.ts"
+import type { Learner } from "../../../../src/rl/learner/Learner.ts"
 import { advantagesOf } from "../../../../src/rl/learner/inGraph/advantages.ts"
 import { mostResets } from "../../../../src/rl/learner/inGraph/Starts.ts"
 import { gae } from "../../../../src/rl/returns/gae.ts"
 import { stream } from "../../../../src/base/rng/Rng.ts"
 import { keep } from "../../train/inMemory.ts"
+import { learnerOf } from "../../../../src/rl/learner/learnerOf.ts"
 
 const backends: Readonly<Record<string, Layer.Layer<Backend, BackendUnavailable>>> = {
   wasm: Wasm.layer,
@@ -31,13 +32,13 @@ const backends: Readonly<Record<string, Layer.Layer<Backend, BackendUnavailable>
 
 const numEnvs = 6
 
-const learnerOf = (env: Env, options: Parameters<typeof Ppo.make>[0]) =>
+const learnerFor = (env: Env, options: Parameters<typeof Ppo.make>[0]) =>
   Effect.gen(function* () {
     const algorithm = Ppo.make({ hidden: [8], nsteps: 24, learningRate: 1e-2, schedule: "constant", ...options })
-    const { setup } = yield* algorithm.configure(algorithm.input, { source: "test" })
+    const configured = yield* algorithm.configure(algorithm.input, { source: "test" })
     const { observationSpace, actionSpace, maxSteps } = env
     const task = { observationSpace, actionSpace, maxSteps, graph: graphOf(env), numEnvs, totalSteps: 10_000, seed: 5 }
-    return yield* setup(task)
+    return yield* learnerOf(configured, task)
   })
 
 type Episodes = EpisodeLog.EpisodeLog
@@ -88,8 +89,8 @@ for (const [name, layer] of Object.entries(backends)) {
         `learn what rollouts in JavaScript learn: ${env.id}, at most ${env.maxSteps} steps`,
         () =>
           Effect.gen(function* () {
-            const inGraph = yield* train(env, yield* learnerOf(env, { rollouts: "graph" }), iterations)
-            const inJavaScript = yield* train(env, yield* learnerOf(env, {}), iterations)
+            const inGraph = yield* train(env, yield* learnerFor(env, { rollouts: "graph" }), iterations)
+            const inJavaScript = yield* train(env, yield* learnerFor(env, {}), iterations)
             assert.isAbove(inGraph.rows.length, 3)
             assert.deepStrictEqual(inGraph.rows, inJavaScript.rows)
             inGraph.returns.forEach((total, at) => assert.closeTo(total, inJavaScript.returns[at], 1e-3))
@@ -112,8 +113,8 @@ describe("rollouts in the graph", () => {
   it.effect("repeat the noise of actions as often as rollouts in JavaScript", () =>
     Effect.gen(function* () {
       const [inGraph, inJavaScript] = [
-        yield* train(CartPole.env, yield* learnerOf(CartPole.env, { rollouts: "graph", noiseRepeat: 5 }), 2),
-        yield* train(CartPole.env, yield* learnerOf(CartPole.env, { noiseRepeat: 5 }), 2),
+        yield* train(CartPole.env, yield* learnerFor(CartPole.env, { rollouts: "graph", noiseRepeat: 5 }), 2),
+        yield* train(CartPole.env, yield* learnerFor(CartPole.env, { noiseRepeat: 5 }), 2),
       ]
       assert.deepStrictEqual(inGraph.rows, inJavaScript.rows)
     }).pipe(Effect.scoped, Effect.provide(Wasm.layer)),
@@ -124,7 +125,7 @@ describe("rollouts in the graph", () => {
       const form = graphOf(CartPole.env)
       assert.isDefined(form)
       const env = withGraph({ ...CartPole.env }, { ...form, shortest: 100 })
-      const error = yield* Effect.flip(train(env, yield* learnerOf(env, { rollouts: "graph", nsteps: 64 }), 1))
+      const error = yield* Effect.flip(train(env, yield* learnerFor(env, { rollouts: "graph", nsteps: 64 }), 1))
       assert.match(
         error.message,
         /^2 episodes ended within 64 steps, but the env's graph form names 100 as the least number of steps/,

@@ -7,12 +7,12 @@ import { sgd } from "../../../../src/tensor/graph/optimisers.ts"
 import { constant } from "../../../../src/tensor/graph/schedules.ts"
 import type { Tensor } from "../../../../src/tensor/graph/Tensor.ts"
 import type { Columns } from "../../../../src/rl/learner/Batch.ts"
-import { type Experience, experience, generalisedAdvantages } from "../../../../src/rl/learner/rollout/Experience.ts"
+import { type Experience, experience } from "../../../../src/rl/learner/rollout/Experience.ts"
 import type { BaseColumns } from "../../../../src/rl/learner/rollout/RolloutData.ts"
-import { rolloutLearner } from "../../../../src/rl/learner/rollout/RolloutLearner.ts"
+import { makeRolloutLearner } from "../../../../src/rl/learner/rollout/RolloutLearner.ts"
 import type { Minibatch } from "../../../../src/rl/learner/rollout/Phase.ts"
 import { withBonus } from "../../../../src/rl/learner/rollout/withBonus.ts"
-import { withMemory, withTarget } from "../../../../src/rl/learner/rollout/features.ts"
+import { withTarget } from "../../../../src/rl/learner/rollout/features.ts"
 import { actorCritic } from "../../../../src/rl/model/ActorCritic.ts"
 
 const task = { ...CartPole.env, numEnvs: 2, totalSteps: 100, seed: 1 }
@@ -24,7 +24,7 @@ const plain = (lstm = 0) =>
     task,
     actor: network(lstm),
     steps: 4,
-    returns: generalisedAdvantages({ gamma: 0.9, lambda: 1 }),
+    returns: { gamma: 0.9, lambda: 1 },
   })
 
 const change = withBonus(plain(), {
@@ -38,7 +38,7 @@ const learnerOf = <C extends BaseColumns & Columns>(
   of: (minibatch: Minibatch<C>) => Tensor,
   minibatches = 2,
 ) =>
-  rolloutLearner(from, {
+  makeRolloutLearner(from, {
     learningRate: constant(0.1),
     phases: [
       {
@@ -74,7 +74,7 @@ describe("a rollout learner", () => {
       const targeted = yield* learnerOf(withTarget(plain(), 10), loss)
       assert.strictEqual(targeted.target?.everySteps, 10)
       assert.deepStrictEqual(yield* keysOf(targeted), ["target"])
-      assert.deepStrictEqual(yield* Effect.flatMap(learnerOf(withMemory(plain(3), 2), loss, 1), keysOf), [
+      assert.deepStrictEqual(yield* Effect.flatMap(learnerOf({ ...plain(3), sequence: 2 }, loss, 1), keysOf), [
         "memory",
         "fresh",
       ])

@@ -81,7 +81,7 @@ describe("a rollout", () => {
     const act = remembering()
     const task = { ...counter, numEnvs, seed: 1, totalSteps: 1000 }
     const plain = experience({ name: "counting", task, actor, steps, returns: () => {} })
-    const remembered = withMemory(plain, 4)
+    const remembered = withMemory({ ...plain, sequence: 4 })
     assert.strictEqual(remembered.sequence, 4)
     const hooks: Array<FeatureHooks> = []
     const rollout = makeRollout(remembered, act, {}, hooks)

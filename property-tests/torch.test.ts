@@ -2,18 +2,19 @@ import * as fc from "fast-check"
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
 import { readPickle } from "../src/base/formats/torch/pickle.ts"
-import { decode, TorchError } from "../src/base/formats/torch/torch.ts"
+import { decode } from "../src/base/formats/torch/torch.ts"
 import { dict, pickle, tensor, torchFile, zip } from "../test/base/formats/torchFile.ts"
 import { tries } from "../test/house/tries.ts"
+import { FormatError } from "../src/base/formats/FormatError.ts"
 
 const real = new Uint8Array(readFileSync(new URL("../test/base/formats/data/state_dict.pt", import.meta.url)))
 
-/** It is read, or refused with a TorchError. */
+/** It is read, or refused with a FormatError. */
 const isHandled = (read: () => unknown): void => {
   try {
     read()
   } catch (error) {
-    assert.instanceOf(error, TorchError)
+    assert.instanceOf(error, FormatError)
   }
 }
 
@@ -66,10 +67,10 @@ describe("a file of torch.save", () => {
   })
 
   it("cut off anywhere is refused", () => {
-    for (let size = 0; size < real.length; size++) assert.throws(() => decode(real.subarray(0, size)), TorchError)
+    for (let size = 0; size < real.length; size++) assert.throws(() => decode(real.subarray(0, size)), FormatError)
   })
 
-  it("with any bytes changed is read, or refused with a TorchError", () => {
+  it("with any bytes changed is read, or refused with a FormatError", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 6 }), (changes) => {
         const bytes = real.slice()
@@ -101,7 +102,7 @@ describe("a pickle", () => {
     fc.uint8Array({ maxLength: 3 }).map((bytes) => [...bytes]),
   )
 
-  it("of any instructions in any order is read, or refused with a TorchError", () => {
+  it("of any instructions in any order is read, or refused with a FormatError", () => {
     fc.assert(
       fc.property(fc.array(instruction, { maxLength: 30 }), (instructions) => {
         isHandled(() => readPickle(Uint8Array.from([0x80, 2, ...instructions.flat(), 0x2e])))
@@ -110,7 +111,7 @@ describe("a pickle", () => {
     )
   })
 
-  it("with any bytes changed, in a good archive, is read, or refused with a TorchError", () => {
+  it("with any bytes changed, in a good archive, is read, or refused with a FormatError", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 4 }), (changes) => {
         const bytes = [...good]

@@ -30,6 +30,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "config/variables.ts",
     "config/yaml.ts",
     "formats/ByteWriter.ts",
+    "formats/FormatError.ts",
     "formats/TensorFiles.ts",
     "formats/Weights.ts",
     "formats/csv.ts",

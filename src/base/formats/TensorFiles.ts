@@ -19,13 +19,13 @@ import {
   dtypeIn,
   headerLength,
   placesIn,
-  SafetensorsError,
   type TensorEntry,
   type TensorPlace,
 } from "./safetensors.ts"
 import { inFolder } from "./modelFiles.ts"
-import { readIndex, weightFileIn, WeightFilesError } from "./shards.ts"
-import { load, type ReadableParts, WeightsError } from "./Weights.ts"
+import { readIndex, weightFileIn } from "./shards.ts"
+import { load, type ReadableParts } from "./Weights.ts"
+import { FormatError } from "./FormatError.ts"
 
 /** A tensor in a file. */
 interface StoredTensor extends TensorPlace {
@@ -38,20 +38,19 @@ export interface TensorFiles {
   readonly path: string
   readonly tensors: ReadonlyMap<string, StoredTensor>
   /** Reads one tensor. Fails if no file has it. */
-  readonly read: (name: string) => Effect.Effect<TensorEntry, WeightsError>
+  readonly read: (name: string) => Effect.Effect<TensorEntry, FormatError>
 }
 
-const wrong = (path: string, message: string): WeightsError =>
-  new WeightsError({ path, message: `${path}: ${message}` })
+const wrong = (path: string, message: string): FormatError => new FormatError({ path, message: `${path}: ${message}` })
 
-const checked = <A>(path: string, body: () => A): Effect.Effect<A, WeightsError> =>
-  Effect.mapError(attempt(body, SafetensorsError, WeightFilesError), ({ message }) => wrong(path, message))
+const checked = <A>(path: string, body: () => A): Effect.Effect<A, FormatError> =>
+  Effect.mapError(attempt(body, FormatError), ({ message }) => wrong(path, message))
 
 /** Opens the weights of a folder, or those of a file or an index by its path. */
 export const open = Effect.fnUntraced(function* (
   files: ReadableParts,
   path: string,
-): Effect.fn.Return<TensorFiles, WeightsError> {
+): Effect.fn.Return<TensorFiles, FormatError> {
   const file = /\.(safetensors|bin|pt|pth|index\.json)$/.test(path) ? path : yield* fileIn(files, path)
   if (!/\.safetensors(\.index\.json)?$/.test(file)) return yield* openTorch(files, file)
   const tensors = yield* file.endsWith(".index.json") ? openIndex(files, file) : openOne(files, file)
@@ -79,7 +78,7 @@ const openTorch = Effect.fnUntraced(function* (files: ReadableParts, path: strin
       { dtype: dtypeIn(entry), shape: entry.shape, offset: 0, bytes: byteLength(entry), path },
     ]),
   )
-  const read = (name: string): Effect.Effect<TensorEntry, WeightsError> =>
+  const read = (name: string): Effect.Effect<TensorEntry, FormatError> =>
     Object.hasOwn(entries, name)
       ? Effect.succeed(entries[name])
       : Effect.fail(wrong(path, `there is no tensor "${name}"`))

@@ -14,21 +14,15 @@
  * yield* Checkpoint.save(run, { ...checkpoint, files: yield* Weights.encode(weights) })
  * ```
  */
-import { Effect, Schema, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import * as safetensors from "./safetensors.ts"
-import { encodeSharded, readIndex, type ShardOptions, weightFileIn, WeightFilesError } from "./shards.ts"
+import { encodeSharded, readIndex, type ShardOptions, weightFileIn } from "./shards.ts"
 import * as torch from "./torch/torch.ts"
 import { attempt } from "../config/attempt.ts"
 
 export type { ShardOptions } from "./shards.ts"
+import { FormatError } from "./FormatError.ts"
 export type { Dtype, TensorArray, TensorEntry, TensorEntries } from "./safetensors.ts"
-
-/** Weights cannot be read or written; the message begins with the path of the file. */
-export class WeightsError extends Schema.TaggedError<WeightsError>()("WeightsError", {
-  path: Schema.String,
-  /** The message is one line that begins with the path. */
-  message: Schema.String,
-}) {}
 
 /** A place to read files from: a run's files, a `FileTree` (files by path), or e.g. a function that uses HTTP. */
 export interface Readable {
@@ -81,8 +75,7 @@ export const inRecord = (files: Readonly<Record<string, Uint8Array>>): ReadableP
 const inMemory = (files: Readonly<Record<string, Uint8Array>>, path: string) =>
   Object.hasOwn(files, path) ? Effect.succeed(files[path]) : Effect.fail({ message: "it is missing" })
 
-const wrong = (path: string, message: string): WeightsError =>
-  new WeightsError({ path, message: `${path}: ${message}` })
+const wrong = (path: string, message: string): FormatError => new FormatError({ path, message: `${path}: ${message}` })
 
 const endings = ".safetensors, .bin, .pt, .pth, .safetensors.index.json or .bin.index.json"
 
@@ -97,7 +90,7 @@ export const load = Effect.fnUntraced(function* (
   files: Readable,
   path: string,
   { tied = {}, names }: WeightsLoadOptions = {},
-): Effect.fn.Return<safetensors.TensorEntries, WeightsError> {
+): Effect.fn.Return<safetensors.TensorEntries, FormatError> {
   const file = isIndex(path) || decoderOf(path) !== undefined ? path : yield* fileIn(files, path)
   const tensors = withTied(yield* isIndex(file) ? loadSharded(files, file) : loadOne(files, file), tied)
   if (names === undefined) return tensors
@@ -168,20 +161,18 @@ const loadSharded = Effect.fnUntraced(function* (files: Readable, path: string) 
   return Object.fromEntries(tensors)
 })
 
-const read = (files: Readable, path: string): Effect.Effect<Uint8Array, WeightsError> =>
+const read = (files: Readable, path: string): Effect.Effect<Uint8Array, FormatError> =>
   Effect.mapError(files.read(path), (error) => wrong(path, error.message))
 
-/** Runs `body`. An error about the file becomes a `WeightsError` with the path; any other one is a bug (a defect). */
-const attemptAt = <A>(path: string, body: () => A): Effect.Effect<A, WeightsError> =>
-  attempt(body, safetensors.SafetensorsError, torch.TorchError, WeightFilesError).pipe(
-    Effect.mapError(({ message }) => wrong(path, message)),
-  )
+/** Runs `body`. An error about the file becomes a `FormatError` with the path; any other one is a bug (a defect). */
+const attemptAt = <A>(path: string, body: () => A): Effect.Effect<A, FormatError> =>
+  attempt(body, FormatError).pipe(Effect.mapError(({ message }) => wrong(path, message)))
 
 /** Returns safetensors files by name: one file, or several and their index if the weights exceed `maxShardBytes`. */
 export const encode = (
   tensors: safetensors.TensorEntries,
   options: ShardOptions = {},
-): Effect.Effect<Readonly<Record<string, Uint8Array>>, WeightsError> =>
+): Effect.Effect<Readonly<Record<string, Uint8Array>>, FormatError> =>
   attemptAt(`${options.name ?? "model"}.safetensors`, () => encodeSharded(tensors, options))
 
 /** Writes the file `path`; above `maxShardBytes`, several files and an index. Returns the path to load them from. */
@@ -190,7 +181,7 @@ export const save = Effect.fnUntraced(function* (
   path: string,
   tensors: safetensors.TensorEntries,
   options: Omit<ShardOptions, "name"> = {},
-): Effect.fn.Return<string, WeightsError> {
+): Effect.fn.Return<string, FormatError> {
   if (!path.endsWith(".safetensors")) return yield* wrong(path, "expected a path ending in .safetensors")
   const folder = path.slice(0, path.lastIndexOf("/") + 1)
   const name = path.slice(folder.length, -".safetensors".length)

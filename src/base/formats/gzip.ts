@@ -1,5 +1,6 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { joined } from "../config/bytes.ts"
+import { FormatError } from "./FormatError.ts"
 
 /**
  * Compresses a text and returns the bytes of a gzip file; `rl/train/stepFolder.ts` writes them. `CompressionStream`, which
@@ -17,12 +18,6 @@ const packed = (content: Blob, format: "deflate" | "gzip"): Effect.Effect<Uint8A
     return new Uint8Array(await new Response(compressed).arrayBuffer())
   })
 
-/** Reports that compressed bytes cannot be unpacked. */
-class UnpackError extends Schema.TaggedError<UnpackError>()("UnpackError", {
-  /** The problem, without the name of the file: `the gzip file is damaged`. */
-  message: Schema.String,
-}) {}
-
 /** The most bytes for each byte of a gzip file, and the fewest that are always allowed. Texts have ten or twenty. */
 const mostPerByte = 100
 const alwaysAllowed = 64 * 2 ** 20
@@ -35,14 +30,14 @@ export const mostUnpacked = (bytes: number, most: number): number =>
 export const gunzip = Effect.fnUntraced(function* (
   bytes: Uint8Array,
   most: number,
-): Effect.fn.Return<Uint8Array, UnpackError> {
+): Effect.fn.Return<Uint8Array, FormatError> {
   const unpacked = yield* Effect.mapError(
     unpack(bytes, "gzip", most),
-    () => new UnpackError({ message: "the gzip file is damaged" }),
+    () => new FormatError({ message: "the gzip file is damaged" }),
   )
   if (unpacked.length <= most) return unpacked
   const message = `the gzip file has more than ${most} bytes when unpacked, too many for its ${bytes.length} bytes`
-  return yield* new UnpackError({ message })
+  return yield* new FormatError({ message })
 })
 
 /**

@@ -18,6 +18,7 @@ import { jsonValue, messageOf } from "../config/text.ts"
 import { codecs, type Dtype, dtypeOf, dtypes, elements, type TensorArray } from "./dtypes.ts"
 import { repeatedKey } from "./repeatedKey.ts"
 import { utf8 } from "../config/utf8.ts"
+import { FormatError } from "./FormatError.ts"
 
 export type { Dtype, TensorArray } from "./dtypes.ts"
 
@@ -29,11 +30,6 @@ export interface TensorEntry {
 }
 
 export type TensorEntries = Readonly<Record<string, TensorEntry>>
-
-/** A file is not valid safetensors, or tensors cannot be written as safetensors. */
-export class SafetensorsError extends Schema.TaggedError<SafetensorsError>()("SafetensorsError", {
-  message: Schema.String,
-}) {}
 
 const Size = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Header = Schema.Record(
@@ -54,7 +50,7 @@ const largestHeader = 100_000_000
 const mostTensors = 200_000
 
 const refuse = (message: string): never => {
-  throw new SafetensorsError({ message })
+  throw new FormatError({ message })
 }
 
 /** Returns the number type that a tensor has in a file. */
@@ -67,14 +63,14 @@ export const byteLength = (tensor: TensorEntry): number => tensor.data.length * 
 /**
  * Encodes tensors as the bytes of a file. They are sorted as Python's `safetensors` does it: by number type, wide types
  * first, so that every tensor is aligned, and then by name. So the order of the argument's keys does not change the
- * bytes. Throws a `SafetensorsError`.
+ * bytes. Throws a `FormatError`.
  */
 export const encode = (tensors: TensorEntries, metadata: Readonly<Record<string, string>> = {}): Uint8Array =>
   joined([...encodeParts(tensors, metadata)])
 
 /**
  * Yields the bytes of `encode` in parts, first the header and then each tensor, for tensors that are too large to be in
- * memory twice. The tensors must not change until the generator has ended. It throws a `SafetensorsError`.
+ * memory twice. The tensors must not change until the generator has ended. It throws a `FormatError`.
  */
 export function* encodeParts(
   tensors: TensorEntries,
@@ -117,7 +113,7 @@ export interface TensorPlace {
   readonly bytes: number
 }
 
-/** Returns the number of bytes before a file's tensors, from the first 8 bytes of the file. Throws a `SafetensorsError`. */
+/** Returns the number of bytes before a file's tensors, from the first 8 bytes of the file. Throws a `FormatError`. */
 export const headerLength = (first: Uint8Array, fileSize: number): number => {
   if (fileSize < 8) refuse(`the file has ${fileSize} bytes, expected at least 8`)
   const length = Number(new DataView(first.buffer, first.byteOffset, 8).getBigUint64(0, true))
@@ -128,7 +124,7 @@ export const headerLength = (first: Uint8Array, fileSize: number): number => {
 
 /**
  * Returns the places of all tensors by name, in the order of the file, from the bytes before the first one: as many as
- * `headerLength` says. Throws a `SafetensorsError`, also if tensors overlap or do not fill the file.
+ * `headerLength` says. Throws a `FormatError`, also if tensors overlap or do not fill the file.
  */
 export const placesIn = (head: Uint8Array, fileSize: number): ReadonlyMap<string, TensorPlace> => {
   const { [metadataKey]: _, ...described } = headerIn(head)
@@ -159,7 +155,7 @@ export const placesIn = (head: Uint8Array, fileSize: number): ReadonlyMap<string
   return places
 }
 
-/** Decodes the bytes of one tensor. Throws a `SafetensorsError`. */
+/** Decodes the bytes of one tensor. Throws a `FormatError`. */
 export const decodeTensor = (name: string, { dtype, shape }: TensorPlace, bytes: Uint8Array): TensorEntry => {
   const numbers = checked(() => codecs[dtype].decode(bytes), `tensor "${name}"`)
   return { shape, data: numbers, ...(dtype === dtypeOf(numbers) ? {} : { dtype }) }
@@ -176,7 +172,7 @@ export const partsOf = (
   [Symbol.iterator]: () => encodeParts(tensors, metadata),
 })
 
-/** Decodes a file to tensors by name. Throws a `SafetensorsError`, also if tensors overlap or do not fill the file. */
+/** Decodes a file to tensors by name. Throws a `FormatError`, also if tensors overlap or do not fill the file. */
 export const decode = (bytes: Uint8Array): TensorEntries => {
   const places = placesIn(headOf(bytes), bytes.length)
   return Object.fromEntries(
@@ -187,7 +183,7 @@ export const decode = (bytes: Uint8Array): TensorEntries => {
   )
 }
 
-/** Returns the metadata of a file: texts by name. Throws a `SafetensorsError`. */
+/** Returns the metadata of a file: texts by name. Throws a `FormatError`. */
 export const metadata = (bytes: Uint8Array): Readonly<Record<string, string>> => {
   const header = headerIn(headOf(bytes))
   if (!Object.hasOwn(header, metadataKey)) return {}
@@ -207,7 +203,7 @@ const headerIn = (head: Uint8Array): Readonly<Record<string, unknown>> => {
   return { ...(typeof header === "object" ? header : {}) }
 }
 
-/** Returns the result of `read`. If it throws, throws a `SafetensorsError` whose message begins with `what`. */
+/** Returns the result of `read`. If it throws, throws a `FormatError` whose message begins with `what`. */
 const checked = <A>(read: () => A, what: string): A => {
   try {
     return read()

@@ -13,8 +13,9 @@ import { Record, Schema } from "effect"
 import { jsonText } from "../config/jsonText.ts"
 import { joined } from "../config/bytes.ts"
 import { messageOf, prettyJson } from "../config/text.ts"
-import { byteLength, partsOf, SafetensorsError, type TensorEntries } from "./safetensors.ts"
+import { byteLength, partsOf, type TensorEntries } from "./safetensors.ts"
 import { utf8 } from "../config/utf8.ts"
+import { FormatError } from "./FormatError.ts"
 
 export interface ShardOptions {
   /** The name before `.safetensors` and the shard numbers. Default: `model`. */
@@ -27,7 +28,7 @@ export interface ShardOptions {
 
 const fiveDigits = (index: number): string => String(index).padStart(5, "0")
 
-/** Encodes tensors as one file, or several (shards) and their index, by name. Throws a `SafetensorsError`. */
+/** Encodes tensors as one file, or several (shards) and their index, by name. Throws a `FormatError`. */
 export const encodeSharded = (
   tensors: TensorEntries,
   options: ShardOptions = {},
@@ -38,7 +39,7 @@ export const encodeSharded = (
 
 /**
  * Returns the files of `encodeSharded`, whose tensors are encoded while the parts are written: for weights that are too
- * large to be in memory twice. Throws a `SafetensorsError`; iterating the parts throws it, too.
+ * large to be in memory twice. Throws a `FormatError`; iterating the parts throws it, too.
  */
 export const shardParts = (
   tensors: TensorEntries,
@@ -46,7 +47,7 @@ export const shardParts = (
 ): Readonly<Record<string, Uint8Array | Iterable<Uint8Array>>> => {
   const { name = "model", maxShardBytes = 5e9, metadata = { format: "pt" } } = options
   if (!(maxShardBytes > 0)) {
-    throw new SafetensorsError({ message: `maxShardBytes: expected a number above 0, found ${maxShardBytes}` })
+    throw new FormatError({ message: `maxShardBytes: expected a number above 0, found ${maxShardBytes}` })
   }
   const shards = split(tensors, maxShardBytes)
   if (shards.length <= 1) return { [`${name}.safetensors`]: partsOf(tensors, metadata) }
@@ -84,18 +85,13 @@ const split = (tensors: TensorEntries, most: number): ReadonlyArray<TensorEntrie
 const Index = jsonText(Schema.Struct({ weight_map: Schema.Record(Schema.String, Schema.String) }))
 const decodeIndex = Schema.decodeUnknownSync(Index)
 
-/** A shard index cannot be read, it names files outside its folder, or a folder has no weights file. */
-export class WeightFilesError extends Schema.TaggedError<WeightFilesError>()("WeightFilesError", {
-  message: Schema.String,
-}) {}
-
-/** Returns the tensor names of each file, in the order of the index. Throws a `WeightFilesError`. */
+/** Returns the tensor names of each file, in the order of the index. Throws a `FormatError`. */
 export const readIndex = (bytes: Uint8Array): ReadonlyMap<string, ReadonlyArray<string>> => {
   const weightMap = weightMapIn(bytes)
   for (const [tensor, file] of Object.entries(weightMap)) {
     if (isSibling(file)) continue
     const message = `tensor "${tensor}": expected the name of a file in the folder of the index, found "${file}"`
-    throw new WeightFilesError({ message })
+    throw new FormatError({ message })
   }
   return Map.groupBy(Object.keys(weightMap), (tensor) => weightMap[tensor])
 }
@@ -104,7 +100,7 @@ const weightMapIn = (bytes: Uint8Array): Readonly<Record<string, string>> => {
   try {
     return decodeIndex(utf8.decodeStrict(bytes)).weight_map
   } catch (error) {
-    throw new WeightFilesError({ message: `it is not a shard index: ${messageOf(error)}` })
+    throw new FormatError({ message: `it is not a shard index: ${messageOf(error)}` })
   }
 }
 
@@ -121,7 +117,7 @@ const isShard = (name: string): boolean => /-\d{5}-of-\d{5}\.[a-z]+$/.test(name)
 
 /**
  * Returns the name of the weights file among the names in a folder, in the order in which Hugging Face's `transformers`
- * looks for it. Throws a `WeightFilesError`.
+ * looks for it. Throws a `FormatError`.
  */
 export const weightFileIn = (names: ReadonlyArray<string>): string => {
   for (const ending of endings) {
@@ -131,9 +127,9 @@ export const weightFileIn = (names: ReadonlyArray<string>): string => {
     if (candidates.length === 1) return candidates[0]
     if (candidates.length > 1) {
       const message = `found ${candidates.join(", ")}, none of them named ${usualNames.join(" or ")}; give the path of one file`
-      throw new WeightFilesError({ message })
+      throw new FormatError({ message })
     }
   }
   const firstNames = names.slice(0, 10).join(", ")
-  throw new WeightFilesError({ message: `expected a file of weights, ${endings.join(" or ")}; found ${firstNames}` })
+  throw new FormatError({ message: `expected a file of weights, ${endings.join(" or ")}; found ${firstNames}` })
 }

@@ -8,7 +8,7 @@ import { presenter } from "./output/help.ts"
 import { harmlessConsole } from "./output/output.ts"
 import { Trust, type TrustService } from "../../base/trust/Trust.ts"
 import { isName, type SubcommandName, names, short } from "./subcommands.ts"
-import type { UserCodeError } from "./userCode/userCode.ts"
+import { type CommandError } from "../CommandError.ts"
 
 /** Loads the module of each subcommand. Only those that a command line needs are loaded, to start fast. */
 const subcommands = {
@@ -91,7 +91,7 @@ const makeTrust = Effect.gen(function* () {
  */
 export const command = (
   words: ReadonlyArray<string>,
-  background: Effect.Effect<never, UserCodeError> = Effect.never,
+  background: Effect.Effect<never, CommandError> = Effect.never,
 ): Effect.Effect<void, unknown, Command.Environment> =>
   root(words).pipe(
     Effect.flatMap((loaded) => Command.runWith(loaded, { version: manifest.version })(words)),

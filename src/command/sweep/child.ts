@@ -9,9 +9,7 @@ import { RunResult } from "../../run/RunResult.ts"
 import { readFinished, withCurve } from "../cli/run/finished.ts"
 import { stepSignal } from "../cli/run/stepSignal.ts"
 import { isProgress, type SweepPart, type SweepProgress, stop, withPart } from "./part.ts"
-
-/** Reports that a run of a sweep ended without a result. The message is one line. */
-export class RunFailed extends Schema.TaggedError<RunFailed>()("RunFailed", { message: Schema.String }) {}
+import { CommandError } from "../CommandError.ts"
 
 /** One run of a sweep, to be trained in a process. */
 export interface Child {
@@ -32,7 +30,7 @@ export const trainInChild = (child: Child) =>
 /** Reads the result of a run that was finished before its sweep was resumed. */
 export const finishedEarlier = (directory: string) => orFailed(readFinished(directory))
 
-const orFailed = Effect.mapError((error: Error) => new RunFailed({ message: messageOf(error) }))
+const orFailed = Effect.mapError((error: Error) => CommandError.run(messageOf(error)))
 
 const bin = fileURLToPath(new URL("../../../bin/effect.js", import.meta.url))
 
@@ -46,7 +44,7 @@ const passOnStepSignal = (): void => children.forEach((child) => void child.kill
  * has saved its run. It uses Node's `spawn`, because Effect's child processes have no channel for messages, by which
  * the process reports its progress and is told to stop.
  */
-const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, RunFailed> =>
+const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, CommandError> =>
   Effect.callback((resume) => {
     const child = spawn(process.execPath, [bin, "run", ...args, "--json", "--quiet"], {
       stdio: ["ignore", "pipe", "pipe", "ipc"],
@@ -63,7 +61,7 @@ const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, Ru
     child.stderr?.setEncoding("utf8").on("data", (text: string) => (stderr += text))
     child.on("message", (message) => void (isProgress(message) && onProgress(message)))
     const { promise: closed, resolve } = Promise.withResolvers<void>()
-    const fail = (message: string): void => resume(Effect.fail(new RunFailed({ message })))
+    const fail = (message: string): void => resume(Effect.fail(CommandError.run(message)))
     child.once("error", (error) => {
       fail(error.message)
       resolve()
@@ -83,7 +81,7 @@ const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, Ru
   })
 
 /** Runs `effect run` for one run of a sweep, and returns its stdout. Tests provide another function. */
-export const RunCommand = Context.Reference<(child: Child) => Effect.Effect<string, RunFailed>>(
+export const RunCommand = Context.Reference<(child: Child) => Effect.Effect<string, CommandError>>(
   "effect-rl/cli/RunCommand",
   { defaultValue: () => runProcess },
 )

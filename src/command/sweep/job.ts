@@ -23,9 +23,10 @@ import { indexRun } from "../../run/store/indexFile.ts"
 import { owner } from "../../run/store/owner-node.ts"
 import { isBucket } from "../cli/flags.ts"
 import { readMetrics } from "../cli/run/finished.ts"
-import { type Child, RunCommand, RunFailed } from "./child.ts"
+import { type Child, RunCommand } from "./child.ts"
 import { copyLost, newestLost } from "./lostAttempt.ts"
 import { SweepPart } from "./part.ts"
+import { CommandError, isRunError } from "../CommandError.ts"
 
 /** The job that trains one run of a sweep. Its result is the line of JSON that `effect run --json` prints. */
 export const runJob = job({
@@ -42,7 +43,7 @@ export const runJob = job({
     part: SweepPart,
   }),
   result: Schema.String,
-  failure: Schema.Union([RunFailed, DispatchError]),
+  failure: Schema.Union([CommandError, DispatchError]),
   // A resumed sweep may ask for more steps; a job of the earlier one, which may still be waiting, is no answer to that.
   key: ({ path, args, files }) => {
     const settings = JSON.stringify([args, files.map(({ sha256 }) => sha256)])
@@ -77,7 +78,7 @@ export const spreadCommand = Effect.gen(function* () {
       const here = trainAttempt(payload).pipe(Effect.provideService(RunCommand, command), Effect.provideContext(files))
       return yield* dispatcher
         .run(runJob, payload, here)
-        .pipe(Effect.mapError(({ message }) => new RunFailed({ message })))
+        .pipe(Effect.mapError(({ message }) => CommandError.run(message)))
     })
 })
 
@@ -96,9 +97,7 @@ const trainAttempt = (payload: RunPayload) =>
     isBucket(payload.resultsDir) ? trainIntoBucket(payload) : trainIntoFolder(payload),
   )
 
-const failed = Effect.mapError((error: Error) =>
-  error instanceof RunFailed ? error : new RunFailed({ message: messageOf(error) }),
-)
+const failed = Effect.mapError((error: Error) => (isRunError(error) ? error : CommandError.run(messageOf(error))))
 
 /**
  * Trains the run in the folder of an attempt, as if in the folder or at the address `published`; or resumes it there from
@@ -185,7 +184,7 @@ const trainIntoBucket = Effect.fnUntraced(
     // Another machine that publishes the same run has its lock; after that, the run is finished.
     yield* Effect.retry(publish(runDir), { times: 5, while: (error) => error._tag === "RunStoreError" })
     const line = yield* lineThere
-    return line ?? (yield* new RunFailed({ message: `${address}: the run was removed after it was published` }))
+    return line ?? (yield* CommandError.run(`${address}: the run was removed after it was published`))
   },
   Effect.scoped,
   failed,
@@ -201,7 +200,7 @@ const lineOf = Effect.fnUntraced(
   function* (directory: string) {
     return lineAt(directory)(yield* readMetrics(directory, AnyResult))
   },
-  Effect.mapError((error) => new RunFailed({ message: messageOf(error) })),
+  Effect.mapError((error) => CommandError.run(messageOf(error))),
 )
 
 /** Removes what workers that were killed left of a sweep whose runs are all finished. */

@@ -1,16 +1,16 @@
 /** Finds where the runs of a sweep are saved: in the results folder itself, or in a bucket for which that folder stands. */
 import { Context, Effect, type Scope } from "effect"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
-import type { UsageError } from "../cli/output/output.ts"
 import type { RunCommand } from "./child.ts"
+import { type CommandError } from "../CommandError.ts"
 
 export interface SweepPlace {
   /** Returns the path or the address of a folder in the results folder, as other machines and the user know it. */
   readonly shown: (path: string) => string
   /** Tells whether the folder of a new sweep, by its time, is used elsewhere. */
-  readonly isTaken: (time: string) => Effect.Effect<boolean, UsageError>
+  readonly isTaken: (time: string) => Effect.Effect<boolean, CommandError>
   /** Locks the sweep of this time for other machines. */
-  readonly lock: (time: string) => Effect.Effect<void, RunStoreError | UsageError, Scope.Scope>
+  readonly lock: (time: string) => Effect.Effect<void, RunStoreError | CommandError, Scope.Scope>
   /** Returns the function that trains a run by `command`, whose results are then in the results folder. */
   readonly training: (command: typeof RunCommand.Service) => typeof RunCommand.Service
 }

@@ -4,7 +4,7 @@
  */
 import { availableParallelism } from "node:os"
 import { basename, dirname, join } from "node:path"
-import { Cause, Effect, Exit, type FileSystem, Option, Schema } from "effect"
+import { Cause, Effect, Exit, type FileSystem, Option } from "effect"
 import { toSnakeCase } from "../../base/config/Config.ts"
 import { prettyJson } from "../../base/config/text.ts"
 import { table } from "../../run/find/table.ts"
@@ -28,6 +28,7 @@ import { type EndedRun, lineOf, type SweepMetrics, scoreText, summarise, tableOf
 import { SweepPlace } from "./place.ts"
 import { type PlannedRun, planSweep } from "./plan.ts"
 import { makeTrainRun } from "./trainRun.ts"
+import { CommandError } from "../CommandError.ts"
 
 export const sweep = Effect.fnUntraced(function* (input: RunFlags) {
   if (Option.isSome(input.seeds) && Option.isSome(input.seed)) {
@@ -68,9 +69,6 @@ const dryRun = Effect.fnUntraced(function* (
   ])
   yield* writeOut(`${table([], cells)}${planned.length} ${planned.length === 1 ? "run" : "runs"}\n`)
 })
-
-/** Reports that some runs of a sweep failed. The reason of each failure is printed before. */
-class RunsFailed extends Schema.TaggedError<RunsFailed>()("RunsFailed", { message: Schema.String }) {}
 
 /** Trains all runs that are not finished, several at a time, and holds the lock of the sweep's folder meanwhile. */
 const inFolder = Effect.fnUntraced(function* (
@@ -185,7 +183,7 @@ const refuseFailures = Effect.fnUntraced(function* (
   if (failures.length === 0) return
   if (!reported) yield* writeError(failures.join(""))
   const what = runs[0].choices.length > 0 ? "runs" : "seeds"
-  return yield* new RunsFailed({ message: `${failures.length} of ${ended.length} ${what} failed` })
+  return yield* CommandError.failed(`${failures.length} of ${ended.length} ${what} failed`)
 })
 
 /** Writes the metrics of all seeds to a file in one run's folder, and a link next to the runs (why: `indexFile.ts`). */

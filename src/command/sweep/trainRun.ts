@@ -3,13 +3,14 @@ import { Effect, FileSystem, Option } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { toPath } from "../../run/identifier.ts"
 import { threadsOfEach } from "../cli/flags.ts"
-import { RunCommand, RunFailed, trainInChild } from "./child.ts"
+import { RunCommand, trainInChild } from "./child.ts"
 import { argumentsOf, type TrainFlags } from "./command.ts"
 import type { StartedRun } from "./folder.ts"
 import { spreadCommand } from "./job.ts"
 import type { SweepProgress } from "./part.ts"
 import { SweepPlace } from "./place.ts"
 import type { PlannedRun } from "./plan.ts"
+import { CommandError } from "../CommandError.ts"
 
 interface OfSweep {
   readonly input: TrainFlags
@@ -41,7 +42,7 @@ export const makeTrainRun = Effect.fnUntraced(function* (ofSweep: OfSweep) {
     // A run without a config can't be resumed, and its folder would prevent a new run at that path.
     if (started?.state === "empty") {
       const emptied = fs.remove(started.directory, { recursive: true, force: true })
-      yield* Effect.mapError(emptied, (error) => new RunFailed({ message: messageOf(error) }))
+      yield* Effect.mapError(emptied, (error) => CommandError.run(messageOf(error)))
     }
     const resume = started?.state === "unfinished" ? started.directory : undefined
     const part = { time, commit, population: run.population, command }
@@ -51,7 +52,7 @@ export const makeTrainRun = Effect.fnUntraced(function* (ofSweep: OfSweep) {
       )
     if (resume !== undefined) {
       const message = `${resume}: a cluster can't train a saved run further; resume without --cluster`
-      return yield* new RunFailed({ message })
+      return yield* CommandError.run(message)
     }
     const onCluster = spread({
       files: [input.file, ...Option.toArray(input.config)],

@@ -16,9 +16,7 @@ import {
   type Site,
   withoutName,
 } from "../../agents/lm/exchange.ts"
-
-/** The error of a server that cannot be reached or refuses a request. The message is one line for people. */
-export class MlflowError extends Schema.TaggedError<MlflowError>()("MlflowError", { message: Schema.String }) {}
+import { CommandError } from "../CommandError.ts"
 
 /** A tracking server. The authorization is the value of the HTTP header, for servers that ask for one. */
 export interface MlflowServer {
@@ -93,7 +91,7 @@ const send = Effect.fnUntraced(function* (
   return yield* Effect.mapError(exchange(site, request, options, Effect.succeed), (error) => {
     const hint =
       error.reason === "exhausted" ? "; check that the server runs, and its address, MLFLOW_TRACKING_URI" : ""
-    return new MlflowError({ message: `${withoutName(site, error)}${hint}` })
+    return CommandError.failed(`${withoutName(site, error)}${hint}`)
   })
 })
 
@@ -113,9 +111,8 @@ const ask = Effect.fnUntraced(function* <S extends Schema.Codec<unknown, unknown
 })
 
 const decoded = <S extends Schema.Codec<unknown, unknown>>(schema: S, { at, bytes }: ServerAnswer) =>
-  Effect.mapError(
-    Schema.decodeUnknownEffect(schema)(parsedJson(utf8.decode(bytes))),
-    (error) => new MlflowError({ message: `${at}: cannot read the answer: ${oneLine(error.message)}` }),
+  Effect.mapError(Schema.decodeUnknownEffect(schema)(parsedJson(utf8.decode(bytes))), (error) =>
+    CommandError.failed(`${at}: cannot read the answer: ${oneLine(error.message)}`),
   )
 
 /** Returns the id of the experiment, which is made if there is none of this name. */
@@ -127,12 +124,12 @@ const experimentOf = Effect.fnUntraced(function* (server: MlflowServer, name: st
     const { experiment } = yield* decoded(Answers.Experiment, answer)
     if (experiment.lifecycle_stage !== "deleted") return experiment.experiment_id
     const message = `${answer.at}: the experiment "${name}" is deleted; restore it, or name another one in MLFLOW_EXPERIMENT_NAME`
-    return yield* new MlflowError({ message })
+    return yield* CommandError.failed(message)
   }
   const { error_code: code }: { readonly error_code?: unknown } = Object(parsedJson(utf8.decode(answer.bytes)))
   if (code !== "RESOURCE_DOES_NOT_EXIST") {
     const site = yield* siteOf(server)
-    return yield* new MlflowError({ message: withoutName(site, refusalOf(site, answer)) })
+    return yield* new CommandError({ reason: "failed", message: withoutName(site, refusalOf(site, answer)) })
   }
   return (yield* ask(server, Answers.Created, "experiments/create", { name })).experiment_id
 })
@@ -163,7 +160,7 @@ interface SentRun {
 export const sendRun = Effect.fnUntraced(function* (
   server: MlflowServer,
   run: MlflowRun,
-): Effect.fn.Return<SentRun, MlflowError, HttpClient.HttpClient> {
+): Effect.fn.Return<SentRun, CommandError, HttpClient.HttpClient> {
   const experimentId = yield* experimentOf(server, run.experiment)
   const tags = Object.entries(run.tags).map(([key, value]) => ({ key: nameOf(key), value }))
   const created = yield* ask(server, Answers.Run, "runs/create", {

@@ -12,10 +12,11 @@ import { detailOf } from "./detail.ts"
 import { removeEarlier } from "./earlier.ts"
 import { allGroups } from "./grouping.ts"
 import { pageFiles, workerFile } from "./page-node.ts"
-import { DashboardError, openResults, type ResultsFolder } from "./results-node.ts"
+import { openResults, type ResultsFolder } from "./results-node.ts"
 import type { RunSummary } from "./RunSummary.ts"
 import { dataAddress, readStudyIn, studiesOf } from "./studies.ts"
 import { everything } from "./transcripts/pageAsked.ts"
+import { CommandError } from "../CommandError.ts"
 
 export interface SiteOptions {
   /**
@@ -39,14 +40,14 @@ interface Exported {
 }
 
 type Platform = FileSystem.FileSystem | Path.Path
-type ExportFailure = PlatformError.PlatformError | FileError | DashboardError
+type ExportFailure = PlatformError.PlatformError | FileError | CommandError
 
 /** Writes the page and its data into a folder that is new, empty, or an earlier export. */
 export const exportSite = Effect.fn("exportSite")(function* (
   directory: string,
   out: string,
   options: SiteOptions = {},
-): Effect.fn.Return<Exported, DashboardError, Platform> {
+): Effect.fn.Return<Exported, CommandError, Platform> {
   return yield* exportResults(yield* openResults(directory), out, options)
 })
 
@@ -85,8 +86,8 @@ export const exportResults = Effect.fnUntraced(
   },
   (effect, _results, out, _options) =>
     Effect.mapError(effect, (error) => {
-      const message = error._tag === "DashboardError" ? error.message : systemMessage(error)
-      return new DashboardError({ message: `--export ${out}: ${message}` })
+      const message = error._tag === "CommandError" ? error.message : systemMessage(error)
+      return CommandError.failed(`--export ${out}: ${message}`)
     }),
 )
 
@@ -102,11 +103,11 @@ const refuseUnfit = Effect.fnUntraced(function* (
   const paths = yield* Path.Path
   const inside = paths.relative(root, yield* fs.realPath(out))
   if (inside === "" || (inside !== ".." && !inside.startsWith(`..${paths.sep}`))) {
-    return yield* new DashboardError({ message: "expected a folder outside of the results, which are copied into it" })
+    return yield* CommandError.failed("expected a folder outside of the results, which are copied into it")
   }
   const isEarlier = yield* fs.exists(paths.join(out, marker))
   if (!isEarlier && (yield* fs.readDirectory(out)).length > 0) {
-    return yield* new DashboardError({ message: "the folder has other files; name a new or an empty one" })
+    return yield* CommandError.failed("the folder has other files; name a new or an empty one")
   }
 })
 

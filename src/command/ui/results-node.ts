@@ -1,16 +1,12 @@
 /** Opens a results folder for the server and the static export. It only reads files. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { type Confined, confinedByName, confinedTo } from "../../run/read/confined-node.ts"
 import { makeCurves } from "./curves/curves.ts"
 import { isRunFolder, makeIndex } from "./runIndex.ts"
 import { makeMetrics } from "./curves/runMetrics.ts"
 import { makeSettings } from "./settings.ts"
 import { makeTranscripts } from "./transcripts/transcripts.ts"
-
-/** Reports that the page cannot be served or written. */
-export class DashboardError extends Schema.TaggedError<DashboardError>()("DashboardError", {
-  message: Schema.String,
-}) {}
+import { CommandError } from "../CommandError.ts"
 
 /** A results folder in the form that the server and the static export read. */
 export type ResultsFolder = ReturnType<typeof resultsOf>
@@ -35,8 +31,5 @@ export const openResults = Effect.fn("openResults")(
     return resultsOf(isRunFolder(yield* folder.entries("")) ? yield* confinedByName(folder) : folder)
   },
   (opened, directory) =>
-    Effect.mapError(
-      opened,
-      ({ message }) => new DashboardError({ message: `${directory} cannot be read: ${message}` }),
-    ),
+    Effect.mapError(opened, ({ message }) => CommandError.failed(`${directory} cannot be read: ${message}`)),
 )

@@ -17,7 +17,8 @@ import { type PageFile, pageFiles, workerFile, workerName } from "./page-node.ts
 import { readStudyIn } from "./studies.ts"
 import { pageAsked } from "./transcripts/pageAsked.ts"
 import type { Confined } from "../../run/read/confined-node.ts"
-import { DashboardError, openResults, type ResultsFolder, resultsOf } from "./results-node.ts"
+import { openResults, type ResultsFolder, resultsOf } from "./results-node.ts"
+import { CommandError } from "../CommandError.ts"
 
 export interface PageServerOptions {
   readonly directory: string
@@ -74,7 +75,7 @@ interface Serving {
 /** Serves the page until the scope closes. It listens before it reads the runs, which takes a while if there are many. */
 export const serve = Effect.fnUntraced(function* (
   options: PageServerOptions,
-): Effect.fn.Return<ServedPage, DashboardError, Scope.Scope> {
+): Effect.fn.Return<ServedPage, CommandError, Scope.Scope> {
   const results = options.files === undefined ? yield* openResults(options.directory) : resultsOf(options.files)
   const live = yield* makeLive(results, options.pollEvery ?? 1000)
   const page = new Map((yield* pageFiles).map((file) => [file.name, file]))
@@ -92,7 +93,7 @@ export const serve = Effect.fnUntraced(function* (
     Effect.mapError(({ cause }) => {
       const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
       const hint = isPortInUse ? "the port is in use; --port 0 picks a free one" : String(cause)
-      return new DashboardError({ message: `cannot listen at ${options.host}:${options.port}: ${hint}` })
+      return CommandError.failed(`cannot listen at ${options.host}:${options.port}: ${hint}`)
     }),
   )
   // Event streams have no end, so close their connections when the server stops.

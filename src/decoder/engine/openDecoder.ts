@@ -11,7 +11,7 @@
 import { Context, Effect, Layer, type Scope } from "effect"
 import type { Backend, BackendError, BackendUnavailable } from "../../tensor/backend/Backend.ts"
 import type { ConfigError } from "../../base/config/Config.ts"
-import type { ReadableParts, WeightsError } from "../../base/formats/Weights.ts"
+import type { ReadableParts } from "../../base/formats/Weights.ts"
 import type { GraphError } from "../../tensor/graph/GraphError.ts"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import { type StepAdapter, Engine, type EngineError, type EngineService } from "../inference/Engine.ts"
@@ -22,6 +22,7 @@ import * as LmDirectory from "../huggingFace/LmDirectory.ts"
 import type { Tokenizer } from "../../base/tokens/Tokenizer.ts"
 import type { FormatName } from "../../agents/lm/toolFormats/ToolFormats.ts"
 import * as ChatModel from "./ChatModel.ts"
+import { type FormatError } from "../../base/formats/FormatError.ts"
 
 export interface OpenDecoderOptions {
   /** The name by which requests ask for the model. Default: the name of the folder. */
@@ -49,12 +50,12 @@ export interface OpenedDecoder {
   readonly engine: EngineService
   readonly chat: ChatModel.ChatModel
   /** Reads an adapter of this model from a folder. */
-  readonly readAdapter: (files: ReadableParts, folder: string) => Effect.Effect<StepAdapter, ConfigError | WeightsError>
+  readonly readAdapter: (files: ReadableParts, folder: string) => Effect.Effect<StepAdapter, ConfigError | FormatError>
   /** Reads other weights of this model from a folder, such as those of a later training step. */
   readonly readWeights: (
     files: ReadableParts,
     folder: string,
-  ) => Effect.Effect<Readonly<Record<string, NamedArray>>, WeightsError>
+  ) => Effect.Effect<Readonly<Record<string, NamedArray>>, FormatError>
 }
 
 type OpenDecoderError = LmDirectory.OpenError | GraphError | BackendError | BackendUnavailable | EngineError

@@ -15,7 +15,7 @@ import { prettyJson } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { inFolder, modelFiles } from "../../base/formats/modelFiles.ts"
 import { open } from "../../base/formats/TensorFiles.ts"
-import { type ReadableParts, WeightsError } from "../../base/formats/Weights.ts"
+import { type ReadableParts } from "../../base/formats/Weights.ts"
 import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { adapterParametersOf } from "../networks/adapters.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
@@ -23,6 +23,7 @@ import { type Projection, projectionName } from "../networks/parameters.ts"
 import { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig, scalingOf } from "./adapterConfig.ts"
 import { checkTensors, type FileContents, type FolderWriter, weightFiles } from "./modelWeights.ts"
 import type { WeightType } from "./ModelConfig.ts"
+import { FormatError } from "../../base/formats/FormatError.ts"
 
 export { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig } from "./adapterConfig.ts"
 
@@ -61,7 +62,7 @@ export const load = Effect.fnUntraced(function* (
   folder: string,
   decoder: DecoderConfig,
   { base }: AdapterLoadOptions = {},
-): Effect.fn.Return<LoraAdapter, ConfigError | WeightsError> {
+): Effect.fn.Return<LoraAdapter, ConfigError | FormatError> {
   const configPath = inFolder(folder, modelFiles.adapterConfig)
   const bytes = yield* Effect.mapError(files.read(configPath), ({ message }) =>
     ConfigError.at({ source: configPath }, "", message),
@@ -80,7 +81,11 @@ export const load = Effect.fnUntraced(function* (
   const inFile = Record.mapKeys(declared, (name) => `${prefix}${name}`)
   yield* Effect.mapError(
     checkTensors(stored, inFile),
-    ({ path, message }) => new WeightsError({ path, message: `${message}; is the adapter for another base model?` }),
+    ({ message }) =>
+      new FormatError({
+        path: inFolder(folder, weights),
+        message: `${message}; is the adapter for another base model?`,
+      }),
   )
   const tensors: Record<string, NamedArray> = {}
   for (const name of Object.keys(declared)) {
@@ -95,7 +100,7 @@ export const filesOf = Effect.fnUntraced(function* (
   { config, tensors }: LoraAdapter,
   decoder: DecoderConfig,
   type: WeightType = "float32",
-): Effect.fn.Return<Readonly<Record<string, FileContents>>, WeightsError> {
+): Effect.fn.Return<Readonly<Record<string, FileContents>>, FormatError> {
   const declared = adapterParametersOf(decoder, config)
   const contents = yield* weightFiles(
     Record.mapKeys(tensors, (name) => `${prefix}${name}`),
@@ -113,11 +118,11 @@ export const save = Effect.fnUntraced(function* (
   adapter: LoraAdapter,
   decoder: DecoderConfig,
   type: WeightType = "float32",
-): Effect.fn.Return<void, WeightsError> {
+): Effect.fn.Return<void, FormatError> {
   const contents = yield* filesOf(adapter, decoder, type)
   yield* Effect.mapError(
     files.writeDirectory(folder, contents),
-    ({ message }) => new WeightsError({ path: folder, message: `${folder}: ${message}` }),
+    ({ message }) => new FormatError({ path: folder, message: `${folder}: ${message}` }),
   )
 })
 

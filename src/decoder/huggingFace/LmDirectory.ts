@@ -17,7 +17,7 @@ import { checkJson, parseJson } from "../../base/config/jsonFile.ts"
 import { prettyJson } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { inFolder, modelFiles } from "../../base/formats/modelFiles.ts"
-import { type ReadableParts, WeightsError } from "../../base/formats/Weights.ts"
+import { type ReadableParts } from "../../base/formats/Weights.ts"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { ChatTemplate, ChatTemplateError } from "../../base/tokens/ChatTemplate.ts"
 import { misfit, type Tokenizer } from "../../base/tokens/Tokenizer.ts"
@@ -59,7 +59,7 @@ export interface LmDirectory {
   readonly otherFiles: Readonly<Record<string, Uint8Array>>
 }
 
-export type OpenError = ConfigError | WeightsError | ChatTemplateError
+export type OpenError = ConfigError | FormatError | ChatTemplateError
 
 const maybe = <S extends Schema.Codec<unknown, unknown>>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
@@ -165,7 +165,7 @@ export interface SaveOptions {
 export const filesOf = Effect.fnUntraced(function* (
   { decoder, weights, otherFiles, eosIds, config: { bosId = null, padId = null, json = {} } = {} }: ModelToSave,
   { type = "float32", maxShardBytes }: SaveOptions = {},
-): Effect.fn.Return<Readonly<Record<string, FileContents>>, ConfigError | WeightsError> {
+): Effect.fn.Return<Readonly<Record<string, FileContents>>, ConfigError | FormatError> {
   const config = yield* encodeModelConfig({ decoder, weightType: type, bosId, eosIds, padId, json })
   const generation = { bos_token_id: bosId, eos_token_id: config.eos_token_id, pad_token_id: padId }
   return {
@@ -182,13 +182,14 @@ export const save = Effect.fnUntraced(function* (
   folder: string,
   model: ModelToSave,
   options: SaveOptions = {},
-): Effect.fn.Return<void, ConfigError | WeightsError> {
+): Effect.fn.Return<void, ConfigError | FormatError> {
   const contents = yield* filesOf(model, options)
   yield* Effect.mapError(
     files.writeDirectory(folder, contents),
-    ({ message }) => new WeightsError({ path: folder, message: `${folder}: ${message}` }),
+    ({ message }) => new FormatError({ path: folder, message: `${folder}: ${message}` }),
   )
 })
 
 export { decodeModelConfig, encodeModelConfig, type ModelConfig, type WeightType } from "./ModelConfig.ts"
+import { FormatError } from "../../base/formats/FormatError.ts"
 export { type ModelWeights, openWeights } from "./modelWeights.ts"

@@ -14,11 +14,12 @@ import { type Dtype, dtypeOf, elements } from "../../base/formats/dtypes.ts"
 import type { ShardOptions } from "../../base/formats/shards.ts"
 import { shardParts } from "../../base/formats/shards.ts"
 import { open, type TensorFiles } from "../../base/formats/TensorFiles.ts"
-import { type ReadableParts, type TensorEntry, WeightsError } from "../../base/formats/Weights.ts"
+import { type ReadableParts, type TensorEntry } from "../../base/formats/Weights.ts"
 import type { Declaration, NamedArray } from "../../tensor/graph/Parameters.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
 import { embeddingName, headName, parametersOf } from "../networks/parameters.ts"
 import type { WeightType } from "./ModelConfig.ts"
+import { FormatError } from "../../base/formats/FormatError.ts"
 
 export interface ModelWeights {
   /** The file of the weights, or the index of their shards. */
@@ -26,13 +27,13 @@ export interface ModelWeights {
   /** The number type of the tensors in the files; that of the largest share, if they differ. */
   readonly type: WeightType
   /** Reads one parameter. */
-  readonly read: (name: string) => Effect.Effect<NamedArray, WeightsError>
+  readonly read: (name: string) => Effect.Effect<NamedArray, FormatError>
   /** Reads all parameters by name, one after the other. */
-  readonly readAll: Effect.Effect<Readonly<Record<string, NamedArray>>, WeightsError>
+  readonly readAll: Effect.Effect<Readonly<Record<string, NamedArray>>, FormatError>
 }
 
-const wrongWeights = (path: string, message: string): WeightsError =>
-  new WeightsError({ path, message: `${path}: ${message}` })
+const wrongWeights = (path: string, message: string): FormatError =>
+  new FormatError({ path, message: `${path}: ${message}` })
 
 const floats: Readonly<Partial<Record<Dtype, WeightType>>> = { F32: "float32", BF16: "bfloat16", F16: "float16" }
 const dtypeOfType: Readonly<Record<WeightType, Dtype>> = { float32: "F32", bfloat16: "BF16", float16: "F16" }
@@ -45,7 +46,7 @@ export const openWeights = Effect.fnUntraced(function* (
   files: ReadableParts,
   folder: string,
   config: DecoderConfig,
-): Effect.fn.Return<ModelWeights, WeightsError> {
+): Effect.fn.Return<ModelWeights, FormatError> {
   const stored = yield* open(files, folder)
   const declared = parametersOf(config)
   // A tied head has no tensor of its own; some files have one that equals the embedding's.
@@ -115,7 +116,7 @@ export const weightFiles = Effect.fnUntraced(function* (
   declared: Readonly<Record<string, Declaration>>,
   type: WeightType,
   options: ShardOptions = {},
-): Effect.fn.Return<Readonly<Record<string, FileContents>>, WeightsError> {
+): Effect.fn.Return<Readonly<Record<string, FileContents>>, FormatError> {
   const path = `${options.name ?? "model"}.safetensors`
   const tensors: Record<string, TensorEntry> = {}
   for (const [name, { shape }] of Object.entries(declared)) {

@@ -8,11 +8,11 @@ import type { RunningMoments } from "../env/RunningMoments.ts"
 import type { ActionSpace } from "../env/Space.ts"
 import { actorToHeader } from "./cheader.ts"
 import { type ActionBounds, type DenseActor, exampleOf, layer, type InputNormalisation } from "./DenseActor.ts"
-import { Hdf5Error } from "../../base/formats/hdf5/Hdf5.ts"
 import { ExportError } from "./ExportError.ts"
 import { actorToHdf5 } from "./rltools.ts"
 import * as Layout from "../../run/Layout.ts"
 import { utf8 } from "../../base/config/utf8.ts"
+import { FormatError } from "../../base/formats/FormatError.ts"
 
 interface PolicyFilesOptions {
   readonly name: string
@@ -91,7 +91,7 @@ const unlessRefused = (file: string, make: () => Uint8Array): Readonly<Record<st
   try {
     return { [file]: make() }
   } catch (error) {
-    if (error instanceof ExportError || error instanceof Hdf5Error) return {}
+    if (error instanceof ExportError || error instanceof FormatError) return {}
     throw error
   }
 }

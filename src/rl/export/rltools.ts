@@ -31,7 +31,7 @@ export interface Hdf5Options {
 /**
  * Returns the bytes of RLtools' `checkpoint.h5`. Its group `actor` is a sequence of layers; its group `example` holds
  * inputs and their outputs, of shape [1, rows, size]. Throws an `ExportError` if RLtools has no such layer, and an
- * `Hdf5Error` if HDF5 cannot hold the name.
+ * `FormatError` if HDF5 cannot hold the name.
  *
  * If all hidden layers have the same size and activation, the layers are written as one `mlp`; otherwise each layer
  * becomes one item of the sequence. RLtools' loader for browsers does not know GELU.

@@ -26,6 +26,7 @@ import { encodeStepReport, type StepReport } from "../records/reports.ts"
 import { isStable, removeNewer, stepsIn, writeStep } from "../runs/stepFolders.ts"
 import type { StepBatch } from "./Packer.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
+import { FormatError } from "../../base/formats/FormatError.ts"
 
 /** The files of a step's samples are damaged or missing. The message is one line: `run_a/rollouts/step_3: …`. */
 export class RolloutsError extends Schema.TaggedError<RolloutsError>()("RolloutsError", {
@@ -180,7 +181,7 @@ export const readRollouts = Effect.fnUntraced(function* (
     return yield* damaged(samplesFile, `the content differs from the digest in ${batchFile}`)
   }
   const tensors = yield* Effect.mapError(
-    attempt(() => Safetensors.decode(bytes), Safetensors.SafetensorsError),
+    attempt(() => Safetensors.decode(bytes), FormatError),
     (error) => damaged(samplesFile, error.message),
   )
   const samples = samplesOf(tensors, description)

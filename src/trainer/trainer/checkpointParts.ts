@@ -4,6 +4,7 @@ import { attempt } from "../../base/config/attempt.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { inCheckpoint } from "../Layout.ts"
+import { FormatError } from "../../base/formats/FormatError.ts"
 
 /** A checkpoint of a run lacks a file, or the file does not hold what it should. */
 export class CheckpointPartError extends Schema.TaggedError<CheckpointPartError>()("CheckpointPartError", {
@@ -44,7 +45,7 @@ const arraysIn = (parts: Readonly<Record<string, Uint8Array>>, file: string) =>
     const refuse = (problem: string) => new CheckpointPartError({ file, message: `${file}: ${problem}` })
     if (!Object.hasOwn(parts, file)) return yield* refuse("the file is missing")
     const tensors = yield* Effect.mapError(
-      attempt(() => Safetensors.decode(parts[file]), Safetensors.SafetensorsError),
+      attempt(() => Safetensors.decode(parts[file]), FormatError),
       ({ message }) => refuse(message),
     )
     const named: Record<string, NamedArray> = {}

@@ -141,7 +141,7 @@ describe("weights", () => {
   ] as const)("with %s are refused", ([, files, wanted, message]) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Weights.load(Weights.inRecord(files), wanted))
-      assert.strictEqual(error._tag, "WeightsError")
+      assert.strictEqual(error._tag, "FormatError")
       assert.include(error.message, message)
       assert.isTrue(error.message.startsWith(`${error.path}: `))
     }),

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "vitest"
-import { decode, TorchError } from "../../../src/base/formats/torch/torch.ts"
+import { decode } from "../../../src/base/formats/torch/torch.ts"
 import {
   type Bytes,
   dict,
@@ -16,16 +16,17 @@ import {
   tuple,
   zip,
 } from "./torchFile.ts"
+import { FormatError } from "../../../src/base/formats/FormatError.ts"
 
 const six = Float32Array.of(1, 2, 3, 4, 5, 6)
 const ofSix = (shape: ReadonlyArray<number>, stride: ReadonlyArray<number>, offset = 0): Bytes =>
   tensor({ elements: 6, shape, stride, offset })
 
-const caught = (bytes: Uint8Array): TorchError => {
+const caught = (bytes: Uint8Array): FormatError => {
   try {
     decode(bytes)
   } catch (error) {
-    assert.instanceOf(error, TorchError)
+    assert.instanceOf(error, FormatError)
     return error
   }
   return assert.fail("it was read")

@@ -6,9 +6,10 @@ import { Clock, ConfigProvider, Console, Effect } from "effect"
 import { command } from "../../../src/command/cli/command.ts"
 import { exitCodeOf } from "../../../src/command/cli/output/errors.ts"
 import { Output } from "../../../src/command/cli/output/output.ts"
-import { type Child, RunCommand, RunFailed } from "../../../src/command/sweep/child.ts"
+import { type Child, RunCommand } from "../../../src/command/sweep/child.ts"
 import { PartOfSweep } from "../../../src/command/sweep/part.ts"
 import type { Outcome } from "./effect.ts"
+import { CommandError } from "../../../src/command/CommandError.ts"
 
 // Tests compare plain text, wherever they run; the processes that they start have this environment, too.
 delete process.env.FORCE_COLOR
@@ -81,7 +82,7 @@ const captured = async (args: ReadonlyArray<string>, signal: AbortSignal): Promi
 }
 
 /** One run of a sweep. */
-export const runChild = ({ args, part }: Child): Effect.Effect<string, RunFailed> => {
+export const runChild = ({ args, part }: Child): Effect.Effect<string, CommandError> => {
   let [stdout, stderr] = ["", ""]
   return command(["run", ...args, "--json", "--quiet"]).pipe(
     Effect.provideService(PartOfSweep, part),
@@ -90,7 +91,7 @@ export const runChild = ({ args, part }: Child): Effect.Effect<string, RunFailed
       stderr: (text) => void (stderr += text),
     }),
     Effect.provide(NodeServices.layer),
-    Effect.mapError(() => new RunFailed({ message: stderr.trim().replace(/^effect: /m, "") })),
+    Effect.mapError(() => CommandError.run(stderr.trim().replace(/^effect: /m, ""))),
     Effect.map(() => stdout),
   )
 }

@@ -6,8 +6,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createHash } from "node:crypto"
 import { doneTwice, trainerOf } from "./fakeRun.ts"
-import { type Child, RunCommand, RunFailed } from "../../../src/command/sweep/child.ts"
+import { type Child, RunCommand } from "../../../src/command/sweep/child.ts"
 import { runJob, sweepHandler } from "../../../src/command/sweep/job.ts"
+import { CommandError } from "../../../src/command/CommandError.ts"
 
 const time = "2026-01-31_12-00-00"
 const path = `${time}/no-hash_train_environment_algorithm/CartPole-v1_ppo/0001`
@@ -87,7 +88,7 @@ describe("a run of a sweep on another machine", () => {
             assert.deepStrictEqual(readdirSync(copy), ["checkpoints"])
             const file = join(copy, "checkpoints", "step_000000000001024", "runtime.json")
             assert.strictEqual(readFileSync(file, "utf8"), "two")
-            return Effect.fail(new RunFailed({ message: "the checkpoint is damaged" }))
+            return Effect.fail(CommandError.run("the checkpoint is damaged"))
           })
         const answer = yield* Effect.provideService(handler.perform(payload), RunCommand, command)
         assert.strictEqual(answer._tag, "Done", JSON.stringify(answer))
@@ -138,7 +139,7 @@ describe("a run of a sweep on another machine", () => {
     withSweep((resultsDir, payload) =>
       Effect.gen(function* () {
         const broken = Effect.provideService(failureOf(payload), RunCommand, () =>
-          Effect.fail(new RunFailed({ message: "it diverged" })),
+          Effect.fail(CommandError.run("it diverged")),
         )
         assert.include(yield* broken, "it diverged")
         assert.deepStrictEqual(readdirSync(join(resultsDir, ".attempts")), [])

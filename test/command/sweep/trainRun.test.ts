@@ -1,10 +1,11 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { RunCommand, RunFailed } from "../../../src/command/sweep/child.ts"
+import { RunCommand } from "../../../src/command/sweep/child.ts"
 import { type TrainFlags, runCommand } from "../../../src/command/sweep/command.ts"
 import type { PlannedRun } from "../../../src/command/sweep/plan.ts"
 import { makeTrainRun } from "../../../src/command/sweep/trainRun.ts"
+import { CommandError } from "../../../src/command/CommandError.ts"
 
 const time = "2026-01-31_12-00-00"
 
@@ -36,7 +37,7 @@ const threadsOf = Effect.fnUntraced(function* (threads: number | "auto", concurr
   let words: ReadonlyArray<string> = []
   const stop = ({ args }: { readonly args: ReadonlyArray<string> }) => {
     words = args
-    return Effect.fail(new RunFailed({ message: "stopped" }))
+    return Effect.fail(CommandError.run("stopped"))
   }
   const trainRun = yield* Effect.provideService(makeTrainRun(sweep), RunCommand, stop)
   yield* Effect.flip(trainRun(run, undefined, () => {}))

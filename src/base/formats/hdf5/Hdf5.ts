@@ -7,7 +7,6 @@
  * encode({ attributes: { unit: "m" }, children: { lengths: { shape: [2], data: Float32Array.of(1, 2) } } })
  * ```
  */
-import { Schema } from "effect"
 import {
   attribute,
   attributeInfo,
@@ -24,12 +23,10 @@ import {
   type TextPlace,
 } from "./encoding.ts"
 import { utf8 } from "../../config/utf8.ts"
-
-/** A tree cannot be written as HDF5. The message begins with the path of the node. */
-export class Hdf5Error extends Schema.TaggedError<Hdf5Error>()("Hdf5Error", { message: Schema.String }) {}
+import { FormatError } from "../FormatError.ts"
 
 const refuse = (message: string): never => {
-  throw new Hdf5Error({ message })
+  throw new FormatError({ message })
 }
 
 /** Attributes by name: texts, or whole numbers from 0. */
@@ -61,7 +58,7 @@ interface PlannedNode {
   readonly content: Hdf5Dataset | ReadonlyArray<{ readonly name: string; readonly node: PlannedNode }>
 }
 
-/** Returns the bytes of an HDF5 file. Throws an `Hdf5Error` if a name, a text or a shape cannot be written. */
+/** Returns the bytes of an HDF5 file. Throws an `FormatError` if a name, a text or a shape cannot be written. */
 export const encode = (root: Hdf5Group): Uint8Array => {
   const texts: Array<Uint8Array> = []
   const plan = planned(root, "/", texts)

@@ -16,7 +16,7 @@ import type { Dataset as Leaf, Group as Inner } from "jsfive"
 import type { Inflate } from "pako"
 import { joined } from "../../config/bytes.ts"
 import { messageOf } from "../../config/text.ts"
-import { Hdf5Error } from "./Hdf5.ts"
+import { FormatError } from "../FormatError.ts"
 
 /** An array of numbers with its shape; booleans are 0 and 1. */
 interface NumberArray {
@@ -27,28 +27,28 @@ interface NumberArray {
 /** An HDF5 file in memory. Paths are the names on the way to a group or dataset, joined by `/`; "" is the whole file. */
 export interface Hdf5File {
   /** Returns the names of a group's children; undefined if there is no group at the path. */
-  readonly namesIn: (path: string) => Effect.Effect<ReadonlyArray<string> | undefined, Hdf5Error>
+  readonly namesIn: (path: string) => Effect.Effect<ReadonlyArray<string> | undefined, FormatError>
   /** Returns a dataset of numbers. */
-  readonly numbers: (path: string) => Effect.Effect<NumberArray, Hdf5Error>
+  readonly numbers: (path: string) => Effect.Effect<NumberArray, FormatError>
 }
 
 type TreeNode = Inner | Leaf
 
 /** Opens an HDF5 file. Its datasets are decoded when they are asked for. */
-export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Hdf5File, Hdf5Error> {
+export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Hdf5File, FormatError> {
   // Loaded here so that programs that read no HDF5 file do not load the package.
   const [{ Dataset, File, Filters, Group }, { Inflate }] = yield* Effect.promise(() =>
     Promise.all([import("jsfive"), import("pako")]),
   )
   /** Calls the package, which throws texts and errors alike. */
-  const attempt = <A>(what: string, decode: () => A): Effect.Effect<A, Hdf5Error> =>
+  const attempt = <A>(what: string, decode: () => A): Effect.Effect<A, FormatError> =>
     Effect.try({
       try: () => {
         reading.begin()
         return decode()
       },
       catch: (error) =>
-        error instanceof Hdf5Error ? error : new Hdf5Error({ message: `${what}: ${messageOf(error)}` }),
+        error instanceof FormatError ? error : new FormatError({ message: `${what}: ${messageOf(error)}` }),
     })
   const reading = new Hdf5Reading(bytes.length)
   const file = yield* attempt("not an HDF5 file", () => new File(countedCopy(bytes, reading), ""))
@@ -75,7 +75,7 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
     numbers: (path) =>
       attempt(path, () => {
         const node = at(path)
-        if (!(node instanceof Dataset)) throw new Hdf5Error({ message: `${path}: expected a dataset, found none` })
+        if (!(node instanceof Dataset)) throw new FormatError({ message: `${path}: expected a dataset, found none` })
         // The package would make an array of any shape, and unpack a chunk of any size, so that a small file could fill the memory.
         const chunk = node._dataobjects.chunks ?? node.shape.map(() => 0)
         const inChunk = countIn(chunk)
@@ -85,7 +85,7 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
         for (const count of [inChunk, chunks * inChunk, all]) {
           if (!(count <= most)) {
             const problem = `it claims more than ${most} numbers, too many for a file of ${bytes.length} bytes`
-            throw new Hdf5Error({ message: `${path}: ${problem}` })
+            throw new FormatError({ message: `${path}: ${problem}` })
           }
         }
         reading.begin(chunks)
@@ -122,7 +122,7 @@ class Hdf5Reading {
     this.places++
     this.copied += bytes
     if (this.places > this.most || this.copied > copies * this.length + this.most * 8) {
-      throw new Hdf5Error({ message: "the HDF5 file is damaged: it uses the same places again and again" })
+      throw new FormatError({ message: "the HDF5 file is damaged: it uses the same places again and again" })
     }
   }
 }
@@ -176,5 +176,5 @@ const inflated = (stream: Inflate, chunk: ArrayBuffer, most: number): ArrayBuffe
 
 const numberOf = (path: string, element: unknown): number => {
   if (typeof element === "number" || typeof element === "bigint") return Number(element)
-  throw new Hdf5Error({ message: `${path}: expected numbers or booleans, found ${typeof element}` })
+  throw new FormatError({ message: `${path}: expected numbers or booleans, found ${typeof element}` })
 }

@@ -10,7 +10,7 @@
  */
 import type { Dtype } from "../dtypes.ts"
 import { refusedOpcodes } from "./pickleOpcodes.ts"
-import { refuse } from "./TorchError.ts"
+import { refuse } from "./refuse.ts"
 import { utf8 } from "../../config/utf8.ts"
 
 type PickleValue =
@@ -84,7 +84,7 @@ const rebuildTensor = "torch._utils._rebuild_tensor_v2"
 const rebuildParameter = "torch._utils._rebuild_parameter"
 const allowed: ReadonlySet<string> = new Set([...storages.keys(), orderedDict, rebuildTensor, rebuildParameter])
 
-/** Returns the value of a pickle. Throws a `TorchError` with the offset of the instruction. */
+/** Returns the value of a pickle. Throws a `FormatError` with the offset of the instruction. */
 export const readPickle = (bytes: Uint8Array): PickleValue => new PickleMachine(bytes).run()
 
 /** Executes the instructions of a pickle on a stack; `memo` keeps values that later instructions fetch by a number. */

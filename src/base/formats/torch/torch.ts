@@ -12,11 +12,9 @@
 import { codecs, dtypeOf, elements } from "../dtypes.ts"
 import { type PickleDict, isDict, isTensor, readPickle, tagOf, type TensorView } from "./pickle.ts"
 import type { TensorEntry, TensorEntries } from "../safetensors.ts"
-import { refuse } from "./TorchError.ts"
+import { refuse } from "./refuse.ts"
 import { readStoredZip } from "./zip.ts"
 import { utf8 } from "../../config/utf8.ts"
-
-export { TorchError } from "./TorchError.ts"
 
 /** The first bytes of a file from before torch 1.6: a pickled magic number. Still older files are tar archives. */
 const oldMagic = [0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19]
@@ -32,7 +30,7 @@ const longestName = 1024
  */
 const largest = (file: Uint8Array): number => 16 * file.length + 2 ** 26
 
-/** Returns the tensors by name, each with a copy of its numbers. Throws a `TorchError`. */
+/** Returns the tensors by name, each with a copy of its numbers. Throws a `FormatError`. */
 export const decode = (bytes: Uint8Array): TensorEntries => {
   if (isOld(bytes)) {
     refuse("it is in the format from before torch 1.6; load it with torch and save it again", 0)

@@ -11,10 +11,10 @@
  * ```
  */
 import { crc32 } from "../crc.ts"
-import { refuse } from "./TorchError.ts"
+import { refuse } from "./refuse.ts"
 import { utf8 } from "../../config/utf8.ts"
 
-/** Returns the contents of the entries by name, as views of `bytes`. Throws a `TorchError`. */
+/** Returns the contents of the entries by name, as views of `bytes`. Throws a `FormatError`. */
 export const readStoredZip = (bytes: Uint8Array): ReadonlyMap<string, Uint8Array> => {
   const reader = readerOf(bytes)
   const directory = findDirectory(reader)

@@ -1,10 +1,8 @@
 /** Lets a command that works in a temporary folder print addresses in a bucket instead of paths in that folder. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { messageOf } from "../../../base/config/text.ts"
-import { Output, UsageError, usageError } from "../output/output.ts"
-
-/** The error of a command that worked in a temporary folder. Its message has addresses instead. */
-class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", { message: Schema.String }) {}
+import { Output, usageError } from "../output/output.ts"
+import { CommandError } from "../../CommandError.ts"
 
 /** Runs `body`, and replaces the path of the folder by the address in all that it prints, and in the message of its error. */
 export const printingAddresses = <A, E, R>(folder: string, address: string, body: Effect.Effect<A, E, R>) =>
@@ -19,9 +17,9 @@ export const printingAddresses = <A, E, R>(folder: string, address: string, body
       Effect.mapError((error) => {
         const message = messageOf(error)
         if (!message.includes(folder)) return error
-        return error instanceof UsageError
+        return error instanceof CommandError && error.reason === "usage"
           ? usageError(addressed(message))
-          : new CommandFailed({ message: addressed(message) })
+          : CommandError.failed(addressed(message))
       }),
     )
   })

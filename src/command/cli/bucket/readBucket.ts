@@ -5,9 +5,10 @@ import { type ObjectSource, objectSource } from "../../../run/read/objectSource.
 import { owner } from "../../../run/store/owner-node.ts"
 import type { ObjectStoreError } from "../../../run/store/objects/ObjectStore.ts"
 import { warn } from "../findRun.ts"
-import { type UsageError, usageError } from "../output/output.ts"
+import { usageError } from "../output/output.ts"
 import { cachedGet } from "./cache.ts"
 import { connect, failingAt } from "./connect.ts"
+import { type CommandError } from "../../CommandError.ts"
 
 /** This many requests wait for their answers at the same time. */
 const concurrency = 32
@@ -19,7 +20,7 @@ interface ReadBucket {
   /** The address by which all paths of the source begin. */
   readonly root: string
   /** Reads the whole file at an address; undefined if there is none any more. */
-  readonly fetch: (path: string) => Effect.Effect<Uint8Array | undefined, UsageError>
+  readonly fetch: (path: string) => Effect.Effect<Uint8Array | undefined, CommandError>
 }
 
 /**
@@ -29,7 +30,7 @@ interface ReadBucket {
 export const openBucketSource = Effect.fnUntraced(function* (
   address: string,
   warn: FileSource["warn"],
-  onError: (error: UsageError) => Effect.Effect<undefined>,
+  onError: (error: CommandError) => Effect.Effect<undefined>,
   only = "",
 ) {
   const connected = yield* connect(address)
@@ -62,7 +63,7 @@ export const openBucketSource = Effect.fnUntraced(function* (
 export const readingBucket = <A, E, R>(address: string, body: (bucket: ReadBucket) => Effect.Effect<A, E, R>) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const failed = yield* Deferred.make<never, UsageError>()
+      const failed = yield* Deferred.make<never, CommandError>()
       // A reader of runs takes no error, so the read that failed waits, and the whole program fails here.
       const bucket = yield* openBucketSource(address, warn, (error) =>
         Effect.andThen(Deferred.fail(failed, error), Effect.never),

@@ -14,10 +14,11 @@ import { mirrored } from "../../../run/store/objects/mirrored.ts"
 import type { ObjectInfo, ObjectStoreError } from "../../../run/store/objects/ObjectStore.ts"
 import { owner } from "../../../run/store/owner-node.ts"
 import { RunStoreError } from "../../../run/store/RunStoreError.ts"
-import { type UsageError, usageError, writeError } from "../output/output.ts"
+import { usageError, writeError } from "../output/output.ts"
 import type { RunFlags } from "../run/flags.ts"
 import { connect, type Connected, failingAt } from "./connect.ts"
 import { cachedGet } from "./cache.ts"
+import { type CommandError } from "../../CommandError.ts"
 
 export const notForTrainers =
   "--results-dir s3://… does not work for multi-run trainers, whose ranks share a folder; use a folder on disk"
@@ -38,7 +39,7 @@ export interface RunBucket {
   ) => Effect.Effect<FileTree, RunStoreError, Effect.Services<ReturnType<typeof mirrored>>>
 }
 
-type BucketError = UsageError | RunStoreError
+type BucketError = CommandError | RunStoreError
 
 /** The files that tell which run is to be resumed. */
 const telling: ReadonlySet<string> = new Set([Layout.config, Layout.returns, Layout.sweepCommand])

@@ -13,13 +13,13 @@ import { isFile } from "../../../run/read/objectSource.ts"
 import { RunResult } from "../../../run/RunResult.ts"
 import type { ObjectInfo } from "../../../run/store/objects/ObjectStore.ts"
 import type { RunFlags } from "../run/flags.ts"
-import { RunFailed } from "../../sweep/child.ts"
 import { SweepPlace } from "../../sweep/place.ts"
 import { sweep } from "../../sweep/sweep.ts"
 import { printingAddresses } from "./addressed.ts"
 import { cachedGet } from "./cache.ts"
 import { connect, failingAt } from "./connect.ts"
 import { lockIn } from "./runInBucket.ts"
+import { CommandError, isRunError } from "../../CommandError.ts"
 
 /** The files of a run that a sweep reads. */
 const needed: ReadonlySet<string> = new Set([Layout.config, Layout.metrics, Layout.returns])
@@ -71,7 +71,7 @@ export const sweepInBucket = Effect.fnUntraced(function* (typed: RunFlags) {
           yield* copyBelow(`${result.runDir.slice(root.length + 1)}/`)
           return JSON.stringify({ ...result, runDir: localOf(result.runDir) })
         },
-        Effect.mapError((error) => (error instanceof RunFailed ? error : new RunFailed({ message: messageOf(error) }))),
+        Effect.mapError((error) => (isRunError(error) ? error : CommandError.run(messageOf(error)))),
         Effect.provideContext(files),
       ),
   }

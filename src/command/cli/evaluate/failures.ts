@@ -1,12 +1,8 @@
 /** Ends `effect eval` with the exit code 1 if more episodes failed than `--max-failures` allows, and says why they did. */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option } from "effect"
 import * as Flag from "effect/cli/Flag"
 import type { FailureCounts } from "../../../base/statistics/failureCounts.ts"
-
-/** Reports that too many episodes failed; the exit code is 1. */
-class EpisodesFailed extends Schema.TaggedError<EpisodesFailed>()("EpisodesFailed", {
-  message: Schema.String,
-}) {}
+import { CommandError } from "../../CommandError.ts"
 
 interface MostFailures {
   readonly typed: string
@@ -42,12 +38,15 @@ export const refuseFailures = (
     failures = [],
   }: { readonly episodes: number; readonly failed?: number; readonly failures?: FailureCounts },
   most: MostFailures = noFailures,
-): Effect.Effect<void, EpisodesFailed> => {
+): Effect.Effect<void, CommandError> => {
   if (failed <= most.of(episodes)) return Effect.void
   const shown = failures.slice(0, mostReasons).map(({ reason, count }) => `${count} × ${reason}`)
   const rest = failures.slice(mostReasons).reduce((sum, { count }) => sum + count, 0)
   const all = [...shown, ...(rest === 0 ? [] : [`${rest} for other reasons`])].join("; ")
   return Effect.fail(
-    new EpisodesFailed({ message: `${failed} of ${episodes} episodes failed${all === "" ? "" : `: ${all}`}` }),
+    new CommandError({
+      reason: "failed",
+      message: `${failed} of ${episodes} episodes failed${all === "" ? "" : `: ${all}`}`,
+    }),
   )
 }

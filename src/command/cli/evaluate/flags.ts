@@ -15,7 +15,8 @@ import {
 } from "../flags.ts"
 import { maxFailures } from "./failures.ts"
 import { clusterFlag } from "../worker/cluster.ts"
-import { type UsageError, usageError } from "../output/output.ts"
+import { usageError } from "../output/output.ts"
+import { type CommandError } from "../../CommandError.ts"
 
 export const flags = {
   target: argument(
@@ -85,7 +86,7 @@ export const refuseFlags = (
   input: EvalFlags,
   flags: ReadonlyArray<OptionalFlag>,
   owner: string,
-): Effect.Effect<void, UsageError> => {
+): Effect.Effect<void, CommandError> => {
   const flag = flags.find((name) => isGiven(input[name]))
   return flag === undefined ? Effect.void : Effect.fail(usageError(`--${flag} only works with ${owner}`))
 }

@@ -1,11 +1,12 @@
 /** Sends a run to the tracking server of MLflow, for `effect export RUN --to mlflow`. */
 import { Effect, type Option, Redacted } from "effect"
 import { variable } from "../../../base/config/variables.ts"
-import { MlflowError, type MlflowRun, type MlflowServer, sendRun } from "../../trackers/mlflow.ts"
+import { type MlflowRun, type MlflowServer, sendRun } from "../../trackers/mlflow.ts"
 import { httpClient } from "../../../node.ts"
 import { byPath } from "../../../run/record/hparams.ts"
 import { usageError, writeError } from "../output/output.ts"
 import { trackedRun } from "./trackedRun.ts"
+import { CommandError } from "../../CommandError.ts"
 
 /** Reads the server and the key from the variables that MLflow's own client reads. */
 const serverOf = Effect.gen(function* () {
@@ -79,7 +80,7 @@ export const toMlflow = Effect.fnUntraced(function* (path: string, step: Option.
   yield* writeError(`sending ${path} to ${server.url.origin}\n`)
   const { page, areFilesSent } = yield* sendRun(server, content).pipe(
     Effect.provide(httpClient),
-    Effect.mapError(({ message }) => new MlflowError({ message: `--to mlflow: ${message}` })),
+    Effect.mapError(({ message }) => CommandError.failed(`--to mlflow: ${message}`)),
   )
   if (!areFilesSent) {
     yield* writeError(

@@ -5,6 +5,7 @@ import * as CliError from "effect/cli/CliError"
 import { closest } from "../../../base/config/closest.ts"
 import { isMachineFault } from "../../../base/config/files.ts"
 import { messageOf, oneLine, visible } from "../../../base/config/text.ts"
+import { CommandError } from "../../CommandError.ts"
 import { placeIn } from "../userCode/userCode.ts"
 import { colored } from "./colors.ts"
 import { writeError } from "./output.ts"
@@ -15,8 +16,10 @@ export const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number => {
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   if (error === undefined && Cause.hasInterrupts(exit.cause)) return 130
   if (CliError.isCliError(error) && error._tag === "ShowHelp" && error.errors.length === 0) return 0
-  return CliError.isCliError(error) || hasTag(error, "UsageError") || hasTag(error, "ConfigError") ? 2 : 1
+  return CliError.isCliError(error) || isUsage(error) || hasTag(error, "ConfigError") ? 2 : 1
 }
+
+const isUsage = (error: unknown): boolean => error instanceof CommandError && error.reason === "usage"
 
 const hasTag = (error: unknown, tag: string): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === tag

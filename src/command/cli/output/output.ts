@@ -1,6 +1,7 @@
 /** Writes the results and messages of the `effect` command, and defines the error of a wrong command line. */
-import { type Console, Context, Effect, Schema } from "effect"
+import { type Console, Context, Effect } from "effect"
 import { harmless } from "../../../base/config/text.ts"
+import { CommandError } from "../../CommandError.ts"
 
 /** The streams of the command: results go to `stdout`; progress, warnings and errors go to `stderr`. */
 export interface Output {
@@ -52,7 +53,4 @@ export const harmlessConsole = (console: Console.Console): Console.Console => {
   })
 }
 
-/** Reports that the command was used wrongly; the exit code is 2. */
-export class UsageError extends Schema.TaggedError<UsageError>()("UsageError", { message: Schema.String }) {}
-
-export const usageError = (message: string): UsageError => new UsageError({ message })
+export const usageError = (message: string): CommandError => CommandError.usage(message)

@@ -3,7 +3,7 @@
  * runs of a language model's trainer are trained again in a temporary folder, because its parts work together by files.
  */
 import { join } from "node:path"
-import { Deferred, Effect, Layer, Option, Schema } from "effect"
+import { Deferred, Effect, Layer, Option } from "effect"
 import { exists } from "../../../base/config/files.ts"
 import { shownDigest } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
@@ -35,6 +35,7 @@ import { isYaml, readYaml, yamlOverrides } from "../userCode/yamlFile.ts"
 import { scoresIn, scoresOfAll } from "./scoreFiles.ts"
 import * as Scores from "./compareScores.ts"
 import { flags, type ReplayFlags } from "./flags.ts"
+import { CommandError } from "../../CommandError.ts"
 
 export const replay = subcommand(
   "replay",
@@ -81,9 +82,6 @@ const replayNamed = Effect.fnUntraced(function* (typed: ReplayFlags) {
     : replayEpisode(input, before, episode)
 })
 
-/** Reports that the replayed run has other scores or another digest. */
-class ReplayDiffers extends Schema.TaggedError<ReplayDiffers>()("ReplayDiffers", { message: Schema.String }) {}
-
 /** Compares all scores of the run, and the digest if the run was finished. `again` trains it again. */
 const replayAll = Effect.fnUntraced(function* <E, R>(
   input: ReplayFlags,
@@ -94,7 +92,7 @@ const replayAll = Effect.fnUntraced(function* <E, R>(
   const digestBefore = yield* digestIn(run)
   if (digestBefore === undefined && (before.size === 0 || (yield* exists(join(run, Layout.returns))))) {
     const missing = before.size === 0 ? "no scores" : "no digest in metrics.json"
-    return yield* new ReplayDiffers({ message: `${run}: there is nothing to compare with: ${missing}` })
+    return yield* CommandError.failed(`${run}: there is nothing to compare with: ${missing}`)
   }
   const { scores: after, digest: digestAfter, hint } = yield* again
   const difference = Scores.firstScoreDifference(before, after, digestBefore === undefined)
@@ -138,7 +136,7 @@ const conclude = Effect.fnUntraced(function* (
 ) {
   if (json) yield* writeJson(outcome)
   else if (outcome.same) yield* writeOut(`the same: ${compared}\n`)
-  if (!outcome.same) return yield* new ReplayDiffers({ message: `${run}: ${reason()}` })
+  if (!outcome.same) return yield* CommandError.failed(`${run}: ${reason()}`)
 })
 
 /** Says which files of the program that the user names differ from those with which the run was made. */

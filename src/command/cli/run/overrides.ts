@@ -6,9 +6,10 @@ import { withoutUnderscores } from "../../../base/config/numbers.ts"
 import { messageOf, shortened } from "../../../base/config/text.ts"
 import { parseYaml } from "../../../base/config/yaml.ts"
 import * as Layout from "../../../run/Layout.ts"
-import { type UsageError, usageError } from "../output/output.ts"
+import { usageError } from "../output/output.ts"
 import { yamlOverrides } from "../userCode/yamlFile.ts"
 import type { RunFlags } from "./flags.ts"
+import { type CommandError } from "../../CommandError.ts"
 
 /**
  * Returns the settings that override those of the file, in the order in which they apply: the resumed run's own config,
@@ -48,7 +49,7 @@ export const isNaming = ({ path }: { readonly path: string }): boolean =>
   ["env", "env.name", "algorithm", "algorithm.name"].includes(path)
 
 /** Parses `key.path=value` of `--set`, where the value is YAML; fails with a usage error if it has another form. */
-export const parseSetting = (text: string): Effect.Effect<Override, UsageError> => {
+export const parseSetting = (text: string): Effect.Effect<Override, CommandError> => {
   const at = text.indexOf("=")
   const shown = shortened(text)
   if (at < 1) return Effect.fail(usageError(`--set ${shown}: expected key.path=value`))

@@ -1,5 +1,5 @@
 /** Reads the metric of a study from a finished run: its validations, its metrics.json, or its logs for TensorBoard. */
-import { Effect, type FileSystem, type Path, Schema } from "effect"
+import { Effect, type FileSystem, type Path } from "effect"
 import { mostBytes, readBytes } from "../../../base/config/files.ts"
 import { decode } from "../../../base/formats/tfevents.ts"
 import { choiceHint, closest } from "../../../base/config/closest.ts"
@@ -10,15 +10,13 @@ import { meanOf } from "../../../base/statistics/resampling.ts"
 import { RunResult } from "../../../run/RunResult.ts"
 import { RuntimeResult } from "../../../agents/training/RuntimeResult.ts"
 import { readRunIn } from "../findRun.ts"
-import { type UsageError, usageError } from "../output/output.ts"
+import { usageError } from "../output/output.ts"
 import type { Finished } from "../run/finished.ts"
 import { scoreOf } from "../../sweep/metrics.ts"
+import { CommandError } from "../../CommandError.ts"
 
 const others =
   "other metrics are validation, best_validation, mean_validation, and tags of TensorBoard, such as losses/entropy"
-
-/** Reports that a study cannot go on. */
-export class StudyError extends Schema.TaggedError<StudyError>()("StudyError", { message: Schema.String }) {}
 
 /** The numbers that metrics.json can have, and the metrics that are computed from validations. */
 const metrics = [
@@ -33,7 +31,7 @@ const metrics = [
 /**
  * Refuses a metric that no run has, before any trial runs. A tag of TensorBoard is only known when a run has ended.
  */
-export const checkMetric = (metric: string, origin: ConfigOrigin): Effect.Effect<void, UsageError> => {
+export const checkMetric = (metric: string, origin: ConfigOrigin): Effect.Effect<void, CommandError> => {
   const [key] = metric.split(".")
   if (metric.includes("/") || [...metrics, "usage"].includes(key)) return Effect.void
   const near = closest(metric, metrics)
@@ -53,7 +51,7 @@ export const valueOf = Effect.fnUntraced(function* (
   metric: string,
   { result, curve }: Finished,
   isMaximised: boolean,
-): Effect.fn.Return<number | null, StudyError, FileSystem.FileSystem | Path.Path> {
+): Effect.fn.Return<number | null, CommandError, FileSystem.FileSystem | Path.Path> {
   if (metric === "validation") return scoreOf(result)
   const values = curve.map(({ value }) => value)
   if (metric === "mean_validation") return values.length === 0 ? null : meanOf(values)
@@ -66,15 +64,14 @@ export const valueOf = Effect.fnUntraced(function* (
   if (typeof value === "number" || value === null) return value
   const known = Object.entries(metrics ?? {}).flatMap(([key, one]) => (typeof one === "number" ? [key] : []))
   const message = `metric: ${result.runDir}/${Layout.metrics} has no number ${metric}; it has ${known.join(", ")}; ${others}`
-  return yield* new StudyError({ message })
+  return yield* CommandError.failed(message)
 })
 
 /** Returns the last value of a metric, such as `losses/entropy`, in a run's event file. */
 const lastScalar = Effect.fnUntraced(function* (directory: string, tag: string) {
   const file = yield* readRunIn(directory).locate(Layout.tensorBoard)
-  const bytes = yield* Effect.mapError(
-    readBytes(file, mostBytes.binary),
-    ({ message }) => new StudyError({ message: `metric: ${file}: ${message}` }),
+  const bytes = yield* Effect.mapError(readBytes(file, mostBytes.binary), ({ message }) =>
+    CommandError.failed(`metric: ${file}: ${message}`),
   )
   const known = new Set<string>()
   let value: number | undefined
@@ -83,5 +80,5 @@ const lastScalar = Effect.fnUntraced(function* (directory: string, tag: string) 
     if (Object.hasOwn(scalars, tag)) value = scalars[tag]
   }
   if (value !== undefined) return Number.isFinite(value) ? value : null
-  return yield* new StudyError({ message: `metric: ${file} has no ${tag}; ${choiceHint(tag, [...known].sort())}` })
+  return yield* CommandError.failed(`metric: ${file} has no ${tag}; ${choiceHint(tag, [...known].sort())}`)
 })

@@ -10,13 +10,14 @@ import type { Params } from "../../tune/Space.ts"
 import { knownAt, suggest } from "../../tune/study.ts"
 import { meanCurve, type TrialPoint, type Trial, type TrialRun } from "../../tune/Trial.ts"
 import { readRunIn } from "../findRun.ts"
-import { finishedEarlier, RunFailed } from "../../sweep/child.ts"
+import { finishedEarlier } from "../../sweep/child.ts"
 import { checkStarted, type StartedRun, stateOf } from "../../sweep/folder.ts"
 import type { PlannedRun } from "../../sweep/plan.ts"
 import { makeTrainRun } from "../../sweep/trainRun.ts"
 import { pathOf, saveTrials, type StudyFolder } from "./folder.ts"
-import { StudyError, valueOf } from "./metric.ts"
+import { valueOf } from "./metric.ts"
 import { limitsOfTrial, planTrial, type Tuned } from "./plan.ts"
+import { CommandError, isRunError } from "../../CommandError.ts"
 
 /** A study gives up if the first trials, at least so many, have all failed. */
 const mostFailures = 5
@@ -103,7 +104,7 @@ const trialOf = Effect.fnUntraced(function* (trials: Trials, number: number, kno
   for (const run of planned.success) {
     const outcome = yield* Effect.result(train(trials, run))
     if (outcome._tag === "Failure") {
-      if (!(outcome.failure instanceof RunFailed)) return yield* outcome.failure
+      if (!isRunError(outcome.failure)) return yield* outcome.failure
       return recordOf("failed", outcome.failure.message)
     }
     const { result, curve } = outcome.success
@@ -177,7 +178,8 @@ const mostLooks = 600
 const untilReleased = Effect.fnUntraced(function* (path: string) {
   for (let look = 0; (yield* readRunIn(path).state) === "running"; look++) {
     if (look === mostLooks)
-      return yield* new StudyError({
+      return yield* new CommandError({
+        reason: "failed",
         message: `${path}: another process is writing this run; wait until it ends, or stop it`,
       })
     // This waits by the real clock: a test may have stopped the program's clock, but not the other process.
@@ -189,7 +191,8 @@ const untilReleased = Effect.fnUntraced(function* (path: string) {
 const refuseUnfinished = (cluster: Option.Option<string>, started: StartedRun | undefined) =>
   Option.isSome(cluster) && started?.state === "unfinished"
     ? Effect.fail(
-        new StudyError({
+        new CommandError({
+          reason: "failed",
           message: `${started.directory}: a cluster can't train a saved run further; resume without --cluster`,
         }),
       )
@@ -200,5 +203,5 @@ const refuseFailures = (records: ReadonlyArray<Trial | undefined>) => {
   const first = records.slice(0, Math.min(mostFailures, records.length))
   if (!first.every((record) => record?.state === "failed")) return Effect.void
   const which = first.length === 1 ? "the only trial" : `the first ${first.length} trials`
-  return Effect.fail(new StudyError({ message: `${which} failed: ${first[0]?.reason ?? ""}` }))
+  return Effect.fail(CommandError.failed(`${which} failed: ${first[0]?.reason ?? ""}`))
 }

@@ -19,17 +19,18 @@ import { logsDir } from "../../../agents/training/logsDir.ts"
 import type * as MultiRun from "../../../trainer/MultiRun.ts"
 import type * as Runtime from "../../../agents/training/Runtime.ts"
 import type { Run, TrainError } from "../../../rl/train/Train.ts"
-import { type UsageError, usageError } from "../output/output.ts"
+import { usageError } from "../output/output.ts"
 import { permit } from "../../../base/trust/Trust.ts"
 import { isOwnCode } from "../trust/ownFiles.ts"
 import { loadModule } from "./loadModule.ts"
-import { guarded, notATraining, type UserCodeError } from "./userCode.ts"
+import { guarded, notATraining } from "./userCode.ts"
 import { isYaml, notKeys, readLocatedYaml, readYaml } from "./yamlFile.ts"
+import { CommandError } from "../../CommandError.ts"
 
 /** An Effect that runs a training: by reinforcement learning, or of agents that ask a language model. */
 export type LoadedTraining = Effect.Effect<
   RunResult,
-  TrainError | Runtime.RuntimeError | MultiRun.MultiRunError | UserCodeError,
+  TrainError | Runtime.RuntimeError | MultiRun.MultiRunError | CommandError,
   TrainingNeeds
 >
 
@@ -61,7 +62,7 @@ export const loadTraining = Effect.fnUntraced(function* (
     },
     version,
   }: TrainingLoadOptions = {},
-): Effect.fn.Return<LoadedTraining, UsageError | ConfigError, FileSystem.FileSystem> {
+): Effect.fn.Return<LoadedTraining, CommandError | ConfigError, FileSystem.FileSystem> {
   const path = resolve(file)
   if (!(yield* exists(path))) return yield* usageError(`${file}: there is no such file`)
   if (isYaml(path)) return yield* fromYaml(file, path, programHint)
@@ -179,7 +180,7 @@ const isTraining = (
 export const ownPlace = Effect.fnUntraced(function* (
   file: string,
   overrides: ReadonlyArray<Override> = [],
-): Effect.fn.Return<{ readonly resultsDir?: string; readonly name?: string }, UsageError, FileSystem.FileSystem> {
+): Effect.fn.Return<{ readonly resultsDir?: string; readonly name?: string }, CommandError, FileSystem.FileSystem> {
   const config = isYaml(file) ? toCamelCase(yield* readYaml(file)) : {}
   // A wrong override is reported when the config is decoded.
   const { name, output } = yield* applyOverrides(isPlain(config) ? config : {}, overrides).pipe(

@@ -2,17 +2,10 @@
 import { createRequire } from "node:module"
 import { dirname, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
-import { Context, Effect, Schema } from "effect"
+import { Context, Effect } from "effect"
 import { display } from "../../../base/config/Config.ts"
 import { shortened, shownError } from "../../../base/config/text.ts"
-
-/**
- * Reports that the user's own code threw, or returned something that isn't a result. The message is one line that names
- * the user's file; only bugs of the library are reported with a stack.
- */
-export class UserCodeError extends Schema.TaggedError<UserCodeError>()("UserCodeError", {
-  message: Schema.String,
-}) {}
+import { CommandError } from "../../CommandError.ts"
 
 const library = new URL("../../../", import.meta.url).href
 
@@ -48,14 +41,14 @@ const thrownByUser = (thrown: unknown): string | undefined => {
 }
 
 /** Turns an error that nothing caught into a failure. An error of this library is a bug, and stays a defect. */
-export const strayError = (thrown: unknown): Effect.Effect<never, UserCodeError> => {
+export const strayError = (thrown: unknown): Effect.Effect<never, CommandError> => {
   const stack = thrown instanceof Error ? (thrown.stack ?? "") : ""
   const place = placeIn(stack)
   if (place === undefined && placesIn(stack).some((one) => one.startsWith(library))) return Effect.die(thrown)
   const what = thrown instanceof Error ? shownError(thrown) : shownThrown(thrown)
   const where = place === undefined ? "" : `${place}: `
   const message = `${where}${what}; nothing could catch it: it was thrown in a timer, or in a promise that is not awaited`
-  return Effect.fail(new UserCodeError({ message }))
+  return Effect.fail(CommandError.failed(message))
 }
 
 /** Describes a thrown value that isn't an Error, for a message. */
@@ -78,31 +71,31 @@ const missingService = /^Service not found: (.+)$/
 
 /**
  * Runs a module's default export, and checks that it returns the result of a run. Anything that it throws becomes a
- * `UserCodeError`.
+ * `CommandError`.
  */
 export const guarded = <A, E, R>(
   file: string,
   training: Effect.Effect<A, E, R>,
-): Effect.Effect<A, E | UserCodeError, R> =>
+): Effect.Effect<A, E | CommandError, R> =>
   training.pipe(
-    Effect.catchDefect((defect): Effect.Effect<never, UserCodeError> => {
+    Effect.catchDefect((defect): Effect.Effect<never, CommandError> => {
       const service = defect instanceof Error ? missingService.exec(defect.message)?.[1] : undefined
       if (service !== undefined) {
         const message = `${file}: its default export needs the service ${service}; provide it there by Effect.provide`
-        return Effect.fail(new UserCodeError({ message }))
+        return Effect.fail(CommandError.failed(message))
       }
       const thrown = thrownByUser(defect)
       if (thrown === undefined) {
         const mixed = mixedCopies(file)
         if (mixed === undefined) return Effect.die(defect)
         const what = defect instanceof Error ? shownError(defect) : shownThrown(defect)
-        return Effect.fail(new UserCodeError({ message: `${file}: its default export died of ${what}; ${mixed}` }))
+        return Effect.fail(CommandError.failed(`${file}: its default export died of ${what}; ${mixed}`))
       }
-      return Effect.fail(new UserCodeError({ message: `${file}: its default export died of ${thrown}` }))
+      return Effect.fail(CommandError.failed(`${file}: its default export died of ${thrown}`))
     }),
     Effect.filterOrFail(isResult, (result) => {
       const message = `${file}: expected a default export that returns the result of a run, as Train.run({ … }) does, found ${display(result)}`
-      return new UserCodeError({ message })
+      return CommandError.failed(message)
     }),
   )
 

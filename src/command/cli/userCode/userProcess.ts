@@ -10,7 +10,8 @@ import { compileCacheVariable } from "../../../base/config/compile-cache-node.ts
 import { stepsTaken } from "../../../rl/env/internal/stepsTaken.ts"
 import { type Measures, stallMeter } from "./stall.ts"
 import { PartOfSweep } from "../../sweep/part.ts"
-import { placeIn, strayError, type UserCodeError } from "./userCode.ts"
+import { placeIn, strayError } from "./userCode.ts"
+import { type CommandError } from "../../CommandError.ts"
 
 const signals = ["SIGINT", "SIGTERM"] as const
 
@@ -122,7 +123,7 @@ const wholeStack = (): string => {
 }
 
 /** Fails when the user's code throws where nothing can catch it: in a timer, or in a promise that isn't awaited. */
-export const strayErrors: Effect.Effect<never, UserCodeError> = Effect.callback((resume) => {
+export const strayErrors: Effect.Effect<never, CommandError> = Effect.callback((resume) => {
   const fail = (thrown: unknown): void => resume(strayError(thrown))
   // These listeners are never removed, since a timer may also throw while the run is being saved.
   process.on("uncaughtException", fail)

@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import { display, isPlain, type Override } from "../../../base/config/Config.ts"
 import { mostBytes, readText, shownPath } from "../../../base/config/files.ts"
 import { keyPlaces, readYamlText } from "../../../base/config/yaml.ts"
-import { type UsageError, usageError } from "../output/output.ts"
+import { usageError } from "../output/output.ts"
+import { type CommandError } from "../../CommandError.ts"
 
 /** Tells whether a path ends like the name of a YAML file. */
 export const isYaml = (file: string): boolean => /\.ya?ml$/.test(file)
@@ -37,7 +38,7 @@ export const yamlOverrides = Effect.fnUntraced(function* (file: string) {
 })
 
 /** Makes the error for a config that is a list or a single value. */
-export const notKeys = (file: string, value: unknown): UsageError => {
+export const notKeys = (file: string, value: unknown): CommandError => {
   const what = value === null ? "nothing: the file is empty" : Array.isArray(value) ? "a list" : display(value)
   return usageError(`${file}: expected keys and values ("key: value"), found ${what}`)
 }

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "vitest"
-import { encode, type Hdf5Group, Hdf5Error } from "../../../../src/base/formats/hdf5/Hdf5.ts"
+import { encode, type Hdf5Group } from "../../../../src/base/formats/hdf5/Hdf5.ts"
 import { lookup3 } from "../../../../src/base/formats/hdf5/lookup3.ts"
 import { checksum, type Found, read } from "./hdf5Reader.ts"
+import { FormatError } from "../../../../src/base/formats/FormatError.ts"
 
 const at = (file: Found, path: string): Found =>
   path
@@ -13,7 +14,7 @@ const refused = (make: () => unknown): string => {
   try {
     make()
   } catch (error) {
-    assert.instanceOf(error, Hdf5Error)
+    assert.instanceOf(error, FormatError)
     return error.message
   }
   return assert.fail("it was written")

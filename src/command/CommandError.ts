@@ -1,0 +1,28 @@
+/** The error of the command and its page. */
+import { Schema } from "effect"
+
+/** Reports that a command cannot do its work. The message is one line for people. */
+export class CommandError extends Schema.TaggedError<CommandError>()("CommandError", {
+  /**
+   * `usage` if the command was used wrongly, for which its exit code is 2; `run` if a run of a sweep or of a study ended without
+   * a result; `failed` for all others.
+   */
+  reason: Schema.Literals(["usage", "run", "failed"]),
+  message: Schema.String,
+}) {
+  static usage(message: string): CommandError {
+    return new CommandError({ reason: "usage", message })
+  }
+
+  static run(message: string): CommandError {
+    return new CommandError({ reason: "run", message })
+  }
+
+  static failed(message: string): CommandError {
+    return new CommandError({ reason: "failed", message })
+  }
+}
+
+/** Tells whether a run of a sweep or of a study ended without a result. */
+export const isRunError = (error: unknown): error is CommandError & { readonly reason: "run" } =>
+  error instanceof CommandError && error.reason === "run"

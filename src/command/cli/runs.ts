@@ -198,7 +198,7 @@ const printBest = Effect.fnUntraced(function* (
   }))
   const ranking = best(candidates, input.lowest)
   if (ranking.length === 0) {
-    return yield* new Query.RunsError({ message: `no run in ${dir} has a number for ${input.by}` })
+    return yield* new Query.RunQueryError({ message: `no run in ${dir} has a number for ${input.by}` })
   }
   const count = Option.getOrUndefined(input.limit)
   const lines = yield* Query.eachRun(ranking.slice(0, count), (one) =>
@@ -232,7 +232,7 @@ const printBest = Effect.fnUntraced(function* (
 })
 
 /** Converts the errors of the modules in `run/find/`, which don't know the CLI, to usage errors with a prefix. */
-const usage = <A>(effect: Effect.Effect<A, Query.RunsError>, prefix = "") =>
+const usage = <A>(effect: Effect.Effect<A, Query.RunQueryError>, prefix = "") =>
   Effect.mapError(effect, ({ message }) => usageError(`${prefix}${message}`))
 
 /** The runs that a query selects: `entries` are all runs in the folder, and `runs` those that match. */
@@ -311,7 +311,7 @@ const reading = <A, E, R>(
 const configOf = Effect.fnUntraced(function* (entry: RunEntry, source: FileSource) {
   const config = yield* over(source)(entry).config
   if (config !== undefined) return { path: entry.path, config }
-  return yield* new Query.RunsError({ message: `${entry.path} has no config.yaml to compare` })
+  return yield* new Query.RunQueryError({ message: `${entry.path} has no config.yaml to compare` })
 })
 
 /** Returns a config's value for a table cell. Null becomes a text, since `-` means that a run lacks the key. */

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { derivedName } from "../identifier.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
-import { RunsError } from "./query.ts"
+import { RunQueryError } from "./query.ts"
 
 /** The runs that a command can work with, for example trainings with a checkpoint. */
 export interface UsableRuns {
@@ -16,8 +16,8 @@ export const pick = Effect.fnUntraced(function* (
   wanted: string,
   entries: ReadonlyArray<RunEntry>,
   { folder, usable }: { readonly folder: string; readonly usable?: UsableRuns },
-): Effect.fn.Return<RunEntry, RunsError> {
-  const fail = (problem: string): Effect.Effect<never, RunsError> => Effect.fail(new RunsError({ message: problem }))
+): Effect.fn.Return<RunEntry, RunQueryError> {
+  const fail = (problem: string): Effect.Effect<never, RunQueryError> => Effect.fail(new RunQueryError({ message: problem }))
   const runs = newestFirst(entries)
   if (runs.length === 0) return yield* fail(`there are no runs in ${folder}`)
   const isUsable = usable === undefined ? () => Effect.succeed(true) : usable.isUsable

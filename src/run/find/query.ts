@@ -7,7 +7,7 @@ import type { RunReader } from "../RunReader.ts"
 import { compareValues, dataAt, type RunValue, valueOfData } from "./Value.ts"
 
 /** The error of a query of runs that cannot be answered. Its message is one line for users. */
-export class RunsError extends Schema.TaggedError<RunsError>()("RunsError", { message: Schema.String }) {}
+export class RunQueryError extends Schema.TaggedError<RunQueryError>()("RunQueryError", { message: Schema.String }) {}
 
 /** Returns the value of a key that the run's path contains; undefined if a file of the run must be read. */
 const valueOfEntry = (entry: RunEntry, key: string): RunValue | undefined => valueInEntry(entry, placesOf(key)[0])
@@ -82,27 +82,27 @@ export const valuesOf = Effect.fnUntraced(function* (
   runs: ReadonlyArray<RunReader>,
   key: string,
   { entries, asked }: { readonly entries: ReadonlyArray<RunEntry>; readonly asked: string },
-): Effect.fn.Return<ReadonlyArray<RunValue | undefined>, RunsError> {
+): Effect.fn.Return<ReadonlyArray<RunValue | undefined>, RunQueryError> {
   const values = yield* eachRun(runs, (run) => valueOf(run, key))
   if (values.every((value) => value === undefined)) {
     const problem = yield* keyProblem(key, runs, entries)
-    if (problem !== undefined) return yield* new RunsError({ message: `${asked}: ${problem}` })
+    if (problem !== undefined) return yield* new RunQueryError({ message: `${asked}: ${problem}` })
   }
   return values
 })
 
 /** Parses a condition of the command line such as `seed=7`; see `filter.ts`. */
-export const readFilter = (text: string): Effect.Effect<RunFilter, RunsError> => {
+export const readFilter = (text: string): Effect.Effect<RunFilter, RunQueryError> => {
   const parsed = parseFilter(text)
-  return "filter" in parsed ? Effect.succeed(parsed.filter) : Effect.fail(new RunsError({ message: parsed.problem }))
+  return "filter" in parsed ? Effect.succeed(parsed.filter) : Effect.fail(new RunQueryError({ message: parsed.problem }))
 }
 
 /** Parses a sort order: `KEY`, `KEY:asc` or `KEY:desc`. */
-export const parseSort = (text: string): Effect.Effect<NonNullable<Query["sort"]>, RunsError> => {
+export const parseSort = (text: string): Effect.Effect<NonNullable<Query["sort"]>, RunQueryError> => {
   const [, key = "", order = "asc"] = /^([^:].*?)(?::([^:]*))?$/.exec(text.trim()) ?? []
   return key !== "" && (order === "asc" || order === "desc")
     ? Effect.succeed({ key, descending: order === "desc" })
-    : Effect.fail(new RunsError({ message: `${text}: expected KEY, KEY:asc or KEY:desc` }))
+    : Effect.fail(new RunQueryError({ message: `${text}: expected KEY, KEY:asc or KEY:desc` }))
 }
 
 /** Sorts items by value. Items with equal values keep their order, and items without a value come last. */
@@ -126,7 +126,7 @@ export const query = Effect.fnUntraced(function* (
   entries: ReadonlyArray<RunEntry>,
   { where, finished, sort, limit }: Query,
   readerOf: (entry: RunEntry) => RunReader,
-): Effect.fn.Return<ReadonlyArray<RunReader>, RunsError> {
+): Effect.fn.Return<ReadonlyArray<RunReader>, RunQueryError> {
   const possible = entries.filter((entry) =>
     where.every((filter) => {
       const value = valueOfEntry(entry, filter.key)

@@ -102,36 +102,7 @@ export const execute = Effect.fnUntraced(function* (
     startedAtMillis,
     place: output.resultsDir === null ? undefined : { resultsDir: yield* logsDir(output.resultsDir) },
     places: Layout.places({ checkpoints: runtime.checkpointDir, scores: runtime.scoresPath }),
-    open: Effect.fnUntraced(function* (
-      files: RunFiles,
-      saved: Run.Saved<RuntimeState> | undefined,
-    ): Effect.fn.Return<Run.Opened<RuntimeState, RuntimeResult>, RuntimeError, FileSystem.FileSystem | Path.Path> {
-      // A run to resume that has saved nothing itself may have continued another run: then start from that one again.
-      const begun = saved ?? continued ?? (yield* otherRun(training, shared))
-      if (saved !== undefined) {
-        const checkpoint = { ...saved, path: `${files.directory}/${Layout.checkpoint(saved.name)}` }
-        yield* restoreMemory(training, checkpoint, Layout.inCheckpoint.memory(saved.state.seen))
-      }
-      // A run that stopped before its first checkpoint starts over, so it reads the other run once more.
-      const origin = saved === undefined ? (source ?? (yield* readSource(training))) : undefined
-      const notes = origin === undefined ? [] : [yield* begin(training, origin)]
-      const state = begun?.state ?? RuntimeState.after(runtime.startEpisodeIndex)
-      if (saved === undefined) state.beginFolder()
-      if (state.spent !== null) Object.assign(training.spent ?? {}, state.spent)
-      return {
-        state,
-        resumedFromStep: begun === undefined ? null : state.seen,
-        // A validation after the last checkpoint is not in the state, but the finished run's result has it.
-        isOver: ({ validation }: RuntimeResult) =>
-          state.seen >= totalEpisodesOf(training) &&
-          (!owesValidation(runtime, state) || validation?.step === state.seen),
-        notes,
-        warnings: [
-          ...warnings,
-          ...(saved === undefined ? [...(begun?.warnings ?? []), ...(origin?.warnings ?? [])] : []),
-        ],
-      }
-    }),
+    open: openState({ training, shared, source, continued, warnings }),
     loop: (state: RuntimeState) => recordedLoop(training, state),
     saving: {
       schema: RuntimeState,
@@ -151,6 +122,51 @@ export const execute = Effect.fnUntraced(function* (
     Effect.provideService(References.MinimumLogLevel, effectLevels[output.logLevel]),
   )
 })
+
+/** A training whose settings are checked, with the checkpoints of other runs that were read before its folder was created. */
+interface PlannedTraining {
+  readonly training: AgentTraining
+  /** The settings that a resumed run must share with the run that was saved. */
+  readonly shared: Plain
+  /** The checkpoint whose memory a new run begins with. */
+  readonly source: Effect.Success<ReturnType<typeof readSource>>
+  /** The run that a new one continues. */
+  readonly continued: Effect.Success<ReturnType<typeof otherRun>>
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** Restores the state of a run from its own checkpoint, from the run that it continues, or from nothing. */
+const openState = ({ training, shared, source, continued, warnings }: PlannedTraining) =>
+  Effect.fnUntraced(function* (
+    files: RunFiles,
+    saved: Run.Saved<RuntimeState> | undefined,
+  ): Effect.fn.Return<Run.Opened<RuntimeState, RuntimeResult>, RuntimeError, FileSystem.FileSystem | Path.Path> {
+    const { runtime } = training.settings
+    // A run to resume that has saved nothing itself may have continued another run: then start from that one again.
+    const begun = saved ?? continued ?? (yield* otherRun(training, shared))
+    if (saved !== undefined) {
+      const checkpoint = { ...saved, path: `${files.directory}/${Layout.checkpoint(saved.name)}` }
+      yield* restoreMemory(training, checkpoint, Layout.inCheckpoint.memory(saved.state.seen))
+    }
+    // A run that stopped before its first checkpoint starts over, so it reads the other run once more.
+    const origin = saved === undefined ? (source ?? (yield* readSource(training))) : undefined
+    const notes = origin === undefined ? [] : [yield* begin(training, origin)]
+    const state = begun?.state ?? RuntimeState.after(runtime.startEpisodeIndex)
+    if (saved === undefined) state.beginFolder()
+    if (state.spent !== null) Object.assign(training.spent ?? {}, state.spent)
+    return {
+      state,
+      resumedFromStep: begun === undefined ? null : state.seen,
+      // A validation after the last checkpoint is not in the state, but the finished run's result has it.
+      isOver: ({ validation }: RuntimeResult) =>
+        state.seen >= totalEpisodesOf(training) && (!owesValidation(runtime, state) || validation?.step === state.seen),
+      notes,
+      warnings: [
+        ...warnings,
+        ...(saved === undefined ? [...(begun?.warnings ?? []), ...(origin?.warnings ?? [])] : []),
+      ],
+    }
+  })
 
 const nothingToSend =
   "the cluster has nothing to do: the agent has a memory, so it plays its training episodes in this process, and there is no validation_dataset"

@@ -17,7 +17,8 @@ export const pick = Effect.fnUntraced(function* (
   entries: ReadonlyArray<RunEntry>,
   { folder, usable }: { readonly folder: string; readonly usable?: UsableRuns },
 ): Effect.fn.Return<RunEntry, RunQueryError> {
-  const fail = (problem: string): Effect.Effect<never, RunQueryError> => Effect.fail(new RunQueryError({ message: problem }))
+  const fail = (problem: string): Effect.Effect<never, RunQueryError> =>
+    Effect.fail(new RunQueryError({ message: problem }))
   const runs = newestFirst(entries)
   if (runs.length === 0) return yield* fail(`there are no runs in ${folder}`)
   const isUsable = usable === undefined ? () => Effect.succeed(true) : usable.isUsable

@@ -94,7 +94,9 @@ export const valuesOf = Effect.fnUntraced(function* (
 /** Parses a condition of the command line such as `seed=7`; see `filter.ts`. */
 export const readFilter = (text: string): Effect.Effect<RunFilter, RunQueryError> => {
   const parsed = parseFilter(text)
-  return "filter" in parsed ? Effect.succeed(parsed.filter) : Effect.fail(new RunQueryError({ message: parsed.problem }))
+  return "filter" in parsed
+    ? Effect.succeed(parsed.filter)
+    : Effect.fail(new RunQueryError({ message: parsed.problem }))
 }
 
 /** Parses a sort order: `KEY`, `KEY:asc` or `KEY:desc`. */

@@ -74,34 +74,33 @@ export const lockIn = Effect.fnUntraced(function* ({ store, root }: Connected, k
   return yield* holdLease({ store, key, address: `${root}/${key}`, owner, seconds, onWait })
 })
 
+/** An open bucket, and the folder on disk that stands for it. */
+interface BucketFolder extends Connected {
+  readonly folder: string
+  /** The locks of runs are held until this scope closes. */
+  readonly scope: Scope.Scope
+  readonly get: ReturnType<typeof cachedGet>
+  /** The versions of the objects that are in the folder. */
+  readonly copied: Map<string, string>
+  lease: { readonly key: string; readonly held: Lease } | undefined
+}
+
+const keyIn = ({ folder }: BucketFolder, directory: string): string => relative(folder, directory).replaceAll("\\", "/")
+
 /** Opens the bucket. For `--resume`, it copies what tells the runs apart that may be meant into a temporary folder. */
 export const openBucket = Effect.fnUntraced(function* (typed: RunFlags) {
   const connected = yield* connect(typed.resultsDir, "--results-dir")
   const { store, root } = connected
   const failing = failingAt(root)
   const fs = yield* FileSystem.FileSystem
-  const scope = yield* Effect.scope
-  const folder = yield* Effect.orDie(fs.makeTempDirectoryScoped({ prefix: "effect-s3-" }))
-  const get = cachedGet(connected)
-  /** The versions of the objects that are in the folder. */
-  const copied = new Map<string, string>()
-  let lease: { readonly key: string; readonly held: Lease } | undefined
-
-  const copy = Effect.fnUntraced(function* (object: ObjectInfo) {
-    const { key, version } = object
-    if (version !== "" && copied.get(key) === version) return
-    const file = join(folder, key)
-    const bytes = yield* failing(get(object))
-    if (bytes === undefined) return
-    yield* Effect.orDie(makeFolder(join(file, "..")))
-    yield* Effect.orDie(fs.writeFile(file, bytes))
-    copied.set(key, version)
-  })
-  const copyAll = (objects: ReadonlyArray<ObjectInfo>) =>
-    Effect.forEach(wholeOnly(objects), copy, { concurrency: 16, discard: true })
-  const keyOf = (directory: string): string => relative(folder, directory).replaceAll("\\", "/")
-  const addressOf = (directory: string): string => `${root}/${keyOf(directory)}`
-
+  const state: BucketFolder = {
+    ...connected,
+    folder: yield* Effect.orDie(fs.makeTempDirectoryScoped({ prefix: "effect-s3-" })),
+    scope: yield* Effect.scope,
+    get: cachedGet(connected),
+    copied: new Map(),
+    lease: undefined,
+  }
   const resume = Option.getOrUndefined(typed.resume)
   const run = resume?.startsWith(`${root}/`) === true ? resume.slice(root.length + 1).replace(/\/+$/, "") : undefined
   if (resume !== undefined) {
@@ -109,73 +108,99 @@ export const openBucket = Effect.fnUntraced(function* (typed: RunFlags) {
     if (run !== undefined && !objects.some(({ key }) => key === `${run}/${Layout.config}`)) {
       return yield* usageError(`--resume ${resume}: expected the address of a run, found no ${Layout.config} there`)
     }
-    yield* copyAll(objects.filter(({ key }) => telling.has(Layout.fileName(key))))
+    const chosen = objects.filter(({ key }) => telling.has(Layout.fileName(key)))
+    yield* copyAll(state, chosen)
   } else {
     // Fail before the training begins if the bucket is missing or the key is wrong.
     yield* failing(store.get(Layout.config))
   }
-
   const bucket: RunBucket = {
     input: {
       ...typed,
-      resultsDir: folder,
-      resume: run === undefined ? typed.resume : Option.some(join(folder, run)),
+      resultsDir: state.folder,
+      resume: run === undefined ? typed.resume : Option.some(join(state.folder, run)),
     },
     root,
-    addressOf,
-    complete: Effect.fnUntraced(function* (directory) {
-      const key = keyOf(directory)
-      lease = { key, held: yield* Scope.provide(lockIn(connected, `${key}/${Layout.lock}`), scope) }
-      // Another process may have written the run until we had the lock.
-      const objects = yield* failing(store.versions.list(`${key}/`))
-      const keys = new Set(objects.map((object) => object.key))
-      const gone = [...copied.keys()].filter((one) => one.startsWith(`${key}/`) && !keys.has(one))
-      for (const one of gone) yield* Effect.orDie(fs.remove(join(folder, one), { force: true }))
-      yield* copyAll(objects)
-    }),
-    wrap: Effect.fnUntraced(function* (tree, directory) {
-      const key = keyOf(directory)
-      const address = addressOf(directory)
-      const creating = Effect.mapError(
-        ({ message }: ObjectStoreError) =>
-          new RunStoreError({ path: address, operation: "create", message: `cannot create ${address}: ${message}` }),
-      )
-      const refuseOther = Effect.gen(function* () {
-        const keys = yield* creating(store.list(`${key}/`))
-        if (!keys.includes(`${key}/${Layout.config}`)) return keys
-        const message = `${address}: another run has started there in the same second; start this one again`
-        return yield* new RunStoreError({ path: address, operation: "create", message })
-      })
-      const begin = Effect.gen(function* () {
-        yield* refuseOther
-        const held = yield* lockIn(connected, `${key}/${Layout.lock}`)
-        // A run that was stopped before it wrote its config can't be resumed, so its files make room for this one.
-        const left = (yield* refuseOther).filter((one) => one !== `${key}/${Layout.lock}`)
-        yield* Effect.forEach(left, (one) => creating(guarded(store, held).remove(one)), { discard: true })
-        return held
-      })
-      const held =
-        lease?.key === key
-          ? lease.held
-          : yield* Effect.mapError(begin, (error) =>
-              error instanceof RunStoreError
-                ? error
-                : new RunStoreError({ path: address, operation: "lock", message: error.message }),
-            )
-      const copy = yield* mirrored(tree, { store: guarded(store, held), key, address })
-      // Programs say only now that they are trainers, by the config that they save.
-      const refused = new RunStoreError({ path: address, operation: "create", message: notForTrainers })
-      return {
-        ...copy,
-        write: (path, contents, how) => {
-          if (path === Layout.config && /^kind: "?multirun/m.test(String(contents))) return Effect.fail(refused)
-          // The run knows its own path from this file only.
-          const isResult = path === Layout.metrics && typeof contents === "string"
-          const shown = isResult ? contents.replaceAll(JSON.stringify(directory), JSON.stringify(address)) : contents
-          return copy.write(path, shown, how)
-        },
-      }
-    }),
+    addressOf: (directory) => `${root}/${keyIn(state, directory)}`,
+    complete: (directory) => complete(state, directory),
+    wrap: (tree, directory) => wrap(state, tree, directory),
   }
   return bucket
+})
+
+/** Copies objects into the folder, except those that it has already. */
+const copyAll = (state: BucketFolder, objects: ReadonlyArray<ObjectInfo>) =>
+  Effect.forEach(wholeOnly(objects), (object) => copy(state, object), { concurrency: 16, discard: true })
+
+const copy = Effect.fnUntraced(function* ({ root, folder, get, copied }: BucketFolder, object: ObjectInfo) {
+  const { key, version } = object
+  if (version !== "" && copied.get(key) === version) return
+  const file = join(folder, key)
+  const bytes = yield* failingAt(root)(get(object))
+  if (bytes === undefined) return
+  yield* Effect.orDie(makeFolder(join(file, "..")))
+  yield* Effect.orDie((yield* FileSystem.FileSystem).writeFile(file, bytes))
+  copied.set(key, version)
+})
+
+/** Takes the lock of a run, and copies its files. */
+const complete = Effect.fnUntraced(function* (state: BucketFolder, directory: string) {
+  const { root, store, folder, copied } = state
+  const fs = yield* FileSystem.FileSystem
+  const key = keyIn(state, directory)
+  state.lease = { key, held: yield* Scope.provide(lockIn(state, `${key}/${Layout.lock}`), state.scope) }
+  // Another process may have written the run until we had the lock.
+  const objects = yield* failingAt(root)(store.versions.list(`${key}/`))
+  const keys = new Set(objects.map((object) => object.key))
+  const gone = [...copied.keys()].filter((one) => one.startsWith(`${key}/`) && !keys.has(one))
+  for (const one of gone) yield* Effect.orDie(fs.remove(join(folder, one), { force: true }))
+  yield* copyAll(state, objects)
+})
+
+/** Locks the place in the bucket of a new run. Fails if another run has started there. */
+const lockNew = Effect.fnUntraced(function* (connected: Connected, key: string) {
+  const { store, root } = connected
+  const address = `${root}/${key}`
+  const creating = Effect.mapError(
+    ({ message }: ObjectStoreError) =>
+      new RunStoreError({ path: address, operation: "create", message: `cannot create ${address}: ${message}` }),
+  )
+  const refuseOther = Effect.gen(function* () {
+    const keys = yield* creating(store.list(`${key}/`))
+    if (!keys.includes(`${key}/${Layout.config}`)) return keys
+    const message = `${address}: another run has started there in the same second; start this one again`
+    return yield* new RunStoreError({ path: address, operation: "create", message })
+  })
+  yield* refuseOther
+  const held = yield* lockIn(connected, `${key}/${Layout.lock}`)
+  // A run that was stopped before it wrote its config can't be resumed, so its files make room for this one.
+  const left = (yield* refuseOther).filter((one) => one !== `${key}/${Layout.lock}`)
+  yield* Effect.forEach(left, (one) => creating(guarded(store, held).remove(one)), { discard: true })
+  return held
+})
+
+/** Returns the files of a run's folder, which are copied into the bucket as they are written. */
+const wrap = Effect.fnUntraced(function* (state: BucketFolder, tree: FileTree, directory: string) {
+  const { store, root, lease } = state
+  const key = keyIn(state, directory)
+  const address = `${root}/${key}`
+  const held =
+    lease?.key === key
+      ? lease.held
+      : yield* Effect.mapError(lockNew(state, key), (error) =>
+          error instanceof RunStoreError
+            ? error
+            : new RunStoreError({ path: address, operation: "lock", message: error.message }),
+        )
+  const mirror = yield* mirrored(tree, { store: guarded(store, held), key, address })
+  // Programs say only now that they are trainers, by the config that they save.
+  const refused = new RunStoreError({ path: address, operation: "create", message: notForTrainers })
+  const write: FileTree["write"] = (path, contents, how) => {
+    if (path === Layout.config && /^kind: "?multirun/m.test(String(contents))) return Effect.fail(refused)
+    // The run knows its own path from this file only.
+    const isResult = path === Layout.metrics && typeof contents === "string"
+    const shown = isResult ? contents.replaceAll(JSON.stringify(directory), JSON.stringify(address)) : contents
+    return mirror.write(path, shown, how)
+  }
+  return { ...mirror, write }
 })

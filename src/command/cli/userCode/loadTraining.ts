@@ -25,7 +25,7 @@ import { isOwnCode } from "../trust/ownFiles.ts"
 import { loadModule } from "./loadModule.ts"
 import { guarded, notATraining } from "./userCode.ts"
 import { isYaml, notKeys, readLocatedYaml, readYaml } from "./yamlFile.ts"
-import { CommandError } from "../../CommandError.ts"
+import type { CommandError } from "../../CommandError.ts"
 
 /** An Effect that runs a training: by reinforcement learning, or of agents that ask a language model. */
 export type LoadedTraining = Effect.Effect<

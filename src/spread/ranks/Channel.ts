@@ -2,7 +2,7 @@
  * A connection between the master, which trains, and a rank. `tcp-node.ts` implements it over the network.
  */
 import { Cause, Deferred, Effect, Queue } from "effect"
-import type { RankLost } from "./RankError.ts"
+import type { WorkerLost } from "../workers/WorkerError.ts"
 
 /** The kinds of messages. */
 export const kinds = {
@@ -29,23 +29,23 @@ export interface Message {
 
 export interface Channel {
   /** Sends a message that consists of these bytes. Returns when they may be changed. */
-  readonly send: (kind: number, parts?: ReadonlyArray<Uint8Array>) => Effect.Effect<void, RankLost>
+  readonly send: (kind: number, parts?: ReadonlyArray<Uint8Array>) => Effect.Effect<void, WorkerLost>
   /** Waits for the next message. */
-  readonly receive: Effect.Effect<Message, RankLost>
+  readonly receive: Effect.Effect<Message, WorkerLost>
   /** Waits until the connection is closed. */
-  readonly closed: Effect.Effect<never, RankLost>
+  readonly closed: Effect.Effect<never, WorkerLost>
 }
 
 /** The messages that arrive at one end of a connection. */
 export interface Inbox extends Pick<Channel, "receive" | "closed"> {
   readonly put: (message: Message) => void
   /** Ends the connection: messages that have arrived can still be received. */
-  readonly close: (error: RankLost) => void
+  readonly close: (error: WorkerLost) => void
 }
 
 export const makeInbox = Effect.gen(function* () {
-  const queue = yield* Queue.unbounded<Message, RankLost>()
-  const closed = yield* Deferred.make<never, RankLost>()
+  const queue = yield* Queue.unbounded<Message, WorkerLost>()
+  const closed = yield* Deferred.make<never, WorkerLost>()
   return {
     put: (message) => void Queue.offerUnsafe(queue, message),
     close: (error) => {

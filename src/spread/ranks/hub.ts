@@ -15,7 +15,7 @@ import { utf8 } from "../../base/config/utf8.ts"
 import type { BackendError, Program } from "../../tensor/backend/Backend.ts"
 import { sizeOf } from "../../tensor/graph/Tensor.ts"
 import { type Channel, kinds } from "./Channel.ts"
-import { RankFailed, RankLost } from "./RankError.ts"
+import { WorkerFailed, WorkerLost } from "../workers/WorkerError.ts"
 import { alone, computeHere, type RanksService, type Sharing } from "./Ranks.ts"
 import type { SlicedSpec } from "./SlicedSpec.ts"
 import { encodeSpec } from "./specMessage.ts"
@@ -25,13 +25,13 @@ import { bytesOf, fill, otherFeeds, rowFeeds } from "./wire.ts"
 interface Member {
   readonly rank: number
   readonly channel: Channel
-  readonly lost: Deferred.Deferred<never, RankLost>
+  readonly lost: Deferred.Deferred<never, WorkerLost>
 }
 
 interface Hub {
   readonly ranks: RanksService
   /** Lets a rank take part in the training until it is lost. */
-  readonly serve: (rank: number, channel: Channel) => Effect.Effect<never, RankLost | RankFailed>
+  readonly serve: (rank: number, channel: Channel) => Effect.Effect<never, WorkerLost | WorkerFailed>
 }
 
 /** A rank may take so many times as long as the master for its slices, if that is more than the deadline. */
@@ -53,8 +53,8 @@ export const makeHub = Effect.fnUntraced(function* ({
   const serve: Hub["serve"] = Effect.fnUntraced(function* (rank, channel) {
     yield* channel.send(kinds.program, yield* Deferred.await(program))
     const { kind, bytes } = yield* channel.receive
-    if (kind !== kinds.ready) return yield* new RankFailed({ message: utf8.decode(bytes) })
-    const lost = yield* Deferred.make<never, RankLost>()
+    if (kind !== kinds.ready) return yield* new WorkerFailed({ message: utf8.decode(bytes) })
+    const lost = yield* Deferred.make<never, WorkerLost>()
     const member = { rank, channel, lost }
     members.set(rank, member)
     yield* Effect.logInfo(`rank ${rank} computes slices`)
@@ -76,9 +76,9 @@ export const makeHub = Effect.fnUntraced(function* ({
     let active: ReadonlyArray<Member> = []
 
     /** Returns what a rank answers; if it is lost or late, it takes no further part, and the result is undefined. */
-    const asked = <A>(member: Member, exchange: Effect.Effect<A, RankLost>, millis: number) => {
+    const asked = <A>(member: Member, exchange: Effect.Effect<A, WorkerLost>, millis: number) => {
       const { lost } = member
-      const late = new RankLost({
+      const late = new WorkerLost({
         message: `it did not answer within ${Duration.format(Duration.millis(millis))}`,
       })
       return exchange.pipe(
@@ -146,9 +146,9 @@ export const makeHub = Effect.fnUntraced(function* ({
 })
 
 /** Waits for the results of a rank's slices. */
-const answerOf = ({ channel }: Member): Effect.Effect<Uint8Array, RankLost> =>
+const answerOf = ({ channel }: Member): Effect.Effect<Uint8Array, WorkerLost> =>
   Effect.flatMap(channel.receive, ({ kind, bytes }) =>
     kind === kinds.results
       ? Effect.succeed(bytes)
-      : Effect.fail(new RankLost({ message: `it failed: ${utf8.decode(bytes)}` })),
+      : Effect.fail(new WorkerLost({ message: `it failed: ${utf8.decode(bytes)}` })),
   )

@@ -5,7 +5,7 @@ import { jsonText } from "../../base/config/jsonText.ts"
 import { Backend, BackendUnavailable } from "../../tensor/backend/Backend.ts"
 import { backend } from "../../tensor/backend/named-node.ts"
 import { backendNames } from "../../tensor/backend/names.ts"
-import { reportFailure, taskLine } from "./process-node.ts"
+import { reportFailure, taskLine } from "../workers/process-node.ts"
 import { type BackendOf, serveSlices } from "./serveSlices.ts"
 import { SliceTask } from "./SliceTask.ts"
 import { connect } from "./tcp-node.ts"
@@ -26,7 +26,7 @@ taskLine.pipe(
     Effect.fnUntraced(function* ({ rank, threads, place }) {
       const channel = yield* connect(place, rank)
       // When the connection closes, the training has ended, or does without this rank.
-      return yield* Effect.catchTag(serveSlices(channel, backendOf(threads)), "RankLost", () => Effect.void)
+      return yield* Effect.catchTag(serveSlices(channel, backendOf(threads)), "WorkerLost", () => Effect.void)
     }, Effect.scoped),
   ),
   Effect.catch(reportFailure),

@@ -9,9 +9,10 @@
  */
 import { Clock, Effect, Layer, Schema, type Scope } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"
-import { startChild } from "./process-node.ts"
+import { startChild } from "../workers/process-node.ts"
+import { programBeside } from "../workers/start-node.ts"
 import { makeHub } from "./hub.ts"
-import type { RankFailed, RankLost } from "./RankError.ts"
+import type { WorkerFailed, WorkerLost } from "../workers/WorkerError.ts"
 import { alone } from "./Ranks.ts"
 import { SliceTask } from "./SliceTask.ts"
 import { listen } from "./tcp-node.ts"
@@ -20,9 +21,9 @@ import { TrainingRanks } from "./TrainingRanks.ts"
 /** Starts a rank until the scope closes; the Effect that it returns waits until the rank has ended by itself. */
 export type StartRank = (
   task: SliceTask,
-) => Effect.Effect<Effect.Effect<void, RankLost | RankFailed>, RankLost | RankFailed, Scope.Scope>
+) => Effect.Effect<Effect.Effect<void, WorkerLost | WorkerFailed>, WorkerLost | WorkerFailed, Scope.Scope>
 
-const program = new URL(import.meta.url.endsWith(".ts") ? "./rank-node.ts" : "./rank-node.js", import.meta.url)
+const program = programBeside(import.meta.url, "rank-node")
 
 /** Starts a rank as a process of this machine. */
 export const startHere: StartRank = (task) =>
@@ -43,8 +44,8 @@ const keep = Effect.fnUntraced(function* (start: StartRank, task: SliceTask) {
     const begun = yield* Clock.currentTimeMillis
     const problem = yield* Effect.scoped(Effect.flatten(start(task))).pipe(
       Effect.as(undefined),
-      Effect.catchTag("RankLost", ({ message }) => Effect.as(Effect.logWarning(message), undefined)),
-      Effect.catchTag("RankFailed", ({ message }) => Effect.succeed(message)),
+      Effect.catchTag("WorkerLost", ({ message }) => Effect.as(Effect.logWarning(message), undefined)),
+      Effect.catchTag("WorkerFailed", ({ message }) => Effect.succeed(message)),
     )
     const wasSoon = (yield* Clock.currentTimeMillis) - begun < soonMillis
     starts = wasSoon ? starts + 1 : 1

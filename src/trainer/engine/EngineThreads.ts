@@ -12,6 +12,7 @@
  */
 import { Context, type Effect, Schema, type Scope } from "effect"
 import type { EngineService } from "../../decoder/inference/Engine.ts"
+import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import type { MultiRunError } from "../MultiRunError.ts"
 import { MultiRunConfig } from "../config/MultiRunConfig.ts"
 
@@ -30,15 +31,12 @@ export const EngineTask = Schema.Struct({
 })
 export type EngineTask = typeof EngineTask.Type
 
-/** The thread of an engine has ended for no reason that it could tell. Another attempt may succeed. */
-export class EngineLost extends Schema.TaggedError<EngineLost>()("EngineLost", { message: Schema.String }) {}
-
 /** An engine in another thread. */
 interface EngineThread {
   /** All requests that are open when the thread ends, and all later ones, fail with `closed`. */
   readonly engine: EngineService
   /** Waits until the thread has ended by itself, and fails with the reason. */
-  readonly untilLost: Effect.Effect<never, EngineLost>
+  readonly untilLost: Effect.Effect<never, WorkerLost>
 }
 
 /** Starts engines in threads. `Node.trainerThreads` is the Layer for Node. */
@@ -46,6 +44,6 @@ export class EngineThreads extends Context.Service<
   EngineThreads,
   {
     /** Starts an engine, and ends it when the scope closes. Fails if the engine cannot be made, or its thread ends. */
-    readonly start: (task: EngineTask) => Effect.Effect<EngineThread, MultiRunError | EngineLost, Scope.Scope>
+    readonly start: (task: EngineTask) => Effect.Effect<EngineThread, MultiRunError | WorkerLost, Scope.Scope>
   }
 >()("effect-rl/multirun/EngineThreads") {}

@@ -16,7 +16,8 @@ import type { BaseModel } from "../baseModel.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { MultiRunError } from "../MultiRunError.ts"
 import { engineModel } from "./engineModel.ts"
-import { type EngineLost, EngineThreads } from "./EngineThreads.ts"
+import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
+import { EngineThreads } from "./EngineThreads.ts"
 import { type Gathering, makeGathering } from "./gathering.ts"
 
 interface StartOptions {
@@ -36,7 +37,7 @@ export interface TrainerEngine {
   /** Groups the runs that begin to generate; undefined if the engine takes turns with the trainer, in this thread. */
   readonly gathering: Gathering | undefined
   /** Waits until the engine has ended by itself, and fails with the reason. */
-  readonly untilLost: Effect.Effect<never, EngineLost>
+  readonly untilLost: Effect.Effect<never, WorkerLost>
 }
 
 type Settings = Pick<MultiRunConfig, "inference" | "trainer" | "orchestrators">
@@ -75,7 +76,7 @@ export const startEngine = Effect.fnUntraced(function* ({
   settings,
   base,
   baseDir,
-}: StartOptions): Effect.fn.Return<TrainerEngine, MultiRunError | EngineLost, Backend | Scope.Scope> {
+}: StartOptions): Effect.fn.Return<TrainerEngine, MultiRunError | WorkerLost, Backend | Scope.Scope> {
   const threads = yield* Effect.serviceOption(EngineThreads)
   if (wantsThread(settings) && Option.isSome(threads)) {
     const { model, trainer, inference, seed } = settings

@@ -8,18 +8,19 @@ import type { RpcClientError } from "effect/rpc/RpcClientError"
 import { type BackendName, backendNames } from "../../tensor/backend/names.ts"
 import type { EngineService, GenerateRequest } from "../../decoder/inference/Engine.ts"
 import { type EngineError, engineError } from "../../decoder/inference/EngineError.ts"
-import { makeSpawner } from "../worker-node.ts"
-import { EngineLost, EngineThreads } from "./EngineThreads.ts"
+import { programBeside } from "../../spread/workers/start-node.ts"
+import { makeThread } from "../../spread/workers/thread-node.ts"
+import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
+import { EngineThreads } from "./EngineThreads.ts"
 import type { messages } from "./messages.ts"
 
-const program = new URL(import.meta.url.endsWith(".ts") ? "./engine-node.ts" : "./engine-node.js", import.meta.url)
+const program = programBeside(import.meta.url, "engine-node")
 
 /** The backend of a thread, which must be that of the trainer. */
 export const ThreadBackend = Schema.Struct({ name: Schema.Literals(backendNames), threads: Schema.Int })
 
 /** Loads the modules of Effect's RPC when a thread is started, because most programs start none. */
 const modules = Effect.all({
-  NodeWorker: Effect.promise(() => import("@effect/platform-node/NodeWorker")),
   Client: Effect.promise(() => import("effect/rpc/RpcClient")),
   group: Effect.promise(() => import("./messages.ts")),
 })
@@ -29,19 +30,15 @@ const messageFrom = ({ promptIds, ...request }: GenerateRequest) => ({ ...reques
 /** A thread, and the Effect by which its end is known. */
 interface Started {
   readonly client: RpcClient.FromGroup<typeof messages, RpcClientError>
-  readonly untilLost: Effect.Effect<never, EngineLost>
+  readonly untilLost: Effect.Effect<never, WorkerLost>
 }
 
 /** Starts a thread, until the scope closes. */
 const started = Effect.fnUntraced(function* (backend: typeof ThreadBackend.Type) {
-  const { NodeWorker, Client, group } = yield* modules
-  const { spawn, untilEnded } = yield* makeSpawner({ name: "engine", program, data: backend })
-  const untilLost = Effect.mapError(
-    untilEnded,
-    (reason) => new EngineLost({ message: `the engine's thread was lost: ${reason}` }),
-  )
+  const { Client, group } = yield* modules
+  const { platform, untilLost } = yield* makeThread({ name: "engine", program, data: backend })
   const protocol = Client.layerProtocolWorker({ size: 1, concurrency: Number.MAX_SAFE_INTEGER }).pipe(
-    Layer.provide(NodeWorker.layer(spawn)),
+    Layer.provide(platform),
     Layer.orDie,
   )
   const client = yield* Effect.provide(
@@ -66,7 +63,7 @@ export const layer = ({
         Effect.catchTag(client.Open(task), "RpcClientError", () => untilLost),
         untilLost,
       )
-      const lostError = (model: string) => (error: EngineLost) => engineError(model, "closed", error.message)
+      const lostError = (model: string) => (error: WorkerLost) => engineError(model, "closed", error.message)
       const ask = <A>(model: string, request: Effect.Effect<A, EngineError | RpcClientError>) =>
         Effect.catchTag(request, "RpcClientError", () => Effect.never).pipe(
           Effect.raceFirst(Effect.mapError(untilLost, lostError(model))),

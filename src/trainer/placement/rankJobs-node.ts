@@ -19,7 +19,7 @@ import { Dispatcher, type Handler, handler, job } from "../../spread/cluster/Dis
 import { sentPath } from "../../spread/cluster/sent/sentFiles-node.ts"
 import { exists } from "../../base/config/files.ts"
 import { utf8 } from "../../base/config/utf8.ts"
-import { RankFailed, RankLost } from "../../spread/ranks/RankError.ts"
+import { WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { RankProcesses } from "../ranks/RankProcesses.ts"
 import { type RedisStores, storeAt } from "../ranks/rankStore.ts"
 import { RankTask } from "../ranks/RankTask.ts"
@@ -31,7 +31,7 @@ const rankJob = job({
   name: "rank",
   payload: Schema.Struct({ task: RankTask, backend: Schema.Literals(backendNames), id: Schema.String }),
   result: Schema.Null,
-  failure: Schema.Union([RankLost, RankFailed]),
+  failure: Schema.Union([WorkerLost, WorkerFailed]),
   key: ({ task, id }) => `${task.rank} of ${task.trainer.ranks} of ${task.outputDirectory} ${id}`,
 })
 type RankPayload = Parameters<(typeof rankJob)["key"]>[0]
@@ -57,7 +57,8 @@ const patience = "10 seconds"
 /** Set by the trainer once all ranks are placed. */
 const begin = "begin"
 
-const lost = (rank: number, problem: string): RankLost => new RankLost({ message: `rank ${rank} was lost: ${problem}` })
+const lost = (rank: number, problem: string): WorkerLost =>
+  new WorkerLost({ message: `rank ${rank} was lost: ${problem}` })
 
 /** Trains as a rank for a trainer on another machine, while the trainer holds the rank's lease. */
 const trainPlaced = Effect.fnUntraced(function* (
@@ -68,7 +69,7 @@ const trainPlaced = Effect.fnUntraced(function* (
   if (!(yield* exists(outputDirectory))) {
     const { resolve } = yield* Path.Path
     const message = `rank ${rank}: ${worker} has no folder ${resolve(outputDirectory)}; mount the same results folder on all machines`
-    return yield* new RankFailed({ message })
+    return yield* new WorkerFailed({ message })
   }
   // The trainer is over. Opening the store would make the folder again.
   if (place.type === "files" && !(yield* exists(place.directory))) return null
@@ -138,7 +139,10 @@ export const rankJobs = ({
           const job = yield* dispatcher.run(rankJob, payload, here).pipe(
             // The job ends without a failure only when its lease does.
             Effect.andThen(Effect.fail(lost(rank, "its worker found no lease in the ranks' store"))),
-            Effect.catchTag("DispatchError", ({ message }) => new RankFailed({ message: `rank ${rank}: ${message}` })),
+            Effect.catchTag(
+              "DispatchError",
+              ({ message }) => new WorkerFailed({ message: `rank ${rank}: ${message}` }),
+            ),
             Effect.forkScoped,
           )
           const placed = polling(store.get, "200 millis")(keys.placed)

@@ -11,14 +11,13 @@
  * ```
  */
 import { Context, type Effect, type Scope } from "effect"
-import { type RankFailed, RankLost } from "../../spread/ranks/RankError.ts"
-import { EngineLost } from "../engine/EngineThreads.ts"
+import { type WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { StoreError } from "../store/StoreError.ts"
 import type { RankTask } from "./RankTask.ts"
 
 /** Tells whether an error says that a rank, or the thread of the engine, was lost. */
 export const isLoss = (error: unknown): boolean =>
-  error instanceof RankLost || error instanceof EngineLost || (error instanceof StoreError && error.missing.length > 0)
+  error instanceof WorkerLost || (error instanceof StoreError && error.missing.length > 0)
 
 /** Starts ranks. `Node.rankProcesses` is the Layer for Node. */
 export class RankProcesses extends Context.Service<
@@ -31,6 +30,6 @@ export class RankProcesses extends Context.Service<
      */
     readonly start: (
       task: RankTask,
-    ) => Effect.Effect<Effect.Effect<never, RankLost | RankFailed>, RankLost | RankFailed, Scope.Scope>
+    ) => Effect.Effect<Effect.Effect<never, WorkerLost | WorkerFailed>, WorkerLost | WorkerFailed, Scope.Scope>
   }
 >()("effect-rl/multirun/RankProcesses") {}

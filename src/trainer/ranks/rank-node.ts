@@ -4,8 +4,8 @@ import * as NodePath from "@effect/platform-node/NodePath"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Layer, Logger, References, Schema } from "effect"
 import { backend } from "../../tensor/backend/named-node.ts"
-import { reportFailure, taskLine } from "../../spread/ranks/process-node.ts"
-import { RankFailed } from "../../spread/ranks/RankError.ts"
+import { reportFailure, taskLine } from "../../spread/workers/process-node.ts"
+import { WorkerFailed } from "../../spread/workers/WorkerError.ts"
 import { lineOf } from "../../run/record/logging.ts"
 import { Start } from "./messages-node.ts"
 import { redisStores } from "./processes-node.ts"
@@ -19,7 +19,7 @@ taskLine.pipe(
   Effect.flatMap(({ task, backend: name, threads }) =>
     trainAsRank(task).pipe(
       Effect.provide(Layer.mergeAll(backend(name, { threads }), files, redisStores)),
-      Effect.catchTag("BackendUnavailable", ({ message }) => Effect.fail(new RankFailed({ message }))),
+      Effect.catchTag("BackendUnavailable", ({ message }) => Effect.fail(new WorkerFailed({ message }))),
     ),
   ),
   Effect.catch(reportFailure),

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { RankLost } from "../../spread/ranks/RankError.ts"
+import { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { isLoss } from "./RankProcesses.ts"
 
 /** The number of times that a training is started again without a step in between. */
@@ -17,7 +17,7 @@ const mostRestarts = 5
 export const resumeLost = Effect.fnUntraced(function* <A, E extends { readonly message: string }, R>(
   training: Effect.Effect<A, E, R>,
   stepsSoFar: () => number,
-): Effect.fn.Return<A, E | RankLost, R> {
+): Effect.fn.Return<A, E | WorkerLost, R> {
   let most = stepsSoFar()
   let restarts = 0
   for (;;) {
@@ -30,7 +30,7 @@ export const resumeLost = Effect.fnUntraced(function* <A, E extends { readonly m
     most = Math.max(most, steps)
     if (restarts > mostRestarts) {
       const problem = `that was loss ${restarts} without a step in between: look at run.log for the reason`
-      return yield* new RankLost({ message: `${outcome.message}; ${problem}` })
+      return yield* new WorkerLost({ message: `${outcome.message}; ${problem}` })
     }
     yield* Effect.logWarning(`${outcome.message}; all ranks start again from the last checkpoints`)
   }

@@ -11,7 +11,7 @@
 import { Duration, Effect, Exit, type FileSystem, Latch, type Layer, Option, type Path, Scope } from "effect"
 import * as Rng from "../../base/rng/Rng.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
-import type { RankFailed, RankLost } from "../../spread/ranks/RankError.ts"
+import type { WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { MultiRunError } from "../MultiRunError.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { checkStore, openPlace, storeAt } from "./rankStore.ts"
@@ -29,7 +29,7 @@ interface StartOptions {
 interface Ranks {
   readonly store: Layer.Layer<Store, StoreError, FileSystem.FileSystem | Path.Path>
   /** Waits until the process of a rank has ended by itself, and fails with the reason. */
-  readonly untilOneEnds: Effect.Effect<never, RankLost | RankFailed>
+  readonly untilOneEnds: Effect.Effect<never, WorkerLost | WorkerFailed>
 }
 
 /** Fails if the config asks for several ranks, and nothing here can start their processes, or their store cannot be used. */
@@ -53,7 +53,7 @@ const longestPause = 8
  */
 export const startRanks = Effect.fnUntraced(function* (
   options: StartOptions,
-): Effect.fn.Return<Ranks, MultiRunError | RankLost | RankFailed, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+): Effect.fn.Return<Ranks, MultiRunError | WorkerLost | WorkerFailed, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const { seed, trainer } = options.settings
   const processes = yield* Effect.serviceOption(RankProcesses)
   if (trainer.ranks === 1 || Option.isNone(processes)) return { store: Store.memory(), untilOneEnds: Effect.never }

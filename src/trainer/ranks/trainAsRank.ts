@@ -8,7 +8,7 @@
  * ```
  */
 import { Duration, Effect } from "effect"
-import { RankFailed, RankLost } from "../../spread/ranks/RankError.ts"
+import { WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { openBaseModel } from "../baseModel.ts"
 import { makeTrainer } from "../trainer/Trainer.ts"
 import { rankParts } from "./rankParts.ts"
@@ -39,6 +39,6 @@ export const trainAsRank = Effect.fnUntraced(
   (training, { rank }) =>
     Effect.mapError(training, (error) => {
       const message = `rank ${rank}: ${error.message}`
-      return isLoss(error) ? new RankLost({ message }) : new RankFailed({ message })
+      return isLoss(error) ? new WorkerLost({ message }) : new WorkerFailed({ message })
     }),
 )

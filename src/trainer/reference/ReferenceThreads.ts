@@ -12,6 +12,7 @@
  * ```
  */
 import { Context, type Effect, Schema, type Scope } from "effect"
+import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import type { MicroBatch } from "../batches/MicroBatch.ts"
 import { MultiRunConfig } from "../config/MultiRunConfig.ts"
 
@@ -29,16 +30,13 @@ export const ReferenceTask = Schema.Struct({
 })
 export type ReferenceTask = typeof ReferenceTask.Type
 
-/** The thread of a reference cannot compute, or has ended. The trainer can compute the same itself. */
-export class ReferenceLost extends Schema.TaggedError<ReferenceLost>()("ReferenceLost", { message: Schema.String }) {}
-
 /** A reference model in another thread. */
 export interface ReferenceThread {
   /**
    * Sends a micro-batch to the thread, which computes one after another, and returns the Effect that waits for the
-   * log-probabilities of its tokens.
+   * log-probabilities of its tokens. If the thread is lost, or cannot compute them, the trainer can compute the same itself.
    */
-  readonly compute: (microBatch: MicroBatch) => Effect.Effect<Effect.Effect<Float32Array, ReferenceLost>>
+  readonly compute: (microBatch: MicroBatch) => Effect.Effect<Effect.Effect<Float32Array, WorkerLost>>
 }
 
 /** Starts threads for references. `Node.trainerThreads` is the Layer for Node. */

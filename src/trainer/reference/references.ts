@@ -11,7 +11,8 @@
  */
 import { Effect } from "effect"
 import { arrayNames, type MicroBatch } from "../batches/MicroBatch.ts"
-import type { ReferenceLost, ReferenceThread } from "./ReferenceThreads.ts"
+import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
+import type { ReferenceThread } from "./ReferenceThreads.ts"
 
 export interface References {
   /** Lets the thread compute the log-probabilities of a micro-batch, unless it does already, and does not wait for them. */
@@ -26,7 +27,7 @@ const mostPrepared = 4
 interface Prepared {
   /** A copy of the micro-batch, whose arrays are overwritten by the next one. */
   readonly microBatch: MicroBatch
-  readonly answer: Effect.Effect<Float32Array, ReferenceLost>
+  readonly answer: Effect.Effect<Float32Array, WorkerLost>
 }
 
 const hasEqualTokens = (a: MicroBatch, b: MicroBatch): boolean =>

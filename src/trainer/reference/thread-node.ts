@@ -1,14 +1,13 @@
 /** Implements `ReferenceThreads` with Node's worker threads, whose program is `reference-node.ts`. */
 import { Context, Deferred, Effect, Layer, Schema, type Scope } from "effect"
 import { backendNames } from "../../tensor/backend/names.ts"
-import { makeSpawner } from "../worker-node.ts"
+import { programBeside } from "../../spread/workers/start-node.ts"
+import { makeThread } from "../../spread/workers/thread-node.ts"
+import { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import type { Answer, Question } from "./messages.ts"
-import { ReferenceLost, ReferenceTask, type ReferenceThread, ReferenceThreads } from "./ReferenceThreads.ts"
+import { ReferenceTask, type ReferenceThread, ReferenceThreads } from "./ReferenceThreads.ts"
 
-const program = new URL(
-  import.meta.url.endsWith(".ts") ? "./reference-node.ts" : "./reference-node.js",
-  import.meta.url,
-)
+const program = programBeside(import.meta.url, "reference-node")
 
 /** The data that the thread starts with. */
 export const Start = Schema.Struct({
@@ -17,27 +16,21 @@ export const Start = Schema.Struct({
   threads: Schema.Int,
 })
 
-/** Loads the modules for threads when one is started, because most programs start none. */
-const modules = Effect.all({
-  NodeWorker: Effect.promise(() => import("@effect/platform-node/NodeWorker")),
-  Worker: Effect.promise(() => import("effect/workers/Worker")),
-})
-
-const lost = (reason: string) => new ReferenceLost({ message: `the reference's thread was lost: ${reason}` })
+/** Loads the module when a thread is started, because most programs start none. */
+const workerModule = Effect.promise(() => import("effect/workers/Worker"))
 
 /** Starts threads for references. `threads` is the number of threads that compute in each. */
 export const layer = ({ threads = 1 }: { readonly threads?: number }): Layer.Layer<ReferenceThreads> =>
   Layer.succeed(ReferenceThreads, {
     start: Effect.fnUntraced(function* (task): Effect.fn.Return<ReferenceThread, never, Scope.Scope> {
-      const { NodeWorker, Worker } = yield* modules
+      const { WorkerPlatform } = yield* workerModule
       const data = yield* Effect.orDie(Schema.encodeUnknownEffect(Start)({ task, name: task.device, threads }))
-      const { spawn, untilEnded } = yield* makeSpawner({ name: "reference", program, data })
-      const platform = yield* Layer.build(NodeWorker.layer(spawn))
-      const worker = yield* Context.get(platform, Worker.WorkerPlatform)
+      const { platform: layer, untilLost } = yield* makeThread({ name: "reference", program, data })
+      const platform = yield* Layer.build(layer)
+      const worker = yield* Context.get(platform, WorkerPlatform)
         .spawn<Answer, Question>(0)
         .pipe(Effect.provideContext(platform), Effect.orDie)
-      const open = new Map<number, Deferred.Deferred<Float32Array, ReferenceLost>>()
-      const untilLost = Effect.mapError(untilEnded, lost)
+      const open = new Map<number, Deferred.Deferred<Float32Array, WorkerLost>>()
       yield* worker
         .run((answer) =>
           Effect.sync(() => {
@@ -46,18 +39,20 @@ export const layer = ({ threads = 1 }: { readonly threads?: number }): Layer.Lay
             if (asked === undefined) return
             Deferred.doneUnsafe(
               asked,
-              "failure" in answer ? Effect.fail(lost(answer.failure)) : Effect.succeed(answer.logProbabilities),
+              "failure" in answer
+                ? Effect.fail(new WorkerLost({ message: `the reference's thread was lost: ${answer.failure}` }))
+                : Effect.succeed(answer.logProbabilities),
             )
           }),
         )
-        // `untilEnded` tells how it has ended.
+        // `untilLost` tells how it has ended.
         .pipe(Effect.ignore, Effect.forkScoped)
       let asked = 0
       return {
         compute: (microBatch) =>
           Effect.suspend(() => {
             const id = asked++
-            const answer = Deferred.makeUnsafe<Float32Array, ReferenceLost>()
+            const answer = Deferred.makeUnsafe<Float32Array, WorkerLost>()
             open.set(id, answer)
             return Effect.as(
               Effect.ignore(worker.send({ id, microBatch })),

@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL("../../..", import.meta.url))
 /** Starts 40 ranks in a process that may open 40 files only, and prints how that ends. */
 const script = `
 import { Cause, Effect, Exit } from "effect"
-import { startChild } from ${JSON.stringify(new URL("../../../src/spread/ranks/process-node.ts", import.meta.url).href)}
+import { startChild } from ${JSON.stringify(new URL("../../../src/spread/workers/process-node.ts", import.meta.url).href)}
 const program = new URL(${JSON.stringify(new URL("./idle.ts", import.meta.url).href)})
 const ranks = Array.from({ length: 40 }, (_, at) => at + 1)
 const all = Effect.forEach(ranks, (rank) => startChild({ rank, program, task: "wait" }), { concurrency: "unbounded" }).pipe(

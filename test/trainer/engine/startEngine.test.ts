@@ -9,7 +9,8 @@ import { Engine } from "../../../src/decoder/inference/Engine.ts"
 import { engineError } from "../../../src/decoder/inference/EngineError.ts"
 import { openBaseModel } from "../../../src/trainer/baseModel.ts"
 import { engineModel } from "../../../src/trainer/engine/engineModel.ts"
-import { EngineLost, EngineThreads } from "../../../src/trainer/engine/EngineThreads.ts"
+import { WorkerLost } from "../../../src/spread/workers/WorkerError.ts"
+import { EngineThreads } from "../../../src/trainer/engine/EngineThreads.ts"
 import * as Layout from "../../../src/trainer/Layout.ts"
 import { MultiRunError } from "../../../src/trainer/MultiRunError.ts"
 import { configOf, resultsFolder, runConfig, runFiles, trained } from "../smallTraining.ts"
@@ -30,12 +31,12 @@ const threads = (at = Infinity) => {
       const base = yield* openBaseModel(task.model, task).pipe(Effect.provide(NodeServices.layer), Effect.orDie)
       const layer = Engine.layer(engineModel(task, { ...base, name: task.name })).pipe(Layer.provide(Wasm.layer))
       const engine = Context.get(yield* Effect.mapError(Layer.build(layer), MultiRunError.from), Engine)
-      const lost = yield* Deferred.make<never, EngineLost>()
+      const lost = yield* Deferred.make<never, WorkerLost>()
       let answers = 0
       const generate: typeof engine.generate = (request) =>
         Effect.flatMap(engine.generate(request), (answer) => {
           if (!isFirst || ++answers < at) return Effect.succeed(answer)
-          Deferred.doneUnsafe(lost, Effect.fail(new EngineLost({ message: "the engine's thread was lost" })))
+          Deferred.doneUnsafe(lost, Effect.fail(new WorkerLost({ message: "the engine's thread was lost" })))
           return Effect.fail(engineError(request.model, "closed", "the engine's thread was lost"))
         })
       return { engine: { ...engine, generate }, untilLost: Deferred.await(lost) }

@@ -154,7 +154,7 @@ describe("the program of a rank", () => {
     const { code, output } = await ended
     assert.strictEqual(code, 1)
     const { _tag, message } = JSON.parse(output)
-    assert.strictEqual(_tag, "RankFailed")
+    assert.strictEqual(_tag, "WorkerFailed")
     assert.match(message, /^rank 1: .*\/nowhere\/missing/)
   })
 

@@ -5,7 +5,8 @@ import { Backend } from "../../../src/tensor/backend/Backend.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { openBaseModel } from "../../../src/trainer/baseModel.ts"
 import { compileReference } from "../../../src/trainer/reference/compileReference.ts"
-import { ReferenceLost, ReferenceThreads } from "../../../src/trainer/reference/ReferenceThreads.ts"
+import { WorkerLost } from "../../../src/spread/workers/WorkerError.ts"
+import { ReferenceThreads } from "../../../src/trainer/reference/ReferenceThreads.ts"
 import { configOf, resultsFolder, runConfig, trained } from "../smallTraining.ts"
 
 // Four windows hold half of a step's samples, so each step has several micro-batches.
@@ -30,7 +31,7 @@ const threads = (at = Infinity) => {
           Effect.succeed(
             ++asked < at
               ? Effect.orDie(logProbabilitiesOf(microBatch))
-              : Effect.fail(new ReferenceLost({ message: "the reference's thread was lost" })),
+              : Effect.fail(new WorkerLost({ message: "the reference's thread was lost" })),
           ),
       }
     }),

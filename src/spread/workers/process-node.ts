@@ -7,21 +7,20 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import type { Readable, Writable } from "node:stream"
 import { fileURLToPath } from "node:url"
-import { type Cause, Deferred, Effect, Fiber, Option, Queue, Schema, type Scope } from "effect"
+import { Deferred, Effect, Option, Schema, type Scope } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
-import { RankFailed, RankLost } from "./RankError.ts"
+import { makeWorkerLog } from "./start-node.ts"
+import { WorkerFailed, WorkerLost } from "./WorkerError.ts"
 
 /** The message that a rank's process writes to its standard output if it fails. */
-const Failure = jsonText(Schema.Union([RankLost, RankFailed]))
+const Failure = jsonText(Schema.Union([WorkerLost, WorkerFailed]))
 const decodeFailure = Schema.decodeOption(Failure)
 
 /** A process that runs, or has ended. */
 interface Started {
   readonly child: ChildProcess
-  readonly ended: Deferred.Deferred<void, RankLost | RankFailed>
-  /** The lines that the process writes on its standard error. */
-  readonly lines: Queue.Dequeue<string, Cause.Done>
+  readonly ended: Deferred.Deferred<void, WorkerLost | WorkerFailed>
 }
 
 interface ChildOptions {
@@ -36,10 +35,11 @@ type WithStreams = ChildProcess & Record<"stdin", Writable> & Record<"stdout" | 
 
 const hasStreams = (child: ChildProcess): child is WithStreams => Boolean(child.stdin && child.stdout && child.stderr)
 
-const spawned = ({ rank, program }: ChildOptions): Effect.Effect<Started> =>
+type WorkerLog = Effect.Success<ReturnType<typeof makeWorkerLog>>
+
+const spawned = ({ rank, program }: ChildOptions, log: WorkerLog): Effect.Effect<Started> =>
   Effect.gen(function* () {
-    const ended = yield* Deferred.make<void, RankLost | RankFailed>()
-    const lines = yield* Queue.unbounded<string, Cause.Done>()
+    const ended = yield* Deferred.make<void, WorkerLost | WorkerFailed>()
     const child: ChildProcess = spawn(process.execPath, [fileURLToPath(program)], {
       stdio: ["pipe", "pipe", "pipe"],
       env: { ...process.env, ...compileCacheVariable() },
@@ -47,24 +47,24 @@ const spawned = ({ rank, program }: ChildOptions): Effect.Effect<Started> =>
       detached: process.platform !== "win32",
       windowsHide: true,
     })
-    const end = (outcome: Effect.Effect<void, RankLost | RankFailed>): void => {
-      Queue.endUnsafe(lines)
+    const end = (outcome: Effect.Effect<void, WorkerLost | WorkerFailed>): void => {
+      log.end()
       Deferred.doneUnsafe(ended, outcome)
     }
-    const lost = (problem: string) => Effect.fail(new RankLost({ message: `rank ${rank}${problem}` }))
+    const lost = (problem: string) => Effect.fail(new WorkerLost({ message: `rank ${rank}${problem}` }))
     // A process that cannot be started would not start at a second try either: the system has no room for so many.
     const failed = (problem: string) =>
       Effect.fail(
-        new RankFailed({
+        new WorkerFailed({
           message: `rank ${rank}: cannot start its process: ${problem}; set ranks to a smaller number`,
         }),
       )
     child.once("error", ({ message }) => end(failed(message)))
     // Without any room for another file, Node makes no streams; the error above follows.
-    if (!hasStreams(child)) return { child, ended, lines }
+    if (!hasStreams(child)) return { child, ended }
     let output = ""
     child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text))
-    createInterface({ input: child.stderr }).on("line", (line) => void Queue.offerUnsafe(lines, line))
+    log.follow(child.stderr)
     // A process that has ended reads no more; its end is reported below.
     child.stdin.on("error", () => {})
     child.once("close", (code, signal) => {
@@ -72,7 +72,7 @@ const spawned = ({ rank, program }: ChildOptions): Effect.Effect<Started> =>
       const unexplained = code === 0 ? Effect.void : lost(` was lost: its process was ended ${reason}`)
       end(Option.match(decodeFailure(output), { onNone: () => unexplained, onSome: Effect.fail }))
     })
-    return { child, ended, lines }
+    return { child, ended }
   })
 
 /** Ends a process, which has nothing to save, and waits until it is gone. */
@@ -88,19 +88,14 @@ const killed = ({ child, ended }: Started): Effect.Effect<void> =>
  */
 export const startChild = Effect.fnUntraced(function* (
   options: ChildOptions,
-): Effect.fn.Return<Effect.Effect<void, RankLost | RankFailed>, never, Scope.Scope> {
+): Effect.fn.Return<Effect.Effect<void, WorkerLost | WorkerFailed>, never, Scope.Scope> {
   const { rank, task } = options
-  const { child, ended, lines } = yield* Effect.acquireRelease(spawned(options), killed)
+  const log = yield* makeWorkerLog(`rank ${rank}`)
+  const { child, ended } = yield* Effect.acquireRelease(spawned(options, log), killed)
   yield* Effect.logInfo(`rank ${rank} starts as process ${child.pid}`)
-  const logging = yield* Queue.take(lines).pipe(
-    Effect.flatMap((line) => Effect.logWarning(`rank ${rank}: ${line}`)),
-    Effect.forever,
-    Effect.ignore,
-    Effect.forkScoped,
-  )
   child.stdin?.write(`${task}\n`)
   // The last lines of the process are logged before its end is reported.
-  return Effect.tapError(Deferred.await(ended), () => Fiber.await(logging))
+  return Effect.tapError(Deferred.await(ended), () => log.ended)
 })
 
 /** Waits for the task on the standard input of a rank's process, which ends when this input is closed. */
@@ -112,7 +107,7 @@ export const taskLine = Effect.callback<string>((resume) => {
 })
 
 /** Prints why the process of a rank ends, and ends it. */
-export const reportFailure = (failure: RankLost | RankFailed): Effect.Effect<never> =>
+export const reportFailure = (failure: WorkerLost | WorkerFailed): Effect.Effect<never> =>
   Effect.callback(() => {
     process.stdout.write(`${Schema.encodeSync(Failure)(failure)}\n`, () => process.exit(1))
   })

@@ -87,6 +87,11 @@ export const code = <F extends (...inputs: never) => unknown>(expected = "a func
 /** The title in a JSON Schema of what only code can make. */
 export const codeTitle = "code"
 
+// Settings stand twice, in a Schema and in an interface with comments (`PpoOptions`). A mapped type of the fields,
+// `{ readonly [K in keyof F]?: F[K]["Encoded"] }`, would write them once, with the comments on the fields: declarations keep these,
+// and TypeScript 5.9 shows them on the members. The language server of TypeScript 7.0, our compiler, shows none on members of
+// mapped types, so completion and hover would say nothing. `test/house/options.test.ts` keeps both alike instead.
+
 /** Makes a key optional; a config without it decodes to the default `value`. */
 export const withDefault = <S extends Schema.Codec<unknown, unknown>>(schema: S, value: S["Encoded"]) =>
   schema.pipe(Schema.withDecodingDefaultKey(Effect.succeed(value)))

@@ -20,7 +20,7 @@ import { build, netOf } from "./graphs.ts"
 import { floatsOf, numbersOf } from "./learnerState.ts"
 
 /** The parts of a learner from which `actSpec` and `policies` build its acting programs. */
-interface Acting {
+interface ActingParts {
   /** The name of the algorithm; programs are called `ppo.act`, `ppo.policy`, `ppo.update`. */
   readonly name: string
   readonly task: Task
@@ -37,7 +37,7 @@ interface Acting {
  * computes `envActions`, clipped to the bounds of the action space. For an actor with `keeps` (names of numbers that
  * the update needs, such as values), the program also returns these numbers, and the actions before clipping.
  */
-export const actSpec = ({ name, task, actor, layout, hasTarget = false, exploration }: Acting): ProgramSpec => {
+export const actSpec = ({ name, task, actor, layout, hasTarget = false, exploration }: ActingParts): ProgramSpec => {
   const { numEnvs } = task
   const online = netOf(layout, "theta")
   const target = hasTarget ? netOf(layout, "target") : online
@@ -79,12 +79,12 @@ export const actSpec = ({ name, task, actor, layout, hasTarget = false, explorat
 /** The parts of a policy's program that only exports have. */
 interface ExportedPolicy {
   /** Prepares observations, by numbers that are states of the program. */
-  readonly prepare?: ((observations: Tensor) => Prepared) | undefined
+  readonly prepare?: ((observations: Tensor) => PreparedObservations) | undefined
   /** Whether the program also returns what the actor says besides its actions. */
   readonly withOutputs?: boolean
 }
 
-interface Prepared {
+interface PreparedObservations {
   readonly observations: Tensor
   readonly state: ProgramSpec["state"]
 }
@@ -95,7 +95,7 @@ interface Prepared {
  * state of the program, or with `externalMemory` an input and an output of it.
  */
 const policySpec = (
-  { name, task, actor, layout, exploration }: Acting,
+  { name, task, actor, layout, exploration }: ActingParts,
   numEnvs: number,
   { sampled = false, externalMemory = false }: PolicyOptions = {},
   { prepare = (observations) => ({ observations, state: {} }), withOutputs = false }: ExportedPolicy = {},
@@ -135,7 +135,7 @@ const noiseInput = ({ noiseSize }: Actor<string>, numEnvs: number) => input("noi
 /** Returns those functions of a learner that compile or export its policy with the current weights. */
 export const policies = (
   backend: Backend["Service"],
-  acting: Acting,
+  acting: ActingParts,
   currentWeights: Effect.Effect<Float32Array, BackendError>,
 ): Pick<Learner, "exportPolicy" | "policyGraph" | "dense"> & Required<Pick<Learner, "policy">> => {
   // Filling in weights is far quicker than making a template; a training exports at every checkpoint.
@@ -176,7 +176,7 @@ export const policies = (
 }
 
 /** Makes the model of a policy, for any number of rows. It returns more than actions; the programs in its metadata do not. */
-const templateOf = (acting: Acting, prepare: ExportedPolicy["prepare"]) => {
+const templateOf = (acting: ActingParts, prepare: ExportedPolicy["prepare"]) => {
   const specOf = (rows: number, withOutputs: boolean, sampled = false): ProgramSpec =>
     policySpec(acting, rows, { externalMemory: true, sampled }, { prepare, withOutputs })
   const made = (spec: Parameters<typeof onnxTemplate>[0]) =>
@@ -200,7 +200,7 @@ const templateOf = (acting: Acting, prepare: ExportedPolicy["prepare"]) => {
  */
 const preparedBy = (preprocess: NonNullable<Parameters<NonNullable<Learner["exportPolicy"]>>[0]>, size: number) => {
   const numbers: Record<string, Float32Array> = {}
-  const prepare = (observations: Tensor): Prepared => {
+  const prepare = (observations: Tensor): PreparedObservations => {
     const states: Record<string, { readonly tensor: Tensor }> = {}
     const before = preprocess(observations)
     const replacementOf = replaced([before], ({ op, shape }) => {

@@ -1,5 +1,5 @@
 /**
- * The parts that algorithms are made of; this file collects them from the folder. An experience describes how an
+ * The parts that algorithms are made of, which this file collects from the folder for the package. An experience describes how an
  * algorithm acts and what it stores. An on-policy algorithm makes an `experience` and gives it to `rolloutLearner` with
  * its losses; an off-policy algorithm makes a `replayExperience` and gives it to `replayLearner` with its update.
  * Further functions add features: `withTarget`, `withBonus`, `withDemonstrations` and `withAuxiliary` to an

@@ -5,7 +5,7 @@ import { type Capabilities, capabilitiesOf, type Learner } from "../learner/Lear
 import type { Plan } from "./plan.ts"
 
 /** A training, as far as its learner may not support it. */
-interface Facts extends Pick<Plan, "settings" | "env">, Capabilities {
+interface TrainingFacts extends Pick<Plan, "settings" | "env">, Capabilities {
   /** The algorithm's name, in quotation marks. */
   readonly name: string
   readonly config: Plan["algorithm"]["config"]
@@ -20,14 +20,14 @@ interface Facts extends Pick<Plan, "settings" | "env">, Capabilities {
 }
 
 /** One setting that some learners do not support. */
-interface Rule {
+interface SettingRule {
   /** Returns the key of the setting, if it is on and the learner does not support it. */
-  readonly key: (facts: Facts) => string | false | undefined
-  readonly problem: (facts: Facts) => string
+  readonly key: (facts: TrainingFacts) => string | false | undefined
+  readonly problem: (facts: TrainingFacts) => string
 }
 
 /** The rules, of which the first that is broken makes the error. */
-const rules: ReadonlyArray<Rule> = [
+const rules: ReadonlyArray<SettingRule> = [
   {
     key: ({ settings, slices }) => settings.ranks > slices && "ranks",
     problem: ({ name, config, settings: { ranks }, slices }) =>
@@ -80,7 +80,7 @@ const rules: ReadonlyArray<Rule> = [
   },
 ]
 
-const factsOf = ({ settings, algorithm, env, validationEnvs }: Plan, learner: Learner): Facts => {
+const factsOf = ({ settings, algorithm, env, validationEnvs }: Plan, learner: Learner): TrainingFacts => {
   const normalized = (["observations", "rewards"] as const).find((key) => settings.normalize[key])
   return {
     ...capabilitiesOf(learner),

@@ -40,7 +40,7 @@ type Transitions = Pick<Learner.TransitionBatch, "rewards" | "discounts">
 const stepOf = ({ rewards, discounts }: Transitions) => ({ r_t: rewards, discount_t: discounts })
 
 /** The errors of double DQN, composed of public functions. */
-const errorsOf = (batch: Learner.TransitionBatch, { values, evaluate, evaluateTarget }: Dqn.LossOutputs) => {
+const errorsOf = (batch: Learner.TransitionBatch, { values, evaluate, evaluateTarget }: Dqn.DqnLossOutputs) => {
   const v_t = Losses.doubleQValue({
     q_t: evaluateTarget(batch.nextObservations).values,
     selector_t: evaluate(batch.nextObservations).values,
@@ -52,7 +52,7 @@ const numbersOf = ({ distributions }: Losses.ActionValues): Graph.Tensor =>
   distributions ?? assert.fail("expected distributions")
 
 /** The loss of QR-DQN with double Q-learning, composed of public functions. */
-const doubleQuantiles: Dqn.OwnLoss = (batch, out) => {
+const doubleQuantiles: Dqn.DqnOwnLoss = (batch, out) => {
   const selector_t = out.evaluate(batch.nextObservations).values
   const quantiles_t = Losses.distributionOfBest(numbersOf(out.evaluateTarget(batch.nextObservations)), selector_t)
   const target = Losses.quantileTarget({ ...stepOf(batch), quantiles_t })
@@ -65,10 +65,10 @@ describe("losses of one's own in algorithms with a replay buffer", () => {
     "of action values, without and with priorities and several steps",
     () =>
       Effect.gen(function* () {
-        const identity: Dqn.OwnLoss = (_, { loss }) => loss
-        const composed: Dqn.OwnLoss = (batch, out) => Losses.weightedMean(errorsOf(batch, out), batch.importance)
-        const unweighted: Dqn.OwnLoss = (batch, out) => mean(errorsOf(batch, out))
-        const conservative: Dqn.OwnLoss = ({ actions }, { loss, values: q_t }) =>
+        const identity: Dqn.DqnOwnLoss = (_, { loss }) => loss
+        const composed: Dqn.DqnOwnLoss = (batch, out) => Losses.weightedMean(errorsOf(batch, out), batch.importance)
+        const unweighted: Dqn.DqnOwnLoss = (batch, out) => mean(errorsOf(batch, out))
+        const conservative: Dqn.DqnOwnLoss = ({ actions }, { loss, values: q_t }) =>
           add(loss, Losses.conservativePenalty({ q_t, actions }))
         const all = { prioritised: {}, nsteps: 3, dueling: true }
         const cases = [
@@ -79,7 +79,7 @@ describe("losses of one's own in algorithms with a replay buffer", () => {
         ]
         for (const { settings, same, others } of cases) {
           const plain = Dqn.make({ ...small, ...settings })
-          const withLoss = (loss: Dqn.OwnLoss) => Dqn.make({ ...small, ...settings, loss })
+          const withLoss = (loss: Dqn.DqnOwnLoss) => Dqn.make({ ...small, ...settings, loss })
           yield* compare("dqn", cartPole, [plain, ...same.map(withLoss)], others.map(withLoss))
         }
       }),
@@ -88,7 +88,7 @@ describe("losses of one's own in algorithms with a replay buffer", () => {
 
   it.effect("of distributions", () =>
     Effect.gen(function* () {
-      const quantiles = (loss?: Dqn.OwnLoss) =>
+      const quantiles = (loss?: Dqn.DqnOwnLoss) =>
         Dqn.make({
           ...small,
           distribution: { type: "quantiles", count: 5 },
@@ -105,7 +105,7 @@ describe("losses of one's own in algorithms with a replay buffer", () => {
 
   it.effect("of action values without a buffer", () =>
     Effect.gen(function* () {
-      const ddqn = (loss?: Ddqn.OwnLoss) => Ddqn.make({ hidden: [8], ...(loss === undefined ? {} : { loss }) })
+      const ddqn = (loss?: Ddqn.DdqnOwnLoss) => Ddqn.make({ hidden: [8], ...(loss === undefined ? {} : { loss }) })
       yield* compare(
         "ddqn",
         cartPole,

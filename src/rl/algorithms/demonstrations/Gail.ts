@@ -53,7 +53,7 @@ export const GailConfig = Schema.Struct({
   gradientPenalty: Fields.withDefault(Fields.nonNegative, 0),
 })
 export type GailConfig = typeof GailConfig.Type
-type Resolved = Learner.Resolved<GailConfig>
+type ResolvedGail = Learner.Resolved<GailConfig>
 
 // --- Policy ---
 
@@ -62,14 +62,14 @@ const policyOf = (settings: GailConfig, task: Algorithm.Task): Model.ActorCritic
 
 // --- Discriminator ---
 
-type Columns = Learner.ColumnsOf<Model.ActorCriticKept> & Learner.BonusColumns & Learner.DemonstrationColumns
+type GailColumns = Learner.ColumnsOf<Model.ActorCriticKept> & Learner.BonusColumns & Learner.DemonstrationColumns
 
 /** The beginning of the names of the discriminator's parameters. */
 const prefix = "discriminator."
 
 /** Makes the discriminator of observation and action; `logits` has a number per row, which is positive for the expert's steps. */
 const discriminator = (
-  config: Resolved,
+  config: ResolvedGail,
   { observationSpace, actionSpace }: Algorithm.Task,
   demonstrations: Demonstrations.Demonstrations,
 ) => {
@@ -121,7 +121,7 @@ const learnFrom = (demonstrations: Demonstrations.Demonstrations) =>
   })
 
 /** Describes the phase in which the discriminator learns from the rollout, and from a demonstrated step for each of its rows. */
-const discriminatorPhase = (config: Resolved, judge: Judge): Learner.Phase<Columns> => ({
+const discriminatorPhase = (config: ResolvedGail, judge: Judge): Learner.Phase<GailColumns> => ({
   name: "discriminator",
   epochs: config.discriminatorEpochs,
   minibatches: config.discriminatorMinibatches,
@@ -147,11 +147,11 @@ const discriminatorPhase = (config: Resolved, judge: Judge): Learner.Phase<Colum
 
 /** Describes the phase in which PPO learns from the discriminator's rewards. */
 const policyPhase = (
-  config: Resolved,
+  config: ResolvedGail,
   network: Model.ActorCritic,
   own: ReturnType<typeof Learner.applied>,
-): Learner.Phase<Columns> => ({
-  ...ppoPhase<Columns>(config, (minibatch) => {
+): Learner.Phase<GailColumns> => ({
+  ...ppoPhase<GailColumns>(config, (minibatch) => {
     const { batch, weights, recall } = minibatch
     const outputs = network.evaluate(weights, batch.observations, recall)
     return own.loss(minibatch, ppoLoss(config, batch, outputs), outputs)

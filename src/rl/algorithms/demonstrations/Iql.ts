@@ -119,9 +119,9 @@ const networks = (config: IqlConfig, { observationSpace, actionSpace }: Algorith
       reshape(valueHead.apply(weights, valueBody.apply(weights, observations)), [observations.shape[0]]),
   }
 }
-type Networks = ReturnType<typeof networks>
+type IqlNetworks = ReturnType<typeof networks>
 
-const actorOf = (nets: Networks, task: Algorithm.Task): Model.Actor => ({
+const actorOf = (nets: IqlNetworks, task: Algorithm.Task): Model.Actor => ({
   parameters: nets.actor,
   noiseSize: Model.noiseSizeFor(task.actionSpace),
   memorySize: 0,
@@ -176,7 +176,7 @@ const scaleOf = (returns: ReadonlyArray<number>): number => {
 /** Describes a gradient step on a batch, Algorithm 1 of the paper: value, actor, critics, target critics. */
 const update = (
   config: IqlConfig,
-  { policy, fromEnv, critics, valueOf }: Networks,
+  { policy, fromEnv, critics, valueOf }: IqlNetworks,
   learning: Learning<"critic" | "value", "critic", "learningRate">,
 ): Update => {
   const { batch, networks, targets, learningRates } = learning

@@ -61,7 +61,7 @@ export type EsConfig = typeof EsConfig.Type
 
 // --- Network ---
 
-type Network = ReturnType<typeof mlp>
+type EsNetwork = ReturnType<typeof mlp>
 
 /** Computes a network's outputs, where each observation has its own weights: a row of `population`, [members, size]. */
 const forward = (
@@ -210,7 +210,7 @@ const playEpisodes = function* (
 }
 
 /** Describes the program that acts: each env's observation with the weights of its member of the population. */
-const actSpecOf = (config: EsConfig, task: Task, network: Network, parameters: ParameterLayout): ProgramSpec => {
+const actSpecOf = (config: EsConfig, task: Task, network: EsNetwork, parameters: ParameterLayout): ProgramSpec => {
   const { numEnvs, observationSpace, actionSpace } = task
   const shapes = parameters.names.map((name) => network.parameters[name].shape)
   const population = state("population", [numEnvs, parameters.size])
@@ -226,7 +226,7 @@ const actSpecOf = (config: EsConfig, task: Task, network: Network, parameters: P
 }
 
 /** Returns the actor of validations and exports, which has the weights without a variation. */
-const actorOf = (config: EsConfig, task: Task, network: Network): Actor => {
+const actorOf = (config: EsConfig, task: Task, network: EsNetwork): Actor => {
   const { observationSpace, actionSpace } = task
   const greedy: Actor["greedy"] = ({ weights, observations }) => {
     const policy = policyOf(task, observations, network.apply(weights, asVectors(observationSpace, observations)))

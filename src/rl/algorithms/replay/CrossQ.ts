@@ -83,7 +83,7 @@ const defaultOptimiser = { name: "adam", beta1: 0.5 } as const
 // --- Networks ---
 
 /** A value with the statistics that the layers have after the batch. */
-interface Learned<A> {
+interface CrossQLearned<A> {
   readonly value: A
   readonly statistics: Model.Statistics
 }
@@ -117,7 +117,10 @@ const networks = (config: CrossQConfig, observationSpace: Space.RowSpace, action
     policy: (weights: Model.Weights, observations: Graph.Tensor): Distributions.SquashedGaussian =>
       policyOf(weights, actor.apply(weights, Model.asVectors(observationSpace, observations))),
     /** The policy, normalised by the batch that it learns from. */
-    learnedPolicy: (weights: Model.Weights, observations: Graph.Tensor): Learned<Distributions.SquashedGaussian> => {
+    learnedPolicy: (
+      weights: Model.Weights,
+      observations: Graph.Tensor,
+    ): CrossQLearned<Distributions.SquashedGaussian> => {
       const { value, statistics } = actor.learn(weights, Model.asVectors(observationSpace, observations))
       return { value: policyOf(weights, value), statistics }
     },
@@ -127,7 +130,7 @@ const networks = (config: CrossQConfig, observationSpace: Space.RowSpace, action
       weights: Model.Weights,
       observations: Graph.Tensor,
       actions: Graph.Tensor,
-    ): Learned<ReadonlyArray<Graph.Tensor>> => {
+    ): CrossQLearned<ReadonlyArray<Graph.Tensor>> => {
       const learned = critics.map(({ body, head }) => ({ ...body.learn(weights, inputs(observations, actions)), head }))
       return {
         value: learned.map(({ value, head }) => flat(head.apply(weights, value))),
@@ -136,7 +139,7 @@ const networks = (config: CrossQConfig, observationSpace: Space.RowSpace, action
     },
   }
 }
-type Networks = ReturnType<typeof networks>
+type CrossQNetworks = ReturnType<typeof networks>
 
 // --- Learner, which `make` below sets up for a task: acting and replay ---
 
@@ -175,7 +178,7 @@ const stepWith = (
 /** Describes a gradient step on a batch: the critics; and in every `policyDelay`-th one the actor and the temperature. */
 const update = (
   config: CrossQConfig,
-  { actionSize, noiseSize, policy, learnedPolicy, values, learnedValues, scale }: Networks,
+  { actionSize, noiseSize, policy, learnedPolicy, values, learnedValues, scale }: CrossQNetworks,
   { batch, networks, learningRates }: Learner.Learning<"critic", never, "learningRate">,
 ): Learner.Update => {
   const { observations, actions, nextObservations, rewards, discounts, noise } = batch

@@ -45,19 +45,19 @@ export interface DiscreteSacOptions extends Learner.ReplayOptions, Model.Network
    * A loss of your own for the critics: a function of a batch and of the critics' outputs, which have the algorithm's loss.
    * Only code can make one; null is the algorithm's. @default null
    */
-  readonly criticLoss?: Learner.OwnReplayLoss<CriticOutputs> | null
+  readonly criticLoss?: Learner.OwnReplayLoss<DiscreteCriticOutputs> | null
   /**
    * A loss of your own for the actor: a function of a batch and of the actor's outputs, which have the algorithm's loss. Only
    * code can make one; null is the algorithm's. @default null
    */
-  readonly actorLoss?: Learner.OwnReplayLoss<ActorOutputs> | null
+  readonly actorLoss?: Learner.OwnReplayLoss<DiscreteActorOutputs> | null
 }
 
 /** Each critic's values of all actions, of shape [rows, actions]. */
 type BothValues = readonly [Graph.Tensor, Graph.Tensor]
 
 /** The outputs that a loss of the user's own for the critics gets. */
-export interface CriticOutputs extends Learner.AlgorithmsLoss {
+export interface DiscreteCriticOutputs extends Learner.AlgorithmsLoss {
   /** Each critic's values of all actions at the batch's observations, of shape [rows, actions]. */
   readonly values: BothValues
   /** The target of both critics for the batch's actions, without a gradient, of shape [rows]. */
@@ -67,7 +67,7 @@ export interface CriticOutputs extends Learner.AlgorithmsLoss {
 }
 
 /** The outputs that a loss of the user's own for the actor gets. */
-export interface ActorOutputs extends Learner.AlgorithmsLoss {
+export interface DiscreteActorOutputs extends Learner.AlgorithmsLoss {
   /** The policy at the batch's observations. */
   readonly distribution: Distributions.Categorical
   /** Each critic's values of all actions there, after the critics' own step, of shape [rows, actions]. */
@@ -89,8 +89,8 @@ export const DiscreteSacConfig = Schema.Struct({
   tau: Fields.withDefault(Fields.fraction, 0.01),
   ...Learner.temperatureFields,
   targetEntropy: Fields.withDefault(Fields.fraction, 0.89),
-  criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<CriticOutputs>>()), null),
-  actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<ActorOutputs>>()), null),
+  criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<DiscreteCriticOutputs>>()), null),
+  actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<DiscreteActorOutputs>>()), null),
 })
 export type DiscreteSacConfig = typeof DiscreteSacConfig.Type
 
@@ -111,7 +111,7 @@ const networks = (config: DiscreteSacConfig, { observationSpace }: Algorithm.Tas
     critics: Model.twinQNetworks({ ...config, observationSpace, actions, dueling: false }),
   }
 }
-type Networks = ReturnType<typeof networks>
+type DiscreteSacNetworks = ReturnType<typeof networks>
 
 // --- Learner, which `make` below sets up for a task: acting and replay ---
 
@@ -153,7 +153,7 @@ const setup = Effect.fnUntraced(function* (config: DiscreteSacConfig, task: Algo
 /** Describes a gradient step on a batch, Algorithm 1 of the paper: critics, actor, temperature, target critics. */
 const update = (
   config: DiscreteSacConfig,
-  { actions: count, policy, critics }: Networks,
+  { actions: count, policy, critics }: DiscreteSacNetworks,
   learning: Learner.Learning<"critic", "critic", "learningRate">,
 ): Learner.Update => {
   const { batch, networks, targets } = learning

@@ -78,16 +78,16 @@ export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOp
    * A loss of your own in place of DQN's: a function of a batch and of the network's outputs, which have DQN's loss. Only code
    * can make one, and it does not work with `lstm`; null is DQN's. @default null
    */
-  readonly loss?: OwnLoss | null
+  readonly loss?: DqnOwnLoss | null
   /** The constant that keeps Adam from dividing by zero. @default 1e-8 */
   readonly adamEpsilon?: number
 }
 
 /** A loss of the user's own in place of DQN's. */
-export type OwnLoss = Learner.OwnReplayLoss<LossOutputs>
+export type DqnOwnLoss = Learner.OwnReplayLoss<DqnLossOutputs>
 
 /** The outputs that a loss of the user's own gets: those of the online network, with DQN's loss. */
-export interface LossOutputs extends Learner.AlgorithmsLoss, Losses.ActionValues {
+export interface DqnLossOutputs extends Learner.AlgorithmsLoss, Losses.ActionValues {
   /** Evaluates the online network, which learns, on other observations. */
   readonly evaluate: (observations: Graph.Tensor) => Losses.ActionValues
   /** Evaluates the target network on observations, such as those after the batch's transitions. */
@@ -114,7 +114,7 @@ export const DqnConfig = Schema.Struct({
   sequence: Fields.withDefault(Fields.bounded("unrolled"), 0),
   burnIn: Fields.withDefault(Fields.bounded("unrolled"), 0),
   rescale: Fields.withDefault(Schema.Boolean, false),
-  loss: Fields.withDefault(Schema.NullOr(Fields.code<OwnLoss>()), null),
+  loss: Fields.withDefault(Schema.NullOr(Fields.code<DqnOwnLoss>()), null),
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-8),
 })
 export type DqnConfig = typeof DqnConfig.Type
@@ -131,14 +131,14 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Ta
     const network = yield* Learner.build(() => Model.recurrentQNetwork(options))
     const lengths = { length: config.sequence || defaultSequence, burnIn: config.burnIn }
     const { experience, learning } = parts(config, task, network)
-    const loss = (at: Sequences) => Losses.sequenceLoss({ ...config, ...lengths }, network, at)
+    const loss = (at: DqnSequences) => Losses.sequenceLoss({ ...config, ...lengths }, network, at)
     return yield* Learner.replayLearner(Learner.withSequences(experience, lengths), learning(loss))
   }
   if (distribution === null) {
     const network = yield* Learner.build(() => Model.qNetwork(options))
     const { experience, learning } = parts(config, task, withoutMemory(network))
     const valuesOf: Evaluate = (weights, observations) => ({ values: network.apply(weights, observations) })
-    const loss = (at: Transitions) => chosenLoss(config, valuesOf, at, Losses.dqnLoss(config, network, at))
+    const loss = (at: DqnTransitions) => chosenLoss(config, valuesOf, at, Losses.dqnLoss(config, network, at))
     return yield* Learner.replayLearner(experience, learning(loss))
   }
   const network = yield* Learner.build(() => Model.distributionalQNetwork(options, distribution))
@@ -147,20 +147,20 @@ const setup = Effect.fnUntraced(function* (config: DqnConfig, task: Algorithm.Ta
     const distributions = network.distributions(weights, observations)
     return { values: network.valuesOf(distributions, observations), distributions }
   }
-  const loss = (at: Transitions) =>
+  const loss = (at: DqnTransitions) =>
     chosenLoss(config, distributionsOf, at, Losses.distributionalLoss({ ...config, distribution }, network, at))
   return yield* Learner.replayLearner(experience, learning(loss))
 })
 
-type Transitions = Losses.DqnInputs<Learner.Batch<Learner.ReplayColumns>>
-type Sequences = Losses.DqnInputs<Learner.Batch<Learner.SequenceColumns>>
+type DqnTransitions = Losses.DqnInputs<Learner.Batch<Learner.ReplayColumns>>
+type DqnSequences = Losses.DqnInputs<Learner.Batch<Learner.SequenceColumns>>
 type Evaluate = (weights: Model.Weights, observations: Graph.Tensor) => Losses.ActionValues
 
 /** Returns the loss that the network learns from, the user's own or DQN's. Priorities follow from DQN's errors with both. */
 const chosenLoss = (
   { loss }: DqnConfig,
   evaluate: Evaluate,
-  { batch, online, targetNetwork }: Transitions,
+  { batch, online, targetNetwork }: DqnTransitions,
   algorithms: Losses.DqnLoss & Losses.ActionValues,
 ): Losses.DqnLoss => ({
   errors: algorithms.errors,
@@ -242,7 +242,7 @@ const parts = (config: DqnConfig, task: Algorithm.Task, network: ActingNetwork) 
       learningRates: { learningRate: config.learningRate },
       // The numbers of all rows together are the noise of an update's draws.
       noiseSize: Math.ceil((draws * (noisy?.noiseSize ?? 0)) / config.batchSize),
-      update: (learning: Learning<B>) => update(config, lossOf, noisy, learning),
+      update: (learning: DqnLearning<B>) => update(config, lossOf, noisy, learning),
     }),
   }
 }
@@ -250,7 +250,7 @@ const parts = (config: DqnConfig, task: Algorithm.Task, network: ActingNetwork) 
 // --- Update ---
 
 type Noise = Pick<Learner.Batch<Learner.ReplayColumns>, "noise">
-type Learning<B> = Omit<Learner.Learning<never, "actor", "learningRate">, "batch"> & { readonly batch: B }
+type DqnLearning<B> = Omit<Learner.Learning<never, "actor", "learningRate">, "batch"> & { readonly batch: B }
 
 /** The number of draws of noisy weights in an update: to learn, to choose the next action, and to value it. */
 const draws = 3
@@ -260,7 +260,7 @@ const update = <B extends Noise>(
   config: DqnConfig,
   lossOf: (at: Losses.DqnInputs<B>) => Losses.DqnLoss,
   noisy: Model.NoisyLayers | undefined,
-  { batch, networks, targets, learningRates }: Learning<B>,
+  { batch, networks, targets, learningRates }: DqnLearning<B>,
 ): Learner.Update => {
   const [online, selector, targetNetwork] = [networks.actor, networks.actor, targets.actor].map(
     ({ weights }, index) => {

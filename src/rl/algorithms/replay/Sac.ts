@@ -61,11 +61,11 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
    * A loss of your own for the actor: a function of a batch and of the actor's outputs, which have the algorithm's loss. Only
    * code can make one; null is the algorithm's. @default null
    */
-  readonly actorLoss?: Learner.OwnReplayLoss<ActorOutputs> | null
+  readonly actorLoss?: Learner.OwnReplayLoss<SacActorOutputs> | null
 }
 
 /** The outputs that a loss of the user's own for the actor gets. */
-export interface ActorOutputs extends Learner.ActorOutputs {
+export interface SacActorOutputs extends Learner.ActorOutputs {
   /** The log π of the drawn actions, of shape [rows]; actions are scaled to −1 … 1 for it. */
   readonly logProbability: Graph.Tensor
   /** Computes the log π of actions that the env got, such as the batch's, at these observations. */
@@ -87,7 +87,7 @@ export const sacFields = {
   sde: Fields.withDefault(Schema.NullOr(Learner.ReplaySde), null),
   logStdInit: Fields.withDefault(Fields.real, -3),
   criticLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<Learner.CriticOutputs>>()), null),
-  actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<ActorOutputs>>()), null),
+  actorLoss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnReplayLoss<SacActorOutputs>>()), null),
 }
 
 export const SacConfig = Schema.Struct(sacFields)
@@ -177,7 +177,7 @@ const networks = (
     scale: Model.scaledActions(actionSpace),
   }
 }
-type Networks = ReturnType<typeof networks>
+type SacNetworks = ReturnType<typeof networks>
 
 /** The networks by which `squashedExperience` acts, and the critics that learn beside them. */
 interface SquashedNetworks {
@@ -298,7 +298,7 @@ export const setup = Effect.fnUntraced(function* (
 /** Describes a gradient step on a batch, Algorithm 1 of the paper: critics, actor, temperature, target critics. */
 const update = (
   config: SacConfig,
-  { actionSize, noiseSize, policy, critics, scale }: Networks,
+  { actionSize, noiseSize, policy, critics, scale }: SacNetworks,
   learning: Learner.Learning<"critic", "critic", "learningRate" | "criticLearningRate">,
 ): Learner.Update => {
   const { batch, networks, targets, learningRates } = learning

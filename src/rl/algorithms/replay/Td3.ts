@@ -103,7 +103,7 @@ const networks = (config: Td3Config, { observationSpace }: Algorithm.Task, actio
     scale: Model.scaledActions(actionSpace),
   }
 }
-type Networks = ReturnType<typeof networks>
+type Td3Networks = ReturnType<typeof networks>
 
 /** Describes the actor as dense layers, for export as C; undefined if it has other layers. */
 const denseActor = (config: Td3Config, space: Space.RowSpace): Model.DensePolicy | undefined => {
@@ -157,7 +157,7 @@ export const setup = Effect.fnUntraced(function* (config: Td3Config, task: Algor
 /** Describes a gradient step on a batch, as in Algorithm 1 of the paper; actor and target networks learn less often. */
 const update = (
   config: Td3Config,
-  { policy, critics, scale }: Networks,
+  { policy, critics, scale }: Td3Networks,
   { batch, networks, targets, learningRates }: Learner.Learning<"critic", "actor" | "critic", "learningRate">,
 ): Learner.Update => {
   const { observations, actions, rewards, nextObservations, discounts } = batch

@@ -18,7 +18,7 @@ const { add, mean, mul, sub } = Graph
 // --- Config: `A2cOptions` are the settings in code; `A2cConfig` checks them and fills in the defaults ---
 
 /** The settings that A2C shares with the algorithms that extend it. */
-export interface A2cBaseOptions extends Learner.ActorCriticOptions {
+export interface A2cBaseOptions extends Learner.ActorCriticLearningOptions {
   /** The learning rate. @default 0.0007 */
   readonly learningRate?: Learner.Scheduled
   /** The number of env steps that each env takes between two updates. @default 5 */

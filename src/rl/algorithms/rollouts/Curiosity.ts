@@ -41,7 +41,7 @@ export type CuriosityConfig = typeof CuriosityConfig.Type
 
 // --- Networks: the actor and critic of A2C, and the encoder and the two models of the bonus ---
 
-type Rows = Learner.BonusRows<Learner.BaseColumns & Learner.BonusColumns>
+type CuriosityRows = Learner.BonusRows<Learner.BaseColumns & Learner.BonusColumns>
 
 /** Makes the encoder and the two models: their parameters, the forward model's error, and the loss. */
 const curiosityModels = (
@@ -64,7 +64,7 @@ const curiosityModels = (
     activation: "relu",
   })
   /** Computes the features before and after each action, and the forward model's error, of shape [rows]. */
-  const evaluate = ({ batch, weights }: Rows) => {
+  const evaluate = ({ batch, weights }: CuriosityRows) => {
     const features_t = encoder.apply(weights, batch.observations)
     const features_tp1 = encoder.apply(weights, batch.nextObservations)
     const actions = Model.asNumbers(actionSpace, batch.actions)
@@ -75,7 +75,7 @@ const curiosityModels = (
     parameters: { ...encoder.parameters, ...inverse.parameters, ...forward.parameters },
     evaluate,
     /** Computes the loss of both models: c ((1 − β) L_inverse + β L_forward), with the forward share β. */
-    loss: (rows: Rows): Learner.Loss => {
+    loss: (rows: CuriosityRows): Learner.Loss => {
       const { features_t, features_tp1, error } = evaluate(rows)
       const inferred = inverse.apply(rows.weights, concat([features_t, features_tp1], 1))
       const isSimple = actionSpace._tag === "Discrete" || actionSpace._tag === "Box"

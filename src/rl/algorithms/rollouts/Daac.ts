@@ -60,7 +60,7 @@ export type DaacConfig = typeof DaacConfig.Type
 
 // --- Learner, which `make` below sets up for a task: networks, rollout, returns, update ---
 
-type Rows = Learner.Minibatch<Learner.ColumnsOf<Model.ActorCriticKept>>
+type DaacMinibatch = Learner.Minibatch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
 const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
@@ -77,7 +77,7 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
   const rollout = Learner.experience({ name: "daac", task, actor, steps, noiseRepeat, sequence, returns: config })
 
   /** Computes the loss of the policy: PPO's policy loss + c_a E[(Â(s, a) − A)²], where Â is the predicted advantage. */
-  const policyLoss = ({ batch, weights, recall }: Rows): Learner.Loss => {
+  const policyLoss = ({ batch, weights, recall }: DaacMinibatch): Learner.Loss => {
     const evaluation = network.evaluate(weights, batch.observations, recall)
     const main = ppoPolicyLoss(config, batch, evaluation)
     const inputs = concat([evaluation.actor, Model.asNumbers(actionSpace, batch.actions)], 1)
@@ -89,7 +89,7 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
     })
   }
   /** Computes the loss of the critic: E[(V − target)²]. */
-  const criticLoss = ({ batch, weights, recall }: Rows): Learner.Loss => {
+  const criticLoss = ({ batch, weights, recall }: DaacMinibatch): Learner.Loss => {
     const { value } = network.evaluate(weights, batch.observations, recall)
     const loss = Losses.valueLoss({ v_t: value, target_t: batch.targets })
     return { loss, metrics: { "losses/value_loss": loss } }

@@ -40,16 +40,16 @@ export interface DdqnOptions extends Learner.LearningOptions, Learner.Exploratio
    * A loss of your own in place of double Q-learning's: a function of a minibatch and of the network's outputs, which have the
    * algorithm's loss. Only code can make one; null is the algorithm's. @default null
    */
-  readonly loss?: OwnLoss | null
+  readonly loss?: DdqnOwnLoss | null
   /** The constant that keeps Adam from dividing by zero. @default 1e-8 */
   readonly adamEpsilon?: number
 }
 
 /** A loss of the user's own: a function of the columns of a minibatch and of the network's outputs. */
-export type OwnLoss = (batch: Learner.Batch<Learner.BaseColumns>, out: LossOutputs) => Learner.LossResult
+export type DdqnOwnLoss = (batch: Learner.Batch<Learner.BaseColumns>, out: DdqnLossOutputs) => Learner.LossResult
 
 /** The outputs that a loss of the user's own gets. */
-export interface LossOutputs extends Learner.AlgorithmsLoss {
+export interface DdqnLossOutputs extends Learner.AlgorithmsLoss {
   /** The values of all actions at the minibatch's observations, of shape [rows, actions]. */
   readonly values: Graph.Tensor
   /** Computes the values of all actions at other observations. */
@@ -68,7 +68,7 @@ export const DdqnConfig = Schema.Struct({
   epochs: Fields.withDefault(Fields.bounded("rounds"), 1),
   minibatches: Fields.withDefault(Fields.bounded("minibatches"), 1),
   dueling: Fields.withDefault(Schema.Boolean, false),
-  loss: Fields.withDefault(Schema.NullOr(Fields.code<OwnLoss>()), null),
+  loss: Fields.withDefault(Schema.NullOr(Fields.code<DdqnOwnLoss>()), null),
   adamEpsilon: Fields.withDefault(Fields.positive, 1e-8),
 })
 export type DdqnConfig = typeof DdqnConfig.Type

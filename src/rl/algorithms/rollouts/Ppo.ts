@@ -60,7 +60,7 @@ export interface ClippingOptions extends Learner.RolloutOptions, Learner.ActorOp
   readonly adamEpsilon?: number
 }
 
-export interface ClippedValueOptions extends ClippingOptions, Learner.ActorCriticOptions {
+export interface ClippedValueOptions extends ClippingOptions, Learner.ActorCriticLearningOptions {
   /** Clips how far the critic's value may move from its value in the rollout, to ± `clip`. @default true */
   readonly clipValue?: boolean
   /**

@@ -58,13 +58,13 @@ export const rndFields = {
 }
 export const RndConfig = Schema.Struct(rndFields)
 export type RndConfig = typeof RndConfig.Type
-type Resolved = Learner.Resolved<RndConfig>
+type ResolvedRnd = Learner.Resolved<RndConfig>
 
 // --- Networks: the actor and critic of PPO, a second critic, and the two networks of the bonus ---
 
-type Kept = Model.ActorCriticKept | "bonusValues"
+type RndKept = Model.ActorCriticKept | "bonusValues"
 /** The columns that the losses read. */
-type RndColumns = Learner.ColumnsOf<Kept> & Learner.BonusColumns
+type RndColumns = Learner.ColumnsOf<RndKept> & Learner.BonusColumns
 
 /**
  * Makes the predictor and the fixed network whose outputs it predicts. With the default `hidden`, the predictor has one
@@ -72,7 +72,7 @@ type RndColumns = Learner.ColumnsOf<Kept> & Learner.BonusColumns
  * that is always 0 gets no gradient, so its error, and with it the bonus, would never shrink. Inside, networks over
  * vectors use relu, which does not saturate for large inputs.
  */
-const rndNetworks = (config: Resolved, { observationSpace }: Algorithm.Task) => {
+const rndNetworks = (config: ResolvedRnd, { observationSpace }: Algorithm.Task) => {
   const ofImages = Model.isImage(observationSpace)
   const activation = ofImages ? config.activation : "relu"
   const network = (name: string, hidden: ReadonlyArray<number>) => {
@@ -90,7 +90,7 @@ const rndNetworks = (config: Resolved, { observationSpace }: Algorithm.Task) => 
 }
 
 /** Describes the bonus: the prediction's error, a separate reward with its own critic. */
-const rndBonus = (config: Resolved, task: Algorithm.Task) => {
+const rndBonus = (config: ResolvedRnd, task: Algorithm.Task) => {
   const { fixed, predictor } = rndNetworks(config, task)
   const surprise = ({ batch, weights, fixed: fixedWeights }: Learner.BonusRows<RndColumns>): Tensor =>
     Losses.distillationError({
@@ -124,7 +124,7 @@ const rndBonus = (config: Resolved, task: Algorithm.Task) => {
 // --- Rollout and returns ---
 
 /** Makes the network, the bonus, the user's loss (`own`) and the experience with all of them. `Learner.resolved` must make the config. */
-export const rndRollout = (name: string, config: Resolved, task: Algorithm.Task) => {
+export const rndRollout = (name: string, config: ResolvedRnd, task: Algorithm.Task) => {
   const { nsteps: steps, noiseRepeat, sequence } = config
   const network = Model.actorCritic({ ...task, ...config, critics: ["bonusValues"] })
   const bonus = rndBonus(config, task)
@@ -137,7 +137,7 @@ export const rndRollout = (name: string, config: Resolved, task: Algorithm.Task)
 
 /** Computes PPO's loss, or the user's own, + c_v ½ E[(V_bonus − target)²] + the mean error of the predictor on a share of the rows. */
 export const rndLoss = (
-  config: Resolved,
+  config: ResolvedRnd,
   { network, bonus, own }: Pick<ReturnType<typeof rndRollout>, "network" | "bonus" | "own">,
   minibatch: Learner.Minibatch<RndColumns>,
 ): Learner.Loss => {

@@ -70,7 +70,7 @@ export type TrpoConfig = typeof TrpoConfig.Type
 
 // --- Learner, which `make` below sets up for a task: networks, rollout, returns, update ---
 
-type Rows = Learner.Minibatch<Learner.ColumnsOf<Model.ActorCriticKept>>
+type TrpoMinibatch = Learner.Minibatch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
 const setup = Effect.fnUntraced(function* (settings: TrpoConfig, task: Algorithm.Task) {
   const config = Learner.resolved(settings)
@@ -91,7 +91,7 @@ const setup = Effect.fnUntraced(function* (settings: TrpoConfig, task: Algorithm
    * Builds the policy's step on the surrogate objective E[r A], with the probability ratio r = π(a | s) / π_old(a | s) and
    * the advantage A, within the limit of E[KL(π_old ‖ π)].
    */
-  const policyStep = ({ batch }: Rows, net: Learner.Net) => {
+  const policyStep = ({ batch }: TrpoMinibatch, net: Learner.Net) => {
     const advantage_t = config.normalizeAdvantages ? Losses.standardised(batch.advantages) : batch.advantages
     const old = network.evaluate(net.weights, batch.observations).distribution
     const oldParameters = old.parameters.map((parameter) => stopGradient(parameter))
@@ -119,7 +119,7 @@ const setup = Effect.fnUntraced(function* (settings: TrpoConfig, task: Algorithm
   }
 
   /** Computes the loss of the critic: E[(V − target)²]. */
-  const criticLoss = ({ batch, weights }: Rows): Learner.Loss => {
+  const criticLoss = ({ batch, weights }: TrpoMinibatch): Learner.Loss => {
     const { value } = network.evaluate(weights, batch.observations)
     const loss = Losses.valueLoss({ v_t: value, target_t: batch.targets })
     return { loss, metrics: { "losses/value_loss": loss } }

@@ -92,7 +92,7 @@ export const separateLearner = Effect.fnUntraced(function* (
 })
 
 /** A policy's learner, with the rows of its agents. */
-interface Member {
+interface PolicyMember {
   readonly name: string
   readonly learner: Learner
   readonly seat: Seat
@@ -113,17 +113,17 @@ const membersOf = (task: Task, policies: ReadonlyArray<SeparatePolicy>, seats: R
       totalSteps: Math.ceil(share(task.totalSteps)),
       seed: seedOf(task.seed, name),
     }
-    return Effect.map(setup(own), (learner): Member => ({ name, learner, seat, share }))
+    return Effect.map(setup(own), (learner): PolicyMember => ({ name, learner, seat, share }))
   })
 
 /** Returns the position of a policy's learner, which counts only its own steps. */
-const positionOf = ({ share }: Member, position: Position): Position => ({
+const positionOf = ({ share }: PolicyMember, position: Position): Position => ({
   ...position,
   step: Math.round(share(position.step)),
 })
 
 /** Returns the function that plays the rollouts of all learners in the same games. */
-const rolloutOf = (members: ReadonlyArray<Member>): Learner["rollout"] => {
+const rolloutOf = (members: ReadonlyArray<PolicyMember>): Learner["rollout"] => {
   let meeting: { readonly envs: AnyBatchEnv; readonly made: Meeting } | undefined
   const seats = members.map(({ seat }) => seat)
   return Effect.fnUntraced(function* (envs, position) {
@@ -143,7 +143,7 @@ const named = <A, E>(name: string, effect: Effect.Effect<A, E | LearningError>):
   )
 
 /** Updates the networks of all policies, and their target networks where it is time. */
-const updateAll = Effect.fnUntraced(function* (members: ReadonlyArray<Member>, position: Position) {
+const updateAll = Effect.fnUntraced(function* (members: ReadonlyArray<PolicyMember>, position: Position) {
   for (const member of members) {
     const { name, learner, seat } = member
     const own = positionOf(member, position)
@@ -158,7 +158,7 @@ const updateAll = Effect.fnUntraced(function* (members: ReadonlyArray<Member>, p
 const policyOf = (
   agents: ReadonlyArray<string>,
   policies: ReadonlyArray<SeparatePolicy>,
-  members: ReadonlyArray<Member>,
+  members: ReadonlyArray<PolicyMember>,
 ): NonNullable<Learner["policy"]> =>
   Effect.fnUntraced(function* (numEnvs, options) {
     if (numEnvs % agents.length !== 0) {
@@ -176,7 +176,7 @@ const policyOf = (
   })
 
 /** Reads the states of all learners, with the names of their policies before those of the arrays. */
-const stateOf = (members: ReadonlyArray<Member>): Learner["state"] =>
+const stateOf = (members: ReadonlyArray<PolicyMember>): Learner["state"] =>
   Effect.gen(function* () {
     const files: Record<string, NamedArrays> = {}
     for (const { name, learner } of members) {
@@ -188,7 +188,7 @@ const stateOf = (members: ReadonlyArray<Member>): Learner["state"] =>
   })
 
 const restoreAll = Effect.fnUntraced(function* (
-  members: ReadonlyArray<Member>,
+  members: ReadonlyArray<PolicyMember>,
   weights: NamedTensors,
   saved: LearnerState,
 ) {

@@ -114,7 +114,7 @@ const specsOf = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
 })
 
 /** The rollouts of a learner, which one program plays. */
-interface Playing {
+interface GraphPlaying {
   readonly steps: number
   readonly numEnvs: number
   readonly seed: number
@@ -136,7 +136,7 @@ const playingOf = <C extends Columns>(
   rollout: Program,
   starts: Starts,
   { shortest }: EnvGraph,
-): Playing => {
+): GraphPlaying => {
   const { numEnvs, seed } = task
   rollout.feeds[indicesFeed].forEach((_, t, feed) => (feed[t] = t))
   return {
@@ -155,7 +155,10 @@ const playingOf = <C extends Columns>(
 }
 
 /** Plays a rollout. Returns the number of env steps. */
-const play = Effect.fnUntraced(function* (playing: Playing, iteration: number): Effect.fn.Return<number, LearnerError> {
+const play = Effect.fnUntraced(function* (
+  playing: GraphPlaying,
+  iteration: number,
+): Effect.fn.Return<number, LearnerError> {
   drawNoise(playing, iteration)
   yield* playing.rollout.run
   yield* attempt(() => logEpisodes(playing, iteration), LearningError)
@@ -163,7 +166,7 @@ const play = Effect.fnUntraced(function* (playing: Playing, iteration: number): 
 })
 
 /** Fills the noise of all steps with the numbers that `makeRollout` draws for them. */
-const drawNoise = ({ steps, seed, noiseRepeat, noise }: Playing, iteration: number): void => {
+const drawNoise = ({ steps, seed, noiseRepeat, noise }: GraphPlaying, iteration: number): void => {
   if (noiseRepeat === 1) return stream(seed, "act", iteration).fillUniform(noise)
   const size = noise.length / steps
   for (let t = 0; t < steps; t++) {
@@ -173,7 +176,7 @@ const drawNoise = ({ steps, seed, noiseRepeat, noise }: Playing, iteration: numb
 }
 
 /** Adds the episodes that ended in the last rollout to the log, and draws the states in which later ones begin. */
-const logEpisodes = (playing: Playing, iteration: number): void => {
+const logEpisodes = (playing: GraphPlaying, iteration: number): void => {
   const { steps, numEnvs, rollout, starts, shortest, rings, episodes, ended } = playing
   const { lengths, returns, terminated, truncated } = rollout.results
   ended.fill(0)
@@ -197,7 +200,7 @@ const logEpisodes = (playing: Playing, iteration: number): void => {
 }
 
 /** The updates of a learner, which one program takes. */
-interface Learning {
+interface GraphLearning {
   readonly seed: number
   /** The number of iterations of the run. */
   readonly iterations: number
@@ -214,7 +217,7 @@ const learningOf = <C extends Columns>(
   { task, steps }: Experience<C>,
   { phase, learningRate }: Pick<GraphUpdate<C>, "phase" | "learningRate">,
   update: Program,
-): Learning => {
+): GraphLearning => {
   const rows = steps * task.numEnvs
   update.feeds.row.forEach((_, row, feed) => (feed[row] = row))
   return {
@@ -231,7 +234,7 @@ const learningOf = <C extends Columns>(
 
 /** Learns from the last rollout. */
 const learn = Effect.fnUntraced(function* (
-  learning: Learning,
+  learning: GraphLearning,
   position: Position,
 ): Effect.fn.Return<void, LearnerError> {
   const { update, averages } = learning
@@ -248,7 +251,7 @@ const learn = Effect.fnUntraced(function* (
 })
 
 /** Draws the order of the rows for each epoch. */
-const shuffle = ({ seed, update, epochs, order }: Learning, iteration: number): void => {
+const shuffle = ({ seed, update, epochs, order }: GraphLearning, iteration: number): void => {
   const random = stream(seed, "minibatches", iteration)
   const indices = update.feeds[indicesFeed]
   for (let epoch = 0; epoch < epochs; epoch++) {

@@ -3,7 +3,7 @@ import { add, concat, constant, mul, slice, sub } from "../../../tensor/graph/op
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 
 /** A rollout of T steps of N envs. All tensors have the shape [T, N]. */
-interface Steps {
+interface GraphSteps {
   readonly rewards: Tensor
   readonly values: Tensor
   /** The value of the observation after each step: 0 if the episode terminated, otherwise that before any reset. */
@@ -21,7 +21,7 @@ interface Steps {
  * operations on whole rollouts. The sums are rounded in another order than those of `Returns.gae`.
  */
 export const advantagesOf = (
-  { rewards, values, nextValues, ended }: Steps,
+  { rewards, values, nextValues, ended }: GraphSteps,
   { gamma, lambda }: { readonly gamma: number; readonly lambda: number },
 ): Tensor => {
   const [steps] = rewards.shape

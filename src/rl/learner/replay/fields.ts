@@ -96,10 +96,12 @@ export const Prioritised = Schema.Struct({
 export type Prioritised = typeof Prioritised.Type
 
 /** The settings that the algorithm's own networks and update read. */
-type Parts = NetworksOption & OptimiserOption
+type ReplayParts = NetworksOption & OptimiserOption
 
 /** The settings that `replayLearner` reads. The algorithm's own update reads further settings. */
-export interface ReplayConfig extends Required<Omit<ReplayOptions, "maxGradNorm" | "schedule" | "her" | keyof Parts>> {
+export interface ReplayConfig extends Required<
+  Omit<ReplayOptions, "maxGradNorm" | "schedule" | "her" | keyof ReplayParts>
+> {
   /** The settings of hindsight experience replay; null, the default, draws transitions as they were. */
   readonly her?: Her | null
   /** The course of the learning rates; constant by default. */

@@ -67,7 +67,7 @@ export interface UpdateOptions<
 type CompileError = GraphError | BackendUnavailable | BackendError
 
 /** A compiled update with its networks. */
-interface CompiledUpdate<N extends string> {
+interface CompiledReplayUpdate<N extends string> {
   readonly update: Program
   readonly layouts: PerNetwork<N, ParameterLayout>
   /** Copies the networks to their target networks. */
@@ -91,7 +91,7 @@ export const compileUpdate = Effect.fnUntraced(function* <
 >(
   experience: Updating<N, T, C>,
   options: UpdateOptions<N, T, S, C>,
-): Effect.fn.Return<CompiledUpdate<N>, CompileError, Backend | Scope.Scope> {
+): Effect.fn.Return<CompiledReplayUpdate<N>, CompileError, Backend | Scope.Scope> {
   const { task, actor, networks, targets } = experience
   const backend = yield* Backend
   const layouts: PerNetwork<N, ParameterLayout> = { actor: layout(actor.parameters), ...Record.map(networks, layout) }

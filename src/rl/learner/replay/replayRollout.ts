@@ -14,14 +14,14 @@ import type { Replay } from "./Replay.ts"
 import type { ExperienceOptions } from "./ReplayExperience.ts"
 
 /** The settings by which a learner acts. */
-type Acting = Pick<
+type ReplayActing = Pick<
   ExperienceOptions<string>,
   "task" | "config" | "actor" | "exploration" | "warmUpNoise" | "actsAtWarmup" | "freshNoise"
 >
 
 /** The state of a learner that acts. */
 export interface ReplayRollout {
-  readonly acting: Acting
+  readonly acting: ReplayActing
   readonly act: Program
   readonly replay: Replay
   readonly prioritised: ReturnType<typeof prioritisedDraws> | undefined
@@ -39,7 +39,7 @@ export interface ReplayRollout {
 }
 
 export const makeReplayRollout = (
-  acting: Acting,
+  acting: ReplayActing,
   act: Program,
   replay: Replay,
   prioritised: ReplayRollout["prioritised"],

@@ -1,4 +1,4 @@
-/** Describes, as plain values, how on-policy algorithms collect experience. `rolloutLearner` makes the learner. */
+/** Describes, as plain values, how on-policy algorithms collect experience. */
 import type { Effect, Scope } from "effect"
 import type { Backend, BackendError, Program, TensorData } from "../../../tensor/backend/Backend.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"

@@ -54,7 +54,7 @@ interface KeptColumn {
 }
 
 /** The state of a rollout that is played. */
-interface Playing {
+interface RolloutPlaying {
   readonly steps: number
   readonly numEnvs: number
   readonly act: Program
@@ -91,7 +91,7 @@ const playingOf = (
   act: Program,
   feeds: Readonly<Record<string, TensorData>>,
   hooks: ReadonlyArray<StepHooks>,
-): Playing => {
+): RolloutPlaying => {
   const { numEnvs } = task
   const rows = steps * numEnvs
   // For sequences, the feeds have another order of rows, so the rollout cannot write its rows there.
@@ -136,7 +136,7 @@ const stepNoiseOf = ({
 }
 
 /** Plays the rollout: acts in the envs, then evaluates the observations that no step follows. */
-const collect = function* (playing: Playing, envs: AnyBatchEnv, iteration: number): Steps<void> {
+const collect = function* (playing: RolloutPlaying, envs: AnyBatchEnv, iteration: number): Steps<void> {
   const { steps, numEnvs, act, hooks, envActions, keptColumns } = playing
   playing.finalObservations.clear()
   for (const hook of hooks) hook.start?.()
@@ -170,19 +170,23 @@ const drawNoise = (noise: StepNoise, { feeds }: Program, iteration: number, t: n
 }
 
 /** Writes the observations before step t to the input of the acting program, and to their rows. */
-const observe = ({ steps, numEnvs, width, act, hooks, columns }: Playing, envs: AnyBatchEnv, t: number): void => {
+const observe = (
+  { steps, numEnvs, width, act, hooks, columns }: RolloutPlaying,
+  envs: AnyBatchEnv,
+  t: number,
+): void => {
   copy(envs.observations, 0, act.feeds.observations, 0, numEnvs * width)
   if (t < steps) copy(envs.observations, 0, columns.observations, t * numEnvs * width, numEnvs * width)
   for (const hook of hooks) hook.beforeAct?.(t)
 }
 
-const keepActions = ({ numEnvs, actionWidth, act, columns, keptColumns }: Playing, t: number): void => {
+const keepActions = ({ numEnvs, actionWidth, act, columns, keptColumns }: RolloutPlaying, t: number): void => {
   const base = t * numEnvs
   copy(act.results.actions, 0, columns.actions, base * actionWidth, numEnvs * actionWidth)
   for (const { result, column } of keptColumns) copy(result, 0, column, base, numEnvs)
 }
 
-const keepStep = (playing: Playing, envs: AnyBatchEnv, t: number): void => {
+const keepStep = (playing: RolloutPlaying, envs: AnyBatchEnv, t: number): void => {
   const { numEnvs, hooks, rewards, terminated, truncated, width, finalObservations, truncatedRows } = playing
   const base = t * numEnvs
   for (let env = 0; env < numEnvs; env++) {
@@ -201,7 +205,7 @@ const keepStep = (playing: Playing, envs: AnyBatchEnv, t: number): void => {
 }
 
 /** Evaluates the final observations of truncated episodes, as many at a time as there are envs. */
-const evaluateTruncated = function* (playing: Playing): Steps<void> {
+const evaluateTruncated = function* (playing: RolloutPlaying): Steps<void> {
   const { numEnvs, act, hooks, keptColumns, finalObservations, truncatedRows } = playing
   for (let first = 0; first < finalObservations.count; first += numEnvs) {
     const count = Math.min(numEnvs, finalObservations.count - first)

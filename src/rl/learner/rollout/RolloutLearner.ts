@@ -56,7 +56,7 @@ export const makeRolloutLearner = Effect.fnUntraced(function* <C extends BaseCol
     features.push(yield* start({ ...experience, parameters, fixed, rollout, act, updates: compiled.readers }))
   }
   const programs = [act, ...compiled.programs, ...features.flatMap(({ program = [] }) => program)]
-  const learning: Learning<C> = {
+  const learning: RolloutLearning<C> = {
     experience,
     learningRate,
     rollout,
@@ -95,7 +95,7 @@ export const makeRolloutLearner = Effect.fnUntraced(function* <C extends BaseCol
 })
 
 /** The programs of a learner, its rollout, and its features. */
-interface Learning<C extends Columns> {
+interface RolloutLearning<C extends Columns> {
   readonly experience: Experience<C>
   readonly learningRate: Schedule
   readonly rollout: Rollout<C>
@@ -110,7 +110,7 @@ interface Learning<C extends Columns> {
 
 /** Writes weights to all programs, except one that has them already. */
 const setWeights = Effect.fnUntraced(function* <C extends Columns>(
-  { programs }: Learning<C>,
+  { programs }: RolloutLearning<C>,
   theta: Float32Array,
   except?: Program,
 ) {
@@ -118,14 +118,14 @@ const setWeights = Effect.fnUntraced(function* <C extends Columns>(
 })
 
 /** Begins with these weights. */
-const begin = Effect.fnUntraced(function* <C extends Columns>(learning: Learning<C>, theta: Float32Array) {
+const begin = Effect.fnUntraced(function* <C extends Columns>(learning: RolloutLearning<C>, theta: Float32Array) {
   yield* setWeights(learning, theta)
   for (const { initialise } of learning.features) if (initialise !== undefined) yield* initialise(theta)
 })
 
 /** Plays a rollout. Returns the number of env steps. */
 const play = function* <C extends Columns>(
-  { experience, act, rollout, features }: Learning<C>,
+  { experience, act, rollout, features }: RolloutLearning<C>,
   envs: AnyBatchEnv,
   { iteration, step }: Position,
 ): Steps<number> {
@@ -173,7 +173,7 @@ const estimateReturns = ({ gamma, lambda }: GeneralisedAdvantages, rollout: Roll
 
 /** Turns rewards into advantages and targets, and fills the inputs of the update's programs. */
 const prepare = function* <C extends BaseColumns & Columns>(
-  { experience, rollout, features, compiled }: Learning<C>,
+  { experience, rollout, features, compiled }: RolloutLearning<C>,
   iteration: number,
   at: { readonly rate: number; readonly progress: number },
 ): Steps<void> {
@@ -189,7 +189,7 @@ const prepare = function* <C extends BaseColumns & Columns>(
 
 /** Learns from the last rollout. */
 const learn = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
-  learning: Learning<C>,
+  learning: RolloutLearning<C>,
   position: Position,
 ): Effect.fn.Return<void, LearnerError> {
   const { experience, learningRate, columns, features, compiled, averages } = learning
@@ -207,7 +207,7 @@ const learn = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
 })
 
 /** Reads the states of the optimisers and of the features. */
-const stateOf = <C extends Columns>({ compiled, features }: Learning<C>): Learner["state"] =>
+const stateOf = <C extends Columns>({ compiled, features }: RolloutLearning<C>): Learner["state"] =>
   Effect.gen(function* () {
     let files: LearnerState = { optimizer: yield* compiled.optimiser.read }
     for (const { state } of features) {

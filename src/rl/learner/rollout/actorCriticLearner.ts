@@ -26,12 +26,12 @@ interface ActorCriticSettings
   readonly slices?: number
 }
 
-type Columns = ColumnsOf<ActorCriticKept>
+type ActorCriticColumns = ColumnsOf<ActorCriticKept>
 
 /** The update of an algorithm: the loss of a minibatch, and the phase that minimises it. */
 interface ActorCriticUpdate {
-  readonly loss: (minibatch: Minibatch<Columns>, outputs: Evaluation) => Loss
-  readonly phase: (loss: Phase<Columns>["loss"]) => Phase<Columns>
+  readonly loss: (minibatch: Minibatch<ActorCriticColumns>, outputs: Evaluation) => Loss
+  readonly phase: (loss: Phase<ActorCriticColumns>["loss"]) => Phase<ActorCriticColumns>
 }
 
 /**

@@ -59,7 +59,7 @@ export interface ActorOptions {
 }
 
 /** The settings of every algorithm with an actor and a critic. */
-export interface ActorCriticOptions extends LearningOptions, NetworksOption, MemoryPlaceOptions, ActorOptions {
+export interface ActorCriticLearningOptions extends LearningOptions, NetworksOption, MemoryPlaceOptions, ActorOptions {
   /**
    * The weight of the critic's error in the loss. The error is half the squared error in PPO and algorithms that extend
    * it, and the whole squared error in A2C and algorithms that extend it. @default 0.5

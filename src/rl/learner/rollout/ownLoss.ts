@@ -38,7 +38,7 @@ export interface OwnLoss {
 }
 
 /** Rows of data from which a loss reads, such as `Demonstrations`. */
-interface Rows {
+interface DataRows {
   readonly rows: number
 }
 
@@ -65,13 +65,13 @@ type ArrayNames<D> = { [K in keyof D]: D[K] extends Float32Array | Int32Array ? 
  * Ppo.make({ loss })
  * ```
  */
-export function lossWith<D extends Rows>(
+export function lossWith<D extends DataRows>(
   data: D,
   options: { readonly batchSize: number },
   loss: (batch: LossBatch, out: LossOutputs, data: Readonly<Record<ArrayNames<D>, Tensor>>) => LossResult,
 ): OwnLoss
 export function lossWith(
-  data: Rows,
+  data: DataRows,
   { batchSize }: { readonly batchSize: number },
   loss: (batch: LossBatch, out: LossOutputs, data: Readonly<Record<string, Tensor>>) => LossResult,
 ): OwnLoss {

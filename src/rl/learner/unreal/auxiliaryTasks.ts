@@ -88,7 +88,7 @@ export const checkTasks = Effect.fnUntraced(function* (
   }
 })
 
-type Network = Pick<ActorCritic, "evaluate" | "featureSize" | "memorySize" | "trunk">
+type AuxiliaryNetwork = Pick<ActorCritic, "evaluate" | "featureSize" | "memorySize" | "trunk">
 
 /** The tasks for a network, with the loss that an algorithm adds to its own. */
 interface AuxiliaryTasks extends Auxiliary<BaseColumns, Memory.ReplayColumns> {
@@ -98,7 +98,7 @@ interface AuxiliaryTasks extends Auxiliary<BaseColumns, Memory.ReplayColumns> {
 /** The sizes of what the tasks replay, and their heads. */
 interface Replayed {
   readonly config: AuxiliaryConfig
-  readonly network: Network
+  readonly network: AuxiliaryNetwork
   readonly observationSpace: RowSpace
   readonly actions: number
   /** The number of sequences, and of steps of each. */
@@ -113,7 +113,7 @@ interface Replayed {
   readonly rewardHead: GraphLayer
 }
 
-const replayedOf = (config: AuxiliaryConfig, network: Network, task: Task): Replayed => {
+const replayedOf = (config: AuxiliaryConfig, network: AuxiliaryNetwork, task: Task): Replayed => {
   const { observationSpace, actionSpace, numEnvs } = task
   const { replaySteps: steps, cell } = config
   if (actionSpace._tag !== "Discrete") return fail("unreal", "the tasks need discrete actions")
@@ -139,7 +139,7 @@ const replayedOf = (config: AuxiliaryConfig, network: Network, task: Task): Repl
 }
 
 /** Makes the tasks of a network: their parameters, columns, loss, and memory of past steps. */
-export const auxiliaryTasks = (config: AuxiliaryConfig, network: Network, task: Task): AuxiliaryTasks => {
+export const auxiliaryTasks = (config: AuxiliaryConfig, network: AuxiliaryNetwork, task: Task): AuxiliaryTasks => {
   const { numEnvs } = task
   const replayed = replayedOf(config, network, task)
   const { sequences, steps, advantageHead, valueHead, rewardHead } = replayed

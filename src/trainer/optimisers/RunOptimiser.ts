@@ -1,6 +1,6 @@
 /** One run's optimiser: its compiled program, its moments and the sum of its gradients. `MultiLoRAOptimizer` has many. */
 import { Effect } from "effect"
-import { Backend, type BackendError, type Compiling } from "../../tensor/backend/Backend.ts"
+import { Backend, type BackendError, type Compiling, type Program } from "../../tensor/backend/Backend.ts"
 import { attempt } from "../../base/config/attempt.ts"
 import { GraphError } from "../../tensor/graph/GraphError.ts"
 import { zeros } from "../../tensor/graph/initialisers.ts"
@@ -34,99 +34,130 @@ export interface RunOptimiser {
 /** A larger norm could overflow when its gradients are squared as float32. */
 const largestNorm = 1e18
 
+/** The optimiser of a run with what its functions work on. */
+interface OptimiserState extends RunOptimiser {
+  /** The parameters by name, whose arrays are updated in place. */
+  readonly parameters: NamedTensors
+  readonly layout: ParameterLayout
+  readonly program: Program
+  /** The names and shapes of the moments. */
+  readonly states: ReadonlyArray<{ readonly name: string; readonly shape: Shape }>
+}
+
 /** Compiles the optimiser of a run for its parameters, whose arrays it updates in place. */
 export const makeRunOptimiser = Effect.fnUntraced(function* (
   slot: RunSlot,
   parameters: NamedTensors,
 ): Effect.fn.Return<RunOptimiser, Effect.Error<Compiling<never>>, Effect.Services<Compiling<never>> | Backend> {
-  const { id, config } = slot
   const backend = yield* Backend
   const { layout, spec } = yield* attempt(() => {
     const layout = layoutOf(Object.fromEntries(entriesOf(parameters, ({ shape }) => ({ shape, init: zeros }))))
     return { layout, spec: specOf(slot, layout) }
   }, GraphError)
-  const program = yield* backend.compile(spec)
-  const gradient = new Float32Array(layout.size)
-  const states = Object.entries(spec.state).map(([name, { tensor }]) => ({ name, shape: tensor.shape }))
-
-  const run: RunOptimiser = {
+  const state: OptimiserState = {
     slot,
-    gradient,
+    parameters,
+    layout,
+    program: yield* backend.compile(spec),
+    states: Object.entries(spec.state).map(([name, { tensor }]) => ({ name, shape: tensor.shape })),
+    gradient: new Float32Array(layout.size),
     summands: 0,
-    learningRate: config.optimiser.lr,
-    step: Effect.gen(function* () {
-      const norm = normOf(gradient)
-      if (!(norm <= largestNorm))
-        return yield* OptimiserError.of(
-          id,
-          `gradient: expected finite numbers with a norm of at most 1e18, found the norm ${norm.toPrecision(3)}`,
-        )
-      const { feeds, results } = program
-      let offset = 0
-      for (const name of layout.names) {
-        const { data } = parameters[name]
-        feeds["theta"].set(data, offset)
-        offset += data.length
-      }
-      feeds["gradient"].set(gradient)
-      feeds["learningRate"][0] = run.learningRate
-      yield* program.run
-      const { next } = results
-      if (!Number.isFinite(normOf(next)))
-        return yield* OptimiserError.of(id, "parameters: expected finite numbers after the step, found others")
-      offset = 0
-      for (const name of layout.names) {
-        const { data } = parameters[name]
-        data.set(next.subarray(offset, offset + data.length))
-        offset += data.length
-      }
-      return norm
-    }),
-    save: Effect.gen(function* () {
-      const saved: Record<string, NamedArray> = {}
-      for (const { name, shape } of states) {
-        const data = yield* program.read(name)
-        if (isPerParameter(shape, layout))
-          for (const [parameter, part] of Object.entries(layout.toNamed(data))) saved[`${name}.${parameter}`] = part
-        else saved[name] = { shape, data }
-      }
-      return saved
-    }),
-    restore: Effect.fnUntraced(function* (saved) {
-      const missing = new Set(Object.keys(saved))
-      const take = (name: string, shape: Shape): Float32Array => {
-        const part = saved[name]
-        if (part === undefined) throw OptimiserError.of(id, `state "${name}": it is missing`)
-        if (part.shape.join() !== shape.join() || part.data.length !== sizeOf(shape))
-          throw OptimiserError.of(
-            id,
-            `state "${name}": expected shape [${shape.join(", ")}], found [${part.shape.join(", ")}]`,
-          )
-        const wrong = part.data.find((number) => !Number.isFinite(number))
-        if (wrong !== undefined) throw OptimiserError.of(id, `state "${name}": expected finite numbers, found ${wrong}`)
-        missing.delete(name)
-        return part.data
-      }
-      const values = yield* attempt(() => {
-        const values = states.map(({ name, shape }) => {
-          if (!isPerParameter(shape, layout)) return take(name, shape)
-          const parts = entriesOf(parameters, (own, parameter) => ({
-            shape: own.shape,
-            data: take(`${name}.${parameter}`, own.shape),
-          }))
-          return layout.fromNamed(Object.fromEntries(parts))
-        })
-        const [unexpected] = missing
-        if (unexpected === undefined) return values
-        throw OptimiserError.of(id, `state "${unexpected}": the optimiser ${config.optimiser.type} has no such state`)
-      }, OptimiserError)
-      for (const [at, { name }] of states.entries()) yield* program.write(name, values[at])
-      gradient.fill(0)
-      run.summands = 0
-    }),
+    learningRate: slot.config.optimiser.lr,
+    step: Effect.suspend(() => step(state)),
+    save: Effect.suspend(() => save(state)),
+    restore: (saved) => restore(state, saved),
   }
-  return run
+  return state
 })
+
+const step = Effect.fnUntraced(function* ({
+  slot: { id },
+  parameters,
+  layout,
+  program,
+  gradient,
+  learningRate,
+}: OptimiserState) {
+  const norm = normOf(gradient)
+  if (!(norm <= largestNorm))
+    return yield* OptimiserError.of(
+      id,
+      `gradient: expected finite numbers with a norm of at most 1e18, found the norm ${norm.toPrecision(3)}`,
+    )
+  const { feeds, results } = program
+  let offset = 0
+  for (const name of layout.names) {
+    const { data } = parameters[name]
+    feeds["theta"].set(data, offset)
+    offset += data.length
+  }
+  feeds["gradient"].set(gradient)
+  feeds["learningRate"][0] = learningRate
+  yield* program.run
+  const { next } = results
+  if (!Number.isFinite(normOf(next)))
+    return yield* OptimiserError.of(id, "parameters: expected finite numbers after the step, found others")
+  offset = 0
+  for (const name of layout.names) {
+    const { data } = parameters[name]
+    data.set(next.subarray(offset, offset + data.length))
+    offset += data.length
+  }
+  return norm
+})
+
+const save = Effect.fnUntraced(function* ({ program, states, layout }: OptimiserState) {
+  const saved: Record<string, NamedArray> = {}
+  for (const { name, shape } of states) {
+    const data = yield* program.read(name)
+    if (isPerParameter(shape, layout))
+      for (const [parameter, part] of Object.entries(layout.toNamed(data))) saved[`${name}.${parameter}`] = part
+    else saved[name] = { shape, data }
+  }
+  return saved
+})
+
+const restore = Effect.fnUntraced(function* (state: OptimiserState, saved: NamedTensors) {
+  const values = yield* attempt(() => valuesIn(state, saved), OptimiserError)
+  for (const [at, { name }] of state.states.entries()) yield* state.program.write(name, values[at])
+  state.gradient.fill(0)
+  state.summands = 0
+})
+
+/** Returns the numbers of all moments in a saved state; throws if one is missing, unexpected or damaged. */
+const valuesIn = ({ slot, parameters, layout, states }: OptimiserState, saved: NamedTensors) => {
+  const { id, config } = slot
+  const missing = new Set(Object.keys(saved))
+  const take = (name: string, shape: Shape): Float32Array => {
+    missing.delete(name)
+    return savedPart(id, saved, name, shape)
+  }
+  const values = states.map(({ name, shape }) => {
+    if (!isPerParameter(shape, layout)) return take(name, shape)
+    const parts = entriesOf(parameters, (own, parameter) => ({
+      shape: own.shape,
+      data: take(`${name}.${parameter}`, own.shape),
+    }))
+    return layout.fromNamed(Object.fromEntries(parts))
+  })
+  const [unexpected] = missing
+  if (unexpected === undefined) return values
+  throw OptimiserError.of(id, `state "${unexpected}": the optimiser ${config.optimiser.type} has no such state`)
+}
+
+/** Returns the numbers of one saved tensor; throws if it is missing, or not as expected. */
+const savedPart = (id: string, saved: NamedTensors, name: string, shape: Shape): Float32Array => {
+  const part = saved[name]
+  if (part === undefined) throw OptimiserError.of(id, `state "${name}": it is missing`)
+  if (part.shape.join() !== shape.join() || part.data.length !== sizeOf(shape))
+    throw OptimiserError.of(
+      id,
+      `state "${name}": expected shape [${shape.join(", ")}], found [${part.shape.join(", ")}]`,
+    )
+  const wrong = part.data.find((number) => !Number.isFinite(number))
+  if (wrong !== undefined) throw OptimiserError.of(id, `state "${name}": expected finite numbers, found ${wrong}`)
+  return part.data
+}
 
 /** Describes the program of one step. The parameters are inputs, because others write them too: a reset, a checkpoint. */
 const specOf = ({ config }: RunSlot, layout: ParameterLayout): ProgramSpec => {

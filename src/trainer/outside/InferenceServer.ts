@@ -56,127 +56,155 @@ const isMissing = ({ reason, message }: LmError): boolean => reason === "rejecte
 
 const isTemporary = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
 
+/** The connection with an inference server. */
+interface Connection {
+  readonly report: ConnectOptions["report"]
+  readonly address: Pick<Parameters<typeof serverOf>[0], "baseUrl" | "apiKey" | "keyVariable">
+  readonly server: Effect.Success<ReturnType<typeof serverOf>>
+  /** Fails when the server refuses all requests. */
+  readonly refusal: Deferred.Deferred<never, LmError>
+  /** The failure that was reported last, while the server has not answered since. */
+  trouble: string | null
+  /** Whether the server has listed its models: one that answers 404 to that is no inference server. */
+  isInferenceServer: boolean
+}
+
 /** Makes the client; this sends nothing. */
 export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: ConnectOptions) {
   const address = { baseUrl: url, apiKey, keyVariable: null }
-  const server = yield* serverOf({ model: "inference server", ...address }, OpenAi.protocol)
-  const decodeModel = read(server, ModelBody)
-  const refusal = yield* Deferred.make<never, LmError>()
-  /** The failure that was reported last, while the server has not answered since. */
-  let trouble: string | null = null
-  /** Whether the server has listed its models: one that answers 404 to that is no inference server. */
-  let isInferenceServer = false
+  const connection: Connection = {
+    report,
+    address,
+    server: yield* serverOf({ model: "inference server", ...address }, OpenAi.protocol),
+    refusal: yield* Deferred.make<never, LmError>(),
+    trouble: null,
+    isInferenceServer: false,
+  }
+  return {
+    /** Opens the model of a run. Call `awaitWeights` before each batch of requests. */
+    modelOf: (model: string, sampling: SamplingConfig) => modelOf(connection, model, sampling),
+    /** Fails once the server refuses the API key, or answers 404 to everything. No request ends then, so that no run is blamed for it. */
+    refused: Deferred.await(connection.refusal),
+  }
+})
 
-  const answered = Effect.suspend(() => {
-    if (trouble === null) return Effect.void
-    trouble = null
-    return report({ _tag: "Answering" })
+/** Fails the whole connection: the request that found out never ends, so that no run is blamed for it. */
+const refuse = ({ refusal }: Connection, error: LmError): Effect.Effect<never> =>
+  Effect.andThen(Deferred.fail(refusal, error), Effect.never)
+
+const answered = (connection: Connection) =>
+  Effect.suspend(() => {
+    if (connection.trouble === null) return Effect.void
+    connection.trouble = null
+    return connection.report({ _tag: "Answering" })
   })
 
-  /** Repeats a request until the server answers it or refuses it. */
-  const persistently = <A>(request: Effect.Effect<A, LmError>): Effect.Effect<A, LmError> => {
-    const attempt = (number: number): Effect.Effect<A, LmError> =>
-      Effect.catchIf(request, isTemporary, (error) =>
-        Effect.gen(function* () {
-          // A server that names a delay is busy or stops, and says so by itself.
-          if (error.retryAfter === undefined && trouble !== error.message) {
-            trouble = error.message
-            yield* report({ _tag: "Failing", message: error.message })
-          }
-          const delay = error.retryAfter === undefined ? 100 * 2 ** number : 1000 * error.retryAfter
-          yield* Effect.sleep(Math.min(longestDelay, delay))
-          return yield* attempt(number + 1)
-        }),
-      )
-    return attempt(0).pipe(
-      Effect.catchIf(
-        ({ reason }) => reason === "unauthorised",
-        (error) => Effect.andThen(Deferred.fail(refusal, error), Effect.never),
-      ),
-      Effect.tap(() => answered),
-      // A rejection is an answer, too.
-      Effect.tapError(() => answered),
-    )
-  }
-
-  /** Checks, before the first wait for a missing model, that the server knows the protocol at all. */
-  const checkProtocol: Effect.Effect<void, LmError> = Effect.suspend(() =>
-    isInferenceServer
-      ? Effect.void
-      : persistently(getText(server, "models", {})).pipe(
-          Effect.catchIf(isMissing, ({ message }) => {
-            const problem = `${message}; expected an inference server: start one with effect serve TRAINER`
-            const error = new LmError({ model: server.model, reason: "rejected", attempts: 1, message: problem })
-            return Effect.andThen(Deferred.fail(refusal, error), Effect.never)
-          }),
-          Effect.map(() => void (isInferenceServer = true)),
-        ),
+/** Tries a request until the server answers it or refuses it. `tries` counts the attempts before. */
+const attempt = <A>(connection: Connection, request: Effect.Effect<A, LmError>, tries = 0): Effect.Effect<A, LmError> =>
+  Effect.catchIf(request, isTemporary, (error) =>
+    Effect.gen(function* () {
+      // A server that names a delay is busy or stops, and says so by itself.
+      if (error.retryAfter === undefined && connection.trouble !== error.message) {
+        connection.trouble = error.message
+        yield* connection.report({ _tag: "Failing", message: error.message })
+      }
+      const delay = error.retryAfter === undefined ? 100 * 2 ** tries : 1000 * error.retryAfter
+      yield* Effect.sleep(Math.min(longestDelay, delay))
+      return yield* attempt(connection, request, tries + 1)
+    }),
   )
 
-  /** Returns the step of the model's weights, as soon as it is `step` or later, or else after a while; null without the model. */
-  const stepOf = (model: string, step: number, wait: number): Effect.Effect<number | null, LmError> =>
-    persistently(
-      getText(server, `models/${encodeURIComponent(model)}`, { step, wait }).pipe(
-        Effect.flatMap(decodeModel),
-        Effect.map((found) => found.step ?? 0),
-        Effect.catchIf(isMissing, () => Effect.succeed(null)),
-      ),
-    ).pipe(Effect.tap((found) => (found === null ? checkProtocol : Effect.void)))
+/** Repeats a request until the server answers it or refuses it. */
+const persistently = <A>(connection: Connection, request: Effect.Effect<A, LmError>): Effect.Effect<A, LmError> =>
+  attempt(connection, request).pipe(
+    Effect.catchIf(
+      ({ reason }) => reason === "unauthorised",
+      (error) => refuse(connection, error),
+    ),
+    Effect.tap(() => answered(connection)),
+    // A rejection is an answer, too.
+    Effect.tapError(() => answered(connection)),
+  )
 
-  const awaitStep = Effect.fnUntraced(function* (model: string, step: number): Effect.fn.Return<void, LmError> {
-    while (true) {
-      const found = yield* stepOf(model, step, longestWait)
-      if (found !== null && found >= step) return
-      yield* report({ _tag: "Waiting", model, step, found })
-      // A server without the parameter `wait` answers at once.
-      yield* Effect.sleep("200 millis")
-    }
-  })
-
-  /** Opens the model of a run. Call `awaitWeights` before each batch of requests. */
-  const modelOf = Effect.fnUntraced(function* (model: string, sampling: SamplingConfig) {
-    const { topP, topK, minP, stopTokenIds } = sampling
-    // A run sets the most tokens for all of its prompts, and longer ones leave less room.
-    const extra = {
-      clip_max_tokens: true,
-      min_p: minP,
-      stop_token_ids: stopTokenIds,
-      ...(topK === null ? {} : { top_k: topK }),
-    }
-    const provider = yield* OpenAi.make({ model, ...address, extra })
-    let needed = 0
-    const complete = (request: LmRequest): ReturnType<LmService["complete"]> =>
-      Effect.gen(function* () {
-        const sent = { ...request, model, topP: request.topP ?? topP }
-        const answer = yield* persistently(provider.complete(sent)).pipe(
-          // A server that was started again lacks the model for a moment, and may have loaded it when it is asked next.
-          Effect.catchIf(isMissing, () => Effect.as(Effect.sleep("200 millis"), null)),
+/** Checks, before the first wait for a missing model, that the server knows the protocol at all. */
+const checkProtocol = (connection: Connection): Effect.Effect<void, LmError> =>
+  Effect.suspend(() => {
+    const { server, isInferenceServer } = connection
+    if (isInferenceServer) return Effect.void
+    return persistently(connection, getText(server, "models", {})).pipe(
+      Effect.catchIf(isMissing, ({ message }) => {
+        const problem = `${message}; expected an inference server: start one with effect serve TRAINER`
+        return refuse(
+          connection,
+          new LmError({ model: server.model, reason: "rejected", attempts: 1, message: problem }),
         )
-        const step = answer?.tokens?.weights?.step
-        if (answer !== null && step !== undefined && step >= needed) return answer
-        if (answer !== null && request.traceTokens && step === undefined)
-          return yield* lmError(
-            model,
-            "rejected",
-            "the server's answer lacks its tokens or the step of its weights; serve the model with effect serve",
-          )
-        yield* awaitStep(model, needed)
-        return yield* complete(request)
-      })
-    return {
-      policy: { complete },
-      awaitWeights: (step) => {
-        needed = step
-        return awaitStep(model, step)
-      },
-    } satisfies RemoteModel
+      }),
+      Effect.map(() => void (connection.isInferenceServer = true)),
+    )
   })
 
-  return {
-    modelOf,
-    /** Fails once the server refuses the API key, or answers 404 to everything. No request ends then, so that no run is blamed for it. */
-    refused: Deferred.await(refusal),
+/** Returns the step of the model's weights, as soon as it is `step` or later, or else after a while; null without the model. */
+const stepOf = (connection: Connection, model: string, step: number): Effect.Effect<number | null, LmError> => {
+  const { server } = connection
+  const found = getText(server, `models/${encodeURIComponent(model)}`, { step, wait: longestWait }).pipe(
+    Effect.flatMap(read(server, ModelBody)),
+    Effect.map((body) => body.step ?? 0),
+    Effect.catchIf(isMissing, () => Effect.succeed(null)),
+  )
+  return Effect.tap(persistently(connection, found), (at) => (at === null ? checkProtocol(connection) : Effect.void))
+}
+
+const awaitStep = Effect.fnUntraced(function* (
+  connection: Connection,
+  model: string,
+  step: number,
+): Effect.fn.Return<void, LmError> {
+  while (true) {
+    const found = yield* stepOf(connection, model, step)
+    if (found !== null && found >= step) return
+    yield* connection.report({ _tag: "Waiting", model, step, found })
+    // A server without the parameter `wait` answers at once.
+    yield* Effect.sleep("200 millis")
   }
+})
+
+/** Opens the model of a run. */
+const modelOf = Effect.fnUntraced(function* (connection: Connection, model: string, sampling: SamplingConfig) {
+  const { topP, topK, minP, stopTokenIds } = sampling
+  // A run sets the most tokens for all of its prompts, and longer ones leave less room.
+  const extra = {
+    clip_max_tokens: true,
+    min_p: minP,
+    stop_token_ids: stopTokenIds,
+    ...(topK === null ? {} : { top_k: topK }),
+  }
+  const provider = yield* OpenAi.make({ model, ...connection.address, extra })
+  let needed = 0
+  const complete = (request: LmRequest): ReturnType<LmService["complete"]> =>
+    Effect.gen(function* () {
+      const sent = { ...request, model, topP: request.topP ?? topP }
+      const answer = yield* persistently(connection, provider.complete(sent)).pipe(
+        // A server that was started again lacks the model for a moment, and may have loaded it when it is asked next.
+        Effect.catchIf(isMissing, () => Effect.as(Effect.sleep("200 millis"), null)),
+      )
+      const step = answer?.tokens?.weights?.step
+      if (answer !== null && step !== undefined && step >= needed) return answer
+      if (answer !== null && request.traceTokens && step === undefined)
+        return yield* lmError(
+          model,
+          "rejected",
+          "the server's answer lacks its tokens or the step of its weights; serve the model with effect serve",
+        )
+      yield* awaitStep(connection, model, needed)
+      return yield* complete(request)
+    })
+  return {
+    policy: { complete },
+    awaitWeights: (step) => {
+      needed = step
+      return awaitStep(connection, model, step)
+    },
+  } satisfies RemoteModel
 })
 
 export type InferenceServer = Effect.Success<ReturnType<typeof connect>>

@@ -9,7 +9,7 @@
  * ```
  */
 import { Effect, FileSystem, Option, Path, PlatformError, Schema } from "effect"
-import { type FileError, lostLease, mostBytes, type PlatformFailure, readText } from "../../base/config/files.ts"
+import { lostLease, mostBytes, type PlatformFailure, readText } from "../../base/config/files.ts"
 import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
 import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"
@@ -31,6 +31,18 @@ export interface RunFolder {
   readonly guarded: <A, E>(operation: Effect.Effect<A, E>) => Effect.Effect<A, E | RunGone>
 }
 
+/** A run's folder, and how it is recognised. */
+interface Guard {
+  readonly directory: string
+  /** The absolute path of the folder. */
+  readonly root: string
+  /** What the folder has now of that by which it is recognised; undefined if it is gone. */
+  readonly now: Effect.Effect<string | undefined, RunStoreError>
+  /** What it had when it was opened. */
+  readonly identity: string
+  readonly gone: RunGone
+}
+
 /** Opens the folder of a run; fails if it does not exist. */
 export const openRunFolder = Effect.fnUntraced(function* ({
   id,
@@ -40,33 +52,8 @@ export const openRunFolder = Effect.fnUntraced(function* ({
   RunFolderError,
   FileSystem.FileSystem | Path.Path
 > {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
-  const root = path.resolve(directory)
-  const context = yield* Effect.context<FileSystem.FileSystem>()
-  // Only a missing file tells that the folder is gone: one that cannot be read now says nothing.
-  const token = readText(path.join(root, Layout.token), mostBytes.config).pipe(
-    Effect.catchIf(
-      ({ missing }) => missing,
-      () => Effect.succeed(undefined),
-    ),
-  )
-  const inode = fs.stat(root).pipe(
-    Effect.map((info) => (info.type === "Directory" ? `${info.dev} ${Option.getOrNull(info.ino)}` : undefined)),
-    Effect.catchReason("PlatformError", "NotFound", () => Effect.succeed(undefined)),
-  )
-  // A folder that was made again lacks the token, but may have the same inode. Only the trainer writes tokens, so for
-  // other programs the inode must do.
-  const unreadable = Effect.mapError((error: PlatformFailure) => runStoreError("look at", root, error))
-  const isMarked = (yield* unreadable(Effect.provideContext(token, context))) !== undefined
-  const now: Effect.Effect<string | undefined, RunStoreError> = unreadable(
-    Effect.provideContext<
-      string | undefined,
-      FileError | PlatformError.PlatformError,
-      FileSystem.FileSystem,
-      FileSystem.FileSystem
-    >(isMarked ? token : inode, context),
-  )
+  const root = (yield* Path.Path).resolve(directory)
+  const now = yield* identityOf(root)
   const gone = new RunGone({
     run: id,
     path: directory,
@@ -74,31 +61,89 @@ export const openRunFolder = Effect.fnUntraced(function* ({
   })
   const identity = yield* now
   if (identity === undefined) return yield* gone
-  const refused = (method: string) =>
-    PlatformError.systemError({
-      _tag: "NotFound",
-      module: "FileSystem",
-      method,
-      pathOrDescriptor: directory,
-      description: gone.message,
-    })
-  /** Runs a change of the disk only if the folder is the same as before. */
-  const checked = <A>(method: string, change: Effect.Effect<A, PlatformError.PlatformError>) =>
-    Effect.matchEffect(now, {
-      onSuccess: (current) => (current === identity ? change : Effect.fail(refused(method))),
-      // It cannot be told whether it is the same folder, so nothing is changed.
-      onFailure: ({ code, message }) =>
-        Effect.fail(
-          PlatformError.systemError({
-            _tag: "Unknown",
-            module: "FileSystem",
-            method,
-            pathOrDescriptor: directory,
-            description: message,
-            cause: { code },
-          }),
-        ),
-    })
+  const guard: Guard = { directory, root, now, identity, gone }
+  return {
+    id,
+    directory,
+    tree: yield* guardedTree(guard),
+    guarded: (operation) =>
+      Effect.catch(operation, (error) =>
+        Effect.matchEffect(now, {
+          onSuccess: (current) => Effect.fail(current === identity ? error : gone),
+          onFailure: () => Effect.fail(error),
+        }),
+      ),
+  }
+})
+
+/**
+ * Returns the Effect that reads by what a folder is recognised. A folder that was made again lacks the token, but may have
+ * the same inode. Only the trainer writes tokens, so for other programs the inode must do.
+ */
+const identityOf = Effect.fnUntraced(function* (root: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const context = yield* Effect.context<FileSystem.FileSystem>()
+  const unreadable = Effect.mapError((error: PlatformFailure) => runStoreError("look at", root, error))
+  // Only a missing file tells that the folder is gone: one that cannot be read now says nothing.
+  const token = readText(path.join(root, Layout.token), mostBytes.config).pipe(
+    Effect.catchIf(
+      ({ missing }) => missing,
+      () => Effect.succeed(undefined),
+    ),
+    Effect.provideContext(context),
+    unreadable,
+  )
+  const inode = fs.stat(root).pipe(
+    Effect.map((info) => (info.type === "Directory" ? `${info.dev} ${Option.getOrNull(info.ino)}` : undefined)),
+    Effect.catchReason("PlatformError", "NotFound", () => Effect.succeed(undefined)),
+    unreadable,
+  )
+  return (yield* token) === undefined ? inode : token
+})
+
+/** The failure of a change of the disk that is not made. */
+const unchanged = (
+  { directory }: Guard,
+  method: string,
+  {
+    description,
+    ...failure
+  }: { readonly _tag: "NotFound" | "Unknown"; readonly description: string; readonly cause?: unknown },
+) =>
+  Effect.fail(
+    PlatformError.systemError({ ...failure, module: "FileSystem", method, pathOrDescriptor: directory, description }),
+  )
+
+const refused = (guard: Guard, method: string) =>
+  unchanged(guard, method, { _tag: "NotFound", description: guard.gone.message })
+
+/** Runs a change of the disk only if the folder is the same as before. */
+const checked = <A>(guard: Guard, method: string, change: Effect.Effect<A, PlatformError.PlatformError>) =>
+  Effect.matchEffect(guard.now, {
+    onSuccess: (current) => (current === guard.identity ? change : refused(guard, method)),
+    // It cannot be told whether it is the same folder, so nothing is changed.
+    onFailure: ({ code, message }) =>
+      unchanged(guard, method, { _tag: "Unknown", description: message, cause: { code } }),
+  })
+
+/** Opens the files of a folder so that they are changed only while it is the same. */
+const guardedTree = Effect.fnUntraced(function* (guard: Guard) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const { root, now, identity, gone } = guard
+  const disk = yield* onDisk(root).pipe(
+    Effect.provideService(FileSystem.FileSystem, {
+      ...fs,
+      makeDirectory: (folder, options) =>
+        path.resolve(folder).startsWith(`${root}${path.sep}`)
+          ? checked(guard, "makeDirectory", fs.makeDirectory(folder, options))
+          : refused(guard, "makeDirectory"),
+      // Everything is written below a temporary name and then renamed. If the folder is replaced after this check, the
+      // temporary file is gone with the old folder, so the rename fails.
+      rename: (from, to) => checked(guard, "rename", fs.rename(from, to)),
+    }),
+  )
   /** Files that grow stay open, so nothing else stops appends to those of a folder that another process has taken over. */
   const checkNow = Effect.flatMap(now, (current) =>
     current === identity
@@ -112,19 +157,7 @@ export const openRunFolder = Effect.fnUntraced(function* ({
           }),
         ),
   )
-  const disk = yield* onDisk(root).pipe(
-    Effect.provideService(FileSystem.FileSystem, {
-      ...fs,
-      makeDirectory: (folder, options) =>
-        path.resolve(folder).startsWith(`${root}${path.sep}`)
-          ? checked("makeDirectory", fs.makeDirectory(folder, options))
-          : Effect.fail(refused("makeDirectory")),
-      // Everything is written below a temporary name and then renamed. If the folder is replaced after this check, the
-      // temporary file is gone with the old folder, so the rename fails.
-      rename: (from, to) => checked("rename", fs.rename(from, to)),
-    }),
-  )
-  const tree: FileTree = {
+  return {
     ...disk,
     append: (file, contents) => Effect.andThen(checkNow, disk.append(file, contents)),
     appending: (file) =>
@@ -132,19 +165,7 @@ export const openRunFolder = Effect.fnUntraced(function* ({
     truncate: (file, size) => Effect.andThen(checkNow, disk.truncate(file, size)),
     remove: (file) => Effect.andThen(checkNow, disk.remove(file)),
     link: (file, target) => Effect.andThen(checkNow, disk.link(file, target)),
-  }
-  return {
-    id,
-    directory,
-    tree,
-    guarded: (operation) =>
-      Effect.catch(operation, (error) =>
-        Effect.matchEffect(now, {
-          onSuccess: (current) => Effect.fail(current === identity ? error : gone),
-          onFailure: () => Effect.fail(error),
-        }),
-      ),
-  }
+  } satisfies FileTree
 })
 
 /** The errors of writing into the folder of a run. */

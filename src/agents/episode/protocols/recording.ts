@@ -26,6 +26,24 @@ export interface TakenAction extends Pick<EnvironmentStep, "turnId" | "agentStep
 /** The properties of an env that a rollout records. */
 type NamedEnv = Pick<TextEnv, "id" | "type">
 
+const metaOf = (
+  episode: EpisodeToPlay<NamedEnv>,
+  { type, model }: Pick<Agent, "type" | "model">,
+  player: string | null,
+): Rollout["meta"] => ({
+  envId: episode.env.id,
+  envType: episode.env.type,
+  agent: type,
+  model,
+  envSeed: episode.envSeed,
+  samplingSeed: episode.samplingSeed,
+  groupId: episode.groupId ?? null,
+  parentRolloutId: episode.parent?.rolloutId ?? null,
+  depth: episode.parent?.depth ?? 0,
+  player,
+  tags: episode.tags ?? {},
+})
+
 /** Makes the recording of one rollout. It gives each step a position and an id, and calls the episode's `onStep`. */
 export const makeRecording = (episode: EpisodeToPlay<NamedEnv>, id: string = episode.id) => {
   const steps: Array<RolloutStep> = []
@@ -88,25 +106,9 @@ export const makeRecording = (episode: EpisodeToPlay<NamedEnv>, id: string = epi
       if (last !== undefined) steps[steps.length - 1] = { ...last, ...ending }
     },
     /** Returns the rollout of the steps so far. `player` is null in an env for one agent. */
-    finish: (
-      { type, model }: Pick<Agent, "type" | "model">,
-      ending: RolloutEnding,
-      player: string | null = null,
-    ): Rollout => ({
+    finish: (agent: Pick<Agent, "type" | "model">, ending: RolloutEnding, player: string | null = null): Rollout => ({
       id,
-      meta: {
-        envId: episode.env.id,
-        envType: episode.env.type,
-        agent: type,
-        model,
-        envSeed: episode.envSeed,
-        samplingSeed: episode.samplingSeed,
-        groupId: episode.groupId ?? null,
-        parentRolloutId: episode.parent?.rolloutId ?? null,
-        depth: episode.parent?.depth ?? 0,
-        player,
-        tags: episode.tags ?? {},
-      },
+      meta: metaOf(episode, agent, player),
       steps,
       totalReward: total,
       length,

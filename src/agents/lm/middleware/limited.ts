@@ -36,87 +36,100 @@ export const expectedTokens = ({ messages, tools, maxOutputTokens }: LmRequest):
   return Math.ceil(characters / 4) + (maxOutputTokens ?? 0)
 }
 
+/** The requests of the last minute, as the limits by minute count them. */
+interface LastMinute {
+  /** The largest numbers of requests and tokens. */
+  readonly requests: number
+  readonly tokens: number
+  /** The admitted requests, oldest first; those before index `first` are older than a minute. */
+  entries: Array<AdmittedRequest>
+  first: number
+  /** The sum of the tokens in the last minute. */
+  sum: number
+  /** Completes when a request ends; the waiting request then computes its waiting time again. */
+  freed: Deferred.Deferred<void>
+}
+
+const dropOldEntries = (last: LastMinute, now: number): void => {
+  const { entries } = last
+  for (; last.first < entries.length && entries[last.first].at + minute <= now; last.first++) {
+    last.sum -= entries[last.first].tokens
+    entries[last.first].counts = false
+  }
+  // Removing entries copies the array, so remove many at once.
+  if (last.first < 1000 || last.first < entries.length / 2) return
+  last.entries = entries.slice(last.first)
+  last.first = 0
+}
+
+/** Gives the time in milliseconds that a request with `expected` tokens has to wait at least; 0 admits it now. */
+const waitFor = (last: LastMinute, expected: number, now: number): number => {
+  dropOldEntries(last, now)
+  const { requests, tokens, entries, first, sum } = last
+  // Find `until`: all entries before that index have to be older than a minute before the request is admitted.
+  let until = Math.max(first, entries.length - requests + 1)
+  // A request that needs more than all tokens of a minute counts as all of them, and is admitted alone.
+  let tokenSum = sum + Math.min(expected, tokens)
+  for (let at = first; at < entries.length && (tokenSum > tokens || at < until); at++) {
+    tokenSum -= entries[at].tokens
+    until = Math.max(until, at + 1)
+  }
+  return until === first ? 0 : entries[until - 1].at + minute - now
+}
+
+const admit = Effect.fnUntraced(function* (last: LastMinute, request: LmRequest): Effect.fn.Return<AdmittedRequest> {
+  const expected = last.tokens === Infinity ? 0 : expectedTokens(request)
+  while (true) {
+    const now = yield* Clock.currentTimeMillis
+    const wait = waitFor(last, expected, now)
+    if (wait <= 0) {
+      const entry = { at: now, tokens: Math.min(expected, last.tokens), counts: true }
+      last.entries.push(entry)
+      last.sum += entry.tokens
+      return entry
+    }
+    // A call that ends may have used fewer tokens than estimated, so compute the waiting time again then.
+    yield* Effect.raceFirst(Effect.sleep(wait), Deferred.await(last.freed))
+  }
+})
+
+/** Replaces an entry's estimate by the tokens that its request used. */
+const settle = (last: LastMinute, entry: AdmittedRequest, used: number): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    if (entry.counts) last.sum += used - entry.tokens
+    entry.tokens = used
+    const waiting = last.freed
+    last.freed = Deferred.makeUnsafe()
+    return Effect.asVoid(Deferred.succeed(waiting, undefined))
+  })
+
 /** Makes the middleware that lets calls wait; a limit that is null does not apply. */
 export const limited =
   ({ concurrency, requestsPerMinute, tokensPerMinute }: Limits): Middleware =>
   (lm) => {
     if (concurrency === null && requestsPerMinute === null && tokensPerMinute === null) return lm
-    const requests = requestsPerMinute ?? Infinity
-    const tokens = tokensPerMinute ?? Infinity
-    const hasRates = requests < Infinity || tokens < Infinity
+    const last: LastMinute = {
+      requests: requestsPerMinute ?? Infinity,
+      tokens: tokensPerMinute ?? Infinity,
+      entries: [],
+      first: 0,
+      sum: 0,
+      freed: Deferred.makeUnsafe(),
+    }
     /** Admits one request after the other, so that they are admitted in the order of their arrival. */
     const gate = Semaphore.makeUnsafe(1)
-    /** The admitted requests, oldest first; those before index `first` are older than a minute. */
-    let entries: Array<AdmittedRequest> = []
-    let first = 0
-    /** The sum of the tokens in the last minute. */
-    let sum = 0
-    /** Completes when a request ends; the waiting request then computes its waiting time again. */
-    let freed = Deferred.makeUnsafe<void>()
-
-    const dropOldEntries = (now: number): void => {
-      for (; first < entries.length && entries[first].at + minute <= now; first++) {
-        sum -= entries[first].tokens
-        entries[first].counts = false
-      }
-      // Removing entries copies the array, so remove many at once.
-      if (first < 1000 || first < entries.length / 2) return
-      entries = entries.slice(first)
-      first = 0
-    }
-
-    /** Gives the time in milliseconds that a request with `expected` tokens has to wait at least; 0 admits it now. */
-    const waitFor = (expected: number, now: number): number => {
-      dropOldEntries(now)
-      // Find `until`: all entries before that index have to be older than a minute before the request is admitted.
-      let until = Math.max(first, entries.length - requests + 1)
-      // A request that needs more than all tokens of a minute counts as all of them, and is admitted alone.
-      let tokenSum = sum + Math.min(expected, tokens)
-      for (let at = first; at < entries.length && (tokenSum > tokens || at < until); at++) {
-        tokenSum -= entries[at].tokens
-        until = Math.max(until, at + 1)
-      }
-      return until === first ? 0 : entries[until - 1].at + minute - now
-    }
-
-    const admit = Effect.fnUntraced(function* (request: LmRequest): Effect.fn.Return<AdmittedRequest> {
-      const expected = tokens === Infinity ? 0 : expectedTokens(request)
-      while (true) {
-        const now = yield* Clock.currentTimeMillis
-        const wait = waitFor(expected, now)
-        if (wait <= 0) {
-          const entry = { at: now, tokens: Math.min(expected, tokens), counts: true }
-          entries.push(entry)
-          sum += entry.tokens
-          return entry
-        }
-        // A call that ends may have used fewer tokens than estimated, so compute the waiting time again then.
-        yield* Effect.raceFirst(Effect.sleep(wait), Deferred.await(freed))
-      }
-    })
-
-    /** Replaces an entry's estimate by the tokens that its request used. */
-    const settle = (entry: AdmittedRequest, used: number): Effect.Effect<void> =>
-      Effect.suspend(() => {
-        if (entry.counts) sum += used - entry.tokens
-        entry.tokens = used
-        const waiting = freed
-        freed = Deferred.makeUnsafe()
-        return Effect.asVoid(Deferred.succeed(waiting, undefined))
-      })
-
     const complete: typeof lm.complete = (request) =>
-      hasRates
-        ? Effect.flatMap(gate.withPermit(admit(request)), (entry) =>
-            Effect.onExit(lm.complete(request), (exit) => {
-              const ended = Exit.isSuccess(exit) ? exit.value : Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-              // A failure without a usage counts as no tokens.
-              const { inputTokens, outputTokens } = ended?.usage ?? { inputTokens: 0, outputTokens: 0 }
-              return settle(entry, inputTokens + outputTokens)
-            }),
-          )
-        : lm.complete(request)
-    if (concurrency === null) return { complete }
+      Effect.flatMap(gate.withPermit(admit(last, request)), (entry) =>
+        Effect.onExit(lm.complete(request), (exit) => {
+          const ended = Exit.isSuccess(exit) ? exit.value : Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+          // A failure without a usage counts as no tokens.
+          const { inputTokens, outputTokens } = ended?.usage ?? { inputTokens: 0, outputTokens: 0 }
+          return settle(last, entry, inputTokens + outputTokens)
+        }),
+      )
+    const hasRates = requestsPerMinute !== null || tokensPerMinute !== null
+    const limitedByRates: typeof lm = hasRates ? { complete } : { complete: lm.complete }
+    if (concurrency === null) return limitedByRates
     const slots = Semaphore.makeUnsafe(concurrency)
-    return { complete: (request) => slots.withPermit(complete(request)) }
+    return { complete: (request) => slots.withPermit(limitedByRates.complete(request)) }
   }

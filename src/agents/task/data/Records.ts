@@ -87,6 +87,48 @@ const withoutLineEnds = (text: string): string => {
   return (lineEnd < 0 ? text : text.slice(0, lineEnd)).replace(/\r$/, "")
 }
 
+/** The records of a file that was scanned, by their places in it. */
+interface ScannedFile {
+  /** The character between the values of a line; null for JSON lines. */
+  readonly separator: string | null
+  /** Where the records begin, and the numbers of their lines. */
+  readonly offsets: Array<number>
+  readonly lines: Array<number>
+  /** The names of the columns, once the header is read. */
+  names: ReadonlyArray<string> | undefined
+  /** The number of bytes before the first record: 3 if the file begins with a byte order mark. */
+  skipped: number
+}
+
+const parse = ({ separator, names }: ScannedFile, text: string, line: number): Parsed =>
+  separator === null ? fromJson(text, line) : fromCsv(text, line, separator, names ?? [])
+
+/** Adds a record; returns its problem with the number of the line, if it has one. */
+const addRecord = (
+  scanned: ScannedFile,
+  check: RecordCheck,
+  bytes: Uint8Array,
+  { offset, line }: { readonly offset: number; readonly line: number },
+): string | undefined => {
+  const { separator, offsets, lines } = scanned
+  const text = textOf(bytes)
+  if (text === undefined) return `:${line}: expected UTF-8, found other bytes`
+  if (separator !== null && scanned.names === undefined) {
+    const header = fieldsOf(text, separator, line)
+    const problem = "problem" in header ? header.problem : headerProblem(header)
+    if (problem !== undefined) return `:${line}: ${problem}`
+    if (!("problem" in header)) scanned.names = header
+    return undefined
+  }
+  const parsed = parse(scanned, text, line)
+  if ("problem" in parsed) return `:${parsed.line}: ${parsed.problem}`
+  const problem = check(parsed.fields, offsets.length)
+  if (problem !== undefined) return `:${line}: ${problem}`
+  offsets.push(offset + scanned.skipped)
+  lines.push(line)
+  return undefined
+}
+
 /**
  * Opens the records of a file. `name` is the file's path as the config gives it. If the file is at another `place`, such
  * as in a cache, it is read there, and messages have its name.
@@ -106,35 +148,12 @@ export const ofFile = (
       return yield* failed(": expected a file named .jsonl (one JSON object per line), .csv or .tsv")
     }
 
-    const offsets: Array<number> = []
-    const lines: Array<number> = []
     const hash = new Sha256()
-    let names: ReadonlyArray<string> | undefined
-    /** The number of bytes before the first record: 3 if the file begins with a byte order mark. */
-    let skipped = 0
-
-    const parse = (text: string, line: number): Parsed =>
-      separator === null ? fromJson(text, line) : fromCsv(text, line, separator, names ?? [])
-
-    const scanner = new RecordScanner(separator !== null, (bytes, offset, line) => {
-      const text = textOf(bytes)
-      if (text === undefined) return `:${line}: expected UTF-8, found other bytes`
-      if (separator !== null && names === undefined) {
-        const header = fieldsOf(text, separator, line)
-        const problem = "problem" in header ? header.problem : headerProblem(header)
-        if (problem !== undefined) return `:${line}: ${problem}`
-        if (!("problem" in header)) names = header
-        return undefined
-      }
-      const parsed = parse(text, line)
-      if ("problem" in parsed) return `:${parsed.line}: ${parsed.problem}`
-      const problem = check(parsed.fields, offsets.length)
-      if (problem !== undefined) return `:${line}: ${problem}`
-      offsets.push(offset + skipped)
-      lines.push(line)
-      return undefined
-    })
-
+    const scanned: ScannedFile = { separator, offsets: [], lines: [], names: undefined, skipped: 0 }
+    const { offsets, lines } = scanned
+    const scanner = new RecordScanner(separator !== null, (bytes, offset, line) =>
+      addRecord(scanned, check, bytes, { offset, line }),
+    )
     const unreadableFile = (isMissing: boolean, message: string): DatasetError =>
       failed(isMissing ? `: there is no such file; expected ${tried.join(" or ")}` : `: can't be read: ${message}`)
     const readError = ({ reason, message }: PlatformError.PlatformError): DatasetError =>
@@ -147,8 +166,8 @@ export const ofFile = (
         const atStart = hash.size === 0
         hash.update(chunk)
         // Skip the byte order mark (EF BB BF), which some editors write at the beginning of a file.
-        if (atStart && chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf) skipped = 3
-        const problem = scanner.push(atStart ? chunk.subarray(skipped) : chunk)
+        if (atStart && chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf) scanned.skipped = 3
+        const problem = scanner.push(atStart ? chunk.subarray(scanned.skipped) : chunk)
         return problem === undefined ? Effect.void : Effect.fail(failed(problem))
       }),
     )
@@ -170,7 +189,7 @@ export const ofFile = (
           return Effect.flatMap(Effect.mapError(readRange(offsets[index], end), readError), (bytes) => {
             const place = `${name}:${lines[index]}`
             const text = bytes.length === end - offsets[index] ? textOf(bytes) : undefined
-            const parsed = text === undefined ? undefined : parse(withoutLineEnds(text), lines[index])
+            const parsed = text === undefined ? undefined : parse(scanned, withoutLineEnds(text), lines[index])
             if (parsed === undefined || "problem" in parsed) {
               return Effect.fail(failed(`:${lines[index]}: the file has changed since it was opened`))
             }

@@ -108,90 +108,92 @@ const plainOf = (action: string): string =>
     .replace(/\b(the|a|an|my)\s+/g, "")
     .replace(/\s+/g, " ")
 
-export const make = ({ id, house, metadata = {} }: KeyDoorTaskOptions): TextEnv => {
-  const { rooms, keys, treasure } = house
-  const isOpen = (lock: string | null, { opened }: HouseState): boolean => lock === null || opened.includes(lock)
+const isOpen = (lock: string | null, { opened }: HouseState): boolean => lock === null || opened.includes(lock)
 
-  const seen = (state: HouseState): string => {
-    const { name, ways } = rooms[state.room]
-    const exits = directions.flatMap((direction) => {
-      const way = ways[direction]
-      if (way === undefined) return []
-      if (way.lock === null) return [direction]
-      return [`${direction} (a ${way.lock} door, ${isOpen(way.lock, state) ? "open" : "locked"})`]
-    })
-    const things = [
-      ...Object.keys(keys).flatMap((colour) =>
-        keys[colour] === state.room && !state.held.includes(colour) ? [`a ${colour} key`] : [],
-      ),
-      ...(state.room === treasure ? ["the treasure"] : []),
-    ]
-    return `You are in the ${name}. Ways lead ${listed(exits)}.${things.length === 0 ? "" : ` Here is ${listed(things)}.`}`
+/** Describes the room in which the player is. */
+const seen = ({ rooms, keys, treasure }: House, state: HouseState): string => {
+  const { name, ways } = rooms[state.room]
+  const exits = directions.flatMap((direction) => {
+    const way = ways[direction]
+    if (way === undefined) return []
+    if (way.lock === null) return [direction]
+    return [`${direction} (a ${way.lock} door, ${isOpen(way.lock, state) ? "open" : "locked"})`]
+  })
+  const things = [
+    ...Object.keys(keys).flatMap((colour) =>
+      keys[colour] === state.room && !state.held.includes(colour) ? [`a ${colour} key`] : [],
+    ),
+    ...(state.room === treasure ? ["the treasure"] : []),
+  ]
+  return `You are in the ${name}. Ways lead ${listed(exits)}.${things.length === 0 ? "" : ` Here is ${listed(things)}.`}`
+}
+
+const go = (house: House, state: HouseState, direction: CompassDirection) => {
+  const way = house.rooms[state.room].ways[direction]
+  if (way === undefined) return continues(state, `No way leads ${direction}.\n${seen(house, state)}`)
+  if (!isOpen(way.lock, state)) return continues(state, `The ${way.lock} door is locked.`)
+  const next = { ...state, room: way.to }
+  return continues(next, seen(house, next))
+}
+
+const take = ({ keys }: House, state: HouseState, colour: string) => {
+  if (state.held.includes(colour)) return continues(state, `You have the ${colour} key already.`)
+  if (keys[colour] !== state.room) return continues(state, `There is no ${colour} key here.`)
+  return continues({ ...state, held: [...state.held, colour] }, `You take the ${colour} key.`)
+}
+
+/** Unlocks the door of this colour; without a colour, the only locked door of the room. */
+const unlock = ({ rooms }: House, state: HouseState, wanted: string | undefined) => {
+  const doors = directions
+    .map((direction) => rooms[state.room].ways[direction]?.lock ?? null)
+    .filter((lock) => lock !== null)
+  const locked = doors.filter((lock) => !isOpen(lock, state))
+  const colour = wanted ?? (locked.length === 1 ? locked[0] : undefined)
+  if (colour === undefined) {
+    return continues(
+      state,
+      locked.length === 0 ? "There is no locked door here." : "Say which door: unlock the red door.",
+    )
   }
+  if (!doors.includes(colour)) return continues(state, `There is no ${colour} door here.`)
+  if (isOpen(colour, state)) return continues(state, `The ${colour} door is open already.`)
+  if (!state.held.includes(colour)) return continues(state, `You don't have the ${colour} key.`)
+  return continues({ ...state, opened: [...state.opened, colour] }, `The ${colour} door is open now.`)
+}
 
-  const go = (state: HouseState, direction: CompassDirection) => {
-    const way = rooms[state.room].ways[direction]
-    if (way === undefined) return continues(state, `No way leads ${direction}.\n${seen(state)}`)
-    if (!isOpen(way.lock, state)) return continues(state, `The ${way.lock} door is locked.`)
-    const next = { ...state, room: way.to }
-    return continues(next, seen(next))
+const step = (house: House, state: HouseState, action: string) => {
+  const plain = plainOf(action)
+  const direction = directionOf(plain)
+  if (direction !== undefined) return go(house, state, direction)
+  if (/^(look|look around|l)$/.test(plain)) return continues(state, seen(house, state))
+  if (/^(inventory|i)$/.test(plain)) {
+    const held = listed(state.held.map((colour) => `a ${colour} key`))
+    return continues(state, held === "" ? "You have nothing." : `You have ${held}.`)
   }
-
-  const take = (state: HouseState, colour: string) => {
-    if (state.held.includes(colour)) return continues(state, `You have the ${colour} key already.`)
-    if (keys[colour] !== state.room) return continues(state, `There is no ${colour} key here.`)
-    return continues({ ...state, held: [...state.held, colour] }, `You take the ${colour} key.`)
+  if (/^(?:take|get|pick up|grab) treasure$/.test(plain)) {
+    return state.room === house.treasure
+      ? ends(state, { score: 1, message: "You have the treasure." })
+      : continues(state, "There is no treasure here.")
   }
+  const key = /^(?:take|get|pick up|grab) (\w+) key$/.exec(plain)
+  if (key !== null) return take(house, state, key[1])
+  const door = /^(?:unlock|open)(?: (\w+))? door(?: with (?:\w+ )?key)?$/.exec(plain)
+  if (door !== null) return unlock(house, state, door[1])
+  return continues(state, `That can't be done here. ${commands}`)
+}
 
-  const unlock = (state: HouseState, named: string | undefined) => {
-    const doors = directions
-      .map((direction) => rooms[state.room].ways[direction]?.lock ?? null)
-      .filter((lock) => lock !== null)
-    const locked = doors.filter((lock) => !isOpen(lock, state))
-    const colour = named ?? (locked.length === 1 ? locked[0] : undefined)
-    if (colour === undefined) {
-      return continues(
-        state,
-        locked.length === 0 ? "There is no locked door here." : "Say which door: unlock the red door.",
-      )
-    }
-    if (!doors.includes(colour)) return continues(state, `There is no ${colour} door here.`)
-    if (isOpen(colour, state)) return continues(state, `The ${colour} door is open already.`)
-    if (!state.held.includes(colour)) return continues(state, `You don't have the ${colour} key.`)
-    return continues({ ...state, opened: [...state.opened, colour] }, `The ${colour} door is open now.`)
-  }
-
-  return game<HouseState>({
+export const make = ({ id, house, metadata = {} }: KeyDoorTaskOptions): TextEnv =>
+  game<HouseState>({
     id,
     type: "key_door",
     metadata,
-    maxSteps: 10 * rooms.length,
+    maxSteps: 10 * house.rooms.length,
     begin: () => {
       const state: HouseState = { room: 0, held: [], opened: [] }
-      return { state, observation: `Find the treasure in this house, and take it. ${commands}\n${seen(state)}` }
+      return { state, observation: `Find the treasure in this house, and take it. ${commands}\n${seen(house, state)}` }
     },
-    step: (state, action) => {
-      const plain = plainOf(action)
-      const direction = directionOf(plain)
-      if (direction !== undefined) return go(state, direction)
-      if (/^(look|look around|l)$/.test(plain)) return continues(state, seen(state))
-      if (/^(inventory|i)$/.test(plain)) {
-        const held = listed(state.held.map((colour) => `a ${colour} key`))
-        return continues(state, held === "" ? "You have nothing." : `You have ${held}.`)
-      }
-      if (/^(?:take|get|pick up|grab) treasure$/.test(plain)) {
-        return state.room === treasure
-          ? ends(state, { score: 1, message: "You have the treasure." })
-          : continues(state, "There is no treasure here.")
-      }
-      const key = /^(?:take|get|pick up|grab) (\w+) key$/.exec(plain)
-      if (key !== null) return take(state, key[1])
-      const door = /^(?:unlock|open)(?: (\w+))? door(?: with (?:\w+ )?key)?$/.exec(plain)
-      if (door !== null) return unlock(state, door[1])
-      return continues(state, `That can't be done here. ${commands}`)
-    },
+    step: (state, action) => step(house, state, action),
   })
-}
 
 /** Returns actions that lead to the treasure and take it. They fetch a key when its locked door is on the way. */
 export const solution = ({ rooms, keys, treasure }: House): ReadonlyArray<string> => {

@@ -81,7 +81,6 @@ interface MemorySettings extends Pick<MemoryPlaceOptions, "lstmAfter" | "criticM
   readonly lstm: number
   readonly hidden: ReadonlyArray<number>
   readonly network?: unknown
-  readonly planning?: unknown
 }
 
 /**
@@ -94,7 +93,7 @@ interface MemorySettings extends Pick<MemoryPlaceOptions, "lstmAfter" | "criticM
  * ```
  */
 export const checkMemory = (name: string, settings: MemorySettings): Effect.Effect<void, ConfigError> => {
-  const { hidden, lstm, lstmAfter = null, criticMemory = null, network = null, planning = null } = settings
+  const { hidden, lstm, lstmAfter = null, criticMemory = null, network = null } = settings
   const wrong = (key: "lstmAfter" | "criticMemory", expected: string) => {
     const problem = `expected ${expected}, found ${settings[key]}`
     return Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, key, problem))
@@ -102,8 +101,7 @@ export const checkMemory = (name: string, settings: MemorySettings): Effect.Effe
   if (lstm === 0 && criticMemory !== null) return wrong("criticMemory", "null, because algorithm.lstm is 0")
   if (lstmAfter === null) return Effect.void
   if (lstm === 0) return wrong("lstmAfter", "null, because algorithm.lstm is 0")
-  const other = network !== null ? "network" : planning !== null ? "planning" : undefined
-  if (other !== undefined) return wrong("lstmAfter", `null, because algorithm.${other} replaces algorithm.hidden`)
+  if (network !== null) return wrong("lstmAfter", "null, because algorithm.network replaces algorithm.hidden")
   if (lstmAfter <= hidden.length) return Effect.void
   return wrong("lstmAfter", `at most ${hidden.length}, the number of layers in algorithm.hidden`)
 }

@@ -116,11 +116,13 @@ const addSpan = (cover: Float64Array, from: number, to: number): void => {
  * `evenodd` asks for an odd number of them.
  */
 export const fill = (
-  { width, height, rgba }: Picture,
+  picture: Picture,
   outlines: Outlines,
-  { rgb, alpha }: Colour,
+  colour: Colour,
   rule: "nonzero" | "evenodd" = "nonzero",
 ): void => {
+  const { width, height, rgba } = picture
+  const { rgb, alpha } = colour
   const edges = edgesOf(outlines)
   if (edges.length === 0 || alpha <= 0) return
   const highest = edges.reduce((least, { top }) => Math.min(least, top), Infinity)
@@ -129,25 +131,72 @@ export const fill = (
   const [first, last] = columnsOf(outlines, width)
   const end = Math.min(height, Math.ceil(lowest))
   for (let row = Math.max(0, Math.floor(highest)); row < end; row++) {
+    const spans = spansOf(edges, row, rule)
+    // Within these columns every sample is covered, so only the columns beside them need their share.
+    const [from, to] = spans.length === 2 * samples ? whollyCovered(spans, width) : [first, first]
     cover.fill(0, first, last)
-    const near = edges.filter(({ top, bottom }) => top < row + 1 && bottom > row)
-    for (let sample = 0; sample < samples; sample++) {
-      const y = row + (sample + 0.5) / samples
-      const crossings = near
-        .filter(({ top, bottom }) => top <= y && y < bottom)
-        .map(({ top, x, slope, way }) => ({ x: x + (y - top) * slope, way }))
-        .sort((one, other) => one.x - other.x)
-      let turns = 0
-      for (let at = 0; at + 1 < crossings.length; at++) {
-        turns += crossings[at].way
-        const isInside = rule === "evenodd" ? at % 2 === 0 : turns !== 0
-        if (isInside) addSpan(cover, crossings[at].x, crossings[at + 1].x)
+    for (let at = 0; at < spans.length; at += 2) {
+      addSpan(cover, spans[at], from === to ? spans[at + 1] : from)
+      if (from !== to) addSpan(cover, to, spans[at + 1])
+    }
+    blendCovered(picture, row, first, from === to ? last : from, cover, colour)
+    if (from === to) continue
+    blendCovered(picture, row, to, last, cover, colour)
+    const start = 4 * row * width
+    if (alpha < 1) for (let at = start + 4 * from; at < start + 4 * to; at += 4) blend(rgba, at, rgb, alpha)
+    else {
+      blend(rgba, start + 4 * from, rgb, 1)
+      // Copies double the run, which is much faster than pixel by pixel.
+      for (let size = 1; size < to - from; size *= 2) {
+        const count = Math.min(size, to - from - size)
+        rgba.copyWithin(start + 4 * (from + size), start + 4 * from, start + 4 * (from + count))
       }
     }
-    for (let column = first; column < last; column++) {
-      if (cover[column] > 0) blend(rgba, 4 * (row * width + column), rgb, Math.min(1, cover[column] / samples) * alpha)
+  }
+}
+
+/** Blends a colour into the columns of a row by their covered shares, which are sums over the samples. */
+const blendCovered = (
+  { width, rgba }: Picture,
+  row: number,
+  first: number,
+  last: number,
+  cover: Float64Array,
+  { rgb, alpha }: Colour,
+): void => {
+  for (let column = first; column < last; column++) {
+    if (cover[column] > 0) blend(rgba, 4 * (row * width + column), rgb, Math.min(1, cover[column] / samples) * alpha)
+  }
+}
+
+/** Returns the ends of the covered spans, at each of the heights at which a row is sampled. */
+const spansOf = (edges: ReadonlyArray<Edge>, row: number, rule: "nonzero" | "evenodd"): ReadonlyArray<number> => {
+  const near = edges.filter(({ top, bottom }) => top < row + 1 && bottom > row)
+  const spans: Array<number> = []
+  for (let sample = 0; sample < samples; sample++) {
+    const y = row + (sample + 0.5) / samples
+    const crossings = near
+      .filter(({ top, bottom }) => top <= y && y < bottom)
+      .map(({ top, x, slope, way }) => ({ x: x + (y - top) * slope, way }))
+      .sort((one, other) => one.x - other.x)
+    let turns = 0
+    for (let at = 0; at + 1 < crossings.length; at++) {
+      turns += crossings[at].way
+      const isInside = rule === "evenodd" ? at % 2 === 0 : turns !== 0
+      if (isInside) spans.push(crossings[at].x, crossings[at + 1].x)
     }
   }
+  return spans
+}
+
+/** Returns the first column that all spans cover whole, and the one after the last; twice the same if there is none. */
+const whollyCovered = (spans: ReadonlyArray<number>, width: number): readonly [from: number, to: number] => {
+  let [from, to] = [0, width]
+  for (let at = 0; at < spans.length; at += 2) {
+    from = Math.max(from, Math.ceil(spans[at]))
+    to = Math.min(to, Math.floor(spans[at + 1]))
+  }
+  return from < to ? [from, to] : [0, 0]
 }
 
 /** Places a picture whose corner is at (0, 0) and whose size is 1 × 1 before the map. Each pixel takes the nearest one. */

@@ -9,11 +9,10 @@
  */
 import { cos, sin } from "../../../base/rng/Elementary.ts"
 import type { Env } from "../Env.ts"
-import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
 import { clip, type Motion, motionEnv, type Moved } from "../internal/motion.ts"
 import { type Box, box, discrete, type Discrete } from "../Space.ts"
 import { acrobot } from "../ui/acrobot.ts"
-import { scene } from "../ui/scene.ts"
+import { picturesOf } from "../ui/pictures.ts"
 
 // Both links have length 1, mass 1, their centre of mass at 0.5, and moment of inertia 1.
 const gravity = 9.8
@@ -105,11 +104,6 @@ const advance: Motion["advance"] = (states, { observations, rewards, terminated 
   }
 }
 
-const joints = ([angle1, angle2]: ReadonlyArray<number>) => {
-  const elbow = { x: sin(angle1), y: -cos(angle1) }
-  return { elbow, hand: { x: elbow.x + sin(angle1 + angle2), y: elbow.y - cos(angle1 + angle2) } }
-}
-
 const motion = motionEnv({
   id: "Acrobot-v1",
   observationSpace: box([-1, -1, -1, -1, -fastest1, -fastest2], [1, 1, 1, 1, fastest1, fastest2]),
@@ -123,30 +117,7 @@ const motion = motionEnv({
   },
   advance,
   observe,
-  renderText: (state) => {
-    const { elbow, hand } = joints(state)
-    const { put, line, write, text } = canvas(47, 22, { width: 4.6, height: 4.6 })
-    line({ x: -2.2, y: 1 }, { x: 2.2, y: 1 }, "╌")
-    line({ x: 0, y: 0 }, elbow, "•")
-    line(elbow, hand, "∘")
-    put(0, 0, "◉")
-    write(0, 0, `angles ${short(state[0])} ${short(state[1])}`)
-    return text()
-  },
-  renderSvg: (state) => {
-    const { elbow, hand } = joints(state)
-    const at = ({ x, y }: { readonly x: number; readonly y: number }) => ({ x: 180 + 72 * x, y: 190 - 72 * y })
-    const hinge = at({ x: 0, y: 0 })
-    return svg("Acrobot-v1", 360, 360, [
-      stroke(at({ x: -2.2, y: 1 }), at({ x: 2.2, y: 1 }), palette.goal, 3),
-      stroke(hinge, at(elbow), palette.body, 14),
-      stroke(at(elbow), at(hand), palette.pole, 14),
-      disc(hinge, 6, palette.joint),
-      disc(at(elbow), 6, palette.joint),
-      caption(`angles ${short(state[0])}, ${short(state[1])}`),
-    ])
-  },
-  ui: scene("Acrobot-v1", acrobot),
+  ...picturesOf("Acrobot-v1", acrobot, {}),
 })
 
 /** Computes one step of the two links, without a time limit. */

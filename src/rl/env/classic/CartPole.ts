@@ -9,11 +9,10 @@ import * as G from "../../../tensor/graph/ops.ts"
 import { cos, sin } from "../../../base/rng/Elementary.ts"
 import type { Env } from "../Env.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
-import { canvas, caption, disc, palette, short, slab, stroke, svg } from "../internal/draw.ts"
 import { type Motion, motionEnv, type Moved } from "../internal/motion.ts"
 import { type Box, box, discrete, type Discrete } from "../Space.ts"
 import { cartPole } from "../ui/cartPole.ts"
-import { scene } from "../ui/scene.ts"
+import { picturesOf } from "../ui/pictures.ts"
 
 const gravity = 9.8
 const poleMass = 0.1
@@ -89,28 +88,7 @@ const motion = motionEnv({
   advance,
   // From its steepest start, the pole takes this many steps to fall if every push helps it.
   graph: { shortest: 8, observe: (state) => state, step },
-  renderText: ([x, , angle]) => {
-    const { put, line, write, text } = canvas(61, 12, { width: 2 * farthest, height: 1.9 })
-    line({ x: -farthest, y: -0.9 }, { x: farthest, y: -0.9 }, "─")
-    line({ x, y: -0.6 }, { x: x + 1.3 * sin(angle), y: -0.6 + 1.3 * cos(angle) }, "•")
-    for (let dx = -0.22; dx <= 0.22; dx += 0.07) put(x + dx, -0.72, "█")
-    write(0, 0, `x ${short(x)} m  angle ${short((angle * 180) / Math.PI)}°`)
-    return text()
-  },
-  renderSvg: ([x, , angle]) => {
-    const hinge = { x: 300 + x * 120, y: 190 }
-    const tip = { x: hinge.x + 130 * sin(angle), y: hinge.y - 130 * cos(angle) }
-    return svg("CartPole-v1", 600, 260, [
-      stroke({ x: 12, y: 222 }, { x: 588, y: 222 }, palette.faint, 3),
-      slab({ x: hinge.x - 36, y: 186 }, 72, 28, palette.body),
-      disc({ x: hinge.x - 20, y: 215 }, 7, palette.ink),
-      disc({ x: hinge.x + 20, y: 215 }, 7, palette.ink),
-      stroke(hinge, tip, palette.pole, 9),
-      disc(hinge, 5, palette.joint),
-      caption(`x ${short(x)} m, angle ${short((angle * 180) / Math.PI)}°`),
-    ])
-  },
-  ui: scene("CartPole-v1", cartPole, { farthest, steepest }),
+  ...picturesOf("CartPole-v1", cartPole, { farthest, steepest }),
 })
 
 /** Computes one step of the cart and the pole, without a time limit. */

@@ -9,11 +9,10 @@ import * as G from "../../../tensor/graph/ops.ts"
 import { cos, sin } from "../../../base/rng/Elementary.ts"
 import type { Env } from "../Env.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
-import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
 import { clip, type Motion, motionEnv, type Moved } from "../internal/motion.ts"
 import { box, type Box } from "../Space.ts"
 import { pendulum } from "../ui/pendulum.ts"
-import { scene } from "../ui/scene.ts"
+import { picturesOf } from "../ui/pictures.ts"
 
 const fastest = 8
 const strongest = 2
@@ -96,24 +95,7 @@ const motion = motionEnv({
   advance,
   observe,
   graph,
-  renderText: ([angle, velocity]) => {
-    const { put, line, write, text } = canvas(41, 19, { width: 2.6, height: 2.6 })
-    line({ x: 0, y: 0 }, { x: -sin(angle), y: cos(angle) }, "•")
-    put(0, 0, "◉")
-    write(0, 0, `angle ${short(wrapped(angle))}  velocity ${short(velocity)}`)
-    return text()
-  },
-  renderSvg: ([angle, velocity]) => {
-    const hinge = { x: 160, y: 170 }
-    const tip = { x: 160 - 110 * sin(angle), y: 170 - 110 * cos(angle) }
-    return svg("Pendulum-v1", 320, 320, [
-      stroke(hinge, { x: 160, y: 48 }, palette.faint, 3),
-      stroke(hinge, tip, palette.pole, 16),
-      disc(hinge, 6, palette.ink),
-      caption(`angle ${short(wrapped(angle))}, velocity ${short(velocity)}`),
-    ])
-  },
-  ui: scene("Pendulum-v1", pendulum, { strongest }),
+  ...picturesOf("Pendulum-v1", pendulum, { strongest }),
 })
 
 /** Computes one step of the pendulum, without a time limit. */

@@ -6,11 +6,10 @@
  * and costs 0.1 (x² + 0.1 v² + 0.1 u²); an episode has 100 steps.
  */
 import { make, type Env } from "../Env.ts"
-import { canvas, caption, disc, palette, short, stroke, svg } from "../internal/draw.ts"
 import { clip, type Moved } from "../internal/motion.ts"
 import { box, type Box } from "../Space.ts"
 import { doubleIntegrator } from "../ui/doubleIntegrator.ts"
-import { scene } from "../ui/scene.ts"
+import { picturesOf } from "../ui/pictures.ts"
 
 const tau = 0.1
 const farthest = 5
@@ -64,20 +63,5 @@ export const env: Env<ReadonlyArray<number>, Box, Box> = make({
   reset: (random): ReadonlyArray<number> => [random.between(-1, 1), random.between(-1, 1)],
   observe: (state) => state,
   step: (state, action) => dynamics(state, action),
-  renderText: ([position, velocity]) => {
-    const { put, line, write, text } = canvas(51, 5, { width: 10, height: 4 })
-    line({ x: -5, y: -0.8 }, { x: 5, y: -0.8 }, "─")
-    put(0, -0.8, "┴")
-    put(position, 0, "■")
-    write(0, 0, `position ${short(position)}  velocity ${short(velocity)}`)
-    return text()
-  },
-  renderSvg: ([position, velocity]) =>
-    svg("DoubleIntegrator-v0", 400, 120, [
-      stroke({ x: 10, y: 80 }, { x: 390, y: 80 }, palette.faint, 3),
-      stroke({ x: 200, y: 70 }, { x: 200, y: 90 }, palette.goal, 3),
-      disc({ x: 200 + 38 * position, y: 66 }, 12, palette.body),
-      caption(`position ${short(position)}, velocity ${short(velocity)}`),
-    ]),
-  ui: scene("DoubleIntegrator-v0", doubleIntegrator, { farthest, fastest, strongest }),
+  ...picturesOf("DoubleIntegrator-v0", doubleIntegrator, { farthest, fastest, strongest }),
 })

@@ -14,11 +14,10 @@
 import { cos, sin } from "../../../base/rng/Elementary.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import { make, type Env } from "../Env.ts"
-import { canvas, caption, palette, type Point, short, stroke, svg } from "../internal/draw.ts"
 import { clip, type Moved } from "../internal/motion.ts"
 import { box, discrete, type Box, type Discrete } from "../Space.ts"
 import { lander } from "../ui/lander.ts"
-import { scene } from "../ui/scene.ts"
+import { picturesOf } from "../ui/pictures.ts"
 
 const tau = 0.05
 const gravity = 0.4
@@ -93,29 +92,6 @@ const common = {
     random.between(-0.2, 0.2),
   ],
   observe: (state: LanderState): LanderState => state,
-  renderText: (state: LanderState): string => {
-    const [x, y, , , angle] = state
-    const { put, line, write, text } = canvas(61, 20, { width: 2.2, height: 2 })
-    const at = (point: Point): Point => ({ x: point.x, y: point.y - 0.8 })
-    line(at({ x: -1, y: 0 }), at({ x: 1, y: 0 }), "─")
-    for (const flag of [-padHalf, padHalf]) put(flag, -0.7, "⚑")
-    put(x, y - 0.8, angle < -upright ? "/" : angle > upright ? "\\" : "A")
-    write(0, 0, `x ${short(x)}  height ${short(y)}  angle ${short(angle)}`)
-    return text()
-  },
-  renderSvg: (state: LanderState): string => {
-    const [x, y, , , angle] = state
-    const at = (px: number, py: number): Point => ({ x: 200 + 190 * px, y: 330 - 190 * py })
-    const corner = (across: number, along: number): Point =>
-      at(x + across * cos(angle) - along * sin(angle), y + across * sin(angle) + along * cos(angle))
-    const body = [corner(-0.07, 0), corner(0.07, 0), corner(0.04, 0.12), corner(-0.04, 0.12)]
-    return svg("Lander-v0", 400, 360, [
-      stroke(at(-1, 0), at(1, 0), palette.faint, 3),
-      stroke(at(-padHalf, 0), at(padHalf, 0), palette.goal, 4),
-      `<polygon points="${body.map((point) => `${short(point.x)},${short(point.y)}`).join(" ")}" fill="${palette.body}"/>`,
-      caption(`x ${short(x)}, height ${short(y)}, angle ${short(angle)}`),
-    ])
-  },
 }
 
 /** The env with discrete actions: `Batch.make(Lander.env, 16)`. */
@@ -124,7 +100,7 @@ export const env: Env<LanderState, Discrete, Box> = make({
   id: "Lander-v0",
   actionSpace: discrete(4),
   step: (state, action) => dynamics(state, action),
-  ui: scene("Lander-v0", lander, { ...limits, continuous: false }),
+  ...picturesOf("Lander-v0", lander, { ...limits, continuous: false }),
 })
 
 /** The env with continuous actions: `Batch.make(Lander.continuous, 16)`. */
@@ -133,5 +109,5 @@ export const continuous: Env<LanderState, Box, Box> = make({
   id: "LanderContinuous-v0",
   actionSpace: box([-1, -1], [1, 1]),
   step: (state, action) => dynamicsContinuous(state, action),
-  ui: scene("LanderContinuous-v0", lander, { ...limits, continuous: true }),
+  ...picturesOf("LanderContinuous-v0", lander, { ...limits, continuous: true }),
 })

@@ -24,8 +24,7 @@ import {
 } from "../../../base/games/ticTacToe.ts"
 import { checkOptions, EnvError } from "../../../base/EnvError.ts"
 import { boardEnv, type BoardEnv, type BoardGame, type Rules } from "../internal/board.ts"
-import { palette } from "../internal/draw.ts"
-import { board } from "../ui/board.ts"
+import { boardPictures } from "../ui/board.ts"
 import { ticTacToe } from "../ui/boards.ts"
 import { display } from "../../../base/config/Config.ts"
 
@@ -111,13 +110,10 @@ const game = (id: string, rules: Rules, recipe?: BoardGame["recipe"]): BoardEnv 
   boardEnv({
     id,
     ...(recipe === undefined ? {} : { recipe }),
-    planes: [
-      { name: "mine", letter: "×", colour: palette.body },
-      { name: "theirs", letter: "○", colour: palette.pole },
-    ],
+    planes: ["mine", "theirs"],
     size: 3,
     actions: places,
-    ui: board(id, 3, ticTacToe(rules === bothSides)),
+    ...boardPictures(id, 3, ticTacToe, { turns: rules === bothSides }),
     rules,
   })
 

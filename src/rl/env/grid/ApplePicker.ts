@@ -25,8 +25,7 @@ import {
   rowStep,
   type Rules,
 } from "../internal/board.ts"
-import { palette } from "../internal/draw.ts"
-import { board } from "../ui/board.ts"
+import { boardPictures } from "../ui/board.ts"
 import { applePicker } from "../ui/boards.ts"
 
 export const ApplePickerOptions = Schema.Struct({
@@ -144,14 +143,10 @@ export const make = (options: ApplePickerOptions = {}): BoardEnv => {
   return boardEnv({
     id,
     recipe: { name: "ApplePicker", options },
-    planes: [
-      { name: "agent", letter: "☻", colour: palette.body },
-      { name: "apple", letter: "●", colour: palette.pole },
-      { name: "hedge", letter: "▒", colour: palette.goal },
-    ],
+    planes: ["agent", "apple", "hedge"],
     size,
     actions: rowStep.length,
-    ui: board(id, size, applePicker),
+    ...boardPictures(id, size, applePicker, { moves: "↑↓←→" }),
     maxSteps: 5000,
     rules: rulesFor(size, count, layoutSeed),
     graph: () => graphFor(size, count),

@@ -13,8 +13,7 @@ import type { Stream } from "../../../base/rng/Rng.ts"
 import type { EnvGraph } from "../EnvGraph.ts"
 import { checkOptions, checkWhole, EnvError } from "../../../base/EnvError.ts"
 import { boardEnv, type BoardEnv, flagged, lookUp, numbersOf, type Rules } from "../internal/board.ts"
-import { palette } from "../internal/draw.ts"
-import { board } from "../ui/board.ts"
+import { boardPictures } from "../ui/board.ts"
 import { gridWorld } from "../ui/boards.ts"
 
 export const GridWorldOptions = Schema.Struct({
@@ -174,14 +173,10 @@ export const make = (options: GridWorldOptions = {}): BoardEnv => {
   return boardEnv({
     id,
     recipe: { name: "GridWorld", options },
-    planes: [
-      { name: "obstacle", letter: "█", colour: palette.ink },
-      { name: "goal", letter: "★", colour: palette.goal },
-      { name: "agent", letter: "☻", colour: palette.body },
-    ],
+    planes: ["obstacle", "goal", "agent"],
     size,
     actions: rowStep.length,
-    ui: board(id, size, gridWorld),
+    ...boardPictures(id, size, gridWorld, { moves: "↑↗→↘↓↙←↖" }),
     maxSteps,
     rules: rulesFor(size, density),
     graph: () => graphFor(size),

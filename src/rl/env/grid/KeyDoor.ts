@@ -23,8 +23,7 @@ import {
   rowStep,
   type Rules,
 } from "../internal/board.ts"
-import { palette } from "../internal/draw.ts"
-import { board } from "../ui/board.ts"
+import { boardPictures } from "../ui/board.ts"
 import { keyDoor } from "../ui/boards.ts"
 import { checkOptions, checkWhole, EnvError } from "../../../base/EnvError.ts"
 
@@ -264,16 +263,10 @@ export const make = (options: KeyDoorOptions = {}): BoardEnv => {
   return boardEnv({
     id,
     recipe: { name: "KeyDoor", options },
-    planes: [
-      { name: "wall", letter: "█", colour: palette.ink },
-      { name: "door", letter: "╫", colour: palette.pole },
-      { name: "goal", letter: "★", colour: palette.goal },
-      { name: "key", letter: "⚷", colour: palette.joint },
-      { name: "agent", letter: "☻", colour: palette.body },
-    ],
+    planes: ["wall", "door", "goal", "key", "agent"],
     size,
     actions: 4,
-    ui: board(id, size, keyDoor),
+    ...boardPictures(id, size, keyDoor, { moves: "↑↓←→" }),
     maxSteps,
     rules: rulesFor(size, rooms, layoutSeed),
     graph: () => graphFor(size, rooms),

@@ -13,7 +13,7 @@ import { bounded, intBetween } from "../../../base/config/fields.ts"
 import { stream, type Stream } from "../../../base/rng/Rng.ts"
 import { checkOptions, EnvError } from "../../../base/EnvError.ts"
 import { boardEnv, type BoardEnv, type Rules } from "../internal/board.ts"
-import { board } from "../ui/board.ts"
+import { boardPictures } from "../ui/board.ts"
 import { pixelMaze } from "../ui/boards.ts"
 
 // The maze has `side` × `side` places, and the picture shows each as `pixels` × `pixels` pixels.
@@ -144,14 +144,10 @@ export const make = (options: PixelMazeOptions = {}): BoardEnv => {
   return boardEnv({
     id,
     recipe: { name: "PixelMaze", options },
-    planes: [
-      { name: "red", letter: "★", colour: "#e76f51" },
-      { name: "green", letter: "●", colour: "#2a9d8f" },
-      { name: "blue", letter: "█", colour: "#3d5a80" },
-    ],
+    planes: ["red", "green", "blue"],
     size: width,
     actions: placeStep.length,
-    ui: board(id, side, pixelMaze),
+    ...boardPictures(id, side, pixelMaze, { moves: "↑↓←→" }),
     maxSteps,
     rules: rulesFor(apples, layoutSeed, layouts),
   })

@@ -9,7 +9,6 @@ import { type EnvDefinition, type Env, make } from "../Env.ts"
 import { type EnvGraph, withGraph } from "../EnvGraph.ts"
 import { withRecipe } from "../recipe.ts"
 import { type Box, box, discrete, type Discrete } from "../Space.ts"
-import { palette, svg } from "./draw.ts"
 import { batchOf, copyFrom, type KernelArrays, type EnvKernel, streamsOf } from "./episodes.ts"
 
 /**
@@ -27,10 +26,14 @@ export interface Rules {
   readonly show: (state: Int32Array, at: number, into: Float32Array, to: number) => void
 }
 
-export interface BoardGame extends Pick<EnvDefinition<Int32Array, Discrete>, "id" | "maxSteps" | "ui"> {
+export interface BoardGame extends Pick<
+  EnvDefinition<Int32Array, Discrete>,
+  "id" | "maxSteps" | "renderText" | "renderSvg" | "ui"
+> {
   /** The name and options that a config gives for this game. Missing if a config cannot describe the game fully. */
   readonly recipe?: { readonly name: string; readonly options: object }
-  readonly planes: ReadonlyArray<Plane>
+  /** The names of the planes of an observation. */
+  readonly planes: ReadonlyArray<string>
   /** The number of rows, which is also the number of columns. */
   readonly size: number
   /** The number of actions, which are the integers from 0. */
@@ -38,13 +41,6 @@ export interface BoardGame extends Pick<EnvDefinition<Int32Array, Discrete>, "id
   readonly rules: Rules
   /** The same rules as expressions of tensors; a state has the same numbers in the same order. */
   readonly graph?: () => Omit<EnvGraph, "start" | "stateSize">
-}
-
-/** The name of a plane, and the letter and colour that render it. Later planes cover earlier ones. */
-interface Plane {
-  readonly name: string
-  readonly letter: string
-  readonly colour: string
 }
 
 export type BoardEnv = Env<Int32Array, Discrete, Box>
@@ -107,8 +103,6 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
       const reward = rules.step(next, 0, action, random)
       return { state: next, reward, terminated: next[0] !== 0 }
     },
-    renderText: (state) => textOf(game, observe(state)),
-    renderSvg: (state) => svgOf(game, observe(state)),
     batch: (numEnvs, options) => batchOf(env, numEnvs, options, kernel),
   })
   const started = new Int32Array(stateSize)
@@ -119,29 +113,6 @@ export const boardEnv = (game: BoardGame): BoardEnv => {
   }
   withGraph(env, graph && (() => ({ ...graph(), start, stateSize })))
   return recipe === undefined ? env : withRecipe(env, recipe.name, recipe.options)
-}
-
-/** Returns the plane to render at each place, row by row: the last one that is not 0; undefined for an empty place. */
-const topsOf = ({ planes, size }: BoardGame, seen: Float32Array): ReadonlyArray<ReadonlyArray<Plane | undefined>> => {
-  const top = (y: number, x: number) => planes.findLast((_, plane) => seen[(plane * size + y) * size + x] !== 0)
-  return Array.from({ length: size }, (_row, y) => Array.from({ length: size }, (_place, x) => top(y, x)))
-}
-
-const textOf = (game: BoardGame, seen: Float32Array): string =>
-  topsOf(game, seen)
-    .map((row) => row.map((top) => top?.letter ?? "·").join(" "))
-    .join("\n")
-
-const cell = 24
-
-const svgOf = (game: BoardGame, seen: Float32Array): string => {
-  const squares = topsOf(game, seen).flatMap((row, y) =>
-    row.map(
-      (top, x) =>
-        `<rect x="${x * cell}" y="${y * cell}" width="${cell - 1}" height="${cell - 1}" rx="2" fill="${top?.colour ?? palette.paper}"/>`,
-    ),
-  )
-  return svg(game.id, game.size * cell, game.size * cell, squares)
 }
 
 /** Sets the element of a plane in row `y` and column `x` to 1. The observation begins at offset `to` of `into`. */

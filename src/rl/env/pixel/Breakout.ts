@@ -11,8 +11,7 @@ import { Schema } from "effect"
 import { fraction } from "../../../base/config/fields.ts"
 import { checkOptions } from "../../../base/EnvError.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
-import { palette } from "../internal/draw.ts"
-import { board } from "../ui/board.ts"
+import { boardPictures } from "../ui/board.ts"
 import { breakout } from "../ui/boards.ts"
 
 const side = 10
@@ -131,15 +130,10 @@ export const make = (options: BreakoutOptions = {}): BoardEnv => {
   return boardEnv({
     id: "MinAtar/Breakout-v1",
     recipe: { name: "Breakout", options },
-    planes: [
-      { name: "paddle", letter: "▬", colour: palette.body },
-      { name: "ball", letter: "●", colour: palette.pole },
-      { name: "trail", letter: "∘", colour: palette.faint },
-      { name: "brick", letter: "▓", colour: palette.goal },
-    ],
+    planes: ["paddle", "ball", "trail", "brick"],
     size: side,
     actions: 3,
-    ui: board("MinAtar/Breakout-v1", side, breakout),
+    ...boardPictures("MinAtar/Breakout-v1", side, breakout, { moves: "·←→" }),
     rules: rulesWith(options.stickiness ?? 0.1),
   })
 }

@@ -11,8 +11,7 @@ import { fraction } from "../../../base/config/fields.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 import { checkOptions } from "../../../base/EnvError.ts"
 import { boardEnv, type BoardEnv, mark, type Rules, sticky } from "../internal/board.ts"
-import { palette } from "../internal/draw.ts"
-import { board } from "../ui/board.ts"
+import { boardPictures } from "../ui/board.ts"
 import { catching } from "../ui/boards.ts"
 
 const side = 10
@@ -91,13 +90,10 @@ export const make = (options: CatchOptions = {}): BoardEnv => {
   return boardEnv({
     id: "Catch-v0",
     recipe: { name: "Catch", options },
-    planes: [
-      { name: "ball", letter: "●", colour: palette.pole },
-      { name: "paddle", letter: "▬", colour: palette.body },
-    ],
+    planes: ["ball", "paddle"],
     size: side,
     actions: 3,
-    ui: board("Catch-v0", side, catching),
+    ...boardPictures("Catch-v0", side, catching, { moves: "←·→" }),
     maxSteps: 1000,
     rules: rulesWith(options.stickiness ?? 0.1, options.ramps ?? true),
   })

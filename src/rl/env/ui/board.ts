@@ -1,176 +1,251 @@
 /**
- * Makes the ui modules of board games, i.e. the JavaScript that renders them in a browser, as texts. In `boards.ts` is
- * the code that finds a game's pieces in a state; in this file is the code that renders the pieces of all games.
+ * Draws the games on boards: a game finds its pieces in the numbers of a state (`boards.ts`), and this file draws the pieces
+ * of all games, with keys for the actions below the board.
  */
-import { scene } from "./scene.ts"
+import { picturesOf } from "./pictures.ts"
+import type { EnvDrawing, StagePoint, EnvStage } from "./shapes.ts"
 
-/** Tells how a game on a board is rendered: which pieces a state has, and which keys are shown below the board. */
-export interface Drawing {
-  /**
-   * The text of a function `look` from a state to `{ pieces: [[kind, row, column, detail?], …], note, row?, next? }`.
-   * Later pieces are rendered on top; the kinds are those of `pieces` below; `piece(kind, place)` makes a piece from
-   * the number of its place. `note` is a text, `row` the places of a winning row, `next` the kind of the next piece.
-   */
-  readonly look: string
-  /** The direction of each action's key, such as `↑↓←→`; `·` stays. Without this, an action is a place on the board. */
-  readonly moves?: string
+/** The board of a game. */
+interface Board {
+  readonly rows: number
+  readonly columns: number
+  /** Whether the player changes with every move, as in self-play. */
+  readonly turns: boolean
 }
+
+interface BoardValues extends Board {
+  /** The direction of each action's key, [right, down]; without any, an action is a place on the board. */
+  readonly moves: ReadonlyArray<StagePoint>
+  readonly look: Look
+  readonly pieces: typeof pieces
+}
+
+/** A piece of a kind in `pieces` below at a row and a column, with a number that some kinds of pieces use. */
+type BoardPiece = readonly [kind: string, row: number, column: number, detail?: number]
+
+/** What there is to see of a state. Later pieces are drawn on top. */
+interface SeenBoard {
+  readonly pieces: ReadonlyArray<BoardPiece>
+  readonly note: string
+  /** The places of a winning row. */
+  readonly row?: ReadonlyArray<number> | undefined
+  /** The kind of the piece that an action places. */
+  readonly next?: string
+}
+
+/** Finds the pieces of a state. `piece` makes a piece from the number of its place. */
+export type Look = (
+  state: ReadonlyArray<number>,
+  board: Board,
+  piece: (kind: string, place: number) => BoardPiece,
+) => SeenBoard
 
 /** The arrows of the nine directions in three rows of three: an arrow's row and column tell its direction. */
 const arrows = "↖↑↗←·→↙↓↘"
 
 /** Returns the direction of an arrow as [right, down], each −1, 0 or 1. */
-const directionOf = (arrow: string): readonly [number, number] => {
+const directionOf = (arrow: string): StagePoint => {
   const at = arrows.indexOf(arrow)
   return [(at % 3) - 1, Math.floor(at / 3) - 1]
 }
 
-/** Returns the text of the ui module that renders a game on a board of `size` rows and columns. */
-export const board = (id: string, size: number, { look, moves = "" }: Drawing): string =>
-  scene(id, look + drawing, { rows: size, columns: size, moves: Array.from(moves, directionOf) })
+/** Draws a piece within a square of side 1 around (0, 0); `detail` is the piece's own, `move` the agent's direction. */
+type PaintPiece = (stage: EnvStage, detail: number, move: StagePoint, isSmall: boolean) => void
 
-const drawing = String.raw`
-function piece(kind, place) {
-  return [kind, Math.floor(place / columns), place % columns]
+/** The letter of each kind of piece in a terminal, and its drawing. */
+const pieces: Readonly<Record<string, readonly [letter: string, paint: PaintPiece]>> = {
+  wall: [
+    "█",
+    ({ slab, faded, colours }) => {
+      slab(-0.505, -0.505, 1.01, 1.01, 0, colours.stone)
+      faded(0.1, () => slab(-0.505, -0.505, 1.01, 0.14, 0, "#fff"))
+    },
+  ],
+  hedge: [
+    "▒",
+    ({ slab, disc, faded, dark }) => {
+      slab(-0.505, -0.44, 1.01, 0.94, 0.2, dark ? "#2f6b57" : "#6a9c78")
+      faded(0.16, () => disc(-0.2, -0.12, 0.16, "#fff"))
+      faded(0.12, () => disc(0.22, 0.12, 0.14, "#000"))
+    },
+  ],
+  door: [
+    "╫",
+    ({ slab, disc, shape, colours }) => {
+      slab(-0.5, -0.5, 1, 1, 0, colours.stone)
+      slab(-0.38, -0.44, 0.76, 0.94, 0.1, colours.pole)
+      disc(0, -0.06, 0.11, colours.ink)
+      shape(colours.ink, [-0.04, 0], [0.04, 0], [0.09, 0.24], [-0.09, 0.24])
+    },
+  ],
+  opening: [
+    "·",
+    ({ slab, faded, colours }) => {
+      slab(-0.5, -0.5, 1, 0.1, 0, colours.pole)
+      slab(-0.5, 0.4, 1, 0.1, 0, colours.pole)
+      faded(0.14, () => slab(-0.5, -0.4, 1, 0.8, 0, colours.pole))
+    },
+  ],
+  goal: [
+    "★",
+    ({ shape, faded, disc, colours, turn }) => {
+      faded(0.18, () => disc(0, 0, 0.48, colours.goal))
+      const point = (index: number): StagePoint => {
+        const far = index % 2 === 0 ? 0.38 : 0.16
+        return [far * Math.sin((index * turn) / 10), -far * Math.cos((index * turn) / 10)]
+      }
+      shape(colours.goal, ...Array.from({ length: 10 }, (_, index) => point(index)))
+    },
+  ],
+  key: [
+    "⚷",
+    ({ ring, line, colours, dark }) => {
+      const gold = dark ? colours.joint : "#c8961f"
+      ring(-0.18, 0, 0.15, gold, 0.1)
+      line(gold, 0.1, [-0.02, 0], [0.36, 0])
+      line(gold, 0.09, [0.2, 0.02], [0.2, 0.15])
+      line(gold, 0.09, [0.34, 0.02], [0.34, 0.17])
+    },
+  ],
+  apple: [
+    "●",
+    ({ disc, line, faded, colours, dark }) => {
+      disc(-0.1, 0.06, 0.24, colours.pole)
+      disc(0.1, 0.06, 0.24, colours.pole)
+      line(dark ? "#a58467" : "#6b4f3a", 0.07, [0, -0.14], [0.07, -0.34])
+      faded(0.35, () => disc(-0.14, -0.03, 0.07, "#fff"))
+    },
+  ],
+  agent: [
+    "☻",
+    ({ disc, faded, colours }, _, [across, down], isSmall) => {
+      // On a large board, with small cells, the agent is larger and has a halo, to be seen.
+      if (isSmall) faded(0.25, () => disc(0, 0, 2.6, colours.act))
+      const size = isSmall ? 1.1 : 0.38
+      disc(0, 0, size, isSmall ? colours.act : colours.body)
+      faded(0.16, () => disc(-0.28 * size, -0.34 * size, 0.46 * size, "#fff"))
+      for (const eye of [-0.34, 0.34]) {
+        const [x, y] = [(eye + across * 0.2) * size, (down * 0.26 - 0.08) * size]
+        disc(x, y, 0.24 * size, "#fff")
+        disc(x + across * 0.09 * size, y + down * 0.09 * size, 0.13 * size, "#20222e")
+      }
+    },
+  ],
+  ball: [
+    "●",
+    ({ disc, faded, colours }) => {
+      disc(0, 0, 0.34, colours.pole)
+      faded(0.4, () => disc(-0.1, -0.11, 0.1, "#fff"))
+    },
+  ],
+  trail: ["∘", ({ disc, faded, colours }) => faded(0.3, () => disc(0, 0, 0.22, colours.pole))],
+  brick: [
+    "▓",
+    ({ slab, faded, colours }, row) => {
+      slab(-0.46, -0.4, 0.92, 0.8, 0.14, [colours.goal, colours.body, colours.joint][row % 3])
+      faded(0.2, () => slab(-0.38, -0.33, 0.76, 0.13, 0.065, "#fff"))
+    },
+  ],
+  paddle: [
+    "▬",
+    ({ slab, faded, colours }) => {
+      slab(-0.5, -0.3, 1, 0.56, 0.26, colours.act)
+      faded(0.3, () => slab(-0.36, -0.22, 0.72, 0.12, 0.06, "#fff"))
+    },
+  ],
+  cross: [
+    "×",
+    ({ line, colours }) => {
+      line(colours.pole, 0.15, [-0.26, -0.26], [0.26, 0.26])
+      line(colours.pole, 0.15, [-0.26, 0.26], [0.26, -0.26])
+    },
+  ],
+  nought: ["○", ({ ring, colours }) => ring(0, 0, 0.28, colours.body, 0.15)],
 }
 
-const width = 440
-const height = 520
-const cell = 408 / Math.max(rows, columns)
-const corner = [(width - columns * cell) / 2, 44 + (408 - rows * cell) / 2]
-
-/** Each function draws within a square of side 1 around (0, 0). */
-const pieces = {
-  wall({ slab, faded, colours }) {
-    slab(-0.505, -0.505, 1.01, 1.01, 0, colours.stone)
-    faded(0.1, () => slab(-0.505, -0.505, 1.01, 0.14, 0, "#fff"))
-  },
-  hedge({ slab, disc, faded, dark }) {
-    slab(-0.505, -0.44, 1.01, 0.94, 0.2, dark ? "#2f6b57" : "#6a9c78")
-    faded(0.16, () => disc(-0.2, -0.12, 0.16, "#fff"))
-    faded(0.12, () => disc(0.22, 0.12, 0.14, "#000"))
-  },
-  door({ slab, disc, shape, colours }) {
-    slab(-0.5, -0.5, 1, 1, 0, colours.stone)
-    slab(-0.38, -0.44, 0.76, 0.94, 0.1, colours.pole)
-    disc(0, -0.06, 0.11, colours.ink)
-    shape([[-0.04, 0], [0.04, 0], [0.09, 0.24], [-0.09, 0.24]], colours.ink)
-  },
-  opening({ slab, faded, colours }) {
-    slab(-0.5, -0.5, 1, 0.1, 0, colours.pole)
-    slab(-0.5, 0.4, 1, 0.1, 0, colours.pole)
-    faded(0.14, () => slab(-0.5, -0.4, 1, 0.8, 0, colours.pole))
-  },
-  goal({ shape, faded, disc, colours }) {
-    faded(0.18, () => disc(0, 0, 0.48, colours.goal))
-    const point = (index) => {
-      const far = index % 2 === 0 ? 0.38 : 0.16
-      return [far * Math.sin((index * turn) / 10), -far * Math.cos((index * turn) / 10)]
-    }
-    shape(Array.from({ length: 10 }, (_, index) => point(index)), colours.goal)
-  },
-  key({ ring, line, colours, dark }) {
-    const gold = dark ? colours.joint : "#c8961f"
-    ring(-0.18, 0, 0.15, gold, 0.1)
-    line([[-0.02, 0], [0.36, 0]], gold, 0.1)
-    line([[0.2, 0.02], [0.2, 0.15]], gold, 0.09)
-    line([[0.34, 0.02], [0.34, 0.17]], gold, 0.09)
-  },
-  apple({ disc, line, faded, colours, dark }) {
-    disc(-0.1, 0.06, 0.24, colours.pole)
-    disc(0.1, 0.06, 0.24, colours.pole)
-    line([[0, -0.14], [0.07, -0.34]], dark ? "#a58467" : "#6b4f3a", 0.07)
-    faded(0.35, () => disc(-0.14, -0.03, 0.07, "#fff"))
-  },
-  agent({ disc, faded, colours }, [across = 0, down = 0] = []) {
-    // On a large board, with small cells, the agent is larger and has a halo, to be seen.
-    if (cell < 12) faded(0.25, () => disc(0, 0, 2.6, colours.act))
-    const size = cell < 12 ? 1.1 : 0.38
-    disc(0, 0, size, cell < 12 ? colours.act : colours.body)
-    faded(0.16, () => disc(-0.28 * size, -0.34 * size, 0.46 * size, "#fff"))
-    for (const eye of [-0.34, 0.34]) {
-      const [x, y] = [(eye + across * 0.2) * size, (down * 0.26 - 0.08) * size]
-      disc(x, y, 0.24 * size, "#fff")
-      disc(x + across * 0.09 * size, y + down * 0.09 * size, 0.13 * size, "#20222e")
-    }
-  },
-  ball({ disc, faded, colours }) {
-    disc(0, 0, 0.34, colours.pole)
-    faded(0.4, () => disc(-0.1, -0.11, 0.1, "#fff"))
-  },
-  trail({ disc, faded, colours }) {
-    faded(0.3, () => disc(0, 0, 0.22, colours.pole))
-  },
-  brick({ slab, faded, colours }, row) {
-    slab(-0.46, -0.4, 0.92, 0.8, 0.14, [colours.goal, colours.body, colours.joint][row % 3])
-    faded(0.2, () => slab(-0.38, -0.33, 0.76, 0.13, 0.065, "#fff"))
-  },
-  paddle({ slab, faded, colours }) {
-    slab(-0.5, -0.3, 1, 0.56, 0.26, colours.act)
-    faded(0.3, () => slab(-0.36, -0.22, 0.72, 0.12, 0.06, "#fff"))
-  },
-  cross({ line, colours }) {
-    line([[-0.26, -0.26], [0.26, 0.26]], colours.pole, 0.15)
-    line([[-0.26, 0.26], [0.26, -0.26]], colours.pole, 0.15)
-  },
-  nought({ ring, colours }) {
-    ring(0, 0, 0.28, colours.body, 0.15)
-  },
-}
-
-function draw(stage, state, [action]) {
-  const { context, colours, faded, line, slab, disc, arrow, words, keys } = stage
-  const seen = look(state, action)
-  const move = moves[action]
-  const within = (row, column, paint) => {
-    context.save()
-    context.translate(corner[0] + (column + 0.5) * cell, corner[1] + (row + 0.5) * cell)
-    context.scale(cell, cell)
-    paint()
-    context.restore()
-  }
+const drawBoard: EnvDrawing<BoardValues>["draw"] = (stage, state, [action], values) => {
+  const { colours, faded, line, slab, border, arrow, words, keys, letter, within } = stage
+  const { rows, columns, moves, look, pieces, width } = values
+  const cell = 408 / Math.max(rows, columns)
+  const corner: StagePoint = [(width - columns * cell) / 2, 44 + (408 - rows * cell) / 2]
+  const isSmall = cell < 12
+  const seen = look(state, values, (kind, place) => [kind, Math.floor(place / columns), place % columns])
+  const move: StagePoint | undefined = moves[action]
+  const inCell = (row: number, column: number, paint: () => void): void =>
+    within(corner[0] + (column + 0.5) * cell, corner[1] + (row + 0.5) * cell, 0, cell, paint)
 
   slab(corner[0] - 6, corner[1] - 6, columns * cell + 12, rows * cell + 12, 12, colours.deep)
-  if (cell >= 12) {
-    faded(0.35, () => {
-      for (let row = 0; row < rows; row++) {
-        for (let column = 0; column < columns; column++) {
-          if ((row + column) % 2 === 0) slab(corner[0] + column * cell, corner[1] + row * cell, cell, cell, 0, colours.faint)
-        }
-      }
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) {
+      if (isSmall || (row + column) % 2 === 1) continue
+      faded(0.35, () => slab(corner[0] + column * cell, corner[1] + row * cell, cell, cell, 0, colours.faint))
+    }
+  }
+  for (const [kind, row, column, detail = 0] of seen.pieces) {
+    inCell(row, column, () => {
+      const [character, paint] = pieces[kind]
+      paint(stage, detail, move ?? [0, 0], isSmall)
+      letter(character, [0, 0])
     })
   }
-  for (const [kind, row, column, detail] of seen.pieces) {
-    within(row, column, () => pieces[kind](stage, kind === "agent" ? move : detail))
-  }
   for (const [kind, row, column] of seen.pieces) {
-    const moves = kind === "agent" || kind === "paddle"
-    if (!moves || move === undefined || cell < 12) continue
+    if ((kind !== "agent" && kind !== "paddle") || move === undefined || isSmall) continue
     const [across, down] = move
-    within(row, column, () => arrow(across * 0.5, down * 0.5, across * 0.42, down * 0.42, colours.act, 0.13))
+    inCell(row, column, () => arrow(across * 0.5, down * 0.5, across * 0.42, down * 0.42, colours.act, 0.13))
   }
   // Without moves, an action is a place on the board.
   if (moves.length === 0 && action !== undefined) {
     const [row, column] = [Math.floor(action / columns), action % columns]
-    within(row, column, () => {
-      const taken = seen.pieces.some(([, atRow, atColumn]) => atRow === row && atColumn === column)
-      if (!taken) faded(0.35, () => pieces[seen.next](stage))
-      context.beginPath()
-      context.roundRect(-0.44, -0.44, 0.88, 0.88, 0.12)
-      context.strokeStyle = colours.act
-      context.lineWidth = 0.045
-      context.stroke()
+    inCell(row, column, () => {
+      const isTaken = seen.pieces.some(([, atRow, atColumn]) => atRow === row && atColumn === column)
+      const { next } = seen
+      if (!isTaken && next !== undefined) faded(0.35, () => pieces[next][1](stage, 0, [0, 0], isSmall))
+      border(-0.44, -0.44, 0.88, 0.12, colours.act, 0.045)
     })
   }
   if (seen.row !== undefined) {
-    const centre = (place) => [
+    const centre = (place: number): StagePoint => [
       corner[0] + ((place % columns) + 0.5) * cell,
       corner[1] + (Math.floor(place / columns) + 0.5) * cell,
     ]
-    line(seen.row.map(centre), colours.goal, 10)
+    line(colours.goal, 10, ...seen.row.map(centre))
   }
   words(seen.note, 16, 22)
-  const flat = moves.every(([, down]) => down === 0)
-  keys(width / 2, 486, moves, action, flat ? 40 : 20)
+  const isFlat = moves.every(([, down]) => down === 0)
+  keys(width / 2, 486, action, isFlat ? 40 : 20, ...moves)
 }
-`
+
+/** Returns the drawing of a board of this size: the board above, and below it the keys. */
+const drawingOf = (size: number): EnvDrawing<BoardValues> => {
+  const half = 204 / size
+  return {
+    width: 440,
+    height: 520,
+    terminal: {
+      columns: 2 * size - 1,
+      rows: size,
+      empty: "· ",
+      from: [16 + half, 44 + half],
+      to: [424 - half, 452 - half],
+    },
+    draw: drawBoard,
+  }
+}
+
+interface BoardMoves {
+  /** The direction of each action's key, such as `↑↓←→`; `·` stays. Without this, an action is a place on the board. */
+  readonly moves?: string
+  /** Whether the player changes with every move, as in self-play. Default: false. */
+  readonly turns?: boolean
+}
+
+/** Returns the pictures of a game on a board of `size` rows and columns. */
+export const boardPictures = (id: string, size: number, look: Look, { moves = "", turns = false }: BoardMoves) =>
+  picturesOf(id, drawingOf(size), {
+    rows: size,
+    columns: size,
+    moves: Array.from(moves, directionOf),
+    turns,
+    look,
+    pieces,
+  })

@@ -1,48 +1,36 @@
 /**
- * Defines, for each board game, the JavaScript that finds the pieces in the numbers of a state; `board.ts` makes a ui
- * module from it. The offsets are those in the env's file; a test compares the pieces with the env's observation.
+ * Finds, for each board game, the pieces in the numbers of a state, for `board.ts` to draw. The offsets are those in the
+ * env's file; a test compares the pieces with the env's observation. Browsers get these functions as text.
  */
-import type { Drawing } from "./board.ts"
+import type { Look } from "./board.ts"
 
-export const breakout: Drawing = {
-  moves: "·←→",
-  look: String.raw`
-function look([, paddle, ballX, ballY, , lastX, lastY, , , ...bricks]) {
-  const standing = bricks.flatMap((cell, place) =>
-    cell === 1 ? [["brick", 1 + Math.floor(place / columns), place % columns, Math.floor(place / columns)]] : [],
-  )
+export const breakout: Look = ([, paddle, ballX, ballY, , lastX, lastY, , , ...bricks], { rows, columns }) => {
+  const standing = bricks.flatMap((cell, place) => (cell === 1 ? [place] : []))
   return {
-    pieces: [...standing, ["trail", lastY, lastX], ["paddle", rows - 1, paddle], ["ball", ballY, ballX]],
-    note: "bricks " + standing.length,
+    pieces: [
+      ...standing.map((place) => {
+        const row = Math.floor(place / columns)
+        return ["brick", 1 + row, place % columns, row] as const
+      }),
+      ["trail", lastY, lastX],
+      ["paddle", rows - 1, paddle],
+      ["ball", ballY, ballX],
+    ],
+    note: `bricks ${standing.length}`,
   }
 }
-`,
+
+export const catching: Look = ([, paddle, , caught, , , ...balls], { rows }) => {
+  const falling = balls.flatMap((column, row) => (column === 0 ? [] : [["ball", row, column - 1] as const]))
+  return { pieces: [["paddle", rows - 1, paddle], ...falling], note: `caught ${caught}` }
 }
 
-export const catching: Drawing = {
-  moves: "←·→",
-  look: String.raw`
-function look([, paddle, , caught, , , ...balls]) {
-  const falling = balls.flatMap((column, row) => (column === 0 ? [] : [["ball", row, column - 1]]))
-  return { pieces: [["paddle", rows - 1, paddle], ...falling], note: "caught " + caught }
-}
-`,
-}
-
-export const gridWorld: Drawing = {
-  moves: "↑↗→↘↓↙←↖",
-  look: String.raw`
-function look([, agent, goal, ...cells]) {
+export const gridWorld: Look = ([, agent, goal, ...cells], _, piece) => {
   const walls = cells.flatMap((cell, place) => (cell === 0 ? [] : [piece("wall", place)]))
   return { pieces: [...walls, piece("goal", goal), piece("agent", agent)], note: agent === goal ? "there" : "" }
 }
-`,
-}
 
-export const keyDoor: Drawing = {
-  moves: "↑↓←→",
-  look: String.raw`
-function look([, agent, goal, held, ...rest]) {
+export const keyDoor: Look = ([, agent, goal, held, ...rest], { rows, columns }, piece) => {
   const count = rest.length / 4
   const [walls, doors, keys, openings] = [0, 1, 2, 3].map((part) => rest.slice(part * count, (part + 1) * count))
   const stones = Array.from({ length: rows * columns }, (_, place) => place).filter((place) => {
@@ -58,60 +46,49 @@ function look([, agent, goal, held, ...rest]) {
       piece("goal", goal),
       piece("agent", agent),
     ],
-    note: held === 0 ? "no key" : held === 1 ? "a key" : held + " keys",
+    note: ["no key", "a key"][held] ?? `${held} keys`,
   }
 }
-`,
-}
 
-export const pixelMaze: Drawing = {
-  moves: "↑↓←→",
-  look: String.raw`
-function look([, agent, ...cells]) {
-  const kinds = [undefined, "wall", "apple", "goal"]
+export const pixelMaze: Look = ([, agent, ...cells], _, piece) => {
+  const kinds = ["", "wall", "apple", "goal"]
   const things = cells.flatMap((what, place) => (what === 0 ? [] : [piece(kinds[what], place)]))
-  return {
-    pieces: [...things, piece("agent", agent)],
-    note: "apples " + cells.filter((what) => what === 2).length,
-  }
-}
-`,
+  return { pieces: [...things, piece("agent", agent)], note: `apples ${cells.filter((what) => what === 2).length}` }
 }
 
-export const applePicker: Drawing = {
-  moves: "↑↓←→",
-  look: String.raw`
-const hedges = Array.from({ length: rows * columns }, (_, place) => piece("hedge", place))
-  .filter(([, row, column]) => row % 6 === 3 && column % 12 !== 5 && column % 12 !== 6)
-
-function look([, agent, left, ...cells]) {
+export const applePicker: Look = ([, agent, left, ...cells], { rows, columns }, piece) => {
+  const hedges = Array.from({ length: rows * columns }, (_, place) => piece("hedge", place)).filter(
+    ([, row, column]) => row % 6 === 3 && column % 12 !== 5 && column % 12 !== 6,
+  )
   const apples = cells.flatMap((cell, place) => (cell === 0 ? [] : [piece("apple", place)]))
-  return { pieces: [...hedges, ...apples, piece("agent", agent)], note: "apples " + left }
-}
-`,
+  return { pieces: [...hedges, ...apples, piece("agent", agent)], note: `apples ${left}` }
 }
 
-/** Returns the code for tic-tac-toe. In self-play (`turns` is true) the numbers of stones tell which player is next. */
-export const ticTacToe = (turns: boolean): Drawing => ({
-  look: String.raw`
-const turns = ${turns}
-const rowsOfThree = [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]]
-
-function look([over, ...cells]) {
-  const count = (who) => cells.filter((cell) => cell === who).length
-  const row = rowsOfThree.find((line) => cells[line[0]] !== 0 && line.every((place) => cells[place] === cells[line[0]]))
+/** In self-play (`turns` is true) the numbers of stones tell which player is next. */
+export const ticTacToe: Look = ([over, ...cells], { turns }, piece) => {
+  const rows = [
+    [0, 1, 2],
+    [3, 4, 5],
+    [6, 7, 8],
+    [0, 3, 6],
+    [1, 4, 7],
+    [2, 5, 8],
+    [0, 4, 8],
+    [2, 4, 6],
+  ]
+  const count = (who: number): number => cells.filter((cell) => cell === who).length
+  const row = rows.find((line) => cells[line[0]] !== 0 && line.every((place) => cells[place] === cells[line[0]]))
   // A move onto a taken place ends the game without a new stone, but the env has swapped the players all the same.
-  const refused = over === 1 && row === undefined && count(0) > 0
-  const crossNext = !turns || (count(1) === count(2)) !== refused
-  const kinds = crossNext ? ["cross", "nought"] : ["nought", "cross"]
+  const isRefused = over === 1 && row === undefined && count(0) > 0
+  const isCrossNext = !turns || (count(1) === count(2)) !== isRefused
+  const kinds = isCrossNext ? ["cross", "nought"] : ["nought", "cross"]
   const stones = cells.flatMap((who, place) => (who === 0 ? [] : [piece(kinds[who - 1], place)]))
-  const won = row === undefined ? "" : kinds[cells[row[0]] - 1] + " wins"
+  const ended = isRefused ? "the place was taken" : "a draw"
+  const unwon = over === 1 ? ended : `${kinds[0]} is next`
   return {
     pieces: stones,
     row,
     next: kinds[0],
-    note: won !== "" ? won : refused ? "the place was taken" : over === 1 ? "a draw" : kinds[0] + " is next",
+    note: row === undefined ? unwon : `${kinds[cells[row[0]] - 1]} wins`,
   }
 }
-`,
-})

@@ -128,7 +128,7 @@ describe("effect export", () => {
       }
       const bytes = await exported("--to", "gif", "--episodes", "2", "--speed", "50", "--step", "1024")
       const gif = new GifReader(bytes)
-      assert.deepEqual([gif.width, gif.height], [600, 260])
+      assert.deepEqual([gif.width, gif.height], [600, 400])
       // The first episodes of the validation at this step: each lasts as long as there, and its end half a second longer.
       const evaluation = await effect(["eval", runDir, "--step", "1024", "--episodes", "2", "--json"], folder)
       const { meanLength } = JSON.parse(evaluation.stdout)
@@ -176,8 +176,8 @@ describe("effect export", () => {
       assert.strictEqual(done.code, 0, done.stderr)
       assert.strictEqual(readFileSync(join(folder, "earlier.mp4"), "utf8"), "earlier")
       const [bytes, args] = JSON.parse(readFileSync(join(folder, "a.mp4"), "utf8"))
-      assert.include(args.join(" "), "-f rawvideo -pix_fmt rgb24 -s 600x260 -framerate 60 -i -")
-      assert.isTrue(bytes > 0 && bytes % (3 * 600 * 260) === 0)
+      assert.include(args.join(" "), "-f rawvideo -pix_fmt rgb24 -s 600x400 -framerate 60 -i -")
+      assert.isTrue(bytes > 0 && bytes % (3 * 600 * 400) === 0)
     }),
   )
 

@@ -1,6 +1,9 @@
 /**
  * Asks the Hugging Face hub, or a server that speaks its HTTP API, for what a data set holds, and downloads its files.
  * Its requests go by `agents/lm/exchange.ts`.
+ *
+ * Ours, and not `@huggingface/hub`: that is 12 MB with its dependencies, and leaves limits, retries and typed errors to its caller,
+ * which are most of this file.
  */
 import { Effect, Option, Redacted, Schema } from "effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"

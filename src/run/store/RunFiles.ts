@@ -44,6 +44,22 @@ export interface Changed {
 /** The number of files that are looked at or flushed at the same time: several at once take hardly longer than one. */
 const concurrency = 8
 
+/** Lists the growing files that a run has now. */
+const growingFilesIn = (tree: FileTree) => {
+  const inFolders = Effect.forEach(
+    Object.entries(growingFolders),
+    ([folder, names]) =>
+      Effect.map(tree.list(folder), (files) =>
+        files.filter((name) => !name.startsWith(".") && names.test(name)).map((name) => `${folder}/${name}`),
+      ),
+    { concurrency },
+  )
+  const logs = Effect.filter(growingLogs, (file) => tree.exists(file), { concurrency })
+  return Effect.zipWith(inFolders, logs, (folders, files) => [...folders.flat(), ...files], {
+    concurrent: true,
+  })
+}
+
 /** Makes the files of a run from the tree of its folder. Hashes of growing files are kept in memory. */
 export const makeRunFiles = (
   tree: FileTree,
@@ -54,18 +70,7 @@ export const makeRunFiles = (
   /** The hash of the beginning of each file, as far as it was hashed until now. */
   const hashed = new Map<string, Prefix>()
 
-  const inFolders = Effect.forEach(
-    Object.entries(growingFolders),
-    ([folder, names]) =>
-      Effect.map(tree.list(folder), (files) =>
-        files.filter((name) => !name.startsWith(".") && names.test(name)).map((name) => `${folder}/${name}`),
-      ),
-    { concurrency },
-  )
-  const logs = Effect.filter(growingLogs, (file) => tree.exists(file), { concurrency })
-  const growingFiles = Effect.zipWith(inFolders, logs, (folders, files) => [...folders.flat(), ...files], {
-    concurrent: true,
-  })
+  const growingFiles = growingFilesIn(tree)
 
   const hash = Effect.fnUntraced(function* (file: string, size: number) {
     const before = hashed.get(file)

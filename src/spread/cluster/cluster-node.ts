@@ -244,31 +244,12 @@ const makeDispatcher = Effect.fnUntraced(function* (
         ),
   )
 
-  const execute = Effect.fnUntraced(
-    function* (sent: Omit<SentJob, "round">) {
-      // A job that failed for an earlier client is tried again: its user may have repaired the cause before this resume.
-      let round = 0
-      const failed = patience(sent, "asking for it", mostTries)
-      while (yield* hasFailed({ ...sent, round })) round++
-      for (;;) {
-        const one = { ...sent, round }
-        const exit = yield* Effect.exit(answerOf(one))
-        if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* exit
-        if (Exit.isSuccess(exit) || Cause.hasFails(exit.cause)) {
-          // If Postgres is gone now, the payload stays until the job is removed.
-          yield* Effect.ignoreCause(Effect.timeout(dropPayloads(one), "5 seconds"))
-          if (Exit.isSuccess(exit) && exit.value._tag === "Done") received.push({ ...one, payload: null })
-          return yield* exit
-        }
-        // Postgres failed. If it failed in the middle of the workflow, the workflow has ended for good, and a new one begins.
-        yield* failed(exit.cause)
-        if (yield* hasFailed(one)) round++
-      }
-    },
-    Effect.provideContext(built),
-    Effect.provideService(DatabaseAnswers, answers(context)),
-    Effect.provideService(References.MinimumLogLevel, "None"),
-  )
+  const execute = (sent: Omit<SentJob, "round">) =>
+    untilAnswered(sent, received).pipe(
+      Effect.provideContext(built),
+      Effect.provideService(DatabaseAnswers, answers(context)),
+      Effect.provideService(References.MinimumLogLevel, "None"),
+    )
 
   const workers = yield* sqlProblem(shown, Effect.provideContext(list, context))
   const slots = workers.reduce((sum, worker) => sum + worker.slots, 0)
@@ -285,6 +266,28 @@ const makeDispatcher = Effect.fnUntraced(function* (
       finished++
       return yield* settle(job, answer)
     }),
+  }
+})
+
+/** Asks for the answer of a job until there is one, and adds the job to those that were received. */
+const untilAnswered = Effect.fnUntraced(function* (sent: Omit<SentJob, "round">, received: Array<SentJob>) {
+  // A job that failed for an earlier client is tried again: its user may have repaired the cause before this resume.
+  let round = 0
+  const failed = patience(sent, "asking for it", mostTries)
+  while (yield* hasFailed({ ...sent, round })) round++
+  for (;;) {
+    const one = { ...sent, round }
+    const exit = yield* Effect.exit(answerOf(one))
+    if (Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)) return yield* exit
+    if (Exit.isSuccess(exit) || Cause.hasFails(exit.cause)) {
+      // If Postgres is gone now, the payload stays until the job is removed.
+      yield* Effect.ignoreCause(Effect.timeout(dropPayloads(one), "5 seconds"))
+      if (Exit.isSuccess(exit) && exit.value._tag === "Done") received.push({ ...one, payload: null })
+      return yield* exit
+    }
+    // Postgres failed. If it failed in the middle of the workflow, the workflow has ended for good, and a new one begins.
+    yield* failed(exit.cause)
+    if (yield* hasFailed(one)) round++
   }
 })
 

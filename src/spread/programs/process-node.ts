@@ -209,6 +209,7 @@ const killGroup = (child: ChildProcess): void => {
   }
 }
 
+// oxlint-disable-next-line max-lines-per-function -- the callbacks of one process share its few variables; split, they would pass them all
 const start = (id: string, options: Command, replies: Assembly, described: string): Started => {
   const { timeoutSeconds = 60 } = options
   const [program, ...args] = options.command

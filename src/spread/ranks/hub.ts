@@ -37,112 +37,148 @@ interface Hub {
 /** A rank may take so many times as long as the master for its slices, if that is more than the deadline. */
 const patience = 20
 
+interface HubState {
+  /** The program that the ranks compile. */
+  readonly program: Deferred.Deferred<ReadonlyArray<Uint8Array>>
+  readonly members: Map<number, Member>
+  /** The time after which a rank that does not answer is given up. */
+  readonly deadlineMillis: number
+}
+
+/** A program whose slices are spread over the ranks. */
+interface SharedProgram extends HubState {
+  readonly here: Program
+  readonly rows: ReturnType<typeof rowFeeds>
+  readonly others: ReturnType<typeof otherFeeds>
+  /** The numbers of the states, as they were last sent to the ranks. */
+  readonly sent: Readonly<Record<string, Float32Array>>
+  /** The ranks that have the rows of this update. */
+  active: ReadonlyArray<Member>
+}
+
 /** Makes a hub without ranks. `deadline` is the time after which a rank that does not answer is given up. */
 export const makeHub = Effect.fnUntraced(function* ({
   deadline = "10 seconds",
 }: { readonly deadline?: Duration.Input } = {}): Effect.fn.Return<Hub> {
-  const program = yield* Deferred.make<ReadonlyArray<Uint8Array>>()
-  const members = new Map<number, Member>()
-  const deadlineMillis = Duration.toMillis(Duration.fromInputUnsafe(deadline))
-
-  /** Removes a member, unless another one has taken its place. */
-  const leave = (member: Member): void => {
-    if (members.get(member.rank) === member) members.delete(member.rank)
+  const state: HubState = {
+    program: yield* Deferred.make<ReadonlyArray<Uint8Array>>(),
+    members: new Map(),
+    deadlineMillis: Duration.toMillis(Duration.fromInputUnsafe(deadline)),
   }
+  return {
+    ranks: { open: (spec, here) => open(state, spec, here) },
+    serve: (rank, channel) => serve(state, rank, channel),
+  }
+})
 
-  const serve: Hub["serve"] = Effect.fnUntraced(function* (rank, channel) {
-    yield* channel.send(kinds.program, yield* Deferred.await(program))
-    const { kind, bytes } = yield* channel.receive
-    if (kind !== kinds.ready) return yield* new WorkerFailed({ message: utf8.decode(bytes) })
-    const lost = yield* Deferred.make<never, WorkerLost>()
-    const member = { rank, channel, lost }
-    members.set(rank, member)
-    yield* Effect.logInfo(`rank ${rank} computes slices`)
-    return yield* Effect.ensuring(
-      Effect.raceFirst(channel.closed, Deferred.await(lost)),
-      Effect.sync(() => leave(member)),
+/** Removes a member, unless another one has taken its place. */
+const leave = ({ members }: HubState, member: Member): void => {
+  if (members.get(member.rank) === member) members.delete(member.rank)
+}
+
+const serve = Effect.fnUntraced(function* (
+  state: HubState,
+  rank: number,
+  channel: Channel,
+): Effect.fn.Return<never, WorkerLost | WorkerFailed> {
+  yield* channel.send(kinds.program, yield* Deferred.await(state.program))
+  const { kind, bytes } = yield* channel.receive
+  if (kind !== kinds.ready) return yield* new WorkerFailed({ message: utf8.decode(bytes) })
+  const lost = yield* Deferred.make<never, WorkerLost>()
+  const member = { rank, channel, lost }
+  state.members.set(rank, member)
+  yield* Effect.logInfo(`rank ${rank} computes slices`)
+  return yield* Effect.ensuring(
+    Effect.raceFirst(channel.closed, Deferred.await(lost)),
+    Effect.sync(() => leave(state, member)),
+  )
+})
+
+const open = Effect.fnUntraced(function* (state: HubState, spec: SlicedSpec, here: Program): Effect.fn.Return<Sharing> {
+  const device = utf8.encode(here.device)
+  const isFirst = yield* Deferred.succeed(state.program, [Uint8Array.of(device.length), device, encodeSpec(spec)])
+  // The ranks have compiled the first program.
+  if (!isFirst) return yield* alone.open(spec, here)
+  const shared: SharedProgram = {
+    ...state,
+    here,
+    rows: rowFeeds(spec, here),
+    others: otherFeeds(spec, here),
+    sent: Record.map(spec.state, ({ tensor }) => new Float32Array(sizeOf(tensor.shape))),
+    active: [],
+  }
+  return { begin: begin(shared), compute: (slices, into) => compute(shared, slices, into) }
+})
+
+/** Returns what a rank answers; if it is lost or late, it takes no further part, and the result is undefined. */
+const asked = <A>(shared: SharedProgram, member: Member, exchange: Effect.Effect<A, WorkerLost>, millis: number) => {
+  const late = new WorkerLost({
+    message: `it did not answer within ${Duration.format(Duration.millis(millis))}`,
+  })
+  return exchange.pipe(
+    Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.fail(late) }),
+    Effect.catch((error) => {
+      shared.active = shared.active.filter((other) => other !== member)
+      // The next update must not ask it: the late answer would be taken for the next one.
+      leave(shared, member)
+      return Effect.as(Deferred.fail(member.lost, error), undefined)
+    }),
+  )
+}
+
+/** Sends the rows of an update to all ranks. */
+const begin = (shared: SharedProgram) =>
+  Effect.suspend(() => {
+    shared.active = [...shared.members.values()].sort((a, b) => a.rank - b.rank)
+    const parts = shared.rows.map(bytesOf)
+    return Effect.forEach(
+      shared.active,
+      (member) => asked(shared, member, member.channel.send(kinds.rows, parts), shared.deadlineMillis),
+      { concurrency: "unbounded", discard: true },
     )
   })
 
-  const open = Effect.fnUntraced(function* (spec: SlicedSpec, here: Program): Effect.fn.Return<Sharing> {
-    const device = utf8.encode(here.device)
-    const isFirst = yield* Deferred.succeed(program, [Uint8Array.of(device.length), device, encodeSpec(spec)])
-    // The ranks have compiled the first program.
-    if (!isFirst) return yield* alone.open(spec, here)
-    const [rows, others] = [rowFeeds(spec, here), otherFeeds(spec, here)]
-    /** The numbers of the states, as they were last sent to the ranks. */
-    const sent = Record.map(spec.state, ({ tensor }) => new Float32Array(sizeOf(tensor.shape)))
-    /** The ranks that have the rows of this update. */
-    let active: ReadonlyArray<Member> = []
-
-    /** Returns what a rank answers; if it is lost or late, it takes no further part, and the result is undefined. */
-    const asked = <A>(member: Member, exchange: Effect.Effect<A, WorkerLost>, millis: number) => {
-      const { lost } = member
-      const late = new WorkerLost({
-        message: `it did not answer within ${Duration.format(Duration.millis(millis))}`,
-      })
-      return exchange.pipe(
-        Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.fail(late) }),
-        Effect.catch((error) => {
-          active = active.filter((other) => other !== member)
-          // The next update must not ask it: the late answer would be taken for the next one.
-          leave(member)
-          return Effect.as(Deferred.fail(lost, error), undefined)
-        }),
-      )
-    }
-
-    const begin = Effect.suspend(() => {
-      active = [...members.values()].sort((a, b) => a.rank - b.rank)
-      const parts = rows.map(bytesOf)
-      return Effect.forEach(active, (member) => asked(member, member.channel.send(kinds.rows, parts), deadlineMillis), {
-        concurrency: "unbounded",
-        discard: true,
-      })
-    })
-
-    const compute = Effect.fnUntraced(function* (
-      slices: ReadonlyArray<Int32Array>,
-      into: ReadonlyArray<Float32Array>,
-    ): Effect.fn.Return<void, BackendError> {
-      const ranks = active
-      const owners = ranks.length + 1
-      /** Lists the slices of the master, at 0, or of another rank. */
-      const share = (place: number) => slices.flatMap((_, slice) => (slice % owners === place ? [slice] : []))
-      const computeAll = Effect.fnUntraced(function* (own: ReadonlyArray<number>) {
-        for (const slice of own) yield* computeHere(here, slices[slice], into[slice])
-      })
-      if (ranks.length === 0) return yield* computeAll(share(0))
-
-      const theirs = ranks.map((member, at) => ({ member, own: share(at + 1) }))
-      const states = yield* Effect.forEach(Object.entries(sent), ([name, into]) => here.read(name, into))
-      const shared = [...states, ...others].map(bytesOf)
-      const send = ({ member, own }: (typeof theirs)[number]) => {
-        const parts = [...shared, ...own.map((slice) => bytesOf(slices[slice]))]
-        return asked(member, member.channel.send(kinds.compute, parts), deadlineMillis)
-      }
-      yield* Effect.forEach(theirs, send, { concurrency: "unbounded", discard: true })
-      const begun = yield* Clock.currentTimeMillis
-      yield* computeAll(share(0))
-      const millis = Math.max(deadlineMillis, patience * ((yield* Clock.currentTimeMillis) - begun))
-      const answers = yield* Effect.forEach(
-        theirs,
-        ({ member }) => (active.includes(member) ? asked(member, answerOf(member), millis) : Effect.undefined),
-        { concurrency: "unbounded" },
-      )
-      for (const [at, { own }] of theirs.entries()) {
-        const results = answers[at]
-        if (results === undefined) yield* computeAll(own)
-        else
-          fill(
-            results,
-            own.map((slice) => into[slice]),
-          )
-      }
-    })
-    return { begin, compute }
+/** Computes slices here and on the ranks, and those of lost ranks here, too. */
+const compute = Effect.fnUntraced(function* (
+  shared: SharedProgram,
+  slices: ReadonlyArray<Int32Array>,
+  into: ReadonlyArray<Float32Array>,
+): Effect.fn.Return<void, BackendError> {
+  const { active: ranks, here, sent, others, deadlineMillis } = shared
+  const owners = ranks.length + 1
+  /** Lists the slices of the master, at 0, or of another rank. */
+  const share = (place: number) => slices.flatMap((_, slice) => (slice % owners === place ? [slice] : []))
+  const computeAll = Effect.fnUntraced(function* (own: ReadonlyArray<number>) {
+    for (const slice of own) yield* computeHere(here, slices[slice], into[slice])
   })
-  return { ranks: { open }, serve }
+  if (ranks.length === 0) return yield* computeAll(share(0))
+
+  const theirs = ranks.map((member, at) => ({ member, own: share(at + 1) }))
+  const states = yield* Effect.forEach(Object.entries(sent), ([name, into]) => here.read(name, into))
+  const common = [...states, ...others].map(bytesOf)
+  const send = ({ member, own }: (typeof theirs)[number]) => {
+    const parts = [...common, ...own.map((slice) => bytesOf(slices[slice]))]
+    return asked(shared, member, member.channel.send(kinds.compute, parts), deadlineMillis)
+  }
+  yield* Effect.forEach(theirs, send, { concurrency: "unbounded", discard: true })
+  const begun = yield* Clock.currentTimeMillis
+  yield* computeAll(share(0))
+  const millis = Math.max(deadlineMillis, patience * ((yield* Clock.currentTimeMillis) - begun))
+  const answers = yield* Effect.forEach(
+    theirs,
+    ({ member }) =>
+      shared.active.includes(member) ? asked(shared, member, answerOf(member), millis) : Effect.undefined,
+    { concurrency: "unbounded" },
+  )
+  for (const [at, { own }] of theirs.entries()) {
+    const results = answers[at]
+    if (results === undefined) yield* computeAll(own)
+    else
+      fill(
+        results,
+        own.map((slice) => into[slice]),
+      )
+  }
 })
 
 /** Waits for the results of a rank's slices. */

@@ -177,6 +177,22 @@ interface Library {
 const tooMany = (what: string, limit: number): string =>
   `it claims to hold more than ${limit} ${what}, too many for a file of its size`
 
+/** The modules that read Parquet files, which are loaded for the first one: most runs read none. */
+const libraries = Effect.promise(async () => {
+  const [{ parquetMetadataAsync, parquetRead, parquetSchema }, { parquetHeader }, dataPage, ...others] =
+    await Promise.all([
+      import("hyparquet"),
+      import("hyparquet/src/column.js"),
+      import("hyparquet/src/datapage.js"),
+      import("hyparquet/src/schema.js"),
+      import("hyparquet/src/convert.js"),
+      import("hyparquet-compressors"),
+    ])
+  const [{ getSchemaPath }, { DEFAULT_PARSERS }, { compressors, decompressZstd }] = others
+  const ofPages = { parquetHeader, dataPage, getSchemaPath, DEFAULT_PARSERS, compressors, decompressZstd }
+  return { parquetMetadataAsync, parquetRead, parquetSchema, ...ofPages }
+})
+
 /** Streams the rows of a file, so many at once as are in memory anyway. */
 export const parquetRows = <E>(
   bytes: Uint8Array,
@@ -185,24 +201,8 @@ export const parquetRows = <E>(
 ): Stream.Stream<ReadonlyArray<Row>, E> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      // Most runs read no Parquet file, so the modules are loaded for the first one.
-      const [
-        { parquetMetadataAsync, parquetRead, parquetSchema },
-        { parquetHeader },
-        dataPage,
-        { getSchemaPath },
-        { DEFAULT_PARSERS },
-        { compressors, decompressZstd },
-      ] = yield* Effect.promise(() =>
-        Promise.all([
-          import("hyparquet"),
-          import("hyparquet/src/column.js"),
-          import("hyparquet/src/datapage.js"),
-          import("hyparquet/src/schema.js"),
-          import("hyparquet/src/convert.js"),
-          import("hyparquet-compressors"),
-        ]),
-      )
+      const { parquetMetadataAsync, parquetRead, parquetSchema, parquetHeader, ...rest } = yield* libraries
+      const { dataPage, getSchemaPath, DEFAULT_PARSERS, compressors, decompressZstd } = rest
       const file = {
         byteLength: bytes.length,
         slice: (start: number, end?: number): ArrayBuffer => Uint8Array.from(bytes.subarray(start, end)).buffer,
@@ -251,26 +251,31 @@ export const parquetRows = <E>(
       const groups = metadata.row_groups.map(({ num_rows }) => Number(num_rows))
       let before = 0
       const ranges = groups.map((rows) => ({ from: before, to: (before += rows) }))
-      return Stream.flatMap(Stream.fromIterable(ranges.filter(({ from, to }) => to > from)), ({ from, to }) =>
-        Stream.unwrap(
-          Effect.map(columnsOf(from, to), (columns) => {
-            const read = names
-              .filter((name) => columns.has(name))
-              .map((name) => ({ name, valueAt: reader(columns.get(name) ?? []) }))
-            const starts = Array.from(
-              { length: Math.ceil((to - from) / rowsAtOnce) },
-              (_, part) => from + part * rowsAtOnce,
-            )
-            return Stream.map(Stream.fromIterable(starts), (start) =>
-              Array.from({ length: Math.min(rowsAtOnce, to - start) }, (_, index): Row =>
-                Object.fromEntries(read.map(({ name, valueAt }) => [name, valueAt(start + index)])),
-              ),
-            )
-          }),
-        ),
+      return Stream.flatMap(Stream.fromIterable(ranges.filter(({ from, to }) => to > from)), (range) =>
+        Stream.unwrap(Effect.map(columnsOf(range.from, range.to), (columns) => rowsOf(columns, names, range))),
       )
     }),
   )
+
+/** The decoded values of columns by their names, in parts that each begin at a row. */
+type DecodedColumns = ReadonlyMap<string, ReadonlyArray<{ readonly from: number; readonly data: ArrayLike<unknown> }>>
+
+/** Streams the rows of a row group, so many at once as are used together. */
+const rowsOf = (
+  columns: DecodedColumns,
+  names: ReadonlyArray<string>,
+  { from, to }: { readonly from: number; readonly to: number },
+): Stream.Stream<ReadonlyArray<Row>> => {
+  const read = names
+    .filter((name) => columns.has(name))
+    .map((name) => ({ name, valueAt: reader(columns.get(name) ?? []) }))
+  const starts = Array.from({ length: Math.ceil((to - from) / rowsAtOnce) }, (_, part) => from + part * rowsAtOnce)
+  return Stream.map(Stream.fromIterable(starts), (start) =>
+    Array.from({ length: Math.min(rowsAtOnce, to - start) }, (_, index): Row =>
+      Object.fromEntries(read.map(({ name, valueAt }) => [name, valueAt(start + index)])),
+    ),
+  )
+}
 
 /** Returns the function that reads a column's value by its row. Rows are asked for in their order. */
 const reader = (chunks: ReadonlyArray<{ readonly from: number; readonly data: ArrayLike<unknown> }>) => {

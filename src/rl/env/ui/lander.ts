@@ -15,6 +15,7 @@ export const lander: EnvDrawing<{
   width: 440,
   height: 460,
   terminal: { columns: 61, rows: 20, from: [10, 20], to: [430, 380] },
+  // oxlint-disable-next-line max-lines-per-function -- the page gets its text, whole
   draw: (stage, [x, y, vx, vy, angle], action, values) => {
     const { colours, dark, left, top, right, bottom, faded, within, line, shape, disc, slab, words, letter } = stage
     const { caption, turn, clip, short, dashes, shadow, sky, remember, fading } = stage

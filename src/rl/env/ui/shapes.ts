@@ -124,6 +124,7 @@ export const brushOf = ({ colours, left, top }: Frame) => {
 type Brush = ReturnType<typeof brushOf>
 
 /** Returns everything that a drawing can use: the brush, the frame, and tools that are made of the brush's shapes. */
+// oxlint-disable-next-line max-lines-per-function -- the page gets its text, whole
 export const stageOf = (frame: Frame, brush: Brush) => {
   const { colours, dark, left, top, right, trail } = frame
   const { faded, line, shape, disc, oval, slab } = brush

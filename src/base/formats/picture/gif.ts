@@ -1,6 +1,8 @@
 /**
  * Writes moving pictures as GIF files, which browsers, chats and READMEs show. A GIF has at most 256 colours, so pictures
  * with more get the nearest of those that fit all pictures best. Of each picture, only the part that changed is saved.
+ *
+ * Ours, and not `gifenc`: that writes whole frames, so that only the compression would be left to it, 50 lines of this file.
  */
 import { ByteWriter } from "../ByteWriter.ts"
 import type { Picture } from "./Picture.ts"

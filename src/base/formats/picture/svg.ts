@@ -2,6 +2,9 @@
  * Draws SVG documents as pixels, as far as envs need it: shapes, paths, groups with `transform`, texts in a built-in font,
  * and PNG files in them. A document with other elements, or with attributes such as `clip-path`, is refused, since its picture
  * would be wrong without them.
+ *
+ * Ours, and not `@resvg/resvg-wasm`: that is a WebAssembly file of 2.5 MB without a font, which each page and edge worker that
+ * draws an episode would load, and which is instantiated in another way in each of them.
  */
 import { Effect, Schema } from "effect"
 import { arcPoints, type Cap, type Line, pathLines, rectangle, stroked, textOutlines, textWidth } from "./outlines.ts"

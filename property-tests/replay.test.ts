@@ -3,7 +3,7 @@ import { assert, describe, it } from "vitest"
 import { Frames } from "../src/rl/learner/replay/storage.ts"
 import { makePriorities } from "../src/rl/learner/replay/Priorities.ts"
 import { makeReplay } from "../src/rl/learner/replay/Replay.ts"
-import type { ReplayOptions, SequenceOptions } from "../src/rl/learner/replay/ReplayOptions.ts"
+import type { BufferLayout, SequenceOptions } from "../src/rl/learner/replay/BufferLayout.ts"
 import * as Batch from "../src/rl/env/Batch.ts"
 import type { BatchEnv } from "../src/rl/env/BatchEnv.ts"
 import * as Env from "../src/rl/env/Env.ts"
@@ -115,7 +115,7 @@ describe("a replay buffer", () => {
   it("gives exactly the newest transitions, of one or several steps, with their endings", () => {
     fc.assert(
       fc.property(shapes, ({ numEnvs, capacity, steps, nsteps, images, seed }) => {
-        const options: ReplayOptions = { numEnvs, observationSize: 3, actionSize: 1, capacity, gamma, nsteps, images }
+        const options: BufferLayout = { numEnvs, observationSize: 3, actionSize: 1, capacity, gamma, nsteps, images }
         const envs = Batch.make(clock, numEnvs)
         envs.reset(seed)
         const replay = makeReplay(options)
@@ -177,7 +177,7 @@ describe("a replay buffer", () => {
     fc.assert(
       fc.property(shapes, fc.option(lengths, { nil: undefined }), ({ seed, steps, ...rest }, sequences) => {
         const shape = { ...rest, sequences }
-        const options: ReplayOptions = { ...shape, observationSize: 3, actionSize: 1, gamma }
+        const options: BufferLayout = { ...shape, observationSize: 3, actionSize: 1, gamma }
         const envs = Batch.make(clock, shape.numEnvs)
         envs.reset(seed)
         const first = makeReplay(options)

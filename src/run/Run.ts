@@ -6,7 +6,7 @@
  * nothing.
  *
  * @example
- * ```ts
+ * ```text
  * Run.execute({
  *   spec,                                        // what the run is
  *   startedAtMillis,

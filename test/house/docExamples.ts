@@ -17,6 +17,7 @@ const folders = [
   "base/rng",
   "base/tokens",
   "run/find",
+  "run/read",
   "rl/env",
   "rl/returns",
   "rl/losses",
@@ -24,14 +25,12 @@ const folders = [
   "rl/learner",
   "rl/algorithms",
   "rl/train",
-  "agents/lm",
-  "agents/task",
-  "agents/agent",
-  "agents/episode",
-  "agents/evaluate",
-  "agents/training",
+  "rl/policy",
+  "agents",
   "decoder/networks",
   "decoder/huggingFace",
+  "decoder/inference",
+  "decoder/engine",
 ]
 
 const fenced = (text: string): ReadonlyArray<string> =>

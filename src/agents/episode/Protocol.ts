@@ -1,7 +1,8 @@
 /**
  * Defines protocols. A protocol plays one episode of agents in an env: it decides which agent acts when, what happens
  * with the agent's answer, and when the episode ends. It returns the rollouts (the records of the steps), one for each
- * agent that took part. The folder `protocols/` has three: `SingleAgent`, `MultiAgentSync` and `Delegating`.
+ * agent that took part. The folder `protocols/` has four: `SingleAgent`, `MultiAgentSync`, `SelfPlay`
+ * and `Delegating`.
  */
 import type { Effect, Scope } from "effect"
 import type { AgentFailure } from "../agent/Agent.ts"

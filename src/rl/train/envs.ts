@@ -12,7 +12,7 @@ import { aboutText } from "../policy/about.ts"
 import { groupIn } from "../env/RunningMoments.ts"
 import type { Plan } from "./plan.ts"
 import type { Settings } from "./Settings.ts"
-import { type EpisodeBatch, partsOf } from "./validation/Validator.ts"
+import { type EpisodeBatch, partsOf } from "./validation/PolicyValidator.ts"
 
 /** The training's envs: they record episodes with the env's own rewards, and may normalise what the agent gets. */
 export type TrainingEnvs = AnyBatchEnv &

@@ -27,14 +27,14 @@ import { misfit } from "./misfit.ts"
 import { makeStepFolder, type WriteStepFolder } from "./stepFolder.ts"
 import { Current as OwnValidator } from "./Validator.ts"
 import { makeOwnValidator } from "./validation/ownValidator.ts"
-import { makeValidator, shares, type Validator } from "./validation/Validator.ts"
+import { makeValidator, shares, type PolicyValidator } from "./validation/PolicyValidator.ts"
 
 /** A training that is ready to start: its plan, its envs and its compiled learner. */
 export interface Training {
   readonly plan: Plan
   readonly envs: TrainingEnvs
   readonly learner: Learner
-  readonly validator: Validator | undefined
+  readonly validator: PolicyValidator | undefined
   /** How other machines get this training, to play its validations; undefined if they cannot. */
   readonly sent?: SentTraining | undefined
   /** Runs after each update, with the number of updates so far, for envs that play against the trained policy. */

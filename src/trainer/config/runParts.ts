@@ -19,7 +19,7 @@ interface RunPlace {
  *
  * @example
  * ```ts
- * const { tasks, agent } = yield* openRunParts(config, { from: { source: "orch.yaml" }, baseDir: ".", model: "run_a" })
+ * const { train, validation, agent } = yield* openRunParts(config, { from: { source: "orch.yaml" }, baseDir: ".", model: "run_a" })
  * ```
  */
 export const openRunParts = Effect.fnUntraced(function* (

@@ -9,9 +9,9 @@
  * @example
  * ```ts
  * const optimizer = yield* MultiLoRAOptimizer.make({ runs, parametersOf: (slot) => adapters.namedParametersOf(slot.index) })
- * const scheduler = yield* MultiLoRAScheduler.make(optimizer)
+ * const scheduler = MultiLoRAScheduler.make(optimizer)
  * // In the loop, for each micro-batch and then for the step:
- * optimizer.accumulate(microBatch.run, gradient)
+ * optimizer.accumulate({ index, generation }, gradient)
  * const outcomes = yield* optimizer.step(ready)
  * scheduler.step(ready)
  * ```

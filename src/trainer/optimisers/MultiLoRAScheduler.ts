@@ -4,7 +4,7 @@
  *
  * @example
  * ```ts
- * const scheduler = yield* MultiLoRAScheduler.make(optimizer)
+ * const scheduler = MultiLoRAScheduler.make(optimizer)
  * yield* optimizer.step(ready)
  * scheduler.step(ready) // the runs that were ready get the learning rate of their next step
  * ```

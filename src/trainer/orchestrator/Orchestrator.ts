@@ -8,7 +8,7 @@
  *
  * @example
  * ```ts
- * const orchestrator = orchestrate({ run, tasks, validation: null, agentOf, policy, encode, awaitWeights })
+ * const orchestrator = orchestrate({ run, tasks, validation: null, agentOf, policy, encode, width, awaitWeights }, firstStep)
  * yield* Effect.forkScoped(orchestrator)
  * ```
  */

@@ -6,7 +6,7 @@
  * @example
  * ```ts
  * const server = yield* connect({ url: "http://127.0.0.1:8000", apiKey: null, report: () => Effect.void })
- * yield* orchestrateFolder({ trainer, only: null, server, report: () => Effect.void })
+ * yield* orchestrateFolder({ trainer, only: null, server, owner, report: () => Effect.void })
  * ```
  */
 import { Cause, Deferred, Effect, Fiber, Path, References, type Scope } from "effect"

@@ -7,7 +7,7 @@
  *
  * @example
  * ```ts
- * const records = yield* makeRunRecords({ settings, effective, name: "reverse-text" })
+ * const records = yield* makeRunRecords({ settings, effective, validated, failed })
  * yield* records.begin(run, undefined) // new, or with what `moment` returned when its checkpoint was saved
  * yield* records.updated(run, { "losses/loss": 0.4 })
  * yield* records.conclude(run)

@@ -14,7 +14,7 @@ import * as Wrapper from "../../../src/rl/env/Wrapper.ts"
 import { input, reshape, argMax, slice } from "../../../src/tensor/graph/ops.ts"
 import { Backend } from "../../../src/tensor/backend/Backend.ts"
 import { scalarsOf } from "../../../src/run/record/scalars.ts"
-import { makeValidator, shares } from "../../../src/rl/train/validation/Validator.ts"
+import { makeValidator, shares } from "../../../src/rl/train/validation/PolicyValidator.ts"
 import { keep } from "./inMemory.ts"
 
 /** Pays only in its last step; episodes are of 1 to 20 steps. */

@@ -18,7 +18,7 @@ const { add, mean, mul, sub } = Graph
  *   objective; value loss clipping; overall loss and entropy bonus; debug variables (explained variance is in
  *   `rl/learner/rollout/RolloutLearner.ts`). Early stopping by KL, which is not one of the 37, is below too.
  * - Set below and done elsewhere: generalised advantage estimation (`rl/returns/gae.ts`); the ε of Adam and global gradient
- *   clipping (`tensor/graph/optimisers.ts`); learning rate annealing (`learningRateOf` in `rl/learner/rollout/fields.ts`).
+ *   clipping (`tensor/graph/optimisers.ts`); learning rate annealing (`learningRateOf` in `rl/learner/parts.ts`).
  * - `rl/learner/rollout/Rollout.ts`: a vectorised rollout that continues where the last one ended, keeps actions as they were
  *   before clipping, and bootstraps from the final observation of a truncated episode.
  * - `rl/learner/rollout/update.ts`: several epochs of minibatches, shuffled without replacement; for an LSTM, whole

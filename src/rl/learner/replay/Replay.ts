@@ -11,7 +11,7 @@ import {
   startsPerEnv,
   type Transitions,
 } from "./gather.ts"
-import type { ReplayOptions } from "./ReplayOptions.ts"
+import type { BufferLayout } from "./BufferLayout.ts"
 import {
   addStep,
   endingOf,
@@ -29,7 +29,7 @@ import {
 import type { Filled } from "./storage.ts"
 
 /** Makes a replay buffer: the newest `capacity` steps of N envs, in one ring buffer for each env. */
-export const makeReplay = (options: ReplayOptions) => {
+export const makeReplay = (options: BufferLayout) => {
   const ring = makeRing(options)
   const gathering = makeGathering(ring, options)
   return {

@@ -25,7 +25,7 @@ import { hindsight } from "./Hindsight.ts"
 import { prioritisedDraws } from "./Priorities.ts"
 import { makeReplay, type Replay } from "./Replay.ts"
 import { replayColumns, type ReplayExperience, sequenceColumns } from "./ReplayExperience.ts"
-import { drawableIn, replayBytes, type ReplayOptions } from "./ReplayOptions.ts"
+import { drawableIn, replayBytes, type BufferLayout } from "./BufferLayout.ts"
 import type { ReplayConfig } from "./fields.ts"
 import { compileUpdate, errorsOutput, type UpdateOptions } from "./networks.ts"
 import { makeReplayRollout, playReplayRollout, type ReplayRollout } from "./replayRollout.ts"
@@ -48,7 +48,7 @@ export const replayLearner = Effect.fnUntraced(function* <
   const { name, task, config, actor, exploration, copyTargetsEvery, priorities } = experience
   const { batchSize } = config
   const gradientSteps = yield* gradientStepsOf(name, config)
-  const replayOptions = yield* checkedReplayOptions(experience)
+  const bufferLayout = yield* checkedBufferLayout(experience)
 
   // The programs: one acts, and one updates the networks.
   const backend = yield* Backend
@@ -60,7 +60,7 @@ export const replayLearner = Effect.fnUntraced(function* <
   const copyToActing = Effect.flatMap(update.read("actor", actorWeights), (theta) => act.write("theta", theta))
   yield* copyToActing
 
-  const replay = makeReplay(replayOptions)
+  const replay = makeReplay(bufferLayout)
   const prioritised =
     priorities === null
       ? undefined
@@ -226,15 +226,15 @@ const filling = Effect.fnUntraced(function* <N extends string, T extends N | "ac
 })
 
 /** Returns the options of the replay buffer; fails unless it can hold a batch and fits into memory. */
-const checkedReplayOptions = <N extends string, T extends N | "actor", C extends Columns>({
+const checkedBufferLayout = <N extends string, T extends N | "actor", C extends Columns>({
   name,
   task: { numEnvs, observationSpace, actionSpace },
   config: { bufferSize, batchSize, gamma, nsteps, her = null },
   actor: { memorySize },
   sequences,
-}: ReplayExperience<N, T, C>): Effect.Effect<ReplayOptions, ConfigError> => {
+}: ReplayExperience<N, T, C>): Effect.Effect<BufferLayout, ConfigError> => {
   const wrong = (problem: string) => Effect.fail(ConfigError.at({ source: name }, "algorithm.buffer_size", problem))
-  const options: ReplayOptions = {
+  const options: BufferLayout = {
     numEnvs,
     observationSize: sizeOf(observationSpace),
     actionSize: sizeOf(actionSpace),

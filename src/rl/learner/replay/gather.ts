@@ -2,7 +2,7 @@
 import type { Stream } from "../../../base/rng/Rng.ts"
 import type { Arrays } from "../Batch.ts"
 import type { ReplayColumns, SequenceColumns } from "./ReplayExperience.ts"
-import type { ReplayOptions } from "./ReplayOptions.ts"
+import type { BufferLayout } from "./BufferLayout.ts"
 import {
   after,
   endingOf,
@@ -35,7 +35,7 @@ interface Gathering {
   uniform: Float64Array
 }
 
-export const makeGathering = (ring: Ring, { gamma, nsteps = 1, sequences }: ReplayOptions): Gathering => ({
+export const makeGathering = (ring: Ring, { gamma, nsteps = 1, sequences }: BufferLayout): Gathering => ({
   ring,
   nsteps,
   discountPowers: Float64Array.from({ length: nsteps + 1 }, (_, n) => gamma ** n),

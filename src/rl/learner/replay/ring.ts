@@ -11,7 +11,7 @@ import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { copyInto, Misfit, namedVector } from "../learnerState.ts"
 import { makeEpisodes } from "./episodes.ts"
 import { makeFinals } from "./finals.ts"
-import { type ReplayOptions, spanOf, stepsPerEnvOf, strideOf } from "./ReplayOptions.ts"
+import { type BufferLayout, spanOf, stepsPerEnvOf, strideOf } from "./BufferLayout.ts"
 import { type Filled, filledPart, Frames, restoreFilled } from "./storage.ts"
 
 // These flags say how an episode ended with a step; 0 if it did not end.
@@ -54,7 +54,7 @@ export interface Ring {
 }
 
 /** Makes empty rings. */
-export const makeRing = (options: ReplayOptions): Ring => {
+export const makeRing = (options: BufferLayout): Ring => {
   const { numEnvs, observationSize: width, actionSize, images = false, hindsight = false } = options
   const stepsPerEnv = stepsPerEnvOf(options)
   const places = stepsPerEnv * numEnvs

@@ -110,7 +110,7 @@ export function experience(options: ExperienceOptions<string>): object {
   } satisfies Experience<BaseColumns>
 }
 
-/** Generalised advantage estimation, which the learner carries out: `estimateReturns` has the formula. */
+/** Generalised advantage estimation, which the learner carries out: `rl/returns/gae.ts` has the formula. */
 export interface GeneralisedAdvantages {
   /** The discount factor. */
   readonly gamma: number

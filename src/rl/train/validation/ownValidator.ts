@@ -8,7 +8,7 @@ import { countedIn } from "../../../run/record/scalars.ts"
 import { type TrainingEnvs, validationBatch } from "../envs.ts"
 import { hasSameSpaces, type Plan } from "../plan.ts"
 import type { Input, OwnValidator } from "../Validator.ts"
-import { makeValidator, type Validator } from "./Validator.ts"
+import { makeValidator, type PolicyValidator } from "./PolicyValidator.ts"
 
 /** Makes a validator whose episodes are those of `own`. They are played in this process. */
 export const makeOwnValidator = Effect.fnUntraced(function* (
@@ -34,7 +34,7 @@ export const makeOwnValidator = Effect.fnUntraced(function* (
     return ({ seed, step }) => Effect.map(validate(seed, step), (outcome) => outcome.episodes)
   })
   const validate = yield* own.make({ env, envs: validationEnvs, player, policy })
-  const validator: Validator = {
+  const validator: PolicyValidator = {
     name: own.name,
     // Without batches, nothing is spread over other machines.
     batches: [],

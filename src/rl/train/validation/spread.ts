@@ -25,7 +25,7 @@ import { floats } from "../checkpointing.ts"
 import { validationBatch } from "../envs.ts"
 import { sharedSettings } from "../resume.ts"
 import type { Training } from "../setUp.ts"
-import { partsOf, togetherIn } from "./Validator.ts"
+import { partsOf, togetherIn } from "./PolicyValidator.ts"
 
 /** The number of jobs of the first validation, before it is known how long one takes. */
 const firstJobs = 16

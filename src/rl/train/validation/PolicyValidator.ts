@@ -13,7 +13,7 @@ import { stream } from "../../../base/rng/Rng.ts"
  * has an env of its own in a batch, so that short episodes do not count more often than long ones. The randomness of an
  * episode depends only on the seed, on `index` (the training's step) and on the episode's number, not on its batch.
  */
-export interface Validator {
+export interface PolicyValidator {
   /** The name of a validator of the user's own; undefined for the built-in one. */
   readonly name?: string
   readonly validate: (seed: number, index: number) => Effect.Effect<ValidationOutcome, LearnerError>
@@ -182,7 +182,7 @@ export const makeValidator = Effect.fnUntraced(function* (
       play: playWith(policy, batch.envs.numEnvs, options),
     })),
   )
-  const validator: Validator = {
+  const validator: PolicyValidator = {
     batches: players.map(({ batch }) => batch),
     validate: (seed, index) =>
       Effect.forEach(players, ({ play, whole }) => play(whole, seed, index), { concurrency: "unbounded" }).pipe(

@@ -10,7 +10,7 @@ export interface SequenceOptions {
   readonly memorySize: number
 }
 
-export interface ReplayOptions {
+export interface BufferLayout {
   readonly numEnvs: number
   readonly observationSize: number
   readonly actionSize: number
@@ -28,25 +28,25 @@ export interface ReplayOptions {
 }
 
 /** Returns the number of steps after the first one of a draw that must be stored before it can be drawn. */
-export const spanOf = ({ nsteps = 1, sequences }: ReplayOptions): number =>
+export const spanOf = ({ nsteps = 1, sequences }: BufferLayout): number =>
   nsteps + (sequences === undefined ? 0 : sequences.burnIn + sequences.length - 1)
 
 /** Returns the distance of the steps where sequences can begin: half a sequence, so that each step lies in two of them. */
-export const strideOf = ({ sequences }: ReplayOptions): number =>
+export const strideOf = ({ sequences }: BufferLayout): number =>
   sequences === undefined ? 1 : Math.max(1, Math.floor(sequences.length / 2))
 
 /** Returns the number of steps stored for each env: those that can be drawn, and the steps after them that a draw needs. */
-export const stepsPerEnvOf = (options: ReplayOptions): number => {
+export const stepsPerEnvOf = (options: BufferLayout): number => {
   const stride = strideOf(options)
   return Math.ceil((Math.ceil(options.capacity / options.numEnvs) + spanOf(options)) / stride) * stride
 }
 
 /** Returns the number of transitions or sequences of which a full buffer can draw at least so many. */
-export const drawableIn = (options: ReplayOptions): number =>
+export const drawableIn = (options: BufferLayout): number =>
   options.numEnvs * Math.floor(Math.ceil(options.capacity / options.numEnvs) / strideOf(options))
 
 /** Returns the bytes that a full buffer takes, without final observations, if images are stored as bytes. */
-export const replayBytes = (options: ReplayOptions): number => {
+export const replayBytes = (options: BufferLayout): number => {
   const { numEnvs, observationSize, actionSize, images = false, sequences } = options
   const ofMemory = (4 * (sequences?.memorySize ?? 0)) / strideOf(options)
   return stepsPerEnvOf(options) * numEnvs * (observationSize * (images ? 1 : 4) + (actionSize + 2) * 4 + ofMemory)

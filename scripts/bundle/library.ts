@@ -1,7 +1,7 @@
 // Bundles the library and the command for Node into dist/bundle/, where `effect run` loads a few files instead of hundreds,
 // and so starts faster. Bundlers and browsers get the single modules in dist/ instead, to leave out what they don't need; see
 // scripts/swapExports.ts. Effect is not in the bundle: a user's program must load the same copy of it; see effect.ts.
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { isBuiltin } from "node:module"
 import { dirname, isAbsolute, join, posix, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -10,6 +10,7 @@ import manifest from "../../package.json" with { type: "json" }
 import { ascii } from "./ascii.ts"
 import { isOfEffect } from "./effect.ts"
 import { copyLicences } from "./licences.ts"
+import { programsIn } from "./programs.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const source = join(root, "src")
@@ -29,17 +30,8 @@ const entries = [
 /** The programs of threads that import a user's module, and with it the library: each module must exist once in them. */
 const hosts = ["rl/env/pool/worker-node"]
 
-/** The other programs that the library starts as threads and processes: `"./rank-node.ts" : "./rank-node.js"` names one. */
-const programs = readdirSync(source, { recursive: true, encoding: "utf8" })
-  .map((file) => file.replaceAll(sep, "/"))
-  .filter((file) => file.endsWith(".ts"))
-  .flatMap((file) =>
-    Array.from(
-      readFileSync(join(source, file), "utf8").matchAll(/"\.\/([\w-]+)\.ts"\s*:\s*"\.\/\1\.js"/g),
-      ([, name]) => posix.join(posix.dirname(file), name),
-    ),
-  )
-  .filter((program) => !hosts.includes(program))
+/** The other programs that the library starts as threads and processes. */
+const programs = programsIn(source).filter((program) => !hosts.includes(program))
 
 /**
  * The files of the bundle, each with what its modules import at once: `command` is loaded for every subcommand. The entries

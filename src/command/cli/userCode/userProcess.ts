@@ -8,6 +8,7 @@ import { Worker } from "node:worker_threads"
 import { Effect } from "effect"
 import { compileCacheVariable } from "../../../base/config/compile-cache-node.ts"
 import { stepsTaken } from "../../../rl/env/internal/stepsTaken.ts"
+import { programBeside } from "../../../spread/workers/start-node.ts"
 import { type Measures, stallMeter } from "./stall.ts"
 import { PartOfSweep } from "../../sweep/part.ts"
 import { placeIn, strayError } from "./userCode.ts"
@@ -105,9 +106,11 @@ export const watch: Effect.Effect<void> = Effect.map(PartOfSweep, (part) => {
    */
   const isOrphan = (): boolean => part !== undefined && process.ppid !== parent
   Object.defineProperty(globalThis, hook, { value: stalled, configurable: true })
-  const file = new URL(import.meta.url.endsWith(".ts") ? "./watchThread.ts" : "./watchThread.js", import.meta.url)
   const watched: Watched = { beats, everyMillis: 1000, hook }
-  const thread = new Worker(file, { workerData: watched, env: { ...process.env, ...compileCacheVariable() } })
+  const thread = new Worker(programBeside(import.meta.url, "watchThread"), {
+    workerData: watched,
+    env: { ...process.env, ...compileCacheVariable() },
+  })
   // Some platforms allow neither threads nor the inspector; nothing is watched there.
   thread.on("error", () => {})
   thread.unref()

@@ -24,6 +24,7 @@ import {
 import { merge, part } from "./snapshots.ts"
 import { attempt } from "../../../base/config/attempt.ts"
 import { compileCacheVariable } from "../../../base/config/compile-cache-node.ts"
+import { programBeside } from "../../../spread/workers/start-node.ts"
 
 /** A worker thread, and the part of the batch that it steps: `count` envs, starting with env `first`. */
 interface Thread {
@@ -41,7 +42,7 @@ interface Thread {
   readonly up: Promise<void>
 }
 
-const entry = new URL(import.meta.url.endsWith(".ts") ? "./worker-node.ts" : "./worker-node.js", import.meta.url)
+const entry = programBeside(import.meta.url, "worker-node")
 
 const describeThread = ({ first, count }: Thread): string =>
   count === 1 ? `the worker of env ${first}` : `the worker of envs ${first} to ${first + count - 1}`

@@ -112,6 +112,10 @@ describe("GAIL", () => {
       { env: room(1), algorithm: Gail.make(shown), totalSteps: 400, normalize: { observations: true } },
       'normalize.observations: expected false with algorithm "gail"',
     ],
+    "normalised rewards": [
+      { env: room(1), algorithm: Gail.make(shown), totalSteps: 400, normalize: { rewards: true } },
+      'normalize.rewards: expected false with algorithm "gail"',
+    ],
   }
   for (const [what, [input, message]] of Object.entries(problems)) {
     it.effect(`refuses ${what}`, () =>

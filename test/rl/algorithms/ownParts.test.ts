@@ -21,7 +21,9 @@ import * as Ppo from "../../../src/rl/algorithms/rollouts/Ppo.ts"
 import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
 import * as Graph from "../../../src/tensor/graph/ops.ts"
 import * as Schedules from "../../../src/tensor/graph/schedules.ts"
-import type { Algorithm } from "../../../src/rl/learner/Algorithm.ts"
+import { type Algorithm, define } from "../../../src/rl/learner/Algorithm.ts"
+import type { Task } from "../../../src/rl/learner/Learner.ts"
+import { actorCritic } from "../../../src/rl/model/ActorCritic.ts"
 import * as Demonstrations from "../../../src/rl/learner/Demonstrations.ts"
 import * as Learner from "../../../src/rl/learner/public.ts"
 import * as Losses from "../../../src/rl/losses/Losses.ts"
@@ -282,6 +284,37 @@ describe("parts of an algorithm that a user replaces", () => {
         }
       }),
     { tags: "slow" },
+  )
+
+  it.effect("can be demonstrations beside rewards, which are normalised", () =>
+    Effect.gen(function* () {
+      const config = Ppo.PpoConfig
+      const setup = Effect.fnUntraced(function* (settings: Ppo.PpoConfig, task: Task) {
+        const network = yield* Learner.build(() => actorCritic({ ...task, ...settings }))
+        const returns = { gamma: settings.gamma, lambda: settings.lambda }
+        const plain = Learner.experience({ name: "shown", task, actor: network, steps: settings.nsteps, returns })
+        const resolved = Learner.resolved(settings)
+        return Learner.rolloutLearner(Learner.withDemonstrations(plain, shown), {
+          learningRate: Learner.learningRateOf(resolved),
+          phases: [
+            Ppo.ppoPhase(resolved, ({ batch, weights, standardised }) => {
+              const { loss, metrics } = Ppo.ppoLoss(
+                resolved,
+                batch,
+                network.evaluate(weights, batch.observations),
+                standardised,
+              )
+              const { distribution } = network.evaluate(weights, batch.shownObservations)
+              const cloning = Losses.behaviourCloning(distribution.logProbability(batch.shownActions))
+              return { loss: Graph.add(loss, cloning), metrics }
+            }),
+          ],
+        })
+      })
+      const algorithm = define({ name: "shown", config, setup }).make(small)
+      const { result } = yield* keep({ ...short, algorithm, normalize: { rewards: true } })
+      assert.strictEqual(result.steps, short.totalSteps)
+    }),
   )
 
   it.effect("stand in the config: as data, which makes the same training, or as the name of code", () =>

@@ -107,7 +107,8 @@ const learnFrom = (demonstrations: Demonstrations.Demonstrations) =>
     const plain = own.experience(
       Learner.experience({ name: "gail", task, actor: network, steps, noiseRepeat, sequence, returns: config }),
     )
-    const rollout = Learner.withBonus(Learner.withDemonstrations(plain, demonstrations), {
+    const shown = { ...Learner.withDemonstrations(plain, demonstrations), imitates: true }
+    const rollout = Learner.withBonus(shown, {
       parameters,
       learningRateShare: config.discriminatorLearningRateShare,
       surprise: ({ batch, weights }) =>

@@ -40,7 +40,6 @@ export const withDemonstrations = <C extends Columns>(
     ...experience,
     columns: { ...experience.columns, ...columns },
     data: { ...experience.data, ...dataOf(demonstrations) },
-    imitates: true,
     features: [
       ...experience.features,
       ({ rollout }) =>

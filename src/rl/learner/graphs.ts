@@ -101,8 +101,8 @@ export interface Loss {
   readonly loss: Tensor
   /** Scalars that are averaged over the minibatches of an update, by their names in TensorBoard. */
   readonly metrics: Readonly<Record<string, Tensor>>
-  /** Ends the update at the first minibatch in which a metric is larger than `atMost`, and leaves that minibatch out. */
-  readonly limit?: { readonly metric: string; readonly atMost: number } | undefined
+  /** Ends the update at the first minibatch in which the scalar `value` exceeds `atMost`, and leaves that minibatch out. */
+  readonly limit?: { readonly value: Tensor; readonly atMost: number } | undefined
 }
 
 /**

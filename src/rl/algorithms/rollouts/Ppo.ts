@@ -167,15 +167,16 @@ export const ppoPolicyLoss = (
   const { ratio_t } = ratios
   const policyLoss = Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: config.clip })
   const entropy = mean(distribution.entropy())
+  const kl = Losses.approximateKl(ratios)
   return {
     loss: sub(policyLoss, mul(entropy, config.entropyCoefficient)),
     metrics: {
       "losses/policy_loss": policyLoss,
       "losses/entropy": entropy,
-      "losses/approx_kl": Losses.approximateKl(ratios),
+      "losses/approx_kl": kl,
       "losses/clipfrac": Losses.clipFraction({ ratio_t, epsilon: config.clip }),
     },
-    limit: config.targetKl === null ? undefined : { metric: "losses/approx_kl", atMost: 1.5 * config.targetKl },
+    limit: config.targetKl === null ? undefined : { value: kl, atMost: 1.5 * config.targetKl },
   }
 }
 

@@ -15,7 +15,7 @@ import { resultCount } from "../../../spread/ranks/wire.ts"
 import type { Averages } from "../Averages.ts"
 import type { Columns } from "../Batch.ts"
 import { batchSpec } from "../batchProgram.ts"
-import { build, follow, gradientOf, type Loss, netOf, restricted, slowed } from "../graphs.ts"
+import { build, follow, gradientOf, netOf, restricted, slowed } from "../graphs.ts"
 import { floatsOf, numbersOf, statesOf } from "../learnerState.ts"
 import { tensorsOf } from "../scheduled.ts"
 import type { Experience } from "./Experience.ts"
@@ -23,13 +23,16 @@ import type { CompiledPhase } from "./CompiledPhase.ts"
 import type { Phase } from "./Phase.ts"
 
 const [meanOf, scaleOf] = [(column: string) => `${column}.mean`, (column: string) => `${column}.scale`]
+/** The output of a slice's program that has the value of the loss's limit; no metric has this name. */
+const limitOutput = "gradient.limit"
 
 /** The program that computes the gradient of one slice, with what it needs to know of the whole minibatch. */
 interface SliceProgram {
   readonly spec: SlicedSpec
   /** The columns that the loss reads with mean 0 and standard deviation 1. */
   readonly standardised: ReadonlySet<string>
-  readonly limit: Loss["limit"]
+  /** The value at which an update ends; undefined sets no limit. */
+  readonly atMost: number | undefined
 }
 
 /** Describes the program that computes the gradient of one slice: its share of the gradient of the minibatch. */
@@ -47,7 +50,7 @@ const gradientSpec = <C extends Columns>(
   const fixed = netOf(fixedWeights, "fixed")
   const sizes = { rows: sequences, count: 1 }
   const standardised = new Set<string>()
-  let limit: Loss["limit"]
+  let atMost: number | undefined
   const { minibatches, ...spec } = batchSpec({
     name: `${name}.${phase.name}.gradient`,
     columns,
@@ -63,20 +66,24 @@ const gradientSpec = <C extends Columns>(
         return mul(sub(column, scalar(meanOf(name))), scalar(scaleOf(name)))
       }
       const minibatch = { batch, weights: net.weights, fixed: fixed.weights, recall, standardised: standardise }
-      const { metrics, ...result } = phase.loss(minibatch)
-      limit = result.limit
+      const { loss, metrics, limit } = phase.loss(minibatch)
+      atMost = limit?.atMost
       return {
         states: {
           theta: { tensor: net.theta },
           ...(fixed.layout.size === 0 ? {} : { fixed: { tensor: fixed.theta } }),
         },
-        outputs: { gradient: gradientOf(net, mul(result.loss, 1 / count)), ...metrics },
+        outputs: {
+          gradient: gradientOf(net, mul(loss, 1 / count)),
+          ...metrics,
+          ...(limit === undefined ? {} : { [limitOutput]: limit.value }),
+        },
       }
     },
   })
   const inputs = { ...spec.inputs, ...tensorsOf(phase.scheduledInputs) }
   const gathered = minibatches?.gathered ?? []
-  return { spec: { ...spec, inputs, minibatches: { ...sizes, batch, gathered } }, standardised, limit }
+  return { spec: { ...spec, inputs, minibatches: { ...sizes, batch, gathered } }, standardised, atMost }
 }
 
 /** Describes the program that takes a step along the gradient of a minibatch. */
@@ -104,7 +111,7 @@ export const compileSliced = Effect.fnUntraced(function* <C extends Columns>(
 ) {
   const { task, steps } = experience
   const sliced = yield* build(() => gradientSpec(experience, parameters, fixed, phase, count))
-  const { standardised, limit } = sliced
+  const { standardised, atMost } = sliced
   const specs = { gradient: sliced.spec, apply: yield* build(() => applySpec(experience, parameters, phase)) }
   const { compileAll } = yield* Backend
   const { gradient, apply } = yield* compileAll(specs)
@@ -112,18 +119,19 @@ export const compileSliced = Effect.fnUntraced(function* <C extends Columns>(
   const sequences = (steps * task.numEnvs) / Math.max(1, experience.sequence)
   const indices = new Int32Array(phase.epochs * sequences)
   const rows = sequences / phase.minibatches
-  const metrics = Object.keys(specs.gradient.outputs).filter((key) => key !== "gradient")
+  const scalars = Object.keys(specs.gradient.outputs).filter((key) => key !== "gradient")
+  const metrics = scalars.filter((key) => key !== limitOutput)
   const results = Array.from({ length: count }, () => new Float32Array(resultCount(gradient)))
   const sum = floatsOf(apply.feeds, "gradient")
 
-  /** Adds up the gradients of the slices, and returns the means of their metrics. */
+  /** Adds up the gradients of the slices, and returns the means of their other outputs. */
   const reduce = (): Readonly<Record<string, number>> => {
     for (const [slice, floats] of results.entries()) {
       if (slice === 0) sum.set(floats.subarray(0, sum.length))
       else for (let at = 0; at < sum.length; at++) sum[at] += floats[at]
     }
     return Object.fromEntries(
-      metrics.map((key, at) => [key, results.reduce((total, floats) => total + floats[sum.length + at], 0) / count]),
+      scalars.map((key, at) => [key, results.reduce((total, floats) => total + floats[sum.length + at], 0) / count]),
     )
   }
 
@@ -146,7 +154,7 @@ export const compileSliced = Effect.fnUntraced(function* <C extends Columns>(
       const means = reduce()
       done++
       for (const key of metrics) totals.set(key, (totals.get(key) ?? 0) + means[key])
-      if (limit !== undefined && !(means[limit.metric] <= limit.atMost)) break
+      if (atMost !== undefined && !(means[limitOutput] <= atMost)) break
       yield* apply.run
     }
     for (const [key, total] of totals) averages.add(key, total / done)

@@ -174,7 +174,7 @@ export const gradientStep = <C>(
   learningRateShares: Readonly<Record<string, number>>,
 ) => {
   const { loss, metrics, limit } = phase.loss(minibatch)
-  const continueWhile = limit && lessEqual(metrics[limit.metric], limit.atMost)
+  const continueWhile = limit && lessEqual(limit.value, limit.atMost)
   const optimiser = phase.optimiser({ layout: net.layout, size: net.layout.size, learningRate })
   const { next, moments } = descend(net, loss, optimiser, phase.maxGradNorm)
   const theta = { tensor: net.theta, next: restricted(net, phase.learns, slowed(net, learningRateShares, next)) }

@@ -86,8 +86,10 @@ export interface ActorCriticOptions<Critics extends string = never> extends Netw
   readonly criticMemory?: "own" | "shared" | null
   /** Whether actor and critic are separate networks for image observations too. */
   readonly separate?: boolean
-  /** Makes a value-iteration network that replaces the trunk: `plannerBy`; null or undefined uses a trunk. */
+  /** Makes a value-iteration network that replaces the trunk: `plannerOf(planning)`; null or undefined uses a trunk. */
   readonly planner?: ((space: RowSpace) => Trunk) | null
+  /** The settings of the planner. They come with a `planner`, so that nobody trains a trunk who has set a planner. */
+  readonly planning?: object | null
   /** The logarithm of the first standard deviation of real numbers; 0 by default, which is a deviation of 1. */
   readonly logStdInit?: number
   /** Whether weights start orthogonal and biases at 0, as described above; else both as PyTorch draws them. */
@@ -107,11 +109,7 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   const outputs = outputsFor(actionSpace)
   const { network = null } = options
   const shares = !separate && (network === null ? hasImages(observationSpace) : !isSeparate(network))
-  if (options.planner && network !== null) fail("network", "expected null, because `planner` is the network")
-  if (options.planner && !shares) {
-    const actual = separate ? "two trunks" : display(observationSpace)
-    fail("planning", `a planner is one trunk below both heads, over maps [planes, height, width], found ${actual}`)
-  }
+  checkPlanner(options, shares)
   const body = bodyOf(options, sharesOf(options, shares))
   const actorHead = linear(body.actorHead, body.featureSize, outputs, orthogonal(0.01))
   const criticHead = linear(body.criticHead, body.criticSize, 1, orthogonal(1))
@@ -177,6 +175,22 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
       const outputs = () => ({ ...distribution.outputs(), value: value() })
       return { actions: distribution.mode(), memory: features.memory, outputs }
     },
+  }
+}
+
+/** Fails if the options have a planner that does not fit, or its settings without it. */
+const checkPlanner = (options: ActorCriticOptions<string>, isShared: boolean): void => {
+  const { observationSpace, planner = null, planning = null, network = null, separate = false } = options
+  if (planner === null) {
+    if (planning !== null) {
+      fail("planning", "expected a `planner` with these settings, such as plannerOf(planning), found none")
+    }
+    return
+  }
+  if (network !== null) fail("network", "expected null with `planning`, whose planner is the network")
+  if (!isShared) {
+    const actual = separate ? "two trunks" : display(observationSpace)
+    fail("planning", `a planner is one trunk below both heads, over maps [planes, height, width], found ${actual}`)
   }
 }
 

@@ -90,5 +90,5 @@ export const planner = (name: string, space: RowSpace, planning: Planning): Trun
 }
 
 /** Returns the function that makes the planner of a config for a space of observations; null if the config has none. */
-export const plannerBy = (planning: Planning | null): ((space: RowSpace) => Trunk) | null =>
+export const plannerOf = (planning: Planning | null): ((space: RowSpace) => Trunk) | null =>
   planning && ((space) => planner("planner", space, planning))

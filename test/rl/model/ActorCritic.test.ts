@@ -1,9 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
+import * as GridWorld from "../../../src/rl/env/grid/GridWorld.ts"
 import * as PixelMaze from "../../../src/rl/env/grid/PixelMaze.ts"
 import { evaluate } from "../../../src/tensor/graph/evaluate.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
 import { type ActorCriticOptions, actorCritic } from "../../../src/rl/model/ActorCritic.ts"
+import { dense } from "../../../src/rl/model/network/Network.ts"
+import { plannerOf } from "../../../src/rl/model/valueIteration.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
 
 const config = { hidden: [5, 6], activation: "tanh", convolutions: [{ filters: 2, kernel: 3, stride: 2 }] } as const
@@ -30,6 +33,15 @@ describe("a recurrent actor and critic", () => {
     const env = PixelMaze.env
     assert.deepStrictEqual(layersOf(env, {}), ["trunk.conv0", "trunk.0", "trunk.1", "memory", "actor", "critic"])
     assert.strictEqual(madeOf(env, {}).memorySize, 6)
+  })
+
+  it("need a planner where they get its settings", () => {
+    const planning = { iterations: 2, filters: 2, actions: 4, agentPlane: 2 }
+    const options = { lstm: 0, planning }
+    assert.throws(() => madeOf(GridWorld.env, options), /planning: expected a `planner` with these settings/)
+    assert.isDefined(madeOf(GridWorld.env, { ...options, planner: plannerOf(planning) }).parameters)
+    const network = { ...options, planner: plannerOf(planning), network: dense(4) }
+    assert.throws(() => madeOf(GridWorld.env, network), /network: expected null with `planning`, whose planner is/)
   })
 
   it("have the hidden layers before and after the memory that `lstmAfter` says", () => {

@@ -38,7 +38,7 @@ import {
 import { accuracy, behaviourCloning } from "../../losses/policyGradient.ts"
 import { type ActorCritic, actorCritic } from "../../model/ActorCritic.ts"
 import { networkFields, type NetworkOptions } from "../../model/trunk.ts"
-import { plannerBy, planningFields, type PlanningOptions } from "../../model/valueIteration.ts"
+import { plannerOf, planningFields, type PlanningOptions } from "../../model/valueIteration.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 
 /**
@@ -82,7 +82,7 @@ export type BcConfig = typeof BcConfig.Type
 
 /** Makes the network of the policy, for behaviour cloning and DAgger. */
 export const cloneOf = (config: BcConfig, task: Task): ActorCritic =>
-  actorCritic({ ...task, ...config, planner: plannerBy(config.planning), lstm: 0 })
+  actorCritic({ ...task, ...config, planner: plannerOf(config.planning), lstm: 0 })
 
 /** Leaves the critic's value out of exported policies, because the critic doesn't learn. */
 const withoutValue = (network: ActorCritic): ActorCritic => ({

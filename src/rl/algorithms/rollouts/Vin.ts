@@ -68,5 +68,5 @@ export const make: Algorithm.Make<VinOptions> = Algorithm.define({
   name: "vin",
   config: VinConfig,
   setup: (config, task) =>
-    ppoLearner("vin", { ...config, ...noTrunk, planner: Model.plannerBy(config.planning) }, task),
+    ppoLearner("vin", { ...config, ...noTrunk, planner: Model.plannerOf(config.planning) }, task),
 }).make

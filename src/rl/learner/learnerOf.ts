@@ -1,4 +1,4 @@
-import { Effect, type Scope } from "effect"
+import { Effect, Predicate, type Scope } from "effect"
 import type { Backend } from "../../tensor/backend/Backend.ts"
 import type { ConfiguredAlgorithm } from "./Algorithm.ts"
 import { makeGraphLearner } from "./inGraph/GraphLearner.ts"
@@ -21,7 +21,7 @@ export const learnerOf = (
   task: Task,
 ): Effect.Effect<Learner, SetupError, Backend | Scope.Scope> =>
   Effect.flatMap(setup(task), (learner) =>
-    "use" in learner
+    Predicate.isTagged(learner, "OnPolicy")
       ? learner.use((experience, update) =>
           update.rollouts === "graph" ? makeGraphLearner(experience, update) : makeRolloutLearner(experience, update),
         )

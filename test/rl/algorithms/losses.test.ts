@@ -7,6 +7,7 @@ import { decode } from "../../../src/base/config/Config.ts"
 import { categorical } from "../../../src/tensor/graph/distributions.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
 import type { Tensor } from "../../../src/tensor/graph/Tensor.ts"
+import { standardised } from "../../../src/rl/losses/policyGradient.ts"
 import { resolved } from "../../../src/rl/learner/rollout/fields.ts"
 import { compileWith } from "../../../property-tests/support/agreement.ts"
 
@@ -70,7 +71,7 @@ describe("the loss of PPO", () => {
   it.effect("equals the formulas of the paper, written out row by row", () =>
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, {}, { source: "test" })
-      const { loss, metrics } = ppoLoss(resolved(config), batch, evaluation)
+      const { loss, metrics } = ppoLoss(resolved(config), batch, evaluation, standardised)
       const results = evaluated({ loss, ...metrics })
       assert.closeTo(results["losses/policy_loss"], expected.policy, 1e-6)
       assert.closeTo(results["losses/value_loss"], expected.value, 1e-6)
@@ -86,7 +87,7 @@ describe("the loss of PPO", () => {
   it.effect("has neither normalised advantages nor clipped values if the config turns them off", () =>
     Effect.gen(function* () {
       const config = yield* decode(PpoConfig, { normalizeAdvantages: false, clipValue: false }, { source: "test" })
-      const results = evaluated(ppoLoss(resolved(config), batch, evaluation).metrics)
+      const results = evaluated(ppoLoss(resolved(config), batch, evaluation, standardised).metrics)
       const policy = -mean(
         ratios.map((ratio, row) =>
           Math.min(ratio * rows.advantages[row], clip(ratio, 0.8, 1.2) * rows.advantages[row]),

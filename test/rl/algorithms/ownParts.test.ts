@@ -309,6 +309,22 @@ describe("parts of an algorithm that a user replaces", () => {
     }),
   )
 
+  it.effect("standardise over the whole minibatch, of which they get a slice", () =>
+    Effect.gen(function* () {
+      for (const slices of [1, 2, 4]) {
+        const loss: Learner.OwnLoss = ({ advantages }, out) => {
+          const square = Graph.mean(Graph.square(out.standardised(advantages)))
+          return { loss: out.loss, metrics: { "losses/square": square } }
+        }
+        const { events } = yield* train(Ppo.make({ ...small, slices, loss }))
+        const squares = events.flatMap((event) => ("metrics" in event ? [event.metrics["losses/square"]] : []))
+        assert.isNotEmpty(squares)
+        // The 16 rows of a minibatch have a variance of 1, which divides by 15.
+        for (const square of squares) assert.closeTo(square, 15 / 16, 1e-5)
+      }
+    }),
+  )
+
   it.effect("can be demonstrations beside rewards, which are normalised", () =>
     Effect.gen(function* () {
       const config = Ppo.PpoConfig

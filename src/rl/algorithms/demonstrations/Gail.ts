@@ -153,9 +153,9 @@ const policyPhase = (
   own: ReturnType<typeof Learner.applied>,
 ): Learner.Phase<GailColumns> => ({
   ...ppoPhase<GailColumns>(config, (minibatch) => {
-    const { batch, weights, recall } = minibatch
+    const { batch, weights, recall, standardised } = minibatch
     const outputs = network.evaluate(weights, batch.observations, recall)
-    return own.loss(minibatch, ppoLoss(config, batch, outputs), outputs)
+    return own.loss(minibatch, ppoLoss(config, batch, outputs, standardised), outputs)
   }),
   learns: (name) => !name.startsWith(prefix),
 })

@@ -77,9 +77,9 @@ const setup = Effect.fnUntraced(function* (settings: DaacConfig, task: Algorithm
   const rollout = Learner.experience({ name: "daac", task, actor, steps, noiseRepeat, sequence, returns: config })
 
   /** Computes the loss of the policy: PPO's policy loss + c_a E[(Â(s, a) − A)²], where Â is the predicted advantage. */
-  const policyLoss = ({ batch, weights, recall }: DaacMinibatch): Learner.Loss => {
+  const policyLoss = ({ batch, weights, recall, standardised }: DaacMinibatch): Learner.Loss => {
     const evaluation = network.evaluate(weights, batch.observations, recall)
-    const main = ppoPolicyLoss(config, batch, evaluation)
+    const main = ppoPolicyLoss(config, batch, evaluation, standardised)
     const inputs = concat([evaluation.actor, Model.asNumbers(actionSpace, batch.actions)], 1)
     const predicted = reshape(advantageHead.apply(weights, inputs), batch.advantages.shape)
     const advantageLoss = Losses.valueLoss({ v_t: predicted, target_t: batch.advantages })

@@ -130,13 +130,14 @@ type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
 /**
  * Computes the loss of a minibatch: L = L_clip − c_e H + c_v ½ L_value, with the clipped surrogate loss L_clip, the
- * entropy H, the critic's squared error L_value, and their weights c_e and c_v in `config`.
+ * entropy H, the critic's squared error L_value, and their weights c_e and c_v in `config`. `standardised`
+ * is that of the minibatch.
  */
 export const ppoLoss = (
   config: Learner.Resolved<ClippedConfig>,
   batch: PpoBatch,
   evaluation: Pick<Model.Evaluation, "distribution" | "value">,
-  standardised = Losses.standardised,
+  standardised: Learner.Minibatch<unknown>["standardised"],
 ): Learner.Loss => {
   const { loss, metrics, limit } = ppoPolicyLoss(config, batch, evaluation, standardised)
   const errors = { v_t: evaluation.value, target_t: batch.targets }
@@ -156,7 +157,7 @@ export const ppoPolicyLoss = (
   config: Pick<Learner.Resolved<PpoConfig>, "clip" | "normalizeAdvantages" | "entropyCoefficient" | "targetKl">,
   batch: PpoBatch,
   { distribution }: Pick<Model.Evaluation, "distribution">,
-  standardised = Losses.standardised,
+  standardised: Learner.Minibatch<unknown>["standardised"],
 ): Learner.Loss => {
   const { actions, logProbs, advantages } = batch
   const advantage_t = config.normalizeAdvantages ? standardised(advantages) : advantages

@@ -141,9 +141,9 @@ export const rndLoss = (
   { network, bonus, own }: Pick<ReturnType<typeof rndRollout>, "network" | "bonus" | "own">,
   minibatch: Learner.Minibatch<RndColumns>,
 ): Learner.Loss => {
-  const { batch, weights, recall } = minibatch
+  const { batch, weights, recall, standardised } = minibatch
   const evaluation = network.evaluate(weights, batch.observations, recall)
-  const main = own.loss(minibatch, ppoLoss(config, batch, evaluation), evaluation)
+  const main = own.loss(minibatch, ppoLoss(config, batch, evaluation, standardised), evaluation)
   const bonusError = Losses.valueLoss({ v_t: evaluation.critics.bonusValues, target_t: batch.bonusTargets })
   const bonusLoss = mul(bonusError, 0.5)
   const predictionLoss = Losses.maskedMean(bonus.surprise(minibatch), batch.predicted)

@@ -26,6 +26,8 @@ export interface PolicyAndValue {
 export interface LossOutputs extends PolicyAndValue, AlgorithmsLoss {
   /** Evaluates the network on other observations [rows, size], with the weights that are learned. */
   readonly evaluate: (observations: Tensor) => PolicyAndValue
+  /** Scales a column to mean 0 and standard deviation 1 over the whole minibatch, of which `batch` may be a slice. */
+  readonly standardised: Minibatch<unknown>["standardised"]
 }
 
 /** The columns of a minibatch. */
@@ -118,13 +120,14 @@ export const applied = (own: OwnLoss | null, network: Evaluating, task: Task): A
             features: [...plain.features, drawing(data, task)],
             data: { ...plain.data, ...arraysOf(data) },
           },
-    loss: ({ batch, weights }, algorithms, { distribution, value }) => {
+    loss: ({ batch, weights, standardised }, algorithms, { distribution, value }) => {
       const tensors: Readonly<Record<string, Tensor>> = batch
       const { loss, metrics } = algorithms
+      const evaluate: LossOutputs["evaluate"] = (observations) => network.evaluate(weights, observations)
       return ownLoss("loss", algorithms, () =>
         own(
           batch,
-          { loss, metrics, distribution, value, evaluate: (observations) => network.evaluate(weights, observations) },
+          { loss, metrics, distribution, value, evaluate, standardised },
           Object.fromEntries(Object.keys(columns).map((name) => [name, tensors[`${prefix}${name}`]])),
         ),
       )

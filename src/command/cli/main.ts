@@ -6,7 +6,13 @@ import { command } from "./command.ts"
 import { exitCodeOf } from "./output/errors.ts"
 import { endWithSweep } from "../sweep/part.ts"
 import { UserProcess } from "./userCode/userCode.ts"
-import { importing, strayErrors, watch } from "./userCode/userProcess.ts"
+import { importing, strayErrors } from "./userCode/userProcess.ts"
+
+/** Most commands run no code of the user, and need not load what watches it. */
+const watch = Effect.flatMap(
+  Effect.promise(() => import("./userCode/watch.ts")),
+  (module) => module.watch,
+)
 
 // The first Ctrl-C makes the run save itself; a later one ends the process at once. A terminal may send several signals
 // for one Ctrl-C, so those of the first half second count as one.

@@ -1,4 +1,4 @@
-/** Detects a stall: one call of the user's code that blocks the event loop for too long. userProcess.ts uses it. */
+/** Detects a stall: one call of the user's code that blocks the event loop for too long. watch.ts uses it. */
 
 /** The times and steps that the main thread has used so far. Only differences between two measurements count. */
 export interface Measures {

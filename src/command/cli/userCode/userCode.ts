@@ -56,7 +56,7 @@ export const shownThrown = (thrown: unknown): string =>
   typeof thrown === "string" ? shortened(thrown) : display(thrown)
 
 /**
- * Guards this process against the user's code that it imports. main.ts provides the functions of userProcess.ts. The
+ * Guards this process against the user's code that it imports. main.ts provides the functions of userProcess.ts and watch.ts. The
  * default does nothing, because the command may run inside another program's process, such as a test.
  */
 export const UserProcess = Context.Reference<{

@@ -1,8 +1,8 @@
-/** Runs in a thread of `userProcess.ts`: calls a function (the hook) on the main thread if that thread is blocked. */
+/** Runs in a thread of `watch.ts`: calls a function (the hook) on the main thread if that thread is blocked. */
 import { Session } from "node:inspector"
 import { workerData } from "node:worker_threads"
 import { oneAtATime } from "./stall.ts"
-import type { Watched } from "./userProcess.ts"
+import type { Watched } from "./watch.ts"
 
 const { beats, everyMillis, hook }: Watched = workerData
 

@@ -46,7 +46,7 @@ export const acrobot: EnvDrawing = {
     letter("•", hinge, elbow)
     letter("∘", elbow, hand)
     letter("◉", hinge)
-    caption(`speeds ${short(velocity1)}, ${short(velocity2)}`)
+    caption(`angles ${short(angle1)}, ${short(angle2)}   speeds ${short(velocity1)}, ${short(velocity2)}`)
     if (action !== undefined) dial(width / 2, bottom - 30, 160, -torque)
   },
 }

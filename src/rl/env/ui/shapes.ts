@@ -132,7 +132,7 @@ export const stageOf = (frame: Frame, brush: Brush) => {
   const clip = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high)
   const short = (value: number, digits = 2): string => {
     const text = value.toFixed(digits)
-    return Number(text) === 0 ? (0).toFixed(digits) : text.replace("-", "\u2212")
+    return Number(text) === 0 ? (0).toFixed(digits) : text
   }
   const along = ([x, y]: StagePoint, [toX, toY]: StagePoint, share: number): StagePoint => [
     x + (toX - x) * share,

@@ -41,6 +41,8 @@ describe(id, () => {
 
   it("draws a state", () => {
     assert.include(Acrobot.env.renderText?.([0, 0, 0, 0]) ?? "", "◉")
+    const text = Acrobot.env.renderText?.([0.5, -1.25, 2, -3]) ?? ""
+    assert.include(text, "angles 0.50, -1.25   speeds 2.00, -3.00")
     assert.include(Acrobot.env.renderSvg?.([0, 0, 0, 0]) ?? "", "</svg>")
   })
 })

@@ -1,4 +1,9 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
 import { runInNewContext } from "node:vm"
+import { build as bundled } from "esbuild"
 import { assert, describe, it } from "vitest"
 import * as CartPole from "../../../src/rl/env/classic/CartPole.ts"
 import * as Pendulum from "../../../src/rl/env/classic/Pendulum.ts"
@@ -118,6 +123,37 @@ describe("the drawing of an env", () => {
         assert.isFunction(globals.render)
       },
     )
+  }
+
+  for (const [what, options] of Object.entries({
+    "minified, with the names of functions": { minify: true, keepNames: true },
+    "of an older language": { target: "es2017", supported: { bigint: true, "top-level-await": true } },
+  })) {
+    it(`is the same in a bundle ${what}`, async () => {
+      const folder = mkdtempSync(join(tmpdir(), "effect-ui-bundle-"))
+      const outfile = join(folder, "envs.mjs")
+      const entryPoints = [fileURLToPath(new URL("../../../src/rl/env/Envs.ts", import.meta.url))]
+      await bundled({
+        ...options,
+        entryPoints,
+        outfile,
+        bundle: true,
+        format: "esm",
+        platform: "node",
+        logLevel: "error",
+      })
+      const { builtIn: envs }: { readonly builtIn: typeof builtIn } = await import(pathToFileURL(outfile).href)
+      rmSync(folder, { recursive: true })
+      assert.deepEqual(
+        envs.map(({ id, ui }) => ({ id, ui })),
+        builtIn.map(({ id, ui }) => ({ id, ui })),
+      )
+      const ui = envs.find(({ id }) => id === "CartPole-v1")?.ui
+      const module = await load(ui ?? "")
+      const { canvas, drawn } = recording()
+      module.render(module.init(canvas, {}), {}, [0, 0, 0.1, 0], [1])
+      assert.include(drawn(), "fillText")
+    })
   }
 
   it("can be an env's own, and is checked", () => {

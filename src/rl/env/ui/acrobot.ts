@@ -1,10 +1,12 @@
 /** Draws the links of Acrobot, the line that the free end must cross, and the torque. */
 import type { EnvDrawing, StagePoint } from "./shapes.ts"
+import * as pageText from "./pageText.ts"
 
 export const acrobot: EnvDrawing = {
   width: 480,
   height: 480,
   terminal: { columns: 47, rows: 22, from: [30, 16], to: [450, 436] },
+  source: { draw: pageText.acrobot },
   draw: (stage, [angle1, angle2, velocity1, velocity2], [action], values) => {
     const { colours, left, top, right, bottom, faded, line, disc, slab, letter, caption, turn, short, dashes } = stage
     const { curl, dial, remember, fading } = stage

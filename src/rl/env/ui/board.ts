@@ -2,6 +2,7 @@
  * Draws the games on boards: a game finds its pieces in the numbers of a state (`boards.ts`), and this file draws the pieces
  * of all games, with keys for the actions below the board.
  */
+import * as pageText from "./pageText.ts"
 import { picturesOf } from "./pictures.ts"
 import type { EnvDrawing, StagePoint, EnvStage } from "./shapes.ts"
 
@@ -34,11 +35,17 @@ interface SeenBoard {
 }
 
 /** Finds the pieces of a state. `piece` makes a piece from the number of its place. */
-export type Look = (
+type Look = (
   state: ReadonlyArray<number>,
   board: Board,
   piece: (kind: string, place: number) => BoardPiece,
 ) => SeenBoard
+
+/** A game on a board: what there is to see of its states, and the source text of that function, which browsers get. */
+export interface BoardGame {
+  readonly look: Look
+  readonly source: string
+}
 
 /** The arrows of the nine directions in three rows of three: an arrow's row and column tell its direction. */
 const arrows = "↖↑↗←·→↙↓↘"
@@ -53,7 +60,7 @@ const directionOf = (arrow: string): StagePoint => {
 type PaintPiece = (stage: EnvStage, detail: number, move: StagePoint, isSmall: boolean) => void
 
 /** The letter of each kind of piece in a terminal, and its drawing. */
-const pieces: Readonly<Record<string, readonly [letter: string, paint: PaintPiece]>> = {
+export const pieces: Readonly<Record<string, readonly [letter: string, paint: PaintPiece]>> = {
   wall: [
     "█",
     ({ slab, faded, colours }) => {
@@ -163,7 +170,7 @@ const pieces: Readonly<Record<string, readonly [letter: string, paint: PaintPiec
   nought: ["○", ({ ring, colours }) => ring(0, 0, 0.28, colours.body, 0.15)],
 }
 
-const drawBoard: EnvDrawing<BoardValues>["draw"] = (stage, state, [action], values) => {
+export const drawBoard: EnvDrawing<BoardValues>["draw"] = (stage, state, [action], values) => {
   const { colours, faded, line, slab, border, arrow, words, keys, letter, within } = stage
   const { rows, columns, moves, look, pieces, width } = values
   const cell = 408 / Math.max(rows, columns)
@@ -215,8 +222,8 @@ const drawBoard: EnvDrawing<BoardValues>["draw"] = (stage, state, [action], valu
   keys(width / 2, 486, action, isFlat ? 40 : 20, ...moves)
 }
 
-/** Returns the drawing of a board of this size: the board above, and below it the keys. */
-const drawingOf = (size: number): EnvDrawing<BoardValues> => {
+/** Returns the drawing of a game on a board of this size: the board above, and below it the keys. */
+const drawingOf = (size: number, { source }: BoardGame): EnvDrawing<BoardValues> => {
   const half = 204 / size
   return {
     width: 440,
@@ -228,6 +235,7 @@ const drawingOf = (size: number): EnvDrawing<BoardValues> => {
       from: [16 + half, 44 + half],
       to: [424 - half, 452 - half],
     },
+    source: { draw: pageText.drawBoard, look: source, pieces: pageText.pieces },
     draw: drawBoard,
   }
 }
@@ -240,12 +248,12 @@ interface BoardMoves {
 }
 
 /** Returns the pictures of a game on a board of `size` rows and columns. */
-export const boardPictures = (id: string, size: number, look: Look, { moves = "", turns = false }: BoardMoves) =>
-  picturesOf(id, drawingOf(size), {
+export const boardPictures = (id: string, size: number, game: BoardGame, { moves = "", turns = false }: BoardMoves) =>
+  picturesOf(id, drawingOf(size, game), {
     rows: size,
     columns: size,
     moves: Array.from(moves, directionOf),
     turns,
-    look,
+    look: game.look,
     pieces,
   })

@@ -3,7 +3,8 @@
  * values and of the source text of the functions that draw (see `shapes.ts`).
  */
 import { dark, light } from "./palettes.ts"
-import { brushOf, type StageShape, stageOf } from "./shapes.ts"
+import * as pageText from "./pageText.ts"
+import type { EnvDrawing, StageShape } from "./shapes.ts"
 
 /** The part of a canvas' context that shapes are painted with. */
 interface CanvasContext {
@@ -29,7 +30,11 @@ interface CanvasContext {
 }
 
 /** Paints a shape on a canvas. No line is thinner than `pixel`, and text that would be too small to read is left out. */
-const paint = (context: CanvasContext, { form, colour, width, opacity, matrix }: StageShape, pixel: number): void => {
+export const paint = (
+  context: CanvasContext,
+  { form, colour, width, opacity, matrix }: StageShape,
+  pixel: number,
+): void => {
   if (form.kind === "letter" || form.kind === "note") return
   context.save()
   context.transform(...matrix)
@@ -61,14 +66,6 @@ const paint = (context: CanvasContext, { form, colour, width, opacity, matrix }:
     context.stroke()
   }
   context.restore()
-}
-
-/** Returns a value as JavaScript: data as JSON, and functions as their source text. */
-const sourceOf = (value: unknown): string => {
-  if (typeof value === "function") return `(${String(value)})`
-  if (Array.isArray(value)) return `[${value.map(sourceOf).join(", ")}]`
-  if (typeof value !== "object" || value === null) return JSON.stringify(value)
-  return `{${Object.entries(value).map(([key, item]) => `\n${JSON.stringify(key)}: ${sourceOf(item)}`)}\n}`
 }
 
 const functions = String.raw`
@@ -105,16 +102,20 @@ function render({ canvas, context, options, trail }, parameters, state, action) 
 }
 `
 
+/** Returns a drawing as JavaScript: its functions as their source text, and its other values as JSON. */
+const drawingText = ({ source, ...values }: Pick<EnvDrawing, "source">): string =>
+  `{${Object.entries<unknown>(values).map(([key, value]) => `\n${JSON.stringify(key)}: ${source[key] ?? JSON.stringify(value)}`)}\n}`
+
 /** Returns the text of the ui module that renders an env by this drawing. */
-export const moduleOf = (id: string, drawing: object): string =>
+export const moduleOf = (id: string, drawing: Pick<EnvDrawing, "source">): string =>
   [
     `// Draws a moment of ${id}: init(canvas, options) once, then render(ui_state, parameters, state, action).`,
     "// Options: devicePixelRatio, and theme: light or dark, where it is not to follow the browser's.",
-    // Some bundlers put calls of a function with this name around functions.
-    "const __name = (value) => value",
-    ...Object.entries({ palettes: { light, dark }, brushOf, stageOf, paint, drawing }).map(
-      ([name, value]) => `const ${name} = ${sourceOf(value)}`,
-    ),
+    `const palettes = ${JSON.stringify({ light, dark }, null, 2)}`,
+    `const brushOf = ${pageText.brushOf}`,
+    `const stageOf = ${pageText.stageOf}`,
+    `const paint = ${pageText.paint}`,
+    `const drawing = ${drawingText(drawing)}`,
     functions,
     "export { init, episode_init, render }\n",
   ]

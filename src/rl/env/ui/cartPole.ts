@@ -3,11 +3,13 @@
  * angle in radians.
  */
 import type { EnvDrawing, StagePoint } from "./shapes.ts"
+import * as pageText from "./pageText.ts"
 
 export const cartPole: EnvDrawing<{ readonly farthest: number; readonly steepest: number }> = {
   width: 600,
   height: 400,
   terminal: { columns: 61, rows: 12, from: [20, 80], to: [580, 310] },
+  source: { draw: pageText.cartPole },
   draw: (stage, [x, , angle], [action], values) => {
     const { colours, left, right, bottom, faded, line, shape, disc, slab, letter, caption, turn, short } = stage
     const { shadow, arrow, keys } = stage

@@ -1,5 +1,6 @@
 /** Draws a mass on its line, and below it the same state as a point in the plane of position and speed. */
 import type { EnvDrawing, StagePoint } from "./shapes.ts"
+import * as pageText from "./pageText.ts"
 
 export const doubleIntegrator: EnvDrawing<{
   readonly farthest: number
@@ -9,6 +10,7 @@ export const doubleIntegrator: EnvDrawing<{
   width: 480,
   height: 500,
   terminal: { columns: 51, rows: 5, from: [20, 40], to: [460, 130] },
+  source: { draw: pageText.doubleIntegrator },
   draw: (stage, [position, velocity], [action], values) => {
     const { colours, left, right, bottom, faded, line, disc, ring, slab, words, letter, caption, clip, short } = stage
     const { shadow, arrow, dial, remember, fading } = stage

@@ -3,6 +3,7 @@
  * true, an action is the powers of the engines; otherwise it is the index of one engine.
  */
 import type { EnvDrawing, StagePoint } from "./shapes.ts"
+import * as pageText from "./pageText.ts"
 
 export const lander: EnvDrawing<{
   readonly padHalf: number
@@ -15,6 +16,7 @@ export const lander: EnvDrawing<{
   width: 440,
   height: 460,
   terminal: { columns: 61, rows: 20, from: [10, 20], to: [430, 380] },
+  source: { draw: pageText.lander },
   // oxlint-disable-next-line max-lines-per-function -- the page gets its text, whole
   draw: (stage, [x, y, vx, vy, angle], action, values) => {
     const { colours, dark, left, top, right, bottom, faded, within, line, shape, disc, slab, words, letter } = stage

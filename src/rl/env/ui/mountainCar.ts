@@ -1,11 +1,13 @@
 /** Draws a car in its valley, and the flag. If `continuous` is true, an action is a force from −1 to 1. */
 import type { EnvDrawing, StagePoint } from "./shapes.ts"
+import * as pageText from "./pageText.ts"
 
 export const mountainCar: EnvDrawing<{ readonly lowest: number; readonly goal: number; readonly continuous: boolean }> =
   {
     width: 600,
     height: 420,
     terminal: { columns: 61, rows: 14, from: [20, 50], to: [580, 400] },
+    source: { draw: pageText.mountainCar },
     draw: (stage, [position, velocity], [action], values) => {
       const { colours, dark, left, top, right, bottom, faded, within, line, shape, disc, slab, letter, caption } = stage
       const { clip, short, sky, arrow, dial, keys } = stage

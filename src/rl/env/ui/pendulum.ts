@@ -1,10 +1,12 @@
 /** Draws a pendulum and its torque. */
 import type { EnvDrawing, StagePoint } from "./shapes.ts"
+import * as pageText from "./pageText.ts"
 
 export const pendulum: EnvDrawing<{ readonly strongest: number }> = {
   width: 480,
   height: 480,
   terminal: { columns: 41, rows: 19, from: [45, 31], to: [435, 421] },
+  source: { draw: pageText.pendulum },
   draw: (stage, [angle, velocity], [action], values) => {
     const { colours, bottom, faded, line, disc, ring, letter, caption, turn, clip, short, curl, dial } = stage
     const { remember, fading } = stage

@@ -2,8 +2,8 @@
  * Shapes, of which drawings of envs are made, and the brush that makes them. A drawing is a function that gets an `EnvStage` and
  * the state of an env; `svg.ts`, `text.ts` and `canvas.ts` turn the shapes into documents, terminal text and pixels.
  *
- * Browsers get the functions of this file and of drawings as their source text, so these may use only what they define or
- * get, and `Math`.
+ * Browsers get the functions of this file and of drawings as their source text, which `npm run page-text` writes into
+ * `pageText.ts`. So these may use only what they define or get, and `Math`.
  */
 
 export type StagePoint = readonly [x: number, y: number]
@@ -252,13 +252,15 @@ export interface Terminal {
 
 /**
  * How an env is drawn. All values are data or functions that use only their arguments and `Math`, because browsers get them
- * as text; `draw` also gets the drawing itself, with the values that an env has added to it.
+ * as text (`source`); `draw` also gets the drawing itself, with the values that an env has added to it.
  */
 export interface EnvDrawing<Values = object> {
   /** The size of the picture, in a unit of the drawing's choice; it is scaled to fit a canvas. */
   readonly width: number
   readonly height: number
   readonly terminal: Terminal
+  /** The source text of `draw`, and of the values that hold functions, by their keys: see `pageText.ts`. */
+  readonly source: { readonly draw: string } & Readonly<Record<string, string>>
   /** Draws a state and the action taken in it; `action` is empty if there is none. */
   readonly draw: (
     stage: EnvStage,

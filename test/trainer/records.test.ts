@@ -7,7 +7,7 @@ import { csv } from "../../src/run/record/csv.ts"
 import type { RunEvent } from "../../src/run/record/RunEvent.ts"
 import { scores } from "../../src/run/record/scores.ts"
 import { StepScoreRecord } from "../../src/run/record/stepScores.ts"
-import { configOf, resultsFolder, runConfig, trained, validated } from "./smallTraining.ts"
+import { configOf, type Place, resultsFolder, runConfig, trained, validated } from "./smallTraining.ts"
 
 const transcripts = { every: 2, groups: 1 }
 const runs = {
@@ -30,10 +30,12 @@ const interruptedAt = Effect.fnUntraced(function* (
   config: unknown,
   resultsDir: string,
   isMoment: (event: RunEvent) => boolean,
+  more: Partial<Place> = {},
 ) {
   const reached = yield* Deferred.make<void>()
   let runDir = ""
   const training = trained(config, {
+    ...more,
     resultsDir,
     sinks,
     onOpen: (directory) => void (runDir = directory),
@@ -188,6 +190,23 @@ describe("a trainer that is resumed", () => {
         assert.isFalse(existsSync(join(folder, "run_b", "run.lock")))
         assert.isFalse(existsSync(join(folder, "run_a", "control", "token")))
         assert.strictEqual(textIn(folder, "run_a/run.lock"), "another process")
+      }).pipe(Effect.scoped),
+    ))
+
+  it("takes over the locks of the trainer's process before, which died on another machine", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const owned = (name: string) => ({ owner: { name, isAlive: () => Effect.succeed(true) } })
+        const isMoment = (event: RunEvent) => event._tag === "UpdateApplied" && event.update >= 2
+        const resume = yield* interruptedAt(configOf(runs), resultsDir, isMoment, owned("first machine"))
+        writeFileSync(join(resume, "run_a", "run.lock"), "first machine")
+        writeFileSync(join(resume, "run_b", "run.lock"), "first machine")
+        yield* trained(configOf(runs), { resultsDir, resume, ...owned("second machine") })
+        for (const run of ["run_a", "run_b"]) {
+          assert.isTrue(existsSync(join(resume, run, "return.json")))
+          assert.isFalse(existsSync(join(resume, run, "run.lock")))
+        }
       }).pipe(Effect.scoped),
     ))
 

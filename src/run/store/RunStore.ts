@@ -126,23 +126,47 @@ const pathOf = (
   return options.layout === "flat" ? toFlatPath({ time }) : toPath({ ...identity, time, commit: options.commit })
 }
 
-/** Makes the function that locks a folder until the scope closes, if the options name the owner of locks. */
-const lockOnDisk = Effect.fnUntraced(function* ({ owner }: FileSystemOptions) {
+/** The locks of a store's folders. Without an owner, nothing is locked. */
+interface FolderLocks {
+  /** Locks a folder until the scope closes. */
+  readonly lock: (directory: string) => Effect.Effect<void, RunStoreError, Scope.Scope>
+  /** Takes a process for dead, whatever machine it ran on, so that its locks are taken over. */
+  readonly takeForDead: (holder: string) => void
+}
+
+const makeFolderLocks = Effect.fnUntraced(function* ({
+  owner,
+}: FileSystemOptions): Effect.fn.Return<FolderLocks, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  return (directory: string) =>
-    owner === undefined
-      ? Effect.void
-      : // Only the file system is provided, and no scope: the scope of the run removes the lock when the run ends.
-        Effect.provideService(holdLock(path.join(directory, Layout.lock), owner), FileSystem.FileSystem, fs)
+  if (owner === undefined) return { lock: () => Effect.void, takeForDead: () => {} }
+  const dead = new Set<string>()
+  const knowing: Owner = {
+    name: owner.name,
+    isAlive: (name) => (dead.has(name) ? Effect.succeed(false) : owner.isAlive(name)),
+  }
+  return {
+    // Only the file system is provided, and no scope: the scope of the run removes the lock when the run ends.
+    lock: (directory) =>
+      Effect.provideService(holdLock(path.join(directory, Layout.lock), knowing), FileSystem.FileSystem, fs),
+    takeForDead: (holder) => void dead.add(holder),
+  }
+})
+
+/** Opens a folder that this process has locked. */
+const openFenced = Effect.fnUntraced(function* (directory: string, locks: FolderLocks, owner: Owner | undefined) {
+  if (owner === undefined) return yield* onDisk(directory)
+  const fence = yield* takeFence(directory, owner.name)
+  // It had this folder's lock, which is ours now. A process that died on another machine left its other locks behind.
+  if (fence.previous !== undefined) locks.takeForDead(fence.previous)
+  return yield* fenced(directory, fence)
 })
 
 /** Makes the function that opens the folder of a run on disk: a new folder, or the one of the run to resume. */
-const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
+const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions, locks: FolderLocks) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
-  const lock = yield* lockOnDisk(defaults)
 
   /** Creates the folder of a new run. If another run started in the same second, the next second is tried. */
   const claim = Effect.fnUntraced(function* (identity: RunIdentity, options: FileSystemOptions) {
@@ -180,12 +204,8 @@ const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions) {
       const tree = yield* Effect.provideContext(onDisk(directory), context)
       return makeRunFiles({ ...tree, repair: () => Effect.void }, identity, true)
     }
-    yield* lock(directory)
-    const opening =
-      owner === undefined
-        ? onDisk(directory)
-        : Effect.flatMap(takeFence(directory, owner.name), (fence) => fenced(directory, fence))
-    const disk = yield* Effect.provideContext(opening, context)
+    yield* locks.lock(directory)
+    const disk = yield* Effect.provideContext(openFenced(directory, locks, owner), context)
     const tree = options.wrap === undefined ? disk : yield* options.wrap(disk, directory)
     if (resume !== undefined) yield* tree.repair("")
     if (onOpen !== undefined) yield* onOpen(directory)
@@ -210,7 +230,10 @@ export class RunStore extends Context.Service<
     /** Whether `open` resumes a run instead of making a new one. */
     readonly resumes: boolean
     readonly open: (identity: RunIdentity, place?: OwnPlace) => Effect.Effect<RunFiles, RunStoreError, Scope.Scope>
-    /** Locks a folder for this process, as `open` locks the run. Fails if another living process holds the lock. */
+    /**
+     * Locks a folder for this process, as `open` locks the run. Fails if another living process holds the lock. The process
+     * that had opened the resumed run before counts as dead.
+     */
     readonly lock: (directory: string) => Effect.Effect<void, RunStoreError, Scope.Scope>
     /** Opens any folder of the store, such as that of another run, to read from it. */
     readonly folderAt: (path: string) => Effect.Effect<FileTree>
@@ -225,8 +248,9 @@ export class RunStore extends Context.Service<
       Effect.gen(function* () {
         const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
         const folderAt = (path: string) => Effect.provideContext(onDisk(path), context)
-        const open = yield* openOnDisk(options)
-        return RunStore.of({ open, lock: yield* lockOnDisk(options), resumes: options.resume !== undefined, folderAt })
+        const locks = yield* makeFolderLocks(options)
+        const open = yield* openOnDisk(options, locks)
+        return RunStore.of({ open, lock: locks.lock, resumes: options.resume !== undefined, folderAt })
       }),
     )
 

@@ -38,6 +38,8 @@ type Check = Effect.Effect<void, RunStoreError>
 interface Fence {
   /** Larger than that of each process that opened the run before. */
   readonly number: number
+  /** The process that opened the run before, as its lease says; undefined if there was none. */
+  readonly previous: string | undefined
   readonly check: Check
 }
 
@@ -60,7 +62,8 @@ export const takeFence = Effect.fnUntraced(function* (
   )
   const leaseIn = (text: string) => Option.getOrUndefined(decode(text))
   const token = crypto.randomUUID()
-  let number = (leaseIn(yield* failing(read))?.number ?? 0) + 1
+  const previous = leaseIn(yield* failing(read))
+  let number = (previous?.number ?? 0) + 1
   let mine = ""
   // The number belongs to the process that makes this file; it becomes the lease as a whole, by its new name.
   for (;;) {
@@ -89,14 +92,17 @@ export const takeFence = Effect.fnUntraced(function* (
     return yield* new RunStoreError({ path: directory, operation: "lock", code: lostLease, message })
   })
   yield* check
-  return { number, check }
+  return { number, previous: previous?.holder, check }
 })
 
 /**
  * Opens a folder whose files are only changed while `check` succeeds. It precedes each change as closely as possible. Temporary
  * names have the number of the lease: a process that lost it cannot write into the files of the next one.
  */
-export const fenced = Effect.fnUntraced(function* (directory: string, { check, number }: Fence) {
+export const fenced = Effect.fnUntraced(function* (
+  directory: string,
+  { check, number }: Pick<Fence, "check" | "number">,
+) {
   const fs = yield* FileSystem.FileSystem
   const refused = (error: RunStoreError) =>
     PlatformError.systemError({

@@ -60,6 +60,6 @@ export const tryLock = Effect.fnUntraced(function* (file: string, owner: Owner) 
 export const holdLock = Effect.fnUntraced(function* (file: string, owner: Owner) {
   const holder = yield* tryLock(file, owner)
   if (holder === undefined) return
-  const message = `${file}: ${holder} is writing this run; wait until it ends, or stop it`
+  const message = `${file}: ${holder} is writing this run; wait until it ends, or stop it; if it no longer exists, remove ${file}`
   return yield* new RunStoreError({ path: file, operation: "lock", message })
 })

@@ -3,7 +3,7 @@ import { Effect, Exit, FileSystem, Layer, Path, Scope } from "effect"
 import { fromPath } from "../../../src/run/identifier.ts"
 import { RunStore } from "../../../src/run/store/RunStore.ts"
 import { brokenDisk } from "./brokenDisk.ts"
-import { disk, identity, openRun, temporaryDirectory } from "./disk.ts"
+import { disk, identity, moment, openRun, temporaryDirectory } from "./disk.ts"
 
 const path = "2026-01-31_12-00-00/0123abc_tune_algorithm_environment/ppo_CartPole-v1/0007"
 
@@ -113,7 +113,7 @@ describe("the lock of a run", () => {
       const error = yield* Effect.flip(resuming)
       assert.strictEqual(
         error.message,
-        `${run.directory}/run.lock: process 1 is writing this run; wait until it ends, or stop it`,
+        `${run.directory}/run.lock: process 1 is writing this run; wait until it ends, or stop it; if it no longer exists, remove ${run.directory}/run.lock`,
       )
       yield* close
       yield* resuming
@@ -127,6 +127,35 @@ describe("the lock of a run", () => {
       const { run } = yield* held({ resultsDir, owner: owner("process 1") })
       yield* openRun({ resultsDir, resume: run.directory, owner: owner("process 2") })
       assert.strictEqual(yield* run.readText("run.lock"), "process 2")
+    }).pipe(Effect.provide(disk)),
+  )
+
+  it.effect("of a folder in it gives way if its process had opened the run before", () =>
+    Effect.gen(function* () {
+      const resultsDir = yield* temporaryDirectory
+      const { run, close } = yield* held({ resultsDir, owner: owner("process 1") })
+      yield* close
+      yield* run.write("run_a/run.lock", "process 1")
+      yield* run.write("run_b/run.lock", "process 3")
+      const resumed = RunStore.layerFileSystem({
+        resultsDir,
+        time: moment,
+        commit: "0123abc",
+        resume: run.directory,
+        owner: owner("process 2", "process 1", "process 3"),
+      })
+      yield* Effect.gen(function* () {
+        const { open, lock } = yield* RunStore
+        yield* open(identity)
+        yield* lock(`${run.directory}/run_a`)
+        assert.strictEqual(yield* run.readText("run_a/run.lock"), "process 2")
+        const file = `${run.directory}/run_b/run.lock`
+        const { message } = yield* Effect.flip(lock(`${run.directory}/run_b`))
+        assert.strictEqual(
+          message,
+          `${file}: process 3 is writing this run; wait until it ends, or stop it; if it no longer exists, remove ${file}`,
+        )
+      }).pipe(Effect.provide(resumed))
     }).pipe(Effect.provide(disk)),
   )
 })

@@ -7,5 +7,5 @@ export class FormatError extends Schema.TaggedError<FormatError>()("FormatError"
   /** The path of the file, with which the message begins then. */
   path: Schema.optionalKey(Schema.String),
   /** The offset in a file of `torch.save`, or in its `data.pkl` if the message begins with that name. */
-  offset: Schema.optionalKey(Schema.NullOr(Schema.Int)),
+  offset: Schema.optionalKey(Schema.Int),
 }) {}

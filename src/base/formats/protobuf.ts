@@ -9,7 +9,7 @@ import { utf8 } from "../config/utf8.ts"
  *
  * @example
  * ```ts
- * new Message().text(1, "loss").int(2, 300).finish() // 0a 04 6c 6f 73 73 10 ac 02
+ * new ProtobufMessage().text(1, "loss").int(2, 300).finish() // 0a 04 6c 6f 73 73 10 ac 02
  * ```
  */
 export class ProtobufMessage {
@@ -76,7 +76,7 @@ export interface ProtobufField {
  *
  * @example
  * ```ts
- * [...fieldsOf(new Message().int(2, 300).finish())] // [{ field: 2, value: 300 }]
+ * [...fieldsOf(new ProtobufMessage().int(2, 300).finish())] // [{ field: 2, value: 300 }]
  * ```
  */
 export function* fieldsOf(bytes: Uint8Array): Generator<ProtobufField, void> {

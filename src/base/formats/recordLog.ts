@@ -8,7 +8,7 @@
  * ```ts
  * const log = new ByteWriter()
  * writeLogHeader(log)
- * writeLogRecord(log, new Message().int(1, 1).finish())
+ * writeLogRecord(log, new ProtobufMessage().int(1, 1).finish())
  * log.written // 3a 57 26 42 e1 be 00, then the record
  * ```
  */

@@ -58,7 +58,7 @@ interface PlannedNode {
   readonly content: Hdf5Dataset | ReadonlyArray<{ readonly name: string; readonly node: PlannedNode }>
 }
 
-/** Returns the bytes of an HDF5 file. Throws an `FormatError` if a name, a text or a shape cannot be written. */
+/** Returns the bytes of an HDF5 file. Throws a `FormatError` if a name, a text or a shape cannot be written. */
 export const encode = (root: Hdf5Group): Uint8Array => {
   const texts: Array<Uint8Array> = []
   const plan = planned(root, "/", texts)

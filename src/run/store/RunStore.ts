@@ -15,7 +15,7 @@ import { type FileTree, onDisk } from "./FileTree.ts"
 import { type Folder, inMemory, treeOf } from "./Folder.ts"
 import { timeOf, toFlatPath, toPath, type RunIdentity } from "../identifier.ts"
 import { indexRun } from "./indexFile.ts"
-import { holdLock, type Owner } from "./lock.ts"
+import { holdLock, type Owner, refuseHeld } from "./lock.ts"
 import { foldersIn, ObjectStore } from "./objects/ObjectStore.ts"
 import { makeRunFiles, type RunFiles } from "./RunFiles.ts"
 import { RunStoreError, runStoreError } from "./RunStoreError.ts"
@@ -130,6 +130,8 @@ const pathOf = (
 interface FolderLocks {
   /** Locks a folder until the scope closes. */
   readonly lock: (directory: string) => Effect.Effect<void, RunStoreError, Scope.Scope>
+  /** Fails if another living process holds the lock of a folder; changes nothing. */
+  readonly refuseLocked: (directory: string) => Effect.Effect<void, RunStoreError>
   /** Takes a process for dead, whatever machine it ran on, so that its locks are taken over. */
   readonly takeForDead: (holder: string) => void
 }
@@ -139,7 +141,7 @@ const makeFolderLocks = Effect.fnUntraced(function* ({
 }: FileSystemOptions): Effect.fn.Return<FolderLocks, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  if (owner === undefined) return { lock: () => Effect.void, takeForDead: () => {} }
+  if (owner === undefined) return { lock: () => Effect.void, refuseLocked: () => Effect.void, takeForDead: () => {} }
   const dead = new Set<string>()
   const knowing: Owner = {
     name: owner.name,
@@ -149,6 +151,8 @@ const makeFolderLocks = Effect.fnUntraced(function* ({
     // Only the file system is provided, and no scope: the scope of the run removes the lock when the run ends.
     lock: (directory) =>
       Effect.provideService(holdLock(path.join(directory, Layout.lock), knowing), FileSystem.FileSystem, fs),
+    refuseLocked: (directory) =>
+      Effect.provideService(refuseHeld(path.join(directory, Layout.lock), knowing), FileSystem.FileSystem, fs),
     takeForDead: (holder) => void dead.add(holder),
   }
 })
@@ -235,6 +239,8 @@ export class RunStore extends Context.Service<
      * that had opened the resumed run before counts as dead.
      */
     readonly lock: (directory: string) => Effect.Effect<void, RunStoreError, Scope.Scope>
+    /** Fails if another living process holds the lock of a folder, as `lock` does, but changes nothing. */
+    readonly refuseLocked: (directory: string) => Effect.Effect<void, RunStoreError>
     /** Opens any folder of the store, such as that of another run, to read from it. */
     readonly folderAt: (path: string) => Effect.Effect<FileTree>
   }
@@ -250,7 +256,8 @@ export class RunStore extends Context.Service<
         const folderAt = (path: string) => Effect.provideContext(onDisk(path), context)
         const locks = yield* makeFolderLocks(options)
         const open = yield* openOnDisk(options, locks)
-        return RunStore.of({ open, lock: locks.lock, resumes: options.resume !== undefined, folderAt })
+        const { lock, refuseLocked } = locks
+        return RunStore.of({ open, lock, refuseLocked, resumes: options.resume !== undefined, folderAt })
       }),
     )
 
@@ -280,8 +287,8 @@ export class RunStore extends Context.Service<
       }
     })
     const folderOf = (path: string) => Effect.sync(() => treeOf(path, folderAt(path)))
-    const lock = () => Effect.void
-    return Layer.succeed(RunStore, { resumes: resume !== undefined, open, lock, folderAt: folderOf })
+    const unlocked = { lock: () => Effect.void, refuseLocked: () => Effect.void }
+    return Layer.succeed(RunStore, { resumes: resume !== undefined, open, ...unlocked, folderAt: folderOf })
   }
 
   /**

@@ -8,6 +8,8 @@ export class RunStoreError extends Schema.TaggedError<RunStoreError>()("RunStore
   operation: Schema.String,
   /** The system's code of the error, such as `ENOSPC`, if it has one. */
   code: Schema.optionalKey(Schema.String),
+  /** The other living process whose lock is the reason. */
+  holder: Schema.optionalKey(Schema.String),
   /** The message: one line that names the file and the problem. */
   message: Schema.String,
 }) {}

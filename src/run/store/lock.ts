@@ -18,6 +18,11 @@ export interface LeaseOwner {
   readonly hasEnded: (name: string) => Effect.Effect<boolean>
 }
 
+/** Tells whether the name in a lock file is that of another living process. */
+const isOther = (name: string, owner: Owner): Effect.Effect<boolean> =>
+  // A lock file without a name was left by a process that was killed before it wrote its name.
+  name === owner.name || name === "" ? Effect.succeed(false) : owner.isAlive(name)
+
 /**
  * Writes the lock file, and removes it when the scope closes. Returns the name of the holder if another living process
  * holds the lock; otherwise undefined.
@@ -34,8 +39,7 @@ export const tryLock = Effect.fnUntraced(function* (file: string, owner: Owner) 
    */
   const takeOver: Effect.Effect<string | undefined, PlatformError.PlatformError | FileError> = Effect.gen(function* () {
     const name = yield* readOwner(file)
-    // A lock file without a name was left by a process that was killed before it wrote its name.
-    if (name !== owner.name && name !== "" && (yield* owner.isAlive(name))) return name
+    if (yield* isOther(name, owner)) return name
     yield* fs.rename(file, aside)
     if ((yield* readOwner(aside)) !== name)
       yield* Effect.catchReason(fs.link(aside, file), "PlatformError", "AlreadyExists", () => Effect.void)
@@ -59,7 +63,19 @@ export const tryLock = Effect.fnUntraced(function* (file: string, owner: Owner) 
 /** Writes the lock file, and removes it when the scope closes. Fails if another living process holds the lock. */
 export const holdLock = Effect.fnUntraced(function* (file: string, owner: Owner) {
   const holder = yield* tryLock(file, owner)
-  if (holder === undefined) return
-  const message = `${file}: ${holder} is writing this run; wait until it ends, or stop it; if it no longer exists, remove ${file}`
-  return yield* new RunStoreError({ path: file, operation: "lock", message })
+  if (holder !== undefined) return yield* heldBy(file, holder)
 })
+
+/**
+ * Fails if another living process holds the lock, as `holdLock` does, but only reads the file. One that cannot be read is
+ * left to `holdLock`.
+ */
+export const refuseHeld = Effect.fnUntraced(function* (file: string, owner: Owner) {
+  const holder = yield* Effect.orElseSucceed(readText(file, mostBytes.config), () => "")
+  if (yield* isOther(holder, owner)) return yield* heldBy(file, holder)
+})
+
+const heldBy = (file: string, holder: string): RunStoreError => {
+  const message = `${file}: ${holder} is writing this run; wait until it ends, or stop it; if it no longer exists, remove ${file}`
+  return new RunStoreError({ path: file, operation: "lock", holder, message })
+}

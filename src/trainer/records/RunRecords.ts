@@ -120,6 +120,7 @@ interface RecordsState {
 export const makeRunRecords = Effect.fnUntraced(function* (
   options: RecordsOptions,
 ): Effect.fn.Return<RunRecords, never, CurrentRun | Runs | Services | Scope.Scope> {
+  const { refuseLocked } = yield* RunStore
   const state: RecordsState = {
     options,
     trainerSeconds: (yield* CurrentRun).seconds,
@@ -128,26 +129,13 @@ export const makeRunRecords = Effect.fnUntraced(function* (
   }
   yield* Effect.addFinalizer((exit) => closeAll(state, exit))
   return {
-    check: ({ directory }) => Effect.provideContext(refuseLocked(directory), state.services),
+    check: ({ directory }) => refuseLocked(directory),
     begin: (run, saved) => Effect.provideContext(begin(state, run, saved), state.services),
     updated: (run, metrics) => updated(state, run, metrics),
     moment: (run) => moment(state, run),
     conclude: (run) => conclude(state, run),
     end: (run, reason) => close(run, { reason: "failed", message: reason ?? "the run's folder was deleted" }),
   }
-})
-
-/**
- * Fails if another living process writes the run in a folder. Other problems of the folder are left to the moment at which
- * its run begins.
- */
-const refuseLocked = Effect.fnUntraced(function* (directory: string) {
-  const { lock } = yield* RunStore
-  yield* Effect.catchIf(
-    Effect.scoped(lock(directory)),
-    ({ code }) => code !== undefined,
-    () => Effect.void,
-  )
 })
 
 /** Opens the record of a run: locks its folder, cuts its files back to the checkpoint, and starts its recording. */

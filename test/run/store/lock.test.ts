@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Owner, tryLock } from "../../../src/run/store/lock.ts"
+import { type Owner, refuseHeld, tryLock } from "../../../src/run/store/lock.ts"
 import { disk } from "./disk.ts"
 
 const folder = Effect.acquireRelease(
@@ -26,6 +26,23 @@ describe("a lock", () => {
       assert.isUndefined(yield* tryLock(file, first))
       assert.strictEqual(yield* tryLock(file, second), first.name)
       assert.strictEqual(readFileSync(file, "utf8"), first.name)
+    }).pipe(Effect.scoped, Effect.provide(disk)),
+  )
+
+  it.effect("is refused to others by a look that changes nothing", () =>
+    Effect.gen(function* () {
+      const directory = yield* folder
+      const file = join(directory, "run.lock")
+      yield* refuseHeld(file, first)
+      writeFileSync(file, "process 9 on here")
+      yield* refuseHeld(file, first)
+      assert.strictEqual(readFileSync(file, "utf8"), "process 9 on here")
+      writeFileSync(file, first.name)
+      yield* refuseHeld(file, first)
+      assert.strictEqual((yield* Effect.flip(refuseHeld(file, second))).holder, first.name)
+      writeFileSync(file, new Uint8Array([0xff, 0xfe, 0xfd]))
+      yield* refuseHeld(file, second)
+      assert.deepStrictEqual(readdirSync(directory), ["run.lock"])
     }).pipe(Effect.scoped, Effect.provide(disk)),
   )
 

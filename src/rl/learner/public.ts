@@ -5,8 +5,9 @@
  * Further functions add features: `withTarget`, `withBonus`, `withDemonstrations` and `withAuxiliary` to an
  * experience, `withTargets`, `withPriorities` and `withSequences` to a replay experience.
  *
- * `src/rl/algorithms/rollouts/A2c.ts` is a complete algorithm of 100 lines. It works in your project if you import everything from
- * `effect-rl`.
+ * `examples/own-parts/own-algorithm.ts` shows the whole path of an algorithm, from the network to the update, in 36 lines.
+ * `src/rl/algorithms/rollouts/A2c.ts` leaves the path to `actorCriticLearner`. It works in your project if you import everything
+ * from `effect-rl`.
  *
  * @example
  * ```ts

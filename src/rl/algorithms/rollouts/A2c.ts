@@ -62,7 +62,7 @@ export const A2cConfig = Schema.Struct({
 })
 export type A2cConfig = typeof A2cConfig.Type
 
-// --- Learner: networks, rollout, returns, update ---
+// --- Learner: the loss and the phase; `actorCriticLearner` has the network, the rollout and the returns ---
 
 const setup = (settings: A2cConfig, task: Algorithm.Task) => {
   const config = Learner.resolved(settings)

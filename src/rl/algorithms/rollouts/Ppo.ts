@@ -108,7 +108,7 @@ export const PpoConfig = Schema.Struct({
 })
 export type PpoConfig = typeof PpoConfig.Type
 
-// --- Learner: networks, rollout, returns, update ---
+// --- Learner: the loss and the phase; `actorCriticLearner` has the network, the rollout and the returns ---
 
 /** Describes the learner of PPO, or of VIN, which passes its own `name` and `planner`. */
 export const ppoLearner = (

@@ -19,7 +19,7 @@ import { copyInto, floatsOf, namedVector, savedState, statesOf, weightsIn } from
 import type { Experience, GeneralisedAdvantages } from "../rollout/Experience.ts"
 import type { RolloutUpdate } from "../rollout/OnPolicy.ts"
 import type { BaseColumns } from "../rollout/RolloutData.ts"
-import { checkDivisors, dataOf } from "../rollout/RolloutLearner.ts"
+import { checkDivisors, declaredBy } from "../rollout/RolloutLearner.ts"
 import type { Phase } from "../rollout/Phase.ts"
 import { withTotalLoss } from "../rollout/update.ts"
 import { fillScheduled, type ScheduledInputs } from "../scheduled.ts"
@@ -73,7 +73,7 @@ export const makeGraphLearner = Effect.fnUntraced(function* <C extends BaseColum
     episodes: playing.episodes,
     rollout: (_, { iteration }) => play(playing, iteration),
     update: (position) => learn(learning, position),
-    ...dataOf(experience, { totalLoss: true }),
+    ...declaredBy(experience, { totalLoss: true }),
     metrics: () => learning.averages.take(),
     ...policies(backend, { name, task, actor, layout: parameters }, weights),
     weights: Effect.map(weights, parameters.toNamed),

@@ -76,7 +76,7 @@ export const makeRolloutLearner = Effect.fnUntraced(function* <C extends BaseCol
     devices: Object.fromEntries(programs.map((program) => [program.name, program.device])),
     rollout: (envs, position) => drive(() => play(learning, envs, position)),
     update: (position) => learn(learning, position),
-    ...dataOf(experience, { rolloutSteps: experience.steps, totalLoss: hasTotalLoss(phases), slices }),
+    ...declaredBy(experience, { rolloutSteps: experience.steps, totalLoss: hasTotalLoss(phases), slices }),
     metrics: () => learning.averages.take(),
     ...(target === undefined
       ? {}
@@ -139,8 +139,8 @@ const play = function* <C extends Columns>(
   return rollout.steps * task.numEnvs
 }
 
-/** Returns the data that an experience learns from, and the capabilities of its learner. */
-export const dataOf = <C extends Columns>(
+/** Returns what an experience declares of its learner: the data that it learns from, and its capabilities. */
+export const declaredBy = <C extends Columns>(
   { data, imitates }: Experience<C>,
   capabilities: Partial<Capabilities>,
 ): Pick<Learner, "data" | "capabilities"> => ({

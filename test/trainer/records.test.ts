@@ -210,6 +210,29 @@ describe("a trainer that is resumed", () => {
       }).pipe(Effect.scoped),
     ))
 
+  it("leaves no lock if it is interrupted while it evicts a run", () =>
+    Effect.runPromise(
+      Effect.gen(function* () {
+        const resultsDir = yield* resultsFolder
+        const reached = yield* Deferred.make<void>()
+        let folder = ""
+        const training = trained(configOf(runs), {
+          resultsDir,
+          sinks,
+          owner: { name: "this process", isAlive: () => Effect.succeed(true) },
+          onOpen: (directory) => void (folder = directory),
+          onEvent: (event) => {
+            if (event._tag === "UpdateApplied") writeFileSync(join(folder, "run_a/control/evicted.txt"), "enough\n")
+            if (event._tag === "RunEnded") Deferred.doneUnsafe(reached, Effect.void)
+          },
+        })
+        const fiber = yield* Effect.forkChild(training)
+        yield* Deferred.await(reached)
+        yield* Fiber.interrupt(fiber)
+        for (const run of ["run_a", "run_b"]) assert.isFalse(existsSync(join(folder, run, "run.lock")), run)
+      }).pipe(Effect.scoped),
+    ))
+
   it("refuses another model, another seed and other adapters", () =>
     Effect.runPromise(
       Effect.gen(function* () {

@@ -43,7 +43,6 @@ import { episodesOf, readEnding, resultOf } from "../ending.ts"
 import * as Layout from "../Layout.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
-import { Runs } from "../runs/Runs.ts"
 import type { DiscoveredRun, RunSlot } from "../runs/RunSlot.ts"
 import type { RunRecord } from "../runs/TrainedRun.ts"
 import { type Failures, readStepReport, summaryOf, type Validation, validationsIn } from "./reports.ts"
@@ -113,19 +112,20 @@ interface RecordsState {
   readonly options: RecordsOptions
   readonly trainerSeconds: CurrentRun["Service"]["seconds"]
   readonly services: Context.Context<Services>
-  readonly runs: Runs["Service"]
+  /** The runs whose records are open. It outlives their slots, which a run may leave before its record is closed. */
+  readonly open: Set<RunSlot>
 }
 
 /** Makes the records of a trainer's runs. When the scope closes, all that are still open end as interrupted or failed. */
 export const makeRunRecords = Effect.fnUntraced(function* (
   options: RecordsOptions,
-): Effect.fn.Return<RunRecords, never, CurrentRun | Runs | Services | Scope.Scope> {
+): Effect.fn.Return<RunRecords, never, CurrentRun | Services | Scope.Scope> {
   const { refuseLocked } = yield* RunStore
   const state: RecordsState = {
     options,
     trainerSeconds: (yield* CurrentRun).seconds,
     services: yield* Effect.context<Services>(),
-    runs: yield* Runs,
+    open: new Set(),
   }
   yield* Effect.addFinalizer((exit) => closeAll(state, exit))
   return {
@@ -134,7 +134,7 @@ export const makeRunRecords = Effect.fnUntraced(function* (
     updated: (run, metrics) => updated(state, run, metrics),
     moment: (run) => moment(state, run),
     conclude: (run) => conclude(state, run),
-    end: (run, reason) => close(run, { reason: "failed", message: reason ?? "the run's folder was deleted" }),
+    end: (run, reason) => close(state, run, { reason: "failed", message: reason ?? "the run's folder was deleted" }),
   }
 })
 
@@ -148,25 +148,19 @@ const begin = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot, sa
   const files = makeRunFiles(folder.tree, spec.identity, recorded !== undefined)
   const place = { name: Layout.stepName(step), folder: `${run.directory}/${Layout.checkpoints}` }
   const scope = yield* Scope.make()
+  const alone = yield* Semaphore.make(1)
+  const startedAtMillis = yield* Clock.currentTimeMillis
   const open = Effect.gen(function* () {
     yield* folder.guarded(Scope.provide(lock(run.directory), scope))
     const kept = { saved: recorded && { ...place, appended: recorded.appended } }
     const warnings = yield* life.prepare(files, spec, kept)
-    return yield* life.startRecording(files, startedOf(spec, recorded === undefined ? null : step), { warnings })
+    const started = startedOf(spec, recorded === undefined ? null : step)
+    const recording = yield* life.startRecording(files, started, { warnings })
+    const [secondsBefore, validated] = [recorded?.seconds ?? 0, recorded?.validated ?? -1]
+    run.own.record = { files, recording, scope, alone, startedAtMillis, secondsBefore, firstStep: step, validated }
+    state.open.add(run)
   })
-  const recording = yield* Effect.onError(Scope.provide(open, scope), (cause) =>
-    Scope.close(scope, Exit.failCause(cause)),
-  )
-  run.own.record = {
-    files,
-    recording,
-    scope,
-    alone: yield* Semaphore.make(1),
-    startedAtMillis: yield* Clock.currentTimeMillis,
-    secondsBefore: recorded?.seconds ?? 0,
-    firstStep: step,
-    validated: recorded?.validated ?? -1,
-  }
+  yield* Effect.onError(Scope.provide(open, scope), (cause) => Scope.close(scope, Exit.failCause(cause)))
 })
 
 const secondsHere = ({ startedAtMillis }: RunRecord) =>
@@ -232,25 +226,38 @@ const moment = (state: RecordsState, run: RunSlot) =>
     }),
   )
 
-/** Records the end of a run, whose record is then not open any more. Failures are ignored: its folder may be gone. */
-const recordEnd = Effect.fnUntraced(function* (
-  { own, progress: { step, totalSamples } }: RunSlot,
+/** Records the end of a run. Failures are ignored: its folder may be gone. */
+const recordEnd = (
+  { progress: { step, totalSamples } }: RunSlot,
   { recording, firstStep }: RunRecord,
   ended: Pick<RunEnded, "reason" | "message">,
-) {
-  own.record = undefined
-  yield* Effect.ignore(
+) =>
+  Effect.ignore(
     recording.emit([{ _tag: "RunEnded", step: Math.max(firstStep, step), episodes: totalSamples, ...ended }]),
   )
-})
+
+/**
+ * Takes the record of a run that is not recorded any more, does its last work with it, and closes it, also if that is
+ * interrupted. Does nothing if the record is not open.
+ */
+const taking = <A, E>(
+  { open }: RecordsState,
+  run: RunSlot,
+  last: (record: RunRecord) => Effect.Effect<A, E>,
+): Effect.Effect<A | undefined, E> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.suspend((): Effect.Effect<A | undefined, E> => {
+      const { record } = run.own
+      if (record === undefined) return Effect.undefined
+      run.own.record = undefined
+      open.delete(run)
+      return Effect.ensuring(restore(last(record)), Scope.close(record.scope, Exit.void))
+    }),
+  )
 
 /** Ends the record of a run, if it is open. */
-const close = (run: RunSlot, ended: Pick<RunEnded, "reason" | "message">): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const { record } = run.own
-    if (record === undefined) return Effect.void
-    return Effect.andThen(recordEnd(run, record, ended), Scope.close(record.scope, Exit.void))
-  })
+const close = (state: RecordsState, run: RunSlot, ended: Pick<RunEnded, "reason" | "message">): Effect.Effect<void> =>
+  taking(state, run, (record) => recordEnd(run, record, ended))
 
 /** Ends the record of a run that has reached its last step, and writes its result. */
 const conclude = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot) {
@@ -259,13 +266,13 @@ const conclude = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot)
   yield* using(run, () => recordValidations(state, run, record, run.progress.step))
   const { files, recording, firstStep, secondsBefore } = record
   const secondsOfWork = yield* secondsHere(record)
-  yield* recordEnd(run, record, { reason: "finished", message: null })
-  const results = Effect.gen(function* () {
+  const last = Effect.gen(function* () {
+    yield* recordEnd(run, record, { reason: "finished", message: null })
     const ending = yield* Effect.provideContext(readEnding(run, run.progress.step), state.services)
     const spent = { directory: run.directory, firstStep, seconds: secondsBefore + secondsOfWork, secondsOfWork }
     yield* folder.guarded(life.conclude({ files, recording }, yield* resultOf([ending], spent)))
   })
-  yield* Effect.ensuring(results, Scope.close(record.scope, Exit.void))
+  yield* taking(state, run, () => last)
 })
 
 /** Ends all open records when the trainer ends. */
@@ -274,7 +281,7 @@ const closeAll = (state: RecordsState, exit: Exit.Exit<unknown, unknown>): Effec
   const ended = isFailure
     ? { reason: "failed" as const, message: messageOf(Cause.squash(exit.cause)) }
     : { reason: "interrupted" as const, message: null }
-  return Effect.forEach(state.runs.slots(), (run) => close(run, ended), { discard: true })
+  return Effect.forEach([...state.open], (run) => close(state, run, ended), { discard: true })
 }
 
 /** Describes a run to the recorder. Its config trains it alone, with the settings of the trainer. */

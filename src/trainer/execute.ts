@@ -242,7 +242,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
     afterTurn: (updated) => playing.afterTurn(updated, broadcasts, runs),
   })
   yield* runs.register({
-    validation: records.check,
+    unlocked: records.check,
     discovered: ({ id, config: { seed } }) =>
       emit([{ _tag: "Note", message: `${id}: found, with seed ${seed}; it is trained as soon as an index is free` }]),
     invalid: ({ message }) => warn(message),

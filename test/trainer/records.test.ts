@@ -6,6 +6,7 @@ import { parse } from "yaml"
 import { csv } from "../../src/run/record/csv.ts"
 import type { RunEvent } from "../../src/run/record/RunEvent.ts"
 import { scores } from "../../src/run/record/scores.ts"
+import * as Layout from "../../src/trainer/Layout.ts"
 import { StepScoreRecord } from "../../src/run/record/stepScores.ts"
 import { configOf, type Place, resultsFolder, runConfig, trained, validated } from "./smallTraining.ts"
 
@@ -189,6 +190,7 @@ describe("a trainer that is resumed", () => {
         assert.isTrue(existsSync(join(folder, "run_b", "return.json")))
         assert.isFalse(existsSync(join(folder, "run_b", "run.lock")))
         assert.isFalse(existsSync(join(folder, "run_a", "control", "token")))
+        assert.isFalse(existsSync(join(folder, "run_a", Layout.configProblem)))
         assert.strictEqual(textIn(folder, "run_a/run.lock"), "another process")
       }).pipe(Effect.scoped),
     ))

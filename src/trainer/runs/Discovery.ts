@@ -15,6 +15,7 @@ import {
   type Folder,
   type FolderOf,
   type Leaving,
+  leaveAlone,
   leaveQueue,
   makeDiscoveryState,
   refuse,
@@ -42,6 +43,7 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
     scan: scan(state),
     takeLeaving: takeLeaving(state),
     evictTrained: (generation: number, reason: string) => evictTrained(state, generation, reason),
+    leaveTrained: (generation: number, message: string) => leaveTrained(state, generation, message),
     finishTrained: (generation: number) => finishTrained(state, generation),
     start: (count: number) => start(state, count),
     status: () => statusOf(state),
@@ -71,6 +73,10 @@ const problemOf = Effect.fnUntraced(function* (state: DiscoveryState, run: Disco
   return problem ?? (yield* resumeProblem(state, run))
 })
 
+/** Returns which other process writes a run; undefined if none does. */
+const lockProblemOf = (state: DiscoveryState, run: DiscoveredRun) =>
+  hooks.untilFailure(state.parts(), ({ unlocked }) => unlocked, run)
+
 /** Tells whether a run has ended, and has a checkpoint of its last step, so that there is nothing to do. */
 const isFinished = Effect.fnUntraced(function* (state: DiscoveryState, { directory, config }: DiscoveredRun) {
   if (!(yield* state.folders.isFinished(directory, config.maxSteps))) return false
@@ -90,6 +96,8 @@ const discover = Effect.fnUntraced(function* (
   const { id, directory } = folder
   const generation = state.generations + 1
   const run: DiscoveredRun = { id, generation, directory, config }
+  const locked = yield* lockProblemOf(state, run)
+  if (locked !== undefined) return yield* leaveAlone(state, folder, locked)
   const invalid = yield* problemOf(state, run)
   if (invalid !== undefined) return yield* refuse(state, folder, invalid)
   const { origin, problem } = yield* state.folders.mark(
@@ -128,6 +136,8 @@ const reconfigure = Effect.fnUntraced(function* (
   config: OrchestratorConfig,
 ) {
   const run = { ...folder.run, config }
+  const locked = yield* lockProblemOf(state, run)
+  if (locked !== undefined) return yield* leaveAlone(state, folder, locked)
   const problem = yield* problemOf(state, run)
   if (problem !== undefined) return yield* refuse(state, folder, problem)
   state.known.set(folder.id, { ...folder, text, run })
@@ -213,16 +223,28 @@ const takeLeaving = (state: DiscoveryState): Effect.Effect<ReadonlyArray<Leaving
     return gone
   })
 
+/** Returns the folder of a trained run, unless it has left already. */
+const trainedFolder = (state: DiscoveryState, generation: number): FolderOf<"Trained"> | undefined =>
+  [...state.known.values()].find(
+    (one): one is FolderOf<"Trained"> => one._tag === "Trained" && one.run.generation === generation,
+  )
+
 /** Evicts a trained run; nothing happens if it has left already. */
 const evictTrained = Effect.fnUntraced(function* (state: DiscoveryState, generation: number, reason: string) {
-  const folder = [...state.known.values()].find((one) => one._tag === "Trained" && one.run.generation === generation)
-  if (folder?._tag === "Trained") yield* evict(state, folder, reason)
+  const folder = trainedFolder(state, generation)
+  if (folder !== undefined) yield* evict(state, folder, reason)
+})
+
+/** Leaves a run alone that another process has locked before it began here; nothing happens if it has left already. */
+const leaveTrained = Effect.fnUntraced(function* (state: DiscoveryState, generation: number, message: string) {
+  const folder = trainedFolder(state, generation)
+  if (folder !== undefined) yield* leaveAlone(state, folder, message)
 })
 
 /** Takes a trained run that has reached its last step from its index; nothing happens if it has left already. */
 const finishTrained = Effect.fnUntraced(function* (state: DiscoveryState, generation: number) {
-  const folder = [...state.known.values()].find((one) => one._tag === "Trained" && one.run.generation === generation)
-  if (folder?._tag !== "Trained") return
+  const folder = trainedFolder(state, generation)
+  if (folder === undefined) return
   const { id, directory, origin, text, run } = folder
   yield* moveFolder(state, folder, null, { _tag: "Finished", id, directory, origin, text })
   // Without the file, a resumed trainer validates the run once more.

@@ -67,6 +67,11 @@ export interface Hooks {
    * has reached its last step or its folder has vanished.
    */
   readonly deletion?: (run: RunSlot, reason: string | null) => ReturnType<Hook>
+  /**
+   * Checks that no other process writes the run, on the master. A failure makes the run invalid, and nothing is written into
+   * its folder.
+   */
+  readonly unlocked?: Hook<DiscoveredRun>
   /** Checks a config before the run can be trained, on the master. A failure counts as a problem of the config. */
   readonly validation?: Hook<DiscoveredRun>
   /** Runs on the master when a run with a valid config was found. If it fails, the run is evicted. */

@@ -8,14 +8,17 @@ import type { MachineFault } from "../machine.ts"
 import type { makeDiscovery } from "./Discovery.ts"
 import type { Difference, exchangeOf, Reasons } from "./exchange.ts"
 import * as hooks from "./hooks.ts"
+import { RunStoreError } from "../../run/store/RunStoreError.ts"
 import { RunsError } from "./RunsError.ts"
-import type { DiscoveredRun, Hooks, RunSlot, RunChange } from "./RunSlot.ts"
+import type { DiscoveredRun, Hook, Hooks, RunSlot, RunChange } from "./RunSlot.ts"
 import { makeTrainedRun } from "./TrainedRun.ts"
 
 /** A trained run with the parts that have to release what they prepared for it. */
 interface Trained {
   readonly run: RunSlot
   readonly prepared: Array<Hooks>
+  /** Whether its creation failed because another process has locked its folder. */
+  isLocked: boolean
 }
 
 /** The state of the runs on one rank. */
@@ -64,6 +67,14 @@ const drop = Effect.fnUntraced(function* (state: RunsState, run: RunSlot, reason
   yield* state.report({ _tag: "Deleted", run, reason })
 })
 
+/** Returns a hook that also notes whether it fails because another process has locked the run. */
+const notingLock =
+  (trained: Trained, hook: Hook): Hook =>
+  (run) =>
+    Effect.tapError(hook(run), (error) =>
+      Effect.sync(() => void (trained.isLocked ||= error instanceof RunStoreError && error.holder !== undefined)),
+    )
+
 /** Opens the folder of a run, gives it its index, and runs the hooks until one fails; returns the failure's message. */
 const create = Effect.fnUntraced(function* (state: RunsState, creation: Difference["creations"][number]) {
   const { progress, ...rest } = creation
@@ -72,13 +83,13 @@ const create = Effect.fnUntraced(function* (state: RunsState, creation: Differen
   const failure = yield* hooks.outcomeOf(open, rest)
   if (folder === undefined) return failure
   const run: RunSlot = { ...rest, progress: { ...progress }, readyToUpdate: false, own: makeTrainedRun(folder) }
-  const prepared: Array<Hooks> = []
-  state.trained.set(run.index, { run, prepared })
+  const trained: Trained = { run, prepared: [], isLocked: false }
+  state.trained.set(run.index, trained)
   const present = [...state.parts]
   for (const part of present) {
-    const problem = yield* hooks.outcomeOf(part.creation, run)
+    const problem = yield* hooks.outcomeOf(part.creation && notingLock(trained, part.creation), run)
     if (problem !== undefined) return problem
-    prepared.push(part)
+    trained.prepared.push(part)
   }
   return yield* hooks.untilFailure(present, ({ postCreation }) => postCreation, run)
 })
@@ -120,7 +131,10 @@ const apply = Effect.fnUntraced(function* (state: RunsState, changes: Difference
   for (const { generation } of changes.creations) yield* settle(state, generation, outcomes)
 })
 
-/** Keeps a new run if all ranks created it; otherwise evicts it on all ranks, for the reason of the first that failed. */
+/**
+ * Keeps a new run if all ranks created it; otherwise evicts it on all ranks, for the reason of the first that failed. One
+ * that another process has locked is left alone instead.
+ */
 const settle = Effect.fnUntraced(function* (state: RunsState, generation: number, outcomes: ReadonlyArray<Reasons>) {
   const run = slotOf(state, generation)
   const failures = outcomes.flatMap((reasons, failedRank) =>
@@ -129,7 +143,11 @@ const settle = Effect.fnUntraced(function* (state: RunsState, generation: number
   const failure = failures.at(0)
   if (failure === undefined) return run === undefined ? undefined : yield* state.report({ _tag: "Created", run })
   const reason = `its creation failed on rank ${failure.failedRank}: ${failure.reason}`
-  if (state.isMaster) yield* state.discovery.evictTrained(generation, reason)
+  const isLocked = run !== undefined && state.trained.get(run.index)?.isLocked === true
+  if (state.isMaster)
+    yield* isLocked
+      ? state.discovery.leaveTrained(generation, failure.reason)
+      : state.discovery.evictTrained(generation, reason)
   if (run !== undefined) yield* drop(state, run, reason)
 })
 

@@ -139,10 +139,27 @@ export const evict = Effect.fnUntraced(function* (
   if (state.known.get(id) === next) state.known.set(id, { ...next, isWritten })
 })
 
+const isRefusedFor = (folder: Folder, message: string): boolean =>
+  folder._tag === "Invalid" && folder.message === message
+
+/** Tells the hooks that a folder has become invalid. */
+const tellInvalid = Effect.fnUntraced(function* (state: DiscoveryState, run: InvalidRun) {
+  yield* hooks.all(state.parts(), ({ invalid }) => invalid, run, "invalid config")
+  yield* state.report({ _tag: "Invalid", run })
+})
+
+/** Makes the folder of a run that another process writes invalid, and says why to the hooks. Nothing is written into it. */
+export const leaveAlone = Effect.fnUntraced(function* (state: DiscoveryState, folder: Folder, message: string) {
+  if (isRefusedFor(folder, message)) return
+  const run: InvalidRun = { id: folder.id, directory: folder.directory, message }
+  yield* moveFolder(state, folder, null, { _tag: "Invalid", ...run })
+  yield* tellInvalid(state, run)
+})
+
 /** Makes a folder invalid, and says why in its folder and to the hooks, once for each problem. */
 export const refuse = Effect.fnUntraced(function* (state: DiscoveryState, folder: Folder, message: string) {
   const { id, directory } = folder
-  const isSame = folder._tag === "Invalid" && folder.message === message
+  const isSame = isRefusedFor(folder, message)
   if (!isSame) yield* moveFolder(state, folder, null, { _tag: "Invalid", id, directory, message })
   // A folder that was made again, or a disk that was full, lacks the message.
   const written = yield* state.folders.read(directory, Layout.configProblem)
@@ -153,7 +170,5 @@ export const refuse = Effect.fnUntraced(function* (state: DiscoveryState, folder
       yield* Effect.logWarning(`${id}: cannot write why its config is refused: ${problem}`)
   }
   if (isSame) return
-  const run: InvalidRun = { id, directory, message }
-  yield* hooks.all(state.parts(), ({ invalid }) => invalid, run, "invalid config")
-  yield* state.report({ _tag: "Invalid", run })
+  yield* tellInvalid(state, { id, directory, message })
 })

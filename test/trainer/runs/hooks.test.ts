@@ -1,5 +1,7 @@
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { assert, describe } from "vitest"
+import { RunStoreError } from "../../../src/run/store/RunStoreError.ts"
+import * as Layout from "../../../src/trainer/Layout.ts"
 import type { RunChange } from "../../../src/trainer/runs/RunSlot.ts"
 import { failing, logging } from "../ranks.ts"
 import { check } from "./checkRuns.ts"
@@ -58,6 +60,30 @@ describe("hooks", () => {
           assert.deepStrictEqual(since(), [])
         }),
       ),
+  )
+
+  check("that find a run locked at its creation leave its folder alone", ({ files, turn, register, ids, master }) =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const locked = new RunStoreError({ path: "run.lock", operation: "lock", holder: "another", message: "locked" })
+        let isLocked = true
+        const refuse = () => (isLocked ? Effect.fail(locked) : Effect.void)
+        yield* register({ creation: refuse }, 0)
+        files.add("run_a")
+        yield* turn
+        assert.strictEqual(ids(), "- -")
+        const { evicted, invalid } = yield* master.status
+        assert.deepStrictEqual(evicted, [])
+        assert.deepStrictEqual(
+          invalid.map(({ id, message }) => [id, message]),
+          [["run_a", "locked"]],
+        )
+        for (const file of [Layout.evicted, Layout.configProblem]) assert.isUndefined(files.text(`run_a/${file}`))
+        isLocked = false
+        yield* turn
+        assert.strictEqual(ids(), "run_a -")
+      }),
+    ),
   )
 
   for (const [rank, moment] of [

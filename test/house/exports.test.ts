@@ -24,7 +24,7 @@ const isEntry = (file: string): boolean => /^src\/(\w+\/index|index|node|web)\.t
 
 /** Modules for programs of others: of edge workers, and of pages that render an env. Two of them are texts in a module. */
 const isForOthers = (file: string): boolean =>
-  /^src\/rl\/(export\/worker\/(policy\.js|card\.d\.ts|declarations\.ts)|env\/ui\/scene\.ts)$/.test(file)
+  /^src\/rl\/export\/worker\/(policy\.js|card\.d\.ts|declarations\.ts)$/.test(file)
 
 interface Named {
   readonly module: string

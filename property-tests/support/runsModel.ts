@@ -172,7 +172,12 @@ export const makeModel = (ranks: number, maxRuns: number) => {
       slots[index] = undefined
     }
     const free = slots.flatMap((run, index) => (run === undefined ? [index] : []))
-    const created: Array<{ readonly index: number; readonly run: Trained; readonly failsOn: number | null }> = []
+    const created: Array<{
+      readonly index: number
+      readonly run: Trained
+      readonly failsOn: number | null
+      readonly isGone: boolean
+    }> = []
     for (const id of queue.splice(0, free.length)) {
       const state = known.get(id)
       if (state?._tag !== "Waiting") throw new Error(`${id} is in the queue but does not wait`)
@@ -181,15 +186,19 @@ export const makeModel = (ranks: number, maxRuns: number) => {
       const run = { id, incarnation, step, ready: false, isLeaving: false }
       const index = free[created.length]
       known.set(id, { _tag: "Trained", incarnation, run })
+      // The folder that was found may have been removed since, so that no rank can open it.
+      const isGone = !folders.has(id)
+      created.push({ index, run, failsOn, isGone })
+      if (isGone) continue
       slots[index] = run
-      created.push({ index, run, failsOn })
       for (const [rank, log] of logs.entries()) {
         log.push(`creation ${id} ${index}`)
         if (rank !== failsOn) log.push(`postCreation ${id} ${index}`)
       }
     }
-    for (const { index, run, failsOn } of created) {
-      if (failsOn === null || failsOn >= ranks) continue
+    for (const { index, run, failsOn, isGone } of created) {
+      if (isGone) evict(run)
+      if (isGone || failsOn === null || failsOn >= ranks) continue
       evict(run)
       everywhere(`deletion ${run.id} ${index}`)
       slots[index] = undefined

@@ -124,8 +124,9 @@ export const crossed = (last: number, step: number, every: number): boolean =>
 /** How a learner plays and learns, as far as the settings of a training depend on it: `src/rl/train/misfit.ts` checks them. */
 export interface Capabilities {
   /**
-   * What a rollout plays. `steps`: a number of steps in each env. `one episode each`: it plays until every env has ended an
-   * episode, and only the first episode of each env is recorded. `nothing`: it plays no env, and the learner learns from `data`.
+   * The episodes that a rollout plays. `steps`: a number of steps in each env. `one episode each`: it plays until every env
+   * has ended an episode, and only the first episode of each env is recorded. `nothing`: it plays no env, and the learner
+   * learns from `data`.
    */
   readonly plays: "steps" | "one episode each" | "nothing"
   /**
@@ -180,7 +181,7 @@ export interface Learner {
   readonly devices: Readonly<Record<string, string>>
   /** Acts in the envs, records the experience, and returns the number of env steps over all envs. */
   readonly rollout: (envs: AnyBatchEnv, position: Position) => Effect.Effect<number, LearnerError>
-  /** What the learner does in another way than usual: see `Capabilities`. */
+  /** The abilities of this learner that differ from the usual ones, which `Capabilities` lists with their defaults. */
   readonly capabilities?: Partial<Capabilities>
   /** The learners of separate policies, if the learner consists of them. Each one exports its own policy. */
   readonly separate?: ReadonlyArray<{

@@ -24,7 +24,7 @@ export interface RunSlot extends DiscoveredRun {
   readonly progress: Progress
   /** Whether a whole step of the run is counted, and its update not yet over. The trainer sets it for the rest of a turn. */
   readyToUpdate: boolean
-  /** What the parts of the trainer keep of the run. */
+  /** The state of the run that the parts of the trainer share. */
   readonly own: TrainedRun
 }
 

@@ -36,9 +36,9 @@ interface Guard {
   readonly directory: string
   /** The absolute path of the folder. */
   readonly root: string
-  /** What the folder has now of that by which it is recognised; undefined if it is gone. */
+  /** Reads the identity that the folder at this path has now; undefined if there is none. */
   readonly now: Effect.Effect<string | undefined, RunStoreError>
-  /** What it had when it was opened. */
+  /** The identity of the folder when it was opened, by which a folder made again is told from it. */
   readonly identity: string
   readonly gone: RunGone
 }

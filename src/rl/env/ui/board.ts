@@ -24,7 +24,7 @@ interface BoardValues extends Board {
 /** A piece of a kind in `pieces` below at a row and a column, with a number that some kinds of pieces use. */
 type BoardPiece = readonly [kind: string, row: number, column: number, detail?: number]
 
-/** What there is to see of a state. Later pieces are drawn on top. */
+/** The visible part of a state: its pieces, of which later ones are drawn on top, and a note. */
 interface SeenBoard {
   readonly pieces: ReadonlyArray<BoardPiece>
   readonly note: string

@@ -1,4 +1,6 @@
-/** Learning with numbers: environments, returns, losses, networks, learners, algorithms, trainings, policies. */
+/**
+ * Exports learning with numbers: environments, returns, losses, networks, learners, algorithms, trainings, policies.
+ */
 export * as A2c from "./algorithms/rollouts/A2c.ts"
 export * as Algorithm from "./learner/Algorithm.ts"
 export * as AlphaZero from "./algorithms/planning/AlphaZero.ts"

@@ -1,11 +1,11 @@
 /**
- * Makes envs whose reset and step are Effects: an env behind a network, in another process, or on a robot. All copies of
- * a batch step at the same time, and rollouts and validations wait for them.
+ * Makes envs whose reset and step are Effects: an env behind a network, in another process, or on a robot. All copies
+ * of a batch step at the same time, and rollouts and validations wait for them.
  *
- * A resumed run plays the interrupted episodes again, from the seed and the actions that were taken. Where an env shows
- * another observation then, because it is not deterministic, the episode ends as truncated and the next one begins.
+ * A resumed run plays the interrupted episodes again, from the seed and the actions that were taken. If an env is not
+ * deterministic and shows a different observation this time, that episode ends as truncated and the next one begins.
  *
- * An interruption waits until the step has ended, at most `timeoutSeconds`.
+ * An interrupt takes effect when the current step has ended, after `timeoutSeconds` at the latest.
  *
  * @example
  * ```ts
@@ -24,8 +24,8 @@
  *         reset: () => Effect.sync(() => [(at = 0)]),
  *         step: (action) =>
  *           Effect.sync(() => {
- *             at = Math.max(0, at + (action === 1 ? 1 : -1))
- *             return { observation: [at], reward: at === 10 ? 1 : 0, terminated: at === 10 }
+ *             at = Math.max(0, at + (action === 1 ? 1: -1))
+ *             return { observation: [at], reward: at === 10 ? 1: 0, terminated: at === 10 }
  *           }),
  *       }
  *     }),
@@ -63,8 +63,8 @@ export interface EnvSession<A extends ActionSpace = ActionSpace, O extends Space
   reset(random: Stream): Effect.Effect<ValueOf<O>, unknown>
   step(action: ActionOf<A>, random: Stream): Effect.Effect<AsyncStep<O>, unknown>
   /**
-   * Says which choices are allowed now, as `actionMask` of `Env.make`, for an env with `hasActionMask`. It runs after each
-   * reset and each step, but not in terminal states.
+   * Returns the mask of the choices that are allowed now, like `actionMask` of `Env.make`. Needs `hasActionMask: true`.
+   * It runs after each reset and each step, but not in terminal states.
    */
   readonly actionMask?: Effect.Effect<ArrayLike<number | boolean>, unknown>
   /** Renders the env's state as an SVG document. */
@@ -75,9 +75,9 @@ export interface AsyncEnvDefinition<A extends ActionSpace, O extends Space = Box
   Env<unknown, A, O>,
   "id" | "observationSpace" | "actionSpace" | "maxSteps" | "rewardThreshold"
 > {
-  /** Opens a copy of the env: the one at `index` in its batch. Closing the scope closes it. */
+  /** Opens one copy of the env; `index` is its position in the batch. Closing the scope closes the copy. */
   readonly open: (index: number) => Effect.Effect<EnvSession<A, O>, unknown, Scope.Scope>
-  /** Whether the sessions say by `actionMask` which choices are allowed. Default: false. */
+  /** Whether the sessions have an `actionMask`. Default: false. */
   readonly hasActionMask?: boolean
   /** The number of seconds after which a step of all copies fails if it has not ended. Default: 60. */
   readonly timeoutSeconds?: number
@@ -141,7 +141,7 @@ const kernelOf = (
     errorAt(env.id, index, episodes[index], step, message, stack)
 
   const write = writerOf(env.observationSpace, "observation")
-  /** Stores an observation, and unless it is that of a terminal state also the mask, for which it asks the session. */
+  /** Stores an observation. Unless the state is terminal, also asks the session for the action mask and stores it. */
   const store = (index: number, step: number, seen: unknown, isOver = false): Effect.Effect<void, EnvError> => {
     const problem = write(seen, observations, index * size)
     if (problem !== undefined) return Effect.fail(failed(index, step, problem))

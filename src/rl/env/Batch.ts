@@ -78,11 +78,11 @@ const asyncHint = (value: unknown): string => (value instanceof Promise ? " (it 
 const isList = (value: unknown): value is ArrayLike<number> =>
   typeof value === "object" && value !== null && "length" in value
 
-/** The states of a batch of envs, and what calls the env's own functions. */
+/** The envs of a batch: their states, and the helpers that call the env's functions and write rows. */
 interface PureEnvs {
   readonly env: Env
   readonly columns: KernelArrays
-  /** The number of elements of an observation, and of a row, which can have a mask after it. */
+  /** The length of an observation, and (`rowSize`) of a row, which also has the mask, if there is one. */
   readonly size: number
   readonly rowSize: number
   readonly isBox: boolean

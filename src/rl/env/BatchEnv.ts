@@ -43,7 +43,10 @@ export interface BatchArrays {
   readonly truncated: Uint8Array
 }
 
-/** The result of a function of `AnyBatchEnv`: an Effect that its caller has to wait for; nothing if the work is done. */
+/**
+ * The result of a function of `AnyBatchEnv`: an Effect that the caller must run, or nothing if the work is already
+ * done.
+ */
 export type Wait = Effect.Effect<void, EnvError> | void
 
 /**
@@ -61,7 +64,7 @@ export interface AnyBatchEnv extends BatchArrays {
   readonly observationSize: number
   /** The number of elements in an action; it is 1 if actions are discrete. */
   readonly actionSize: number
-  /** Says of which kind the batch is. */
+  /** True for an `AsyncBatchEnv`, whose functions return Effects. */
   readonly isAsync?: boolean
   /** Starts episode 0 of all envs. Env i draws episode k from stream (seed, ...path, firstIndex + i, "episode", k). */
   readonly reset: (seed: number, ...path: ReadonlyArray<string | number>) => Wait
@@ -104,8 +107,8 @@ export interface AsyncBatchEnv extends AnyBatchEnv {
   /** Renders the env at `index` as an SVG document. Missing if the env cannot be rendered. */
   readonly renderSvg?: (index: number) => Effect.Effect<string, EnvError>
   /**
-   * Restores the envs by playing their current episodes again, from the seed and the saved actions. An episode that
-   * takes another course then, because the env is not deterministic, ends as truncated in the next step.
+   * Restores the envs by playing their current episodes again, from the seed and the saved actions. If a replayed
+   * episode differs, because the env is not deterministic, it ends as truncated in the next step.
    */
   readonly restore: (snapshot: Snapshot) => Effect.Effect<void, EnvError>
 }

@@ -40,7 +40,7 @@ export type ActionOf<A extends ActionSpace> = A extends Discrete
       : never
 
 export interface EnvTransition<State> {
-  /** The new state. A step must not change the state that it was given. */
+  /** The new state. A step must not change the old state. */
   readonly state: State
   readonly reward: number
   /** True if the env reached a terminal state. */
@@ -74,8 +74,8 @@ export interface Env<State = unknown, A extends ActionSpace = ActionSpace, O ext
    */
   actionMask?(state: State): ArrayLike<number | boolean>
   /**
-   * The names of the agents of a game that `MultiEnv` made, all of which act in a batch: each game has a row for each of them,
-   * so the number of envs is a multiple of their number.
+   * The names of the agents, if `MultiEnv` made this env from a game. A batch then has a row for each agent of each
+   * game, so its number of envs is a multiple of the number of agents.
    */
   readonly agents?: ReadonlyArray<string>
   /** Renders a state as lines of text. */

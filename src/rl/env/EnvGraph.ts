@@ -46,8 +46,9 @@ export interface GraphTransition {
 const graphs = new WeakMap<Env, EnvGraph | (() => EnvGraph)>()
 
 /**
- * Records the graph form of an env, and returns the env. The form must compute what the env's own functions compute. A
- * function makes the form when it is first asked for: the library makes the envs of all games when it is loaded.
+ * Records the graph form of an env, and returns the env. The form must compute what the env's own functions compute. If
+ * `graph` is a function, it is called when the form is first needed, so that loading the library, which makes all
+ * built-in envs, stays fast.
  */
 export const withGraph = <E extends Env>(env: E, graph: EnvGraph | (() => EnvGraph) | undefined): E => {
   if (graph !== undefined) graphs.set(env, graph)

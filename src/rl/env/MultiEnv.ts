@@ -1,7 +1,7 @@
 /**
  * Makes envs with several agents: games in which all act at once (`parallel`) or take turns (`turns`), in the shapes of
- * PettingZoo. Such an env is trained as it is, by one policy for all agents, or by `against` as one of them, while others play
- * the rest: random players, functions, loaded policies, or past policies of the training itself.
+ * PettingZoo. Trained directly, such an env has one policy that plays all agents. `against` turns it into an env of one
+ * agent, whose opponents are random players, functions, loaded policies, or past policies of the training itself.
  *
  * @example
  * ```ts
@@ -54,7 +54,7 @@ export interface MultiEnv<A extends ActionSpace = ActionSpace, O extends Space =
   O
 > {
   readonly agents: ReadonlyArray<string>
-  /** The game, for `against`. */
+  /** The rules of the game, which `against` needs. */
   readonly game: Game<unknown, A, O>
 }
 
@@ -87,7 +87,8 @@ const envOf = <A extends ActionSpace, O extends Space>(game: Game<unknown, A, O>
 export type { GameElsewhere } from "./multi/againstElsewhere.ts"
 
 /**
- * Makes the env of one agent of a game, of `MultiEnv` or PettingZoo, whose other agents are played by `opponents`: one for all, or one for each by name.
+ * Makes an env in which the trained agent is one agent of a game (of `MultiEnv` or PettingZoo) and `opponents` play the
+ * others: one opponent for all of them, or one for each, by the agent's name.
  *
  * @example
  * ```ts

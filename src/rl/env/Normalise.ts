@@ -28,8 +28,8 @@ export interface NormaliseOptions {
   /** The statistics to use, and to update unless frozen. Default: new ones. */
   readonly moments?: RunningMoments
   /**
-   * The group of each agent of a game, whose rows follow each other: each group has its own statistics. By default all rows share
-   * theirs.
+   * For a game with several agents: the group number of each agent, in the order of its rows. Each group has its own
+   * statistics. Default: all rows share one set.
    */
   readonly groups?: ReadonlyArray<number> | undefined
   /** Whether the statistics are used without being updated. Default: false. */
@@ -57,7 +57,7 @@ export const observations = <B extends AnyBatchEnv>(
   const size = batch.observationSize
   const moments = options.moments ?? make(size, undefined, options.groups)
   const { groups } = moments
-  // Rows that all share statistics need no division, which costs time in a loop over many rows.
+  // With a single group, skip the modulo that finds a row's group: it costs time in a loop over many rows.
   const isShared = groups.length === 1
   if (moments.size !== size) {
     throw invalid(batch.id, `Normalise.observations: moments of ${moments.size} numbers for observations of ${size}`)

@@ -7,8 +7,8 @@ export interface RunningMoments {
   /** The number of columns of a row. */
   readonly size: number
   /**
-   * The group of each row, for rows that repeat this list; all rows with the same number share statistics. The arrays have the
-   * columns of the groups one after the other.
+   * The group number of each row; the list repeats if there are more rows. Rows with the same number share statistics.
+   * The arrays hold the columns of group 0, then those of group 1, and so on.
    */
   readonly groups: ReadonlyArray<number>
   readonly mean: Float64Array
@@ -21,7 +21,7 @@ export interface RunningMoments {
   readonly copyFrom: (other: RunningMoments) => void
 }
 
-/** The groups of rows that all share statistics. */
+/** The groups of a batch whose rows all share one set of statistics. */
 const together: ReadonlyArray<number> = [0]
 
 /**

@@ -26,7 +26,7 @@ export { contains, flatten, type LeafPart, partsOf, problemOf, sampleInto, unfla
 /** All spaces; an observation can be in any of them. */
 export type Space = ActionSpace | Dict | Tuple
 
-/** The spaces without parts, in which actions are. */
+/** The spaces without parts. Every action space is one of them. */
 export type ActionSpace = Box | Discrete | MultiDiscrete | MultiBinary
 
 // No space has a property `~value` at run time: it is the type of the values in the space, for `ValueOf`.
@@ -40,7 +40,7 @@ export interface Box {
   readonly high: ReadonlyArray<number>
 }
 
-/** A choice among n things, such as actions, which are the integers 0 … n − 1. */
+/** A choice among n options, which are the integers 0 … n − 1. */
 export interface Discrete {
   readonly _tag: "Discrete"
   readonly "~value"?: number
@@ -179,19 +179,11 @@ export const multiBinary = (n: number): MultiBinary => {
   return { _tag: "MultiBinary", n }
 }
 
-/**
- * Makes a space of named parts, in the order in which they are given.
- *
- * @example
- * ```ts
- * const space = dict({ map: box(0, 1, [2, 8, 8]), keys: discrete(4) })
- * Space.flatten(space, { map: new Float32Array(128), keys: 3 }) // 129 numbers
- * ```
- */
+/** Makes a space of named parts, which keep the order of `parts`. */
 export const dict = <P extends DictParts>(parts: P): DictOf<P> => {
   const names = Object.keys(parts)
   if (names.length === 0) throw invalid("dict: expected at least one part, found none")
-  // JavaScript moves such names to the front, so that the order would not be the order in which they were given.
+  // JavaScript moves numeric keys to the front of an object, so the parts would not keep their order.
   const numeric = names.find((name) => /^\d+$/.test(name))
   if (numeric !== undefined) throw invalid(`dict: a part is called "${numeric}"; expected names that are not numbers`)
   return { _tag: "Dict", parts: { ...parts } }
@@ -250,8 +242,8 @@ export const sizeOf = (space: RowSpace): number => {
 }
 
 /**
- * Returns what matters of a space to a network that reads its values, as plain data: the shape of a box, without its
- * bounds, and all of any other space.
+ * Returns the part of a space that a network depends on, as plain data: the shape of a box without its bounds, and any
+ * other space as a whole.
  */
 export const shapeOf = (space: RowSpace): unknown => {
   switch (space._tag) {

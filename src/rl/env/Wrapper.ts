@@ -182,8 +182,8 @@ export interface Stacked<State> extends Around<State> {
 
 /**
  * Joins the last `size` observations to one, oldest first. At the start of an episode it repeats the first observation.
- * Images of `channels` channels become images of `size * channels` channels, so that networks still see an image. Of an
- * observation with parts, it joins the real numbers of each part; of choices and switches it shows the last ones.
+ * Images of `channels` channels become images of `size * channels` channels, so that networks still see an image. If an
+ * observation has parts, the real numbers of each part are joined; of choices and switches, only the latest are shown.
  */
 export function frameStack<State, A extends ActionSpace>(
   env: Env<State, A, Box>,

@@ -40,7 +40,7 @@ import { recipeOf } from "./recipe.ts"
 import { type ActionSpace, type Box, display as displayedSpace } from "./Space.ts"
 import * as Wrapper from "./Wrapper.ts"
 
-/** Makes the envs of a name that configs can have. */
+/** Makes the env or wrapper that configs call by one name. */
 interface Maker {
   /** The Schema of the options. */
   readonly schema: Schema.Codec<unknown, unknown>
@@ -71,8 +71,8 @@ const wrapper = <S extends Schema.Codec<unknown, unknown>>(
 })
 
 /**
- * Returns a maker of envs that other programs step. `programOf` describes the program that `make` will start, for which the
- * service `Trust` is asked first.
+ * Returns a maker of envs that run in other programs. Before `make` starts the program, which `programOf` describes,
+ * the service `Trust` must permit it.
  */
 const foreign = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
@@ -93,7 +93,7 @@ const foreign = <S extends Schema.Codec<unknown, unknown>>(
     }),
 })
 
-/** The program that steps an env, and the key of the config that names it. */
+/** The program that an env runs in, and the key of the config that names it. */
 type EnvProgram = Omit<ProgramStart, "_tag" | "place"> & { readonly key: string }
 
 interface PythonEnvOptions {

@@ -18,8 +18,8 @@ export interface Algorithm {
   /** The Schema of its config. */
   readonly schema: Schema.Codec<Plain, Plain>
   /**
-   * Checks a config and fills in its defaults. An error names the setting's place in `sources`, or else `source`. `prefix` is
-   * the path of the config, `["algorithm"]` by default.
+   * Checks a config and fills in its defaults. An error says where the setting was written: its entry in `sources`, or
+   * else `source`. `prefix` is the path of the config, `["algorithm"]` by default.
    */
   readonly configure: (input: Plain, options: ConfigOrigin) => Effect.Effect<ConfiguredAlgorithm, ConfigError>
 }
@@ -32,7 +32,7 @@ export interface ConfiguredAlgorithm {
   readonly name: string
   /** The config with every default filled in. */
   readonly config: Plain
-  /** The same config as files hold it, with names in place of code. */
+  /** The config as files hold it, with names instead of functions and layers. */
   readonly written: Plain
   /** Describes or compiles the learner for a task; `learnerOf` returns it. Fails if the algorithm cannot learn in the task's spaces. */
   readonly setup: (task: Task) => Effect.Effect<Learner | OnPolicy, SetupError, Backend | Scope.Scope>
@@ -76,7 +76,7 @@ export const define = <S extends Schema.Codec<Plain, Plain>>(definition: {
 
 // --- Code in settings: a config has only the names of functions and of the user's own layers, which `define` puts back ---
 
-/** Changes each layer of the user's own, wherever it stands in a tree of settings. */
+/** Applies `change` to each layer of the user's own, at any depth of the settings. */
 const mapOwnLayers = (tree: unknown, change: (layer: Plain) => unknown): unknown => {
   if (Array.isArray(tree)) return tree.map((one) => mapOwnLayers(one, change))
   if (!isPlain(tree)) return tree
@@ -85,15 +85,18 @@ const mapOwnLayers = (tree: unknown, change: (layer: Plain) => unknown): unknown
 
 const nameOf = (code: { readonly name: string }): string => (code.name === "" ? "anonymous" : code.name)
 
-/** Returns settings as a config holds them: `{ code: NAME }` in place of a function, and own layers by name alone. */
+/**
+ * Returns settings as a config holds them: `{ code: NAME }` instead of a function, and only the names of the user's own
+ * layers.
+ */
 const withoutCode = (settings: Plain): Plain =>
   Record.map(settings, (value) =>
     typeof value === "function" ? { code: nameOf(value) } : mapOwnLayers(value, ({ type, name }) => ({ type, name })),
   )
 
 /**
- * Puts the code of `made`, the settings from code, into settings that may come from a config and then have only its name.
- * Fails for a name that `made` does not have.
+ * Puts functions and layers back into settings from a config, which has only their names. `made` are the settings from
+ * code, which have them. Fails for a name that `made` does not have.
  */
 const withCode = (settings: Plain, made: Plain, from: ConfigOrigin): Effect.Effect<Plain, ConfigError> =>
   Effect.gen(function* () {

@@ -16,7 +16,7 @@ export class Averages {
       entry.sum += value
       entry.count++
     }
-    // If the user's own loss is not finite, the algorithm's metrics soon are not, either: it comes first.
+    // If the user's own loss is not finite, the algorithm's metrics soon are not, either, so report the user's loss.
     if (!Number.isFinite(value) && (this.firstNotFinite === undefined || name.startsWith(ownPrefix)))
       this.firstNotFinite = { name, value }
   }

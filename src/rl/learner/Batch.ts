@@ -34,7 +34,7 @@ export interface I32 extends Column {
   readonly dtype: "i32"
 }
 
-/** A column of actions: whole numbers for choices and switches, else vectors of real numbers. */
+/** A column of actions: whole numbers for choices and switches, otherwise vectors of real numbers. */
 export type Action = Column
 
 /** The columns of a batch by their names. */

@@ -1,13 +1,13 @@
 /**
- * Demonstrations for behaviour cloning: observations, and the actions that an expert took on them. `record` makes them
- * by playing an env, and `fromJson` decodes them from a JSON text. Neither reads a file. `Transitions`, which have rewards
- * and next observations too, are demonstrations as well.
+ * Makes demonstrations for behaviour cloning: observations, and the actions that an expert took for them. `record`
+ * plays an env, and `fromJson` decodes a JSON text; neither reads a file. `Transitions`, which also have rewards and
+ * next observations, can be used as demonstrations.
  *
  * @example
  * ```ts
  * const demonstrations = Demonstrations.record(CartPole.env, {
  *   episodes: 10,
- *   policy: ([, , angle, spin]) => (angle + spin > 0 ? 1 : 0),
+ *   policy: ([,, angle, spin]) => (angle + spin > 0 ? 1: 0),
  * })
  * Train.run({ env: CartPole.env, algorithm: Bc.make(demonstrations), totalSteps: 50_000, validation: { everySteps: 10_000 } })
  * ```
@@ -28,7 +28,9 @@ import * as Transitions from "./transitions/Transitions.ts"
 export type { Demonstrations } from "./transitions/DataSet.ts"
 export type { RecordOptions } from "./transitions/Transitions.ts"
 
-/** Plays whole episodes in an env by a function of observations, as `Transitions.record` does, and keeps what it did. */
+/**
+ * Plays whole episodes in an env with a policy, as `Transitions.record` does, and returns the observations and actions.
+ */
 export const record = (env: Env, options: Transitions.RecordOptions): Demonstrations => {
   const { rows, observations, actions, returns } = Transitions.record(env, options)
   return { rows, observations, actions, returns }

@@ -73,7 +73,10 @@ export interface Policy {
   readonly program: Program
   /** The output: the actions of numEnvs envs. */
   readonly actions: Float32Array | Int32Array
-  /** Reads and writes the weights that the policy has copied, as one vector; a policy without it cannot be a past self. */
+  /**
+   * Reads and writes the policy's copy of the weights, as one vector. Without it, opponents cannot play past versions
+   * of the policy.
+   */
   readonly weights?: {
     readonly read: Effect.Effect<Float32Array, BackendError>
     readonly write: (weights: Float32Array) => Effect.Effect<void, BackendError>
@@ -100,17 +103,16 @@ export interface Position {
   readonly iteration: number
   /** The number of env steps taken so far, over all envs. */
   readonly step: number
-  /** Returns the learning rate to use in place of the scheduled one, which callbacks may change. Absent: the same one. */
+  /**
+   * Returns the learning rate to use instead of the scheduled one, which callbacks can change. If absent, the scheduled
+   * rate applies.
+   */
   readonly steer?: (scheduled: number) => number
 }
 
 /**
- * Returns the learning rate of an update: the scheduled one, or what the training's callbacks have put in its place.
- *
- * @example
- * ```ts
- * steered({ iteration: 3, step: 600, steer: (rate) => rate / 2 }, 1e-3) // 0.0005
- * ```
+ * Returns the learning rate of an update: the scheduled one, or the one that callbacks of the training have set
+ * instead.
  */
 export const steered = ({ steer }: Position, scheduled: number): number => steer?.(scheduled) ?? scheduled
 
@@ -121,7 +123,10 @@ export const steered = ({ steer }: Position, scheduled: number): number => steer
 export const crossed = (last: number, step: number, every: number): boolean =>
   every > 0 && Math.floor(step / every) > Math.floor(last / every)
 
-/** How a learner plays and learns, as far as the settings of a training depend on it: `src/rl/train/misfit.ts` checks them. */
+/**
+ * The ways in which a learner plays and learns that decide which settings a training may have; `src/rl/train/misfit.ts`
+ * checks them.
+ */
 export interface Capabilities {
   /**
    * The episodes that a rollout plays. `steps`: a number of steps in each env. `one episode each`: it plays until every env
@@ -134,10 +139,13 @@ export interface Capabilities {
    * need such learners, whose rollouts take these steps together.
    */
   readonly rolloutSteps: number | undefined
-  /** Whether the learner plans with the env's own states, so that it needs them as they are, and in this thread. */
+  /**
+   * Whether the learner plans with the env's own states. Then the envs must run in this thread, and give observations
+   * unchanged.
+   */
   readonly plans: boolean
   /**
-   * Whether the learner imitates an expert: it needs observations as the env gives them, as the expert does, and no rewards.
+   * Whether the learner imitates an expert: it needs observations as the env gives them to the expert, and no rewards.
    * So neither can be normalised.
    */
   readonly imitates: boolean
@@ -211,12 +219,12 @@ export interface Learner {
     options?: PolicyOptions,
   ) => Effect.Effect<Policy, GraphError | BackendUnavailable | BackendError, Scope.Scope>
   /**
-   * Returns the policy as an ONNX model for any number of rows, with the input `observations` and the output `actions`. A policy
-   * with a memory also has the input `memory` (zeros at the start of an episode) and the output `nextMemory`. Further outputs
-   * are what the actor says besides actions (`Greedy.outputs`). `preprocess` prepares observations; exports of a learner with
-   * graphs that differ in their constants alone share most of the work. With `about`, a text that describes the policy, the
-   * model's metadata has this text and the programs from which `Policy.load` acts, for one observation: `main`, and if the
-   * algorithm draws actions, `sampled`, whose input `noise` is uniform random numbers.
+   * Returns the policy as an ONNX model for any number of rows, with the input `observations` and the output `actions`.
+   * A policy with a memory also has the input `memory` (zeros at the start of an episode) and the output `nextMemory`.
+   * Further outputs are those of the actor besides actions (`Greedy.outputs`). `preprocess` prepares observations;
+   * exports whose `preprocess` differs only in constants share most of the work. `about` is a text that describes the
+   * policy. It goes into the model's metadata, with the programs that `Policy.load` runs, for one observation: `main`,
+   * and if the algorithm draws actions, `sampled`, whose input `noise` is uniform random numbers.
    */
   readonly exportPolicy?: (
     preprocess?: (observations: Tensor) => Tensor,
@@ -227,7 +235,7 @@ export interface Learner {
   /** The layers of the policy, if it consists of dense layers alone. */
   readonly dense?: DensePolicy
   readonly weights: Effect.Effect<NamedTensors, BackendError>
-  /** All that a resumed run needs to continue bit for bit, except the weights. */
+  /** Everything except the weights that a resumed run needs to continue bit for bit. */
   readonly state: Effect.Effect<LearnerState, BackendError>
   /**
    * Begins with these weights instead of random ones: target networks copy them, and optimisers begin anew. A training that

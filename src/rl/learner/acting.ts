@@ -80,7 +80,7 @@ export const actSpec = ({ name, task, actor, layout, hasTarget = false, explorat
 interface ExportedPolicy {
   /** Prepares observations, by numbers that are states of the program. */
   readonly prepare?: ((observations: Tensor) => PreparedObservations) | undefined
-  /** Whether the program also returns what the actor says besides its actions. */
+  /** Whether the program also returns the actor's outputs besides actions. */
   readonly withOutputs?: boolean
 }
 
@@ -108,7 +108,8 @@ const policySpec = (
   const [isInput, isState] = [remembers && externalMemory, remembers && !externalMemory]
   const memoryShape = [numEnvs, Math.max(1, actor.memorySize)]
   const memory = externalMemory ? input("memory", memoryShape) : state("memory", memoryShape)
-  // `fresh` is 1 where an episode begins and empties the memory. Here it is always 0: the memory starts empty.
+  // `fresh` is 1 where an episode begins, which empties the memory. In a policy it is always 0, since the memory starts
+  // empty.
   const fresh = constant(new Float32Array(numEnvs), [numEnvs])
   const recall = remembers ? { state: memory, fresh } : undefined
   const prepared = prepare(observations)
@@ -175,7 +176,10 @@ export const policies = (
   }
 }
 
-/** Makes the model of a policy, for any number of rows. It returns more than actions; the programs in its metadata do not. */
+/**
+ * Makes the ONNX model of a policy, for any number of rows. Only its main graph returns more than actions; the programs
+ * in its metadata do not.
+ */
 const templateOf = (acting: ActingParts, prepare: ExportedPolicy["prepare"]) => {
   const specOf = (rows: number, withOutputs: boolean, sampled = false): ProgramSpec =>
     policySpec(acting, rows, { externalMemory: true, sampled }, { prepare, withOutputs })
@@ -186,7 +190,7 @@ const templateOf = (acting: ActingParts, prepare: ExportedPolicy["prepare"]) => 
         ...(acting.actor.noiseSize > 0 ? { sampled: specOf(1, false, true) } : {}),
       }),
     )
-  // An actor of the user's own may not be for any number of rows.
+  // An actor of the user's own may only work with one row.
   return Effect.catchTag(
     made((rows) => specOf(rows, true)),
     "GraphError",
@@ -195,8 +199,8 @@ const templateOf = (acting: ActingParts, prepare: ExportedPolicy["prepare"]) => 
 }
 
 /**
- * Makes states of the constants of a graph that prepares observations, because their numbers change from one export to the
- * next. `key` is equal for graphs that differ in nothing but these numbers.
+ * Turns the constants of `preprocess` into states, because their numbers change from one export to the next. `key` is
+ * equal for graphs that differ only in these numbers.
  */
 const preparedBy = (preprocess: NonNullable<Parameters<NonNullable<Learner["exportPolicy"]>>[0]>, size: number) => {
   const numbers: Record<string, Float32Array> = {}

@@ -53,7 +53,7 @@ export const batchSpec = <C extends Columns>(options: BatchOptions<C>): ProgramS
     scalar,
     recall: memorySize === 0 ? undefined : { state: memory.batch.memory, fresh: memory.batch.fresh },
   })
-  // The inputs of which each minibatch reads only its own rows.
+  // The inputs from which each minibatch reads only its own rows.
   const gathered = [
     ...Object.keys(inputs).filter((key) => columns[key].per !== "update"),
     ...Object.keys(memory.inputs),

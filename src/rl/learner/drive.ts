@@ -1,6 +1,6 @@
 /**
- * Runs loops that alternate between JavaScript, compiled programs and envs that step elsewhere. Rollouts and validations are
- * such loops.
+ * Runs loops, such as rollouts and validations, that alternate between JavaScript, compiled programs, and envs that run
+ * elsewhere.
  */
 import { Effect } from "effect"
 import { BackendError, type Program } from "../../tensor/backend/Backend.ts"
@@ -8,24 +8,15 @@ import type { Wait } from "../env/BatchEnv.ts"
 import { EnvError } from "../../base/EnvError.ts"
 import { attempt } from "../../base/config/attempt.ts"
 
-/** Something that a loop waits for: a program, or by `waitFor` a batch whose envs step elsewhere. */
+/** The thing that a loop waits for: a program, or (made by `waitFor`) a batch whose envs run elsewhere. */
 export type Awaited = Pick<Program, "runSync"> & { readonly run: Effect.Effect<void, BackendError | EnvError> }
 
 /** A loop that yields each program that has to run next, and continues when the program has run. */
 export type Steps<A> = Generator<Awaited, A, void>
 
 /**
- * Makes the value by which a loop waits for a batch. Most batches have done their work when their function returns.
- *
- * @example
- * ```ts
- * import { type BatchEnv, Learner } from "effect-rl"
- *
- * const loop = function* (envs: BatchEnv.AnyBatchEnv, actions: Int32Array): Learner.Steps<void> {
- *   const wait = envs.step(actions)
- *   if (wait !== undefined) yield Learner.waitFor(wait)
- * }
- * ```
+ * Makes the value with which a loop waits for a batch. Most batches never need it: they are done when their function
+ * returns.
  */
 export const waitFor = (wait: Effect.Effect<void, EnvError>): Awaited => ({ run: wait })
 

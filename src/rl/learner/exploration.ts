@@ -34,8 +34,8 @@ export interface ExplorationOptions {
   /** The share of the run, from its start, in which the probability falls linearly to `epsilonEnd`. @default 0.2 */
   readonly explorationFraction?: number
   /**
-   * The probability of a random action over the run, in place of the three settings above, such as
-   * `{ schedule: "linear", from: 1, to: 0.05, until: 0.2 }`; null takes those. @default null
+   * The probability of a random action over the run, instead of the three settings above, such as `{ schedule:
+   * "linear", from: 1, to: 0.05, until: 0.2 }`; null uses those three. @default null
    */
   readonly epsilon?: Scheduled | null
 }
@@ -120,7 +120,10 @@ export const randomActions = (
   }
 }
 
-/** Adds the noise of each place to actions in a bounded box, in shares of half an element's range, and clips them to the box. */
+/**
+ * Adds noise to actions in a bounded box, and clips them to the box. `noise` returns a number for the index of each
+ * element of `actions`; 1 is half the element's range.
+ */
 export const addNoise = (
   { low, high }: Pick<Box, "low" | "high">,
   noise: (place: number) => number,

@@ -1,4 +1,4 @@
-/** Functions with which algorithms build the graphs of their updates: networks, gradient steps and sums of losses. */
+/** Builds the parts of an algorithm's update as graphs: networks, gradient steps and sums of losses. */
 import type { Effect } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import { GraphError } from "../../tensor/graph/GraphError.ts"
@@ -83,8 +83,8 @@ export const slowed = ({ layout, theta }: Net, shares: Readonly<Record<string, n
     : add(theta, mul(constant(layout.spread((name) => shares[name] ?? 1)), sub(next, theta)))
 
 /**
- * Restricts a step to the parameters that are learned; the others keep their values, also if the optimiser moves weights whose
- * gradient is 0, as weight decay does.
+ * Restricts a step to the parameters that are learned; the others keep their values, even if the optimiser would move
+ * weights whose gradient is 0, as weight decay does.
  */
 export const restricted = (
   { layout, theta }: Net,

@@ -6,8 +6,8 @@ import type { Learner, SetupError, Task } from "./Learner.ts"
 import { makeRolloutLearner } from "./rollout/RolloutLearner.ts"
 
 /**
- * Compiles the learner of a configured algorithm for a task. An on-policy algorithm only describes its learner, so that where
- * its rollouts are played, and how its minibatches are divided, is decided here.
+ * Compiles the learner of a configured algorithm for a task. An on-policy algorithm only describes its learner; this
+ * function decides where its rollouts are played and how its minibatches are divided.
  *
  * @example
  * ```ts

@@ -68,7 +68,7 @@ export const weightsIn = (layout: ParameterLayout, named: NamedTensors): Effect.
     ({ message }) => new LearningError({ message }),
   )
 
-/** The exception for a missing or unfit array of a checkpoint. `savedState` turns it into a LearningError. */
+/** Reports a missing or unfit array of a checkpoint. `savedState` turns this exception into a LearningError. */
 export class Misfit extends Error {}
 
 /**

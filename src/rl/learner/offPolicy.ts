@@ -1,5 +1,5 @@
 /**
- * The parts that algorithms with a replay buffer are made of: settings, the description of what they store, their learner,
+ * Exports the parts of algorithms with a replay buffer: settings, the description of what they store, their learner,
  * and the steps of their updates.
  */
 export type { Batch } from "./Batch.ts"

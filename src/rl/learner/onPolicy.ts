@@ -1,6 +1,6 @@
 /**
- * The parts that every on-policy algorithm is made of: settings, the description of its rollouts and of its learner, and the
- * types of its loss. `withFeatures.ts` adds what only some have, such as a bonus.
+ * Exports the parts of every on-policy algorithm: settings, the description of its rollouts and of its learner, and the
+ * types of its loss. `withFeatures.ts` adds parts that only some algorithms have, such as a bonus.
  */
 export type { Batch } from "./Batch.ts"
 export { addLosses, build, type Loss, type Net } from "./graphs.ts"

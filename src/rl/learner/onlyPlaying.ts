@@ -14,8 +14,8 @@ import { build } from "./graphs.ts"
 import { weightsIn } from "./learnerState.ts"
 
 /**
- * Makes the algorithm `name`, whose learner only plays. `actorOf` builds the network of the policy as the learner does that
- * trains it.
+ * Makes the algorithm `name`, whose learner only plays. `actorOf` builds the same network as the learner that trained
+ * the policy.
  *
  * @example
  * ```ts
@@ -48,7 +48,7 @@ export const onlyPlaying = <S extends Schema.Codec<Plain, Plain>>(
         ),
         weights: Effect.sync(() => parameters.toNamed(theta)),
         state: Effect.succeed({}),
-        // The checkpoint may hold other networks as well, such as critics.
+        // The checkpoint may hold other networks, such as critics, which playing does not need.
         restore: Effect.fnUntraced(function* (weights) {
           theta = yield* weightsIn(parameters, weights)
         }),

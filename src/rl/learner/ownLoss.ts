@@ -7,7 +7,7 @@ import { shapeText } from "../../tensor/graph/ops/core.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Loss } from "./graphs.ts"
 
-/** The beginning of the name of a metric that has the value of a loss of the user's own; the setting's name follows. */
+/** The prefix of the metric that records the value of the user's own loss; the name of the setting follows. */
 export const ownPrefix = "losses/own_"
 
 /** The loss of a minibatch: a scalar, or a scalar with metrics to record. */
@@ -40,8 +40,9 @@ export const chosenLoss = <B, Outputs extends AlgorithmsLoss>(
 ): Loss => (own === null ? out : ownLoss(setting, out, () => own(batch, out)))
 
 /**
- * Computes a loss of the user's own by `own`, and adds its value and its metrics to the metrics of the algorithm's loss. Throws a GraphError that
- * names the setting, such as `loss`, if `own` throws, or if its loss or a metric is not one number of the graph.
+ * Computes the user's own loss by calling `own`, and adds its value and its metrics to the metrics of the algorithm's
+ * loss. Throws a GraphError that names the setting, such as `loss`, if `own` throws, or if its loss or a metric is not
+ * one number of the graph.
  *
  * @example
  * ```ts
@@ -63,7 +64,7 @@ export const ownLoss = (setting: string, { metrics, limit }: Loss, own: () => Lo
 
 const hasMetrics = (result: LossResult): result is Exclude<LossResult, Tensor> => Predicate.hasProperty(result, "loss")
 
-/** Runs the user's function. What it throws becomes a GraphError that names the setting. */
+/** Runs the user's function. An exception becomes a GraphError that names the setting. */
 const guarded = <A>(setting: string, body: () => A): A => {
   try {
     return body()
@@ -72,7 +73,7 @@ const guarded = <A>(setting: string, body: () => A): A => {
   }
 }
 
-/** Throws a GraphError if a value is not one number of the graph; a function without types may return anything. */
+/** Throws a GraphError unless a value is a scalar tensor: the user's function may be JavaScript and return anything. */
 const expectScalar = (place: string, value: Tensor): void => {
   const isTensor = Predicate.hasProperty(value, "op")
   if (isTensor && value.shape.length === 0 && value.dtype === "f32") return

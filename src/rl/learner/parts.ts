@@ -40,13 +40,16 @@ export const optimiserField = {
   ),
 }
 
-/** The Schema of the course of a learning rate, which is the setting `schedule`. */
+/** The Schema of the setting `schedule`: how learning rates change over the run. */
 export const CourseSetting = Schema.Union([
   ...ScheduleCourse.members,
   code<Schedule>('"constant", "linear", "cosine", a section with type, or a function in code'),
 ])
 
-/** The Schema of a learning rate: a number, whose course is the setting `schedule`, or its own course. */
+/**
+ * The Schema of a learning rate: a number, which changes by the setting `schedule`, or a number with a schedule of its
+ * own.
+ */
 export const learningRateSetting = scheduled(positive)
 
 /**
@@ -76,11 +79,11 @@ export const ratesOf = (
 ): ReadonlyArray<readonly [string, Schedule]> =>
   Object.entries(learningRates).map(([key, learningRate]) => [key, learningRateOf({ learningRate, schedule })])
 
-/** Returns the course of learning rates as a function whose values are their factors. */
+/** Returns the setting `schedule` as a function from progress to the factor of the learning rates. */
 const courseOf = (schedule: ScheduleCourse | Schedule): Schedule =>
   typeof schedule === "function" ? schedule : course(schedule)
 
-/** Returns the function that makes the optimiser of a config, or `otherwise` if the config leaves the choice. */
+/** Returns the function that makes the optimiser of a config, or `otherwise` if the config names none. */
 export const chosenOptimiser = (
   { optimiser }: { readonly optimiser: OptimiserSetting | OptimiserOf | null },
   otherwise: OptimiserOf,

@@ -1,13 +1,13 @@
 /**
- * The parts that algorithms are made of, which this file collects from the folder for the package. An experience describes how an
- * algorithm acts and what it stores. An on-policy algorithm makes an `experience` and gives it to `rolloutLearner` with
- * its losses; an off-policy algorithm makes a `replayExperience` and gives it to `replayLearner` with its update.
- * Further functions add features: `withTarget`, `withBonus`, `withDemonstrations` and `withAuxiliary` to an
- * experience, `withTargets`, `withPriorities` and `withSequences` to a replay experience.
+ * Exports the parts of this folder from which algorithms are made, for users of the package. An experience describes
+ * how an algorithm acts and what it stores. An on-policy algorithm makes an `experience` and gives it to
+ * `rolloutLearner` with its losses; an off-policy algorithm makes a `replayExperience` and gives it to `replayLearner`
+ * with its update. Further functions add features: `withTarget`, `withBonus`, `withDemonstrations` and `withAuxiliary`
+ * to an experience, `withTargets`, `withPriorities` and `withSequences` to a replay experience.
  *
- * `examples/own-parts/own-algorithm.ts` shows the whole path of an algorithm, from the network to the update, in 36 lines.
- * `src/rl/algorithms/rollouts/A2c.ts` leaves the path to `actorCriticLearner`. It works in your project if you import everything
- * from `effect-rl`.
+ * `examples/own-parts/own-algorithm.ts` shows the whole path of an algorithm, from the network to the update, in 36
+ * lines. In `src/rl/algorithms/rollouts/A2c.ts`, `actorCriticLearner` does these steps. Both files work in your project
+ * if you import everything from `effect-rl`.
  *
  * @example
  * ```ts

@@ -11,7 +11,7 @@ import type { Tensor } from "../../tensor/graph/Tensor.ts"
  */
 export type Scheduled = number | string | CourseOfNumber | Schedule
 
-/** The course of a number over the run. */
+/** The way in which a number changes over the run. */
 export interface CourseOfNumber {
   /** The form of the course: a line, or half a cosine. */
   readonly schedule: "linear" | "cosine"
@@ -19,7 +19,7 @@ export interface CourseOfNumber {
   readonly from: number
   /** The number at the end. @default 0 */
   readonly to?: number
-  /** The share of the run, from its start, in which the number changes; then it stays. @default 1 */
+  /** The share of the run, from its start, in which the number changes; after that it stays the same. @default 1 */
   readonly until?: number
 }
 
@@ -79,8 +79,8 @@ export type WithInputs<C, K extends string> = Omit<C, K> & { readonly [Key in K 
 }
 
 /**
- * Replaces those of the settings named `keys` that change over the run by inputs of the graph, so that no update is compiled
- * again; the others stay constants.
+ * Replaces each of the settings `keys` that changes over the run by an input of the graph, so that the update is
+ * compiled only once; the others stay constants.
  */
 export function withInputs<C extends object, K extends string>(config: C, keys: ReadonlyArray<K>): WithInputs<C, K>
 export function withInputs(config: Readonly<Record<string, Scheduled>>, keys: ReadonlyArray<string>): object {
@@ -98,7 +98,7 @@ export function withInputs(config: Readonly<Record<string, Scheduled>>, keys: Re
 export const tensorsOf = (inputs: ScheduledInputs = {}): Readonly<Record<string, Tensor>> =>
   Object.fromEntries(Object.entries(inputs).map(([key, { tensor }]) => [key, tensor]))
 
-/** Fills the feeds of scheduled inputs with their numbers at this progress. */
+/** Fills the feeds of scheduled inputs with their values at this point of the run. */
 export const fillScheduled = (
   inputs: ScheduledInputs | undefined,
   feeds: Readonly<Record<string, { [index: number]: number }>>,

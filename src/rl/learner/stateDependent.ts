@@ -1,4 +1,4 @@
-/** Declares the setting `sde`, generalised state-dependent exploration, and says which steps share its noise. */
+/** Declares the setting `sde` (generalised state-dependent exploration), and computes which steps share its noise. */
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../base/config/Config.ts"
 import { bounded, real, withDefault } from "../../base/config/fields.ts"
@@ -28,9 +28,12 @@ export type Sde = typeof Sde.Type
 export const ReplaySde = Schema.Struct({ ...sdeFields, atWarmup: withDefault(Schema.Boolean, false) })
 export type ReplaySde = typeof ReplaySde.Type
 
-/** The settings by which a policy over real numbers explores. */
+/** The settings of the noise on real-valued actions. */
 export interface DeviationOptions {
-  /** The logarithm of the first standard deviation of actions that are real numbers, or with `sde` of its matrix. @default 0 */
+  /**
+   * The logarithm of the initial standard deviation of real-valued actions, or with `sde` of the elements of its
+   * matrix. @default 0
+   */
   readonly logStdInit?: number
   /**
    * Generalised state-dependent exploration: `{}` makes the noise on actions a function of the state that stays the same for some

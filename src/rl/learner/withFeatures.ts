@@ -1,4 +1,7 @@
-/** The parts of on-policy algorithms, with those that only some have: a bonus, a target network, tasks besides the main one. */
+/**
+ * Exports the parts of on-policy algorithms, with those that only some need: a bonus, a target network, auxiliary
+ * tasks.
+ */
 export * from "./onPolicy.ts"
 export { epsilonGreedy, epsilonSchedule, explorationFields, type ExplorationOptions } from "./exploration.ts"
 export { onlyPlaying } from "./onlyPlaying.ts"

@@ -38,7 +38,7 @@ import * as Layout from "../../run/Layout.ts"
 import { foldersOnDisk, savedAt } from "../../run/savedAt.ts"
 import { aboutOf, type PolicyAbout } from "./about.ts"
 
-/** The error of a file that holds no policy which can act here. */
+/** Reports that a file holds no policy, or one that cannot act here. */
 export class PolicyError extends Schema.TaggedError<PolicyError>()("PolicyError", {
   path: Schema.String,
   message: Schema.String,
@@ -54,9 +54,12 @@ export interface PolicyLoadOptions {
   readonly sampled?: boolean
   /** The seed of the draws: the same seed gives the same actions for the same calls. @default 1 */
   readonly seed?: number
-  /** The checkpoint in the folder of a run: `latest`, `best` (by its validation score), or its name. @default "latest" */
+  /**
+   * The checkpoint in the folder of a run: `latest`, `best` (with the best validation score), or a checkpoint's name.
+   * @default "latest"
+   */
   readonly checkpoint?: string
-  /** The name of the policy, of a run that has trained separate policies for the agents of a game. */
+  /** The name of the policy to load, if the run trained separate policies for the agents of a game. */
   readonly policy?: string
 }
 
@@ -74,7 +77,10 @@ export type PolicyMask = ArrayLike<number | boolean> | "all" | null | undefined
 
 /** An action, and the state for the next step of the episode. */
 export interface PolicyAction {
-  /** The number of the choice; the numbers of several choices, or of a continuous action within its bounds. */
+  /**
+   * A discrete action is the index of the choice. Other actions are lists: the indices of several choices, or the
+   * numbers of a continuous action, within its bounds.
+   */
   readonly action: number | ReadonlyArray<number>
   readonly state: ReadonlyArray<number> | undefined
 }
@@ -95,9 +101,9 @@ export interface LoadedPolicy {
   readonly stateSize: number
   /**
    * Returns the action for an observation as the env gives it: the numbers of a box in one flat list, an object for a
-   * space with named parts. The policy itself normalises it as the training did. A recurrent policy also takes the state
-   * that the previous call of the episode returned; an episode begins without. `mask` has a 1 for each choice that is
-   * allowed, or is `"all"`; a policy of an env with action masks fails without it.
+   * space with named parts. The policy itself normalises it as the training did. A recurrent policy also takes the
+   * state that the previous call of the episode returned, and none at the start of an episode. `mask` has a 1 for each
+   * choice that is allowed, or is `"all"`; a policy of an env with action masks fails without it.
    */
   readonly act: (
     observation: SpaceValue,
@@ -146,7 +152,7 @@ export const load = Effect.fnUntraced(function* (
   const separate = new Set((yield* namesIn(path)).flatMap((name) => Layout.separatePolicyOf(name) ?? []))
   const hintOf = (): string => `it has separate policies: set the option policy to ${[...separate].join(" or ")}`
   const { tree, wanted, pathOf } = yield* savedAt(path, yield* foldersOnDisk).pipe(
-    // The folder of a step has policies, but is neither a run nor a checkpoint.
+    // A step folder (`steps/{STEP}/`) has policies, but is neither a run nor a checkpoint.
     Effect.mapError((error) => (separate.size === 0 ? error : { message: `${path}: ${hintOf()}` })),
     asPolicyError,
   )
@@ -262,7 +268,7 @@ const acting = (
   const writeState = stateSize === 0 ? undefined : writerOf(box(-Infinity, Infinity, [stateSize]), "state")
   const remembered = new Float32Array(stateSize)
 
-  /** Fills the inputs of the program. Returns a problem of the values; undefined if they have none. */
+  /** Fills the inputs of the program. Describes what is wrong with the values; returns undefined if they are right. */
   const fill = (observation: SpaceValue, givenState: PolicyState, givenMask: PolicyMask): string | undefined => {
     const [state, mask] = [givenState ?? undefined, givenMask ?? undefined]
     if (mask !== undefined && writeMask === undefined) return "mask: the env has no action masks, so it takes none"
@@ -293,7 +299,7 @@ const acting = (
       if (problem !== undefined) return Effect.fail(new ObservationError({ message: `${where}${problem}` }))
       return Effect.map(program.run, taken)
     })
-  // The arrays of the program are those of one call, so the next call waits.
+  // All calls use the same arrays of the program, so a call waits until the previous one has ended.
   const oneAtATime = Semaphore.makeUnsafe(1).withPermits(1)
   return {
     stateSize,

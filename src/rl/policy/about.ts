@@ -5,7 +5,7 @@ import { type ActionSpace, Json, type Space } from "../env/Space.ts"
 
 const isAction = (space: Space): space is ActionSpace => space._tag !== "Dict" && space._tag !== "Tuple"
 
-/** The description of a policy. */
+/** Everything that acting needs to know about a policy besides its programs. */
 export const PolicyAbout = Schema.Struct({
   /** The id of the env in which it was trained. */
   env: Schema.String,

@@ -1,6 +1,6 @@
 /**
- * Callbacks of a training: Effects that run after a rollout, an update, a validation or a checkpoint. They see how far the
- * training is, and may stop it, change its learning rate, or log metrics. `Train.run` takes a list of them.
+ * Callbacks of a training: Effects that run after a rollout, an update, a validation or a checkpoint. They see the
+ * training's progress, and may stop it, change its learning rate, or log metrics. `Train.run` takes a list of them.
  *
  * A callback keeps its numbers in `memory`, which checkpoints save together with the changes that it made, so that a
  * resumed run ends with the same bits as one that was never stopped.
@@ -11,10 +11,10 @@
  *   name: "patient",
  *   memory: { best: -Infinity, waited: 0 },
  *   afterValidation: ({ validation, memory, scaleLearningRate, stop }) => {
- *     memory.waited = validation.meanReturn > memory.best ? 0 : memory.waited + 1
+ *     memory.waited = validation.meanReturn > memory.best ? 0: memory.waited + 1
  *     memory.best = Math.max(memory.best, validation.meanReturn)
  *     if (memory.waited === 0) return Effect.void
- *     return memory.waited < 3 ? scaleLearningRate(0.5) : stop("three validations without a better return")
+ *     return memory.waited < 3 ? scaleLearningRate(0.5): stop("three validations without a better return")
  *   },
  * })
  * const validation = { everySteps: 10_000 }
@@ -40,7 +40,7 @@ export class CallbackError extends Schema.TaggedError<CallbackError>()("Callback
 /** The numbers that a callback keeps from one call to the next. */
 export type Memory = Record<string, number>
 
-/** Says how far a training is, as its callbacks see it. */
+/** The progress of a training that its callbacks see. */
 export interface Seen {
   /** The number of env steps so far, over all envs. */
   readonly step: number
@@ -76,17 +76,20 @@ interface Validated {
   readonly validation: ValidationOutcome
 }
 
-/** The checkpoint that was just saved. A callback cannot steer here: a checkpoint is also saved at an interruption. */
+/**
+ * The checkpoint that was just saved. A callback cannot change the training here, since a checkpoint is also saved when
+ * the run is interrupted.
+ */
 interface Saved {
   /** The folder of the checkpoint, in the run's folder. */
   readonly checkpoint: string
 }
 
-/** The Effects of a callback. One that fails ends the run with a `CallbackError`. */
+/** The Effects of a callback. If one fails, the run ends with a `CallbackError`. */
 export interface Hooks<M> {
   /** Runs after each rollout, before its update. */
   readonly afterRollout?: (training: Steering & { readonly memory: M }) => Effect.Effect<void, unknown>
-  /** Runs after each update. It can be thousands of times in a second, so keep it short. */
+  /** Runs after each update, maybe thousands of times a second, so keep it short. */
   readonly afterUpdate?: (training: Steering & { readonly memory: M }) => Effect.Effect<void, unknown>
   /** Runs after each validation. */
   readonly afterValidation?: (training: Steering & Validated & { readonly memory: M }) => Effect.Effect<void, unknown>
@@ -94,7 +97,7 @@ export interface Hooks<M> {
   readonly afterCheckpoint?: (training: Seen & Saved & { readonly memory: Readonly<M> }) => Effect.Effect<void, unknown>
 }
 
-/** A callback whose memory was made for a run. */
+/** A callback that has started in a run, with its memory. */
 export interface Started {
   readonly name: string
   /** The numbers that the hooks read and change. */
@@ -109,7 +112,7 @@ export interface Started {
 export interface Callback {
   /** The name by which config files and messages call it. */
   readonly name: string
-  /** Begins with the numbers of a checkpoint, or with the initial ones. The training calls this. */
+  /** Starts the callback with the numbers of a checkpoint, or with the initial ones. Only the training calls this. */
   readonly start: (saved: Readonly<Memory> | undefined) => Started
 }
 
@@ -134,7 +137,7 @@ export const make = <M extends Memory = Record<never, number>>(
   }
 }
 
-/** Returns what a hook returned. Throws if it is no Effect: in a program without type checks, a `return` is easily forgotten. */
+/** Returns what a hook returned, and throws if that is not an Effect: in JavaScript, a `return` is easily forgotten. */
 const effectOf = (returned: Effect.Effect<void, unknown>): Effect.Effect<void, unknown> => {
   if (Effect.isEffect(returned)) return returned
   throw new TypeError(

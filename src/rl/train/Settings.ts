@@ -31,8 +31,8 @@ export interface ValidationOptions {
   /** The envs to validate on at the same time, which share the episodes; if empty, the training env. @default [] */
   readonly envs?: ReadonlyArray<Env | string>
   /**
-   * The agents of a game whose returns count for the score, by which checkpoints are kept and runs compared; if empty, all.
-   * @default []
+   * The agents of a game whose returns make the score; if empty, all. The score decides which checkpoints are kept, and
+   * compares runs. @default []
    */
   readonly agents?: ReadonlyArray<string>
 }
@@ -117,15 +117,15 @@ export const NormalizeSettings = Schema.Struct({
 export const ReturnLimit = Schema.Struct({
   /** The first validation at this env step or later is compared with the limit. */
   step: bounded("count"),
-  /** The least mean return of that validation with which the training goes on. */
+  /** The training continues if that validation has at least this mean return. */
   return: real,
 })
 export type ReturnLimit = typeof ReturnLimit.Type
 
 export interface StartOptions {
   /**
-   * The run whose weights the training begins with: the folder of a run, of which the newest checkpoint is taken, or the
-   * folder of a checkpoint. `effect run` also takes `latest`, or a part of a run's path.
+   * The source of the weights: the folder of a run, whose newest checkpoint is taken, or the folder of a checkpoint.
+   * `effect run` also takes `latest`, or a part of a run's path.
    */
   readonly from: string
   /** The weights to take: all, or those of some parts of the network, such as `["actor"]`. @default "all" */
@@ -243,7 +243,7 @@ export interface TrainInput {
    */
   readonly stopBelow?: ReadonlyArray<ReturnLimit>
   /**
-   * The Effects that run after rollouts, updates, validations and checkpoints, as `Callback.make` gives them. A config has
+   * The Effects that run after rollouts, updates, validations and checkpoints, made by `Callback.make`. A config has
    * only their names. @default []
    */
   readonly callbacks?: ReadonlyArray<Callback>

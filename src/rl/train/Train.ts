@@ -135,7 +135,10 @@ const withRanks = Effect.fnUntraced(function* <A, E, R>(count: number, loop: Eff
   return yield* loop
 }, Effect.scoped)
 
-/** Returns the plan with the checkpoint that a training begins with in place of the run that the config names. */
+/**
+ * Returns the plan with the path of the chosen checkpoint in the setting `start`, instead of the run that the config
+ * names.
+ */
 const startingFrom = (plan: Plan, { start }: Source): Plan => ({
   ...plan,
   settings: { ...plan.settings, start },
@@ -201,7 +204,7 @@ const open = Effect.fnUntraced(function* (
   } else {
     yield* restore(training, files, saved)
     yield* checkTotalSteps(plan, files, state)
-    // Without the callback that had ended it, the training continues, and others may end it again.
+    // If the callback that ended the training is no longer in the config, the resumed training continues.
     if (state.stopped !== null && !settings.callbacks.includes(state.stopped.by)) state.stopped = null
   }
   const { warnings: backendWarnings = Effect.succeed([]) } = yield* Backend

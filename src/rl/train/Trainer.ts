@@ -56,8 +56,8 @@ const isStopping = (settings: Decided, state: TrainingState): boolean =>
   state.step >= settings.totalSteps || earlyEndOf(settings, state) !== null
 
 /**
- * Says why the training ends before its last step: a callback has ended it, or the return of the validation at this step
- * is below a limit, or is the one to reach. Null if the training does not end early.
+ * Says why the training ends before its last step: a callback ended it, or the validation at this step missed a limit
+ * of `stopBelow` or reached `stopAtReturn`. Null if the training does not end early.
  */
 export const earlyEndOf = (settings: Decided, state: TrainingState): string | null => {
   const { stopAtReturn, totalSteps } = settings
@@ -284,7 +284,10 @@ const validate = Effect.fn("effect-rl.validate")(function* (
 const comparesScores = ({ checkpoint, stopAtReturn, stopBelow }: Decided): boolean =>
   checkpoint.strategy._tag === "TopKValidation" || stopAtReturn !== null || stopBelow.length > 0
 
-/** Tells whether a validation was of a game whose agents won together what they lost together, all of which count. */
+/**
+ * Tells whether in every game of a validation the returns of all agents add up to 0, and all of them count for the
+ * score.
+ */
 const isZeroSum = ({ episodes }: ValidationOutcome): boolean => {
   let most = 0
   let sum = 0

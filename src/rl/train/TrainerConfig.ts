@@ -90,7 +90,7 @@ export type TrainerConfig = typeof TrainerConfig.Type
 
 /**
  * The keys of `trainer` that are settings of the algorithm. If such a key is left out, the algorithm's own setting
- * applies, and not the key's default in `TrainerConfig`, which is that of other libraries.
+ * applies, not the default in `TrainerConfig`, which other libraries use.
  */
 export const ofAlgorithm = ["trainMode", "returns", "nsteps", "gamma", "lambda", "updateTargetFreq"] as const
 

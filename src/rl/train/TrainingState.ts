@@ -4,7 +4,7 @@ import { Evaluation, evaluationOf, type ValidationOutcome } from "../../run/eval
 import { count, list, recent, scoreHash, total } from "../../run/Progress.ts"
 import { meanOrNull } from "../../base/statistics/resampling.ts"
 
-/** Numbers by name. They may be infinite, which JSON has no numbers for. */
+/** Numbers by name. They may be infinite, which plain JSON cannot hold. */
 const numbers = Schema.toCodecJson(Schema.Record(Schema.String, Schema.mutableKey(Schema.Number)))
 
 /** The state of a training, except for its learner and its envs, which checkpoints save in files of their own. */

@@ -1,6 +1,6 @@
 /**
- * Your own validator of a training, as a service: what a validation plays, in place of `validation.episodes` in
- * `validation.envs`. Its Layer replaces the built-in one; when a training validates stays a setting.
+ * Declares the service by which your own code validates a training, instead of the built-in validator, which plays
+ * `validation.episodes` in `validation.envs`. The settings still say when the training validates.
  *
  * @example
  * ```ts
@@ -13,7 +13,7 @@
  *     const total = (episodes: ReadonlyArray<Validator.Episode>) => episodes.reduce((sum, one) => sum + one.return, 0)
  *     return (at) =>
  *       Effect.map(Effect.forEach(players, (play) => play(at)), ([first, second]) =>
- *         total(first) < total(second) ? first : second,
+ *         total(first) < total(second) ? first: second,
  *       )
  *   }),
  * })
@@ -31,7 +31,7 @@ import type { PlayedEpisode } from "../../run/record/RunEvent.ts"
 /** An episode of a validation: its return, its length, and how it ended. */
 export type Episode = PlayedEpisode
 
-/** When a validation happens. All randomness must come from `seed`, `step` and the number of the episode. */
+/** The seed and the step of a validation. Draw all random numbers from these and the number of the episode. */
 export interface At {
   readonly seed: number
   /** The number of env steps of the training before the validation. */
@@ -44,13 +44,15 @@ export type Validate = (at: At) => Effect.Effect<ReadonlyArray<Episode>, Learner
 export interface PlayerOptions {
   /** The number of episodes, each in an env of its own. */
   readonly episodes: number
-  /** The number of the first episode, which its randomness depends on; 0 by default. */
+  /** The number of the first episode; an episode's random numbers depend on its number. Default: 0. */
   readonly first?: number
-  /** The number of threads that step the envs; 0 steps them in the run's own thread. By default, as the training's settings say. */
+  /**
+   * The number of threads that step the envs; 0 steps them in the run's own thread. Default: the training's setting.
+   */
   readonly workers?: number
-  /** Whether actions are sampled instead of taking the best ones. By default, as the training's settings say. */
+  /** Whether actions are sampled instead of taking the best ones. Default: the training's setting. */
   readonly sampled?: boolean
-  /** The number of steps after which an episode is cut off. By default, as the training's settings say. */
+  /** The number of steps after which an episode is cut off. Default: the training's setting. */
   readonly maxSteps?: number
 }
 
@@ -79,10 +81,10 @@ export interface OwnValidator {
   readonly make: (input: Input) => Effect.Effect<Validate, SetupError | EnvError, Backend | Scope.Scope>
 }
 
-/** The validator of the user's own; undefined is the built-in one. */
+/** The user's own validator; undefined for the built-in one. */
 export const Current = Context.Reference<OwnValidator | undefined>("effect-rl/train/Validator", {
   defaultValue: () => undefined,
 })
 
-/** The Layer of a validator of your own. */
+/** Makes the Layer that provides your own validator. */
 export const layer = (validator: OwnValidator): Layer.Layer<never> => Layer.succeed(Current, validator)

@@ -8,7 +8,7 @@ import { type Boundary, CallbackError, type Seen, type Started, type Steering } 
 import type { Plan } from "./plan.ts"
 import type { TrainingState } from "./TrainingState.ts"
 
-/** The callbacks of a running training, for its loop. */
+/** The callbacks of a running training, as the training loop uses them. */
 export interface Callbacks {
   /** Whether a callback runs after every rollout. */
   readonly watchesRollouts: boolean
@@ -22,9 +22,9 @@ export interface Callbacks {
   readonly afterUpdate: Effect.Effect<void, CallbackError>
   readonly afterValidation: (validation: ValidationOutcome) => Effect.Effect<void, CallbackError>
   readonly afterCheckpoint: (checkpoint: string) => Effect.Effect<void, CallbackError>
-  /** Keeps the learner's metrics, which callbacks see. */
+  /** Stores the learner's metrics, for the callbacks to see. */
   readonly see: (metrics: Metrics) => void
-  /** Returns the events that callbacks have made since the last call. */
+  /** Returns the events that callbacks have caused since the last call. */
   readonly takeEvents: () => ReadonlyArray<RunEvent>
 }
 
@@ -126,8 +126,8 @@ const steering = (running: Running, name: string, boundary: Boundary, step = run
 }
 
 /**
- * Runs a hook of all callbacks that have it, in their order. A failure or an exception becomes a CallbackError. So does an
- * interruption inside of a hook: after it the iteration is incomplete, and an interrupted run would save it.
+ * Runs a hook of all callbacks that have it, in their order. A failure or an exception becomes a CallbackError. An
+ * interrupt inside a hook does, too: the iteration is then incomplete, and an interrupted run would save it.
  */
 const runAll = (
   started: ReadonlyArray<Started>,

@@ -28,7 +28,7 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   state.lastCheckpointEpisode = state.episodes
   const name = Layout.checkpointName("step", state.step)
   const run = yield* CurrentRun
-  // Otherwise there would be the files of two checkpoints in memory.
+  // Wait for the previous checkpoint: otherwise, the files of both would be in memory.
   yield* run.saved
   yield* run.save({
     name,

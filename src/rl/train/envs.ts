@@ -20,8 +20,9 @@ export type TrainingEnvs = AnyBatchEnv &
   Partial<Normalise.NormalisedObservations & Normalise.NormalisedRewards>
 
 /**
- * Makes the training's envs. `gamma` has the discount factors of the returns by which rewards are normalised. Separate policies
- * have one each, and statistics of their own: `groups` has the number of each agent's policy.
+ * Makes the training's envs. `gamma` has the discount factors by which rewards are normalised: one, or one for each
+ * policy if the agents of a game have separate policies. Then `groups` has the number of each agent's policy, since
+ * each policy has its own statistics.
  */
 export const trainingEnvs = Effect.fnUntraced(function* (
   env: Env,
@@ -75,8 +76,8 @@ const batchOf = (
       : Effect.fail(invalid(env.id, `workers: it steps elsewhere already; expected 0, found ${workers}`))
 
 /**
- * Returns the policy as an ONNX file, which normalises observations itself and describes env and spaces for `Policy.load`, or
- * one file for each separate policy, by the names that `nameOf` gives them. There is none for a policy that cannot be exported.
+ * Returns the policy as an ONNX file, which also normalises observations and describes the env for `Policy.load`.
+ * Separate policies have a file each; `nameOf` names the files. A policy that cannot be exported has none.
  */
 export const exportedPolicies = Effect.fnUntraced(function* (
   training: { readonly plan: Plan; readonly learner: Learner; readonly envs: TrainingEnvs },

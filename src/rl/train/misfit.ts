@@ -4,7 +4,7 @@ import type { Env } from "../env/Env.ts"
 import { type Capabilities, capabilitiesOf, type Learner } from "../learner/Learner.ts"
 import type { Plan } from "./plan.ts"
 
-/** A training, as far as its learner may not support it. */
+/** The facts about a training that a learner may not support. */
 interface TrainingFacts extends Pick<Plan, "settings" | "env">, Capabilities {
   /** The algorithm's name, in quotation marks. */
   readonly name: string
@@ -15,7 +15,7 @@ interface TrainingFacts extends Pick<Plan, "settings" | "env">, Capabilities {
   readonly normalize: string | undefined
   /** The setting that steps envs in other threads, if one is on. */
   readonly threads: string | undefined
-  /** A validation env whose agents are others than those of the training's env, if the policies are separate. */
+  /** A validation env whose agents differ from those of the training's env, if the agents have separate policies. */
   readonly otherGame: Env | undefined
 }
 
@@ -26,7 +26,7 @@ interface SettingRule {
   readonly problem: (facts: TrainingFacts) => string
 }
 
-/** The rules, of which the first that is broken makes the error. */
+/** The rules. The first one that a training breaks becomes the error. */
 const rules: ReadonlyArray<SettingRule> = [
   {
     key: ({ settings, slices }) => (settings.ranks > slices ? "ranks" : undefined),

@@ -40,7 +40,7 @@ export type Decided = Omit<Settings, "checkpoint"> & {
 export interface Plan {
   readonly settings: Decided
   readonly env: Env
-  /** The envs for validation; the training's env if the config names no others. */
+  /** The envs for validation: those that the config names, otherwise the training's env. */
   readonly validationEnvs: ReadonlyArray<Env>
   readonly algorithm: ConfiguredAlgorithm
   /** The callbacks that the config names. */
@@ -63,7 +63,8 @@ export const hasSameSpaces = (one: Env, other: Env): boolean =>
   JSON.stringify(one.actionSpace) === JSON.stringify(other.actionSpace)
 
 /**
- * The envs and the algorithm that code passed as values. The config that is checked has only their names and options.
+ * The envs and the algorithm that code passed as values. The config, which is checked, has only their names and
+ * options.
  */
 interface Values {
   readonly env?: Env | undefined
@@ -120,7 +121,7 @@ export const plan = Effect.fnUntraced(function* (
   const named = algorithmValue ?? (yield* algorithmByName(String(name), sourceOf(from, "algorithm.name")))
   const algorithm = yield* named.configure(algorithmConfig, from)
   const renderedEnv = others[0] ?? env
-  // Whether an env that steps elsewhere can be drawn is known when it is opened.
+  // Only when an env that runs elsewhere is opened, it tells whether it can render.
   const lacksRenderer =
     settings.render.everySteps > 0 && renderedEnv.renderSvg === undefined && renderedEnv.open === undefined
   return {
@@ -145,7 +146,7 @@ export const plan = Effect.fnUntraced(function* (
   }
 })
 
-/** Fails for a value that is not what its setting needs. */
+/** Fails if code passed something else than an env, an algorithm or a list of callbacks. */
 const checkValues = (
   { env, validationEnvs = [], algorithm, callbacks }: Values,
   source: string,
@@ -165,8 +166,8 @@ const envsOf = Effect.fnUntraced(function* (
   from: Plan["from"],
 ) {
   /**
-   * Returns the env for an env setting: the first of `candidates`, which code passed as values, that the setting still
-   * describes after the overrides; if there is none, makes a new env.
+   * Returns the env for an env setting. If the setting, after the overrides, still describes one of `candidates`, which
+   * code passed as values, returns that env; otherwise makes a new one.
    */
   const envOf = (
     written: EnvConfig,
@@ -192,7 +193,7 @@ const envsOf = Effect.fnUntraced(function* (
   return yield* ConfigError.at(from, "validation.envs", problem)
 })
 
-/** Returns the callbacks that a config names, in its order. Fails for one that the code has not made. */
+/** Returns the callbacks that a config names, in its order. Fails for a name that no callback from code has. */
 const callbacksOf = (
   settings: Settings,
   made: ReadonlyArray<Callback>,

@@ -1,6 +1,6 @@
 /**
- * Says which settings a resumed training may change, and restores it from a checkpoint with those that have changed.
- * `Train.ts` calls it.
+ * Defines which settings a resumed training may change, and restores the training from a checkpoint. `Train.ts` calls
+ * it.
  */
 import { Effect, Record } from "effect"
 import { isPlain, type Plain, snakeCase } from "../../base/config/Config.ts"
@@ -21,9 +21,9 @@ import { restoreMoments } from "./start.ts"
 import type { TrainingState } from "./TrainingState.ts"
 
 /**
- * Returns the settings that are compared when a training is resumed. Not among them, so free to change: when to validate,
- * render and save, the logs, and the total number of steps. An annealed learning rate depends on that total, so a training
- * that is resumed with a larger total learns differently.
+ * Returns the settings that are compared when a training is resumed. All others may change freely: when to validate,
+ * render and save, the logs, and the total number of steps. An annealed learning rate depends on that total, so a
+ * training that is resumed with a larger total learns differently.
  */
 export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain> => {
   const { settings, effective, env } = plan
@@ -43,7 +43,10 @@ export const sharedSettings = ({ plan, learner }: Training): Effect.Effect<Plain
     : Effect.map(digestOfArrays(data), (digest) => ({ ...shared, data: digest }))
 }
 
-/** Returns the settings of an algorithm with those of separate policies by their names, so that they are compared one by one. */
+/**
+ * Returns the settings of an algorithm, with separate policies under their names, so that each policy is compared with
+ * itself.
+ */
 const byPolicy = (algorithm: unknown): unknown => {
   if (!isPlain(algorithm) || !Array.isArray(algorithm.policies)) return algorithm
   const policies: ReadonlyArray<unknown> = algorithm.policies
@@ -53,7 +56,10 @@ const byPolicy = (algorithm: unknown): unknown => {
   }
 }
 
-/** The settings of algorithms that only the next updates read: neither the weights nor the saved arrays depend on them. */
+/**
+ * The settings of algorithms that only affect the next updates: neither the weights nor the saved arrays depend on
+ * them.
+ */
 const ofUpdates = [
   ["learningRate", "criticLearningRate", "schedule", "adamEpsilon", "rmspropDecay", "rmspropEpsilon", "weightDecay"],
   ["epochs", "minibatches", "valueEpochs", "batchSize", "gradientSteps", "policyDelay", "maxGradNorm"],
@@ -85,7 +91,10 @@ const allowed: ReadonlySet<string> = new Set(["num_envs", ...ofUpdates.map((key)
 /** The rule by which settings of a resumed training may change. */
 export const changes = {
   allowed,
-  /** A setting may have parts, such as a schedule with options, and may be that of a separate policy. */
+  /**
+   * Compares only the name of the setting itself: a key may also name a part of it, such as a schedule's option, or a
+   * setting of a separate policy.
+   */
   isAllowed: (key: string): boolean => {
     const path = key.replace(/^algorithm\.policies\.[^.]+\./, "algorithm.")
     return allowed.has(path.split(".").slice(0, 2).join("."))
@@ -93,7 +102,9 @@ export const changes = {
   instead: (checkpoint: string): string => `begin a new run from its weights: start.from=${checkpoint}`,
 }
 
-/** Returns the rule for a training. A learner that only plays does not need the data that it learned from. */
+/**
+ * Returns the rule for a training. The data may change if the learner only plays, since it does not learn from them.
+ */
 export const changesOf = ({ learner }: Training) =>
   capabilitiesOf(learner).onlyPlays
     ? { ...changes, isAllowed: (key: string): boolean => key === "data" || changes.isAllowed(key) }
@@ -131,7 +142,7 @@ export const restore = Effect.fnUntraced(function* (
       `${problem}; set it to ${String(numEnvs.then)}, or ${changes.instead(`${folder}/${name}`)}`,
     )
   }
-  // A replay buffer of other envs has its steps in another order, although its arrays may be as long.
+  // A replay buffer of other envs orders its steps differently, even if its arrays are equally long.
   if (numEnvs !== undefined && learnerState.replay !== undefined) return yield* misfit("")
   yield* Effect.catchTag(learner.restore(floats(weights), learnerState), "LearningError", ({ message }) =>
     Effect.fail(misfit(message)),
@@ -143,13 +154,15 @@ export const restore = Effect.fnUntraced(function* (
   restoreMoments(savedEnvs, "observationMoments", envs.observationMoments)
   restoreMoments(savedEnvs, "returnMoments", envs.returnMoments)
   yield* resetAt(training, state)
-  // Schedules count iterations, which now have another number of steps.
+  // Schedules count iterations, and an iteration now has a different number of steps.
   const before = typeof numEnvs.then === "number" ? numEnvs.then : plan.settings.numEnvs
   if (capabilitiesOf(learner).plays === "steps")
     state.iteration = Math.max(1, Math.round((state.iteration * before) / plan.settings.numEnvs))
 })
 
-/** Begins new episodes in all envs of a resumed training, and lets their log continue to count at the step of the run. */
+/**
+ * Begins new episodes in all envs of a resumed training, and sets the step counter of their log to the step of the run.
+ */
 const resetAt = Effect.fnUntraced(function* ({ envs, plan: { settings } }: Training, { step }: TrainingState) {
   yield* settled(() => envs.reset(settings.seed, "env", "resumed", step))
   const wrappers = [settings.normalize.observations, settings.normalize.rewards].filter((isOn) => isOn).length

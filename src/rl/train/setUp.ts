@@ -35,7 +35,7 @@ export interface Training {
   readonly envs: TrainingEnvs
   readonly learner: Learner
   readonly validator: PolicyValidator | undefined
-  /** How other machines get this training, to play its validations; undefined if they cannot. */
+  /** The form in which other machines get this training to play its validations; undefined if they cannot get it. */
   readonly sent?: SentTraining | undefined
   /** Runs after each update, with the number of updates so far, for envs that play against the trained policy. */
   readonly afterUpdate: ((updates: number) => Effect.Effect<void, BackendError>) | undefined
@@ -74,7 +74,7 @@ export const setUp = Effect.fnUntraced(function* (
   )
   const problem = misfit(plan, learner)
   if (problem !== undefined) return yield* problem
-  // A learner that plays its envs in the graph needs no batch of them; the one that is left is never stepped.
+  // A learner that plays its envs in the graph needs no batch of envs. It gets a batch of one env, which never steps.
   const numEnvs = learner.episodes === undefined ? settings.numEnvs : 1
   const trainee = traineeOf(plan, learner)
   const envs = yield* trainingEnvs(env, { ...settings, numEnvs }, statisticsOf(plan, learner)).pipe(
@@ -137,7 +137,10 @@ const statisticsOf = ({ algorithm: { config }, env }: Plan, { separate }: Learne
   }
 }
 
-/** Returns the service by which envs play against the trained policy, and what has to run after updates for them. */
+/**
+ * Returns the service by which envs play against the trained policy, and a function that returns the Effect to run
+ * after each update, if those envs need one.
+ */
 const traineeOf = ({ settings, env, algorithm }: Plan, { policy, episodes }: Learner) => {
   const hooks: Array<(updates: number) => Effect.Effect<void, BackendError>> = []
   const refuse = (problem: string) => invalid(env.id, `past selves: ${problem}`)
@@ -180,7 +183,7 @@ const checkRollout = ({ settings, env, algorithm, from }: Plan): Effect.Effect<v
   return Effect.fail(ConfigError.at(from, "algorithm.nsteps", problem))
 }
 
-/** Fails if the episodes of a validation are no whole games, in which each agent has an episode. */
+/** Fails if the episodes of a validation do not fill whole games, in which each agent has an episode. */
 const checkWholeGames = ({ settings, validationEnvs, from }: Plan): Effect.Effect<void, ConfigError> => {
   const { episodes } = settings.validation
   const counts = shares(episodes, validationEnvs.length).map(({ count }) => count)

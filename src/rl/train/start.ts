@@ -22,7 +22,7 @@ import type { Training } from "./setUp.ts"
 
 /** The weights and statistics of the checkpoint that a training begins with. */
 export interface Source {
-  /** The setting, with the path of the checkpoint in place of the run's. */
+  /** The setting `start`, with the path of the checkpoint instead of the run's. */
   readonly start: StartSettings
   readonly weights: NamedTensors
   /** The arrays of the envs' snapshot. */
@@ -58,7 +58,7 @@ export const readSource = Effect.fnUntraced(function* (
   return { start: { ...start, from: place }, weights: floats(weights), envs }
 })
 
-/** Puts the weights and statistics of a source into a new training, before its envs are reset. Returns warnings. */
+/** Copies the weights and statistics of a source into a new training, before its envs are reset. Returns warnings. */
 export const begin = Effect.fnUntraced(function* (
   { plan, learner, envs }: Training,
   { start, weights, envs: saved }: Source,
@@ -118,7 +118,10 @@ const partsOf = (names: ReadonlyArray<string>): ReadonlyArray<string> => [
   ...new Set(names.map((name) => name.split(".")[0])),
 ]
 
-/** The arrays of running moments in a checkpoint. Wrappers put words before the names of the batches that they wrap. */
+/**
+ * Returns the arrays of running moments in a checkpoint. Each wrapper of a batch puts a prefix before the names of the
+ * inner batch's arrays.
+ */
 const momentsIn = (saved: safetensors.TensorEntries, name: string) => {
   const arrayOf = (column: string) =>
     Object.entries(saved).find(([key]) => key === `${name}.${column}` || key.endsWith(`.${name}.${column}`))?.[1].data

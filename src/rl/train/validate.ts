@@ -13,12 +13,12 @@ export interface CheckpointExtras {
   readonly films?: number
 }
 
-/** The pictures of a validation's episodes. */
+/** A validation's episodes as pictures. */
 export interface Film {
   readonly env: string
   /** The pictures of each episode, as SVG documents. They are empty if the env cannot be drawn. */
   readonly episodes: ReadonlyArray<ReadonlyArray<string>>
-  /** The number of pictures in a second that the training's config wants. */
+  /** The number of pictures per second, from the training's config. */
   readonly speed: number
 }
 

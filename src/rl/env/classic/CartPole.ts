@@ -55,7 +55,7 @@ const advance: Motion["advance"] = (states, { observations, rewards, terminated 
   }
 }
 
-/** The same step as `advance`, in single precision, for all copies at once. */
+/** Computes the same step as `advance`, in single precision, for all copies at once. */
 const step: EnvGraph["step"] = (state, action) => {
   const [x, velocity, angle, spin] = G.split(state, [1, 1, 1, 1], 1)
   const push = G.reshape(G.where(G.equal(action, 1), force, -force), x.shape)

@@ -62,7 +62,10 @@ const graph: Omit<EnvGraph, "start" | "stateSize"> = {
     const [angle, velocity] = G.split(state, [1, 1], 1)
     return G.concat([G.cos(angle), G.sin(angle), velocity], 1)
   },
-  /** The same step as `advance`, in single precision. It takes full turns off the angle, which would cost digits. */
+  /**
+   * Computes the same step as `advance`, in single precision. Full turns are removed from the angle, since a large
+   * float32 angle has fewer digits for its fraction.
+   */
   step: (state, action) => {
     const [angle, velocity] = G.split(state, [1, 1], 1)
     const torque = G.clip(action, -strongest, strongest)

@@ -1,6 +1,6 @@
 /**
- * Makes envs that a program of any language steps, by the protocol of docs/foreign-envs.md. The program is started once to
- * describe its env, and then once for each part of a batch.
+ * Makes an env that runs in another program, in any language, which speaks the protocol of docs/foreign-envs.md. The
+ * program is started once to describe the env, and then `processes` times for each batch.
  *
  * @example
  * ```ts
@@ -17,7 +17,7 @@ import { askOnce, connectTo, type Command } from "../../../spread/programs/proce
 import { makeRequest } from "./protocol.ts"
 
 export interface CommandEnvOptions {
-  /** The env's name: its id here, which the program gets too. */
+  /** The env's id in effect-rl, which is also its name in the program. */
   readonly id: string
   /** Options that the program gets as JSON, with keys in snake_case. Default: none. */
   readonly options?: Readonly<Record<string, unknown>>
@@ -32,7 +32,7 @@ export interface CommandEnvOptions {
   readonly variables?: ReadonlyArray<string>
 }
 
-/** Makes an env that a program steps. Throws an `EnvError` if the program does not describe such an env. */
+/** Makes an env that runs in another program. Throws an `EnvError` if the program does not describe such an env. */
 export const command = (program: readonly [string, ...ReadonlyArray<string>], options: CommandEnvOptions): Env => {
   const { id, processes, timeoutSeconds, variables, options: given } = options
   const recipe = { command: program, id, options: given, processes, timeoutSeconds, variables }
@@ -40,10 +40,10 @@ export const command = (program: readonly [string, ...ReadonlyArray<string>], op
   return withRecipe(env, "ForeignEnv", asConfig(recipe))
 }
 
-/** Returns options as a config holds them: without undefined ones, and with keys in camelCase. */
+/** Converts options to the form of a config: keys in camelCase, without undefined values. */
 export const asConfig = (options: object): object => Object(toCamelCase(options))
 
-/** Makes the env with this id of a program. */
+/** Starts the program to read the env's description, and makes the env with this id. */
 export const envOf = (program: Command, id: string, options: object, processes: number): Env => {
   const foreign = { id, name: id, options: toSnakeCase(options), processes }
   const reply = askOnce(id, program, makeRequest(foreign.name, foreign.options, 0))

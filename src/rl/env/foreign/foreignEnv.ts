@@ -1,4 +1,4 @@
-/** Makes envs that other programs step, of the connections to these programs. */
+/** Makes envs that run in other programs, over connections to these programs. */
 import { Effect, Exit, Result, Schema, type Scope } from "effect"
 import { messageOf } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
@@ -25,7 +25,7 @@ import {
   version,
 } from "./protocol.ts"
 
-/** The facts about an env by which its programs make it. */
+/** The name and options that the programs get to make their envs, and the number of programs. */
 interface Foreign {
   /** The env's name in effect-rl. */
   readonly id: string
@@ -55,7 +55,7 @@ export const describedBy = (id: string, reply: Reply): EnvDescription => {
   return decoded.success
 }
 
-/** Makes an env that programs step. `described` is its description by one of them. */
+/** Makes an env that runs in other programs. `described` is the description that one of them sent. */
 export const foreignEnv = (foreign: Foreign, described: EnvDescription, connect: Connect): Env => {
   const { id } = foreign
   const trying = <A>(make: () => A): A => {

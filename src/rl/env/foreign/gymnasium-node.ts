@@ -1,6 +1,6 @@
 /**
- * Makes envs of Gymnasium, which Python processes step. They need Python 3.9 or later with the package `gymnasium`; the error
- * of a missing one says how to install it.
+ * Makes envs of Gymnasium, which run in Python processes. They need Python 3.9 or later with the package `gymnasium`;
+ * if one is missing, the error says how to install it.
  *
  * @example
  * ```ts

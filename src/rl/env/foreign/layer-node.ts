@@ -1,11 +1,11 @@
-/** Provides the processes for envs of other programs that configs name. */
+/** Provides `ForeignEnvs`, the service that makes the envs of other programs that a config names. */
 import { Layer } from "effect"
 import { command } from "./command-node.ts"
 import { env as gymnasium } from "./gymnasium-node.ts"
 import { ForeignEnvs } from "./options.ts"
 import { env as pettingZoo } from "./pettingzoo-node.ts"
 
-/** Gives each wrapper's name its type: configs hold any JSON there. */
+/** Gives the wrappers of a config their type; its Schema accepts any JSON as a wrapper's name. */
 const named = (wrappers: ReadonlyArray<{ readonly [argument: string]: unknown }>) =>
   wrappers.map((wrapper) => ({ ...wrapper, name: String(wrapper.name) }))
 

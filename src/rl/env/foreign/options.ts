@@ -1,4 +1,6 @@
-/** The options of envs that other programs step, in configs, and the service that makes such envs. */
+/**
+ * Declares the config options of envs that run in other programs, and the service `ForeignEnvs` that makes such envs.
+ */
 import { Context, Schema } from "effect"
 import { bounded, positiveBelow, withDefault } from "../../../base/config/fields.ts"
 import type { Env } from "../Env.ts"

@@ -1,7 +1,7 @@
 /**
- * Makes games of PettingZoo, which Python processes step. A batch has a row for each agent of each game, as that of a
- * `MultiEnv`, so any algorithm trains one policy for all agents. They need Python 3.9 or later with the packages `pettingzoo`
- * and `gymnasium`; the error of a missing one says how to install it.
+ * Makes games of PettingZoo, which run in Python processes. As with `MultiEnv`, a batch has a row for each agent of
+ * each game, so any algorithm trains one policy for all agents. They need Python 3.9 or later with the packages
+ * `pettingzoo` and `gymnasium`; if one is missing, the error says how to install it.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
- * The messages between effect-rl and a program that steps envs, such as `effect_rl_env.py`. docs/foreign-envs.md describes
- * them for authors of such programs.
+ * Defines the messages between effect-rl and a program that runs envs, such as `effect_rl_env.py`. docs/foreign-envs.md
+ * describes them for authors of such programs.
  */
 import { Schema } from "effect"
 import { jsonText } from "../../../base/config/jsonText.ts"
@@ -104,7 +104,7 @@ export const failureOf = (body: Uint8Array): ProgramFailure => {
   return { ...failure, message: oneLine(failure.message) }
 }
 
-/** Throws an error whose message says that the library lacks this space. */
+/** Throws an error that says that effect-rl has no such space. */
 const unsupported = (type: string, use: string, expected: string): never => {
   throw new Error(`its ${use} are a ${type} space, which is not supported; expected ${expected}`)
 }
@@ -126,7 +126,7 @@ const boxOf = ({ shape = [1], low, high }: SpaceDescription): Box => {
   )
 }
 
-/** Returns the space that a program describes. Throws if the library lacks it. */
+/** Converts a program's description of a space to a `Space`. Throws if effect-rl has no such space. */
 export const spaceOf = (described: SpaceDescription, use: string): Space => {
   const { spaces = [], keys = [] } = described
   const parts = spaces.map((part) => spaceOf(part, use))
@@ -173,6 +173,6 @@ export const exchangeLayout = (
   }
 }
 
-/** Tells whether the episode of an env has ended by a command with these flags. */
+/** Tells whether this command ended the episode: a last step does so always, a step if one of its flags is set. */
 export const hasEnded = (kind: number, terminated: number, truncated: number): boolean =>
   kind === command.lastStep || (kind === command.step && (terminated | truncated) !== 0)

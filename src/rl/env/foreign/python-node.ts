@@ -1,4 +1,4 @@
-/** Makes envs that the Python scripts of this folder step. */
+/** Makes envs that run in the Python scripts of this folder. */
 import { fileURLToPath } from "node:url"
 import type { Env } from "../Env.ts"
 import { envOf } from "./command-node.ts"
@@ -18,7 +18,10 @@ export interface PythonOptions {
   readonly variables?: ReadonlyArray<string>
 }
 
-/** Makes the env with this id of a script, which needs the package. `given` are the options that the script gets. */
+/**
+ * Makes the env with this id by a script of this folder, which gets the options `given`. `needs` are the Python
+ * packages that the error names if the script cannot import them.
+ */
 export const pythonEnv = (
   { script, needs }: { readonly script: string; readonly needs: string },
   id: string,

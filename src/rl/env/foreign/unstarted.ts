@@ -1,4 +1,4 @@
-/** Makes envs that stand for those of other programs without starting the programs, for a training that is only planned. */
+/** Makes placeholders for the envs of other programs, for a training that is only planned: no program is started. */
 import { Effect } from "effect"
 import type { Env } from "../Env.ts"
 import { invalid } from "../../../base/EnvError.ts"
@@ -9,7 +9,7 @@ import type { ForeignEnvsService } from "./options.ts"
 
 const unstarted = new WeakSet<Env>()
 
-/** Tells whether an env only stands for one whose program was not started, so that its spaces are not known. */
+/** Tells whether an env is such a placeholder, whose spaces are not the real ones. */
 export const isUnstarted = (env: Env): boolean => unstarted.has(env)
 
 const standIn = (name: string, { id, ...options }: { readonly id: string }): Env => {
@@ -25,7 +25,7 @@ const standIn = (name: string, { id, ...options }: { readonly id: string }): Env
   return withRecipe(env, name, { id, ...options })
 }
 
-/** The service that starts no programs. */
+/** The service that makes placeholders instead of starting programs. */
 export const unstartedEnvs: ForeignEnvsService = {
   gymnasium: (options) => standIn("Gymnasium", options),
   pettingZoo: (options) => standIn("PettingZoo", options),

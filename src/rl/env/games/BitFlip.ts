@@ -1,9 +1,11 @@
 /**
- * BitFlip: n bits, of which a step flips one, and a goal of n bits, both drawn at random for every episode (Andrychowicz et
- * al. 2017, arXiv:1707.01495, section 3.1). The only reward is 1 at the goal, which ends the episode. There are as many steps as
- * bits, so random play hardly ever reaches the goal of 10 bits or more: it is the test of hindsight experience replay.
+ * BitFlip: each step flips one of n bits, until they equal a goal of n bits (Andrychowicz et al. 2017,
+ * arXiv:1707.01495, section 3.1). Each episode draws the bits and the goal at random. The only reward is 1 at the goal,
+ * which ends the episode. An episode has as many steps as there are bits, so with 10 bits or more random play hardly
+ * ever reaches the goal. The env is a test of hindsight experience replay.
  *
- * Actions: the bit to flip. The observation's parts: `observation` and `achieved_goal` are the bits, `desired_goal` is the goal.
+ * Actions: the bit to flip. The observation's parts: `observation` and `achieved_goal` are the bits, `desired_goal` is
+ * the goal.
  */
 import { Schema } from "effect"
 import { bounded, intBetween } from "../../../base/config/fields.ts"

@@ -1,10 +1,11 @@
 /**
- * RepeatCue: the first observation of an episode shows one of n cues, and after a delay the agent must name it. A policy without
- * a memory cannot do better than chance, 1 / n, so this env shows whether a memory (an LSTM) learns anything at all; bsuite's
- * "memory length" is of this kind (Osband et al. 2020, arXiv:1908.03568).
+ * RepeatCue: the first observation of an episode shows one of n cues, and after a delay the agent must name it. A
+ * policy without a memory cannot do better than chance, 1 / n, so this env shows whether a memory (an LSTM) learns
+ * anything at all; bsuite's "memory length" is of this kind (Osband et al. 2020, arXiv:1908.03568).
  *
- * Actions: the cue to name; all but the last are ignored. The observation: 1 in the cue's place in the first step, else 0; 1 in
- * the last step, else 0; and a random number from −1 to 1. The only reward is 1 for the right cue in the last step.
+ * Actions: the cue to name; all but the last are ignored. The observation has n + 2 numbers: the cue as a one-hot
+ * vector in the first step, later zeros; 1 in the last step, else 0; and a random number from −1 to 1. The only reward
+ * is 1 for the right cue in the last step.
  */
 import { Schema } from "effect"
 import { intBetween } from "../../../base/config/fields.ts"

@@ -1,9 +1,9 @@
 /**
  * PixelMaze-v0: a small maze observed as a colour picture of 20 × 20 pixels: walls are white, the agent is blue, apples
  * (1 point each) are green, and the goal (10 points, and the end) is red. Each episode draws the places of walls,
- * apples, goal and agent at random, so that all can be reached. With `layoutSeed`, all episodes have the same maze, or one
- * of `layouts` mazes, and each draws only the agent's place, far from the goal. A training on some mazes and a validation on
- * others show what was learned about mazes, and what about these mazes alone.
+ * apples, goal and agent at random, so that all can be reached. With `layoutSeed`, all episodes have the same maze, or
+ * one of `layouts` mazes, and each draws only the agent's place, far from the goal. To measure how well a policy
+ * generalises, train on some mazes and validate on others.
  *
  * Actions: up, down, left, right. The observation's planes (grids of zeros and ones) are the colours red, green and
  * blue.

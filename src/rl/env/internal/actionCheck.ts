@@ -3,7 +3,7 @@ import { type Env, rowSpaceOf } from "../Env.ts"
 import { optionsOf, sizeOf } from "../Space.ts"
 import { forbiddenProblemIn } from "./rows.ts"
 
-/** The first env of a batch whose action is wrong, and why. */
+/** The index of the first env whose action is wrong, and the reason. */
 interface ActionProblem {
   readonly index: number
   readonly problem: string
@@ -28,7 +28,10 @@ export const actionCheckOf = (env: Env): ActionCheck => {
   }
 }
 
-/** Returns the first problem of a step's actions. Those of envs whose `waiting` is 1 are not checked. */
+/**
+ * Returns the first problem of a step's actions. Envs whose `waiting` is 1 ignore their actions, so those are not
+ * checked.
+ */
 export const actionProblem = (
   { actionSize, choices, forbidden }: ActionCheck,
   observations: Float32Array,
@@ -51,7 +54,7 @@ const choiceProblem = (
   for (let index = 0, at = 0; at < actions.length; index++) {
     for (let element = 0; element < size; element++, at++) {
       const action = actions[at]
-      // `>>> 0` changes every number except the whole numbers from 0 (below 2³²).
+      // `>>> 0` leaves only the whole numbers from 0 to 2³² − 1 unchanged.
       if ((action >>> 0 !== action || action >= choices[element]) && !isWaiting(waiting, index)) {
         const where = size === 1 ? "an action" : `a number as element ${element} of the action`
         return { index, problem: `expected ${where} from 0 to ${choices[element] - 1}, found ${action}` }

@@ -1,4 +1,4 @@
-/** The parts of wrappers that keep a state of their own around the state of an env (`Wrapper.ts`, `pixel/wrappers.ts`). */
+/** Helps wrappers that add a state of their own to the state of an env (`Wrapper.ts`, `pixel/wrappers.ts`). */
 import type { Stream } from "../../../base/rng/Rng.ts"
 import type { ActionOf, Env, EnvTransition } from "../Env.ts"
 import { envConfigOf } from "../Envs.ts"
@@ -20,7 +20,7 @@ export interface Around<State> {
   readonly inner: State
 }
 
-/** Throws if the env steps elsewhere, or has several agents: a wrapper that calls its functions cannot wrap it. */
+/** Throws if the env runs elsewhere or has several agents: then there are no functions that a wrapper could call. */
 export const refuseElsewhere = (env: Env): void => {
   if (env.agents !== undefined) throw invalid(env.id, "it has several agents; wrap what MultiEnv.against makes of it")
   if (env.open === undefined) return
@@ -44,7 +44,9 @@ export const around = <State, Outer extends Around<State>, A extends ActionSpace
   }
 }
 
-/** Takes a step of a wrapper's own at the start of an episode. If it ends the episode, returns the start of another. */
+/**
+ * Takes a step at the start of an episode, before the agent acts. If it ends the episode, returns the start of another.
+ */
 export const firstStep = <State, A extends ActionSpace>(
   env: Env<State, A>,
   wrapper: string,

@@ -1,10 +1,11 @@
 /**
- * Implements the batch of an env that steps elsewhere: its seeds, the time limit, same-step auto-reset and snapshots. The
- * envs themselves are behind a kernel, which carries out a command for each of them in one exchange of messages.
+ * Implements the batch of an env that runs elsewhere (in another process or across a network): seeds, time limit,
+ * same-step auto-reset and snapshots. A kernel reaches the envs themselves; in one exchange of messages, it carries out
+ * a command for each of them.
  *
- * A snapshot has no states of envs. It has the seed of each current episode and the actions taken in it, by which `restore`
- * plays the episode again. If an env then shows another observation than before, it is not deterministic: the interrupted
- * episode ends as truncated in the next step, and the next episode begins.
+ * A snapshot usually has no states of envs, but the seed of each current episode and the actions taken in it; `restore`
+ * plays the episode again. If the env is not deterministic and the replay ends at a different observation, the episode
+ * ends as truncated in the next step.
  */
 import { Effect } from "effect"
 import { attempt } from "../../../base/config/attempt.ts"
@@ -66,7 +67,7 @@ const reset = (batch: OpenBatch, seed: number, path: ReadonlyArray<string | numb
     return startAll(batch)
   })
 
-/** Leaves the episodes of the envs whose `mask` is 1, and starts their next ones. */
+/** Abandons the episodes of the envs whose `mask` is 1, and starts their next ones. */
 const restart = (batch: OpenBatch, mask: Uint8Array): Effect.Effect<void, EnvError> =>
   Effect.suspend(() => {
     const { env, numEnvs, seeds, together, commands, episodes } = batch
@@ -119,7 +120,7 @@ const step = (batch: OpenBatch, actions: Float32Array | Int32Array): Effect.Effe
 const failWith = (problem: EnvError | undefined): Effect.Effect<void, EnvError> =>
   problem === undefined ? Effect.void : Effect.fail(problem)
 
-/** Writes the commands of a step, and keeps its actions unless the kernel has the states of the envs itself. */
+/** Writes the commands of a step. Also records its actions, which `restore` needs if the kernel cannot save states. */
 const commandStep = (batch: OpenBatch, actions: Float32Array | Int32Array): void => {
   const { kernel, numEnvs, observationSize, actionSize, limit, observations, finalObservations } = batch
   const { commands, starts, lost, episodes, elapsed, taken } = batch
@@ -139,7 +140,10 @@ const commandStep = (batch: OpenBatch, actions: Float32Array | Int32Array): void
   batch.truncated.fill(0)
 }
 
-/** Counts the steps, and ends the episodes that are over. Returns a problem of a final observation's mask. */
+/**
+ * Counts the steps, and ends the episodes that are over. Returns the error of a wrong mask in a final observation, if
+ * any.
+ */
 const finishStep = (state: AsyncState): EnvError | undefined => {
   const { numEnvs, observationSize, maskSize, finalObservations, rewards, terminated, truncated } = state
   const { commands, lost, episodes, elapsed } = state

@@ -1,4 +1,7 @@
-/** Declares what an env that steps elsewhere carries out in one exchange of messages: a command for each env of a batch. */
+/**
+ * Declares the kernel of an env that runs elsewhere, which in one exchange carries out a command for each env of a
+ * batch.
+ */
 import type { Effect } from "effect"
 import type { EnvError } from "../../../base/EnvError.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
@@ -11,7 +14,7 @@ export const command = {
   none: 0,
   /** Take a step. If it ends the episode, keep its last observation, and start the next episode. */
   step: 1,
-  /** Take a step, which is the last one that the time limit allows: the next episode starts in any case. */
+  /** Take a step, after which the time limit is reached: the next episode starts in any case. */
   lastStep: 2,
   /** Leave the current episode, if there is one, and start the next one. */
   start: 3,
@@ -28,18 +31,21 @@ export interface AsyncColumns extends KernelArrays {
 /** The envs of a batch. */
 export interface AsyncKernel {
   /**
-   * Carries out the commands. For an env that took a step it writes reward and `terminated`, and sets `truncated` (0 before
-   * the call) if the env itself cuts the episode off. For an env whose episode ended it also writes the final observation.
-   * If the env has masks, there is one in each row, except in that of a terminal state.
+   * Carries out the commands. For an env that took a step, writes the reward and `terminated`, and sets `truncated` (0
+   * before the call) if the env itself ended the episode early. For an env whose episode ended, also writes the final
+   * observation. If the env has masks, every row has one, except the row of a terminal state.
    */
   readonly exchange: (actions: Float32Array | Int32Array) => Effect.Effect<void, EnvError>
   readonly renderSvg?: (index: number) => Effect.Effect<string, EnvError>
-  /** The states of the envs, if the kernel has them itself. Then no episode is played again by `restore`. */
+  /** Saves and loads the states of the envs, if the kernel has them. Then `restore` need not replay episodes. */
   readonly states?: {
     readonly save: () => Snapshot
     /** Copies saved states back; `streamOf` returns the random stream of an env's current episode. */
     readonly load: (saved: Snapshot, streamOf: (index: number) => Stream) => Effect.Effect<void, EnvError>
   }
-  /** Saves and loads the kernel's own state. Episodes are played again, from their seeds and actions, after it was loaded. */
+  /**
+   * Saves and loads state of the kernel other than the envs'. After `load`, episodes are replayed from their seeds and
+   * actions.
+   */
   readonly others?: { readonly save: () => Snapshot; readonly load: (saved: Snapshot) => Effect.Effect<void, EnvError> }
 }

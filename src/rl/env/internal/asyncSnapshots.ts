@@ -1,6 +1,6 @@
 /**
- * Takes snapshots of a batch whose envs step elsewhere, and restores them. If the kernel doesn't have the states of the envs,
- * a snapshot has the actions of the current episodes, which `restore` plays again.
+ * Takes snapshots of a batch whose envs run elsewhere, and restores them. If the kernel cannot save the states of the
+ * envs, a snapshot has the actions of the current episodes, and `restore` replays these.
  */
 import { Effect } from "effect"
 import { attempt } from "../../../base/config/attempt.ts"
@@ -12,7 +12,7 @@ import { originOf, restoreSeed, saveSeed } from "./episodeSeeds.ts"
 import { copyFrom } from "./episodes.ts"
 import { ofWholeGames } from "./games.ts"
 
-/** The length in steps above which an episode is not played again by `restore`, but ends as truncated. */
+/** The largest number of steps that `restore` replays; a longer episode ends as truncated. */
 export const longestReplay = 100_000
 
 /** Returns the arrays that a snapshot copies. */
@@ -39,7 +39,7 @@ export const snapshotOf = (batch: OpenBatch): Snapshot => {
   return { origin, ...copies, actions: actionsOf(batch), ...kernel.others?.save() }
 }
 
-/** Returns to a snapshot: loads the states of the envs, or plays their current episodes again. */
+/** Restores a snapshot: loads the states of the envs, or replays their current episodes. */
 export const restore = (batch: OpenBatch, saved: Snapshot): Effect.Effect<void, EnvError> => {
   const { kernel, seeds, episodes } = batch
   return Effect.flatMap(
@@ -91,7 +91,7 @@ const loadActions = (state: AsyncState, saved: Snapshot): void => {
   }
 }
 
-/** Plays the current episodes again, and marks those as lost that take another course. */
+/** Replays the current episodes, and marks an env as lost if its replay differs. */
 const replay = Effect.fnUntraced(function* (batch: OpenBatch): Effect.fn.Return<void, EnvError> {
   const { numEnvs, actionSize, commands, elapsed, taken, terminated, truncated, noActions } = batch
   const before = snapshotOf(batch)
@@ -117,7 +117,7 @@ const replay = Effect.fnUntraced(function* (batch: OpenBatch): Effect.fn.Return<
   returnTo(batch, before, isSame)
 })
 
-/** Restores the arrays from before a replay, and marks the envs as lost that did not come to their observations. */
+/** Restores the arrays as they were before the replay, and marks the envs as lost whose replay ended differently. */
 const returnTo = (state: AsyncState, before: Snapshot, isSame: ReadonlyArray<boolean>): void => {
   const { env, numEnvs, observationSize, observations, lost, together } = state
   const replayed = observations.slice()

@@ -1,4 +1,4 @@
-/** Holds the state of a batch whose envs step elsewhere, and carries out their commands. */
+/** Holds the state of a batch whose envs run elsewhere, and sends their commands to the kernel. */
 import { Effect } from "effect"
 import type { EnvError } from "../../../base/EnvError.ts"
 import type { BatchArrays, EnvBatchOptions } from "../BatchEnv.ts"
@@ -43,7 +43,7 @@ class Actions {
   }
 }
 
-/** The state of a batch, without the envs themselves, which are behind the kernel. */
+/** The state of a batch, without the envs themselves, which only the kernel reaches. */
 export interface AsyncState extends BatchArrays {
   readonly env: Env
   readonly numEnvs: number
@@ -51,7 +51,7 @@ export interface AsyncState extends BatchArrays {
   readonly maskSize: number
   readonly actionSize: number
   readonly isDiscrete: boolean
-  /** The number of rows that are agents of one game, which begin and end together. */
+  /** The number of rows of one game, one for each agent, whose episodes begin and end together. */
   readonly together: number
   /** The number of steps after which an episode is truncated. */
   readonly limit: number
@@ -59,7 +59,7 @@ export interface AsyncState extends BatchArrays {
   /** Checks a mask that an env sent; undefined if the rows have none. */
   readonly writeMask: ReturnType<typeof givenMaskWriter> | undefined
   readonly seeds: EpisodeSeeds
-  /** The number of each env's current episode, and of its steps. */
+  /** The number of each env's current episode, and (`elapsed`) the number of its steps so far. */
   readonly episodes: Int32Array
   readonly elapsed: Int32Array
   readonly commands: Uint8Array
@@ -69,7 +69,7 @@ export interface AsyncState extends BatchArrays {
   readonly lost: Uint8Array
   /** The actions of each env's current episode. */
   readonly taken: ReadonlyArray<Actions>
-  /** Stand for the actions of envs that take no step. */
+  /** The actions to pass when no env takes a step. */
   readonly noActions: Float32Array | Int32Array
 }
 
@@ -125,7 +125,7 @@ export const columnsFor = (state: AsyncState): AsyncColumns => {
   }
 }
 
-/** Carries out the commands. An interruption waits for the answer, so that no answer is left for a later exchange. */
+/** Sends the commands to the kernel. An interrupt waits for the answer, so that no later exchange receives it. */
 export const exchange = ({ kernel }: OpenBatch, actions: Float32Array | Int32Array): Effect.Effect<void, EnvError> =>
   Effect.suspend(() => {
     stepsTaken[0]++

@@ -3,8 +3,8 @@ import { invalid } from "../../../base/EnvError.ts"
 import { type ActionSpace, choicesOf, display as displayedSpace } from "../Space.ts"
 
 /**
- * The functions of an env that steps elsewhere. They throw: only a batch of it, which `Batch.open` opens, can step. There is
- * an `actionMask` if the env has masks, so that the rows of a batch have them.
+ * Returns the functions of an env that runs elsewhere. They throw, since only a batch, which `Batch.open` opens, can
+ * step such an env. There is an `actionMask` if the env has masks, so that rows have room for them.
  */
 export const elsewhere = (
   { id, actionSpace }: { readonly id: string; readonly actionSpace: ActionSpace },

@@ -21,7 +21,7 @@ export const stackedSpace = (space: Space, count: number): Space => {
   }
 }
 
-/** Joins observations, each given as the numbers of its flat row, oldest first, from the index `offset` on. */
+/** Joins observations, which are flat rows of numbers, oldest first. Reads each row from the index `offset` on. */
 export const stackedValue = (space: Space, frames: ReadonlyArray<ReadonlyArray<number>>, offset = 0): SpaceValue => {
   const size = sizeOf(space)
   const partOf = (frame: ReadonlyArray<number>) => frame.slice(offset, offset + size)

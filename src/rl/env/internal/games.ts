@@ -1,8 +1,11 @@
-/** Keeps the rows of a game together, in batches that have a row for each agent of each game. */
+/** Keeps the rows of each game together in batches that have a row for each agent of each game. */
 import type { Env } from "../Env.ts"
 import { invalid } from "../../../base/EnvError.ts"
 
-/** Returns the number of rows of a game: its agents, or 1. Throws an `EnvError` if a batch of `numEnvs` has no whole games. */
+/**
+ * Returns the number of rows of a game: its number of agents, or 1. Throws an `EnvError` unless `numEnvs` is a
+ * multiple.
+ */
 export const rowsOfGame = ({ id, agents }: Pick<Env, "id" | "agents">, numEnvs: number): number => {
   if (agents === undefined) return 1
   const { length: count } = agents
@@ -13,7 +16,7 @@ export const rowsOfGame = ({ id, agents }: Pick<Env, "id" | "agents">, numEnvs: 
   )
 }
 
-/** Marks all rows of a game of which one is marked. */
+/** Extends a mask to whole games: if one row of a game is marked, marks all its rows. */
 export const ofWholeGames = (mask: Uint8Array, count: number): Uint8Array =>
   count === 1
     ? mask

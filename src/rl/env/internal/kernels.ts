@@ -1,4 +1,7 @@
-/** Remembers how the games of an env with several agents are opened that steps elsewhere, so that opponents can play in them. */
+/**
+ * Remembers, for an env with several agents that runs elsewhere, how to open its games, so that opponents can play in
+ * them.
+ */
 import type { Effect, Scope } from "effect"
 import type { Env } from "../Env.ts"
 import type { EnvError } from "../../../base/EnvError.ts"
@@ -8,7 +11,7 @@ export type OpenKernel = (columns: AsyncColumns) => Effect.Effect<AsyncKernel, E
 
 const kernels = new WeakMap<Env, OpenKernel>()
 
-/** Records how the rows of an env are opened, and returns the env. */
+/** Records the function that opens the games of an env, and returns the env. */
 export const withKernel = <E extends Env>(env: E, open: OpenKernel): E => {
   kernels.set(env, open)
   return env

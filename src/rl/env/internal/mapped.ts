@@ -38,7 +38,7 @@ export const mapRewards = <B extends AnyBatchEnv>(batch: B, map: (reward: number
 /**
  * Returns the functions of a batch that computes its rewards from those of the inner `batch`. After each step it calls
  * `compute`, which writes the rewards; `resetting` is 1 for each env that the step only reset. Snapshots also save the
- * arrays `own`. The arrays `cleared` have one number per env, which a reset or restart of the env sets to 0.
+ * arrays `own`. The arrays `cleared` have one number per env, which becomes 0 when the env is reset or restarted.
  */
 export const rewarding = (
   batch: AnyBatchEnv,

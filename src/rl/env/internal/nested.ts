@@ -25,7 +25,7 @@ export const nestedRestore = (batch: AnyBatchEnv, own: WrapperArrays, saved: Sna
   })
 }
 
-/** Calls `next` when the inner batch has done its work: at once, or in the Effect for which the caller waits. */
+/** Calls `next` when the inner batch has done its work: at once, or after its Effect, as part of the returned one. */
 export const afterwards = (wait: Wait, next: () => void): Wait =>
   wait === undefined ? next() : Effect.andThen(wait, attempt(next, EnvError))
 

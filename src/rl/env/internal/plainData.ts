@@ -14,7 +14,7 @@ export class NotPlain {
   }
 }
 
-/** The key of objects that stand for values that JSON lacks: NaN is `{"$": "NaN"}`. */
+/** The key of the objects that encode values without a form in JSON: NaN is `{"$": "NaN"}`. */
 const mark = "$"
 
 type Json = null | boolean | number | string | Array<Json> | { [key: string]: Json }

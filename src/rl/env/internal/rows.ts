@@ -6,12 +6,15 @@ import { invalid } from "../../../base/EnvError.ts"
 import { writerOf } from "./values.ts"
 import { choicesOf, type Masked, maskSizeOf, type RowSpace, sizeOf } from "../Space.ts"
 
-/** Writes the mask of a state to `into` from `offset` on. Returns a problem of the mask; undefined if it has none. */
+/**
+ * Writes the mask of a state to `into` from `offset` on. Describes what is wrong with the mask; returns undefined if it
+ * is right.
+ */
 type MaskWriter = (state: unknown, isOver: boolean, into: Float32Array, offset: number) => string | undefined
 
 /**
- * Returns the function that writes the masks of an env; undefined if it has none. Of a state in which the episode is over,
- * all choices are allowed, since the env is not asked.
+ * Returns the function that writes the masks of an env; undefined if it has none. If the episode is over, the mask
+ * allows everything, since the env's `actionMask` is not called.
  */
 export const maskWriter = (env: Env): MaskWriter | undefined => {
   const choices = choicesOf(env.actionSpace)
@@ -25,7 +28,10 @@ export const maskWriter = (env: Env): MaskWriter | undefined => {
   }
 }
 
-/** Returns a function that writes a mask that an env gave. It returns a problem of the mask; undefined if it has none. */
+/**
+ * Returns a function that writes a mask which the env already returned. It describes what is wrong with the mask;
+ * undefined if it is right.
+ */
 export const givenMaskWriter = (
   choices: ReadonlyArray<number>,
 ): ((mask: unknown, into: Float32Array, offset: number) => string | undefined) => {
@@ -47,7 +53,10 @@ export const givenMaskWriter = (
   }
 }
 
-/** Describes why the mask in `row` from `offset` on leaves no choice; undefined if it allows at least one of each element. */
+/**
+ * Describes which element of an action has no allowed choice in the mask of `row` from `offset` on; undefined if all
+ * have.
+ */
 export const emptyMaskProblem = (
   choices: ReadonlyArray<number>,
   row: ArrayLike<number>,
@@ -70,8 +79,8 @@ const isList = (value: unknown): value is ArrayLike<unknown> =>
   typeof value === "object" && value !== null && "length" in value
 
 /**
- * Returns a function that tells which element of an action is forbidden by the mask in an env's row; −1 if none is. It
- * is undefined if rows have no masks.
+ * Returns a function that finds the first element of an action that the mask in the env's row forbids, −1 if there is
+ * none. Returns undefined if rows have no masks.
  */
 export const forbiddenIn = (
   space: RowSpace,

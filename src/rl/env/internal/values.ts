@@ -8,9 +8,12 @@ import type { Stream } from "../../../base/rng/Rng.ts"
 import { EnvError } from "../../../base/EnvError.ts"
 import type { ActionSpace, Box, RowSpace, Space, ValueOf } from "../Space.ts"
 
-/** A part of a space that has no parts itself, and the place of its numbers in a flat row. */
+/** A part of a space that has no parts of its own, with the position of its numbers in a flat row. */
 export interface LeafPart {
-  /** The names on the way to the part, joined by dots: `robot.camera`, or `0` in a tuple; empty for the whole space. */
+  /**
+   * The names of the part and of those around it, joined by dots: `robot.camera`, or `0` in a tuple; empty for the
+   * whole space.
+   */
   readonly path: string
   readonly space: ActionSpace
   readonly offset: number
@@ -27,8 +30,8 @@ const leafSize = (space: ActionSpace): number =>
         : space.n
 
 /**
- * Returns the parts of a space that have no parts themselves, in the order of their numbers in a flat row. A space
- * without parts is its own only part. An action mask is no part.
+ * Returns the parts of a space that have no parts of their own, in the order of their numbers in a flat row. For a
+ * space without parts, that is the space itself. An action mask is not a part.
  *
  * @example
  * ```ts
@@ -72,7 +75,10 @@ export const wholeColumns = (space: RowSpace): Int32Array => {
 const isArrayLike = (value: unknown): value is ArrayLike<unknown> =>
   Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView))
 
-/** Writes a value to a flat row from `offset` on. Returns a problem of the value; undefined if it has none. */
+/**
+ * Writes a value to a flat row from `offset` on. Describes what is wrong with the value; returns undefined if it is
+ * right.
+ */
 type Writer = (value: unknown, into: Float32Array | Array<number>, offset: number) => string | undefined
 
 /**
@@ -200,7 +206,7 @@ export function unflatten(space: Space, row: ArrayLike<number>, offset = 0): unk
   return unflattened(space, row, offset)
 }
 
-/** Does what `unflatten` does, without types. */
+/** Does the same as `unflatten`, but returns `unknown`. */
 export const unflattened = (space: Space, row: ArrayLike<number>, offset: number): unknown => {
   if (space._tag === "Discrete") return row[offset]
   let at = offset

@@ -1,4 +1,4 @@
-/** Declares games of several agents, checks their definitions, and steps them. `MultiEnv.ts` makes envs of them. */
+/** Declares games of several agents, checks their definitions, and steps them. `MultiEnv.ts` makes envs from them. */
 import { Predicate } from "effect"
 import { display } from "../../../base/config/Config.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
@@ -8,11 +8,13 @@ import { type ActionSpace, choicesOf, sizeOf, type Space, type ValueOf } from ".
 
 /** The result of a step of a game. */
 export interface GameOutcome<State> {
-  /** The new state. A step must not change the state that it was given. */
+  /** The new state. A step must not change the old state. */
   readonly state: State
   /** The reward of each agent, in the order of `agents`. */
   readonly rewards: ReadonlyArray<number>
-  /** True if the game is over; or a list that says of each agent whether it has left. When all have left, the game is over. */
+  /**
+   * True if the game is over; or a list with true for each agent that has left. When all have left, the game is over.
+   */
   readonly terminated: boolean | ReadonlyArray<boolean>
   /** True if the game itself ended early. For a time limit, use `maxSteps` instead. */
   readonly truncated?: boolean
@@ -27,12 +29,12 @@ interface CommonGame<State, A extends ActionSpace, O extends Space> {
   readonly observationSpace: O
   /** The space of the actions of each agent. */
   readonly actionSpace: A
-  /** Truncates games at this many steps, those of all agents together if they take turns. */
+  /** Truncates games at this many steps. If agents take turns, every turn is a step. */
   readonly maxSteps?: number
   reset(random: Stream): State
   /** Returns the part of a state that an agent observes. It is also called for agents whose turn it is not. */
   observe(state: State, agent: number): ValueOf<O>
-  /** Says which choices an agent has that can act now, as `actionMask` of `Env.make` does. */
+  /** Says which choices an acting agent has, like `actionMask` of `Env.make`. */
   actionMask?(state: State, agent: number): ArrayLike<number | boolean>
   /** Renders a state as lines of text. */
   renderText?(state: State): string
@@ -42,7 +44,7 @@ interface CommonGame<State, A extends ActionSpace, O extends Space> {
 
 /** A game in which all agents act at once, like the parallel envs of PettingZoo. */
 export interface ParallelGame<State, A extends ActionSpace, O extends Space> extends CommonGame<State, A, O> {
-  /** `actions` has one for each agent; that of an agent that has left is made of zeros. */
+  /** `actions` has one action for each agent; for an agent that has left, it consists of zeros. */
   step(state: State, actions: ReadonlyArray<ActionOf<A>>, random: Stream): GameOutcome<State>
 }
 
@@ -64,16 +66,16 @@ export interface Game<
   turn?(state: State): number
 }
 
-/** A place in a game. */
+/** The state of a game, with the agents that have left and the number of steps. */
 export interface GamePosition {
   readonly inner: unknown
-  /** Says of each agent whether it has left. */
+  /** True for each agent that has left. */
   readonly left: ReadonlyArray<boolean>
   /** The number of steps so far. */
   readonly moves: number
 }
 
-/** Reads a position that a snapshot has. */
+/** Reads a `GamePosition` from a snapshot. */
 export const asPosition = (id: string, value: unknown): GamePosition => {
   if (Predicate.isObject(value) && "inner" in value && "left" in value && "moves" in value) {
     const { inner, left, moves } = value
@@ -135,7 +137,9 @@ export const actingAgents = (game: Game, { inner, left }: GamePosition): Readonl
 export const maskAt = (game: Game, { inner }: GamePosition, agent: number): ArrayLike<number | boolean> | undefined =>
   game.actionMask?.(inner, agent)
 
-/** Takes a step of a game. `actions` has one for each agent; those of agents that don't act are ignored. */
+/**
+ * Takes a step of a game. `actions` has one action for each agent; the actions of agents that don't act are ignored.
+ */
 export const advance = (
   game: Game,
   { inner, left, moves }: GamePosition,

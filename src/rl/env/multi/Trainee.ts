@@ -1,15 +1,15 @@
-/** Declares the service by which an env of a training plays against the policy that is being trained. */
+/** Declares the service through which an env can play against the policy that is being trained. */
 import { Context, type Effect, type Scope } from "effect"
 import type { BackendError, Program } from "../../../tensor/backend/Backend.ts"
 import type { EnvError } from "../../../base/EnvError.ts"
 
-/** The trained policy in a program of its own, which keeps the weights that it has copied. */
+/** The trained policy in a program of its own, with a copy of the weights. */
 export interface TraineePolicy {
   /** Its inputs are `observations`, and maybe `noise` and `memory`; its outputs are `actions` and maybe `nextMemory`. */
   readonly program: Program
   /** Copies the current weights into the program. */
   readonly refresh: Effect.Effect<void, BackendError>
-  /** Returns a copy of the weights that the program has, as one vector. */
+  /** Returns the program's copy of the weights, as one vector. */
   readonly read: Effect.Effect<Float32Array, BackendError>
   readonly write: (weights: Float32Array) => Effect.Effect<void, BackendError>
 }

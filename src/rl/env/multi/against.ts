@@ -1,6 +1,6 @@
 /**
- * Makes the env of one agent of a game, whose other agents are played by opponents. A step lasts until the agent acts again or
- * its game ends, and its reward is the sum of those of the agent in between.
+ * Makes the env of one agent of a game, in which opponents play the other agents. A step lasts until the trained agent
+ * acts again or the game ends; its reward is the sum of the agent's rewards in between.
  */
 import { Predicate } from "effect"
 import { invalid } from "../../../base/EnvError.ts"
@@ -19,9 +19,9 @@ export type Opponents<A extends ActionSpace = ActionSpace, O extends Space = Spa
   | { readonly [agent: string]: Opponent<A, O> }
 
 export interface AgainstOptions {
-  /** The name of the agent that is trained. Default: one that is drawn for each episode. */
+  /** The name of the agent that is trained. Default: each episode draws one. */
   readonly as?: string
-  /** The id of the env. Default: that of the game, followed by "against" and what the opponents are. */
+  /** The id of the env. Default: the game's id, followed by "against" and the kind of the opponents. */
   readonly id?: string
 }
 
@@ -40,7 +40,7 @@ export const againstEnv = <A extends ActionSpace, O extends Space>(
     id,
     observationSpace,
     actionSpace,
-    // Steps of the env are steps of the game only if the agent acts in each of them.
+    // The game's time limit counts the steps of all agents. If they take turns, a step of this env is several of those.
     ...(maxSteps !== undefined && game.turn === undefined && { maxSteps }),
     ...(renderText && { renderText: ({ position }: SeatedGame) => renderText.call(game, position.inner) }),
     ...(renderSvg && { renderSvg: ({ position }: SeatedGame) => renderSvg.call(game, position.inner) }),
@@ -80,7 +80,7 @@ const allowAll = (space: ActionSpace): ReadonlyArray<boolean> =>
 const describe = (opponents: Opponents): string =>
   typeof opponents === "string" ? opponents : Predicate.isTagged(opponents, "Later") ? "past selves" : "opponents"
 
-/** Tells whether opponents are given by the names of their agents. */
+/** Tells whether opponents are an object with one for each agent's name. */
 const areByName = (opponents: Opponents): opponents is { readonly [agent: string]: Opponent } =>
   Predicate.isObject(opponents) && !Predicate.isTagged(opponents, "Later") && !("actAll" in opponents)
 
@@ -101,7 +101,7 @@ export const formIn = (game: PlayedGame, opponents: Opponents, agent: string, as
   )
 }
 
-/** Runs a course that asks nobody. */
+/** Runs a course (see `courses.ts`) whose opponents all answer at once. */
 const atOnce = <T>(course: Course<T>): T => {
   const result = course.next([])
   if (result.done === true) return result.value

@@ -1,4 +1,7 @@
-/** Plays the games of a batch against opponents that are asked by Effects: each is asked once for all games. */
+/**
+ * Plays the games of a batch against opponents that answer by Effects: each opponent gets the questions of all games at
+ * once.
+ */
 import { Effect, Predicate, type Scope } from "effect"
 import { attempt } from "../../../base/config/attempt.ts"
 import { messageOf } from "../../../base/config/text.ts"
@@ -26,7 +29,7 @@ import {
 } from "./opponents.ts"
 import { statesIn } from "./shared.ts"
 
-/** An env whose opponents are asked by Effects. */
+/** An env with opponents that answer by Effects. */
 interface AgainstLater {
   readonly env: Env<SeatedGame>
   readonly game: Game
@@ -39,10 +42,10 @@ interface AgainstLater {
 /** A batch of games, with its opponents. */
 interface AgainstBatch extends AgainstLater {
   readonly columns: AsyncColumns
-  /** The opponents that are asked by Effects, and what was opened for each of them. */
+  /** The opponents that answer by Effects, and (`opened`) the open batch of each of them. */
   readonly later: ReadonlyArray<Now | Later>
   readonly opened: ReadonlyArray<Responder>
-  /** The number of elements of a row, and of the observation in it. */
+  /** The length of a row, and (`size`) of the observation in it. */
   readonly rowSize: number
   readonly size: number
   readonly write: ReturnType<typeof writerOf>
@@ -52,7 +55,7 @@ interface AgainstBatch extends AgainstLater {
   readonly streams: ReturnType<typeof streamsOf>
 }
 
-/** A game of a batch, whose course waits for answers. */
+/** A game of a batch, with its course: a generator that yields questions to opponents and waits for the answers. */
 interface RunningGame<T> {
   readonly row: number
   readonly course: Course<T>
@@ -137,10 +140,10 @@ const show = (batch: AgainstBatch, index: number, into: Float32Array, isOver: bo
   if (problem !== undefined) throw new Error(problem)
 }
 
-/** A question of a course, and the place of its answer. */
+/** A question of a course, with the course that asks it and the index of its answer there. */
 type CourseQuestion<T> = OpponentQuestion & { readonly of: RunningGame<T>; readonly at: number }
 
-/** Runs the courses of some games to their ends. In each round, each opponent is asked once for all games. */
+/** Runs the courses of some games to their ends. In each round, an opponent gets the questions of all games at once. */
 const runAll = Effect.fnUntraced(function* <T>(
   batch: AgainstBatch,
   rows: ReadonlyArray<number>,
@@ -170,7 +173,7 @@ const runAll = Effect.fnUntraced(function* <T>(
   }
 })
 
-/** Asks each opponent its questions, and stores the answers at the games that asked. */
+/** Sends each opponent its questions, and stores the answers in the games that asked. */
 const answerAll = Effect.fnUntraced(function* <T>(
   opened: ReadonlyArray<Responder>,
   questions: ReadonlyArray<ReadonlyArray<CourseQuestion<T>>>,

@@ -1,6 +1,7 @@
 /**
- * Makes the env of one agent of a game that steps elsewhere, such as PettingZoo's, whose other agents are played by opponents.
- * The masks of the rows tell whose turn it is: an agent that waits may only choose 0. A forced choice 0 is taken like waiting.
+ * Makes the env of one agent of a game that runs elsewhere, such as PettingZoo's, in which opponents play the other
+ * agents. The masks of the rows tell whose turn it is: an agent that waits may only choose 0. If an agent that acts has
+ * no choice but 0, it is treated as waiting.
  */
 import { Effect, type Scope } from "effect"
 import type { Stream } from "../../../base/rng/Rng.ts"
@@ -20,7 +21,7 @@ import { mostWaiting } from "./courses.ts"
 import { noAction } from "./Game.ts"
 import type { OpponentQuestion, Later, Now, Responder } from "./opponents.ts"
 
-/** A game that steps elsewhere. */
+/** A game that runs elsewhere. */
 export type GameElsewhere = Env & { readonly agents: ReadonlyArray<string> }
 
 /** Makes the env of one agent of a game whose rows `openGames` opens. */
@@ -46,23 +47,29 @@ export const againstElsewhere = (
   return env
 }
 
-/** A game of a batch in the present step. */
+/** A game of a batch during one step of the env. */
 interface PendingGame {
-  /** Whether the trained agent has yet to take its own action, or its game goes on, or waits for the agent's first turn. */
+  /**
+   * `own`: the trained agent takes its action; `others`: opponents play until it acts again, or the game ends; `first`:
+   * opponents play until its first turn.
+   */
   phase: "own" | "others" | "first"
-  /** Whether the game is begun in the next exchange. */
+  /** Whether the next exchange starts a new game. */
   starts: boolean
   rounds: number
 }
 
-/** The players of a game: the opponents by the numbers of their agents, and the trained agent if it is always the same. */
+/**
+ * The opponents, by the numbers of the agents that they play, and (`fixedSeat`) the trained agent, if it is always the
+ * same.
+ */
 interface Players {
   readonly game: GameElsewhere
   readonly forms: ReadonlyArray<Now | Later>
   readonly fixedSeat: number | undefined
 }
 
-/** A question to an opponent that answers by Effects, and the row of the game for its action. */
+/** A question to an opponent that answers by Effects. `target` is the row into which its action is written. */
 type PendingQuestion = OpponentQuestion & { readonly target: number }
 
 /** The games of a batch, with a row for each agent. */
@@ -74,15 +81,15 @@ interface Games extends Players {
   readonly kernel: AsyncKernel
   readonly later: ReadonlyArray<Later>
   readonly opened: ReadonlyArray<Responder>
-  /** The number of agents, of elements of a row, and of the observation in it. */
+  /** The number of agents, the length of a row, and the length of the observation in it. */
   readonly count: number
   readonly rowSize: number
   readonly size: number
-  /** The mask of an agent that waits: the first of each element's choices. */
+  /** The mask of an agent that waits: it allows only the first choice of each element. */
   readonly waitingMask: ReadonlyArray<number>
-  /** The number of games that each env has begun in the present step. */
+  /** The number of games that each env has begun in the current step. */
   readonly begun: Int32Array
-  /** The number of the trained agent in each game, its random numbers, and the number of moves of others. */
+  /** For each game: the number of the trained agent, the random numbers, and how often the others have moved. */
   readonly seats: Int32Array
   readonly randoms: Array<Stream>
   readonly moves: Int32Array
@@ -158,7 +165,7 @@ const open = Effect.fnUntraced(function* (
   }
 })
 
-/** Makes the rows of the agents. A game that begins again in the same step has random numbers of its own. */
+/** Makes the rows of the agents. If several games begin in the same step, each has random numbers of its own. */
 const rowsOf = (columns: AsyncColumns, count: number, rowSize: number, begun: Int32Array): AsyncColumns => {
   const numEnvs = count * columns.numEnvs
   return {
@@ -187,7 +194,7 @@ const put = ({ actions, game }: Games, row: number, action: ActionOf<ActionSpace
   else actions.set(action, row * sizeOf(game.actionSpace))
 }
 
-/** Draws what a game needs that has just begun. */
+/** Prepares a game that has just begun: draws the trained agent, and resets the opponents' memories. */
 const prepare = (games: Games, at: number): void => {
   const { game, fixedSeat, rows, count, randoms, seats, memories, moves, begun } = games
   randoms[at] = rows.nextEpisode(at * count).child("against")
@@ -197,7 +204,7 @@ const prepare = (games: Games, at: number): void => {
   begun[at]++
 }
 
-/** Writes the actions of a game's other agents, or notes what is asked of opponents that answer by Effects. */
+/** Writes the actions of a game's other agents, or collects the questions for opponents that answer by Effects. */
 const playOthers = (games: Games, at: number, asked: ReadonlyArray<Array<PendingQuestion>>): void => {
   const { game, forms, rows, rowSize, size, count, seats, moves, memories, randoms, later } = games
   const move = moves[at]++
@@ -235,7 +242,7 @@ const copyRow = ({ count, seats, rowSize }: Games, into: Float32Array, at: numbe
   into.set(from.subarray(row * rowSize, (row + 1) * rowSize), at * rowSize)
 }
 
-/** Reads the result of an exchange for one game. Returns whether the env's step, or its start, is done. */
+/** Reads the result of an exchange for one game. Returns whether the env's step (or reset) is complete. */
 const finish = (games: Games, at: number, course: PendingGame): boolean => {
   const { columns, rows, count, seats } = games
   if (course.starts) {
@@ -253,7 +260,7 @@ const finish = (games: Games, at: number, course: PendingGame): boolean => {
   return true
 }
 
-/** Adds the result of a step of the game to that of the env, and prepares the next game if this one is over. */
+/** Adds the result of a step of the game to the env's step, and prepares the next game if this one is over. */
 const finishMove = (games: Games, at: number, course: PendingGame): void => {
   const { columns, rows, count, seats } = games
   const row = at * count + seats[at]
@@ -273,7 +280,7 @@ const finishMove = (games: Games, at: number, course: PendingGame): void => {
   } else if (course.phase === "own") course.phase = "others"
 }
 
-/** Returns the courses of the games that a command steps or starts. */
+/** Returns a `PendingGame` for each game that a command steps or starts. */
 const coursesOf = ({ columns }: Games): Map<number, PendingGame> => {
   const { numEnvs, commands, rewards, terminated } = columns
   const running = new Map<number, PendingGame>()

@@ -1,6 +1,7 @@
 /**
- * The courses of a game against opponents: generators that yield what they ask opponents. An env whose opponents answer at once
- * runs them in its functions; a batch runs those of all its games together, and asks the opponents once for all.
+ * Plays a game against opponents in courses: generators that yield the questions to opponents, and get their answers.
+ * An env whose opponents answer at once runs a course in its `step`; a batch runs the courses of all its games
+ * together, so that an opponent gets all questions at once.
  */
 import { invalid } from "../../../base/EnvError.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
@@ -9,7 +10,7 @@ import type { ActionSpace } from "../Space.ts"
 import { actingAgents, advance, begin, type Game, maskAt, noAction, type GamePosition } from "./Game.ts"
 import type { OpponentAnswer, OpponentQuestion, Later, Now } from "./opponents.ts"
 
-/** A game as one agent plays it. */
+/** The state of a game that is played from the side of one agent, the trained one. */
 export interface SeatedGame {
   readonly position: GamePosition
   /** The number of the agent that is trained. */
@@ -18,14 +19,14 @@ export interface SeatedGame {
   readonly memories: ReadonlyArray<ReadonlyArray<number> | null>
 }
 
-/** The number of steps of a game in which the trained agent may wait for its turn. */
+/** The largest number of steps that the trained agent may wait for its turn. */
 export const mostWaiting = 10_000
 
 export type Course<T> = Generator<ReadonlyArray<Omit<OpponentQuestion, "row">>, T, ReadonlyArray<OpponentAnswer>>
 
-/** Returns the courses of a reset and of a step. */
+/** Returns the functions that make the course of a reset and the course of a step. */
 export const coursesOf = (game: Game, forms: ReadonlyArray<Now | Later>, fixedSeat: number | undefined) => {
-  /** Takes one step of the game, in which the trained agent does `own` if it acts. */
+  /** Takes one step of the game. The trained agent takes the action `own`, if it acts. */
   const oneStep = function* (
     { position, seat, memories }: SeatedGame,
     own: ActionOf<ActionSpace>,
@@ -84,7 +85,7 @@ export const coursesOf = (game: Game, forms: ReadonlyArray<Now | Later>, fixedSe
   }
 
   const reset = function* (random: Stream): Course<SeatedGame> {
-    // Where a game ends before the agent's first turn, another one begins.
+    // If a game ends before the agent's first turn, begin another one.
     for (let attempts = 0; attempts < 100; attempts++) {
       const seat = fixedSeat ?? random.integer(game.agents.length)
       let state: SeatedGame = { position: begin(game, random), seat, memories: game.agents.map(() => null) }

@@ -21,9 +21,9 @@ import {
 } from "../Space.ts"
 import type { Game } from "./Game.ts"
 
-/** The situation in which a player of your own is asked for an action, besides its observation. */
+/** The facts that a player of your own gets besides the observation. */
 export interface Situation {
-  /** The name of the agent whose action is wanted. */
+  /** The name of the agent that must act. */
   readonly agent: string
   /** The choices that are allowed; undefined if all are. */
   readonly mask: ArrayLike<number | boolean> | undefined
@@ -32,7 +32,7 @@ export interface Situation {
 }
 
 /**
- * A player of your own: a pure function from what an agent observes to its action. It is declared as a method, whose
+ * A player of your own: a pure function from an agent's observation to its action. It is declared as a method, whose
  * parameters TypeScript checks less strictly, so that players of all games are assignable to one type.
  */
 export type Player<A extends ActionSpace, O extends Space> = {
@@ -41,7 +41,7 @@ export type Player<A extends ActionSpace, O extends Space> = {
 
 type Mask = ArrayLike<number | boolean> | null | undefined
 
-/** A loaded policy, as `Policy.load` gives. */
+/** A loaded policy, as `Policy.load` returns it. */
 export interface PolicyLike {
   readonly actionSpace: ActionSpace
   readonly actAll: (
@@ -57,13 +57,13 @@ export interface PolicyLike {
   >
 }
 
-/** A question to an opponent: the action for an observation of an agent in the game of this row. */
+/** A question to an opponent: which action does this agent take, in the game of this row, for this observation? */
 export interface OpponentQuestion {
   readonly row: number
   readonly agent: number
   readonly observation: SpaceValue
   readonly mask: ArrayLike<number | boolean> | undefined
-  /** The memory that the opponent has of this game. */
+  /** The opponent's memory of this game; null at its start. */
   readonly memory: ReadonlyArray<number> | null
 }
 
@@ -78,11 +78,11 @@ export interface OpponentBatch {
   readonly rowSpace: RowSpace
   readonly actionSpace: ActionSpace
   readonly rows: number
-  /** The most actions that are asked of it at once in a game. */
+  /** The largest number of questions about one game in one call of `answer`. */
   readonly perRow: number
 }
 
-/** An opponent in a batch of games. */
+/** An opponent that is open for one batch of games, and answers questions about them. */
 export interface Responder {
   readonly answer: (asked: ReadonlyArray<OpponentQuestion>) => Effect.Effect<ReadonlyArray<OpponentAnswer>, EnvError>
   /** Runs when the batch is reset. */
@@ -91,7 +91,7 @@ export interface Responder {
   readonly load?: (saved: Snapshot) => Effect.Effect<void, EnvError>
 }
 
-/** An opponent that is asked by Effects, and is opened for each batch. */
+/** An opponent that answers by Effects. It is opened for each batch. */
 export interface Later {
   readonly _tag: "Later"
   readonly open: (place: OpponentBatch) => Effect.Effect<Responder, EnvError, Scope.Scope>
@@ -113,7 +113,7 @@ export interface Now {
 /** The facts about a game that opponents need. */
 export type PlayedGame = Pick<Game, "id" | "agents" | "observationSpace" | "actionSpace">
 
-/** Brings an opponent into one of two forms: one that answers at once, or one that is asked by Effects. */
+/** Converts an opponent to one of two forms: `Now` answers at once, `Later` by Effects. */
 export const formOf = (game: PlayedGame, opponent: Opponent): Now | Later => {
   if (opponent === "random") return { _tag: "Now", play: randomPlayer(game) }
   if (Predicate.isFunction(opponent)) return { _tag: "Now", play: checked(game, opponent) }
@@ -138,7 +138,7 @@ const randomPlayer = (game: PlayedGame): Now["play"] => {
   }
 }
 
-/** Adds a check to a player: its actions must be in the space, and allowed. */
+/** Adds a check to a player: its actions must be in the space, and the mask must allow them. */
 const checked = (game: PlayedGame, player: Player<ActionSpace, Space>): Now["play"] => {
   const { id, actionSpace } = game
   const rowSpace = agentRowSpace(game, choicesOf(actionSpace) !== undefined)
@@ -170,7 +170,7 @@ const maskRow = ({ id, observationSpace, actionSpace }: PlayedGame): ((mask: Non
   }
 }
 
-/** Makes an opponent of a loaded policy. */
+/** Makes an opponent from a loaded policy. */
 const laterOf = ({ id, actionSpace }: PlayedGame, policy: PolicyLike): Later => {
   if (JSON.stringify(policy.actionSpace) !== JSON.stringify(actionSpace)) {
     throw invalid(id, "opponents: the policy has other actions than the game")

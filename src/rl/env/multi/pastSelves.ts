@@ -1,6 +1,7 @@
 /**
- * Lets past policies of a training play opponents. A pool keeps snapshots of the weights. The games of a batch are divided
- * among some slots, each with a program that plays one snapshot of the pool; a refresh draws the snapshots anew.
+ * Lets opponents play by past policies of the training. A pool keeps snapshots of the weights. The games of a batch are
+ * divided among some slots; each slot has a program that plays one snapshot. A refresh draws new snapshots for the
+ * slots.
  */
 import { Effect, type Scope } from "effect"
 import type { BackendError } from "../../../tensor/backend/Backend.ts"
@@ -41,7 +42,7 @@ export const pastSelves = ({ every = 10, size = 10, slots = 4 }: PastSelvesOptio
       }
       const pool = yield* poolOf(trainee, place, { size, slots })
       trainee.afterUpdate((updates) => (updates % every === 0 ? refresh(pool) : Effect.void))
-      // Rows that nobody uses hold ones, so that their masks allow something.
+      // Fill rows that nobody uses with ones, so that their masks allow something.
       for (const { program } of pool.policies) program.feeds.observations.fill(1)
       return {
         answer: (asked) => answer(pool, asked),
@@ -59,15 +60,15 @@ interface Pool {
   readonly seed: number
   /** The number of snapshots that the pool keeps. */
   readonly size: number
-  /** The slot of each row, and the policy that plays the rows of each slot. */
+  /** The slot of each row, and (`policies`) the policy of each slot. */
   readonly slotOf: ReadonlyArray<number>
   readonly policies: ReadonlyArray<TraineePolicy>
   readonly snapshots: Array<Float32Array>
   /** The position in the pool of the snapshot that each slot plays. */
   readonly played: Int32Array
-  /** The number of refreshes, and that of the answers that drew actions. */
+  /** The number of refreshes, and the number of `answer` calls, each of which draws new noise. */
   readonly counts: Float64Array
-  /** The number of elements of a row, and of the observation in it. */
+  /** The length of a row, and (`observationSize`) of the observation in it. */
   readonly rowSize: number
   readonly observationSize: number
   readonly write: ReturnType<typeof writerOf>
@@ -109,19 +110,22 @@ const inTraining = <T>({ id }: Pool, effect: Effect.Effect<T, BackendError>): Ef
 const deal = ({ policies, snapshots, played }: Pool): Effect.Effect<void, BackendError> =>
   Effect.suspend(() => Effect.forEach(policies, ({ write }, slot) => write(snapshots[played[slot]]), { discard: true }))
 
-/** Adds the current policy to the pool, and draws the snapshots of all slots but the first, which has the newest. */
+/** Adds the current policy to the pool. The first slot plays this newest snapshot; the others get random ones. */
 const refresh = Effect.fnUntraced(function* (pool: Pool) {
   const { seed, size, policies, snapshots, played, counts } = pool
   yield* policies[0].refresh
   snapshots.push(yield* policies[0].read)
-  // After a resume with a smaller size, the pool has more than one too many.
+  // If the run was resumed with a smaller `size`, several snapshots are too many.
   while (snapshots.length > size) snapshots.shift()
   const random = stream(seed, "past selves", counts[0]++)
   played.forEach((_, slot) => (played[slot] = slot === 0 ? snapshots.length - 1 : random.integer(snapshots.length)))
   yield* deal(pool)
 })
 
-/** Writes a question to the inputs of a program. Returns a problem of its values; undefined if they have none. */
+/**
+ * Writes a question to the inputs of a program. Describes what is wrong with its values; returns undefined if they are
+ * right.
+ */
 const ask = (
   { rowSize, observationSize, write, writeMask }: Pool,
   { program: { feeds } }: TraineePolicy,
@@ -164,7 +168,7 @@ const answer = Effect.fnUntraced(function* (
   })
 })
 
-/** Runs the policies of the slots that were asked, with new noise. */
+/** Runs the policies of the slots that have questions, with new noise. */
 const runPolicies = Effect.fnUntraced(function* (pool: Pool, used: Int32Array): Effect.fn.Return<void, EnvError> {
   const draw = pool.counts[1]++
   for (const [slot, { program }] of pool.policies.entries()) {
@@ -195,6 +199,6 @@ const load = (pool: Pool, saved: Snapshot): Effect.Effect<void, EnvError> =>
     return inTraining(pool, deal(pool))
   })
 
-/** Returns the number of numbers that a row of `data` has; 0 if there is none. */
+/** Returns the number of elements that a row of `data` has; 0 if there is no `data`. */
 const widthOf = (data: ArrayLike<number> | undefined, observations: ArrayLike<number>, rowSize: number): number =>
   data === undefined ? 0 : data.length / (observations.length / rowSize)

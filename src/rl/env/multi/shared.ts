@@ -17,7 +17,7 @@ import { writerOf } from "../internal/values.ts"
 import { type ActionSpace, choicesOf, sizeOf, type Space } from "../Space.ts"
 import { actingAgents, advance, asPosition, begin, type Game, hasMasks, maskAt, type GamePosition } from "./Game.ts"
 
-/** Makes the env whose batches have a row for each agent. It has no functions of its own: only a batch of it can step. */
+/** Makes the env whose batches have a row for each agent. Its `reset` and `step` throw: only a batch can step it. */
 export const sharedEnv = <A extends ActionSpace, O extends Space>(
   game: Game<unknown, A, O>,
 ): Env<GamePosition, A, O> => {
@@ -77,7 +77,10 @@ const kernelOf = (env: Env, game: Game, columns: KernelArrays): EnvKernel => {
   const games: Array<GamePosition> = []
   const { streams, ...positions } = streamsOf(env.id, numEnvs / count)
 
-  /** Writes the row of an agent. That of an agent that has left is all zeros; only the choice 0 is left to one that waits. */
+  /**
+   * Writes the row of an agent. For an agent that has left, the row is all zeros; for one that waits, the mask allows
+   * only the choice 0.
+   */
   const show = (index: number, step: number, isAway: boolean, isOver: boolean): void => {
     const agent = index % count
     const position = games[(index - agent) / count]
@@ -111,7 +114,8 @@ const kernelOf = (env: Env, game: Game, columns: KernelArrays): EnvKernel => {
       const index = first + agent
       rewards[index] = next.rewards[agent]
       const isAway = left[agent] || (next.position.left[agent] && !next.isOver)
-      // Nothing follows for an agent that has left, also if the others could have gone on.
+      // When a game is truncated, an agent that has already left has no next state to bootstrap from, so its episode is
+      // terminated.
       terminated[index] = next.isOver || (next.isTruncated && isAway) ? 1 : 0
       truncated[index] = next.isTruncated ? 1 : 0
       show(index, elapsed[index] + 1, isAway, next.isOver)
@@ -135,7 +139,7 @@ const kernelOf = (env: Env, game: Game, columns: KernelArrays): EnvKernel => {
   }
 }
 
-/** Reads the states that a snapshot has as text. */
+/** Reads the states of the games, which a snapshot holds as JSON text. */
 export const statesIn = (id: string, saved: Snapshot, count: number): ReadonlyArray<unknown> => {
   const text = saved["states"]
   const states = text instanceof Uint8Array ? fromText(utf8.decode(text)) : undefined

@@ -4,8 +4,8 @@
  * a probability of 0.1 the last action is repeated. This game has no difficulty ramp and no time limit.
  *
  * Actions are MinAtar's minimal set: nothing, left, right. The observation's planes of 10 × 10 zeros and ones: paddle,
- * ball, trail (the ball's last place), brick. A new episode forgets the last action, so that an episode can be replayed
- * without those before it; in MinAtar it does not.
+ * ball, trail (the ball's last place), brick. Unlike in MinAtar, a new episode forgets the last action, so that each
+ * episode can be replayed alone.
  */
 import { Schema } from "effect"
 import { fraction } from "../../../base/config/fields.ts"

@@ -1,6 +1,6 @@
 /**
- * Wrappers for games with images, by which agents learn Atari's games (Mnih et al. 2015, Machado et al. 2018). They are a
- * part of `Wrapper`, which also has `noopStarts`, `stickyActions`, `clipReward` and `frameStack`.
+ * Defines the usual wrappers for games with images, such as Atari's (Mnih et al. 2015, Machado et al. 2018). `Wrapper`
+ * exports them, and also has `noopStarts`, `stickyActions`, `clipReward` and `frameStack`.
  *
  * @example
  * ```ts
@@ -21,9 +21,9 @@ export interface Skipping<State> extends Around<State> {
 }
 
 /**
- * Repeats each action in `skip` steps and adds their rewards. The observation has the maximum of the last two for each
- * element, since some games draw an object only in every other frame. An action that is not allowed any more is not
- * repeated. The env's time limit is divided by `skip` and rounded up.
+ * Repeats each action for `skip` steps and adds their rewards. Each element of the observation is the maximum over the
+ * last two frames, since some games draw an object only in every other frame. The repetition stops when the mask
+ * forbids the action. The env's time limit is divided by `skip` and rounded up.
  */
 export const maxAndSkip = <State, A extends ActionSpace>(
   env: Env<State, A, Box>,
@@ -75,7 +75,10 @@ export const fireStarts = <State, A extends ActionSpace, O extends Space>(
   return withConfig(env, started, "FireStarts", { actions: written })
 }
 
-/** Ends the episode when a life is lost, so that the agent learns to keep its lives. `lives` counts those of a state. */
+/**
+ * Ends the episode when a life is lost, so that the agent learns to keep its lives. `lives` returns the number of lives
+ * in a state.
+ */
 export const endOnLifeLoss = <State, A extends ActionSpace, O extends Space>(
   env: Env<State, A, O>,
   lives: (state: State) => number,
@@ -84,7 +87,7 @@ export const endOnLifeLoss = <State, A extends ActionSpace, O extends Space>(
   const { batch: _, ...rest } = env
   return {
     ...rest,
-    // The id differs, since a config of this env cannot hold the function.
+    // No config can contain the function `lives`, so this env must not have an id that a config can name.
     id: `${env.id}, one life`,
     step: (state, action, random) => {
       const transition = env.step(state, action, random)
@@ -108,7 +111,7 @@ const imageOf = (
   return { channels, rows, columns }
 }
 
-/** Wraps an env so that `map` changes its images, whose elements keep the lowest and the highest of all bounds. */
+/** Wraps an env so that `map` changes its images. The new bounds are the lowest and the highest of all the old ones. */
 const mapImages = <State, A extends ActionSpace>(
   env: Env<State, A, Box>,
   shape: ReadonlyArray<number>,
@@ -137,7 +140,7 @@ export const grey = <State, A extends ActionSpace>(env: Env<State, A, Box>): Env
   return withConfig(env, gray, "Grey", {})
 }
 
-/** Divides `from` rows among `to` new rows by the area that they cover. */
+/** Returns, for each of `to` new rows, the old rows that it covers and their weights, which sum to 1. */
 const sharesOf = (
   from: number,
   to: number,

@@ -36,7 +36,7 @@ interface Thread {
   readonly count: number
   /** The number of commands sent so far. */
   sent: number
-  /** The reason why the thread gets no more commands (it ended, or didn't answer in time); undefined before. */
+  /** The reason why the thread gets no more commands (it ended, or didn't answer in time); undefined while it works. */
   lost: string | undefined
   /** Resolves when the thread is ready for commands, or when it has failed to start. */
   readonly up: Promise<void>

@@ -21,7 +21,7 @@ import {
 const { start, port }: { readonly start: Start; readonly port: MessagePort } = workerData
 const words = new Int32Array(start.control)
 
-/** Tells the pool that the current command is finished, and its result, one of `condition`. */
+/** Tells the pool that the current command is finished, and with which result: a value of `condition`. */
 const finishCommand = (state: number): void => {
   Atomics.store(words, control.state, state)
   Atomics.add(words, control.done, 1)

@@ -1,6 +1,6 @@
 /**
- * Draws the games on boards: a game finds its pieces in the numbers of a state (`boards.ts`), and this file draws the pieces
- * of all games, with keys for the actions below the board.
+ * Draws board games, with keys for the actions below the board. Each game's function in `boards.ts` finds the pieces in
+ * the numbers of a state; this file draws the pieces of all games.
  */
 import * as pageText from "./pageText.ts"
 import { picturesOf } from "./pictures.ts"
@@ -15,13 +15,13 @@ interface Board {
 }
 
 interface BoardValues extends Board {
-  /** The direction of each action's key, [right, down]; without any, an action is a place on the board. */
+  /** The direction of each action's key, [right, down]. If the list is empty, an action is a place on the board. */
   readonly moves: ReadonlyArray<StagePoint>
   readonly look: Look
   readonly pieces: typeof pieces
 }
 
-/** A piece of a kind in `pieces` below at a row and a column, with a number that some kinds of pieces use. */
+/** A piece: its kind (a key of `pieces` below), row and column, and a number that some kinds use. */
 type BoardPiece = readonly [kind: string, row: number, column: number, detail?: number]
 
 /** The visible part of a state: its pieces, of which later ones are drawn on top, and a note. */
@@ -41,7 +41,7 @@ type Look = (
   piece: (kind: string, place: number) => BoardPiece,
 ) => SeenBoard
 
-/** A game on a board: what there is to see of its states, and the source text of that function, which browsers get. */
+/** The function that finds the pieces of a state, and its source text, which browsers get. */
 export interface BoardGame {
   readonly look: Look
   readonly source: string
@@ -56,7 +56,9 @@ const directionOf = (arrow: string): StagePoint => {
   return [(at % 3) - 1, Math.floor(at / 3) - 1]
 }
 
-/** Draws a piece within a square of side 1 around (0, 0); `detail` is the piece's own, `move` the agent's direction. */
+/**
+ * Draws a piece in a square of side 1 around (0, 0). `detail` is the piece's own number, `move` the agent's direction.
+ */
 type PaintPiece = (stage: EnvStage, detail: number, move: StagePoint, isSmall: boolean) => void
 
 /** The letter of each kind of piece in a terminal, and its drawing. */

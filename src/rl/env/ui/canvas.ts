@@ -83,7 +83,7 @@ function isDark(theme) {
 }
 
 function render({ canvas, context, options, trail }, parameters, state, action) {
-  // Before layout, a canvas has no size.
+  // Before the page's layout, a canvas has no size.
   if (!(canvas.width > 0 && canvas.height > 0)) return
   const { width, height } = drawing
   const scale = Math.min(canvas.width / width, canvas.height / height)

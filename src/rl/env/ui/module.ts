@@ -51,7 +51,7 @@ interface Export {
 
 const isName = (text: string): text is Name => names.some((name) => name === text)
 
-// They match `export const name …` (also of functions and classes), and `export { name, local as name }`.
+// These patterns match `export const name …` (also functions and classes), and `export { name, local as name }`.
 const declared = /^export\s+(?=(?:async\s+)?(?:function\s*\*?|const|let|var|class)\s*([\w$]+))/gm
 const listed = /^export\s*\{([^}]*)\}\s*;?[^\S\n]*$/gm
 

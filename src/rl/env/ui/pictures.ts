@@ -8,7 +8,7 @@ import { brushOf, type EnvDrawing, type StageShape, stageOf } from "./shapes.ts"
 import { light } from "./palettes.ts"
 import { textOf } from "./text.ts"
 
-/** Returns the pictures of an env. `values` are those of the env that its drawing uses. */
+/** Returns the pictures of an env. `values` are the env's own values, which its drawing uses. */
 export const picturesOf = <Values extends object>(id: string, drawing: EnvDrawing<Values>, values: Values) => {
   const whole = { ...drawing, ...values }
   const shapesOf = (state: Iterable<number>): ReadonlyArray<StageShape> => {

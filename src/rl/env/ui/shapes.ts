@@ -1,9 +1,10 @@
 /**
- * Shapes, of which drawings of envs are made, and the brush that makes them. A drawing is a function that gets an `EnvStage` and
- * the state of an env; `svg.ts`, `text.ts` and `canvas.ts` turn the shapes into documents, terminal text and pixels.
+ * Defines the shapes that drawings of envs consist of, and the brush that makes shapes. A drawing is a function that
+ * gets an `EnvStage` and the state of an env; `svg.ts`, `text.ts` and `canvas.ts` turn the shapes into documents,
+ * terminal text and pixels.
  *
  * Browsers get the functions of this file and of drawings as their source text, which `npm run page-text` writes into
- * `pageText.ts`. So these may use only what they define or get, and `Math`.
+ * `pageText.ts`. So these functions may use only their own variables, their arguments, and `Math`.
  */
 
 export type StagePoint = readonly [x: number, y: number]
@@ -53,7 +54,7 @@ export interface ThemeColours {
   readonly act: string
 }
 
-/** Where a drawing is made, and in which colours: the edges of the canvas in the drawing's unit, and the last places. */
+/** The canvas of a drawing: its edges in the drawing's unit, its colours, and the last places of a path. */
 interface Frame {
   readonly left: number
   readonly top: number
@@ -246,7 +247,7 @@ export interface Terminal {
   /** The points of the drawing that are in the first and in the last row and column. */
   readonly from: StagePoint
   readonly to: StagePoint
-  /** The letters of empty places, again and again along a row. Default: a space. */
+  /** The letters for empty places, which repeat along a row. Default: a space. */
   readonly empty?: string
 }
 
@@ -259,7 +260,7 @@ export interface EnvDrawing<Values = object> {
   readonly width: number
   readonly height: number
   readonly terminal: Terminal
-  /** The source text of `draw`, and of the values that hold functions, by their keys: see `pageText.ts`. */
+  /** The source text of `draw` and of the values that are functions, by key: see `pageText.ts`. */
   readonly source: { readonly draw: string } & Readonly<Record<string, string>>
   /** Draws a state and the action taken in it; `action` is empty if there is none. */
   readonly draw: (

@@ -1,6 +1,6 @@
 /**
- * Lets several learners play one batch of games together. Each has a batch of its own with the rows of its agents, and the games
- * take a step as soon as all learners have given their actions. `separateLearner` uses it.
+ * Lets several learners play one batch of games together. Each learner has a batch of its own, with the rows of its
+ * agents. The games take a step as soon as all learners have chosen their actions. `separateLearner` uses it.
  */
 import { Deferred, Effect, Exit } from "effect"
 import type { AnyBatchEnv, AsyncBatchEnv } from "../../env/BatchEnv.ts"
@@ -10,9 +10,9 @@ import { settled } from "../drive.ts"
 import { copy } from "../rollout/Rollout.ts"
 import type { Seat } from "./seats.ts"
 
-/** A batch of games in which a learner has each seat. */
+/** A batch of games in which several learners play, each in its own seat (the rows of its agents). */
 export interface Meeting {
-  /** The batches of the seats, in their order. */
+  /** The batch of each seat, in the order of the seats. */
   readonly views: ReadonlyArray<AsyncBatchEnv>
   /**
    * Runs a rollout in each view at the same time, and returns their results. If one fails, or ends while another one takes
@@ -31,11 +31,11 @@ export const makeMeeting = (envs: AnyBatchEnv, seats: ReadonlyArray<Seat>): Meet
   const { actionSpace, actionSize, numEnvs } = envs
   const length = numEnvs * actionSize
   const actions = actionSpace._tag === "Box" ? new Float32Array(length) : new Int32Array(length)
-  /** Is completed when the games have taken the step that the learners wait for. */
+  /** The step that the learners wait for; completed when the games have taken it. */
   let step = Deferred.makeUnsafe<void, EnvError>()
-  /** The number of learners that wait for the step. */
+  /** The number of learners that wait for this step. */
   let waiting = 0
-  /** The numbers of the rollouts that have ended, in the order in which they did. */
+  /** The indices of the rollouts that have ended, in the order of their ends. */
   let ended: Array<number> = []
 
   const unequal = (): EnvError =>
@@ -44,7 +44,7 @@ export const makeMeeting = (envs: AnyBatchEnv, seats: ReadonlyArray<Seat>): Meet
       `the rollouts of separate policies must have equally many steps, but that of ${seats[ended[0]].name} ended first`,
     )
 
-  /** Completes the step that the learners wait for. */
+  /** Ends the wait of all learners with the result of the step, and prepares the next step. */
   const complete = (result: Exit.Exit<void, EnvError>): void => {
     const completed = step
     step = Deferred.makeUnsafe()
@@ -52,7 +52,10 @@ export const makeMeeting = (envs: AnyBatchEnv, seats: ReadonlyArray<Seat>): Meet
     Deferred.doneUnsafe(completed, result)
   }
 
-  /** Waits until all learners have given their actions and the games have taken the step. The last learner takes it. */
+  /**
+   * Waits until all learners have chosen their actions and the games have taken the step. The last learner steps the
+   * games.
+   */
   const awaitStep = Effect.suspend((): Effect.Effect<void, EnvError> => {
     waiting++
     if (waiting + ended.length < seats.length) return Deferred.await(step)
@@ -92,20 +95,20 @@ export const makeMeeting = (envs: AnyBatchEnv, seats: ReadonlyArray<Seat>): Meet
           Effect.exit(rollout),
           Effect.sync(() => {
             ended.push(index)
-            // The other learners would wait forever.
+            // A rollout has ended, so the games never step again, and the other learners would wait forever.
             if (waiting > 0 && waiting + ended.length === seats.length) complete(Exit.fail(unequal()))
           }),
         ),
       { concurrency: "unbounded" },
     )
-    // After a failure the other rollouts fail, too, because they miss the one that failed. So the first failure is the cause.
+    // When one rollout fails, the others fail because of it. So report the one that ended first.
     yield* exits[ended[0]]
     return yield* Effect.forEach(exits, (exit) => exit)
   })
   return { views: views.map(({ batch }) => batch), play }
 }
 
-/** Copies the actions of a seat's agents to their places among all actions. */
+/** Copies the actions of a seat's agents into the actions of all agents. */
 const give = (
   { rows }: Seat,
   own: Float32Array | Int32Array,
@@ -117,7 +120,7 @@ const give = (
   }
 }
 
-/** Makes the batch of a seat. `step` gives the actions of its agents. */
+/** Makes the batch of a seat. `step` passes on the actions of its agents, and waits until the games have stepped. */
 const viewOf = (
   envs: AnyBatchEnv,
   { name, rows }: Seat,

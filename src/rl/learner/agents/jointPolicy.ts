@@ -1,16 +1,19 @@
-/** Makes one policy for whole games of separate policies, each of which chooses the actions of its agents. */
+/** Joins separate policies to one policy for whole games, in which each chooses the actions of its agents. */
 import { Effect } from "effect"
 import { BackendError, type Program } from "../../../tensor/backend/Backend.ts"
 import type { Policy } from "../Learner.ts"
 import { copy } from "../rollout/Rollout.ts"
 import type { Seat } from "./seats.ts"
 
-/** A policy and its rows in a batch. */
+/** A policy with the rows of its agents in a batch. */
 export interface Seated extends Seat {
   readonly policy: Policy
 }
 
-/** Makes the policy of a batch whose rows are those of `seated`. Its program runs the programs of all policies in turn. */
+/**
+ * Makes the policy of a batch in which each of the policies in `seated` has some rows. Its program runs theirs one
+ * after another.
+ */
 export const jointPolicy = (name: string, seated: readonly [Seated, ...ReadonlyArray<Seated>]): Policy => {
   const [{ rows, policy: first }] = seated
   const numEnvs = seated.reduce((sum, one) => sum + one.rows.length, 0)

@@ -1,6 +1,6 @@
 /** Divides the rows of a batch of games among separate policies. */
 
-/** The rows of a policy in a batch. */
+/** The rows of a batch that belong to one policy. */
 export interface Seat {
   /** The name of the policy. */
   readonly name: string

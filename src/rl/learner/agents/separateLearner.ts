@@ -1,4 +1,4 @@
-/** Makes one learner of several, each of which learns the policy of some agents of a game. */
+/** Combines several learners into one. Each of them learns the policy of some agents of a game. */
 import { Effect, Predicate, Record, type Scope } from "effect"
 import type { Backend } from "../../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
@@ -28,9 +28,9 @@ export interface SeparatePolicy extends Played {
 }
 
 /**
- * Makes a learner of one learner for each policy. In each iteration all play a rollout in the same games, then each one
- * updates its own networks from the rows of its agents. A learner counts only the steps of its own rows, and draws its random
- * numbers from a seed that depends on the run's seed and the name of its policy.
+ * Makes one learner for each policy, and combines them into one. In each iteration they play a rollout together in the
+ * same games, then each one updates its own networks from the rows of its agents. A learner counts only the steps of
+ * its own rows, and draws its random numbers from a seed that depends on the run's seed and the name of its policy.
  *
  * @example
  * ```ts
@@ -50,7 +50,7 @@ export const separateLearner = Effect.fnUntraced(function* (
   const onlyPlays = capabilities.some((member) => member.onlyPlays)
   if (!onlyPlays) yield* checkRollouts(members)
 
-  /** Joins what all learners have by names, with the names of their policies before them. */
+  /** Joins records of all learners, with the name of the policy and a dot before each key. */
   const joined = <A>(parts: ReadonlyArray<Readonly<Record<string, A>>>): Readonly<Record<string, A>> =>
     Object.assign({}, ...parts.map((part, index) => Record.mapKeys(part, (key) => `${members[index].name}.${key}`)))
   const hasPolicies = members.every(({ learner }) => learner.policy !== undefined)
@@ -96,11 +96,11 @@ interface PolicyMember {
   readonly name: string
   readonly learner: Learner
   readonly seat: Seat
-  /** Returns the policy's part of the env steps of all policies. */
+  /** Converts a number of steps of all policies to this policy's part of them. */
   readonly share: (steps: number) => number
 }
 
-/** Makes the learners. */
+/** Makes the learner of each policy. */
 const membersOf = (task: Task, policies: ReadonlyArray<SeparatePolicy>, seats: ReadonlyArray<Seat>) =>
   Effect.forEach(policies, ({ name, setup }, index) => {
     const seat = seats[index]
@@ -116,7 +116,7 @@ const membersOf = (task: Task, policies: ReadonlyArray<SeparatePolicy>, seats: R
     return Effect.map(setup(own), (learner): PolicyMember => ({ name, learner, seat, share }))
   })
 
-/** Returns the position of a policy's learner, which counts only its own steps. */
+/** Returns the run's position as a policy's learner sees it, which counts only its own steps. */
 const positionOf = ({ share }: PolicyMember, position: Position): Position => ({
   ...position,
   step: Math.round(share(position.step)),
@@ -142,7 +142,7 @@ const named = <A, E>(name: string, effect: Effect.Effect<A, E | LearningError>):
     Predicate.isTagged(error, "LearningError") ? new LearningError({ message: `${name}: ${error.message}` }) : error,
   )
 
-/** Updates the networks of all policies, and their target networks where it is time. */
+/** Updates the networks of all policies, and the target networks that are due. */
 const updateAll = Effect.fnUntraced(function* (members: ReadonlyArray<PolicyMember>, position: Position) {
   for (const member of members) {
     const { name, learner, seat } = member
@@ -175,7 +175,7 @@ const policyOf = (
     return jointPolicy("separate.policy", [first, ...rest])
   })
 
-/** Reads the states of all learners, with the names of their policies before those of the arrays. */
+/** Reads the states of all learners. The name of the policy is put before the name of each array. */
 const stateOf = (members: ReadonlyArray<PolicyMember>): Learner["state"] =>
   Effect.gen(function* () {
     const files: Record<string, NamedArrays> = {}
@@ -203,7 +203,7 @@ const restoreAll = Effect.fnUntraced(function* (
   }
 })
 
-/** Returns those values whose names begin with the name of a policy, by the rest of their names. */
+/** Selects the entries whose keys begin with the name of a policy, and removes the name from the keys. */
 const below = <A>(name: string, values: Readonly<Record<string, A>>): Readonly<Record<string, A>> =>
   Object.fromEntries(
     Object.entries(values).flatMap(([key, value]) =>
@@ -211,7 +211,7 @@ const below = <A>(name: string, values: Readonly<Record<string, A>>): Readonly<R
     ),
   )
 
-/** Returns the seed of a policy's learner: a number of 53 bits. */
+/** Returns the seed of a policy's learner, an integer of 53 bits. */
 const seedOf = (seed: number, name: string): number => {
   const random = stream(seed, "policies", name)
   return random.uint32At(0) * 2 ** 21 + (random.uint32At(1) >>> 11)

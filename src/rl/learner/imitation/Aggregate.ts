@@ -1,4 +1,7 @@
-/** Demonstrations that grow: DAgger adds the states that it visits, with the expert's actions, and learns from all of them. */
+/**
+ * Holds a growing set of demonstrations: DAgger adds the states that it visits with the expert's actions, and learns
+ * from all.
+ */
 import { sizeOf } from "../../env/Space.ts"
 import type { Task } from "../Learner.ts"
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
@@ -26,7 +29,7 @@ export const makeAggregate = ({ observationSpace, actionSpace, numEnvs }: Task) 
     add: (observed: Float32Array, labels: Float32Array | Int32Array): void => {
       for (let env = 0; env < numEnvs; env++) add(observed, labels, env)
     },
-    /** The demonstrations so far. Actions that are choices are whole numbers here, too. */
+    /** The demonstrations so far. Choices are whole numbers here, too, although the array has floats. */
     contents: (): { readonly observations: Float32Array; readonly actions: Float32Array } => ({
       observations: observations.numbers,
       actions: actions.numbers,

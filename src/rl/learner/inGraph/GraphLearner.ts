@@ -34,12 +34,12 @@ interface GraphUpdate<C> extends GeneralisedAdvantages {
 }
 
 /**
- * Makes the learner that a description by `rolloutLearner` asks for, for an env with a graph form (see `EnvGraph`). In each iteration one
- * program plays the whole rollout, and another computes advantages and learns from it. The programs share their states,
- * so only random numbers, first states of episodes and the log of ended episodes pass through JavaScript.
+ * Makes the learner that `rolloutLearner` described, for an env with a graph form (see `EnvGraph`). In each iteration
+ * one program plays the whole rollout, and another computes advantages and learns from it. The programs share their
+ * states, so only random numbers, first states of episodes and the log of ended episodes pass through JavaScript.
  *
- * It draws the same random numbers as `makeRolloutLearner`: episodes begin in the same states, and the same noise draws the
- * actions. The results differ in rounding, because the env's dynamics are computed in single precision.
+ * It draws the same random numbers as `makeRolloutLearner`: episodes begin in the same states, and the same noise draws
+ * the actions. The results differ in rounding, because the env's dynamics are computed in single precision.
  */
 export const makeGraphLearner = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
   experience: Experience<C>,
@@ -113,7 +113,7 @@ const specsOf = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
   }
 })
 
-/** The rollouts of a learner, which one program plays. */
+/** The rollouts of a learner, each of which one program plays as a whole. */
 interface GraphPlaying {
   readonly steps: number
   readonly numEnvs: number
@@ -123,7 +123,7 @@ interface GraphPlaying {
   readonly starts: Starts
   /** The least number of steps of an episode. */
   readonly shortest: number
-  /** The states in which later episodes begin, and the noise of all steps: inputs of the program. */
+  /** The states in which later episodes begin, and the noise of all steps. Both are inputs of the program. */
   readonly rings: Float32Array
   readonly noise: Float32Array
   readonly episodes: ReturnType<typeof makeLog>
@@ -199,7 +199,7 @@ const logEpisodes = (playing: GraphPlaying, iteration: number): void => {
   }
 }
 
-/** The updates of a learner, which one program takes. */
+/** The updates of a learner, each of which one program computes as a whole. */
 interface GraphLearning {
   readonly seed: number
   /** The number of iterations of the run. */
@@ -265,7 +265,10 @@ const isNoEnvState = (state: string): boolean => !envStates.some((other) => othe
 const refuse = (name: string) => (key: string, problem: string) =>
   Effect.fail(ConfigError.at({ source: name, prefix: ["algorithm"] }, key, problem))
 
-/** Returns the update as one program computes it. Fails if it has several phases, slices, or returns of its own. */
+/**
+ * Returns the update in the form that one program can compute. Fails if it has several phases, slices, or returns of
+ * its own.
+ */
 const graphUpdateOf = <C extends Columns>(
   { name, returns }: Experience<C>,
   { phases, learningRate }: RolloutUpdate<C>,

@@ -14,7 +14,10 @@ interface StartsOptions {
   readonly seed: number
 }
 
-/** Returns how often an env can be reset in a rollout: its first episode may end at once, the others have a least length. */
+/**
+ * Returns how often an env can be reset in a rollout: its first episode may end at once, each later one has at least
+ * `shortest` steps.
+ */
 export const mostResets = ({ graph, steps, maxSteps }: Pick<StartsOptions, "graph" | "steps" | "maxSteps">): number =>
   1 + Math.floor((steps - 1) / Math.min(graph.shortest, maxSteps))
 

@@ -6,19 +6,19 @@ import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 interface GraphSteps {
   readonly rewards: Tensor
   readonly values: Tensor
-  /** The value of the observation after each step: 0 if the episode terminated, otherwise that before any reset. */
+  /** The value of the observation after each step, before any reset; 0 if the episode terminated. */
   readonly nextValues: Tensor
-  /** 1 where an episode ended, in either way, else 0. */
+  /** 1 where an episode terminated or was truncated, else 0. */
   readonly ended: Tensor
 }
 
 /**
  * Computes advantages by generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438):
  *
- *     δ_t = r_t + γ v'_t − V_t        A_t = δ_t + γ λ (1 − done_t) A_{t+1}        A_T = 0
+ * δ_t = r_t + γ v'_t − V_t A_t = δ_t + γ λ (1 − done_t) A_{t+1} A_T = 0
  *
- * Instead of one step after the other, it doubles the number of steps that each sum covers, so it takes about log₂ T
- * operations on whole rollouts. The sums are rounded in another order than those of `Returns.gae`.
+ * Instead of going step by step, each operation doubles the number of steps that every sum covers, so about log₂ T
+ * operations on whole rollouts suffice. The rounding differs from that of `Returns.gae`, which adds in another order.
  */
 export const advantagesOf = (
   { rewards, values, nextValues, ended }: GraphSteps,
@@ -26,7 +26,8 @@ export const advantagesOf = (
 ): Tensor => {
   const [steps] = rewards.shape
   let sums = sub(add(rewards, mul(nextValues, gamma)), values)
-  // The weight of the sum that begins where each step's sum ends; 0 if an episode ends between them.
+  // Each sum covers some steps. This is the factor of the sum that starts after them, 0 if an episode ends between the
+  // two.
   let weights = mul(sub(1, ended), gamma * lambda)
   for (let covered = 1; covered < steps; covered *= 2) {
     sums = add(sums, mul(weights, later(sums, covered)))
@@ -35,7 +36,7 @@ export const advantagesOf = (
   return sums
 }
 
-/** Moves the rows of a tensor [T, N] `distance` steps forward in time; zeros stand for rows after the last. */
+/** Returns, for each step, the row that is `distance` steps later; zeros if there is none. */
 const later = (rows: Tensor, distance: number): Tensor => {
   const [steps, envs] = rows.shape
   const rest = slice(rows, [distance, 0], [steps - distance, envs])

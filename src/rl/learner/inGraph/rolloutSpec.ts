@@ -22,13 +22,13 @@ interface RolloutProgram {
   readonly maxSteps: number
   /** The number of first states of coming episodes that the feed `starts` has for each env. */
   readonly slots: number
-  /** The columns that the rollout stores, without those that follow from others after it (`followingColumns`). */
+  /** The columns that the rollout stores: all except `followingColumns`, which the update computes. */
   readonly columns: Columns
 }
 
 /** The columns that the update computes from the others. */
 export const followingColumns = ["advantages", "targets"] as const
-/** The numbers of each step that the update needs besides the columns of the loss, to compute `followingColumns`. */
+/** Numbers of each step that no loss reads, but from which the update computes `followingColumns`. */
 export const stepColumns = ["rewards", "nextValues", "ended"] as const
 
 /** Returns the name of the state that holds a column of the rollout. */
@@ -71,7 +71,8 @@ export const rolloutSpec = (program: RolloutProgram): ProgramSpec => {
   const truncated = G.greaterEqual(length, maxSteps)
   const ended = G.or(moved.terminated, truncated)
   const total = G.add(returns, moved.reward)
-  // The value of the observation after the step and before any reset: the last one, if the episode was truncated.
+  // The value of the observation after the step, before any reset: for a truncated episode, that is its final
+  // observation.
   const nextValue = acting(graph.observe(moved.state)).kept["values"]
 
   const firstSlots = G.constant(Int32Array.from({ length: numEnvs }, (_, env) => env * slots))

@@ -1,4 +1,7 @@
-/** Describes the update of a learner whose rollouts are played in the graph: it reads them from the states of the group. */
+/**
+ * Describes the update of a learner whose rollouts are played in the graph. It reads the rollout from states that both
+ * programs share.
+ */
 import * as G from "../../../tensor/graph/ops.ts"
 import type { ParameterLayout } from "../../../tensor/graph/Parameters.ts"
 import type { ProgramSpec, StateSpec } from "../../../tensor/graph/Program.ts"

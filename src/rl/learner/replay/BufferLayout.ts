@@ -14,34 +14,46 @@ export interface BufferLayout {
   readonly numEnvs: number
   readonly observationSize: number
   readonly actionSize: number
-  /** The number of transitions to store, over all envs, rounded up to a multiple of the number of envs. */
+  /** The number of transitions to store, over all envs; rounded up to a multiple of the number of envs. */
   readonly capacity: number
   readonly gamma: number
   /** The number of steps that a transition spans; 1 by default. */
   readonly nsteps?: number
   /** Whether observations are images, which `Frames` stores in fewer bytes. */
   readonly images?: boolean
-  /** Whether steps can be drawn with other goals, for which the buffer must know their episodes. */
+  /**
+   * Whether draws may replace the goals of transitions (hindsight); then the buffer must know which steps form an
+   * episode.
+   */
   readonly hindsight?: boolean
   /** If set, sequences of steps are drawn in place of transitions. */
   readonly sequences?: SequenceOptions | undefined
 }
 
-/** Returns the number of steps after the first one of a draw that must be stored before it can be drawn. */
+/**
+ * Returns how many steps after its first one a transition or sequence needs: they must be stored before it can be
+ * drawn.
+ */
 export const spanOf = ({ nsteps = 1, sequences }: BufferLayout): number =>
   nsteps + (sequences === undefined ? 0 : sequences.burnIn + sequences.length - 1)
 
-/** Returns the distance of the steps where sequences can begin: half a sequence, so that each step lies in two of them. */
+/**
+ * Returns the number of steps from one possible beginning of a sequence to the next: half a sequence, so that each step
+ * lies in two.
+ */
 export const strideOf = ({ sequences }: BufferLayout): number =>
   sequences === undefined ? 1 : Math.max(1, Math.floor(sequences.length / 2))
 
-/** Returns the number of steps stored for each env: those that can be drawn, and the steps after them that a draw needs. */
+/**
+ * Returns the number of steps to store for each env: the steps that can begin a draw, and the later ones that such a
+ * draw needs.
+ */
 export const stepsPerEnvOf = (options: BufferLayout): number => {
   const stride = strideOf(options)
   return Math.ceil((Math.ceil(options.capacity / options.numEnvs) + spanOf(options)) / stride) * stride
 }
 
-/** Returns the number of transitions or sequences of which a full buffer can draw at least so many. */
+/** Returns how many transitions or sequences a full buffer can draw from, at least. */
 export const drawableIn = (options: BufferLayout): number =>
   options.numEnvs * Math.floor(Math.ceil(options.capacity / options.numEnvs) / strideOf(options))
 

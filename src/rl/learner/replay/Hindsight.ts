@@ -1,4 +1,7 @@
-/** Hindsight experience replay: draws transitions as if a goal that their episode achieved had been the desired one. */
+/**
+ * Implements hindsight experience replay: draws transitions as if a goal that their episode achieved had been the
+ * desired one. A place is the index of a step in the replay buffer.
+ */
 import { Effect } from "effect"
 import { ConfigError, display } from "../../../base/config/Config.ts"
 import { messageOf, oneLine } from "../../../base/config/text.ts"
@@ -15,13 +18,14 @@ import type { ReplayColumns, ReplayExperience } from "./ReplayExperience.ts"
 /** The arrays of a batch that other goals change. */
 type Relabelled = Pick<Arrays<ReplayColumns>, "observations" | "rewards" | "nextObservations" | "discounts">
 
-/** Changes drawn transitions, whose places are given, to have other goals. */
+/** Changes the goals of drawn transitions, which begin at these places. */
 type Relabel = (random: Stream, places: Int32Array, into: Relabelled) => void
 
 /**
- * Makes the function that gives drawn transitions other goals (Andrychowicz et al. 2017, arXiv:1707.01495): of `goals` + 1
- * transitions, `goals` in the mean. The new goal is what a step of the same episode achieved, as far as the buffer still has
- * it; rewards and ends are computed anew. Fails if the env has no goals. The function throws an `EnvError` if the env's own fail.
+ * Makes the function that replaces the goals of drawn transitions (Andrychowicz et al. 2017, arXiv:1707.01495), on
+ * average of `goals` out of `goals` + 1. The new goal is one that a step of the same episode achieved, if the buffer
+ * still has this step; rewards and ends are computed anew. Fails if the env has no goals. The function throws an
+ * `EnvError` if a function of the env fails.
  */
 export const hindsight = (
   her: Her,
@@ -55,7 +59,8 @@ export const hindsight = (
     for (let index = 0; index < goalSize; index++) own[index] = observations[at + index]
     observations.set(goal, at)
     nextObservations.set(goal, at)
-    // The same steps as `gather` reads, but the episode may end earlier, or go on where it had reached its own goal.
+    // Read the same steps as `gather`. With the new goal, the episode may end earlier, or continue where the old goal
+    // ended it.
     let total = 0
     let discount = 1
     for (let step = 0, place = first; step < nsteps; step++, place = past.shifted(place, 1)) {
@@ -73,7 +78,7 @@ export const hindsight = (
     discounts[row] = discount
   }
 
-  /** The random numbers of a row: whether it gets another goal, and which one. */
+  /** Two random numbers for each row: whether its goal is replaced, and by which one. */
   let uniform = new Float64Array(0)
   return Effect.succeed((random, places, into) => {
     if (uniform.length !== 2 * places.length) uniform = new Float64Array(2 * places.length)
@@ -97,7 +102,7 @@ const goalFunctions = ({ observationSpace, goals, model }: Task, algorithm: stri
   const { space, achievedAt, desiredAt } = layout
   const goalSize = sizeOf(space)
   const isList = space._tag !== "Discrete" && space._tag !== "Dict" && space._tag !== "Tuple"
-  // Goals that are lists of numbers are passed as they lie in the rows.
+  // If goals are lists of numbers, pass views of the rows instead of converting them.
   const valueAt = (row: Float32Array, at: number) =>
     isList ? row.subarray(at, at + goalSize) : unflatten(space, row, at)
   const failed = (
@@ -126,7 +131,7 @@ const goalFunctions = ({ observationSpace, goals, model }: Task, algorithm: stri
     achievedAt,
     desiredAt,
     goalSize,
-    /** Returns the reward for the goal that lies at an offset of a row, if `goal` is desired. */
+    /** Returns the reward if `goal` is desired and the goal at an offset of `row` was achieved. */
     reward: (row: Float32Array, at: number, goal: Float32Array): number => {
       const reward = calling("computeReward", row, at, goal, () =>
         goals.computeReward(valueAt(row, at), valueAt(goal, 0)),

@@ -24,7 +24,7 @@ interface OfflineExperience<N extends string, T extends N | "actor"> extends Omi
   readonly config: { readonly batchSize: number; readonly gamma: number }
   /** The factor of rewards. */
   readonly rewardScale: number
-  /** The course of the learning rates that have none of their own. */
+  /** The schedule of all learning rates that have no schedule of their own. */
   readonly schedule: ScheduleCourse | Schedule
 }
 
@@ -83,7 +83,10 @@ export const offlineLearner = Effect.fnUntraced(function* <N extends string, T e
   }
 })
 
-/** Fails unless the fields of a data set have the same steps and episodes, and its rewards and last observations are finite. */
+/**
+ * Fails unless all fields of a data set describe the same steps and episodes, and its rewards and final observations
+ * are finite.
+ */
 const checkEpisodes = (
   algorithm: string,
   { rows, observations, rewards, lengths, terminated, finalObservations }: Transitions,
@@ -120,7 +123,7 @@ const batches = (
   const { batchSize, gamma } = config
   const width = observations.length / rows
   const actionSize = actions.length / rows
-  /** For each row the number of the episode that ended with its step; −1 if none did. */
+  /** For each row: the index of the episode whose last step it is; −1 if it is not a last step. */
   const ended = new Int32Array(rows).fill(-1)
   let start = 0
   for (const [episode, length] of lengths.entries()) {

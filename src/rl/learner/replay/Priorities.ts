@@ -1,4 +1,4 @@
-/** Prioritised replay: draws transitions of a replay buffer by their priorities, which it keeps in memory. */
+/** Implements prioritised replay: keeps the priorities of transitions in memory, and draws transitions by them. */
 import type { Stream } from "../../../base/rng/Rng.ts"
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import { copyInto, namedVector } from "../learnerState.ts"

@@ -46,7 +46,7 @@ export const makeReplay = (options: BufferLayout) => {
     gatherSequences: (drawn: Int32Array, into: Sequences): void => gatherSequences(gathering, drawn, into),
     past: pastOf(ring),
     placeOf: (env: number, back: number): number => placeOf(ring, env, back),
-    /** The number of steps after the first one of a draw that must be stored before it can be drawn. */
+    /** The number of steps after the first step of a draw that the draw needs. */
     span: ring.span,
     isStart: (place: number): boolean => isStart(ring, place),
     capacity: ring.stepsPerEnv * ring.numEnvs,
@@ -57,7 +57,10 @@ export const makeReplay = (options: BufferLayout) => {
 }
 export type Replay = ReturnType<typeof makeReplay>
 
-/** Returns the functions by which hindsight reads the stored steps, if the buffer knows their episodes. */
+/**
+ * Returns the functions with which hindsight reads the stored steps; undefined if the buffer does not know their
+ * episodes.
+ */
 const pastOf = (ring: Ring) => {
   const { episodes, stepsPerEnv } = ring
   return (

@@ -21,13 +21,16 @@ export interface ReplayExperience<
   C extends Columns = ReplayColumns,
 > extends ExperienceOptions<Name> {
   readonly targets: ReadonlyArray<Target>
-  /** The number of env steps between two copies to the target networks; undefined if each update changes these. */
+  /**
+   * The number of env steps between two copies to the target networks; undefined if each update changes the target
+   * networks itself.
+   */
   readonly copyTargetsEvery?: number | undefined
   /** The settings of prioritised replay; null draws all transitions with the same probability. */
   readonly priorities: Prioritised | null
   /** The sequences that are drawn for an actor with a memory; undefined draws transitions. */
   readonly sequences?: SequenceLengths
-  /** Declares the columns of a batch, by the number of random numbers that an update needs for each row. */
+  /** Declares the columns of a batch. `noiseSize` is the number of random numbers that an update needs for each row. */
   readonly columns: (noiseSize: number) => C
 }
 
@@ -47,11 +50,14 @@ export interface ExperienceOptions<Name extends string> {
   readonly actor: Actor
   /** The schedule of the exploration that `actor.act` reads, such as the ε of ε-greedy. */
   readonly exploration?: Schedule
-  /** The deviation of the noise that random actions before `learningStarts` get, by the run's progress; none by default. */
+  /**
+   * The standard deviation of the noise on the random actions before `learningStarts`, as a function of the run's
+   * progress; no noise by default.
+   */
   readonly warmUpNoise?: Schedule
   /** Whether each rollout begins with new noise; false by default. */
   readonly freshNoise?: boolean
-  /** Whether the actor acts before `learningStarts` too, in place of random actions; false by default. */
+  /** Whether the actor also acts before `learningStarts`, instead of random actions; false by default. */
   readonly actsAtWarmup?: boolean
   /** The networks besides the actor that learn but do not act, such as the critics. */
   readonly networks: Readonly<Record<Name, Declarations>>
@@ -110,7 +116,7 @@ export const withSequences = <Name extends string, Target extends Name | "actor"
 /** Declares the columns of a batch of transitions. The update's program has inputs only for those that it reads. */
 export const replayColumns = ({ observationSpace, actionSpace }: Task, noiseSize: number) => ({
   observations: f32(sizeOf(observationSpace)),
-  /** The actions as they were given to the env. */
+  /** The actions that the env got. */
   actions: actionColumn(actionSpace),
   /** The discounted sum of the transition's rewards. */
   rewards: f32(),

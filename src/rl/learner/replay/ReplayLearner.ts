@@ -1,6 +1,6 @@
 /**
- * Makes learners of off-policy algorithms from an experience (how they act and store steps) and an update's graph. They
- * touch no files: `state` returns the arrays of a checkpoint, and `restore` takes them.
+ * Makes learners of off-policy algorithms from an experience (how they act and store steps) and an update's graph. A
+ * learner touches no files: `state` returns the arrays of a checkpoint, and `restore` takes them.
  */
 import { Effect, type Scope } from "effect"
 import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
@@ -32,9 +32,10 @@ import { makeReplayRollout, playReplayRollout, type ReplayRollout } from "./repl
 import { tooLarge } from "./storage.ts"
 
 /**
- * Makes a learner that stores env steps in a replay buffer and learns from batches that it draws from there: DQN, SAC and
- * TD3. In each iteration it acts for `trainEvery` env steps, then updates its networks with `gradientSteps` batches. Where a
- * step of all envs is more than that, as many updates follow it, so that their number depends on the env steps alone.
+ * Makes a learner that stores env steps in a replay buffer and learns from batches that it draws from there: DQN, SAC
+ * and TD3. In each iteration it acts for `trainEvery` env steps, then updates its networks with `gradientSteps`
+ * batches. If one step of all envs is more env steps than that, several updates follow it: the number of updates
+ * depends only on the number of env steps.
  */
 export const replayLearner = Effect.fnUntraced(function* <
   N extends string,
@@ -108,7 +109,7 @@ interface ReplayLearning {
   readonly random: Stream
   /** The places of the drawn transitions or sequences. */
   readonly places: Int32Array
-  /** Fills the feeds (input arrays) of the update with them. */
+  /** Fills the feeds (input arrays) of the update with the steps at these places. */
   readonly fill: (random: Stream, places: Int32Array) => Effect.Effect<void, EnvError>
   /** The random numbers that the update reads, if it reads any. */
   readonly noise: Float32Array | undefined
@@ -130,7 +131,7 @@ const learningOf = Effect.fnUntraced(function* <
   const { task, config } = experience
   const fill = yield* filling(experience, rollout.replay, update)
   const places = new Int32Array(config.batchSize * gradientSteps)
-  // The drawn transitions are in random order already, so the minibatches take them one after another.
+  // The drawn transitions are in random order already, so the minibatches take the rows in their order.
   if (gradientSteps > 1) for (let row = 0; row < places.length; row++) update.feeds[indicesFeed][row] = row
   return {
     task,
@@ -175,10 +176,13 @@ const learn = Effect.fnUntraced(function* (learning: ReplayLearning, position: P
   return true
 })
 
-/** All batches of an update are drawn before it, so their rows are in memory at the same time. */
+/** The batches of all gradient steps of an update are drawn before it, so all their rows are in memory together. */
 const mostRowsOfUpdate = bounds.axis.most
 
-/** Returns the number of gradient steps of an update; −1 is as many as the env steps before it, within the bounds of the number. */
+/**
+ * Returns the number of gradient steps of an update; the setting −1 means one for each env step. Fails if there are too
+ * many.
+ */
 const gradientStepsOf = (
   name: string,
   { gradientSteps, trainEvery, batchSize }: Pick<ReplayConfig, "gradientSteps" | "trainEvery" | "batchSize">,

@@ -1,17 +1,20 @@
-/** Knows which steps of a replay buffer belong to one episode, for hindsight experience replay. */
+/**
+ * Remembers which steps of a replay buffer belong to one episode, for hindsight experience replay. A place is the index
+ * of a step in the buffer.
+ */
 
 /**
  * Makes the memory of where episodes begin and end in rings of `stepsPerEnv` steps, one for each env. It is not saved:
- * noting the stored steps again, from the oldest one on, restores it.
+ * to restore it, the caller calls `note` for all stored steps again, from the oldest one on.
  */
 export const makeEpisodes = (numEnvs: number, stepsPerEnv: number) => {
   /** For each place, how many noted steps of its episode come before it. */
   const before = new Int32Array(numEnvs * stepsPerEnv)
-  /** For each place, how many steps of its episode come after it; −1 as long as the episode goes on. */
+  /** For each place, how many steps of its episode come after it; −1 if the episode has not ended. */
   const after = new Int32Array(numEnvs * stepsPerEnv)
   const current = new Int32Array(numEnvs)
 
-  /** Returns the place that is `by` steps later in the same ring; earlier ones if `by` is negative. */
+  /** Returns the place that is `by` steps later in the same ring, or earlier if `by` is negative. */
   const shifted = (place: number, by: number): number => {
     const start = place - (place % stepsPerEnv)
     return start + ((((place - start + by) % stepsPerEnv) + stepsPerEnv) % stepsPerEnv)
@@ -31,9 +34,14 @@ export const makeEpisodes = (numEnvs: number, stepsPerEnv: number) => {
     forget: (): void => {
       current.fill(0)
     },
-    /** Returns how many steps of the place's episode come before it; `older` is how many steps of the ring do. */
+    /**
+     * Returns how many stored steps of its episode come before a place. `older` is the number of stored steps before
+     * it.
+     */
     before: (place: number, older: number): number => Math.min(before[place], older),
-    /** Returns how many steps of the place's episode come after it; `newer` is how many steps of the ring do. */
+    /**
+     * Returns how many stored steps of its episode come after a place. `newer` is the number of stored steps after it.
+     */
     after: (place: number, newer: number): number => (after[place] < 0 ? newer : after[place]),
   }
 }

@@ -4,10 +4,13 @@ import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.t
 import { CourseSetting, networkField, type NetworksOption, optimiserField, type OptimiserOption } from "../parts.ts"
 import { bounded, fraction, nonNegative, positive, positiveBelow, withDefault } from "../../../base/config/fields.ts"
 
-/** The settings that all replay learners share, whose networks can be the user's. */
+/** The settings of all replay learners that let the user choose the networks. */
 export interface ReplayOptions extends NetworksOption, BufferOptions {}
 
-/** The settings of replay learners but for their networks: how they collect transitions and when they learn from them. */
+/**
+ * The settings of all replay learners, except those of their networks: how to collect transitions and when to learn
+ * from them.
+ */
 export interface BufferOptions extends OptimiserOption {
   /** The discount factor of future rewards. @default 0.99 */
   readonly gamma?: number
@@ -48,7 +51,7 @@ export interface HerOptions {
    * (`episode`). @default "future"
    */
   readonly strategy?: "future" | "final" | "episode"
-  /** The number of transitions with another goal for each one with its own, in the mean. @default 4 */
+  /** The number of transitions with a replaced goal for each one with its own, on average. @default 4 */
   readonly goals?: number
 }
 

@@ -2,7 +2,10 @@
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import { Misfit, namedVector } from "../learnerState.ts"
 
-/** Makes a store of final observations, each under the place of its episode's last step. It grows when it is full. */
+/**
+ * Makes a store of final observations, each under the place (index in the buffer) of its episode's last step. It grows
+ * when it is full.
+ */
 export const makeFinals = (width: number) => {
   /** For each place, its slot: the index of its observation in `contents`. `free` has slots that can be used again. */
   const slots = new Map<number, number>()

@@ -1,4 +1,7 @@
-/** Draws transitions and sequences from the rings of a replay buffer, and copies them to the rows of a batch. */
+/**
+ * Draws transitions and sequences from the rings of a replay buffer, and copies them to the rows of a batch. A place is
+ * the index of a step in the buffer (see `ring.ts`).
+ */
 import type { Stream } from "../../../base/rng/Rng.ts"
 import type { Arrays } from "../Batch.ts"
 import type { ReplayColumns, SequenceColumns } from "./ReplayExperience.ts"
@@ -26,7 +29,10 @@ interface Gathering {
   readonly nsteps: number
   /** The powers of the discount factor, from 0 to `nsteps`. */
   readonly discountPowers: Float64Array
-  /** The number of steps of a sequence that are learned from, and of those before them that only warm up the memory. */
+  /**
+   * The number of steps of a sequence that are learned from, and (`burnIn`) of the steps before them, which only warm
+   * up the memory.
+   */
   readonly length: number
   readonly burnIn: number
   /** The place of the step at each observation of a sequence; −1 for a final observation, at which no action is taken. */
@@ -45,7 +51,10 @@ export const makeGathering = (ring: Ring, { gamma, nsteps = 1, sequences }: Buff
   uniform: new Float64Array(0),
 })
 
-/** Returns the index in each ring of the oldest step where a draw can begin; it can lie one round further. */
+/**
+ * Returns the index in each ring of the oldest step where a draw can begin. It may be `stepsPerEnv` or more: then the
+ * index wraps around.
+ */
 const oldestStart = ({ head, complete, stepsPerEnv, stride }: Ring): number =>
   Math.ceil(((head - complete + stepsPerEnv) % stepsPerEnv) / stride) * stride
 
@@ -56,7 +65,7 @@ export const startsPerEnv = (ring: Ring): number => {
   return Math.max(0, Math.floor((newest - oldestStart(ring)) / stride) + 1)
 }
 
-/** Fills `into` with the places of drawn transitions or sequences, each with the same probability, for a `gather` function. */
+/** Fills `into` with random places where transitions or sequences begin, all with the same probability. */
 export const drawPlaces = (gathering: Gathering, random: Stream, into: Int32Array): void => {
   const { numEnvs, stepsPerEnv, stride } = gathering.ring
   const oldest = oldestStart(gathering.ring)
@@ -75,8 +84,8 @@ export const drawPlaces = (gathering: Gathering, random: Stream, into: Int32Arra
 }
 
 /**
- * Writes the reward and the discount of the transition at a place, whose first step has this ending, to a row. Returns the
- * number of its steps.
+ * Writes the reward and the discount of the transition at a place to a row, and returns the number of its steps.
+ * `ending` says how the episode ended with the transition's first step.
  */
 const sumUp = (
   { ring, nsteps, discountPowers }: Gathering,
@@ -105,8 +114,8 @@ export const gatherTransitions = (gathering: Gathering, drawn: Int32Array, into:
   const { ring } = gathering
   const { rows, rowWidth, actionAt, endingAt } = ring
   const { observations, actions, nextObservations, discounts } = into
-  // First read three numbers of each transition, into the batch for now: where its step begins, the ending, and where the
-  // next observation ends. Then cache misses of many rows overlap, which saves much time.
+  // First read three numbers of each transition into the batch: where its step begins, the ending, and where the next
+  // observation ends. So the cache misses of many rows overlap, which saves much time.
   for (let row = 0; row < drawn.length; row++) {
     const at = drawn[row] * rowWidth
     observations[row] = rows[at]
@@ -167,7 +176,7 @@ const readSequence = (
   }
 }
 
-/** Writes what is learned at each step of the sequence whose observations `readSequence` has read last. */
+/** Writes the learned columns of the sequence whose observations `readSequence` has just read. */
 const sumUpSequence = (gathering: Gathering, first: number, into: Sequences, index: number): void => {
   const { ring, placesOf, length, burnIn } = gathering
   const { actions, discounts, next, valid } = into
@@ -175,7 +184,7 @@ const sumUpSequence = (gathering: Gathering, first: number, into: Sequences, ind
     const row = index * length + step
     const at = placesOf[burnIn + step]
     valid[row] = at < 0 ? 0 : 1
-    // A row without a step has a place in the batch, but no part in the loss.
+    // A row with a final observation has no step: it is filled with another step, and `valid` removes it from the loss.
     const learned = at < 0 ? first : at
     readAction(ring, learned, actions, row)
     const steps = sumUp(gathering, learned, endingOf(ring, learned), into, row)

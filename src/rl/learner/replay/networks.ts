@@ -55,7 +55,7 @@ export interface UpdateOptions<
   Rate extends string,
   C extends Columns = ReplayColumns,
 > {
-  /** The learning rates, by the names that the update reads them by. */
+  /** The learning rates, by the names under which the update reads them. */
   readonly learningRates: Readonly<Record<Rate, Scheduled>>
   /** The other inputs that the update reads and that change over the run. */
   readonly scheduledInputs?: ScheduledInputs | undefined
@@ -98,7 +98,7 @@ export const compileUpdate = Effect.fnUntraced(function* <
   const names = Record.keys(layouts)
   const spec = yield* build(() => updateSpec(experience, options, layouts))
   const update = yield* backend.compile(spec)
-  // Only a loss of the user's own reads importance weights without prioritised replay.
+  // Without prioritised replay, only a loss of the user's own can read importance weights.
   if (experience.priorities === null && "importance" in spec.inputs) floatsOf(update.feeds, "importance").fill(1)
   /** Reads and restores the states other than the weights: optimisers and target networks. */
   const others = statesOf(update, spec, names)

@@ -1,14 +1,17 @@
-/** Noise whose steps follow each other: the process of Ornstein and Uhlenbeck, for algorithms that explore by added noise. */
+/**
+ * Makes noise that is correlated over time, by the Ornstein-Uhlenbeck process, for algorithms that explore by adding
+ * noise.
+ */
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import type { Stream } from "../../../base/rng/Rng.ts"
 
-/** The pull to 0 in a unit of time, and the time of a step, as in Stable-Baselines3. */
+/** The parameters θ (the pull to 0) and dt (the time of a step), as in Stable-Baselines3. */
 const [pull, timeStep] = [0.15, 1e-2]
 
 /**
- * Makes a process for each element of the actions of `numEnvs` envs, with the deviation 1 (Uhlenbeck and Ornstein 1930; DDPG's
- * paper, arXiv:1509.02971, explores by it): x ← x − θ x dt + √dt N(0, 1), with θ = 0.15 and dt = 0.01. It begins with 0 in each
- * episode.
+ * Makes a process for each element of the actions of `numEnvs` envs, with the standard deviation 1 (Uhlenbeck and
+ * Ornstein 1930; DDPG explores with such noise, arXiv:1509.02971): x ← x − θ x dt + √dt N(0, 1), with θ = 0.15 and dt =
+ * 0.01. It begins with 0 in each episode.
  */
 export const ornsteinUhlenbeck = (numEnvs: number, size: number) => {
   const values = new Float32Array(numEnvs * size)

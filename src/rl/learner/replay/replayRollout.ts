@@ -13,7 +13,7 @@ import type { prioritisedDraws } from "./Priorities.ts"
 import type { Replay } from "./Replay.ts"
 import type { ExperienceOptions } from "./ReplayExperience.ts"
 
-/** The settings by which a learner acts. */
+/** The parts of an experience with which a learner acts. */
 type ReplayActing = Pick<
   ExperienceOptions<string>,
   "task" | "config" | "actor" | "exploration" | "warmUpNoise" | "actsAtWarmup" | "freshNoise"
@@ -30,7 +30,7 @@ export interface ReplayRollout {
   readonly steps: number
   readonly sharing: NoiseSharing
   readonly random: Stream
-  /** The noise of a step, and the parts of it that the actor reads. */
+  /** The noise of a step, and the parts of the array that the actor reads. */
   readonly noise: Float32Array
   readonly noiseParts: ReadonlyArray<Float32Array>
   /** The number of the last draw of noise; `noiseRepeat` consecutive steps use the same draw. */
@@ -65,7 +65,10 @@ export const makeReplayRollout = (
   }
 }
 
-/** Returns the parts of the noise that an actor reads: all of it, or all rows without what they share after the first one. */
+/**
+ * Returns the parts of the noise array that an actor reads. If all rows share some noise, only the first row's copy of
+ * it is read.
+ */
 const readParts = (noise: Float32Array, actor: Actor): ReadonlyArray<Float32Array> => {
   const { noiseSize, sharedNoiseSize = 0 } = actor
   if (sharedNoiseSize === 0) return [noise]
@@ -105,7 +108,10 @@ export const playReplayRollout = function* (
   return steps * numEnvs
 }
 
-/** Draws the actions of the run's step number `now` from the whole space, with noise around them if the learner wants it. */
+/**
+ * Draws the actions of the run's step number `now` at random from the whole space, and adds `warmUpNoise` if the
+ * algorithm has it.
+ */
 const actAtRandom = (
   { acting, envActions, sharing, process, random: all }: ReplayRollout,
   envs: AnyBatchEnv,
@@ -114,7 +120,7 @@ const actAtRandom = (
   draw: number,
 ): void => {
   const { task, warmUpNoise } = acting
-  // Random actions never share what state-dependent noise does.
+  // If state-dependent noise is on, several steps share `draw`; random actions differ in each step, so use `count`.
   const random = all.child("random", sharing.freshNoise ? count : draw)
   randomActions(task, envs.observations, random, envActions)
   if (warmUpNoise === undefined || task.actionSpace._tag !== "Box") return
@@ -137,17 +143,21 @@ const feedActor = (rollout: ReplayRollout, envs: AnyBatchEnv, now: number, count
   if (beginsDraw(sharing, count)) process?.step(random.child(draw))
   if (actor.noiseSize > 0) act.feeds.noise.set(noise)
   if (process !== undefined) act.feeds.process.set(process.values)
-  // An actor with a memory acts from the start, so that its memory is that of its steps; its first actions are random.
+  // An actor with a memory acts from the start, so that its memory fits the steps; at first, ε is 1, so its actions are
+  // random.
   if (exploration !== undefined) {
     act.feeds.exploration[0] = now < config.learningStarts ? 1 : exploration(now / task.totalSteps)
   }
   if (actor.memorySize > 0) act.feeds.memory.set(replay.memories)
 }
 
-/** Says whether a step is the first of its draw. The process moves once in a draw, also if the run resumes within it. */
+/**
+ * Tells whether a step is the first of its draw. The Ornstein-Uhlenbeck process moves once per draw, even if the run
+ * was resumed within the draw.
+ */
 const beginsDraw = ({ noiseRepeat }: NoiseSharing, count: number): boolean => count % noiseRepeat === 0
 
-/** Keeps the memories after a step; those of envs whose episode ended with it become empty. */
+/** Stores the memories after a step, and empties those of envs whose episode ended with it. */
 const remember = ({ acting, act, replay }: ReplayRollout, { terminated, truncated }: AnyBatchEnv): void => {
   const { memorySize } = acting.actor
   replay.memories.set(act.results.nextMemory)

@@ -26,9 +26,9 @@ export interface Ring {
   readonly actionSize: number
   /** The number of places in the ring of each env. */
   readonly stepsPerEnv: number
-  /** The number of steps after the first one of a draw that must be stored before it can be drawn. */
+  /** The number of steps after the first step of a draw that the draw needs. */
   readonly span: number
-  /** The distance of the places where draws can begin. */
+  /** The number of places from one possible beginning of a draw to the next. */
   readonly stride: number
   /** Each row holds one step: its observation, action, reward, and a flag that says how the episode ended, if it did. */
   readonly rows: Float32Array
@@ -37,10 +37,10 @@ export interface Ring {
   readonly actionAt: number
   readonly rewardAt: number
   readonly endingAt: number
-  /** The observations, if they are images: then the rows have none. */
+  /** The observations, if they are images; then `rows` has none. */
   readonly frames: Frames | undefined
   readonly finals: ReturnType<typeof makeFinals>
-  /** Says which steps belong to one episode, if steps can be drawn with other goals. */
+  /** Knows which steps belong to one episode, if draws may replace goals. */
   readonly episodes: ReturnType<typeof makeEpisodes> | undefined
   readonly memorySize: number
   /** The envs' memories before their current observations; callers change them before `storeObservations` and `addStep`. */
@@ -85,7 +85,7 @@ export const makeRing = (options: BufferLayout): Ring => {
   }
 }
 
-/** Says whether a draw can begin at a place, once the steps after it that it needs are complete. */
+/** Tells whether a draw may begin at a place; the steps that it needs must also be complete. */
 export const isStart = (ring: Ring, place: number): boolean => place % ring.stride === 0
 
 /** Returns the place of the next step of the same env. */
@@ -100,8 +100,8 @@ export const placeOf = ({ head, stepsPerEnv }: Ring, env: number, back: number):
 export const endingOf = ({ rows, rowWidth, endingAt }: Ring, place: number): number => rows[place * rowWidth + endingAt]
 
 /**
- * Says whether the final observation of an episode with this ending is stored. The value of a terminal state is 0, so it is
- * stored for truncated episodes only, except for hindsight: with another goal, the state may not be terminal.
+ * Says whether the final observation of an episode with this ending is stored. Since the value of a terminal state is
+ * 0, only truncated episodes need it. With hindsight all do, because the state may not be terminal for another goal.
  */
 const keepsFinal = (ring: Ring, ending: number): boolean =>
   ending === truncatedFlag || (ring.episodes !== undefined && ending !== 0)
@@ -112,7 +112,7 @@ const writeObservation = (ring: Ring, place: number, from: Float32Array, env: nu
   for (let at = 0; at < width; at++) rows[place * rowWidth + at] = from[env * width + at]
 }
 
-/** Stores the envs' current observations. `addStep` calls it; before the first step, callers call it. */
+/** Stores the envs' current observations. Callers must call it once before the first step; later `addStep` does it. */
 export const storeObservations = (ring: Ring, envs: AnyBatchEnv): void => {
   const { numEnvs, stepsPerEnv, stride, memorySize, memories, storedMemories } = ring
   for (let env = 0; env < numEnvs; env++) {
@@ -173,14 +173,17 @@ export const readNext = (ring: Ring, place: number, ending: number, into: Float3
   else readObservation(ring, after(ring, place), into, row)
 }
 
-/** Says how many steps of each ring are filled, from index 0 on. The current step counts: it has an observation. */
+/**
+ * Returns how many steps of each ring are filled, from index 0 on. The current step counts, since it has an
+ * observation.
+ */
 export const filledSteps = ({ numEnvs, stepsPerEnv, complete }: Ring): Filled => ({
   numEnvs,
   capacity: stepsPerEnv,
   used: complete + 1,
 })
 
-/** Says the same of the steps where a draw can begin. */
+/** Returns how many possible beginnings of a draw are filled in each ring. */
 const filledStarts = ({ numEnvs, stepsPerEnv, stride, complete }: Ring): Filled => ({
   numEnvs,
   capacity: stepsPerEnv / stride,
@@ -202,7 +205,7 @@ export const saveRing = (ring: Ring): NamedArrays => {
   }
 }
 
-/** Replaces the stored steps by saved ones; throws a `Misfit` if they are of another buffer. */
+/** Replaces the stored steps by saved ones. Throws a `Misfit` if the arrays do not fit this buffer. */
 export const restoreRing = (ring: Ring, arrays: NamedArrays): void => {
   const { rows, rowWidth, frames, finals, memorySize, memories, storedMemories } = ring
   restorePosition(ring, arrays)
@@ -229,7 +232,7 @@ const restorePosition = (ring: Ring, arrays: NamedArrays): void => {
   ring.complete = complete
 }
 
-/** Notes again which stored steps belong to one episode, which isn't saved. */
+/** Tells `episodes`, which is not saved, about all stored steps again. */
 const noteStored = (ring: Ring): void => {
   const { episodes, numEnvs, complete } = ring
   if (episodes === undefined) return

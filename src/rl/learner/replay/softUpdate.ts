@@ -1,4 +1,7 @@
-/** Builds what the updates of SAC and its relatives share: the steps of critics, actor and temperature, and the metrics. */
+/**
+ * Builds the parts that the updates of SAC and its relatives share: the steps of critics, actor and temperature, and
+ * the metrics.
+ */
 import { mean, neg } from "../../../tensor/graph/ops.ts"
 import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import type { Weights } from "../../model/trunk.ts"
@@ -33,8 +36,9 @@ export interface SoftLosses {
 }
 
 /**
- * Describes one update of soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905, Algorithm 1): a step of the critics, a step
- * of the actor with the critics after theirs, a step of the temperature unless it is fixed, and of the target critics.
+ * Describes one update of soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905, Algorithm 1): a step of the
+ * critics, a step of the actor, which uses the new critics, a step of the temperature unless it is fixed, and a step of
+ * the target critics.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** Functions with which off-policy algorithms build updates as graphs: steps of Adam, changes of target networks. */
+/** Builds parts of the updates of off-policy algorithms as graphs: gradient steps, and changes of target networks. */
 import { Record } from "effect"
 import { add, equal, mul, state, sub, where } from "../../../tensor/graph/ops.ts"
 import { GraphError } from "../../../tensor/graph/GraphError.ts"
@@ -21,7 +21,7 @@ interface StepOptions {
   /** The ε of Adam. */
   readonly epsilon?: number
   readonly maxGradNorm: number
-  /** The optimiser in place of Adam; null or left out, it is Adam. */
+  /** The optimiser to use instead of Adam; null or absent means Adam. */
   readonly optimiser?: OptimiserSetting | OptimiserOf | null
 }
 
@@ -42,7 +42,7 @@ export const gradientStep = (
   const { next, moments } = descend(net, loss, make({ layout, size, learningRate, name }), maxGradNorm)
   const foreign = Object.keys(moments).find((key) => !key.startsWith(name))
   if (foreign !== undefined) {
-    // The states of several networks lie in one program.
+    // The states of several networks are in one program, so their names must differ.
     const message = `algorithm.optimiser: expected states whose names begin with the \`name\` that it gets, found "${foreign}"`
     throw new GraphError({ op: "optimiser", message, shapes: [], where: "" })
   }

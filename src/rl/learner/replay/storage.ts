@@ -13,7 +13,7 @@ export const tooLarge = (bytes: number): string | undefined =>
     ? `need ${Math.ceil(bytes / gibibyte)} GiB of memory; make it smaller, so that at most ${limit / gibibyte} GiB are needed`
     : undefined
 
-/** Says how much of a memory is filled: the first `used` of the `capacity` steps of each env, one env after the other. */
+/** The filled part of a memory: the first `used` of the `capacity` steps of each env, one env after the other. */
 export interface Filled {
   readonly numEnvs: number
   readonly capacity: number
@@ -46,8 +46,9 @@ export const restoreFilled = (arrays: NamedArrays, name: string, into: Data, wid
 }
 
 /**
- * Stores many observations of one size. They are bytes as long as all of their numbers are integers from 0 to 255 (as in
- * images and binary planes), and float32 from the first other number on. Bytes take a quarter of the memory and lose nothing.
+ * Stores many observations of one size. They are stored as bytes while all numbers are integers from 0 to 255 (as in
+ * images and binary planes); with the first other number, all become float32. Bytes take a quarter of the memory and
+ * lose nothing.
  */
 export class Frames {
   private data: Uint8Array | Float32Array

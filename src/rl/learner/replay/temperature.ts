@@ -10,15 +10,15 @@ import type { Update } from "./networks.ts"
 
 /** The settings of the temperature. */
 export interface TemperatureConfig {
-  /** The temperature; null and texts such as `auto_0.1` learn it. */
+  /** The temperature: a number, or null or a text such as `auto_0.1` to learn it. */
   readonly alpha: number | string | null
-  /** The temperature with which a learned one starts, unless `alpha` names the start. */
+  /** The initial value of a learned temperature, unless `alpha` names one. */
   readonly alphaStart: number
 }
 
 const isPositive = Schema.is(positive)
 
-/** Returns the start that `auto` or `auto_0.1` gives a learned temperature; undefined for another text. */
+/** Returns the initial temperature that the text `auto` or `auto_0.1` names; undefined for another text. */
 const startOf = (text: string): number | undefined => {
   if (text === "auto") return 1
   const [, start] = /^auto_(.*\d.*)$/.exec(text) ?? []
@@ -38,7 +38,7 @@ export const temperatureFields = {
   alphaStart: withDefault(positive, 1),
 }
 
-/** Fails if two settings name the start of the temperature. */
+/** Fails if both settings name an initial temperature. */
 export const checkTemperature = (
   name: string,
   { alpha, alphaStart }: TemperatureConfig,
@@ -56,7 +56,7 @@ export const checkTemperature = (
 /** The temperature of an update. */
 interface Temperature {
   readonly alpha: Tensor | number
-  /** Describes a step of a learned temperature towards the target entropy; a fixed one has no states. */
+  /** Describes a step of a learned temperature towards the target entropy. A fixed temperature changes no states. */
   readonly step: (logProbability: Tensor, targetEntropy: number) => Update["states"]
   readonly metrics: Update["metrics"]
 }
@@ -72,7 +72,7 @@ interface Temperature {
 export const temperature = ({ alpha: setting, alphaStart }: TemperatureConfig, learningRate: Tensor): Temperature => {
   if (typeof setting === "number") return { alpha: setting, step: () => ({}), metrics: {} }
   const start = setting === null || setting === "auto" ? alphaStart : (startOf(setting) ?? alphaStart)
-  // States start at zero, so this one is log α minus the logarithm of its start.
+  // States start at 0, so this state is the logarithm of α divided by its initial value.
   const change = state("logAlpha", [1])
   const alpha = exp(start === 1 ? change : add(change, Math.log(start)))
   return {

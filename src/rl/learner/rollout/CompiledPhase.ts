@@ -4,14 +4,14 @@ import type { Averages } from "../Averages.ts"
 import type { statesOf } from "../learnerState.ts"
 import type { AnyPhase } from "./Phase.ts"
 
-/** A phase whose programs are compiled. */
+/** A phase of an update, with its compiled programs. */
 export interface CompiledPhase {
   readonly phase: Pick<AnyPhase<never>, "epochs" | "scheduledInputs">
   /** All programs of the phase. */
   readonly programs: ReadonlyArray<Program>
   /** The program that reads the rows. */
   readonly reader: Program
-  /** The program that has the weights after the phase. */
+  /** The program that holds the weights after the phase. */
   readonly last: Program
   /** The names of the reader's inputs that hold the rows. */
   readonly gathered: ReadonlyArray<string>

@@ -15,8 +15,9 @@ import { type BaseColumns, type Kept, kept, type Rollout, type StepHooks } from 
 
 /**
  * Describes how an algorithm collects experience: how it acts, for how many steps, which numbers (columns) it stores
- * for each step (row), and how rewards become returns. `experience` makes one without features; `withTarget`, `withBonus`,
- * `withDemonstrations` and `withAuxiliary` each add a feature. `rolloutLearner` describes a learner of it.
+ * for each step (row), and how rewards become returns. `experience` makes one without features; `withTarget`,
+ * `withBonus`, `withDemonstrations` and `withAuxiliary` each add a feature. `rolloutLearner` describes a learner with
+ * this experience.
  *
  * The type `C` lists the columns, so that a loss that reads a column which is not stored does not compile.
  */
@@ -32,7 +33,10 @@ export interface Experience<C extends Columns> {
   /** Whether each rollout begins with new noise, as state-dependent exploration does. */
   readonly freshNoise: boolean
   readonly columns: C
-  /** Fills the columns `advantages` and `targets` of a rollout from its rewards, or says how the learner estimates them. */
+  /**
+   * How rewards become returns: a function that fills the columns `advantages` and `targets` of a rollout, or the
+   * parameters of generalised advantage estimation.
+   */
   readonly returns: GeneralisedAdvantages | ((rollout: Rollout<C>) => void)
   /** All parameters that are learned: those of the actor and of the features. */
   readonly parameters: Declarations
@@ -142,16 +146,16 @@ export interface FeatureHooks extends StepHooks {
   readonly program?: Program
   /** Columns whose arrays the feature fills itself. The learner copies them to the update as it does the rollout's. */
   readonly columns?: Readonly<Record<string, Float32Array>>
-  /** Is called with the first weights, when these have been drawn. */
+  /** Runs once, with the initial weights. */
   readonly initialise?: (weights: Float32Array) => Effect.Effect<void, BackendError>
-  /** Is called before the first rollout of a run that was not resumed. */
+  /** Runs before the first rollout of a run that was not resumed. */
   readonly beforeFirstRollout?: (envs: AnyBatchEnv) => Steps<void>
   readonly afterRollout?: () => void
-  /** Is called before rewards become advantages and targets. It may change rewards, and yields programs to run. */
+  /** Runs before rewards become advantages and targets. It may change rewards, and yields programs to run. */
   readonly beforeReturns?: (iteration: number) => Steps<void>
-  /** Is called when `advantages` and `targets` are filled; it may change them. */
+  /** Runs when `advantages` and `targets` are filled; it may change them. */
   readonly afterReturns?: () => void
-  /** Is called before the update. `feeds` are the inputs of its first program; the hook fills those with no column. */
+  /** Runs before the update. `feeds` are the inputs of its first program; the hook fills those that are not columns. */
   readonly beforeUpdate?: (iteration: number, feeds: Readonly<Record<string, TensorData>>) => void
   readonly metrics?: () => Metrics
   /** Copies the online network into the target network once every `everySteps` env steps. */

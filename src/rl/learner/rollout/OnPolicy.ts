@@ -15,12 +15,11 @@ export interface RolloutUpdate<C> {
 }
 
 /**
- * The description of an on-policy learner: an experience with an update. It needs no backend. `learnerOf` compiles the learner,
- * in the way that suits the description.
+ * The description of an on-policy learner: an experience with an update. It needs no backend; `learnerOf` compiles it.
  */
 export interface OnPolicy {
   readonly _tag: "OnPolicy"
-  /** Passes the experience and the update on. This hides the type of their columns. */
+  /** Calls `body` with the experience and the update. So the type of their columns need not be known outside. */
   readonly use: <A>(
     make: <C extends BaseColumns & Columns>(experience: Experience<C>, update: RolloutUpdate<C>) => A,
   ) => A

@@ -17,11 +17,13 @@ export interface Minibatch<C> {
   readonly fixed: Weights
   /** The memory before each sequence, if the actor has a memory. */
   readonly recall: Recall | undefined
-  /** Scales a column to mean 0 and standard deviation 1 over the whole minibatch, of which `batch` may be a slice. */
+  /**
+   * Scales a column to mean 0 and standard deviation 1 over the whole minibatch, even if `batch` is only a slice of it.
+   */
   readonly standardised: (column: Tensor) => Tensor
 }
 
-/** The part of a phase that says which rows it reads, and how often. */
+/** The rows that a phase reads, and how often. */
 interface Passes {
   /** The name of its program and, if there are several phases, of its optimiser's state in checkpoints. */
   readonly name: string
@@ -41,8 +43,8 @@ export interface Phase<C> extends Passes {
   /** The inputs that the loss reads and that change over the run, such as a clip range with a schedule. */
   readonly scheduledInputs?: ScheduledInputs | undefined
   /**
-   * The number of slices of each minibatch, whose gradients as many processes can compute; 1 by default. With more, the loss
-   * and the metrics must be means over the rows.
+   * The number of slices of each minibatch; up to as many processes can compute their gradients. 1 by default. With
+   * more slices, the loss and the metrics must be means over the rows.
    */
   readonly slices?: number | undefined
   readonly optimiser: OptimiserOf
@@ -50,7 +52,7 @@ export interface Phase<C> extends Passes {
   readonly learns?: ((parameter: string) => boolean) | undefined
 }
 
-/** A phase that computes its step itself, from more than the gradient of a loss. */
+/** A phase that computes the next weights itself, because it needs more than the gradient of a loss. */
 export interface SteppingPhase<C> extends Passes {
   readonly slices?: undefined
   readonly scheduledInputs?: undefined

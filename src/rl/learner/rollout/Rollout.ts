@@ -44,7 +44,7 @@ export function makeRollout(
   }
 }
 
-/** A column of numbers that the actor keeps for each observation, and where it keeps them for those outside of the rows. */
+/** A column of numbers that the actor computes for each observation, with arrays for observations that have no row. */
 interface KeptColumn {
   readonly name: string
   readonly result: TensorData
@@ -63,7 +63,7 @@ interface RolloutPlaying {
   readonly rewards: Float32Array
   readonly terminated: Uint8Array
   readonly truncated: Uint8Array
-  /** The number of elements of an observation, and of an action. */
+  /** The length of an observation, and (`actionWidth`) of an action. */
   readonly width: number
   readonly actionWidth: number
   readonly envActions: Float32Array | Int32Array
@@ -74,7 +74,10 @@ interface RolloutPlaying {
   readonly noise: StepNoise
 }
 
-/** The random numbers of the rollout's steps. If several steps share them, those of the draw `heldDraw`. */
+/**
+ * The random numbers for the actions. If several steps share a draw, `numbers` holds the draw with the number
+ * `heldDraw`.
+ */
 interface StepNoise {
   readonly seed: number
   readonly steps: number
@@ -94,7 +97,7 @@ const playingOf = (
 ): RolloutPlaying => {
   const { numEnvs } = task
   const rows = steps * numEnvs
-  // For sequences, the feeds have another order of rows, so the rollout cannot write its rows there.
+  // With sequences, the feeds order the rows differently, so the rollout needs arrays of its own.
   const columns = arraysOf(experience.columns, rows, sequence > 1 ? {} : feeds)
   const width = act.feeds.observations.length / numEnvs
   return {
@@ -135,7 +138,10 @@ const stepNoiseOf = ({
   return { seed, steps, sharing: { noiseRepeat, freshNoise }, holds, size, numbers, heldDraw: -1 }
 }
 
-/** Plays the rollout: acts in the envs, then evaluates the observations that no step follows. */
+/**
+ * Plays the rollout: acts in the envs, then evaluates the observations after the last step and those of truncated
+ * episodes.
+ */
 const collect = function* (playing: RolloutPlaying, envs: AnyBatchEnv, iteration: number): Steps<void> {
   const { steps, numEnvs, act, hooks, envActions, keptColumns } = playing
   playing.finalObservations.clear()

@@ -1,4 +1,7 @@
-/** Defines what a rollout holds: its columns, rewards and ends of episodes; and the hooks of the features that it calls. */
+/**
+ * Defines the data of a rollout (columns, rewards and ends of episodes), and the hooks of features that the rollout
+ * calls.
+ */
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
 import { type Action, type Arrays, type F32, f32 } from "../Batch.ts"
 import type { Steps } from "../drive.ts"
@@ -44,13 +47,13 @@ export interface Rollout<out C> {
 
 /** The functions of a feature (an addition to a learner, such as a memory) that the rollout calls. */
 export interface StepHooks {
-  /** Is called before the first step. */
+  /** Runs before the first step. */
   readonly start?: () => void
-  /** Is called before the actor acts at step t. At t = T, after the last step, the actor only computes kept numbers. */
+  /** Runs before the actor acts at step t. At t = T, after the last step, the actor only computes kept numbers. */
   readonly beforeAct?: (t: number) => void
   readonly afterStep?: (envs: AnyBatchEnv, t: number) => void
-  /** Is called after a step that truncated this env's episode. The actor evaluates its final observation later. */
+  /** Runs after a step that truncated this env's episode. The actor evaluates its final observation later. */
   readonly truncated?: (env: number) => void
-  /** Is called before the actor evaluates a group of these observations: `count` of them, from number `first` on. */
+  /** Runs before the actor evaluates the final observations of `count` truncated episodes, from number `first` on. */
   readonly beforeTruncated?: (first: number, count: number) => void
 }

@@ -30,7 +30,7 @@ import type { BaseColumns, Rollout } from "./RolloutData.ts"
 import type { AnyPhase } from "./Phase.ts"
 import { compileUpdate, type CompiledUpdate, hasTotalLoss, withTotalLoss } from "./update.ts"
 
-/** Makes the learner that a description by `rolloutLearner` asks for, whose envs are stepped in JavaScript. */
+/** Makes the learner that `rolloutLearner` described, whose envs are stepped in JavaScript. */
 export const makeRolloutLearner = Effect.fnUntraced(function* <C extends BaseColumns & Columns>(
   described: Experience<C>,
   { learningRate, phases }: RolloutUpdate<C>,
@@ -102,7 +102,9 @@ interface RolloutLearning<C extends Columns> {
   readonly columns: Arrays<BaseColumns>
   readonly features: ReadonlyArray<FeatureHooks>
   readonly act: Program
-  /** All programs, each of which has its own copy of the weights. After an update, its last program has the newest. */
+  /**
+   * All programs, each with its own copy of the weights. After an update, only its last program has the newest weights.
+   */
   readonly programs: ReadonlyArray<Program>
   readonly compiled: CompiledUpdate
   readonly averages: Averages
@@ -117,7 +119,7 @@ const setWeights = Effect.fnUntraced(function* <C extends Columns>(
   for (const program of programs) if (program !== except) yield* program.write("theta", theta)
 })
 
-/** Begins with these weights. */
+/** Sets the initial weights, and starts the features. */
 const begin = Effect.fnUntraced(function* <C extends Columns>(learning: RolloutLearning<C>, theta: Float32Array) {
   yield* setWeights(learning, theta)
   for (const { initialise } of learning.features) if (initialise !== undefined) yield* initialise(theta)
@@ -139,7 +141,7 @@ const play = function* <C extends Columns>(
   return rollout.steps * task.numEnvs
 }
 
-/** Returns what an experience declares of its learner: the data that it learns from, and its capabilities. */
+/** Returns the parts of a learner that its experience declares: data and capabilities. */
 export const declaredBy = <C extends Columns>(
   { data, imitates }: Experience<C>,
   capabilities: Partial<Capabilities>,

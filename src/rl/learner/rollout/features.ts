@@ -1,4 +1,7 @@
-/** Functions that add a feature to an experience: a target network, or further tasks for the network; the learner adds a memory. */
+/**
+ * Adds features to an experience: a target network, or auxiliary tasks for the network; the learner itself adds a
+ * memory.
+ */
 import { Effect } from "effect"
 import type { TensorData } from "../../../tensor/backend/Backend.ts"
 import type { Declarations } from "../../model/trunk.ts"
@@ -20,7 +23,10 @@ export const withMemory = <C extends Columns>(experience: Experience<C>): Experi
   return { ...experience, sequence, features: [memory(actor.memorySize, sequence), ...experience.features] }
 }
 
-/** Makes the feature that carries each env's memory of `size` numbers on, and stores it before each sequence. */
+/**
+ * Makes the feature that keeps each env's memory of `size` numbers from step to step, and stores it before each
+ * sequence.
+ */
 const memory =
   <C extends Columns>(size: number, sequence: number): Feature<C> =>
   ({ act, rollout: { steps, numEnvs } }) =>

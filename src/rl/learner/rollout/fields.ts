@@ -84,7 +84,8 @@ interface MemorySettings extends Pick<MemoryPlaceOptions, "lstmAfter" | "criticM
 }
 
 /**
- * Fails if the settings of a memory do not fit each other, or the layers around it. `name` is the algorithm's.
+ * Fails if the settings of a memory contradict each other, or do not fit the layers around it. `name` is the
+ * algorithm's.
  *
  * @example
  * ```ts
@@ -112,8 +113,8 @@ interface ReturnSettings extends Required<Pick<RolloutOptions, "returns" | "trai
 }
 
 /**
- * Returns a config with `returns` and `trainMode` applied: `NSTEP` sets `lambda` to 1, `onestep` sets `nsteps` to 1. Those of its
- * numbers that change over the run become inputs of the graph: see `scheduledInputs` of a phase.
+ * Returns a config with `returns` and `trainMode` applied: `NSTEP` sets `lambda` to 1, `onestep` sets `nsteps` to 1.
+ * Settings that change over the run become inputs of the graph: see `scheduledInputs` of a phase.
  *
  * @example
  * ```ts

@@ -1,4 +1,6 @@
-/** Losses of the user's own in actor-critic algorithms: a function that gets a minibatch and the network's outputs. */
+/**
+ * Applies the user's own loss in actor-critic algorithms: a function that gets a minibatch and the network's outputs.
+ */
 import { Effect } from "effect"
 import type { Distribution } from "../../../tensor/graph/distributions.ts"
 import { GraphError } from "../../../tensor/graph/GraphError.ts"
@@ -22,24 +24,26 @@ export interface PolicyAndValue {
   readonly value: Tensor
 }
 
-/** The outputs of a minibatch that a loss of one's own gets, with the loss of the algorithm. */
+/** The arguments of the user's own loss besides the minibatch: the network's outputs, and the algorithm's loss. */
 export interface LossOutputs extends PolicyAndValue, AlgorithmsLoss {
   /** Evaluates the network on other observations [rows, size], with the weights that are learned. */
   readonly evaluate: (observations: Tensor) => PolicyAndValue
-  /** Scales a column to mean 0 and standard deviation 1 over the whole minibatch, of which `batch` may be a slice. */
+  /**
+   * Scales a column to mean 0 and standard deviation 1 over the whole minibatch, even if `batch` is only a slice of it.
+   */
   readonly standardised: Minibatch<unknown>["standardised"]
 }
 
 /** The columns of a minibatch. */
 export type LossBatch = Batch<ColumnsOf<ActorCriticKept>>
 
-/** A loss of the user's own, in place of the algorithm's. `lossWith` makes one that reads further data. */
+/** A loss of the user's own, which replaces the algorithm's. `lossWith` makes one that also reads other data. */
 export interface OwnLoss {
   (batch: LossBatch, out: LossOutputs, data: Readonly<Record<string, Tensor>>): LossResult
   readonly data?: LossData
 }
 
-/** Rows of data from which a loss reads, such as `Demonstrations`. */
+/** Rows of data that a loss reads, such as `Demonstrations`. */
 interface DataRows {
   readonly rows: number
 }
@@ -83,7 +87,7 @@ export function lossWith(
     ),
   )
   const own: OwnLoss = (batch, out, data) => loss(batch, out, data)
-  // A config has the name of the user's function.
+  // Give the new function the name of the user's, which a config shows.
   Object.defineProperty(own, "name", { value: loss.name === "" ? "lossWith" : loss.name })
   return Object.assign(own, { data: { rows: data.rows, batchSize, arrays } })
 }
@@ -97,7 +101,7 @@ export interface AppliedLoss {
 }
 
 /**
- * Applies a loss of the user's own, which replaces the algorithm's; null leaves it.
+ * Applies a loss of the user's own, which replaces the algorithm's; null keeps it.
  *
  * @example
  * ```ts
@@ -135,10 +139,10 @@ export const applied = (own: OwnLoss | null, network: Evaluating, task: Task): A
   }
 }
 
-/** The part of a network that a loss needs. Its memory is empty before each of the observations that the loss evaluates. */
+/** The part of a network that a loss needs. For observations that the loss evaluates, its memory is empty. */
 type Evaluating = Pick<ActorCritic, "evaluate">
 
-/** The beginning of the names of the columns with the data of a loss. */
+/** The prefix of the columns that hold the data of a loss. */
 const prefix = "data."
 
 const arraysOf = ({ arrays }: LossData): NamedArrays =>
@@ -161,7 +165,10 @@ const dataColumns = ({ rows, batchSize, arrays }: LossData, task: Task): Columns
     }),
   )
 
-/** Actions have the shape that the distribution takes; other numbers have an axis if a row has several. */
+/**
+ * Returns the column of an array. Actions have the shape that the distribution takes; other rows of several numbers are
+ * vectors.
+ */
 const columnOf = (name: string, width: number, array: Float32Array | Int32Array, actions: ActionSpace): Column =>
   name === "actions" && width === sizeOf(actions)
     ? actionColumn(actions)
@@ -179,7 +186,7 @@ const drawing =
         const drawn = Int32Array.from({ length: batchSize }, () => random.integer(rows))
         for (const [name, array] of Object.entries(arrays)) {
           const feed = feeds[`${prefix}${name}`]
-          // A column that the loss does not read has no input.
+          // If the loss does not read a column, the program has no input for it.
           if (feed !== undefined) copyRows(array, drawn, feed)
         }
       },

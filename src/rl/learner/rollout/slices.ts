@@ -1,7 +1,8 @@
 /**
  * Compiles and runs an update whose minibatches are divided into slices, so that other processes can compute a part of
- * them. One program computes the gradient of a slice, another one applies the sum of the gradients. They are added in the
- * order of the slices, so the bits depend on the number of slices, and not on where each was computed.
+ * them. One program computes the gradient of a slice, another one applies the sum of the gradients. The gradients are
+ * added in the order of the slices, so the resulting bits depend on the number of slices, but not on the processes that
+ * computed them.
  */
 import { Effect } from "effect"
 import { Backend, type BackendError } from "../../../tensor/backend/Backend.ts"
@@ -23,10 +24,10 @@ import type { CompiledPhase } from "./CompiledPhase.ts"
 import type { Phase } from "./Phase.ts"
 
 const [meanOf, scaleOf] = [(column: string) => `${column}.mean`, (column: string) => `${column}.scale`]
-/** The output of a slice's program that has the value of the loss's limit; no metric has this name. */
+/** The name of the output that has the value of the loss's limit; no metric has this name. */
 const limitOutput = "gradient.limit"
 
-/** The program that computes the gradient of one slice, with what it needs to know of the whole minibatch. */
+/** The program that computes the gradient of one slice, with the facts about the whole minibatch that it needs. */
 interface SliceProgram {
   readonly spec: SlicedSpec
   /** The columns that the loss reads with mean 0 and standard deviation 1. */

@@ -28,7 +28,7 @@ interface UpdateAt {
 export const hasTotalLoss = <C>(phases: ReadonlyArray<AnyPhase<C>>): boolean =>
   phases.length === 1 && "loss" in phases[0]
 
-/** Records the loss of a phase with its metrics too, by the name that the library rlib gives it. */
+/** Also records the loss of a phase as a metric, under the name that the library rlib uses. */
 export const withTotalLoss = <C>(phase: Phase<C>): Phase<C> => ({
   ...phase,
   loss: (minibatch) => {
@@ -184,7 +184,7 @@ export const gradientStep = <C>(
   return { states: Object.fromEntries(states), outputs: metrics, continueWhile }
 }
 
-/** Builds the step of a phase that computes it itself. */
+/** Builds the step of a phase that computes its next weights itself. */
 const ownStep = <C>(phase: SteppingPhase<C>, net: Net, minibatch: Minibatch<C>) => {
   const { next, metrics } = phase.step(minibatch, net)
   return { states: { theta: { tensor: net.theta, next } }, outputs: metrics }

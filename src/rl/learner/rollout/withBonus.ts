@@ -1,6 +1,6 @@
 /**
- * Adds a bonus to an on-policy algorithm after each rollout: a reward for surprising transitions (Curiosity, RND), or for those
- * like an expert's (GAIL).
+ * Adds a bonus to the rewards of an on-policy algorithm after each rollout: for surprising transitions (Curiosity,
+ * RND), or for transitions that resemble an expert's (GAIL).
  */
 import { Effect } from "effect"
 import { Backend } from "../../../tensor/backend/Backend.ts"
@@ -24,7 +24,7 @@ import type { Experience, Feature, FeatureInput } from "./Experience.ts"
 import { copy } from "./Rollout.ts"
 import type { BaseColumns, Rollout } from "./RolloutData.ts"
 
-/** Describes a reward that the learner gives itself for each transition, such as its surprise. */
+/** Describes a reward that the learner itself computes for each transition, such as its surprise. */
 export interface Bonus<C> {
   readonly parameters: Declarations
   /** The learning rate of `parameters` as a share of the common learning rate; 1 by default. */
@@ -50,7 +50,7 @@ interface AddedReward {
   readonly coefficient: number
 }
 
-/** The surprise is the reward; the env's rewards are not read. */
+/** The surprise replaces the env's rewards, which are not read. */
 interface ReplacedReward {
   readonly kind: "replaced"
 }
@@ -224,7 +224,7 @@ const bonusFeature =
       }
     })
 
-/** Returns the vectors of a bonus that a checkpoint holds. */
+/** Returns the vectors of a bonus that are saved in a checkpoint. */
 const savedPartOf = <C>({ returns, observationMoments, returnMoments }: RunningBonus<C>) =>
   vectorsOf({
     "bonus.returns": returns,
@@ -236,7 +236,7 @@ const savedPartOf = <C>({ returns, observationMoments, returnMoments }: RunningB
     "bonus.return.count": returnMoments.count,
   })
 
-/** Keeps the observations after step t; where an episode ended, its final one. */
+/** Stores the observations after step t; if an episode ended, its final observation. */
 const keepNext = <C>({ columns, rollout }: RunningBonus<C>, envs: AnyBatchEnv, t: number): void => {
   const size = envs.observationSize
   for (let env = 0; env < rollout.numEnvs; env++) {

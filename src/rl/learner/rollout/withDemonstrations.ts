@@ -59,12 +59,12 @@ export const withDemonstrations = <C extends Columns>(
   }
 }
 
-/** The bound of standardised numbers. */
+/** The limit to which standardised numbers are clipped. */
 const bound = 5
 
 /**
- * Returns a function that scales observations [rows, size] to those of the demonstrations: real numbers have mean 0 and standard
- * deviation 1 in these, and are clipped to ±5. Choices, switches and masks stay as they are.
+ * Returns a function that scales observations [rows, size] so that real numbers have mean 0 and standard deviation 1
+ * over the demonstrations, and clips them to ±5. Choices, switches and masks stay as they are.
  *
  * @example
  * ```ts

@@ -1,4 +1,7 @@
-/** Makes learners that choose their actions by tree search and learn from the searches: AlphaZero. */
+/**
+ * Makes learners that choose their actions by tree search and learn from the results of the searches, as AlphaZero
+ * does.
+ */
 import { Effect, type Scope } from "effect"
 import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
@@ -45,7 +48,10 @@ import { treeSearch } from "./TreeSearch.ts"
 export interface SearchLearnerOptions extends SearchRolloutOptions {
   readonly name: string
   readonly network: ActorCritic
-  /** The number of minibatches of an update, and of the rows of each, which are drawn from the window. */
+  /**
+   * The number of minibatches of an update, and the number of rows of each minibatch. They are drawn from the window of
+   * rollouts.
+   */
   readonly updates: number
   readonly batchSize: number
   readonly maxGradNorm: number
@@ -126,11 +132,11 @@ export const searchLearner = Effect.fnUntraced(function* (
   }
 })
 
-/** The programs of an update, and what it needs besides. */
+/** The programs of an update, and what an update needs besides. */
 interface SearchLearning {
   readonly options: SearchLearnerOptions
   readonly update: Program
-  /** Has a copy of the weights, which an update replaces. */
+  /** The program that evaluates states for the search. After an update, it gets the new weights. */
   readonly evaluator: Program
   readonly averages: Averages
   /** The weights after the last update. */
@@ -158,7 +164,7 @@ const learn = Effect.fnUntraced(function* (
   yield* evaluator.write("theta", yield* update.read("theta", updated))
 })
 
-/** Returns the policies of validations, which search before each action unless it is drawn. */
+/** Returns the policies for validations. They search before each action, unless actions are sampled. */
 const searching = (
   options: SearchLearnerOptions,
   model: Env,
@@ -205,7 +211,10 @@ const updateSpec = (
   })
 }
 
-/** Returns the env of a task, which is the model; fails if its states are elsewhere, or those of several agents. */
+/**
+ * Returns the task's env, which is the model of the search. Fails if its states are in another program, or it has
+ * several agents.
+ */
 const modelOf = (name: string, { model }: Task): Effect.Effect<Env, ConfigError> => {
   const fail = (problem: string) =>
     Effect.fail(ConfigError.at({ source: name }, "algorithm", `${name} needs an env ${problem}`))

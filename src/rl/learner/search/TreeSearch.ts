@@ -64,7 +64,7 @@ export interface TreeSearch {
 /** The prior of an action that is forbidden. */
 const forbidden = -1
 
-/** The number of words of its stream between the draws of a tree's states. */
+/** The number of random words reserved for each state of a tree. */
 const wordsPerState = 65_536
 
 /**
@@ -74,11 +74,14 @@ const wordsPerState = 65_536
 interface Trees {
   readonly evaluator: Evaluator
   readonly options: SearchOptions
-  /** The number of actions of each state, of nodes of each tree, and of numbers in a row of the evaluator's input. */
+  /**
+   * The number of actions of each state, the number of nodes of each tree, and the length of a row of the evaluator's
+   * input.
+   */
   readonly actions: number
   readonly size: number
   readonly width: number
-  /** The number of elements of an observation, which its action mask follows. */
+  /** The length of an observation; in a row, the action mask follows it. */
   readonly observed: number
   readonly writeObservation: ReturnType<typeof writerOf>
   readonly writeMask: ReturnType<typeof maskWriter>
@@ -89,7 +92,7 @@ interface Trees {
   /** 1 for states in which the episode is over, whose value is in `ends`. */
   readonly isEnd: Uint8Array
   readonly ends: Float64Array
-  /** The number of simulations that passed each node, itself among them. */
+  /** The number of simulations that passed through each node, including the one that added it. */
   readonly passed: Int32Array
   /** The node that each edge leads to; −1 before it was taken. */
   readonly children: Int32Array
@@ -273,7 +276,7 @@ const grow = (trees: Trees, row: number, node: number, edge: number, added: numb
   trees.parents[leaf] = edge
   trees.rewards[leaf] = reward
   trees.children[edge] = leaf
-  // The value of a state in which the env cuts an episode off is evaluated, once.
+  // If the env truncates the episode here, the state's value is evaluated once, by the network.
   isEnd[leaf] = terminated || truncated === true ? 1 : 0
   ends[leaf] = terminated ? 0 : NaN
   if (!terminated) observe(trees, row, leaf, truncated === true)

@@ -45,16 +45,16 @@ export interface SearchRolloutOptions extends Required<SearchSettings> {
   readonly window: number
 }
 
-/** The last rollouts of a learner, and what the next one needs. */
+/** The last rollouts of a learner, and the state from which the next one is played. */
 interface SearchRollout {
   readonly options: SearchRolloutOptions
   readonly search: TreeSearch
   readonly evaluator: ReturnType<typeof evaluatorOf>
   readonly actions: number
-  /** The number of rows of a rollout, and of numbers in a row of observations. */
+  /** The number of rows of a rollout, and the length of a row of observations. */
   readonly rows: number
   readonly width: number
-  /** The window of rollouts, which is the input of the update itself: rollout i is number i modulo the window. */
+  /** The window of rollouts, whose arrays are the inputs of the update: rollout i is in part i modulo the window. */
   readonly stored: Arrays<SearchColumns>
   readonly rewards: Float32Array
   readonly values: Float32Array
@@ -179,7 +179,7 @@ const mixNoise = ({ options, actions, noise }: SearchRollout, random: Stream, pr
 const choose = ({ options, search, actions, elapsed, actionWeights }: SearchRollout, env: number, random: Stream) => {
   const { temperature, temperatureSteps } = options
   if (elapsed[env] >= temperatureSteps) return search.best(env)
-  // Divided by the largest number, so that no power is too large.
+  // Divide by the largest number first, so that no power overflows.
   const most = search.visits[env * actions + search.best(env)]
   for (let action = 0; action < actions; action++) {
     const share = search.visits[env * actions + action] / most
@@ -188,7 +188,10 @@ const choose = ({ options, search, actions, elapsed, actionWeights }: SearchRoll
   return random.categorical(actionWeights)
 }
 
-/** Keeps the results of step t. Returns whether it truncated an episode, whose final observation is to be evaluated. */
+/**
+ * Stores the results of step t. Returns whether it truncated an episode, whose final observation must then be
+ * evaluated.
+ */
 const keepResults = (
   { options, rewards, terminated, truncated, elapsed }: SearchRollout,
   envs: AnyBatchEnv,
@@ -225,7 +228,10 @@ export function* searchIn(
   for (let env = 0; env < envs.numEnvs; env++) actions[at + env] = trees.best(at + env)
 }
 
-/** Returns the function that gives the states of a batch. Throws if they are elsewhere. */
+/**
+ * Returns the function that returns the state of each env in a batch. Throws if the states are in other programs or
+ * threads.
+ */
 const statesIn = (envs: AnyBatchEnv): ((index: number) => unknown) => {
   if (envs.stateAt !== undefined) return envs.stateAt
   throw invalid(envs.id, "a search needs the states of the envs, which are in other threads or processes")

@@ -1,6 +1,7 @@
 /**
- * Data sets of transitions, from which algorithms learn without playing: observations, actions, rewards, and how episodes
- * ended. `record` and `play` make them by playing an env, `fromMinari` and `toMinari` read and write the files of Minari.
+ * Makes data sets of transitions, from which algorithms learn without playing: observations, actions, rewards, and how
+ * episodes ended. `record` and `play` make them by playing an env, `fromMinari` and `toMinari` read and write the files
+ * of Minari.
  *
  * @example
  * ```ts

@@ -20,7 +20,7 @@ const metadataFile = "metadata.json"
 
 type Spaces = Pick<Env, "id" | "observationSpace" | "actionSpace" | "actionMask">
 
-/** A part of a space that has no parts itself, which Minari stores as a dataset of its own. */
+/** A part of a space that has no parts of its own; Minari stores each in a dataset of its own. */
 interface Leaf {
   /** The path in the group of an episode, such as `observations/position` or `observations/_index_0`. */
   readonly path: string
@@ -44,7 +44,9 @@ const leavesOf = (root: string, space: Space): ReadonlyArray<Leaf> => {
 
 // --- Reading ---
 
-/** The part of Minari's description of a space that matters here: choices can be numbered from another number than 0. */
+/**
+ * The part of Minari's description of a space that is needed here: the number of the first choice, which need not be 0.
+ */
 interface Described {
   readonly start?: number | ReadonlyArray<number>
   readonly subspaces?: Readonly<Record<string, Described>> | ReadonlyArray<Described>
@@ -60,11 +62,11 @@ const Metadata = Schema.Struct({
   action_space: Schema.optionalKey(Schema.String),
 })
 
-/** Decodes a space. Python writes bounds as `Infinity`, which is no JSON; they do not matter here. */
+/** Decodes a space. Python writes infinite bounds as `Infinity`, which is not JSON; they are not needed here. */
 const decodeSpace = (text: string) =>
   Schema.decodeUnknownEffect(jsonText(Described))(text.replace(/-?\bInfinity\b|\bNaN\b/g, "0"))
 
-/** Returns the numbers of the first choices by the paths of the parts; those that begin at 0 are left out. */
+/** Returns the numbers of the first choices, by the paths of the parts, where they are not 0. */
 const startsIn = (
   path: string,
   { start, subspaces }: Described,
@@ -78,8 +80,9 @@ const startsIn = (
 ]
 
 /**
- * Reads a data set of Minari that has the observations and actions of an env: its folder, or the folder `data` in it. It
- * reads the format `hdf5`; images must be stored without JPEG. Fails if the data set and the env do not fit, or a number is not one that the env has.
+ * Reads a data set of Minari that has the observations and actions of an env: its folder, or the folder `data` in it.
+ * It reads the format `hdf5`; images must be stored without JPEG. Fails if the data set and the env do not fit, or if a
+ * number is not in the env's space.
  *
  * @example
  * ```ts
@@ -222,7 +225,7 @@ export interface MinariOptions {
   readonly metadata?: Readonly<Record<string, string | number>>
 }
 
-/** The oldest version of Minari's format that has all that is written here. */
+/** The oldest version of Minari's format that has everything that this file writes. */
 const minariVersion = "0.5.0"
 
 /**

@@ -105,8 +105,8 @@ const actionProblem = (
 }
 
 /**
- * Returns a function that says why numbers are not an action for an observation, whose row begins at `from` in `rows`: they
- * are not an action of the env, or the row's mask forbids them. It returns undefined if they are one.
+ * Returns a function that says why numbers are not an allowed action: they are not an action of the env, or the mask of
+ * the row at `from` in `rows` forbids them. It returns undefined if they are allowed.
  */
 export const labelProblemIn = (
   env: Pick<Env, "id" | "actionSpace">,
@@ -134,8 +134,9 @@ export const observationIn = (
 }
 
 /**
- * Returns a function that finds the first number that the space does not allow, among the numbers of a value that begin at
- * `from`, and says what it should be; undefined if all are allowed. The bounds of real numbers are not checked.
+ * Returns a function that checks the numbers of a value, from index `from` on. It returns the first number that is not
+ * in the space with a description of what was expected; undefined if all are right. The bounds of real numbers are not
+ * checked.
  */
 export const wrongElementIn = (
   space: ActionSpace,
@@ -158,7 +159,7 @@ export const wrongElementIn = (
   }
 }
 
-/** Returns the place of the first number that is not finite as a 32-bit float; −1 if all are. */
+/** Returns the index of the first number that is not finite as a 32-bit float; −1 if all are. */
 export const notFiniteIn = (numbers: ArrayLike<number>): number => {
   for (let at = 0; at < numbers.length; at++) if (!Number.isFinite(Math.fround(numbers[at]))) return at
   return -1

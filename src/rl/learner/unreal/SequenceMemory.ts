@@ -1,4 +1,4 @@
-/** The memory of UNREAL's auxiliary tasks: stores the last steps of every env, and draws sequences to replay. */
+/** Stores the last steps of every env for UNREAL's auxiliary tasks, and draws sequences from them to replay. */
 import type { Stream } from "../../../base/rng/Rng.ts"
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import { type Arrays, f32, i32, perUpdate } from "../Batch.ts"
@@ -41,7 +41,7 @@ interface SequenceMemoryOptions {
   readonly observationSize: number
   /** The number of steps of each env that it can hold. */
   readonly capacity: number
-  /** The number of sequences to draw, also of histories (see `history`), and the number of steps of a sequence. */
+  /** The number of sequences, and also of histories, to draw, and (`steps`) the number of steps of a sequence. */
   readonly sequences: number
   readonly steps: number
 }
@@ -58,7 +58,7 @@ interface Steps {
   readonly actions: Float32Array
   readonly rewards: Float32Array
   readonly ended: Uint8Array
-  /** The index of the next step to write, and the number of steps stored, both for each env. */
+  /** The index of the next step to write, and the number of steps stored; both are equal for all envs. */
   readonly position: Int32Array
   /** Steps with a reward that is not 0, and all others, each as age · numEnvs + env; `drawRewards` fills both. */
   readonly rewarded: Int32Array
@@ -211,7 +211,10 @@ const copyHistory = (memory: Steps, age: number, env: number, into: HistoryArray
   }
 }
 
-/** Says which part of the arrays is filled. The envs' numbers of a step are adjacent, so all envs count as one. */
+/**
+ * Returns the filled part of the arrays. The numbers of all envs for a step are adjacent, so the arrays count as those
+ * of one env.
+ */
 const filledPlaces = ({ options, places, position }: Steps): Filled => ({
   numEnvs: 1,
   capacity: places,

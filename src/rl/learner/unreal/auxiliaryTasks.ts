@@ -1,4 +1,7 @@
-/** The auxiliary tasks of UNREAL and RANDAL: their settings, and the loss that these algorithms add to their own. */
+/**
+ * Defines the auxiliary tasks of UNREAL and RANDAL: their settings, and the loss that these algorithms add to their
+ * own.
+ */
 import { Effect, type Schema } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
 import { bounded, fraction, nonNegative, withDefault } from "../../../base/config/fields.ts"
@@ -95,7 +98,7 @@ interface AuxiliaryTasks extends Auxiliary<BaseColumns, Memory.ReplayColumns> {
   readonly loss: (minibatch: { readonly weights: Weights; readonly batch: Batch<Memory.ReplayColumns> }) => Loss
 }
 
-/** The sizes of what the tasks replay, and their heads. */
+/** The sizes of the replayed data, and the networks' heads for the tasks. */
 interface Replayed {
   readonly config: AuxiliaryConfig
   readonly network: AuxiliaryNetwork
@@ -263,7 +266,10 @@ const changesOf = (replayed: Replayed, observations: Tensor): Tensor => {
   return reshape(mean(grid, [1, 3, 5]), [sequences, steps, high * wide])
 }
 
-/** Computes the return of each step: discounted rewards until an episode ends, or until the value `last` follows. */
+/**
+ * Computes the return of each step: the discounted rewards until the episode ends, or until the last step, which the
+ * value `last` follows.
+ */
 const returnsOf = (
   { sequences, steps }: Replayed,
   { replayContinues }: Pick<ReplayedRows["batch"], "replayContinues">,

@@ -9,12 +9,12 @@ import type { Chunk } from "../../../spread/cluster/sent/chunks.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 
 /**
- * Plays a fixed number of whole episodes with the current policy, and gives their returns and lengths. Each episode
+ * Plays a fixed number of whole episodes with the current policy, and returns their returns and lengths. Each episode
  * has an env of its own in a batch, so that short episodes do not count more often than long ones. The randomness of an
  * episode depends only on the seed, on `index` (the training's step) and on the episode's number, not on its batch.
  */
 export interface PolicyValidator {
-  /** The name of a validator of the user's own; undefined for the built-in one. */
+  /** The name of the user's own validator; undefined for the built-in one. */
   readonly name?: string
   readonly validate: (seed: number, index: number) => Effect.Effect<ValidationOutcome, LearnerError>
   /** The batches, each with the number of its first episode, its size, and the device that computes its policy. */
@@ -44,7 +44,7 @@ export const shares = (
   })
 }
 
-/** A part of a validation has at least so many episodes, if it has as many; an env's episodes have at most so many parts. */
+/** The smallest number of episodes in a part, and the largest number of parts for the episodes of one env. */
 const leastInPart = 32
 const mostParts = 64
 
@@ -72,7 +72,7 @@ export const partsOf = (
     }))
   })
 
-/** Returns how many episodes of an env cannot be parted: those of the agents of a game. */
+/** Returns how many consecutive episodes must stay in the same part: in a game, one for each agent; otherwise 1. */
 export const togetherIn = ({ agents = [""] }: Pick<Env, "agents">, count: number): number =>
   count % agents.length === 0 ? agents.length : 1
 
@@ -85,11 +85,11 @@ interface ValidatorOptions {
 
 /** A batch of envs that play one episode each. The episode of the first env has the number `first`. */
 export interface EpisodeBatch {
-  /** The id of the env. That of its batch can differ, because a wrapper may leave the batch as it is. */
+  /** The id of the env. The id of `batch` can differ, since a wrapper may use the inner env's own batch. */
   readonly envId: string
   readonly envs: AnyBatchEnv
   readonly first: number
-  /** The names of the agents of a game, each of which has a row of every game. */
+  /** The names of the agents of a game, each of which has a row for every game. */
   readonly agents?: ReadonlyArray<string> | undefined
 }
 

@@ -1,4 +1,4 @@
-/** Makes the validator of the user's own for a training, from its service. `setUp.ts` calls it. */
+/** Makes a training's validator from the user's own one, which a service provides. `setUp.ts` calls it. */
 import { Effect } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
 import { LearningError } from "../../learner/Learner.ts"
@@ -10,7 +10,7 @@ import { hasSameSpaces, type Plan } from "../plan.ts"
 import type { Input, OwnValidator } from "../Validator.ts"
 import { makeValidator, type PolicyValidator } from "./PolicyValidator.ts"
 
-/** Makes a validator whose episodes are those of `own`. They are played in this process. */
+/** Makes a validator that plays the episodes of `own`, in this process. */
 export const makeOwnValidator = Effect.fnUntraced(function* (
   own: OwnValidator,
   plan: Plan,

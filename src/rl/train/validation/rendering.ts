@@ -98,7 +98,7 @@ export const filmOf = Effect.fnUntraced(function* (
  * which does not expose its states.
  */
 const watch = (env: Env): { readonly env: Env; readonly state: () => unknown } => {
-  // The state of an env that steps elsewhere is not in this program; that of a game is in its batch.
+  // A foreign env's state is in another program, and a game's state is in its batch.
   if (env.open !== undefined || env.agents !== undefined) return { env, state: () => null }
   let last: unknown
   const { batch: _batch, ...pure } = env

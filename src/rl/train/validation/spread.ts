@@ -1,10 +1,10 @@
 /**
- * Spreads a validation over other machines, if a `Dispatcher` does so: a job is some adjacent episodes of one batch,
- * and brings the weights of the policy and the statistics by which observations are normalised. Each episode depends only on
- * these, the seed and its number, so the returns are the same wherever it is played.
+ * Spreads a validation over other machines, if a `Dispatcher` is provided that does so. A job plays some adjacent
+ * episodes of one batch; it contains the weights of the policy and the statistics that normalise observations. An
+ * episode depends only on these, the seed and its number, so the returns are the same on every machine.
  *
- * Each job computes the policy for as many rows as the whole batch has, because the bits of a matrix product may
- * depend on its size. So spreading pays off if the steps of the env cost more than the policy.
+ * Each job computes the policy for as many rows as the whole batch has, because the bits of a matrix product may depend
+ * on its size. So spreading pays off if the steps of the env cost more than the policy.
  */
 import { Clock, Effect, Schema, Semaphore } from "effect"
 import { BackendError } from "../../../tensor/backend/Backend.ts"
@@ -27,11 +27,11 @@ import { sharedSettings } from "../resume.ts"
 import type { Training } from "../setUp.ts"
 import { partsOf, togetherIn } from "./PolicyValidator.ts"
 
-/** The number of jobs of the first validation, before it is known how long one takes. */
+/** The number of jobs in the first validation, when nobody knows yet how long one takes. */
 const firstJobs = 16
-/** The most jobs of a validation. */
+/** The largest number of jobs in a validation. */
 const mostJobs = 32
-/** The seconds that a job should last: handing it out costs about a tenth of a second. */
+/** The number of seconds that a job should take: sending one costs about a tenth of a second. */
 const jobSeconds = 3
 
 /** Plays some adjacent episodes of a batch. */
@@ -45,15 +45,17 @@ const validationJob = job({
     /** The weights, and the statistics of observations, as safetensors. */
     policy: Attachment,
     policyDigest: Schema.String,
-    /** The position of the batch. `from` and `to` count its episodes. */
+    /** The index of the batch. `from` and `to` are positions among its episodes. */
     batch: Schema.Int,
     from: Schema.Int,
     to: Schema.Int,
   }),
   result: Schema.Struct({
-    // Returns may be infinite, which JSON has no numbers for.
+    // Returns may be infinite, which plain JSON cannot hold.
     episodes: Schema.toCodecJson(Schema.Array(PlayedEpisode)),
-    /** How long it took. The next validation has fewer jobs if it was short; the returns do not depend on that. */
+    /**
+     * The duration of the work. If it was short, the next validation has fewer jobs; the returns do not depend on that.
+     */
     seconds: Schema.Finite,
   }),
   failure: Schema.Union([LearningError, BackendError, EnvError, DispatchError]),
@@ -72,7 +74,7 @@ export const jobsOf = (episodes: number, seconds: number | undefined): number =>
     seconds === undefined ? firstJobs : Math.min(mostJobs, Math.max(1, Math.floor(seconds / jobSeconds))),
   )
 
-/** The settings on which the returns depend, and the devices, which must be the same on all machines. */
+/** Returns the settings and the devices on which the returns depend: they must be equal on all machines. */
 export const identityOf = Effect.fnUntraced(function* (training: Training) {
   const { plan, learner, validator } = training
   const { episodes, maxSteps, sampled, envs } = plan.settings.validation
@@ -85,8 +87,8 @@ export const identityOf = Effect.fnUntraced(function* (training: Training) {
 })
 
 /**
- * Validates the current policy: on other machines if a `Dispatcher` spreads jobs, and the last validation was long enough
- * for that, and else in this process. Undefined if the training has no validation.
+ * Validates the current policy: on other machines if a `Dispatcher` spreads jobs and the last validation was long
+ * enough, otherwise in this process. Returns undefined if the training has no validation.
  */
 export const validateAnywhere = Effect.fnUntraced(function* (
   training: Training,
@@ -149,7 +151,7 @@ const spread = Effect.fnUntraced(function* (training: Training, step: number, si
   }
 }, Effect.scoped)
 
-/** Plays the episodes of a job with the current weights. */
+/** Loads the weights of a job, and plays its episodes. */
 const playPart = Effect.fnUntraced(function* (
   { plan, envs, validator }: Training,
   { batch, from, to, seed, step }: Payload,
@@ -195,7 +197,10 @@ const restorePolicy = Effect.fnUntraced(function* ({ learner, envs }: Training, 
   for (const key of ["mean", "variance", "count"] as const) envs.observationMoments?.[key].set(moments[key]?.data ?? [])
 })
 
-/** Makes the code of a worker that has loaded this training. It plays one job at a time, because jobs share the policy. */
+/**
+ * Makes the handlers by which a worker that has loaded this training plays jobs. It plays one job at a time, because
+ * jobs share the policy.
+ */
 export const handlersOf = (
   training: Training,
   read: (job: string, attachment: Attachment) => Effect.Effect<Uint8Array, DispatchError>,

@@ -40,7 +40,6 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "formats/hdf5/read.ts",
     "formats/jsonLines.ts",
     "formats/modelFiles.ts",
-    "formats/picture/Picture.ts",
     "formats/picture/movie.ts",
     "formats/picture/png.ts",
     "formats/picture/svg.ts",

@@ -15,6 +15,7 @@
  * ```
  */
 import { Effect, type FileSystem, type Path, Schema, type Scope, Stream } from "effect"
+import { FormatError } from "../../base/formats/FormatError.ts"
 import type { AgentError } from "../agent/AgentError.ts"
 import * as Agents from "../agent/Agents.ts"
 import { checkAll, ConfigError, type DecodeOptions, isPlain, type Plain } from "../../base/config/Config.ts"
@@ -23,7 +24,7 @@ import { locate, withPlaces } from "../../base/config/places.ts"
 import { sha256 } from "../../base/config/sha256.ts"
 import * as Datasets from "../task/Datasets.ts"
 import type { DatasetError } from "../task/TaskSet.ts"
-import { JsonLinesError, linesOf, valueOf } from "../../base/formats/jsonLines.ts"
+import { linesOf, valueOf } from "../../base/formats/jsonLines.ts"
 import type { OwnPlace, RunStore } from "../../run/store/RunStore.ts"
 import { priceOf } from "../lm/middleware/budgeted.ts"
 import { Lm } from "../lm/Lm.ts"
@@ -46,7 +47,7 @@ export { EvaluationSettings } from "./EvaluationConfig.ts"
 export { type Contestant, EvaluationResult, execute, type PreparedEvaluation } from "./execute.ts"
 
 /** The errors of an evaluation that can't start. */
-export type PrepareError = ConfigError | AgentError | DatasetError | LmError | JsonLinesError
+export type PrepareError = ConfigError | AgentError | DatasetError | LmError | FormatError
 
 export type EvaluationError = ExecuteError | PrepareError
 
@@ -173,7 +174,7 @@ const rowOf = valueOf(EpisodeRow)
 /** Reads a row for each episode of a finished evaluation from its folder. Fails if the evaluation is not finished. */
 export const readRows = Effect.fnUntraced(function* (
   folder: string,
-): Effect.fn.Return<ReadonlyArray<EpisodeRow>, JsonLinesError, FileSystem.FileSystem> {
+): Effect.fn.Return<ReadonlyArray<EpisodeRow>, FormatError, FileSystem.FileSystem> {
   const path = `${folder}/${Layout.evaluation.episodes}`
   const hasEpisodes = yield* exists(path)
   if (!hasEpisodes || !(yield* exists(`${folder}/${Layout.returns}`))) {
@@ -197,7 +198,7 @@ export const compare = Effect.fnUntraced(function* (
   left: string,
   right: string,
   options: Pick<Report.ReportOptions, "confidence" | "seed"> = {},
-): Effect.fn.Return<ReadonlyArray<Report.ComparisonReport>, JsonLinesError, FileSystem.FileSystem> {
+): Effect.fn.Return<ReadonlyArray<Report.ComparisonReport>, FormatError, FileSystem.FileSystem> {
   const [before, after] = [yield* readRows(left), yield* readRows(right)]
   const scorers = scorersOf(before).filter((name) => scorersOf(after).includes(name))
   const comparisons = Report.against(before, after, { ...options, scorers, directions: yield* directionsIn(right) })
@@ -217,7 +218,7 @@ const directionsIn = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
-const wrongFolder = (path: string, message: string) => new JsonLinesError({ path, line: null, message })
+const wrongFolder = (path: string, message: string) => new FormatError({ path, message })
 
 const scorersOf = (rows: ReadonlyArray<EpisodeRow>): ReadonlyArray<string> => [
   ...new Set(rows.flatMap(({ scores }) => Object.keys(scores))),

@@ -4,6 +4,7 @@
  * folder. At the end, `metrics.json` gets the report, and the journal is removed. `Evaluations.ts` calls it.
  */
 import { Clock, Effect, Schema, type Scope } from "effect"
+import type { FormatError } from "../../base/formats/FormatError.ts"
 import { ConfigError, display, isPlain, type Plain, toSnakeCase } from "../../base/config/Config.ts"
 import { cores } from "../episode/cores.ts"
 import { firstDifference } from "../../base/config/difference.ts"
@@ -17,7 +18,6 @@ import type { Protocol } from "../episode/Protocol.ts"
 import { countFailures } from "../episode/rollouts/Outcome.ts"
 import { FailureCounts } from "../../base/statistics/failureCounts.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
-import type { JsonLinesError } from "../../base/formats/jsonLines.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
 import { evaluationOf, outcomeOf, summaryOf, type ValidationOutcome } from "../../run/evaluation.ts"
 import { finishedResult } from "../../run/finishedResult.ts"
@@ -101,7 +101,7 @@ export const EvaluationResult = Schema.Struct({
 })
 export type EvaluationResult = typeof EvaluationResult.Type
 
-export type ExecuteError = ConfigError | LmError | Run.RunError | JsonLinesError | ScorerError | DispatchError
+export type ExecuteError = ConfigError | LmError | Run.RunError | FormatError | ScorerError | DispatchError
 
 interface EvaluationProgress {
   /** The rows of the recorded episodes: those of the first agent, then those of the second, and so on. */

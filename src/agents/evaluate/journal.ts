@@ -4,8 +4,9 @@
  * of a model. Each line ends with its own SHA-256 (its seal), so that a changed line is noticed. `execute.ts` calls it.
  */
 import { Effect, Schema, Semaphore, Stream } from "effect"
+import { FormatError } from "../../base/formats/FormatError.ts"
 import { Sha256 } from "../../base/config/sha256.ts"
-import { JsonLinesError, type JsonLine, lines, valueOf } from "../../base/formats/jsonLines.ts"
+import { type JsonLine, lines, valueOf } from "../../base/formats/jsonLines.ts"
 import type { Part } from "../../run/store/FileTree.ts"
 import type { RunFiles } from "../../run/store/RunFiles.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
@@ -80,7 +81,7 @@ const unsealed = Effect.fnUntraced(function* (path: string, line: JsonLine) {
       ? "put it back as it was, or start a new evaluation"
       : "remove it, and its episode is played again"
   const message = `${path}:${line.number}: the line was changed after it was written; ${remedy}`
-  return yield* new JsonLinesError({ path, line: line.number, message })
+  return yield* new FormatError({ path, line: line.number, message })
 })
 
 const closingBrace = "}".charCodeAt(0)
@@ -125,7 +126,7 @@ export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
 export const readAgain = (
   run: RunFiles,
   kept: JournalledEpisode,
-): Effect.Effect<JournalEntry, RunStoreError | JsonLinesError> => {
+): Effect.Effect<JournalEntry, RunStoreError | FormatError> => {
   const path = `${run.directory}/${files.journal}`
   return lines(run.stream(files.journal, kept)).pipe(
     Stream.mapEffect((line) => Effect.flatMap(unsealed(path, line), (content) => parsedEntry(path, content))),
@@ -134,9 +135,8 @@ export const readAgain = (
       Effect.fromOption(entry).pipe(
         Effect.mapError(
           () =>
-            new JsonLinesError({
+            new FormatError({
               path,
-              line: null,
               message: `${path}: the file was changed while it was read; resume again`,
             }),
         ),

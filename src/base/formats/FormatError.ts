@@ -1,11 +1,17 @@
-/** The error of files in formats of others: safetensors, `torch.save`, HDF5, gzip, and folders of weights. */
+/** The error of content: of files, pictures, chat templates and texts. */
 import { Schema } from "effect"
 
-/** Reports that a file cannot be read or written. The message is one line, and names the file's tensor, node or path. */
+/**
+ * Reports that content is not what its format expects, or too large, or that a file of a format cannot be read or written.
+ * The message is one line, and names the place: a path, a line, a tensor, a node. Correct the content there, or write the
+ * file again.
+ */
 export class FormatError extends Schema.TaggedError<FormatError>()("FormatError", {
   message: Schema.String,
   /** The path of the file, with which the message begins then. */
   path: Schema.optionalKey(Schema.String),
+  /** The number of the line, from 1, if the problem is with one line of a text. */
+  line: Schema.optionalKey(Schema.Int),
   /** The offset in a file of `torch.save`, or in its `data.pkl` if the message begins with that name. */
   offset: Schema.optionalKey(Schema.Int),
 }) {}

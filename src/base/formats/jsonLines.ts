@@ -8,14 +8,7 @@ import { display } from "../config/Config.ts"
 import { checkFile, type FileError } from "../config/files.ts"
 import { jsonValue, oneLine } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
-
-/** A file of JSON lines cannot be read, written or resumed. The message is one line and names the file and its line. */
-export class JsonLinesError extends Schema.TaggedError<JsonLinesError>()("JsonLinesError", {
-  path: Schema.String,
-  /** The number of the line, from 1; null if the problem is with the file as a whole. */
-  line: Schema.NullOr(Schema.Int),
-  message: Schema.String,
-}) {}
+import { FormatError } from "./FormatError.ts"
 
 const lineFeed = 10
 
@@ -60,14 +53,14 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
     },
   )
 
-const unreadable = (path: string, error: PlatformError.PlatformError | FileError): JsonLinesError => {
+const unreadable = (path: string, error: PlatformError.PlatformError | FileError): FormatError => {
   const missing = "missing" in error ? error.missing : error.reason._tag === "NotFound"
   const problem = missing ? "there is no such file" : `cannot be read: ${oneLine(error.message)}`
-  return new JsonLinesError({ path, line: null, message: `${path}: ${problem}` })
+  return new FormatError({ path, message: `${path}: ${problem}` })
 }
 
 /** Reads the lines of a file, of any size. Fails if the file is missing or cannot be read. */
-export const linesOf = (path: string): Stream.Stream<JsonLine, JsonLinesError, FileSystem.FileSystem> =>
+export const linesOf = (path: string): Stream.Stream<JsonLine, FormatError, FileSystem.FileSystem> =>
   Stream.unwrap(
     Effect.map(FileSystem.FileSystem, (fs) =>
       Stream.fromEffectDrain(checkFile(path, Infinity)).pipe(
@@ -102,12 +95,12 @@ const jsonOf = (bytes: Uint8Array): { readonly value: unknown } | { readonly pro
 /** Makes a function that parses a line as JSON and decodes it by `schema`. Its error names file, line and wrong key. */
 export const valueOf = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
-): ((path: string, line: JsonLine) => Effect.Effect<S["Type"], JsonLinesError>) => {
+): ((path: string, line: JsonLine) => Effect.Effect<S["Type"], FormatError>) => {
   const decode = Schema.decodeUnknownEffect(schema)
   return (path, { bytes, number, whole }) => {
     const wrong = (problem: string) => {
       const cut = whole ? "" : "; the file ends within this line"
-      return new JsonLinesError({ path, line: number, message: `${path}:${number}: ${problem}${cut}` })
+      return new FormatError({ path, line: number, message: `${path}:${number}: ${problem}${cut}` })
     }
     const json = jsonOf(bytes)
     if ("problem" in json) return Effect.fail(wrong(json.problem))

@@ -12,18 +12,11 @@
  * ```
  */
 import { Environment, parse, tokenize } from "@huggingface/jinja"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import { FormatError } from "../formats/FormatError.ts"
 import { messageOf, parsedJson } from "../config/text.ts"
 import { isPlain } from "../config/plain.ts"
 import { BoundedInterpreter, type ParsedTemplate } from "./templateWork.ts"
-
-/** A chat template is not valid, or it cannot render a conversation. */
-export class ChatTemplateError extends Schema.TaggedError<ChatTemplateError>()("ChatTemplateError", {
-  /** The file of the template. */
-  path: Schema.String,
-  /** The message is one line that begins with the path. */
-  message: Schema.String,
-}) {}
 
 /**
  * A message as templates read it, which is also how OpenAI's protocol writes it: `role`, `content`, and for tools
@@ -50,7 +43,7 @@ export interface ChatTemplate {
   readonly path: string
   /** The text of the default template, which shows how the model writes calls of tools. */
   readonly source: string
-  readonly render: (options: ChatRenderOptions) => Effect.Effect<string, ChatTemplateError>
+  readonly render: (options: ChatRenderOptions) => Effect.Effect<string, FormatError>
 }
 
 export interface TemplateOptions {
@@ -92,8 +85,8 @@ export const chatMl = `{%- if tools -%}
 export const make = Effect.fnUntraced(function* (
   sources: Readonly<Record<string, string>>,
   { path, tokens = {} }: TemplateOptions,
-): Effect.fn.Return<ChatTemplate, ChatTemplateError> {
-  const wrong = (problem: string): ChatTemplateError => new ChatTemplateError({ path, message: `${path}: ${problem}` })
+): Effect.fn.Return<ChatTemplate, FormatError> {
+  const wrong = (problem: string): FormatError => new FormatError({ path, message: `${path}: ${problem}` })
   const programs = new Map<string, ParsedTemplate>()
   for (const [name, source] of Object.entries(sources)) {
     const problem = problemOfSource(source)

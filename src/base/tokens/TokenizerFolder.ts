@@ -10,11 +10,12 @@
  * ```
  */
 import { Effect } from "effect"
+import type { FormatError } from "../formats/FormatError.ts"
 import { ConfigError } from "../config/Config.ts"
 import { textOf } from "../config/files.ts"
 import { inFolder, modelFiles } from "../formats/modelFiles.ts"
 import type { Readable } from "../formats/Weights.ts"
-import { chatMl, type ChatTemplate, type ChatTemplateError, make } from "./ChatTemplate.ts"
+import { chatMl, type ChatTemplate, make } from "./ChatTemplate.ts"
 import { decode, nameOf, type TokenizerConfig } from "./HuggingFaceTokenizer.ts"
 import type { Tokenizer } from "./Tokenizer.ts"
 
@@ -40,7 +41,7 @@ export type ReadableFolder = Required<Readable>
 export const load = Effect.fnUntraced(function* (
   files: ReadableFolder,
   folder: string,
-): Effect.fn.Return<TokenizerFolder, ConfigError | ChatTemplateError> {
+): Effect.fn.Return<TokenizerFolder, ConfigError | FormatError> {
   const at = (name: string): string => inFolder(folder, name)
   const failed = (path: string) => (error: { readonly message: string }) =>
     ConfigError.at({ source: path }, "", error.message)
@@ -60,7 +61,7 @@ export const load = Effect.fnUntraced(function* (
 export const fromFiles = Effect.fnUntraced(function* (
   files: Readonly<Record<string, Uint8Array>>,
   at: (name: string) => string = (name) => name,
-): Effect.fn.Return<TokenizerFolder, ConfigError | ChatTemplateError> {
+): Effect.fn.Return<TokenizerFolder, ConfigError | FormatError> {
   const config = Object.hasOwn(files, modelFiles.tokenizerConfig)
     ? { bytes: files[modelFiles.tokenizerConfig], path: at(modelFiles.tokenizerConfig) }
     : null

@@ -12,7 +12,8 @@
  * ```
  */
 import { Effect } from "effect"
-import { ChatTemplateError, type ChatTemplate, type ChatRenderOptions } from "./ChatTemplate.ts"
+import { FormatError } from "../formats/FormatError.ts"
+import type { ChatTemplate, ChatRenderOptions } from "./ChatTemplate.ts"
 import type { Tokenizer } from "./Tokenizer.ts"
 
 export interface EncodeChatOptions extends Omit<ChatRenderOptions, "continueFinalMessage"> {
@@ -36,7 +37,7 @@ export const encodeChat = Effect.fnUntraced(function* (
   tokenizer: Tokenizer,
   template: ChatTemplate,
   { eosIds, sampled = new Map(), messages, addGenerationPrompt = false, ...others }: EncodeChatOptions,
-): Effect.fn.Return<EncodedChat, ChatTemplateError> {
+): Effect.fn.Return<EncodedChat, FormatError> {
   const ends = new Set(eosIds ?? (tokenizer.special.eos === null ? [] : [tokenizer.special.eos]))
   const ids: Array<number> = []
   const mask: Array<number> = []
@@ -52,7 +53,7 @@ export const encodeChat = Effect.fnUntraced(function* (
     const rendered = yield* template.render({ ...others, messages: messages.slice(0, count), addGenerationPrompt })
     if (!rendered.startsWith(text)) {
       const problem = `expected a template that keeps the text of earlier messages; message ${count} changes it`
-      return yield* new ChatTemplateError({ path: template.path, message: `${template.path}: ${problem}` })
+      return yield* new FormatError({ path: template.path, message: `${template.path}: ${problem}` })
     }
     const added = rendered.slice(text.length)
     text = rendered

@@ -14,11 +14,12 @@
  * ```
  */
 import { Effect } from "effect"
+import type { FormatError } from "../formats/FormatError.ts"
 import { ConfigError } from "../config/Config.ts"
 import { prettyJson } from "../config/text.ts"
 import { utf8 } from "../config/utf8.ts"
 import { byteCharacters } from "./byteAlphabet.ts"
-import { chatMl, type ChatTemplateError } from "./ChatTemplate.ts"
+import { chatMl } from "./ChatTemplate.ts"
 import { modelFiles } from "../formats/modelFiles.ts"
 import { fromFiles, type TokenizerFolder } from "./TokenizerFolder.ts"
 
@@ -36,9 +37,7 @@ const [padName, , endName] = specialNames
 export const unknownName = "<|unknown|>"
 
 /** Makes a tokenizer whose tokens are the 256 bytes, after the special tokens. */
-export const byteLevel = (
-  options: ScratchOptions = {},
-): Effect.Effect<TokenizerFolder, ConfigError | ChatTemplateError> => {
+export const byteLevel = (options: ScratchOptions = {}): Effect.Effect<TokenizerFolder, ConfigError | FormatError> => {
   const byteParts = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: false }
   return build({ tokens: byteCharacters, unknown: null, preTokenizer: byteParts, decoder: byteParts }, options)
 }
@@ -50,7 +49,7 @@ export const byteLevel = (
 export const characters = (
   alphabet: string,
   options: ScratchOptions = {},
-): Effect.Effect<TokenizerFolder, ConfigError | ChatTemplateError> => {
+): Effect.Effect<TokenizerFolder, ConfigError | FormatError> => {
   const tokens = Array.from(alphabet)
   const twice = tokens.find((character, index) => tokens.indexOf(character) !== index)
   if (tokens.length === 0 || twice !== undefined) {

@@ -12,6 +12,7 @@
  * patternProblem("\\s+(?!\\S)|\\s+") // undefined
  * ```
  */
+import { FormatError } from "../formats/FormatError.ts"
 
 /** Published expressions have a few hundred characters. */
 const mostCharacters = 4096
@@ -78,10 +79,8 @@ const looking = (inside: Cost, isBehind: boolean): Cost => {
   return { ways: one, all: work, fails: work, once: work, canFail: true }
 }
 
-class SlowPattern extends Error {}
-
 const slow = (problem: string): never => {
-  throw new SlowPattern(problem)
+  throw new FormatError({ message: problem })
 }
 
 const endless = amount(1, Infinity)
@@ -178,7 +177,7 @@ export const patternProblem = (pattern: string): string | undefined => {
   try {
     return problemOf(new PatternReader(pattern).group().once)
   } catch (error) {
-    if (error instanceof SlowPattern) return error.message
+    if (error instanceof FormatError) return error.message
     throw error
   }
 }

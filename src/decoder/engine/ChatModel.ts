@@ -14,7 +14,7 @@
  */
 import { Effect, Schema } from "effect"
 import type { ChatTemplate, ChatRenderOptions } from "../../base/tokens/ChatTemplate.ts"
-import { encodeAtMost, mostCharacters, TextTooLong } from "../../base/tokens/encodeAtMost.ts"
+import { encodeAtMost, mostCharacters } from "../../base/tokens/encodeAtMost.ts"
 import type { Tokenizer } from "../../base/tokens/Tokenizer.ts"
 import {
   type AnswerEvent,
@@ -123,16 +123,13 @@ export const promptOf = Effect.fnUntraced(function* (
     const message = `expected one of ${names.join(", ")}, found ${toolChoice.name}`
     return yield* new PromptError({ part: "toolChoice", message })
   }
-  const tooLong = ({ message }: TextTooLong) =>
+  const tooLong = ({ message }: { readonly message: string }) =>
     new PromptError({ part: "messages", message: `the conversation ${message}`, isTooLong: true })
   const characters = charactersIn(messages)
   const limit = mostCharacters(tokens, maxTokens)
   if (characters > limit) {
-    return yield* tooLong(
-      new TextTooLong({
-        message: `has ${characters} characters; expected at most ${maxTokens} tokens (${limit} characters)`,
-      }),
-    )
+    const message = `has ${characters} characters; expected at most ${maxTokens} tokens (${limit} characters)`
+    return yield* tooLong({ message })
   }
   const encode = (text: string) => Effect.mapError(encodeAtMost(tokens, text, maxTokens), tooLong)
   const shown = toolChoice === "none" ? [] : tools

@@ -17,9 +17,9 @@ import { checkJson, parseJson } from "../../base/config/jsonFile.ts"
 import { prettyJson } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { inFolder, modelFiles } from "../../base/formats/modelFiles.ts"
-import { type ReadableParts } from "../../base/formats/Weights.ts"
+import type { ReadableParts } from "../../base/formats/Weights.ts"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
-import type { ChatTemplate, ChatTemplateError } from "../../base/tokens/ChatTemplate.ts"
+import type { ChatTemplate } from "../../base/tokens/ChatTemplate.ts"
 import { misfit, type Tokenizer } from "../../base/tokens/Tokenizer.ts"
 import { load, type TokenizerFolder } from "../../base/tokens/TokenizerFolder.ts"
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
@@ -59,7 +59,7 @@ export interface LmDirectory {
   readonly otherFiles: Readonly<Record<string, Uint8Array>>
 }
 
-export type OpenError = ConfigError | FormatError | ChatTemplateError
+export type OpenError = ConfigError | FormatError
 
 const maybe = <S extends Schema.Codec<unknown, unknown>>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 

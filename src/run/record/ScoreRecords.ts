@@ -12,18 +12,11 @@
  */
 import { Effect, type FileSystem, Option, Schema, Stream } from "effect"
 import { isPlain } from "../../base/config/Config.ts"
+import type { FormatError } from "../../base/formats/FormatError.ts"
 import { type JsonLine, linesOf, valueOf } from "../../base/formats/jsonLines.ts"
 import { StepScoreRecord } from "./stepScores.ts"
 
 export { StepScoreRecord } from "./stepScores.ts"
-
-/** The error of a score file that cannot be read. The message is one line with file, line number and problem. */
-export class ScoreRecordsError extends Schema.TaggedError<ScoreRecordsError>()("ScoreRecordsError", {
-  path: Schema.String,
-  /** The number of the line; null if the whole file cannot be read. */
-  line: Schema.NullOr(Schema.Int),
-  message: Schema.String,
-}) {}
 
 const orNone = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
@@ -88,17 +81,11 @@ export const decode = (value: unknown): Option.Option<StepScoreRecord> => Option
  * Reads the records of a file, in order. An incomplete last line is ignored, because its writer was stopped or is still
  * writing. Any other invalid line is an error that names the line.
  */
-export const read = (path: string): Stream.Stream<StepScoreRecord, ScoreRecordsError, FileSystem.FileSystem> => {
-  const one = (line: JsonLine): Effect.Effect<ReadonlyArray<StepScoreRecord>, ScoreRecordsError> =>
+export const read = (path: string): Stream.Stream<StepScoreRecord, FormatError, FileSystem.FileSystem> => {
+  const one = (line: JsonLine): Effect.Effect<ReadonlyArray<StepScoreRecord>, FormatError> =>
     recordOf(path, line).pipe(
       Effect.map((record) => [inOurs(record)]),
-      Effect.catchTag("JsonLinesError", ({ message }) =>
-        line.whole ? Effect.fail(new ScoreRecordsError({ path, line: line.number, message })) : Effect.succeed([]),
-      ),
+      Effect.catch((error) => (line.whole ? Effect.fail(error) : Effect.succeed([]))),
     )
-  return linesOf(path).pipe(
-    Stream.mapError(({ line, message }) => new ScoreRecordsError({ path, line, message })),
-    Stream.mapEffect(one),
-    Stream.flattenIterable,
-  )
+  return linesOf(path).pipe(Stream.mapEffect(one), Stream.flattenIterable)
 }

@@ -17,6 +17,7 @@
  * ```
  */
 import { Cause, Effect, Exit, type FileSystem, Option, type Path, Queue, Stream } from "effect"
+import type { FormatError } from "../../../base/formats/FormatError.ts"
 import { messageOf } from "../../../base/config/text.ts"
 import { sha256 } from "../../../base/config/sha256.ts"
 import type { DatasetError } from "../../task/TaskSet.ts"
@@ -25,7 +26,7 @@ import { CallContext } from "../../lm/Lm.ts"
 import { type LmError, isFinal } from "../../lm/LmError.ts"
 import { ProtocolError } from "../ProtocolError.ts"
 import { inOrder } from "./inOrder.ts"
-import { type JsonLinesError, linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
+import { linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
 import { type RolloutFailure, RolloutOutcome } from "./Outcome.ts"
 import * as outcomeFile from "./outcomeFile.ts"
 import type { Protocol } from "../Protocol.ts"
@@ -198,7 +199,7 @@ export const stream = <Env>(batch: RolloutBatch<Env>): Stream.Stream<RolloutOutc
 export const write = <Env>(
   batch: RolloutBatch<Env>,
   path: string,
-): Effect.Effect<BatchSummary, LmError | JsonLinesError, FileSystem.FileSystem | Path.Path> =>
+): Effect.Effect<BatchSummary, LmError | FormatError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     const tasks = yield* shortDigest(batch.tasks)
     const requests = batch.requests[Symbol.iterator]()
@@ -215,9 +216,9 @@ export const write = <Env>(
 const outcomeOf = valueOf(RolloutOutcome)
 
 /** Reads the outcomes of a file, in order. An incomplete last line is an error. */
-export const read = (path: string): Stream.Stream<RolloutOutcome, JsonLinesError, FileSystem.FileSystem> =>
+export const read = (path: string): Stream.Stream<RolloutOutcome, FormatError, FileSystem.FileSystem> =>
   Stream.mapEffect(linesOf(path), (line) => outcomeOf(path, line))
 
 /** Reads the rollouts of a file of outcomes. */
-export const rollouts = (path: string): Stream.Stream<Rollout, JsonLinesError, FileSystem.FileSystem> =>
+export const rollouts = (path: string): Stream.Stream<Rollout, FormatError, FileSystem.FileSystem> =>
   Stream.flatMap(read(path), ({ rollouts }) => Stream.fromIterable(rollouts))

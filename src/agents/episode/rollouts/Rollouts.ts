@@ -12,7 +12,8 @@
  * ```
  */
 import { type FileSystem, Stream } from "effect"
-import { type JsonLinesError, linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
+import type { FormatError } from "../../../base/formats/FormatError.ts"
+import { linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
 import { Rollout } from "../Rollout.ts"
 
 /** Encodes a rollout as a line with its line feed. */
@@ -21,5 +22,5 @@ export const line = (rollout: Rollout): string => `${JSON.stringify(rollout)}\n`
 const rolloutOf = valueOf(Rollout)
 
 /** Reads the rollouts of a file, in order. An invalid line is an error that names the line and the problem. */
-export const read = (path: string): Stream.Stream<Rollout, JsonLinesError, FileSystem.FileSystem> =>
+export const read = (path: string): Stream.Stream<Rollout, FormatError, FileSystem.FileSystem> =>
   Stream.mapEffect(linesOf(path), (line) => rolloutOf(path, line))

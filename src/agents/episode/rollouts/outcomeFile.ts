@@ -3,9 +3,10 @@
  * checks the lines that earlier runs wrote, and `appending` adds lines. `RolloutEngine` uses both.
  */
 import { Effect, FileSystem, Path, type PlatformError, Schema, Semaphore, Stream } from "effect"
+import { FormatError } from "../../../base/formats/FormatError.ts"
 import { type FileError, makeFolder } from "../../../base/config/files.ts"
 import { oneLine } from "../../../base/config/text.ts"
-import { JsonLinesError, linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
+import { linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
 import { line, RolloutOutcome } from "./Outcome.ts"
 import { type RolloutRequest, textOf } from "./RolloutRequest.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
@@ -33,8 +34,8 @@ const Head = Schema.Struct({
 })
 const headOf = valueOf(Head)
 
-const failedTo = (operation: string, path: string, error: PlatformError.PlatformError | FileError): JsonLinesError =>
-  new JsonLinesError({ path, line: null, message: `${path}: cannot ${operation}: ${oneLine(error.message)}` })
+const failedTo = (operation: string, path: string, error: PlatformError.PlatformError | FileError): FormatError =>
+  new FormatError({ path, message: `${path}: cannot ${operation}: ${oneLine(error.message)}` })
 
 /**
  * Checks that the lines of a file belong to the first requests of a batch, cuts off an incomplete last line, and
@@ -47,7 +48,7 @@ export const resume = Effect.fnUntraced(function* (
   tasks: string,
   protocolOf: (request: RolloutRequest) => string,
   gaps: boolean,
-): Effect.fn.Return<CompletedRequests, JsonLinesError, FileSystem.FileSystem> {
+): Effect.fn.Return<CompletedRequests, FormatError, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
   const exists = yield* Effect.mapError(fs.exists(path), (error) => failedTo("check whether it exists", path, error))
   if (!exists) return nothingDone
@@ -61,7 +62,7 @@ export const resume = Effect.fnUntraced(function* (
       if (lastIsIncomplete) return
       const head = yield* headOf(path, line)
       const wrong = (problem: string) =>
-        new JsonLinesError({ path, line: line.number, message: `${path}:${line.number}: ${problem}` })
+        new FormatError({ path, line: line.number, message: `${path}:${line.number}: ${problem}` })
       const otherBatch = "the file belongs to another batch"
       if (head.tasks !== tasks) {
         return yield* wrong(`expected an outcome of the tasks ${tasks}, found one of ${head.tasks}; ${otherBatch}`)
@@ -103,9 +104,9 @@ export const appending = Effect.fnUntraced(function* (path: string) {
   const oneWriter = Semaphore.makeUnsafe(1)
   let texts: Array<string> = []
   let size = 0
-  let broken: JsonLinesError | undefined
+  let broken: FormatError | undefined
   // A failed write may have left half a line. Write nothing after it, so that `resume` can cut it off.
-  const write = Effect.suspend((): Effect.Effect<void, JsonLinesError> => {
+  const write = Effect.suspend((): Effect.Effect<void, FormatError> => {
     if (broken !== undefined) return Effect.fail(broken)
     if (size === 0) return Effect.void
     const bytes = utf8.encode(texts.join(""))
@@ -118,7 +119,7 @@ export const appending = Effect.fnUntraced(function* (path: string) {
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(flushInterval), Effect.ignore(flush))))
   return {
     /** Adds an outcome. It is written to the file later, at the latest by `flush`. */
-    add: (outcome: RolloutOutcome): Effect.Effect<void, JsonLinesError> =>
+    add: (outcome: RolloutOutcome): Effect.Effect<void, FormatError> =>
       Effect.suspend(() => {
         const text = line(outcome)
         texts.push(text)

@@ -13,10 +13,11 @@
  * ```
  */
 import { Effect, type FileSystem, Schema, Stream } from "effect"
+import type { FormatError } from "../../../base/formats/FormatError.ts"
 import { asMessage } from "../../lm/Chat.ts"
 import { completionIds, type Encoder, promptIds } from "../../lm/ChatTokens.ts"
 import { episodic, type StepCredit, turnsOf } from "./credit.ts"
-import { type JsonLinesError, linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
+import { linesOf, valueOf } from "../../../base/formats/jsonLines.ts"
 import { type AgentStep, parseFailureOf, type Rollout, type RolloutStep } from "../Rollout.ts"
 import { Sample, SampleError } from "./Sample.ts"
 
@@ -245,5 +246,5 @@ export const line = (sample: Sample): string => `${JSON.stringify(encode(sample)
 const decode = valueOf(Sample)
 
 /** Reads the samples of a file, in order. An invalid line is an error that names the line and the problem. */
-export const read = (path: string): Stream.Stream<Sample, JsonLinesError, FileSystem.FileSystem> =>
+export const read = (path: string): Stream.Stream<Sample, FormatError, FileSystem.FileSystem> =>
   Stream.mapEffect(linesOf(path), (line) => decode(path, line))

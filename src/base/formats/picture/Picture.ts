@@ -3,11 +3,6 @@
  * placed in others. Edges are smooth. The result has the same bits on every machine: it is computed with +, −, ×, ÷ and
  * rounding only.
  */
-import { Schema } from "effect"
-
-/** The error of a picture that cannot be read or drawn. The message is one line for people. */
-export class PictureError extends Schema.TaggedError<PictureError>()("PictureError", { message: Schema.String }) {}
-
 /** Pixels in rows from the top left, each with red, green, blue and opacity from 0 to 255. */
 export interface Picture {
   readonly width: number

@@ -3,8 +3,9 @@
  * for programs such as ffmpeg that encode videos.
  */
 import { Effect, Stream } from "effect"
+import { FormatError } from "../FormatError.ts"
 import { countColours, writeGif } from "./gif.ts"
-import { type Picture, PictureError } from "./Picture.ts"
+import type { Picture } from "./Picture.ts"
 import { drawSvg } from "./svg.ts"
 
 /** The pictures of one episode, each an SVG document. */
@@ -43,11 +44,11 @@ export const timesOf = (episodes: ReadonlyArray<Frames>, speed: number): Readonl
 const drawn = Effect.fnUntraced(function* (
   svg: string,
   size: { width: number; height: number } | undefined,
-): Effect.fn.Return<Picture, PictureError> {
+): Effect.fn.Return<Picture, FormatError> {
   const picture = yield* drawSvg(svg)
   if (size === undefined || (picture.width === size.width && picture.height === size.height)) return picture
   const found = `${picture.width} × ${picture.height}`
-  return yield* new PictureError({
+  return yield* new FormatError({
     message: `expected pictures of one size, ${size.width} × ${size.height}, found one of ${found}`,
   })
 })
@@ -56,7 +57,7 @@ const drawn = Effect.fnUntraced(function* (
 export const gifOf = Effect.fnUntraced(function* (
   episodes: ReadonlyArray<Frames>,
   speed: number,
-): Effect.fn.Return<Uint8Array, PictureError> {
+): Effect.fn.Return<Uint8Array, FormatError> {
   const shown = timesOf(episodes, speed)
   const colours = countColours()
   let size: Picture | undefined
@@ -66,7 +67,7 @@ export const gifOf = Effect.fnUntraced(function* (
     size ??= picture
     colours.add(picture)
   }
-  if (size === undefined) return yield* new PictureError({ message: "expected pictures, found none" })
+  if (size === undefined) return yield* new FormatError({ message: "expected pictures, found none" })
   const gif = writeGif(size.width, size.height, colours)
   for (const { svg, hundredths } of shown) gif.add(yield* drawn(svg, size), hundredths)
   return gif.finish()
@@ -75,7 +76,7 @@ export const gifOf = Effect.fnUntraced(function* (
 /** Returns the size of all pictures, and a stream of their pixels: red, green and blue of each, on white paper. */
 export const rawFrames = Effect.fnUntraced(function* (episodes: ReadonlyArray<Frames>) {
   const frames = episodes.flat()
-  if (frames.length === 0) return yield* new PictureError({ message: "expected pictures, found none" })
+  if (frames.length === 0) return yield* new FormatError({ message: "expected pictures, found none" })
   const { width, height } = yield* drawn(frames[0], undefined)
   const pixels = Stream.mapEffect(Stream.fromIterable(frames), (svg) =>
     Effect.map(drawn(svg, { width, height }), onPaper),

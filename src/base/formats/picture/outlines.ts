@@ -1,6 +1,7 @@
 /** Makes the outlines of shapes: of ellipses, paths and texts, and of lines with a width. It only computes. */
+import { FormatError } from "../FormatError.ts"
 import { cos, sin } from "../../rng/Elementary.ts"
-import { type Outlines, PictureError } from "./Picture.ts"
+import type { Outlines } from "./Picture.ts"
 import { glyphs, glyphWidth } from "./letters.ts"
 
 const turn = 2 * Math.PI
@@ -138,7 +139,7 @@ export const pathLines = (path: string, scale: number): ReadonlyArray<Line> => {
     const isInPlace =
       command === undefined ? takes[letter.toUpperCase()] > 0 : values.length === 0 && (at > 0 || /m/i.test(command))
     if ((command === undefined && number === undefined) || !isInPlace) {
-      throw new PictureError({ message: `SVG: expected a path, found ${JSON.stringify(path.slice(at, at + 20))} in d` })
+      throw new FormatError({ message: `SVG: expected a path, found ${JSON.stringify(path.slice(at, at + 20))} in d` })
     }
     at = pattern.lastIndex
     if (command !== undefined) {
@@ -154,7 +155,7 @@ export const pathLines = (path: string, scale: number): ReadonlyArray<Line> => {
     if (letter === "M") letter = "L"
     if (letter === "m") letter = "l"
   }
-  if (values.length > 0) throw new PictureError({ message: "SVG: expected a path, found one that is cut off" })
+  if (values.length > 0) throw new FormatError({ message: "SVG: expected a path, found one that is cut off" })
   return pen.lines
 }
 

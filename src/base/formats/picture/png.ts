@@ -3,20 +3,21 @@
  * pixels but no interlaced files.
  */
 import { Effect } from "effect"
+import { FormatError } from "../FormatError.ts"
 import { joined } from "../../config/bytes.ts"
 import { crc32 } from "../crc.ts"
 import { pack, unpack } from "../gzip.ts"
-import { mostPixels, type Picture, PictureError } from "./Picture.ts"
+import { mostPixels, type Picture } from "./Picture.ts"
 
 const signature = [137, 80, 78, 71, 13, 10, 26, 10]
 
 /** The number of values of a pixel by the file's kind of colours: grey, RGB, palette, grey with opacity, RGBA. */
 const channelsOf: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 }
 
-const failed = (problem: string): PictureError => new PictureError({ message: `PNG: ${problem}` })
+const failed = (problem: string): FormatError => new FormatError({ message: `PNG: ${problem}` })
 
 /** Returns the picture in a PNG file. */
-export const decodePng = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Picture, PictureError> {
+export const decodePng = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Picture, FormatError> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (bytes.length < 33 || signature.some((byte, at) => bytes[at] !== byte)) {
     return yield* failed("expected a PNG file, found other bytes")

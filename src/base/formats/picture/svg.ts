@@ -7,8 +7,9 @@
  * draws an episode would load, and which is instantiated in another way in each of them.
  */
 import { Effect, Schema } from "effect"
+import { FormatError } from "../FormatError.ts"
 import { arcPoints, type Cap, type Line, pathLines, rectangle, stroked, textOutlines, textWidth } from "./outlines.ts"
-import { empty, fill, type Matrix, mostSide, type Outlines, type Picture, PictureError, place } from "./Picture.ts"
+import { empty, fill, type Matrix, mostSide, type Outlines, type Picture, place } from "./Picture.ts"
 import { decodePng } from "./png.ts"
 import {
   type Attributes,
@@ -151,7 +152,7 @@ const frameOf = (
 }
 
 /** Draws an SVG document, with a transparent background. */
-export const drawSvg = (text: string): Effect.Effect<Picture, PictureError> =>
+export const drawSvg = (text: string): Effect.Effect<Picture, FormatError> =>
   Effect.gen(function* () {
     let picture: Picture | undefined
     const groups: Array<Group> = []
@@ -207,9 +208,9 @@ export const drawSvg = (text: string): Effect.Effect<Picture, PictureError> =>
     if (end < text.length) return yield* unreadable(text, end)
     if (groups.length > 0) return yield* failed(`expected </${groups[groups.length - 1].name}>, found the end`)
     return picture ?? (yield* failed("expected a document that begins with <svg>, found another text"))
-  }).pipe(Effect.catchDefect((defect) => (defect instanceof PictureError ? Effect.fail(defect) : Effect.die(defect))))
+  }).pipe(Effect.catchDefect((defect) => (defect instanceof FormatError ? Effect.fail(defect) : Effect.die(defect))))
 
-const unreadable = (text: string, at: number): PictureError =>
+const unreadable = (text: string, at: number): FormatError =>
   failed(`expected a tag such as <rect width="2"/>, found ${JSON.stringify(text.slice(at, at + 40))}`)
 
 const isVisible = ({ isHidden, attributes }: Group): boolean =>

@@ -1,13 +1,14 @@
 /**
  * Reads the values of SVG attributes: numbers, shares, colours and transforms. A value that cannot be read is refused by a
- * PictureError that is thrown, since a picture with another value would be wrong.
+ * FormatError that is thrown, since a picture with another value would be wrong.
  */
+import { FormatError } from "../FormatError.ts"
 import { cos, sin } from "../../rng/Elementary.ts"
-import { type Colour, type Matrix, PictureError } from "./Picture.ts"
+import type { Colour, Matrix } from "./Picture.ts"
 
 export type Attributes = Readonly<Record<string, string>>
 
-export const failed = (problem: string): PictureError => new PictureError({ message: `SVG: ${problem}` })
+export const failed = (problem: string): FormatError => new FormatError({ message: `SVG: ${problem}` })
 
 const digits = String.raw`[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?`
 const length = new RegExp(`^\\s*(${digits})(?:px)?\\s*$`)

@@ -1,12 +1,12 @@
 /** Exports episodes of a run's policy as a moving picture, for `effect export RUN --to gif` and `--to mp4`. */
 import { Effect, FileSystem, Option, Path, Stream } from "effect"
 import * as ChildProcess from "effect/process/ChildProcess"
+import { FormatError } from "../../../base/formats/FormatError.ts"
 import { joined } from "../../../base/config/bytes.ts"
 import { mostBytes, readBytes } from "../../../base/config/files.ts"
 import { oneLine, shortened } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { gifOf, rawFrames } from "../../../base/formats/picture/movie.ts"
-import { PictureError } from "../../../base/formats/picture/Picture.ts"
 import type { Film } from "../../../rl/train/validate.ts"
 import { usageError } from "../output/output.ts"
 import { restored, type PolicyChoice } from "./policy.ts"
@@ -29,7 +29,7 @@ export const movieFile = Effect.fnUntraced(function* (
   const film = yield* filmed(wanted, options)
   const bytes = format === "gif" ? gifOf(film.episodes, film.speed) : videoOf(film)
   return yield* Effect.mapError(bytes, (error) =>
-    error instanceof PictureError
+    error instanceof FormatError
       ? usageError(`${film.env} cannot be drawn by --to ${format}: ${error.message}`)
       : error,
   )
@@ -78,7 +78,7 @@ const videoOf = Effect.fnUntraced(function* ({ episodes, speed }: Film) {
   )
   // If ffmpeg ends early, its own message says why; the pixels that it did not read do not matter.
   const fed = Effect.catch(Stream.run(pixels, ffmpeg.stdin), (error) =>
-    error instanceof PictureError ? Effect.fail(error) : Effect.void,
+    error instanceof FormatError ? Effect.fail(error) : Effect.void,
   )
   const complaints = Effect.map(Stream.runCollect(ffmpeg.stderr), (chunks) => utf8.decode(joined(chunks)))
   const [, complaint, code] = yield* Effect.all([fed, complaints, ffmpeg.exitCode], { concurrency: 3 })

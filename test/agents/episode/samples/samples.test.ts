@@ -343,7 +343,7 @@ describe("files of samples", () => {
       })
       yield* fs.writeFileString(path, `${line}\n${line.replace(`"truncated":true`, `"truncated":"no"`)}\n`)
       const error = yield* Effect.flip(Stream.runDrain(Samples.read(path)))
-      assert.deepInclude(error, { _tag: "JsonLinesError", line: 2 })
+      assert.deepInclude(error, { _tag: "FormatError", line: 2 })
       assert.include(error.message, `${path}:2: truncated: expected boolean`)
     }).pipe(Effect.scoped, Effect.provide(NodeFileSystem.layer)),
   )

@@ -14,13 +14,16 @@ import { checkpoints, inCheckpoint as inRunCheckpoint } from "../run/Layout.ts"
 
 export { checkpoints, childNameOf as nameOf, childOf as folderOf, isChildName as isRunName } from "../run/Layout.ts"
 
-/** The folder, next to those of the runs, with the base model of their adapters, if its weights were drawn at random. */
+/**
+ * The folder of the base model that the runs' adapters need, if its weights were drawn at random. It is next to the runs'
+ * folders.
+ */
 export const base = "base"
 
-/** The folder, next to those of the runs, by which the ranks of a trainer exchange values while they work. */
+/** The folder, next to those of the runs, through which the ranks of a trainer exchange values while they work. */
 export const ranks = "ranks"
 
-/** The folder, next to those of the runs, by which orchestrators on other machines see that their trainer works. */
+/** The folder, next to those of the runs, that shows orchestrators on other machines that their trainer is alive. */
 export const orchestrators = "orchestrators"
 
 /* The orchestrator's config */
@@ -39,18 +42,20 @@ export const configProblem = `${configs}/config_validation_error.txt`
 export const control = "control"
 /** The file that says why the run was evicted. While it exists, the run is not trained. */
 export const evicted = `${control}/evicted.txt`
-/** The file by which the trainer recognises the folder: one that was deleted and made again lacks it. */
+/**
+ * The file by which the trainer recognises the folder: a folder that was deleted and made again has no token, or another one.
+ */
 export const token = `${control}/token`
-/** The file that names the process which plays the run's tasks, if that is not the trainer. */
+/** The file that names the process which plays the run's tasks, unless the trainer plays them. */
 export const playerLock = `${control}/player.lock`
-/** The file with the number of steps after which the run ended, its last validation included. */
+/** The file with the number of steps after which the run ended. It is written after the last validation. */
 export const finished = `${control}/finished`
-/** The file with the `resume_step` that the run has gone back to. It goes on from its own checkpoints since. */
+/** The file with the `resume_step` that the run has already gone back to. Later resumes use the newest checkpoint. */
 export const resumed = `${control}/resumed`
 
 /* The validations */
 
-/** The folder in which the orchestrator hands over validations, each in a file. */
+/** The folder to which the orchestrator writes validations, each in a file. */
 export const validations = "validations"
 export const validationOf = (step: number): string => `${validations}/${stepName(step)}.json`
 
@@ -61,9 +66,9 @@ export const validationStepOf = (name: string): number | undefined =>
 /* Folders with a folder for each step */
 
 export const weights = "weights"
-/** The folder from which the inference reads fresh weights. */
+/** The folder from which inference servers read the newest weights. */
 export const broadcasts = "broadcast"
-/** The folder in which the orchestrator hands over samples. */
+/** The folder to which the orchestrator writes samples for the trainer. */
 export const rollouts = "rollouts"
 
 /** Returns the name of a step's folder. */
@@ -101,6 +106,6 @@ export const inCheckpoint = {
   /** The adapter or all weights, and the moments of the optimiser. */
   weights: inRunCheckpoint.weights,
   moments: "moments.safetensors",
-  /** How far the run's scores and logs were written. */
+  /** The lengths of the run's scores and logs when the checkpoint was saved. */
   recorded: "recorded.json",
 } as const

@@ -24,7 +24,7 @@ import { readConfig, sizeProblems } from "./config/readConfig.ts"
 export { MultiRunConfig } from "./config/MultiRunConfig.ts"
 export { MultiRunError } from "./MultiRunError.ts"
 
-/** Says where a config comes from. */
+/** The origin of a config. */
 export interface Where {
   /** The folder that relative paths start from; by default the current folder. */
   readonly baseDir?: string

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
-/** A multi-run trainer cannot go on. The message is one line that names the part and the reason. */
+/** Reports that a multi-run trainer cannot continue. The message is one line that names the part and the reason. */
 export class MultiRunError extends Schema.TaggedError<MultiRunError>()("MultiRunError", { message: Schema.String }) {
-  /** Makes the error of an error of one of the trainer's parts. */
+  /** Turns the error of a part of the trainer into a `MultiRunError` with the same message. */
   static from({ message }: { readonly message: string }): MultiRunError {
     return new MultiRunError({ message })
   }

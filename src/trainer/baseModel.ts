@@ -11,20 +11,20 @@ import * as Scratch from "../base/tokens/scratch.ts"
 import type { Tokenizer } from "../base/tokens/Tokenizer.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
 
-/** A model's way of reading and writing texts, without its weights. */
+/** The tokenizer and the chat template of a model, without its weights. */
 export interface Language {
   readonly tokenizer: Tokenizer
   readonly chat: ChatModel.ChatModel
   readonly eosIds: ReadonlyArray<number>
 }
 
-/** A model that a trainer begins with. */
+/** The model with which a trainer begins. */
 export interface BaseModel extends Language {
   readonly decoder: Decoder.DecoderConfig
   readonly weights: Readonly<Record<string, NamedArray>>
   readonly bosId: number | null
   readonly padId: number | null
-  /** The config of the model's folder, whose further keys are kept when the weights are saved. */
+  /** The `config.json` of the model's folder. Keys that we do not use are kept when the weights are saved. */
   readonly json: Plain
   /** The files of the tokenizer and of the generation config, to be saved with the weights. */
   readonly otherFiles: Readonly<Record<string, Uint8Array>>
@@ -49,7 +49,9 @@ const scratchLanguage = (tokens: Effect.Success<ReturnType<typeof scratchTokens>
   return { tokenizer: tokens.tokenizer, chat: ChatModel.make(tokens), eosIds: eos === null ? [] : [eos] }
 }
 
-/** Opens the tokens of a config's model, for a program that generates with it elsewhere. */
+/**
+ * Opens only the tokenizer and the chat template of a config's model, for a program that lets an inference server generate.
+ */
 export const openLanguage = Effect.fnUntraced(function* (
   model: ModelSettings,
   baseDir: string,
@@ -113,8 +115,8 @@ export const openBaseModel = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the model to save with other weights of the same shapes, by default its own. The other special ids and the
- * further keys of its `config.json` are kept.
+ * Returns the model to save with `weights`, which have the same shapes as its own. Special ids and unknown keys of
+ * `config.json` are kept.
  */
 export const modelToSave = (base: BaseModel, weights = base.weights): LmDirectory.ModelToSave => {
   const { decoder, otherFiles, eosIds, bosId, padId, json } = base

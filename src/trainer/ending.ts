@@ -1,6 +1,6 @@
 /**
- * Reads the end of a run from its folder: the weights of its last checkpoint, and its validations. A resumed trainer
- * finds there the runs that ended before, so its result does not depend on where it was interrupted.
+ * Reads the end of a run from its folder: the weights of its last checkpoint, and its validations. A resumed trainer reads
+ * runs that ended earlier from their folders, so its result does not depend on where it was interrupted.
  *
  * @example
  * ```ts
@@ -23,7 +23,7 @@ import type { Progress } from "./runs/TrainedRun.ts"
 import { type CheckpointPartError, runStateIn } from "./trainer/checkpointParts.ts"
 import { loadCheckpoint } from "./weights/checkpoints.ts"
 
-/** Says how a run ended. */
+/** The final state of a run. */
 interface Ending {
   readonly id: string
   readonly progress: Readonly<Progress>
@@ -32,8 +32,8 @@ interface Ending {
 }
 
 /**
- * Reads the progress and weights of a run's checkpoint at its last step, and its validations. If `lastStep` is left out, the
- * run has ended, and its folder says at which step.
+ * Reads the progress and weights of a run's checkpoint at its last step, and its validations. If `lastStep` is left out, it
+ * is read from the folder of a run that has ended.
  */
 export const readEnding = Effect.fnUntraced(function* (
   run: Pick<RunFolder, "id" | "directory">,
@@ -56,7 +56,7 @@ export const readEnding = Effect.fnUntraced(function* (
   return { id: run.id, progress, weights, validations }
 })
 
-/** Makes the episodes of a validation, of which only the scores are known. */
+/** Makes episodes from the scores of a validation. Only their returns are real; lengths and flags are placeholders. */
 export const episodesOf = (scores: ReadonlyArray<number>) =>
   scores.map((score) => ({ return: score, length: 1, terminated: true, truncated: false }))
 
@@ -71,7 +71,7 @@ const joined = (evaluations: ReadonlyArray<Evaluation>): ReadonlyArray<Evaluatio
     }))
     .sort((a, b) => a.step - b.step)
 
-/** Joins the last validation of each run, also if the runs ended at different steps. */
+/** Joins the last validations of all runs, even if the runs ended at different steps. */
 const lastOf = (endings: ReadonlyArray<Ending>): Evaluation | undefined => {
   const last = endings.flatMap(({ validations }) => validations.slice(-1))
   const step = Math.max(...last.map((validation) => validation.step))
@@ -81,13 +81,13 @@ const lastOf = (endings: ReadonlyArray<Ending>): Evaluation | undefined => {
 }
 
 interface Spent {
-  /** The folder of the result. */
+  /** The folder that is named in the result. */
   readonly directory: string
   /** The number of updates that earlier processes made. */
   readonly firstStep: number
-  /** The seconds that all processes have spent. */
+  /** The seconds that all processes have worked. */
   readonly seconds: number
-  /** The seconds since this process began with the work. */
+  /** The seconds since this process began to train. */
   readonly secondsOfWork: number
 }
 

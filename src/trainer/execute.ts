@@ -1,7 +1,7 @@
 /**
- * Executes a multi-run trainer as one run: the trainer, the engine that generates with its fresh weights, and an
- * orchestrator for each of its runs, all in this process. The runs are folders `run_*` in the run's own folder, where
- * others can be added or removed while it works. It ends when all runs have reached their last step.
+ * Executes a multi-run trainer as one run: the trainer, the engine that generates with its fresh weights, and an orchestrator
+ * for each of its runs, all in this process. The runs are folders `run_*` in the trainer's folder, where runs can be added or
+ * removed while it works. The trainer ends when all runs have reached their last step.
  */
 import { Clock, Duration, Effect, type FileSystem, Layer, type Path, type Scope } from "effect"
 import type { Backend } from "../tensor/backend/Backend.ts"
@@ -46,7 +46,7 @@ import type { TrainedModel } from "./trainer/TrainedModel.ts"
 import { makeTrainer } from "./trainer/Trainer.ts"
 import { Broadcasts } from "./weights/Broadcasts.ts"
 
-/** A multi-run trainer that is ready to start. */
+/** A multi-run trainer whose config is checked and whose model is open. */
 interface Prepared {
   readonly settings: MultiRunConfig
   readonly base: BaseModel
@@ -58,17 +58,17 @@ interface Prepared {
   /** The source of the config, for error messages, and the folder that relative paths start from. */
   readonly from: DecodeOptions
   readonly baseDir: string
-  /** Lists settings that are allowed, but probably a mistake. */
+  /** Settings that are allowed, but probably a mistake. */
   readonly warnings: ReadonlyArray<string>
 }
 
-/** The progress of the trainer. The runs save themselves, in their own folders, where a resumed trainer finds them. */
+/** The progress of the trainer. The runs are saved in their own folders, where a resumed trainer finds them. */
 interface State {
-  /** How far each run is, also those that have left. */
+  /** The progress of each run, including those that have left. */
   readonly progress: Map<string, Readonly<Progress>>
   /** The ids of the runs that have reached their last step. */
   finished: ReadonlyArray<string>
-  /** Why runs were not trained to the end. */
+  /** The reasons why runs were not trained to the end. */
   reasons: ReadonlyArray<string>
   /** The number of updates of all runs that earlier processes made. */
   readonly firstStep: number
@@ -145,7 +145,7 @@ const specOf = ({ settings, base, effective, population }: Prepared): RunSpec =>
   }
 }
 
-/** Saves a model from scratch in the run's folder, if adapters are trained, because they are of no use without it. */
+/** Saves a model from scratch in the trainer's folder if adapters are trained, because adapters are useless without it. */
 const baseInFolder = Effect.fnUntraced(function* ({ base, settings }: Prepared, files: RunFiles) {
   if (settings.model.type === "folder" || settings.trainer.lora === null) return base
   if (!(yield* files.exists(`${Layout.base}/${modelFiles.config}`)))
@@ -163,7 +163,7 @@ const train = Effect.fnUntraced(function* (given: Prepared, state: State) {
   const { baseDir } = prepared
   const { store, untilOneEnds } = yield* startRanks({ settings, baseDir, outputDirectory })
   const trainerEngine = orchestrators === "outside" ? undefined : yield* startEngine({ settings, base, baseDir })
-  // Orchestrators in this process say when they have handed samples over.
+  // Orchestrators in this process report new samples by `wake`, so their folders need not be polled often.
   const pollInterval = orchestrators === "outside" ? "20 millis" : "1 second"
   const { model, services } = rankParts({
     settings,
@@ -198,7 +198,7 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
   } = yield* CurrentRun
   const emit = (events: ReadonlyArray<RunEvent>) => recording.emit(events)
   const warn = (message: string) => emit([{ _tag: "Warning", message }])
-  /** The scores of the last validation of each run. The trainer's figure is their mean, as in its result. */
+  /** The scores of the last validation of each run. The trainer's own score is their mean, as in its result. */
   const scores = new Map<string, ReadonlyArray<number>>()
   const records = yield* makeRunRecords({
     settings,
@@ -260,7 +260,10 @@ const work = Effect.fnUntraced(function* (prepared: Prepared, state: State, mode
   state.reasons = reasons
 }, Effect.scoped)
 
-/** Waits until all runs have ended, and returns why some were not trained to the end. If none was, it fails with that. */
+/**
+ * Waits until all runs have ended. Returns the ids of the finished runs, and the reasons why others were not trained to the
+ * end. Fails if no run was finished.
+ */
 const untilNoneIsLeft = Effect.fnUntraced(function* (runs: Runs["Service"], directory: string) {
   while (true) {
     yield* Effect.sleep("50 millis")
@@ -284,13 +287,13 @@ const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>
     return yield* Adapter.filesOf(Adapter.make(config, numbers), decoder)
   })
 
-/** Fails, with the results of the other runs written, if some runs were not trained to the end. */
+/** Fails if some runs were not trained to the end, after the results of the others are written. */
 const failIfIncomplete = ({ directory }: RunFiles, { reasons }: State): Effect.Effect<void, MultiRunError> =>
   reasons.length === 0
     ? Effect.void
     : Effect.fail(new MultiRunError({ message: `${reasons.join("; ")}; the other runs are finished, in ${directory}` }))
 
-/** Makes the result of what the folders of the runs hold that have reached their last step. */
+/** Makes the result of all finished runs from their folders. */
 const resultOfAll = Effect.fnUntraced(function* (state: State) {
   const { files, ...run } = yield* CurrentRun
   const [endings, damaged] = yield* Effect.partition(state.finished, (id) =>

@@ -1,6 +1,6 @@
 /**
- * Treats failures of the machine (a full disk, too many open files, missing permissions), which are no fault of a run: the
- * work is tried again, and if that does not help, the trainer ends, so that it can be resumed. No run is evicted for them.
+ * Handles failures of the machine, such as a full disk, too many open files or missing permissions. The work is tried again;
+ * if that does not help, the trainer ends and can be resumed later. No run is evicted, because the failure is not its fault.
  *
  * @example
  * ```ts
@@ -12,12 +12,14 @@ import { codeOf, isMachineFault, lostLease } from "../base/config/files.ts"
 
 type Problem = { readonly message: string }
 
-/** The delays in seconds before work is tried again. */
+/** The delays in seconds between the attempts. */
 export const RetryDelays = Context.Reference<ReadonlyArray<number>>("effect-rl/multirun/RetryDelays", {
   defaultValue: () => [1, 2, 4, 8],
 })
 
-/** Tries work again that fails for the condition of the machine, and logs each failure. `what` names the work in the log. */
+/**
+ * Runs work, and tries it again while it fails because of the machine. Logs each failure; `what` names the work in the log.
+ */
 export const retried = Effect.fnUntraced(function* <A, E extends Problem, R>(
   what: string,
   work: Effect.Effect<A, E, R>,
@@ -36,7 +38,10 @@ export const retried = Effect.fnUntraced(function* <A, E extends Problem, R>(
   return yield* attempt(0)
 })
 
-/** The trainer ends, because the machine keeps it from working. Nothing is lost: it goes on from the last checkpoints. */
+/**
+ * Reports that the trainer ends because the machine keeps it from working. Nothing is lost: it resumes from its last
+ * checkpoints.
+ */
 export class MachineFault extends Schema.TaggedError<MachineFault>()("MachineFault", { message: Schema.String }) {
   static of(what: string, { message }: Problem): MachineFault {
     return new MachineFault({

@@ -1,4 +1,6 @@
-/** Brings the folders of the runs that a trainer's config names up to date with it, for a new trainer or a resumed one. */
+/**
+ * Writes the configs of the runs that a trainer's config names into the runs' folders, for a new trainer or a resumed one.
+ */
 import { Effect, Option } from "effect"
 import { stringify } from "yaml"
 import {
@@ -36,14 +38,14 @@ const configBefore = Effect.fnUntraced(function* (files: RunFiles) {
   return isPlain(tree) ? tree : undefined
 })
 
-/** The settings that decide which weights there are, so a resumed trainer cannot change them. */
+/** Returns the settings on which the shapes and the first weights depend, so that a resumed trainer cannot change them. */
 const modelIn = (config: Plain) => ({
   model: config.model,
   seed: config.seed,
   trainer: { lora: isPlain(config.trainer) ? config.trainer.lora : undefined },
 })
 
-/** Refuses to resume a trainer whose model, adapters or seed were changed since. */
+/** Fails if the model, the adapters or the seed of a resumed trainer were changed. */
 export const refuseOtherModel = Effect.fnUntraced(function* ({ effective }: Given, files: RunFiles) {
   const before = yield* configBefore(files)
   if (before === undefined) return
@@ -56,9 +58,9 @@ export const refuseOtherModel = Effect.fnUntraced(function* ({ effective }: Give
 const runsOf = (config: Plain | undefined): Plain => (isPlain(config?.runs) ? config.runs : {})
 
 /**
- * Refuses to resume a trainer whose config now ends a run before the step that the run has reached, or takes it back to a step
- * without a checkpoint. So nothing of a finished trainer is replaced by what cannot be trained. A config that was changed in
- * the run's folder is not replaced, so it is not checked here.
+ * Fails if the config of a resumed trainer ends a run before the step that the run has already reached, or takes it back to a
+ * step without a checkpoint. This comes first, so that nothing is replaced in the folder of a finished trainer. Runs whose
+ * settings in the trainer's config did not change are not checked: their folders keep their own configs.
  */
 export const refuseUnreachable = Effect.fnUntraced(function* (
   { settings, effective, from }: Given & { readonly from: DecodeOptions },
@@ -76,7 +78,7 @@ export const refuseUnreachable = Effect.fnUntraced(function* (
     const missing = Option.isSome(steps) ? missingProblem(steps.value, pending.resumeStep) : undefined
     if (missing !== undefined) return yield* ConfigError.at(from, `runs.${name}.resume_step`, missing)
     if (typeof maxSteps !== "number") continue
-    // `Runs` tells why else a run cannot begin.
+    // `Runs` reports other reasons why a run cannot begin.
     const progress = yield* Effect.option(startingProgress(folders, directory, pending))
     const problem = Option.getOrUndefined(Option.map(progress, (found) => overrunProblem(found, { maxSteps })))
     if (problem !== undefined) return yield* ConfigError.at(from, `runs.${name}.max_steps`, problem)
@@ -85,8 +87,8 @@ export const refuseUnreachable = Effect.fnUntraced(function* (
 
 /**
  * Writes the configs of the runs that the config names. A run without a seed gets the trainer's. In a resumed trainer, a
- * run's config is replaced if the trainer's config says something else about it than before; otherwise the folder is left
- * as it is, because its user may have changed or deleted it. Returns a warning for each deleted folder.
+ * run's config is replaced only if its section of the trainer's config has changed. Otherwise the folder is left as it is,
+ * because the user may have changed or deleted it. Returns a warning for each deleted folder.
  */
 export const writeRuns = Effect.fnUntraced(function* ({ settings, effective }: Given, files: RunFiles) {
   const before = yield* configBefore(files)
@@ -115,7 +117,9 @@ const hasConfig = Effect.fnUntraced(function* (files: RunFiles, folder: string) 
   return false
 })
 
-/** Tells whether all runs in a trainer's folder have reached their last step, so that nothing is left to train. */
+/**
+ * Tells whether all runs in the folder of a resumed trainer have reached their last step, so that nothing is left to train.
+ */
 export const isOver = Effect.fnUntraced(function* (files: RunFiles) {
   if (!files.resumed) return false
   const folders = yield* makeRunFolders

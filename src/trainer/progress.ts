@@ -1,5 +1,5 @@
 /**
- * Tells how far the runs of a trainer are, and for how long earlier processes trained them.
+ * Reads the progress of a trainer's runs, and the time for which earlier processes trained them.
  *
  * @example
  * ```ts
@@ -18,23 +18,26 @@ import { startingProgress } from "./runs/resume.ts"
 import { makeRunFolders } from "./runs/runFolder.ts"
 import type { Progress } from "./runs/TrainedRun.ts"
 
-/** Says how far each run is, by its id. */
+/** The progress of each run, by the run's id. */
 type ProgressOfRuns = ReadonlyMap<string, Readonly<Progress>>
 
-/** Returns how far the runs of a resumed trainer are. */
+/** Reads the progress of the runs of a resumed trainer. */
 export const progressIn = Effect.fnUntraced(function* (files: RunFiles) {
   const all = new Map<string, Readonly<Progress>>()
   if (!files.resumed) return all
   const folders = yield* makeRunFolders
   for (const id of yield* Effect.mapError(folders.list(files.directory), MultiRunError.from)) {
     const progress = startingProgress(folders, folders.at(files.directory, id), { resumeStep: -1 })
-    // `Runs` tells why a run cannot be resumed.
+    // Runs that cannot be resumed are skipped here: `Runs` reports the reason.
     yield* Effect.match(progress, { onSuccess: (found) => void all.set(id, found), onFailure: () => undefined })
   }
   return all
 })
 
-/** Returns the seconds that earlier processes trained: until they ended, or until they saved the last checkpoint. */
+/**
+ * Returns the number of seconds for which earlier processes trained: until the trainer finished, or until its last
+ * checkpoint.
+ */
 export const secondsBefore = Effect.fnUntraced(function* (files: RunFiles, progress: ProgressOfRuns) {
   if (!files.resumed) return 0
   const folders = yield* makeRunFolders

@@ -1,15 +1,15 @@
-/** Remembers how far the weights of a run are made known, so that an orchestrator can wait for those of a step. */
+/** Remembers the newest step of a run's published weights, so that an orchestrator can wait for a step. */
 import { Deferred, Effect } from "effect"
 
 export interface Published {
-  /** Waits until the weights are those of a step or a later one. */
+  /** Waits until the weights of this step, or of a later one, are published. */
   readonly await: (step: number) => Effect.Effect<void>
-  /** Says that the weights of a step are known. */
+  /** Reports that the weights of a step are published. */
   readonly reach: (step: number) => void
 }
 
 /**
- * Makes the register of a run without any step.
+ * Makes the register of a run that has published nothing yet.
  *
  * @example
  * ```ts

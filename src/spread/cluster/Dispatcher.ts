@@ -1,7 +1,7 @@
 /**
  * The service that spreads work over machines. A `Job` is a kind of work: its name, Schemas of what goes in and what comes
- * out, and a key that is the same whenever the same work is asked for. `run` does one job; where it is done depends on the
- * Layer:
+ * out, and a key that is the same whenever the same work is asked for. `run` does one job. The Layer decides where the job is
+ * done:
  *
  * - By default, and with `layerEmbedded`, in this process, as a fiber. Nothing needs to be installed.
  * - With `Cluster.layer` of `cluster-node.ts`, in one of the processes that `effect worker --join postgres://…` started.
@@ -32,7 +32,7 @@ export interface Job<Payload, Result, Failure> {
   readonly payload: Schema.Codec<Payload, unknown>
   readonly result: Schema.Codec<Result, unknown>
   readonly failure: Schema.Codec<Failure, unknown>
-  /** Two payloads with the same key are the same work, which is done once: name the run and the index in it. */
+  /** Identifies the work: payloads with the same key are done once. The key names the run and the index of the work in it. */
   readonly key: (payload: Payload) => string
 }
 
@@ -49,13 +49,13 @@ export class DispatchError extends Schema.TaggedError<DispatchError>()("Dispatch
 
 export interface DispatcherService {
   /**
-   * The number of jobs that the caller should have under way at once; undefined if the jobs are done in this process,
-   * where the caller knows best. Callers group small work into larger jobs if it is defined.
+   * The number of jobs that the caller should have under way at once. If it is defined, callers group small work into larger
+   * jobs. It is undefined if the jobs are done in this process: then the caller decides.
    */
   readonly inFlight: number | undefined
   /**
-   * Does one job, and returns its result. `here` does the same job in this process; a Layer that sends the job to another
-   * machine sends the payload, and does not run `here`.
+   * Does one job, and returns its result. `here` is the same job as an Effect of this process; a Layer that sends jobs to
+   * other machines sends the payload, and does not run `here`.
    */
   readonly run: <Payload, Result, Failure, R>(
     job: Job<Payload, Result, Failure>,
@@ -121,7 +121,10 @@ export const settle = <Payload, Result, Failure>(
     ? decode(job, "result", job.result, answer.result)
     : Effect.flatMap(decode(job, "failure", job.failure, answer.failure), Effect.fail)
 
-/** The most characters of a payload as JSON. The database keeps several copies of each. */
+/**
+ * The largest number of characters of a payload as JSON. It is limited because the database keeps several copies of a
+ * payload.
+ */
 export const largestPayload = 8 << 20
 
 /** Encodes the payload of a job as JSON. Fails if it is too large to be sent. */

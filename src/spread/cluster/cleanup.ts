@@ -1,13 +1,13 @@
 /**
  * Removes from the database of a cluster what nobody needs any more:
  *
- * - What a job brings with it, such as the weights of a policy, when its client has the answer: `dropPayloads`.
- * - The answers of a client, when its work has ended well: `removeAnswers`. Until then, `--resume` may ask for them again.
- * - What clients left behind that were never resumed, when it is old: `prune`.
+ * - `dropPayloads` removes the payload of a job, such as the weights of a policy, when the client has the answer.
+ * - `removeAnswers` removes the answers of a client whose work has ended well. Until then, `--resume` may ask for them again.
+ * - `prune` removes the old jobs of clients that failed and were never resumed.
  *
- * A worker that was frozen may send its answer at any later time. If the first answer is still there, that one counts. If it
- * was removed, the late answer stays in the database until `prune` removes it, and if the same job is asked for once more, it
- * counts, because the answers of a job are equal.
+ * A worker that was frozen may send its answer at any later time. If the database still has an earlier answer of the job, the
+ * late one is ignored. Otherwise the late answer stays until `prune` removes it. A client that asks for the same job again
+ * may get it, because all answers of a job are equal.
  */
 import { Effect } from "effect"
 import * as Snowflake from "effect/cluster/Snowflake"
@@ -16,7 +16,7 @@ import { failures } from "./failures.ts"
 import { goneSeconds, hasTable, members } from "./members.ts"
 import { answerName, JobWorkflow, queueName, queueTable } from "./work.ts"
 
-/** A job as it is sent. */
+/** A job in the form in which clients send it to the workers. */
 export type SentJob = (typeof JobWorkflow)["payloadSchema"]["Type"]
 
 /** The tables of Effect Cluster: a request to a workflow is a message, and each message has a reply when it was processed. */
@@ -39,7 +39,8 @@ export const dropPayloads = Effect.fnUntraced(function* (sent: SentJob) {
   for (const [round, id] of (yield* idsOf(sent)).entries()) {
     // The overview reads the kind of the job from the beginning of this text.
     const without = JSON.stringify({ job, version, key, round, payload: null })
-    // A worker that has lost the job, or does an earlier round of it, has the payload in its memory. Nobody else begins it.
+    // Only a worker that already has the payload in its memory may still do the job (it lost the job, or does an earlier
+    // round). No other worker begins the job.
     yield* sql`WITH queued AS (
         UPDATE ${sql(queueTable)} SET element = ${without}, acquired_at = NULL, acquired_by = NULL, updated_at = NOW(),
           state = CASE state WHEN 'pending' THEN 'completed' ELSE state END
@@ -48,12 +49,12 @@ export const dropPayloads = Effect.fnUntraced(function* (sent: SentJob) {
   }
 })
 
-/** A statement names at most so many jobs. */
+/** The largest number of jobs in one SQL statement. */
 const mostNamed = 500
 
 /**
- * Removes jobs with their answers. They stay in the overview, but under ids that no request has: the queue ignores a job with an
- * id that it already has, so another client that asks for the same job would wait for ever.
+ * Removes jobs with their answers. Their rows stay in the queue's table, for the overview, but under new ids: the queue
+ * ignores a job whose id it already has, so another client that asks for the same job would wait for ever.
  */
 export const removeAnswers = Effect.fnUntraced(function* (jobs: ReadonlyArray<SentJob>) {
   const sql = yield* SqlClient.SqlClient
@@ -75,12 +76,12 @@ export const isRemoved = Effect.fnUntraced(function* (id: string) {
   return rows.length === 0
 })
 
-/** The days after which workers remove what is left of jobs. */
+/** The number of days after which workers remove old jobs. */
 export const keptDays = 30
 
 /**
- * Removes the jobs of which nothing was heard for so many days, with their answers; and failures that are as old. A job that is
- * not answered stays as long as a process of its version is there, which may do it or wait for it. Returns the number of jobs.
+ * Removes jobs, their answers, and failures that have not changed for `days` days. An unanswered job stays while the cluster
+ * has a process of its version, which may do the job or wait for it. Returns the number of removed jobs.
  */
 export const prune = Effect.fnUntraced(function* ({
   days,
@@ -117,7 +118,7 @@ export const prune = Effect.fnUntraced(function* ({
     answers AS (DELETE FROM ${sql(replies)} WHERE request_id IN (SELECT id FROM removed)),
     queued AS (DELETE FROM ${sql(queueTable)} WHERE id IN (SELECT entity_id FROM ended))
     SELECT COUNT(*)::int AS count FROM ended`
-  // Jobs whose answers were removed when their client ended.
+  // The rows of jobs whose answers were removed when their client ended have no message any more.
   const request = sql`${`${entityType}/`} || q.id || '/run/'`
   yield* sql`DELETE FROM ${sql(queueTable)} q WHERE q.updated_at < ${old}
     AND NOT EXISTS (SELECT FROM ${sql(messages)} m WHERE m.message_id = ${request})`

@@ -1,7 +1,7 @@
 /**
  * Spreads jobs over machines, by Effect Cluster and Workflow over Postgres. `worker` makes this process one that does jobs;
- * `layer` gives the jobs of this process to such workers. All that they need in common is the database; the workers must
- * also reach each other's ports. `work.ts` says how a job travels, and `members.ts` who is there.
+ * `layer` gives the jobs of this process to such workers. Clients and workers share only the database; the workers must also
+ * reach each other's ports. `work.ts` describes how a job is sent, and `members.ts` lists the processes of the cluster.
  *
  * @example
  * ```ts
@@ -51,23 +51,28 @@ interface WorkerOptions extends ClusterOptions {
   readonly address: { readonly host: string; readonly port: number } | undefined
 }
 
-/** A client has at least so many jobs under way at once, and at least twice as many as the workers have slots. */
+/**
+ * The smallest number of jobs that a client has under way at once. It has more if the workers have many slots: two for each
+ * slot.
+ */
 const fewestInFlight = 64
 /**
- * A client gives up on a job that failed so often, a second apart, while Postgres answered: by then, the jobs of a lost
- * worker belong to another one.
+ * The number of failures of one job, a second apart while Postgres answers, after which a client gives up on it. After that
+ * time, the jobs of a lost worker belong to another one.
  */
 const mostTries = 2 * leaseSeconds
-/** The time in which a worker or client that ends lets go of the others. The database tells them the same. */
+/**
+ * The time limit for closing the connections to the other processes. The database shows them that this process has left, too.
+ */
 const closingTime = "10 seconds"
-/** The time for which a client that ends tries to remove the answers that it has received. */
+/** The time limit for removing the answers that a client has received, when it ends. */
 const removalTime = "10 seconds"
-/** The seconds after which a client wakes the workflow of a job that has not answered, and again after as many. */
+/** The number of seconds after which a client wakes the workflow of an unanswered job, again and again. */
 const wakeSeconds = 10
 
 /**
- * The times of Effect Cluster. With its defaults, the work of a worker that was killed begins again after half a minute;
- * with these, after five seconds.
+ * The intervals with which Effect Cluster renews its locks and looks for changes. With its defaults, the work of a worker
+ * that was killed begins again after half a minute; with these, after five seconds.
  */
 const times = {
   shardLockRefreshInterval: "1 second",
@@ -78,8 +83,8 @@ const times = {
 } as const
 
 /**
- * Adds this process to the table of members until the scope closes, and renews its row. Says when the database stops to
- * answer, and when it answers again. Returns an Effect that fails when the cluster refuses this process later.
+ * Adds this process to the table of members until the scope closes, and renews its row. Reports when the database stops
+ * answering, and when it answers again. Returns an Effect that fails when the cluster refuses this process later.
  */
 const monitored = Effect.fnUntraced(function* (
   member: Member,
@@ -179,7 +184,7 @@ export const worker = Effect.fnUntraced(function* (
   )
 })
 
-/** Reads what a cluster is doing. It does not join. */
+/** Reads the state of a cluster without joining it. */
 export const look = Effect.fnUntraced(function* (
   options: ClusterOptions,
 ): Effect.fn.Return<Overview, ClusterError, Scope.Scope> {
@@ -187,7 +192,7 @@ export const look = Effect.fnUntraced(function* (
   return yield* sqlProblem(shown, Effect.provideContext(overview, context))
 })
 
-/** Removes what is left of jobs that are older than some days, as workers do by themselves after a longer time. */
+/** Removes jobs that are older than some days. Workers do this by themselves after `keptDays`. */
 export const removeOld = Effect.fnUntraced(function* (
   options: ClusterOptions & { readonly days: number },
 ): Effect.fn.Return<number, ClusterError, Scope.Scope> {
@@ -231,13 +236,14 @@ const makeDispatcher = Effect.fnUntraced(function* (
     Effect.provideContext(Effect.ignore(sayIfAlone(options, shown, () => waiting.size)), context),
   )
 
-  // A client that has failed or was interrupted may be resumed, and asks for the answers again.
+  // The answers are removed only if the client succeeds: one that failed or was interrupted may be resumed and ask for them
+  // again.
   const received: Array<SentJob> = []
   yield* Effect.addFinalizer((exit) =>
     Exit.isFailure(exit)
       ? Effect.void
       : Effect.provideContext(removeAnswers(received), context).pipe(
-          // A finalizer could not be interrupted in time.
+          // A finalizer is uninterruptible by default, so the time-out could not end it.
           Effect.interruptible,
           Effect.timeout(removalTime),
           Effect.ignoreCause,
@@ -292,8 +298,8 @@ const untilAnswered = Effect.fnUntraced(function* (sent: Omit<SentJob, "round">,
 })
 
 /**
- * Waits for the answer of a job. If another client with the same job gets the answer first, ends well and removes it, the job
- * is asked for once more.
+ * Waits for the answer of a job. If another client with the same job receives the answer first and removes it when it ends,
+ * asks for the job once more.
  */
 const answerOf = Effect.fnUntraced(function* (sent: SentJob) {
   for (;;) {
@@ -303,9 +309,9 @@ const answerOf = Effect.fnUntraced(function* (sent: SentJob) {
 })
 
 /**
- * Wakes the workflow of a job again and again. A workflow that waits for its answer is woken by the worker that holds it,
- * but if that worker is killed between receiving the answer and waking the workflow, nobody else does it. A workflow that
- * is woken too early only looks for its answer once more. Ends when the job was removed.
+ * Wakes the workflow of a job at intervals, until the job is removed. The worker that holds the workflow wakes it when the
+ * answer arrives. If that worker is killed between both, nobody else would wake it. Waking a workflow too early is harmless:
+ * it looks for its answer and goes on waiting.
  */
 const woken = Effect.fnUntraced(function* (
   sent: SentJob,
@@ -320,7 +326,7 @@ const woken = Effect.fnUntraced(function* (
   }
 })
 
-/** Tells whether the workflow of a job has ended without a result. While Postgres is gone, this is not known: false. */
+/** Tells whether the workflow of a job has ended without a result. Returns false while Postgres does not answer. */
 const hasFailed = Effect.fnUntraced(function* (sent: SentJob) {
   const id = yield* JobWorkflow.executionId(sent)
   const polled = yield* Effect.exit(Effect.timeout(JobWorkflow.poll(id), "5 seconds"))
@@ -329,7 +335,7 @@ const hasFailed = Effect.fnUntraced(function* (sent: SentJob) {
   return state._tag === "Complete" && (Exit.isFailure(state.exit) || state.exit.value._tag === "Failed")
 })
 
-/** Says that jobs wait because no worker has joined, or that all have left. */
+/** Warns the user when jobs wait because the cluster has no worker. */
 const sayIfAlone = Effect.fnUntraced(function* ({ url, say }: ClusterOptions, shown: string, waiting: () => number) {
   let isAlone = false
   const check = Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Connects to the database of a cluster, and says in one line what is wrong with it. */
+/** Connects to the database of a cluster, and turns its errors into one line for the user. */
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Config, Context, Effect, Layer, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -9,21 +9,21 @@ import { reasonOf } from "./reason.ts"
 
 export interface ClusterOptions {
   /**
-   * The address of the database: `postgres://user:password@host:port/database`. Without a password in it, that of the
-   * environment variable `PGPASSWORD` is taken.
+   * The address of the database: `postgres://user:password@host:port/database`. If it has no password, the environment
+   * variable `PGPASSWORD` is read.
    */
   readonly url: string
-  /** Reports one line about the cluster to the user: that Postgres is gone or back, that there is no worker. */
+  /** Reports one line about the cluster to the user, for example that Postgres does not answer or that there is no worker. */
   readonly say: (line: string) => Effect.Effect<void>
 }
 
 /** The environment variable with the password, for an address without one. Other programs of Postgres read it, too. */
 const passwordVariable = "PGPASSWORD"
-/** The seconds for which a process that starts waits for a database that doesn't answer. */
+/** The number of seconds for which a starting process waits for a database that doesn't answer. */
 const patienceSeconds = 60
-/** The time in which the connections close. */
+/** The time limit for closing the connections. */
 const closingTime = "5 seconds"
-/** The largest message from the database, in bytes: the answer of a job holds whole episodes. */
+/** The largest message from the database, in bytes. It is large because the answer of a job holds whole episodes. */
 const largestMessage = 256 << 20
 
 /** Returns the Layer of the database with this address, at most `connections` at once. */
@@ -39,12 +39,14 @@ export const databaseLayer = Effect.fnUntraced(function* (url: string, connectio
   return PgClient.layer({ ...options, maxConnections: connections, applicationName: "effect-rl" })
 })
 
-/** Connects to the database, and waits for it if it doesn't answer. Fails if it refuses the user or the password. */
+/**
+ * Connects to the database, and waits for it if it doesn't answer. Fails if the database refuses the user or the password.
+ */
 export const connect = Effect.fnUntraced(function* ({ url, say }: ClusterOptions) {
   const database = yield* databaseLayer(url, 8)
   const shown = shownUrl(url)
   let isSaid = false
-  // A connection that something still holds is not waited for: the process is about to end.
+  // Connections that are still in use are not waited for: the process is about to end.
   const scope = yield* limitedScope(closingTime, Effect.void)
   const context = yield* Layer.buildWithScope(database, scope).pipe(
     Effect.tap((context) => Context.get(context, SqlClient.SqlClient)`SELECT 1`),

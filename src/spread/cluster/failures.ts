@@ -1,11 +1,11 @@
-/** The jobs that failed, in a table of the cluster's database: only people read it. */
+/** Records the jobs that failed in a table of the cluster's database, for people: no program depends on it. */
 import { Effect } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
 
 /** The table of failures. */
 export const failures = "effect_rl_failures"
 
-/** A failure's message is cut to so many characters. */
+/** The number of characters after which a failure's message is cut. */
 const longestMessage = 1000
 
 /** Creates the table of failures. */

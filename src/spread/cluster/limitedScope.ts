@@ -11,8 +11,8 @@
 import { type Duration, Effect, Fiber, Option, Scope } from "effect"
 
 /**
- * Makes a scope that closes with the scope around it, but holds that up no longer than `most`: then it goes on closing in
- * the background, after `onLate`.
+ * Makes a scope that closes with the scope around it. Closing the outer scope waits for it no longer than `most`; after that,
+ * `onLate` runs, and the scope goes on closing in the background.
  */
 export const limitedScope = (
   most: Duration.Input,

@@ -1,7 +1,7 @@
 /**
- * The processes of a cluster, in a table of its database: workers, and the clients that wait for them. Each renews its row
- * every second and says what it is doing; a process whose row is old counts as gone. All processes must have the same
- * version of the code, because otherwise the results of one run would come from different programs.
+ * Keeps the list of a cluster's processes, in a table of its database: the workers, and the clients that wait for them. Each
+ * process renews its row every second and writes what it is doing; a process whose row is old counts as gone. All processes
+ * must have the same version of the code, because otherwise the results of one run would come from different programs.
  */
 import { Effect, Schema } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"
@@ -13,7 +13,7 @@ import { prepareFailures } from "./failures.ts"
 export const Member = Schema.Struct({
   id: Schema.String,
   role: Schema.Literals(["worker", "client"]),
-  /** The process for people: `process 4711 on host`. */
+  /** The name of the process for people: `process 4711 on host`. */
   name: Schema.String,
   version: Schema.String,
   /** The host and port at which the other workers reach it; empty for a client. */
@@ -23,22 +23,22 @@ export const Member = Schema.Struct({
 })
 export type Member = typeof Member.Type
 
-/** A job that a worker is doing, or for which a client waits, by its key; and for how many seconds. */
+/** A job, by its key, that a worker is doing or a client waits for, and the number of seconds since it began. */
 const JobUnderWay = Schema.Struct({ key: Schema.String, seconds: Schema.Finite })
 type JobUnderWay = typeof JobUnderWay.Type
 
 /** A process of a cluster, with what it was doing when its row was last renewed. */
 export const MemberState = Schema.Struct({
   ...Member.fields,
-  /** The jobs that it is doing, or for which it waits: those that it began first. */
+  /** The jobs that the process is doing, or waits for; the oldest first. */
   jobs: jsonText(Schema.Array(JobUnderWay)),
-  /** The number of all jobs that it is doing, or for which it waits. */
+  /** The number of all jobs that the process is doing, or waits for. */
   busy: Schema.Int,
-  /** The number of jobs that it has done since it joined. */
+  /** The number of jobs that the process has done since it joined. */
   finished: Schema.Int,
-  /** The seconds since it joined. */
+  /** The seconds since the process joined. */
   joined: Schema.Finite,
-  /** The seconds since its row was renewed. */
+  /** The seconds since the row was renewed. */
   age: Schema.Finite,
 })
 export type MemberState = typeof MemberState.Type
@@ -56,15 +56,15 @@ export const doing = (jobs: ReadonlyMap<string, number>, finished: number): Doin
   finished,
 })
 
-/** A process that has not renewed its row for so long counts as gone. */
+/** The number of seconds without a renewal after which a process counts as gone. */
 export const goneSeconds = 15
 
 /** The table of members. */
 export const members = "effect_rl_members"
 
 /**
- * Adds this process to the cluster. Fails if a living process of the cluster has another version of the code. The lock is
- * held until the transaction ends, so that two processes that join at once see each other.
+ * Adds this process to the cluster. Fails if a living process of the cluster has another version of the code. The lock on the
+ * table is held until the transaction ends, so that two processes that join at once see each other.
  */
 export const join = Effect.fnUntraced(function* ({ id, role, name, address, version, slots }: Member) {
   const sql = yield* SqlClient.SqlClient

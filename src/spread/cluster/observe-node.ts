@@ -7,23 +7,19 @@ import { shownUrl } from "./databaseUrl.ts"
 import { reasonOf } from "./reason.ts"
 import { type Observed, type Overview, overview } from "./overview.ts"
 
-/** The database is asked at most so often, in milliseconds, however many pages are open. */
+/** The shortest time between two queries of the database, in milliseconds, however many pages are open. */
 const freshFor = 900
-/** The pause after a look, as a multiple of the time that it took: it reads the whole queue, which may be long. */
+/**
+ * The pause after a query, as a multiple of the time that the query took. A query reads the whole queue, which may be long.
+ */
 const pauseAfter = 10
 /** The time after which a database that doesn't answer counts as gone. */
 const patience = "6 seconds"
 
 /**
- * Opens a cluster to look at, and returns the Effect that looks: it never fails, and says if the database doesn't answer. If
- * the database doesn't answer at first, `observe` succeeds nevertheless; it fails if the address, the user or the password
- * is wrong.
- *
- * @example
- * ```ts
- * const look = yield* observe("postgres://rl@db.example/rl")
- * const { overview, problem } = yield* look
- * ```
+ * Opens a cluster for an observer, and returns the Effect that reads its state. The Effect never fails: if the database
+ * doesn't answer, it returns the last overview and the problem. `observe` itself fails only if the address, the user or the
+ * password is wrong.
  */
 export const observe = Effect.fnUntraced(function* (
   url: string,
@@ -49,7 +45,7 @@ export const observe = Effect.fnUntraced(function* (
       return null
     }),
   )
-  // A wrong password is the user's mistake; everything else may pass.
+  // Fails only for a wrong user or password, which the user must repair. Other problems may pass by themselves.
   yield* Effect.catchIf(
     looked,
     (error) => !("reason" in error && error.reason._tag !== "ConnectionError"),

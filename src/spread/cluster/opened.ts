@@ -1,18 +1,19 @@
 /**
- * Keeps what the jobs of a worker need open between jobs: the data set and the models of an evaluation, the compiled policy of
- * a training. The first job that needs something opens it; a minute after the last one, it is closed.
+ * Keeps what the jobs of a worker need open between jobs: the data set and the models of an evaluation, the compiled policy
+ * of a training. The first job that needs one of these opens it; it is closed a minute after its last job.
  */
 import { Effect, RcMap, type Scope } from "effect"
 import { display, type Plain } from "../../base/config/Config.ts"
 import { firstDifference } from "../../base/config/difference.ts"
 import { DispatchError } from "./Dispatcher.ts"
 
-/** The time for which something is kept open after its last job. */
+/** The time for which a data set, a model or a policy is kept open after its last job. */
 const keepOpen = "1 minute"
 
 /**
- * Makes a function that opens what a description (a text) describes, or returns it if it is open already. It stays open
- * until the scope of the job closes. Fails if its settings differ from those of the client, which `identity` holds.
+ * Makes a function that opens what a description (a text) names, or returns it if it is already open. The opened thing stays
+ * open at least until the scope of the job closes. Fails if the settings on this machine differ from those of the client,
+ * which `identity` holds.
  */
 export const keptOpen = Effect.fnUntraced(function* <A extends { readonly identity: Plain }, R>(
   open: (description: string) => Effect.Effect<A, { readonly message: string }, R>,
@@ -26,7 +27,7 @@ export const keptOpen = Effect.fnUntraced(function* <A extends { readonly identi
     const problem = (message: string): DispatchError =>
       new DispatchError({ job, message: `on a worker of the cluster: ${message}` })
     const one = yield* RcMap.get(opened, description).pipe(
-      // The map would keep the failure, but a file that is missing now may be there for the next job.
+      // The map would keep the failure; but a file that is missing now may exist when the next job needs it.
       Effect.tapError(() => RcMap.invalidate(opened, description)),
       Effect.mapError(({ message }) => problem(message)),
     )

@@ -30,7 +30,7 @@ const Failure = Schema.Struct({
   key: Schema.String,
   message: Schema.String,
   worker: Schema.String,
-  /** The seconds since it failed. */
+  /** The seconds since the job failed. */
   age: Schema.Finite,
 })
 
@@ -45,7 +45,9 @@ export const Overview = Schema.Struct({
 })
 export type Overview = typeof Overview.Type
 
-/** The state of a cluster as an observer sees it. While the database doesn't answer, the overview is the last one. */
+/**
+ * The state of a cluster as an observer sees it. While the database doesn't answer, `overview` is the last one that was read.
+ */
 export interface Observed {
   /** The address of the database, without its password. */
   readonly database: string
@@ -57,14 +59,14 @@ export interface Observed {
   readonly age: number
 }
 
-/** So many repeated jobs, and so many failures, are listed. */
+/** The largest number of repeated jobs, and of failures, that an overview lists. */
 const mostListed = 20
 
 const decodeKinds = Schema.decodeUnknownEffect(Schema.Array(KindCounts))
 const decodeRepeated = Schema.decodeUnknownEffect(Schema.Array(Repeated))
 const decodeFailures = Schema.decodeUnknownEffect(Schema.Array(Failure))
 
-/** Reads the overview. */
+/** Reads the overview from the database. */
 export const overview = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [hasQueue, hasFailures] = yield* Effect.all([hasTable(queueTable), hasTable(failures)])
@@ -73,7 +75,7 @@ export const overview = Effect.gen(function* () {
     ? yield* sql<{ readonly kind: string; readonly failed: number }>`
         SELECT split_part(key, ' ', 1) AS kind, COUNT(*)::int AS failed FROM ${sql(failures)} GROUP BY 1`
     : []
-  // An element begins with the kind of its job. Only its beginning is read: the payload may be large.
+  // The queue's elements begin with the kind of the job. Only this beginning is read, because the payload may be large.
   const isHeld = sql`acquired_at >= NOW() - make_interval(secs => ${leaseSeconds})`
   const counts = hasQueue
     ? yield* sql<{

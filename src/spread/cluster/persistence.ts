@@ -1,31 +1,31 @@
 /**
- * Tries again what fails because the database is gone, as long as it is gone; and gives up on what fails although the
- * database answers, such as an answer that is too large for it.
+ * Tries the steps of a job again while the database is gone, without a limit. Gives up on a step that keeps failing although
+ * the database answers, for example because an answer is too large for it.
  */
 import { Cause, Context, Effect, Exit } from "effect"
 import { type Answer, DispatchError } from "./Dispatcher.ts"
 import { reasonOf } from "./reason.ts"
 
-/** Tells whether the database of the cluster answers. Jobs in memory need none, so that by default, it always does. */
+/** Tells whether the database of the cluster answers. By default it always does, because jobs in memory need no database. */
 export const DatabaseAnswers = Context.Reference<Effect.Effect<boolean>>("effect-rl/cluster/DatabaseAnswers", {
   defaultValue: () => Effect.succeed(true),
 })
 
-/** A worker gives up on a step of a job after so many failures while the database answers. */
+/** The number of failures of a step, while the database answers, after which a worker gives up on the step. */
 const mostTries = 5
 
 /** The pause between two tries. */
 const pause = "1 second"
 
-/** The job for which something is done. */
+/** Names a job in messages. */
 interface OfJob {
   readonly job: string
   readonly key: string
 }
 
 /**
- * Counts the failures of a step of a job that happened although the database answers. Each call reports one failure, and waits
- * before the next try; the last one fails with an error that names the job and the cause.
+ * Makes a counter of a step's failures while the database answers. Each call of it reports one failure, and waits before the
+ * next try. After `most` failures it fails with an error that names the job and the cause.
  */
 export const patience = ({ job, key }: OfJob, step: string, most = mostTries) => {
   let failures = 0
@@ -39,7 +39,7 @@ export const patience = ({ job, key }: OfJob, step: string, most = mostTries) =>
   })
 }
 
-/** Does a step of a job until it succeeds, or has failed too often. */
+/** Runs a step of a job until it succeeds, or has failed too often while the database answers. */
 export const persistently = Effect.fnUntraced(function* <A, E, R>(
   of: OfJob,
   step: string,
@@ -54,7 +54,7 @@ export const persistently = Effect.fnUntraced(function* <A, E, R>(
 })
 
 /**
- * The answer of a job has at most so many characters as JSON. The database keeps it in messages of at most 256 MiB, and a
+ * The largest number of characters of an answer as JSON. The database keeps an answer in messages of at most 256 MiB, and a
  * character has at most three bytes.
  */
 export const largestAnswer = 64 << 20
@@ -69,7 +69,7 @@ export const checkSize = ({ job, key }: OfJob, answer: Answer): Effect.Effect<vo
     return Effect.fail(new DispatchError({ job, message }))
   })
 
-/** Returns the number of characters of a value as JSON; infinity if JavaScript has no text so long. */
+/** Returns the number of characters of a value as JSON; infinity if the text would be longer than JavaScript allows. */
 const sizeOf = (value: Answer): number => {
   try {
     return JSON.stringify(value).length

@@ -1,6 +1,6 @@
 /**
- * Does jobs in this process as an unreliable network would have them done, for tests: a job may be done several times, its
- * answer may be lost, repeated or late, and answers overtake each other. Payloads and answers are sent as JSON. The faults
+ * Does jobs in this process with the faults of an unreliable network, for tests: a job may be done several times, its answer
+ * may be lost, repeated or late, and answers may overtake each other. Payloads and answers are sent as JSON. The faults
  * depend only on the seed, and on the keys of the jobs.
  *
  * @example
@@ -30,9 +30,9 @@ interface Unreliable {
   readonly handlers: ReadonlyArray<Handler>
 }
 
-/** The most attempts of one job that are lost. */
+/** The largest number of attempts of one job whose answers are lost. */
 const mostLost = 3
-/** The most turns of the scheduler by which an answer is late. */
+/** The largest number of scheduler turns by which an answer is delayed. */
 const mostLate = 20
 
 /** Does jobs in this process with faults, which depend only on `seed`. */
@@ -50,10 +50,10 @@ export const layerUnreliable = ({ seed, inFlight = 8, handlers }: Unreliable): L
       const handler = byName.get(job.name)
       const attempt = handler === undefined ? answer(job, here) : handler.perform(sent)
       const late = turns(random.integer(mostLate))
-      // Attempts whose answer is lost: the work was done, and nobody hears of it.
+      // Some attempts do the work, but their answers are lost.
       for (let lost = random.integer(mostLost + 1); lost > 0; lost--) yield* Effect.exit(attempt)
       yield* late
-      // Two workers at once. Both answers arrive, and either may be first.
+      // Sometimes two workers do the job. Both answers arrive, in either order.
       const twice = random.integer(2) === 1
       const answers = yield* Effect.all(twice ? [Effect.andThen(late, attempt), attempt] : [attempt], {
         concurrency: "unbounded",

@@ -1,8 +1,8 @@
 /**
- * Defines the way of a job: it is a durable workflow of Effect Cluster, whose only step puts the job into a durable queue and waits
- * for the answer. The workflow and the queue are kept in Postgres, so neither a worker nor a client that disappears loses
- * them. Workers take jobs from the queue when they have a free slot, so fast workers get more of them; the workflow belongs
- * to whichever worker holds its shard, and costs that worker nothing.
+ * Defines how a job reaches a worker. Each job is a durable workflow of Effect Cluster, whose only step puts the job into a
+ * durable queue and waits for the answer. The workflow and the queue are kept in Postgres, so neither a worker nor a client
+ * that disappears loses them. Workers take jobs from the queue when they have a free slot, so fast workers get more of them;
+ * the workflow belongs to whichever worker holds its shard, and costs that worker nothing.
  *
  * A job that a worker has taken is renewed every second. If it is not renewed for five seconds (the worker was killed,
  * frozen or cut off), the next free worker takes it. Both may finish it: the first answer counts.
@@ -14,23 +14,26 @@ import * as Workflow from "effect/workflow/Workflow"
 import { Answer, DispatchError, type Handler } from "./Dispatcher.ts"
 import { checkSize, persistently } from "./persistence.ts"
 
-/** A job as it is sent. */
+/** The Schema of a job as clients send it. */
 const Sent = {
   job: Schema.String,
   /** The version of the code that asks for the job. Only a worker with the same version does it. */
   version: Schema.String,
-  /** The key of the job, with its name. */
+  /** The key of the job, which begins with the name of its kind. */
   key: Schema.String,
-  /** 0; one more after each time that Postgres failed in the middle of the workflow, so that it must begin again. */
+  /** The number of times that the workflow had to begin again because Postgres failed in the middle of it. */
   round: Schema.Int,
   payload: Schema.Unknown,
 }
 
-/** The time after which a job that is not renewed belongs to nobody, and how often its worker renews it. */
+/**
+ * The number of seconds without a renewal after which another worker may take a job, and the number of seconds between two
+ * renewals.
+ */
 export const leaseSeconds = 5
 export const renewSeconds = 1
 
-/** A job that this many workers took and never answered is not tried again: it may be what ends them. */
+/** The number of workers that may lose a job before it fails. The job itself may be what ends them. */
 const mostLost = 20
 
 /** The workflow of one job: puts it into the queue, and waits for its answer. */
@@ -57,7 +60,7 @@ const queueOf = (version: string) =>
   PersistedQueue.make({
     name: queueName(version),
     schema: Queued,
-    // The limit of `mostLost` is ours, because it must be answered.
+    // The limit `mostLost` applies earlier, and answers the job; a job that reached this limit would get no answer.
     maxAttempts: 1000,
     retrySchedule: Schedule.spaced(1000),
   })
@@ -75,11 +78,11 @@ export const workflowLayer = JobWorkflow.toLayer(
 /** Receives the reports of a worker about the jobs in its slots. */
 export interface Watcher {
   readonly started: (key: string) => Effect.Effect<void>
-  /** `problem` is undefined if the job was done; null if it was handed back. */
+  /** Reports that a job ended. `problem` is undefined if the job was done; null if it was handed back. */
   readonly ended: (key: string, problem: string | null | undefined) => Effect.Effect<void>
 }
 
-/** Returns the reason for which a job failed; undefined if it was done. */
+/** Returns why a job failed; undefined if it was done. */
 const problemOf = (exit: Exit.Exit<Answer, DispatchError>): string | undefined => {
   const failure = Exit.isFailure(exit)
     ? Cause.squash(exit.cause)
@@ -91,7 +94,7 @@ const problemOf = (exit: Exit.Exit<Answer, DispatchError>): string | undefined =
   return hasMessage ? String(failure.message) : typeof failure === "string" ? failure : JSON.stringify(failure)
 }
 
-/** Takes jobs from the queue and does them, `slots` at once, until it is interrupted: then it hands the jobs back. */
+/** Takes jobs from the queue and does them, `slots` at once, until it is interrupted. Then it hands unfinished jobs back. */
 export const work = Effect.fnUntraced(function* (
   handlers: ReadonlyArray<Handler>,
   { version, slots, watcher }: { readonly version: string; readonly slots: number; readonly watcher: Watcher },
@@ -105,7 +108,7 @@ export const work = Effect.fnUntraced(function* (
       if (handler === undefined) return problem("this worker has no code for it")
       if (attempts > mostLost)
         return problem(`${mostLost} workers were lost while they did it, so it is not tried again`)
-      // A defect is a bug of the job: the caller gets it, and the worker goes on.
+      // A defect is a bug in the job's code: its caller gets it as the answer, and the worker goes on.
       return Effect.catchDefect(handler.perform(payload), (defect) =>
         problem(`it failed with an unexpected error: ${defect instanceof Error ? defect.message : String(defect)}`),
       ).pipe(Effect.tap((answer) => checkSize({ job, key }, answer)))
@@ -119,7 +122,7 @@ export const work = Effect.fnUntraced(function* (
       if (Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause)) return yield* Effect.interrupt
       const send = (exit: Exit.Exit<Answer, DispatchError>) =>
         persistently(queued, "sending its answer", DurableDeferred.done(answered, { token: queued.token, exit }))
-      // An answer that cannot be sent is replaced by the reason, so that nobody waits for it.
+      // If an answer cannot be sent, the reason is sent instead, so that no client waits for ever.
       const sent = yield* send(exit).pipe(
         Effect.as(exit),
         Effect.catch((error) => Effect.as(send(Exit.fail(error)), Exit.fail(error))),

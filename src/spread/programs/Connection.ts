@@ -1,6 +1,6 @@
 /**
- * Declares the connection to a program that steps envs, and what every reply begins with. `process-node.ts` implements it by a
- * process of this machine.
+ * Declares the connection to a program that steps envs, and the header of its messages. `process-node.ts` implements it with
+ * a process of this machine.
  */
 import type { Effect, Scope } from "effect"
 import type { EnvError } from "../../base/EnvError.ts"
@@ -14,7 +14,9 @@ export const isStatus = (value: number): boolean => value === status.done || val
 /** The size in bytes of a message's header: the length of its body, and its kind or status. */
 export const headerSize = 8
 
-/** A reply: its status (that of a line is `done`) and its body, which is valid until the next request. */
+/**
+ * A reply of the program. The status of a reply that is a line of text is `done`. The body is valid until the next request.
+ */
 export interface Reply {
   readonly status: number
   readonly body: Uint8Array
@@ -22,9 +24,9 @@ export interface Reply {
 
 export interface Connection {
   /**
-   * Sends a request, and calls `done` with the reply, or with the reason why there is none. The bytes may be changed when
-   * `done` is called. There is only one request at a time. The body of a reply without a failure has `mostBytes` at most: what
-   * announces more is no reply.
+   * Sends a request, and calls `done` with the reply, or with the error if there is none. The request's bytes may be changed
+   * after that. Only one request may be open at a time. A successful reply with a body of more than `mostBytes` bytes is an
+   * error.
    */
   readonly send: (request: Uint8Array, mostBytes: number, done: (reply: Reply | EnvError) => void) => void
 }

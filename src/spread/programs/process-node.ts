@@ -1,6 +1,7 @@
 /**
- * Starts programs that step envs, as processes of this machine. They get requests on their standard input and write replies
- * to their standard output. When the input closes, the process that started them has ended, in whatever way, and they end.
+ * Starts programs that step envs, as processes of this machine. A program gets requests on its standard input and writes
+ * replies to its standard output. When its input closes, the process that started it has ended, in whatever way, and the
+ * program ends, too.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { Effect, Option, Schema } from "effect"
@@ -19,7 +20,9 @@ export interface Command {
   readonly cwd?: string | undefined
   /** The number of seconds after which a request without a reply fails. Default: 60. */
   readonly timeoutSeconds?: number | undefined
-  /** The names of the environment variables that it gets, besides the common ones of `environment.ts`. Default: none. */
+  /**
+   * The names of the environment variables that the program gets, besides the common ones of `environment.ts`. Default: none.
+   */
   readonly variables?: ReadonlyArray<string> | undefined
   /** Says how to install the program, for the message of the error if it is missing. */
   readonly install?: string
@@ -37,7 +40,7 @@ const cannotStart = (
   return invalid(id, `cannot start its program: ${problem}${install === undefined ? "" : `; ${install}`}`)
 }
 
-/** Returns the environment of a program; throws an `EnvError` if a variable that it needs is not set. */
+/** Returns the environment of a program. Throws an `EnvError` if a variable that the program needs is not set. */
 const environmentFor = (id: string, { variables = [] }: Command): Readonly<Record<string, string>> => {
   const environment = environmentOf(variables, (name) => process.env[name])
   if ("env" in environment) return environment.env
@@ -54,8 +57,8 @@ const quoted = (errorText: string): string => {
 const mostQuotedBytes = 80
 
 /**
- * Describes an output that is no reply, such as that of `print`. `tooLong` is the length of the body that it announces, if
- * that is longer than any reply may be.
+ * Describes an output that is not a reply, such as the text of a `print`. `tooLong` is defined if the output announces a body
+ * that is longer than a reply may be.
  */
 const strayOutput = (bytes: Uint8Array, tooLong?: { readonly length: number; readonly most: number }): string => {
   const [line] = utf8.decode(bytes.subarray(0, mostQuotedBytes)).split("\n")
@@ -66,11 +69,12 @@ const strayOutput = (bytes: Uint8Array, tooLong?: { readonly length: number; rea
 }
 
 /**
- * The code of a process that starts a program as the first of a process group, and kills the whole group when the program has
- * ended, or when it is told to end itself, as by a time-out or Ctrl-C. It writes how the program ended to its file 3.
+ * The code of the keeper: a process that starts a program as the leader of a process group, and kills the whole group when
+ * the program ends, or when the keeper itself is to end, for example at a time-out or Ctrl-C. The keeper writes to its file
+ * descriptor 3 how the program ended.
  *
- * The process that asks could start such a group by `spawnSync`, too. But it could not end the group in time: while it waits, it
- * does not notice Ctrl-C, and it waits as long as any process of the group keeps the outputs open.
+ * `spawnSync` alone could start such a group, too, but not end it in time: while it waits, this process does not notice
+ * Ctrl-C, and it waits as long as any process of the group keeps the outputs open.
  */
 const keeper = `
 const [nodeOptions, program, ...args] = process.argv.slice(1)
@@ -91,7 +95,7 @@ const Outcome = jsonText(
   }),
 )
 
-/** Runs a program to its end, and kills the processes that it has started. On Windows, those are left. */
+/** Runs a program to its end, and kills the processes that it has started. On Windows, these are not killed. */
 const runOnce = (id: string, started: Command, input: Uint8Array) => {
   const {
     command: [program, ...args],
@@ -101,7 +105,8 @@ const runOnce = (id: string, started: Command, input: Uint8Array) => {
   const options = { input, cwd, timeout: timeoutSeconds * 1000, maxBuffer: 2 ** 28, windowsHide: true }
   const environment = environmentFor(id, started)
   if (process.platform === "win32") return spawnSync(program, args, { ...options, env: environment })
-  // Options such as those of a debugger are for the program: they would make the keeper write to its standard error.
+  // The program gets `NODE_OPTIONS`, but the keeper doesn't: an option such as a debugger's would make the keeper write to
+  // its standard error.
   const { NODE_OPTIONS: nodeOptions = "", ...env } = environment
   const kept = spawnSync(process.execPath, ["-e", keeper, "--", nodeOptions, program, ...args], {
     ...options,
@@ -113,8 +118,8 @@ const runOnce = (id: string, started: Command, input: Uint8Array) => {
 }
 
 /**
- * Starts a program, sends it one request, and waits for the reply, which blocks this thread: the spaces of an env must be known
- * where a program makes it. Throws an `EnvError` if there is no reply.
+ * Starts a program, sends it one request, and waits for the reply. It blocks this thread, because an env's spaces must be
+ * known when the program makes the env. Throws an `EnvError` if there is no reply.
  */
 export const askOnce = (id: string, options: Command, request: Uint8Array): Reply => {
   const { stdout, stderr, error, status, signal } = runOnce(id, options, request)
@@ -137,8 +142,8 @@ export const askOnce = (id: string, options: Command, request: Uint8Array): Repl
 /** Assembles replies from the pieces in which they arrive. */
 interface Assembly {
   /**
-   * Adds a piece; returns the reply if it is complete, and a description of what is no reply: `stray`. The body of a
-   * successful reply has `most` bytes at most.
+   * Adds a piece of the output. Returns the reply if it is complete, and in `stray` a description of any output that is not a
+   * reply. The body of a successful reply has at most `most` bytes.
    */
   readonly add: (piece: Buffer, most: number) => { readonly reply?: Reply; readonly stray?: string }
 }
@@ -178,7 +183,7 @@ class Messages implements Assembly {
     this.pieces.push(piece)
     this.length += piece.length
     if (this.length < headerSize) return {}
-    // The header may be divided among pieces, but only if they are short.
+    // The header may arrive in several pieces, which are then short enough to join.
     if (this.pieces[0].length < headerSize) this.pieces = [Buffer.concat(this.pieces)]
     const [length, outcome] = [this.pieces[0].readUInt32LE(0), this.pieces[0].readUInt32LE(4)]
     if (!isStatus(outcome)) return { stray: strayOutput(this.pieces[0]) }
@@ -199,13 +204,15 @@ interface Started {
   readonly end: () => Promise<void>
 }
 
-/** Kills a process that was started as the first of its group, with the processes that it has started, such as those of a shell. */
+/**
+ * Kills a process that leads a process group, and with it the processes that it has started, such as the children of a shell.
+ */
 const killGroup = (child: ChildProcess): void => {
   try {
     if (process.platform !== "win32" && child.pid !== undefined) process.kill(-child.pid, "SIGKILL")
     else child.kill("SIGKILL")
   } catch {
-    // The whole group has ended.
+    // No process of the group is left.
   }
 }
 
@@ -223,9 +230,9 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
   })
   let errorText = ""
   let waiting: ((reply: Reply | EnvError) => void) | undefined
-  /** The size of the largest reply that is expected. */
+  /** The largest number of bytes that the body of the expected reply may have. */
   let most = Infinity
-  /** The reason why no reply comes any more. */
+  /** The reason why no further reply will come. */
   let lost: EnvError | undefined
   let timer: NodeJS.Timeout | undefined
 
@@ -264,7 +271,7 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
     lose(invalid(id, `${process_} ${stray}`))
   })
   child.stderr.setEncoding("utf8").on("data", (text: string) => (errorText = (errorText + text).slice(-mostErrorText)))
-  // A process that has ended reads no more; its end is reported below.
+  // Writing to a process that has ended fails; its end is reported below.
   child.stdin.on("error", () => {})
   let hasEnded = false
   const ended = new Promise<void>((resolve) => {
@@ -285,9 +292,9 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
   })
   return {
     end: () => {
-      // The number of a process that has ended may be that of another one by now.
+      // The id of an ended process may already belong to another process.
       if (!hasEnded) killGroup(child)
-      // A process that has left the group may keep the outputs open, for whose ends "close" would wait.
+      // A process that has left the group may keep the outputs open, and "close" would wait for that.
       child.stdout.destroy()
       child.stderr.destroy()
       return ended
@@ -305,8 +312,8 @@ const start = (id: string, options: Command, replies: Assembly, described: strin
 }
 
 /**
- * Returns the function that starts a process for each connection, and kills it, with those that it has started, when the scope
- * closes. `assembly` says how its replies are told apart.
+ * Returns the function that starts a process for each connection. When the scope closes, it kills the process and those that
+ * it has started. `assembly` joins the pieces of the process's output to replies.
  */
 export const connectTo =
   (id: string, options: Command, assembly: () => Assembly = messages): Connect =>

@@ -1,15 +1,19 @@
 /**
- * Counts a time limit in parts. A part that lasts over a second more than twice its time does not count: this process was
- * stopped in it, as by Ctrl-Z or by a computer that sleeps, and an answer that came in the meantime is read first.
+ * Measures a time limit in parts. A part that takes more than twice its time and a second does not count: this process was
+ * stopped meanwhile, for example by Ctrl-Z or because the computer slept, and must first read an answer that may have come in
+ * the meantime.
  */
 import { Clock, Effect } from "effect"
 
 export const partsOfLimit = 10
 
-/** Tells whether the process was stopped in a part of a limit, from how long both should have lasted and did, in milliseconds. */
+/**
+ * Tells whether this process was stopped during a part of a limit, from the part's planned and its real duration in
+ * milliseconds.
+ */
 export const wasStopped = (part: number, lasted: number): boolean => lasted > 2 * part + 1000
 
-/** Interrupts an effect that has not ended within a limit, and continues with `late`. */
+/** Interrupts an effect that has not ended within a limit, and runs `late` instead. */
 export const within = <A, E, R, E2>(
   effect: Effect.Effect<A, E, R>,
   seconds: number,

@@ -6,7 +6,7 @@ import type { WorkerLost } from "../workers/WorkerError.ts"
 
 /** The kinds of messages. */
 export const kinds = {
-  /** The rank says that it has the token and this number. */
+  /** The rank sends the training's token and its own number. */
   hello: 0,
   /** The master sends the program to compute. */
   program: 1,
@@ -18,7 +18,7 @@ export const kinds = {
   compute: 4,
   /** The rank sends the results of these slices. */
   results: 5,
-  /** The rank says why it cannot work. */
+  /** The rank sends the reason why it cannot work. */
   failure: 6,
 } as const
 
@@ -28,7 +28,7 @@ export interface Message {
 }
 
 export interface Channel {
-  /** Sends a message that consists of these bytes. Returns when they may be changed. */
+  /** Sends a message that consists of these bytes. Returns when the arrays may be changed again. */
   readonly send: (kind: number, parts?: ReadonlyArray<Uint8Array>) => Effect.Effect<void, WorkerLost>
   /** Waits for the next message. */
   readonly receive: Effect.Effect<Message, WorkerLost>

@@ -1,7 +1,7 @@
 /**
- * The service that spreads the slices of minibatches over ranks: processes that compute gradients for a training. A slice
- * is a fixed share of a minibatch, and its result depends only on the program, its inputs and its rows. So the results are
- * the same on any number of ranks, and when a rank is lost, which only costs time.
+ * The service that spreads the slices of minibatches over ranks: processes that compute gradients for a training. A slice is
+ * a fixed share of a minibatch, and its result depends only on the program, its inputs and its rows. So the results are the
+ * same on any number of ranks. Losing a rank costs time, but changes no results.
  *
  * By default all slices are computed in this process. `hub.ts` spreads them.
  *

@@ -7,8 +7,8 @@ export class TrainingRanks extends Context.Service<
   TrainingRanks,
   {
     /**
-     * Starts all ranks but this process, which is the master, and keeps them until the scope closes. They join as soon as
-     * they can, and lost ones are replaced; the training does not wait for them.
+     * Starts all ranks except this process, which is the master, and keeps them running until the scope closes. The training
+     * does not wait for them: ranks join when they are ready, and lost ones are started again.
      */
     readonly start: (ranks: number) => Effect.Effect<RanksService, never, Scope.Scope>
   }

@@ -1,7 +1,7 @@
 /**
- * Spreads slices over the ranks that are connected to this process, the master. It alone has the state of the training:
- * ranks get the rows of each update, and the weights for each minibatch, and answer with the results of their slices. A rank
- * that is lost, or does not answer in time, leaves its slices to the master; the results stay the same.
+ * Spreads slices over the ranks that are connected to this process, the master. Only the master has the state of the
+ * training. A rank gets the rows of each update and the weights for each minibatch, and answers with the results of its
+ * slices. The master computes the slices of a rank that is lost or late itself, so the results stay the same.
  *
  * @example
  * ```ts
@@ -34,14 +34,14 @@ interface Hub {
   readonly serve: (rank: number, channel: Channel) => Effect.Effect<never, WorkerLost | WorkerFailed>
 }
 
-/** A rank may take so many times as long as the master for its slices, if that is more than the deadline. */
+/** A rank is late if it takes this many times as long as the master did for its own slices, and longer than the deadline. */
 const patience = 20
 
 interface HubState {
   /** The program that the ranks compile. */
   readonly program: Deferred.Deferred<ReadonlyArray<Uint8Array>>
   readonly members: Map<number, Member>
-  /** The time after which a rank that does not answer is given up. */
+  /** The time after which an answer of a rank is late. */
   readonly deadlineMillis: number
 }
 
@@ -50,7 +50,7 @@ interface SharedProgram extends HubState {
   readonly here: Program
   readonly rows: ReturnType<typeof rowFeeds>
   readonly others: ReturnType<typeof otherFeeds>
-  /** The numbers of the states, as they were last sent to the ranks. */
+  /** The arrays into which the program's state is read before it is sent to the ranks, by name. */
   readonly sent: Readonly<Record<string, Float32Array>>
   /** The ranks that have the rows of this update. */
   active: ReadonlyArray<Member>
@@ -71,7 +71,7 @@ export const makeHub = Effect.fnUntraced(function* ({
   }
 })
 
-/** Removes a member, unless another one has taken its place. */
+/** Removes a member, unless another one has already replaced it. */
 const leave = ({ members }: HubState, member: Member): void => {
   if (members.get(member.rank) === member) members.delete(member.rank)
 }
@@ -97,7 +97,7 @@ const serve = Effect.fnUntraced(function* (
 const open = Effect.fnUntraced(function* (state: HubState, spec: SlicedSpec, here: Program): Effect.fn.Return<Sharing> {
   const device = utf8.encode(here.device)
   const isFirst = yield* Deferred.succeed(state.program, [Uint8Array.of(device.length), device, encodeSpec(spec)])
-  // The ranks have compiled the first program.
+  // Only the first program is spread: the ranks have compiled it.
   if (!isFirst) return yield* alone.open(spec, here)
   const shared: SharedProgram = {
     ...state,
@@ -110,7 +110,9 @@ const open = Effect.fnUntraced(function* (state: HubState, spec: SlicedSpec, her
   return { begin: begin(shared), compute: (slices, into) => compute(shared, slices, into) }
 })
 
-/** Returns what a rank answers; if it is lost or late, it takes no further part, and the result is undefined. */
+/**
+ * Sends a request to a rank, and returns its answer. A rank that is lost or late is removed; then the result is undefined.
+ */
 const asked = <A>(shared: SharedProgram, member: Member, exchange: Effect.Effect<A, WorkerLost>, millis: number) => {
   const late = new WorkerLost({
     message: `it did not answer within ${Duration.format(Duration.millis(millis))}`,
@@ -119,7 +121,7 @@ const asked = <A>(shared: SharedProgram, member: Member, exchange: Effect.Effect
     Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.fail(late) }),
     Effect.catch((error) => {
       shared.active = shared.active.filter((other) => other !== member)
-      // The next update must not ask it: the late answer would be taken for the next one.
+      // The next update must not use this rank: its late answer would be mistaken for the next one.
       leave(shared, member)
       return Effect.as(Deferred.fail(member.lost, error), undefined)
     }),
@@ -138,7 +140,7 @@ const begin = (shared: SharedProgram) =>
     )
   })
 
-/** Computes slices here and on the ranks, and those of lost ranks here, too. */
+/** Computes slices here and on the ranks. If a rank is lost, its slices are computed here, too. */
 const compute = Effect.fnUntraced(function* (
   shared: SharedProgram,
   slices: ReadonlyArray<Int32Array>,
@@ -146,7 +148,7 @@ const compute = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, BackendError> {
   const { active: ranks, here, sent, others, deadlineMillis } = shared
   const owners = ranks.length + 1
-  /** Lists the slices of the master, at 0, or of another rank. */
+  /** Lists the slices of the master (`place` 0) or of the rank at another place. */
   const share = (place: number) => slices.flatMap((_, slice) => (slice % owners === place ? [slice] : []))
   const computeAll = Effect.fnUntraced(function* (own: ReadonlyArray<number>) {
     for (const slice of own) yield* computeHere(here, slices[slice], into[slice])

@@ -1,7 +1,7 @@
 /**
  * Starts the ranks of a training on the workers of a cluster: each rank is a job of the `Dispatcher`, which keeps a slot of a
  * worker until the training ends. Its process connects to the training's own process, so the weights and gradients do not
- * pass through the database. A second copy of a job takes the place of the first one, which changes no results.
+ * pass through the database. If the cluster starts a job twice, the second copy replaces the first, which changes no results.
  */
 import { Effect, Schema } from "effect"
 import { Dispatcher, type Handler, handler, job } from "../cluster/Dispatcher.ts"

@@ -25,12 +25,12 @@ taskLine.pipe(
   Effect.flatMap(
     Effect.fnUntraced(function* ({ rank, threads, place }) {
       const channel = yield* connect(place, rank)
-      // When the connection closes, the training has ended, or does without this rank.
+      // The connection closes when the training has ended, or has given this rank up.
       return yield* Effect.catchTag(serveSlices(channel, backendOf(threads)), "WorkerLost", () => Effect.void)
     }, Effect.scoped),
   ),
   Effect.catch(reportFailure),
-  // The open standard input would keep the process alive.
+  // The process must exit explicitly, because its open standard input would keep it alive.
   Effect.andThen(Effect.sync(() => process.exit())),
   Effect.provideService(References.MinimumLogLevel, "None"),
   NodeRuntime.runMain,

@@ -33,11 +33,11 @@ export const startHere: StartRank = (task) =>
     task: Schema.encodeSync(jsonText(SliceTask))(task),
   })
 
-/** A rank is given up when it has ended so often, each time soon after its start. */
+/** The number of starts, each followed by an early end, after which a rank is given up. */
 const mostStarts = 5
 const soonMillis = 60_000
 
-/** Keeps a rank running. */
+/** Keeps a rank running: starts it again when it ends. */
 const keep = Effect.fnUntraced(function* (start: StartRank, task: SliceTask) {
   let starts = 0
   for (;;) {
@@ -57,7 +57,7 @@ const keep = Effect.fnUntraced(function* (start: StartRank, task: SliceTask) {
   }
 })
 
-/** Makes the Layer of ranks that `start` starts, and that reach this process at an address of it. */
+/** Makes the Layer of ranks that `start` starts. The ranks connect to this process at `host`. */
 export const ranksBy = ({
   start,
   host,
@@ -65,7 +65,7 @@ export const ranksBy = ({
 }: {
   readonly start: StartRank
   readonly host: Effect.Effect<string, { readonly message: string }>
-  /** The number of threads that compute in each rank; it must be that of the master. */
+  /** The number of threads that compute in each rank. It must equal the master's. */
   readonly threads?: number
 }): Layer.Layer<TrainingRanks> =>
   Layer.succeed(TrainingRanks, {

@@ -1,6 +1,6 @@
 /**
- * Works as a rank: compiles the program that the master sends, and computes slices of its minibatches. It keeps nothing but
- * the rows of the update, so that a rank can join and leave at any time.
+ * Works as a rank: compiles the program that the master sends, and computes slices of its minibatches. A rank keeps only the
+ * rows of the current update, so it can join and leave at any time.
  */
 import { Effect, type Scope } from "effect"
 import { messageOf } from "../../base/config/text.ts"
@@ -15,7 +15,7 @@ import { bytesOf, fill, otherFeeds, resultCount, rowFeeds } from "./wire.ts"
 /** Provides the backend that computes on a device, such as `wasm`. */
 export type BackendOf = (device: string) => Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope>
 
-/** Serves the master until the connection is closed. Tells the master why it cannot work, if it cannot. */
+/** Serves the master until the connection is closed. If the rank cannot work, sends the reason to the master and fails. */
 export const serveSlices = (channel: Channel, backendOf: BackendOf): Effect.Effect<never, WorkerLost | WorkerFailed> =>
   serve(channel, backendOf).pipe(
     Effect.catchDefect((defect) => Effect.fail(new WorkerFailed({ message: messageOf(defect) }))),

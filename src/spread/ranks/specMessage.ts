@@ -27,12 +27,12 @@ const SentSpec = Schema.Struct({
     gathered: Schema.Array(Schema.String),
   }),
 })
-// A limit of `clip` may be infinite, which JSON has no number for.
+// A limit of `clip` may be infinite, and JSON has no infinite numbers.
 const Json = jsonText(Schema.toCodecJson(SentSpec))
 const encodeJson = Schema.encodeSync(Json)
 const decodeJson = Schema.decodeUnknownSync(Json)
 
-/** Encodes a program as the bytes of a safetensors file. Its state may change only when it is written. */
+/** Encodes a program as the bytes of a safetensors file. The program must change its state only when the state is written. */
 export const encodeSpec = ({ name, inputs, state, outputs, minibatches }: SlicedSpec): Uint8Array => {
   const states = Record.map(state, ({ tensor }) => tensor)
   const roots = [inputs, states, outputs].flatMap((named) => Object.values(named))

@@ -1,6 +1,6 @@
 /**
- * Connects ranks with their master over TCP, on one machine and over several. A message is its length (32 bits), its kind
- * (8 bits) and its bytes. A rank first sends the token of the training, which only those know that the master started.
+ * Connects ranks with their master over TCP, on one machine and over several. A message is its length (32 bits), its kind (8
+ * bits) and its bytes. A rank first sends the token of the training, which only the ranks know that the master has started.
  */
 import { timingSafeEqual } from "node:crypto"
 import { connect as connectTo, createServer, type Socket } from "node:net"
@@ -13,12 +13,17 @@ import { WorkerLost } from "../workers/WorkerError.ts"
 import type { SliceTask } from "./SliceTask.ts"
 
 const headerBytes = 5
-/** The most bytes of a message from a process that has not shown its token yet. */
+/** The largest message, in bytes, that is accepted from a process that has not sent its token yet. */
 const mostOfStranger = 1024
-/** A machine that disappears without closing its connections is noticed some minutes after this. */
+/**
+ * The idle time after which the system probes a connection. So a machine that disappears without closing its connections is
+ * noticed after some minutes.
+ */
 const keepAliveMillis = 10_000
 
-/** Makes a channel over a socket, which the scope closes. `most` returns the most bytes of a message that it accepts. */
+/**
+ * Makes a channel over a socket, which the scope closes. `most` returns the size in bytes of the largest message to accept.
+ */
 const channelOver = Effect.fnUntraced(function* (
   socket: Socket,
   most: () => number,
@@ -78,7 +83,7 @@ type Place = SliceTask["place"]
 const encodeHello = Schema.encodeSync(Hello)
 const decodeHello = Schema.decodeEffect(Hello)
 
-/** Waits for ranks at a free port of this machine until the scope closes. `onRank` runs while a rank is connected. */
+/** Listens for ranks at a free port of this machine until the scope closes. `onRank` runs while a rank is connected. */
 export const listen = Effect.fnUntraced(function* (
   host: string,
   onRank: (rank: number, channel: Channel) => Effect.Effect<void>,
@@ -86,7 +91,7 @@ export const listen = Effect.fnUntraced(function* (
   const token = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("hex")
   const sockets = yield* Queue.unbounded<Socket>()
   const server = createServer((socket) => {
-    // Until the channel listens, too, an error without a listener would end this process.
+    // Before the channel adds its listener, an error would end this process.
     socket.on("error", () => {})
     Queue.offerUnsafe(sockets, socket)
   })

@@ -8,11 +8,11 @@ import type { SlicedSpec } from "./SlicedSpec.ts"
 export const bytesOf = ({ buffer, byteOffset, byteLength }: TensorData): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength)
 
-/** Returns the inputs of a program that hold the rows of an update. */
+/** Returns the input arrays of a program that hold the rows of an update. */
 export const rowFeeds = ({ minibatches }: SlicedSpec, { feeds }: Program): ReadonlyArray<TensorData> =>
   minibatches.gathered.map((name) => feeds[name])
 
-/** Returns the other inputs of a program, but for the indices of the rows. */
+/** Returns the other input arrays of a program, without the indices of the rows. */
 export const otherFeeds = ({ minibatches, inputs }: SlicedSpec, { feeds }: Program): ReadonlyArray<TensorData> =>
   Object.keys(inputs).flatMap((name) =>
     name === indicesFeed || minibatches.gathered.includes(name) ? [] : [feeds[name]],

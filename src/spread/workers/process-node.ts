@@ -1,7 +1,7 @@
 /**
- * Starts the process of a rank on this machine. It gets its task as a line of JSON on its standard input, which stays open:
- * when it closes, the process that started it has ended, in whatever way, and the rank ends, too. If the rank cannot work,
- * it prints the reason as a line of JSON.
+ * Starts the process of a rank on this machine. The process gets its task as a line of JSON on its standard input, which
+ * stays open. When the input closes, the process that started the rank has ended, in whatever way, and the rank ends, too. If
+ * the rank cannot work, it prints the reason as a line of JSON.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { createInterface } from "node:readline"
@@ -13,7 +13,7 @@ import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
 import { makeWorkerLog } from "./start-node.ts"
 import { WorkerFailed, WorkerLost } from "./WorkerError.ts"
 
-/** The message that a rank's process writes to its standard output if it fails. */
+/** The message that a rank's process writes to its standard output when it cannot work. */
 const Failure = jsonText(Schema.Union([WorkerLost, WorkerFailed]))
 const decodeFailure = Schema.decodeOption(Failure)
 
@@ -52,7 +52,8 @@ const spawned = ({ rank, program }: ChildOptions, log: WorkerLog): Effect.Effect
       Deferred.doneUnsafe(ended, outcome)
     }
     const lost = (problem: string) => Effect.fail(new WorkerLost({ message: `rank ${rank}${problem}` }))
-    // A process that cannot be started would not start at a second try either: the system has no room for so many.
+    // A process that cannot be started will not start at a second try either: the system's limit of processes or files is
+    // reached.
     const failed = (problem: string) =>
       Effect.fail(
         new WorkerFailed({
@@ -60,12 +61,12 @@ const spawned = ({ rank, program }: ChildOptions, log: WorkerLog): Effect.Effect
         }),
       )
     child.once("error", ({ message }) => end(failed(message)))
-    // Without any room for another file, Node makes no streams; the error above follows.
+    // If the limit of open files is reached, Node makes no streams; the error event above follows.
     if (!hasStreams(child)) return { child, ended }
     let output = ""
     child.stdout.setEncoding("utf8").on("data", (text: string) => (output += text))
     log.follow(child.stderr)
-    // A process that has ended reads no more; its end is reported below.
+    // Writing to a process that has ended fails; its end is reported below.
     child.stdin.on("error", () => {})
     child.once("close", (code, signal) => {
       const reason = signal === null ? `with exit code ${code}` : `by ${signal}`
@@ -75,7 +76,7 @@ const spawned = ({ rank, program }: ChildOptions, log: WorkerLog): Effect.Effect
     return { child, ended }
   })
 
-/** Ends a process, which has nothing to save, and waits until it is gone. */
+/** Kills a process, which has nothing to save, and waits until it is gone. */
 const killed = ({ child, ended }: Started): Effect.Effect<void> =>
   Effect.andThen(
     Effect.sync(() => void child.kill("SIGKILL")),
@@ -83,8 +84,8 @@ const killed = ({ child, ended }: Started): Effect.Effect<void> =>
   )
 
 /**
- * Starts a process, and ends it when the scope closes. Returns the Effect that waits until it has ended by itself. Whatever
- * it writes on its standard error is logged.
+ * Starts a process, and kills it when the scope closes. Returns the Effect that waits until the process has ended by itself.
+ * The lines that the process writes to its standard error are logged.
  */
 export const startChild = Effect.fnUntraced(function* (
   options: ChildOptions,
@@ -98,15 +99,15 @@ export const startChild = Effect.fnUntraced(function* (
   return Effect.tapError(Deferred.await(ended), () => log.ended)
 })
 
-/** Waits for the task on the standard input of a rank's process, which ends when this input is closed. */
+/** Reads the task from the standard input of a rank's process. The process ends when this input is closed. */
 export const taskLine = Effect.callback<string>((resume) => {
   const lines = createInterface({ input: process.stdin })
   lines.once("line", (line) => resume(Effect.succeed(line)))
-  // The process that started this one has ended. There is nothing to save.
+  // The input closes when the process that started this one has ended. This process has nothing to save.
   lines.once("close", () => process.exit())
 })
 
-/** Prints why the process of a rank ends, and ends it. */
+/** Prints the reason why the process of a rank ends, and ends the process. */
 export const reportFailure = (failure: WorkerLost | WorkerFailed): Effect.Effect<never> =>
   Effect.callback(() => {
     process.stdout.write(`${Schema.encodeSync(Failure)(failure)}\n`, () => process.exit(1))

@@ -1,10 +1,10 @@
-/** Holds what the starts of threads and of processes share: where the worker's program lies, and its log. */
+/** Finds the program of a worker, and logs what the worker prints: the common parts of starting threads and processes. */
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { type Cause, Effect, Fiber, Queue } from "effect"
 
 /**
- * Returns the program of a worker, which lies beside the module at `url`, as TypeScript or compiled.
+ * Returns the URL of a worker's program, which lies next to the module at `url`, as TypeScript or compiled.
  *
  * @example
  * ```ts
@@ -14,7 +14,7 @@ import { type Cause, Effect, Fiber, Queue } from "effect"
 export const programBeside = (url: string, name: string): URL =>
   new URL(`./${name}${url.endsWith(".ts") ? ".ts" : ".js"}`, url)
 
-/** Makes the log of a worker, which reports the lines that it prints until the scope closes. */
+/** Makes the log of a worker: it logs the lines that the worker prints, until the scope closes. */
 export const makeWorkerLog = Effect.fnUntraced(function* (name: string) {
   const lines = yield* Queue.unbounded<string, Cause.Done>()
   const logging = yield* Queue.take(lines).pipe(
@@ -27,7 +27,7 @@ export const makeWorkerLog = Effect.fnUntraced(function* (name: string) {
     /** Logs the lines of a stream. */
     follow: (input: Readable): void =>
       void createInterface({ input }).on("line", (line) => void Queue.offerUnsafe(lines, line)),
-    /** Says that the worker has ended. */
+    /** Marks the end of the worker's output. */
     end: (): void => void Queue.endUnsafe(lines),
     /** Waits until the last line of the worker is logged. */
     ended: Effect.asVoid(Fiber.await(logging)),

@@ -1,4 +1,4 @@
-/** Starts Node's worker threads, whose output is logged, and whose end is noticed. */
+/** Starts Node's worker threads, logs their output, and notices when they end. */
 import { Worker } from "node:worker_threads"
 import { Deferred, Effect, type Scope } from "effect"
 import type * as NodeWorker from "@effect/platform-node/NodeWorker"
@@ -17,13 +17,13 @@ interface ThreadOptions {
 }
 
 interface Thread {
-  /** Starts the thread, and carries its messages. */
+  /** The Layer that starts the thread and carries its messages. */
   readonly platform: ReturnType<typeof NodeWorker.layer>
   /** Waits until the thread has ended by itself, and fails with the reason. */
   readonly untilLost: Effect.Effect<never, WorkerLost>
 }
 
-/** Loads the modules for threads when one is started, because most programs start none. */
+/** Loads Effect's modules for threads only when a thread is started, because most programs start none. */
 const nodeWorker = Effect.promise(() => import("@effect/platform-node/NodeWorker"))
 
 /**

@@ -5,10 +5,10 @@
  *
  * A run whose samples cannot be used is evicted, with the reason in its folder; the others go on.
  *
- * The master packs when the micro-batches can be filled or all runs have samples; else after `timeout`, with what it
- * has. If orchestrators work in step with the trainer, the timeout decides only which runs share a turn: with one run in
- * a micro-batch (`mixing: "one-run"`), every run is trained on the same bits whenever that is. With several runs in a
- * micro-batch, set `timeout: null`, so that a turn always waits for all runs.
+ * The master packs as soon as the micro-batches can be filled or all runs have samples; otherwise after `timeout`, with the
+ * samples that exist. With one run in a micro-batch (`mixing: "one-run"`), the timeout only decides which runs share a turn,
+ * and changes no results. With several runs in a micro-batch it changes the rounding: set `timeout: null` to make every turn
+ * wait for all runs.
  *
  * @example
  * ```ts
@@ -35,7 +35,7 @@ import { decodeTurn, encodeTurn, type Turn } from "./Turn.ts"
 
 export type { Turn } from "./Turn.ts"
 
-/** No run got samples for too long. The message names what the trainer waits for. */
+/** Reports that no run got samples for too long. The message names what the trainer waits for. */
 export class DataLoaderError extends Schema.TaggedError<DataLoaderError>()("DataLoaderError", {
   message: Schema.String,
 }) {}
@@ -44,27 +44,31 @@ export interface DataLoaderOptions extends Omit<PackerOptions, "maxRuns"> {
   /** The number of tokens in the model's vocabulary. A sample with another token evicts its run. */
   readonly vocabSize: number
   /**
-   * The time for which samples wait for those of runs that have none yet; null waits for all runs.
-   * @default "100 millis"
+   * How long samples wait for samples of runs that have none yet; null waits until all runs have some. @default "100 millis"
    */
   readonly timeout?: Duration.Input | null
-  /** The time between two looks for new samples of all runs. Between them, `wake` names those of single runs. @default "50 millis" */
+  /**
+   * The time between two searches for new samples of all runs. Between them, `wake` reports new samples of single runs.
+   * @default "50 millis"
+   */
   readonly pollInterval?: Duration.Input
-  /** The longest time between two looks for new and deleted runs. @default "1 second" */
+  /** The longest time between two searches for new and deleted runs. @default "1 second" */
   readonly syncInterval?: Duration.Input
   /** The time without any samples after which the training fails; null waits for ever. @default "30 minutes" */
   readonly patience?: Duration.Input | null
-  /** The time within which the master's part of a turn must reach the other ranks. @default "1 minute" */
+  /** The time limit for the master's part of a turn to reach the other ranks. @default "1 minute" */
   readonly deadline?: Duration.Input
-  /** Runs each wait for samples, for example to let others compute only meanwhile. By default it only waits. */
+  /**
+   * Wraps every wait for samples, for example to let the engine compute only during these waits. By default it only waits.
+   */
   readonly waiting?: (wait: Effect.Effect<void>) => Effect.Effect<void>
-  /** The number of steps that are read before they are needed. @default 1 */
+  /** The number of steps to read before they are needed. @default 1 */
   readonly readAhead?: number
 }
 
 export type TurnError = DataLoaderError | RunsError | StoreError
 
-/** A turn that may come next. */
+/** The turn that will come next if nothing changes. */
 export interface UpcomingTurn extends Pick<Turn, "microBatch"> {
   readonly shares: Upcoming["shares"]
 }
@@ -72,16 +76,16 @@ export interface UpcomingTurn extends Pick<Turn, "microBatch"> {
 export class DataLoader extends Context.Service<
   DataLoader,
   {
-    /** Waits for the next turn. Count it by `countTurn` when its gradients are computed. */
+    /** Waits for the next turn. Call `countTurn` with it when its gradients are computed. */
     readonly next: Effect.Effect<Turn, TurnError>
     /**
-     * Returns the turn that `next` would give now, if nothing changed meanwhile; undefined on ranks other than the master, and
-     * if there are no samples. Its micro-batch is valid until the next call.
+     * Returns the turn that `next` would return now. Undefined if there are no samples, and on all ranks but the master. Its
+     * micro-batch is valid until the next call.
      */
     readonly upcoming: () => UpcomingTurn | undefined
     /**
-     * Looks for new samples of a run at once. An orchestrator in this process calls it when it has handed some over; those
-     * of other processes are found at the next look.
+     * Looks for new samples of a run at once. An orchestrator in this process calls it after it has written samples. Samples
+     * from other processes are found at the next search.
      */
     readonly wake: (run: Pick<RunSlot, "own">) => Effect.Effect<void>
     /** The number of runs that have samples to train on. It is 0 on other ranks. */
@@ -94,7 +98,7 @@ export class DataLoader extends Context.Service<
     Layer.effect(DataLoader, make(options))
 }
 
-/** The key of a rank's part in a round. */
+/** Returns the store's key for the turn of a rank in a round. */
 const keyOf = (round: number, rank: number): string => `turn/${round}/${rank}`
 
 /** The state of the loader of one rank. Times are in milliseconds. */
@@ -107,9 +111,9 @@ interface LoaderState {
   readonly patience: number
   readonly syncInterval: number
   readonly pollInterval: number
-  /** Ends a wait for samples. */
+  /** Receives a signal when new samples exist, which ends the wait for them. */
   readonly signals: Queue.Queue<void>
-  /** The time of the last look for samples of all runs. */
+  /** The time of the last search for samples of all runs. */
   lookedAt: number
   /** The number of rounds; in each, the ranks change their runs together. */
   round: number
@@ -143,7 +147,7 @@ const makeLoaderState = Effect.fnUntraced(function* (options: DataLoaderOptions)
 /** Opens the queues of the runs that begin, and closes those of the runs that end, on the master. */
 const registerRuns = (state: LoaderState) =>
   state.runs.register({
-    // Another part's creation hook may have loaded a checkpoint, and with it the progress.
+    // This hook comes last because another one may load a checkpoint, and with it the run's progress.
     postCreation: (run) => Effect.sync(() => open(state, run)),
     deletion: (run) => Effect.sync(() => close(state, run)),
   })
@@ -183,14 +187,14 @@ const close = (state: LoaderState, run: RunSlot) => {
   state.packer.close(run.index)
 }
 
-/** Reads the steps of a run whose samples were handed over, as far as its queue wants them. */
+/** Reads the samples of a run's next steps, as far as they are written and its queue needs them. */
 const read = (state: LoaderState, run: RunSlot) =>
   Effect.gen(function* () {
     const { own } = run
     const { folder } = own
     for (let ahead = state.packer.queued(run.index); ahead <= (state.options.readAhead ?? 1); ahead++) {
       const step = state.packer.wanted(run.index)
-      // Samples that are handed over during this look make it unread again.
+      // Set this first: samples that are written while we look set it to "unread" again.
       own.samples = "read"
       if (step === undefined || (yield* folder.guarded(rolloutsState(folder, step))) === "waiting") return
       own.samples = "unread"
@@ -200,7 +204,7 @@ const read = (state: LoaderState, run: RunSlot) =>
     }
   }).pipe(
     (reading) => retried(run.id, reading),
-    // `Runs` finds out by itself that a folder is gone.
+    // A run whose folder is gone is not failed here: `Runs` notices that by itself.
     Effect.catchTag("RunGone", () => Effect.void),
     Effect.catch((error) => {
       close(state, run)
@@ -208,7 +212,7 @@ const read = (state: LoaderState, run: RunSlot) =>
     }),
   )
 
-/** Reads the samples of the runs that have new ones; of all runs, if it is time to look at their folders. */
+/** Reads new samples: of all runs if the poll interval is over, otherwise only of runs that were reported by `wake`. */
 const readAll = Effect.fnUntraced(function* (state: LoaderState) {
   const now = yield* Clock.currentTimeMillis
   const isDue = now - state.lookedAt >= state.pollInterval
@@ -242,7 +246,7 @@ const impatient = (state: LoaderState): DataLoaderError => {
   })
 }
 
-/** Waits until it is time to pack, or to look for changes of the runs. */
+/** Waits until it is time to pack, or to search for changes of the runs. */
 const wait = Effect.fnUntraced(function* (state: LoaderState) {
   const { waiting: whileWaiting = (wait) => wait } = state.options
   const begin = yield* Clock.currentTimeMillis
@@ -258,9 +262,9 @@ const wait = Effect.fnUntraced(function* (state: LoaderState) {
   }
 })
 
-/** The master's part of a round: a turn for all ranks, or none if only the runs changed. */
+/** Does the master's part of a round: sends each rank its turn, or none if only the runs changed. */
 const lead = Effect.fnUntraced(function* (state: LoaderState) {
-  // The runs of the first round are known only after it.
+  // The first round does not wait, because it only finds the runs.
   yield* Effect.andThen(state.round > 0 ? wait(state) : Effect.void, state.runs.checkForChanges).pipe(
     Effect.tapError(({ message }) => state.runs.stopRanks(message)),
   )
@@ -281,7 +285,7 @@ const lead = Effect.fnUntraced(function* (state: LoaderState) {
 const turnOf = (pack: Pack | undefined, rank: number): Turn | undefined =>
   pack && { number: pack.number, microBatch: pack.microBatches[rank], shares: pack.shares }
 
-/** The part of another rank in a round. */
+/** Does the part of another rank in a round: waits for the turn that the master sends. */
 const follow = Effect.fnUntraced(function* (state: LoaderState) {
   yield* state.runs.syncRuns
   const key = keyOf(state.round, state.runs.rank)
@@ -290,7 +294,7 @@ const follow = Effect.fnUntraced(function* (state: LoaderState) {
   return decodeTurn(bytes)
 })
 
-/** Stops reading the samples of the runs whose last step is in a turn. */
+/** Stops reading the samples of runs whose last step is complete in this turn. */
 const closeAtEnd = (state: LoaderState, { shares }: Turn): void => {
   for (const { index, id, step, done } of shares) {
     const run = state.runs.slot(index)

@@ -1,7 +1,7 @@
 /**
- * Defines the arrays that a training program takes for one rank: `rows` windows of `width` tokens each, one after
- * another, in which samples are placed. `makeMicroBatch` makes the arrays once, and `fill` overwrites them. First tokens
- * that samples share stand in a window once; see `Decoder.PackedInputs`.
+ * Defines the arrays that a training program takes for one rank: `rows` windows of `width` tokens each, one after another, in
+ * which samples are placed. `makeMicroBatch` makes the arrays once, and `fill` overwrites them. A prompt that several samples
+ * share is stored once in a window; see `Decoder.PackedInputs`.
  *
  * Padding has mask 0 and weight 0, so it adds nothing to a loss. It belongs to the adapter of the token before it.
  *
@@ -34,9 +34,11 @@ export interface MicroBatch {
   readonly positions: Int32Array
   /** The index in this micro-batch of the token before it in its sample; −1 for a first token and for padding. */
   readonly contexts: Int32Array
-  /** The place in the window behind the last token of all samples that have this token; 0 for padding. */
+  /** The position in the window after the last token of all samples that share this token; 0 for padding. */
   readonly ends: Int32Array
-  /** The number of the sample in this micro-batch, from 0; −1 for padding. A shared token has the first one's number. */
+  /**
+   * The number of the sample in this micro-batch, from 0; −1 for padding. A shared token has the number of its first sample.
+   */
   readonly sequences: Int32Array
   /** 1 for the tokens to learn from, else 0. */
   readonly mask: Uint8Array
@@ -46,7 +48,10 @@ export interface MicroBatch {
   readonly temperatures: Float32Array
   /** The factor of the token in the loss; 0 where the mask is 0. */
   readonly weights: Float32Array
-  /** The number of tokens of each adapter, in the order of the tokens, with padding: multiples of `block`. */
+  /**
+   * The number of tokens of each adapter, including padding, in the order of the tokens. The numbers are multiples of
+   * `block`.
+   */
   readonly loraNumTokens: Int32Array
   /** The number of samples. */
   sequenceCount: number
@@ -67,17 +72,17 @@ export const arrayNames = [
   "loraNumTokens",
 ] as const satisfies ReadonlyArray<keyof MicroBatch>
 
-/** A sample with its adapter, its weight, and its place. */
+/** A sample with its adapter, its weight, and its position. */
 export interface PlacedSample {
   readonly sample: TrainingSample
-  /** The index of the run, whose adapter the tokens are routed to. */
+  /** The index of the run whose adapter the tokens are routed to. */
   readonly run: number
   /** The factor in the loss of each token that the mask selects. */
   readonly weight: number
   readonly row: number
-  /** The number of the sample's first tokens that stand in the row already, as those of the sample before it. */
+  /** The number of the sample's first tokens that are already in the row, because the sample before has the same ones. */
   readonly shared: number
-  /** The place in the row of the sample's first token that is not shared. */
+  /** The position in the row of the sample's first token that is not shared. */
   readonly start: number
 }
 
@@ -105,7 +110,7 @@ export const makeMicroBatch = ({ rows, width, maxRuns }: MicroBatchShape): Micro
 }
 
 interface Padding {
-  /** The adapter that padding before the first sample belongs to. */
+  /** The index of the adapter that gets the padding before the first sample. */
   readonly adapterBefore: number
   /** The token that fills padding. */
   readonly padId: number
@@ -134,9 +139,9 @@ export const fill = (
   weights.fill(0)
   loraNumTokens.fill(0)
   let adapter = placed.length === 0 ? adapterBefore : placed[0].run
-  // The first token of the current adapter.
+  // The position of the current adapter's first token.
   let begin = 0
-  /** The index of each token of the current sample, also of the shared ones. */
+  /** The index of each token of the current sample, including the shared tokens. */
   const indices = new Int32Array(width)
   for (let sequence = 0; sequence < placed.length; sequence++) {
     const { sample, run, weight, row, shared, start } = placed[sequence]

@@ -1,20 +1,20 @@
 /**
- * Packs the samples of several runs into micro-batches, one for each rank. Each run has a queue of the samples of its
- * steps. The packer goes round the runs from a position that it keeps, and takes one unit of a run after another, until
- * the micro-batches are full. Every sample is packed exactly once. A pack holds samples of only one step of a run, and a
- * step of a run is done when all of its samples are packed.
+ * Packs the samples of several runs into micro-batches, one for each rank. Each run has a queue of the samples of its steps.
+ * The packer takes one unit of each run in turn (round robin) until the micro-batches are full, and continues with the next
+ * run in the next pack. Every sample is packed exactly once. A pack holds samples of only one step of a run, and a step of a
+ * run is done when all of its samples are packed.
  *
  * There are two ways of mixing runs:
  *
  * - `one-run`: a unit is a micro-batch with samples of one run. The micro-batches of a run are a function of the samples
  *   of its own step alone: neither other runs nor the time at which samples arrive changes them. So a run that is
  *   trained together with others computes the same bits as alone.
- * - `many-runs`: a unit is a sample, and a micro-batch holds samples of several runs. It wastes less when the runs are
- *   small. Its sums are the same but for rounding; for the same bits, pack only when all runs have samples (`level`).
+ * - `many-runs`: a unit is a sample, and a micro-batch holds samples of several runs. It wastes less when the runs are small.
+ *   Other runs change the rounding of a run's sums; for reproducible bits, pack only when all runs have samples (`level`).
  *
- * Samples of a run that begin with the same tokens share these in a window, as far as they do not learn from them: see
- * `sharedPrompts`. A unit of `many-runs` is a sample, not a group, so that runs take turns by samples and a group of any
- * size fits. The samples of a group follow each other in their step, so most of them are in one pack, where they share.
+ * Samples of a run whose prompts begin with the same tokens share these tokens in a window: see `sharedPrompts`. A unit of
+ * `many-runs` is a sample, not a group, so that runs take turns by samples and a group of any size fits. The samples of a
+ * group are adjacent in their step, so most of them are in one pack, where they can share their prompt.
  *
  * It is a plain object without Effects, so that it can be tested against a model; `DataLoader` feeds it.
  *
@@ -49,10 +49,10 @@ export interface StepBatch {
   readonly samples: ReadonlyArray<TrainingSample>
 }
 
-/** A packer cannot do what was asked. The message is one line. */
+/** Reports a wrong use of a packer, or wrong options. The message is one line. */
 export class PackerError extends Schema.TaggedError<PackerError>()("PackerError", { message: Schema.String }) {}
 
-/** The samples of one run that a pack holds. */
+/** The samples of one run in a pack. */
 export interface Share {
   readonly index: number
   readonly id: string
@@ -74,10 +74,10 @@ export interface Pack {
   readonly shares: ReadonlyArray<Share>
 }
 
-/** A pack that is not taken. */
+/** The next pack, without taking its samples from the queues. */
 export interface Upcoming {
   readonly microBatches: ReadonlyArray<MicroBatch>
-  /** The runs that have samples in it, and their steps. */
+  /** The runs that have samples in the pack, and their steps. */
   readonly shares: ReadonlyArray<Pick<Share, "index" | "step">>
 }
 
@@ -127,7 +127,7 @@ interface PackerState {
   readonly options: PackerOptions
   /** The arrays of the packs. */
   readonly microBatches: ReadonlyArray<MicroBatch>
-  /** The arrays of the upcoming pack, which most packers need not have. */
+  /** The arrays of the upcoming pack. They are made when `upcoming` is called first, because most packers never need them. */
   upcoming: ReadonlyArray<MicroBatch> | undefined
   /** The queues of the runs by index. */
   readonly queues: Array<Queue | undefined>

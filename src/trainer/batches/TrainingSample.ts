@@ -1,7 +1,7 @@
 /**
- * Defines the samples that a trainer of several runs learns from, and checks them. A sample is a sequence of tokens, a
- * mask of those to learn from, and for each token the log-probability that the sampling model gave it and its
- * advantage. A sample that breaks a rule is an error, and its run is evicted: nothing is cut or left out silently.
+ * Defines the samples that a trainer of several runs learns from, and checks them. A sample is a sequence of tokens, a mask
+ * of those to learn from, and for each token the log-probability that the sampling model gave it and its advantage. If a
+ * sample breaks a rule, its run is evicted with an error; no sample is cut or left out silently.
  *
  * @example
  * ```ts
@@ -19,7 +19,10 @@ export interface TrainingSample {
   /** The name of the sample, which no other sample of the same step has. */
   readonly id: string
   readonly tokens: Int32Array
-  /** 1 for the tokens that the model wrote and learns from, else 0. The first token has 0: nothing predicts it. */
+  /**
+   * 1 for the tokens that the model wrote and learns from, else 0. The first token has 0, because no token before it predicts
+   * it.
+   */
   readonly mask: Uint8Array
   /** The log-probability of each token under the model that wrote it; 0 where the mask is 0. */
   readonly logprobs: Float32Array
@@ -28,13 +31,13 @@ export interface TrainingSample {
   readonly temperature: number
 }
 
-/** The step of a run that a sample belongs to, for messages. */
+/** The run and the step of a sample, for messages. */
 export interface SamplePlace {
   readonly run: string
   readonly step: number
 }
 
-/** The limits of a trainer that samples must keep. */
+/** The limits of a trainer that every sample must meet. */
 export interface SampleLimits {
   /** The number of tokens in the model's vocabulary. */
   readonly vocabSize: number
@@ -42,7 +45,7 @@ export interface SampleLimits {
   readonly width: number
 }
 
-/** A sample that cannot be trained on. The message is one line: `run_a: step 3: sample s1: tokens[7]: expected …`. */
+/** Reports a sample that cannot be trained on. The message is one line: `run_a: step 3: sample s1: tokens[7]: expected …`. */
 export class InvalidSample extends Schema.TaggedError<InvalidSample>()("InvalidSample", {
   run: Schema.String,
   step: Schema.Int,
@@ -82,7 +85,7 @@ export const refuseTooLong = (
   return problem === undefined ? Effect.void : Effect.fail(invalid(place, id, problem))
 }
 
-/** Returns the first rule that a sample breaks; undefined if it keeps all. */
+/** Returns the first rule that a sample breaks; undefined if it breaks none. */
 export const problemOf = (sample: TrainingSample, { vocabSize, width }: SampleLimits): Problem | undefined => {
   const { tokens, mask, logprobs, advantages, temperature } = sample
   const { length } = tokens
@@ -118,7 +121,7 @@ export const problemOf = (sample: TrainingSample, { vocabSize, width }: SampleLi
     : { key: "temperature", expected: "a finite number above 0", found: `${temperature}` }
 }
 
-/** Checks the samples of one step of a run. Fails at the first one that breaks a rule or repeats the id of another. */
+/** Checks the samples of one step of a run. Fails at the first sample that breaks a rule or has the id of an earlier one. */
 export const validate = (
   samples: ReadonlyArray<TrainingSample>,
   limits: SampleLimits,
@@ -144,15 +147,15 @@ export interface ConversionOptions extends SamplePlace {
   /** The temperature at which the completions were sampled. */
   readonly temperature: number
   /**
-   * Whether a sample without log-probabilities is an error (the default), or gets zeros, for losses that do not use
-   * them, such as that of supervised fine-tuning.
+   * What to do with a sample that has no log-probabilities: `required` (the default) fails, `unused` gives it zeros, for
+   * losses that do not use them, such as the one of supervised fine-tuning.
    */
   readonly logprobs?: "required" | "unused"
 }
 
 /**
- * Converts a sample of `Samples.of`. Without `advantages` of its own, each token that the model wrote has the advantage
- * `credit` times `weight`. Numbers that the arrays of a `TrainingSample` cannot hold are errors.
+ * Converts a sample of `Samples.of`. If it has no `advantages` of its own, each token that the model wrote gets the advantage
+ * `credit` times `weight`. Fails for numbers that the arrays of a `TrainingSample` cannot hold.
  */
 export const fromSample = (sample: Sample, options: ConversionOptions): Effect.Effect<TrainingSample, InvalidSample> =>
   Effect.suspend(() => {

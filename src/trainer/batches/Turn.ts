@@ -1,6 +1,6 @@
 /**
- * Defines a turn of the training loop on one rank, and the bytes by which the master hands it to another rank: a
- * safetensors file whose metadata says what the turn holds of each run.
+ * Defines a turn of the training loop on one rank, and its encoding as bytes, by which the master sends it to another rank: a
+ * safetensors file whose metadata lists the samples of each run.
  *
  * @example
  * ```ts
@@ -26,7 +26,7 @@ export interface Turn {
 }
 
 /**
- * Advances the progress of the runs in a turn whose gradients are computed, and returns those whose step is complete. Every
+ * Adds a turn to the progress of its runs, when its gradients are computed. Returns the runs whose step is complete. Every
  * rank calls it.
  */
 export const countTurn = (
@@ -64,7 +64,7 @@ const Description = jsonText(
 const encode = Schema.encodeSync(Description)
 const decode = Schema.decodeUnknownSync(Description)
 
-/** Encodes the turn of a rank; none is an empty array. */
+/** Encodes the turn of a rank. A round without a turn is an empty array. */
 export const encodeTurn = (turn: Turn | undefined): Uint8Array => {
   if (turn === undefined) return new Uint8Array(0)
   const { number, shares, microBatch } = turn
@@ -75,7 +75,7 @@ export const encodeTurn = (turn: Turn | undefined): Uint8Array => {
   })
 }
 
-/** Decodes what `encodeTurn` encoded. Other bytes are a defect: only the master writes them. */
+/** Decodes the bytes of `encodeTurn`. Throws for other bytes, which would be a bug, because only the master writes them. */
 export const decodeTurn = (bytes: Uint8Array): Turn | undefined => {
   if (bytes.length === 0) return undefined
   const { number, shares, rows, width, sequenceCount } = decode(Safetensors.metadata(bytes).turn)

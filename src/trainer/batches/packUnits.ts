@@ -1,6 +1,6 @@
 /**
- * Divides the samples of steps into units, chooses the units of the next pack, and writes them into micro-batches. It takes
- * nothing from the queues of the runs; `Packer.ts` does.
+ * Divides the samples of steps into units, chooses the units of the next pack, and writes them into micro-batches. These
+ * functions do not change the queues; `Packer.ts` does.
  */
 import { Schema } from "effect"
 import { countedTokens, type Normalisation, totalsOf, weightOfTokens } from "../../rl/losses/tokenWeights.ts"
@@ -13,7 +13,7 @@ import { type Item, type Placement, placeInWindows } from "./windows.ts"
 export const Mixing = Schema.Literals(["one-run", "many-runs"])
 export type Mixing = typeof Mixing.Type
 
-/** The sizes of a pack, and how it may mix runs. */
+/** The sizes of a pack, and the way of mixing runs. */
 export interface PackerOptions extends MicroBatchShape {
   /** The number of ranks, each of which gets one micro-batch of a pack. */
   readonly ranks: number
@@ -22,7 +22,7 @@ export interface PackerOptions extends MicroBatchShape {
   readonly padId?: number
 }
 
-/** Samples with their factors in the loss, and their places if their micro-batch is already determined. */
+/** Samples with their factors in the loss. In `one-run`, their positions in the micro-batch are already determined. */
 export interface Unit {
   readonly samples: ReadonlyArray<Omit<PlacedSample, "run">>
   /** The number of tokens of the samples. A token that several of them share counts for each. */
@@ -35,29 +35,29 @@ interface Step {
   readonly units: ReadonlyArray<Unit>
 }
 
-/** The samples of a run that are not packed yet. */
+/** The samples of a run that are not packed yet, as units. */
 export interface Queue {
   readonly id: string
   readonly normalisationAt: (step: number) => Normalisation
-  /** The step that is packed next, and how many of its units are packed. */
+  /** The step that is packed next, and the number of its units that are already packed. */
   step: number
   consumed: number
   readonly steps: Array<Step>
 }
 
-/** A unit that is taken from the queue of a run. */
+/** A unit that was chosen from the queue of a run. */
 interface Taken extends Unit {
   readonly run: number
 }
 
-/** Returns what the placement of a run's sample depends on. */
+/** Describes a sample for the placement in windows. */
 const itemOf = (run: number, sample: TrainingSample): Item => ({
   run,
   tokens: sample.tokens,
   prompt: promptLengthOf(sample),
 })
 
-/** Groups items into lists, one for each window. */
+/** Groups items into lists, one list for each window. */
 const byWindow = ({ windows, placements }: ReturnType<typeof placeInWindows>) => {
   const lists = Array.from({ length: windows }, (): Array<Placement> => [])
   for (const placement of placements) lists[placement.window].push(placement)
@@ -68,8 +68,8 @@ const byWindow = ({ windows, placements }: ReturnType<typeof placeInWindows>) =>
 export const budgetOf = ({ rows, width, ranks }: PackerOptions): number => rows * width * ranks
 
 /**
- * Computes the factors of the samples in the loss. They depend only on the samples of the step, not on how these are
- * divided into micro-batches, so the losses of the micro-batches add up to that of the step.
+ * Computes the factors of the samples in the loss. They depend only on the samples of the step, not on their division into
+ * micro-batches, so the losses of the micro-batches add up to the loss of the step.
  */
 const weighed = (samples: ReadonlyArray<TrainingSample>, normalisation: Normalisation) => {
   const totals = totalsOf(samples.map(({ mask }) => mask))
@@ -107,17 +107,17 @@ export const available = (queue: Queue | undefined): ReadonlyArray<Unit> =>
   queue === undefined || queue.steps.length === 0 ? [] : queue.steps[0].units.slice(queue.consumed)
 
 /**
- * Returns a function that counts the tokens which each further unit of a run adds to a pack. Samples are counted as if all
- * of the run stood in one window; in several, they share less, so `fitting` may find that fewer fit.
+ * Returns a function that estimates how many tokens the next unit of a run adds to a pack. It counts as if all samples of the
+ * run were in one window. In several windows they share less, so `fitting` may find that fewer of them fit.
  */
 export const counting = ({ mixing, rows, width }: PackerOptions): ((unit: Unit) => number) => {
-  // A micro-batch of one run fills a rank, however few tokens it has.
+  // In `one-run`, a unit is a whole micro-batch and fills a rank, however few tokens it has.
   if (mixing === "one-run") return () => rows * width
   const together = sharedPrompts<Item>()
   return ({ samples: [{ sample }] }) => together.add(itemOf(0, sample))
 }
 
-/** The state of a packer that the choice of the next units depends on. */
+/** The part of a packer's state on which the choice of the next units depends. */
 interface Choosing {
   readonly options: PackerOptions
   /** The queues of the runs by index. */
@@ -127,8 +127,8 @@ interface Choosing {
 }
 
 /**
- * Chooses units round robin from `position`, without taking them, until the micro-batches cannot hold the next. Also
- * returns the run that comes next.
+ * Chooses units round robin from `position` until the micro-batches cannot hold the next unit. Does not change the queues.
+ * Also returns the run that comes next.
  */
 const choose = ({ options, queues, position }: Choosing) => {
   const { maxRuns } = options
@@ -162,7 +162,7 @@ const placed = (options: PackerOptions, chosen: ReadonlyArray<Taken>) =>
     options,
   )
 
-/** Returns how many of the chosen samples fit in the windows of a pack, and is at least 1. */
+/** Returns how many of the chosen samples fit into the windows of a pack: at least 1. */
 const fitting = (options: PackerOptions, chosen: ReadonlyArray<Taken>): number => {
   const mostWindows = options.rows * options.ranks
   const fits = (count: number) => placed(options, chosen.slice(0, count)).windows <= mostWindows
@@ -178,7 +178,7 @@ const fitting = (options: PackerOptions, chosen: ReadonlyArray<Taken>): number =
   return low
 }
 
-/** Chooses the units of the next pack, without taking them, and the run that is served after it. */
+/** Chooses the units of the next pack without changing the queues, and the run that the following pack serves first. */
 export const chooseFitting = (state: Choosing) => {
   const { options } = state
   const { chosen, next } = choose(state)
@@ -199,14 +199,14 @@ export const write = (
     mixing === "one-run"
       ? chosen.map(({ run, samples }) => samples.map((sample) => ({ ...sample, run })))
       : inRanks(options, chosen)
-  // Padding before the first sample is none of another run's business: it belongs to a run of this pack.
+  // Padding before the first sample gets the adapter of a run in this pack, not of a run that may have left.
   let adapter = chosen[0].run
   for (const [rank, microBatch] of microBatches.entries()) {
     adapter = fill(microBatch, perRank[rank] ?? [], { adapterBefore: adapter, padId })
   }
 }
 
-/** Divides the chosen samples among the ranks, each of which has as many windows as rows. */
+/** Divides the chosen samples among the ranks: each rank gets `rows` windows. */
 const inRanks = (options: PackerOptions, chosen: ReadonlyArray<Taken>): ReadonlyArray<ReadonlyArray<PlacedSample>> => {
   const { ranks, rows } = options
   const windows = byWindow(placed(options, chosen))

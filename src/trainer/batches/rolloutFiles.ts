@@ -1,8 +1,8 @@
 /**
- * Writes and reads the samples of one step of a run: the folder `rollouts/step_N`, by which an orchestrator hands them
- * to the trainer. `samples.safetensors` holds the samples one after another in flat arrays, with `offsets` of where each
- * begins; `batch.json` holds their ids, and the digest of the arrays, by which damage is detected. `report.json` tells how
- * the samples were made.
+ * Writes and reads the samples of one step of a run: the folder `rollouts/step_N`, by which an orchestrator hands them to the
+ * trainer. `samples.safetensors` holds the samples one after another in flat arrays, with the `offsets` at which each sample
+ * begins; `batch.json` holds their ids, and the digest of the arrays, by which damage is detected. `report.json` has the
+ * metrics of the sampling, and transcripts.
  *
  * @example
  * ```ts
@@ -28,7 +28,7 @@ import type { StepBatch } from "./Packer.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 import { FormatError } from "../../base/formats/FormatError.ts"
 
-/** The files of a step's samples are damaged or missing. The message is one line: `run_a/rollouts/step_3: …`. */
+/** Reports that the files of a step's samples are damaged or missing. The message is one line: `run_a/rollouts/step_3: …`. */
 export class RolloutsError extends Schema.TaggedError<RolloutsError>()("RolloutsError", {
   run: Schema.String,
   step: Schema.Int,
@@ -38,7 +38,7 @@ export class RolloutsError extends Schema.TaggedError<RolloutsError>()("Rollouts
 
 const { samples: samplesFile, batch: batchFile } = Layout.inRollouts
 
-/** The file `batch.json`. */
+/** The content of `batch.json`. */
 export const BatchDescription = Schema.Struct({
   step: naturalInt,
   /** The number of tokens of all samples. */
@@ -51,7 +51,7 @@ export const BatchDescription = Schema.Struct({
 const decodeDescription = Schema.decodeUnknownEffect(jsonText(BatchDescription))
 
 interface Batch extends Pick<StepBatch, "step" | "samples"> {
-  /** How the samples were made, for the run's logs. */
+  /** The metrics and transcripts of the sampling, for the run's logs. */
   readonly report?: StepReport
 }
 
@@ -80,7 +80,7 @@ const encodeSamples = (samples: ReadonlyArray<TrainingSample>): Uint8Array => {
   return Safetensors.encode(Object.fromEntries(arrays.map(([name, data]) => [name, { shape: [data.length], data }])))
 }
 
-/** Returns the problem of a sample whose arrays differ in length; a file could not hold it. */
+/** Returns a message if the arrays of a sample differ in length, because the file could not represent them. */
 const unequal = (samples: ReadonlyArray<TrainingSample>): string | undefined => {
   for (const sample of samples) {
     for (const name of perToken) {
@@ -92,8 +92,8 @@ const unequal = (samples: ReadonlyArray<TrainingSample>): string | undefined => 
 }
 
 /**
- * Writes the samples of a step, as a whole or not at all. If they are written again after a restart, they must be the
- * same: the trainer may have trained on some of them.
+ * Writes the samples of a step, as a whole or not at all. If the samples exist already, for example after a restart, the new
+ * ones must be equal: the trainer may have trained on some of them.
  */
 export const writeRollouts = Effect.fnUntraced(function* (
   folder: RunFolder,
@@ -120,8 +120,8 @@ export const writeRollouts = Effect.fnUntraced(function* (
 })
 
 /**
- * Tells whether the samples of a step can be read: `ready`, or not yet (`waiting`). If a later step is complete but this
- * one does not exist, it never will be, so that is an error.
+ * Tells whether the samples of a step can be read (`ready`) or are not written yet (`waiting`). Fails if a later step is
+ * complete but this one does not exist, because then it will never be written.
  */
 export const rolloutsState = Effect.fnUntraced(function* (
   { tree, ...folder }: RunFolder,
@@ -131,14 +131,14 @@ export const rolloutsState = Effect.fnUntraced(function* (
   const later = (yield* stepsIn(tree, Layout.rollouts)).filter((other) => other > step)
   for (const other of later) {
     if (!(yield* isStable(tree, Layout.rollouts, other))) continue
-    // The step may have become complete after the first look.
+    // Look again: the step may have become complete after the first look.
     if (yield* isStable(tree, Layout.rollouts, step)) return "ready"
     return yield* wrong({ tree, ...folder }, step, `expected this step's samples, found those of step ${other} only`)
   }
   return "waiting"
 })
 
-/** Removes the samples of the steps after this one, and the validations of their weights. */
+/** Removes the samples and the validations of all steps after `step`. */
 export const removeAfter = Effect.fnUntraced(function* ({ tree, guarded }: RunFolder, step: number) {
   yield* guarded(removeNewer(tree, Layout.rollouts, step))
   for (const name of yield* guarded(tree.list(Layout.validations)))
@@ -146,8 +146,8 @@ export const removeAfter = Effect.fnUntraced(function* ({ tree, guarded }: RunFo
 })
 
 /**
- * Prepares the samples of a run that begins at a step. If it has checkpoints, but the samples of this step were removed
- * because a later checkpoint did not need them, removes those of later steps, too: all of them are made again.
+ * Prepares a run that begins at `step` after a resume from a checkpoint. If the samples of `step` were removed, because a
+ * later checkpoint did not need them, also removes the samples of later steps: the orchestrator makes all of them again.
  */
 export const removeUnreachable = Effect.fnUntraced(function* (
   folder: RunFolder,
@@ -159,7 +159,7 @@ export const removeUnreachable = Effect.fnUntraced(function* (
   yield* removeAfter(folder, step)
 })
 
-/** Reads the samples of a step. They are not yet checked against a model; see `validate`. */
+/** Reads the samples of a step. It does not check whether they fit the model; see `validate`. */
 export const readRollouts = Effect.fnUntraced(function* (
   folder: RunFolder,
   step: number,
@@ -189,7 +189,7 @@ export const readRollouts = Effect.fnUntraced(function* (
   return { step, samples }
 })
 
-/** Returns the samples in flat arrays, as views of them; or what is wrong with the arrays. */
+/** Returns the samples as views of the flat arrays, or a description of what is wrong with the arrays. */
 const samplesOf = (
   tensors: Safetensors.TensorEntries,
   { ids, tokens: total }: typeof BatchDescription.Type,

@@ -1,9 +1,9 @@
 /**
- * Arranges the samples of one window so that the first tokens which several samples have in common stand once, such as the
- * prompt of a group's samples. Samples share tokens of their prompts only: those that they learn from are their own.
+ * Arranges the samples of one window so that prompt tokens which several samples have in common, such as the prompt of a
+ * group, are stored once. Only tokens of prompts are shared, never tokens that a sample learns from.
  *
- * The samples are sorted by their prompts, so each shares its first tokens with the sample before it, and with that sample
- * all tokens that it shares with any earlier one.
+ * The samples are sorted by their prompts. So a sample has no more first tokens in common with any earlier sample than with
+ * the one directly before it.
  *
  * @example
  * ```ts
@@ -18,11 +18,14 @@ import type { TrainingSample } from "./TrainingSample.ts"
 /** A sequence of tokens. */
 export interface Prompted {
   readonly tokens: Int32Array
-  /** The number of first tokens that it may share. It is less than that of all tokens, so it has a token of its own. */
+  /**
+   * The number of first tokens that may be shared. It is less than the number of all tokens, so that every sample has a token
+   * of its own.
+   */
   readonly prompt: number
 }
 
-/** Returns how many first tokens a sample may share: those before the first one to learn from, but not all. */
+/** Returns how many first tokens a sample may share: those before the first token to learn from, but never all. */
 export const promptLengthOf = ({ tokens, mask }: Pick<TrainingSample, "tokens" | "mask">): number => {
   const first = mask.indexOf(1)
   return Math.min(first === -1 ? tokens.length : first, tokens.length - 1)
@@ -36,7 +39,7 @@ const commonLength = (a: Prompted, b: Prompted): number => {
   return at
 }
 
-/** Compares two prompts token by token. A prompt stands before those that continue it. */
+/** Compares two prompts token by token. A prompt comes before its continuations. */
 const compare = (a: Prompted, b: Prompted): number => {
   const at = commonLength(a, b)
   return at < a.prompt && at < b.prompt ? a.tokens[at] - b.tokens[at] : a.prompt - b.prompt
@@ -49,15 +52,18 @@ export interface SharedPrompts<A extends Prompted> {
   readonly cost: (sample: A) => number
   /** Adds a sample, and returns how many tokens that adds to the window. */
   readonly add: (sample: A) => number
-  /** Returns the samples in the order in which they stand in the window, each with the number of its shared tokens. */
+  /**
+   * Returns the samples in their order in the window, each with the number of tokens that it shares with the sample before
+   * it.
+   */
   readonly samples: () => ReadonlyArray<{ readonly sample: A; readonly shared: number }>
 }
 
-/** Makes an empty window. Samples with the same prompt stand in the order in which they are added. */
+/** Makes an empty window. Samples with the same prompt keep the order in which they were added. */
 export const sharedPrompts = <A extends Prompted>(): SharedPrompts<A> => {
   const sorted: Array<A> = []
   let tokens = 0
-  /** Returns the place of a sample among the others: behind those with the same prompt. */
+  /** Returns the position at which a sample is inserted: after those with the same prompt. */
   const placeOf = (sample: A): number => {
     let [low, high] = [0, sorted.length]
     while (low < high) {
@@ -68,8 +74,8 @@ export const sharedPrompts = <A extends Prompted>(): SharedPrompts<A> => {
     return low
   }
   /**
-   * Returns the number of tokens that a sample adds. The samples are sorted, so that no other sample has more first tokens in
-   * common with it than its neighbours have.
+   * Returns the number of tokens that a sample adds at a position. Only its two neighbours matter, because the samples are
+   * sorted.
    */
   const costAt = (place: number, sample: A): number => {
     const before = place === 0 ? 0 : commonLength(sorted[place - 1], sample)

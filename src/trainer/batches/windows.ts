@@ -1,11 +1,11 @@
 /**
- * Places samples in windows of equal width, from the longest to the shortest. Each goes to the window with room to which it
- * adds the fewest tokens, so to other samples with its prompt (see `sharedPrompts`); among equal ones to the first; and
- * without any to a new one. If no samples share tokens, this is first-fit decreasing. A sample never crosses a window.
+ * Places samples in windows of equal width, from the longest to the shortest. Each sample goes to the window, among those
+ * with room, to which it adds the fewest tokens, which is where its prompt already is (see `sharedPrompts`). If several
+ * windows are equal, the first one is taken; if none has room, a new one. Without shared prompts, this is first-fit
+ * decreasing. No sample is split between windows.
  *
- * The tokens of the windows, read one window after another, are sorted by run, as the grouped products of several
- * adapters need it. So two runs share at most one window: the one where the first run ends and the second begins. There
- * the second run begins at a multiple of `block`.
+ * All tokens, read window after window, are sorted by run, because the grouped products of several adapters need that. So two
+ * runs share at most one window, in which the first run ends and the second begins at a multiple of `block`.
  *
  * @example
  * ```ts
@@ -25,25 +25,25 @@ export interface Item extends Prompted {
   readonly run: number
 }
 
-/** The place of an item. */
+/** The position of an item. */
 export interface Placement {
   /** The position in the list of items. */
   readonly item: number
   readonly window: number
-  /** The number of its first tokens that stand in the window already, as those of the item before it. */
+  /** The number of the item's first tokens that are already in the window, because the item before has the same ones. */
   readonly shared: number
-  /** The place in the window of its first token that is not shared. */
+  /** The position in the window of the item's first token that is not shared. */
   readonly start: number
 }
 
 interface Windows {
   /** The number of windows. */
   readonly windows: number
-  /** One for each item, sorted by window and then by start; so they are also sorted by run. */
+  /** The placement of each item, sorted by window and then by start, and thereby also by run. */
   readonly placements: ReadonlyArray<Placement>
 }
 
-/** The size of windows: `width` tokens, and `block`, a divisor of it, at whose multiples a run begins in a window. */
+/** The size of windows: `width` tokens. In a window, a run begins at a multiple of `block`, which divides `width`. */
 interface WindowSize {
   readonly width: number
   readonly block: number
@@ -54,7 +54,7 @@ interface Indexed extends Item {
   readonly index: number
 }
 
-/** A window while it is filled with the samples of one run, which begin at a place in it. */
+/** A window that is being filled with samples of one run, from the position `begin` on. */
 interface Open {
   readonly begin: number
   readonly filled: SharedPrompts<Indexed>
@@ -66,9 +66,9 @@ export const roundUp = (count: number, block: number): number => Math.ceil(count
 const longestFirst = (a: Indexed, b: Indexed): number => b.tokens.length - a.tokens.length || a.index - b.index
 
 /**
- * Returns the items of a run in the order in which they are placed: by groups with the same prompt, from that with the
- * longest sample to that with the shortest, and in a group from the longest sample to the shortest. So the samples of a
- * group come to each other before a window is full of others.
+ * Returns the items of a run in the order in which they are placed: grouped by prompt, the group with the longest sample
+ * first, and in a group the longest sample first. So the samples of a group are placed together before other groups fill the
+ * window.
  */
 const inGroups = (items: ReadonlyArray<Indexed>): ReadonlyArray<Indexed> => {
   const all = sharedPrompts<Indexed>()
@@ -86,7 +86,7 @@ const inGroups = (items: ReadonlyArray<Indexed>): ReadonlyArray<Indexed> => {
 export const placeInWindows = (items: ReadonlyArray<Item>, { width, block }: WindowSize): Windows => {
   const placements: Array<Placement> = []
   let windows = 0
-  /** The last window so far, where the next run begins if it has room: the tokens that are used in it. */
+  /** The number of used tokens in the last window so far. The next run begins after them if it has room. */
   let usedInLast = width
   const usedIn = ({ begin, filled }: Open): number => begin + filled.tokens()
   const all = items.map((item, index): Indexed => ({ ...item, index }))
@@ -100,7 +100,7 @@ export const placeInWindows = (items: ReadonlyArray<Item>, { width, block }: Win
       let fewest = Infinity
       for (const window of open) {
         const room = width - usedIn(window)
-        // Many windows are full, even for a sample that shares its whole prompt.
+        // Skip windows that are too full for this sample even if it shares its whole prompt, without computing the cost.
         if (room < own || fewest === own) continue
         const cost = window.filled.cost(item)
         if (cost > room || cost >= fewest) continue
@@ -122,7 +122,7 @@ export const placeInWindows = (items: ReadonlyArray<Item>, { width, block }: Win
     }
     const [, ...added] = open
     place(last, windows - 1)
-    // The window with the most room comes last, because the next run can begin there.
+    // The window with the most room is placed last, because the next run can begin in it.
     const roomiest = added.reduce((least, window, at) => (usedIn(window) < usedIn(added[least]) ? at : least), 0)
     const sorted = [...added.filter((_, at) => at !== roomiest), ...added.slice(roomiest, roomiest + 1)]
     for (const window of sorted) place(window, windows++)

@@ -1,6 +1,6 @@
 /**
- * Declares the config of a multi-run trainer: the model that all runs share, how the trainer packs and adapts, how the
- * engine generates, and the runs to begin with. More runs can be added while it works, as folders `run_*` next to them.
+ * Declares the config of a multi-run trainer: the model that all runs share, the batches and adapters of the trainer, the
+ * engine that generates, and the first runs. More runs can be added while the trainer works, as further folders `run_*`.
  *
  * @example
  * ```yaml
@@ -60,8 +60,8 @@ const ScratchModel = Schema.Struct({
   /** The largest number of tokens of a prompt and its answer together. */
   maxPositions: withDefault(bounded("positions"), 256),
   /**
-   * The standard deviation of the random weights. Small models learn faster with about 1 / √`hidden_size`. A base for
-   * adapters needs it, because adapters cannot make its logits larger.
+   * The standard deviation of the random weights. Small models learn faster with about 1 / √`hidden_size`. With adapters,
+   * choose such a larger value, too: adapters cannot make the logits of the base model larger.
    */
   initializerRange: withDefault(positive, usualInitializerRange),
   /** The vocabulary, and how a conversation becomes a text. */
@@ -94,38 +94,42 @@ const TrainerSettings = Schema.Struct({
   rows: withDefault(bounded("tokenRows"), 8),
   /**
    * The number of tokens of a window, which is the most that a sample may have. Samples share the first tokens of their
-   * prompts in a window, so one that has room for a group of samples has less to compute.
+   * prompts in a window, so a window that has room for a whole group saves computation.
    */
   width: withDefault(bounded("positions"), 256),
-  /** The number of tokens of a block, all of one run; it divides `width`. */
+  /** The number of tokens of a block, which all belong to one run; it divides `width`. */
   block: withDefault(bounded("positions"), 32),
-  /** Whether a micro-batch holds samples of one run, so that runs compute the same bits as alone, or of many. */
+  /**
+   * Whether a micro-batch holds samples of one run, so that every run computes the same bits as if it were trained alone, or
+   * of several runs.
+   */
   mixing: withDefault(Mixing, "one-run"),
   /** The adapters, so that several runs share the model; null trains all weights of the model, for one run. */
   lora: withDefault(Schema.NullOr(LoraSettings), null),
   /**
-   * Whether a thread of its own computes the log-probabilities with which a KL term compares, while gradients are computed. It
-   * holds the model again, and changes no bits. null does so if `max_runs` is more than 1 and `ranks` is 1.
+   * Whether the log-probabilities of the reference model, which a KL term needs, are computed in a thread of their own while
+   * the trainer computes gradients. The thread holds a second copy of the model, and changes no results. null uses a thread
+   * if `max_runs` is more than 1 and `ranks` is 1.
    */
   referenceThread: withDefault(Schema.NullOr(Schema.Boolean), null),
 })
 
 const InferenceSettings = Schema.Struct({
-  /** The numbers of answers for which there is a program; the largest is the most that are generated at once. */
+  /** The numbers of answers for which a program is compiled; the largest is the most that are generated at once. */
   generating: withDefault(Schema.NonEmptyArray(bounded("tokenRows")), [1, 8, 64]),
-  /** The numbers of prompts for which there is a program that reads a page of each. */
+  /** The numbers of prompts for which a program that reads a page of each is compiled. */
   reading: withDefault(Schema.NonEmptyArray(bounded("tokenRows")), [1, 8]),
   /** The number of tokens in a page of the cache of prompts. */
   pageSize: withDefault(bounded("page"), 16),
   /**
-   * Whether the engine works in a thread of its own, so that it generates for some runs while others are trained; null does
-   * so if `max_runs` is more than 1.
+   * Whether the engine works in a thread of its own, so that it generates for some runs while others are trained. null uses a
+   * thread if `max_runs` is more than 1.
    */
   ownThread: withDefault(Schema.NullOr(Schema.Boolean), null),
 })
 
 const BroadcastSettings = Schema.Struct({
-  /** The number of broadcasts of a run to keep in `broadcast/step_N`, for other programs; 0 writes none. */
+  /** The number of a run's newest weights to keep in `broadcast/step_N`, for other programs; 0 writes none. */
   keep: withDefault(bounded("keptOrNone"), 2),
 })
 
@@ -133,9 +137,9 @@ const BroadcastSettings = Schema.Struct({
 export const MultiRunConfig = Schema.Struct({
   /** The kind of run: many runs in one trainer of a language model. */
   kind: kindField("multirun"),
-  /** The name of the folder in which it is saved, below the results folder. */
+  /** The name of the folder in which the trainer is saved, below the results folder. */
   name: withDefault(runName, "multirun"),
-  /** A text about it that is saved with it; null writes one. */
+  /** A description that is saved with the trainer; null writes one. */
   description: withDefault(Schema.NullOr(Schema.String), null),
   /** The seed of the model's random weights and adapters, and of the runs that have no seed of their own. */
   seed: orDefault(bounded("seed"), 0),
@@ -143,12 +147,12 @@ export const MultiRunConfig = Schema.Struct({
   model: Schema.Union([FolderModel, ScratchModel]),
   /** How samples become micro-batches, and whether runs have adapters. */
   trainer: withDefault(TrainerSettings, {}),
-  /** How the engine generates answers. */
+  /** The engine that generates answers. */
   inference: withDefault(InferenceSettings, {}),
   /** The weights that are written for other programs. */
   broadcast: withDefault(BroadcastSettings, {}),
   /**
-   * Where the orchestrators of the runs work: in this process, together with an engine, or outside of it (`effect
+   * Where the orchestrators of the runs work: in this process, together with an engine, or in other processes (`effect
    * orchestrate` and `effect serve`), so that this process only trains.
    */
   orchestrators: withDefault(Schema.Literals(["inside", "outside"]), "inside"),

@@ -18,22 +18,22 @@ import { byStep, ScheduleConfig, scheduleProblem } from "../../tensor/graph/sche
 import { SftObjective, TokenObjective } from "../../rl/losses/Losses.ts"
 import { OptimiserConfig } from "../optimisers/OptimiserConfig.ts"
 
-/** Settings that the part which they describe decodes later: the agent, the data sets. */
+/** A section of the config that is decoded later by the part which it describes: the agent, the data sets. */
 const Section = Schema.declare((value: unknown): value is Plain => isPlain(value), { expected: "a section" })
 
 /** The adapter of a run. */
 export const LoraConfig = Schema.Struct({
   /** The rank, at most the trainer's; null takes the trainer's. */
   rank: withDefault(Schema.NullOr(bounded("adapterRank")), null),
-  /** The adapter's output is scaled by alpha / rank; null takes the trainer's alpha. */
+  /** The alpha of the adapter, whose output is scaled by alpha / rank; null takes the trainer's alpha. */
   alpha: withDefault(Schema.NullOr(positive), null),
 })
 export type LoraConfig = typeof LoraConfig.Type
 
-/** The most tokens of an answer, if a config does not say. */
+/** The default for the most tokens of an answer. */
 export const defaultMaxTokens = 128
 
-/** How the engine draws tokens. */
+/** Settings of how the engine draws tokens. */
 export const SamplingConfig = Schema.Struct({
   /** The temperature; 0 always draws the likeliest token. */
   temperature: withDefault(nonNegative, 1),
@@ -52,15 +52,18 @@ export const SamplingConfig = Schema.Struct({
 })
 export type SamplingConfig = typeof SamplingConfig.Type
 
-/** How many samples a step has. */
+/** The samples of a step. */
 export const BatchConfig = Schema.Struct({
   /** The number of samples that one step trains on; with `protocol: self_play`, the number of games. */
   size: withDefault(bounded("samples"), 64),
   /** The number of samples of one prompt, which are compared with each other; it divides `size`. */
   groupSize: withDefault(bounded("samples"), 8),
-  /** What happens to groups whose rewards are all equal: they get advantages of 0 (`keep`) or are left out (`drop`). */
+  /**
+   * What happens to groups whose rewards are all equal, whose advantages are 0: `keep` trains on them, `drop` leaves them
+   * out.
+   */
   evenGroups: withDefault(Schema.Literals(["keep", "drop"]), "keep"),
-  /** Whether samples worse than the others of their group are left unpunished: their advantages become 0. */
+  /** Whether negative advantages become 0, so that samples worse than the others of their group are not punished. */
   positiveOnly: withDefault(Schema.Boolean, false),
 }).check(
   Schema.makeFilter(({ size, groupSize }) =>
@@ -80,9 +83,9 @@ export const CheckpointConfig = Schema.Struct({
 })
 export type CheckpointConfig = typeof CheckpointConfig.Type
 
-/** Which weights the run keeps for other programs, in `weights/step_N`. */
+/** The weights that the run keeps for other programs, in `weights/step_N`. */
 export const WeightsConfig = Schema.Struct({
-  /** The number of steps between two of these; the last step has some, too. 0 writes none. */
+  /** The number of steps between two saved weights; the last step is always saved. 0 saves none. */
   every: withDefault(bounded("countOrNone"), 0),
   /** The number of steps whose weights are kept; null keeps all. */
   keep: withDefault(Schema.NullOr(bounded("kept")), null),
@@ -92,36 +95,41 @@ export type WeightsConfig = typeof WeightsConfig.Type
 /** How long the samples of trained steps are kept in `rollouts/step_N`. */
 export const RolloutsConfig = Schema.Struct({
   /**
-   * The number of steps before the newest checkpoint whose samples are kept; null keeps all. Those after it always are. A
-   * run that resumes from an older checkpoint makes missing samples again.
+   * The number of steps before the newest checkpoint whose samples are kept; null keeps all. Samples of later steps are
+   * always kept. A run that resumes from an older checkpoint makes missing samples again.
    */
   keep: withDefault(Schema.NullOr(bounded("keptOrNone")), 100),
 })
 export type RolloutsConfig = typeof RolloutsConfig.Type
 
-/** The first steps of a run, in which it imitates the right answers of its tasks. They count as steps of the run. */
+/**
+ * The supervised steps, with which a run begins and in which it imitates the right answers of its tasks. They count as steps
+ * of the run.
+ */
 export const SupervisedConfig = Schema.Struct({
-  /** The number of these steps; 0 for none. Each of them trains on `batch.size` answers. */
+  /** The number of supervised steps; 0 for none. Each of them trains on `batch.size` answers. */
   steps: withDefault(bounded("countOrNone"), 0),
-  /** The learning rate of these steps; null takes the optimiser's. */
+  /** The learning rate of the supervised steps; null takes the optimiser's. */
   lr: withDefault(Schema.NullOr(positive), null),
-  /** How their learning rate changes. */
+  /** How the learning rate changes during the supervised steps. */
   schedule: withDefault(ScheduleConfig, {}),
 })
 export type SupervisedConfig = typeof SupervisedConfig.Type
 
-/** How the run is validated: its agent plays all tasks of `validation_dataset` once, with the likeliest tokens. */
+/**
+ * The validations of the run: its agent plays all tasks of `validation_dataset` once, greedily (with the likeliest tokens).
+ */
 export const ValidationConfig = Schema.Struct({
   /** The number of steps between two validations; 0 never validates. The first is before step 0, the last at the end. */
   every: withDefault(bounded("countOrNone"), 50),
 })
 export type ValidationConfig = typeof ValidationConfig.Type
 
-/** Which episodes of the training are recorded in the run's scores, with their advantages; validations always are. */
+/** Which training episodes are recorded in the run's scores, with their advantages. Validations are always recorded. */
 export const TranscriptsConfig = Schema.Struct({
-  /** The number of steps between two steps whose episodes are recorded; 0 records none. */
+  /** The number of steps from one step whose episodes are recorded to the next; 0 records none. */
   every: withDefault(bounded("countOrNone"), 10),
-  /** The number of groups that are recorded of such a step. */
+  /** The number of groups that are recorded in such a step. */
   groups: withDefault(bounded("count"), 2),
 })
 export type TranscriptsConfig = typeof TranscriptsConfig.Type
@@ -135,23 +143,25 @@ const Failures = nonNegative.check(
 
 /** The config of one run. All keys have defaults, so an empty file is valid. */
 export const OrchestratorConfig = Schema.Struct({
-  /** The seed of the tasks' order, the envs and the sampling; a run that a trainer's config names gets the trainer's. */
+  /**
+   * The seed of the tasks' order, the envs and the sampling. A run in a trainer's config gets the trainer's seed by default.
+   */
   seed: withDefault(bounded("seed"), 0),
-  /** The agent that plays the tasks, as in a training of agents; its model is the one that is trained. */
+  /** The agent that plays the tasks, as in a training of agents; its model is the trained one. */
   agent: withDefault(Section, { type: "memoryless_agent" }),
   /**
-   * How the tasks are played: `single_agent` by one agent each; `self_play` by the agent against itself, in games of
-   * several players such as `tic_tac_toe`. The answers of a player are compared with those of the same player in other
-   * games of the same task. Validations always play the tasks as they are, against the opponent of the data set.
+   * How the tasks are played. In `single_agent`, one agent plays each task. In `self_play`, the agent plays against itself,
+   * in games of several players such as `tic_tac_toe`; the answers of a player are compared with the same player's answers in
+   * other games of the same task. Validations always play the tasks as they are, against the opponent of the data set.
    */
   protocol: withDefault(Schema.Literals(["single_agent", "self_play"]), "single_agent"),
-  /** The data set that the run's tasks are drawn from. It is required, unless another program makes the samples. */
+  /** The data set from which the run's tasks are drawn. It is required, unless another program makes the samples. */
   trainDataset: withDefault(Schema.NullOr(Section), null),
   /** The data set that the run is validated with; null never validates. */
   validationDataset: withDefault(Schema.NullOr(Section), null),
   /** When the run is validated. */
   validation: withDefault(ValidationConfig, {}),
-  /** The first steps, which imitate right answers. */
+  /** The supervised steps, which imitate right answers. */
   supervised: withDefault(SupervisedConfig, {}),
   /** How the weights are updated. */
   optimiser: withDefault(OptimiserConfig, {}),
@@ -167,12 +177,15 @@ export const OrchestratorConfig = Schema.Struct({
   objective: withDefault(TokenObjective, { type: "grpo" }),
   /** The number of steps after which the run ends; null trains until the run's folder is removed. */
   maxSteps: withDefault(Schema.NullOr(bounded("count")), null),
-  /** The largest number of steps by which the weights that sampled may be older than those that are trained. */
+  /**
+   * The largest number of steps by which the weights that generate samples may be older than the weights that are trained on
+   * them.
+   */
   maxAsyncLevel: withDefault(bounded("countOrNone"), 2),
   /**
-   * The most episodes of a step, or of a validation, that may fail: a number, or below 1 a share of them. A failed episode
-   * only costs its sample, or its score. If more fail, the run is evicted. If all episodes of a step fail, other tasks are
-   * played in their place, up to three times, and count as episodes of the step.
+   * The largest number of failed episodes in a step or a validation; a number below 1 is a share of the episodes. A failed
+   * episode only loses its sample or its score. If more fail, the run is evicted. If all episodes of a step fail, other tasks
+   * are played instead, up to three times, and count as episodes of the step.
    */
   maxFailures: withDefault(Failures, 0.75),
   /** Which episodes of the training are recorded. */
@@ -184,8 +197,8 @@ export const OrchestratorConfig = Schema.Struct({
   /** Which weights are kept for other programs: the adapter as peft writes it, or the whole model. */
   weights: withDefault(WeightsConfig, {}),
   /**
-   * The step of the checkpoint to go back to, once: 0 begins again, and later checkpoints are removed when the run saves its
-   * next one. −1 goes on from the newest complete checkpoint, as does a run that has gone back.
+   * The step of an earlier checkpoint to go back to, once. 0 begins again. Later checkpoints are removed when the run saves
+   * its next one. −1 resumes from the newest complete checkpoint, which is also what a run does that has already gone back.
    */
   resumeStep: withDefault(bounded("earlierStep"), -1),
 }).check(
@@ -206,12 +219,15 @@ export const OrchestratorConfig = Schema.Struct({
 )
 export type OrchestratorConfig = typeof OrchestratorConfig.Type
 
-/** Returns the number of episodes that a run plays, or imitates, in the steps before this one. */
+/** Returns the number of episodes that a run plays or imitates in all steps before `step`. */
 export const episodesBefore = ({ batch }: Pick<OrchestratorConfig, "batch">, step: number): number => step * batch.size
 
 type Staged = Pick<OrchestratorConfig, "optimiser" | "schedule" | "maxSteps" | "supervised">
 
-/** Returns the number of steps after the supervised ones; null for no end. A schedule needs at least one. */
+/**
+ * Returns the number of steps after the supervised ones, at least 1 because a schedule needs a step; null if the run has no
+ * end.
+ */
 const reinforcedSteps = ({ maxSteps, supervised }: Pick<Staged, "maxSteps" | "supervised">): number | null =>
   maxSteps === null ? null : Math.max(1, maxSteps - supervised.steps)
 
@@ -221,8 +237,8 @@ const firstSteps = ({ supervised, optimiser }: Pick<Staged, "supervised" | "opti
 })
 
 /**
- * Returns the learning rate of each step of a run: that of the supervised steps first, then that of the others, whose
- * schedule begins after them. Throws a `GraphError` if a schedule does not fit.
+ * Returns the learning rate of each step of a run: the supervised schedule first, then the main schedule, which begins after
+ * the supervised steps. Throws a `GraphError` if a schedule does not fit.
  */
 export const learningRateOf = (config: Staged): ((step: number) => number) => {
   const { optimiser, schedule, supervised } = config
@@ -233,7 +249,7 @@ export const learningRateOf = (config: Staged): ((step: number) => number) => {
 
 const imitation = Schema.decodeSync(SftObjective)({ type: "sft" })
 
-/** Returns the objective of a step: imitation in supervised steps, then the config's own. */
+/** Returns the objective of a step: imitation in supervised steps, afterwards the config's own. */
 export const objectiveAt = (
   { supervised, objective }: Pick<OrchestratorConfig, "supervised" | "objective">,
   step: number,

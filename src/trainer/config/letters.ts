@@ -1,14 +1,14 @@
-/** Compares the alphabet of a model from scratch with the texts of the tasks that it is to learn. */
+/** Checks whether the alphabet of a model from scratch has all characters of the run's tasks. */
 import { Effect } from "effect"
 import { stream } from "../../base/rng/Rng.ts"
 import type { TaskSet } from "../../agents/task/TaskSet.ts"
 
-/** The number of tasks whose texts are compared. */
+/** The number of tasks whose texts are checked. */
 const compared = 16
 
 /**
- * Returns the characters of the first tasks that the alphabet lacks. The model reads each of them as the same unknown token,
- * and cannot write it. Tasks that do not begin are left out here: the run says why.
+ * Returns the characters of the first tasks that are not in the alphabet. The model reads each of them as the same unknown
+ * token, and cannot write it. Tasks that cannot be opened are skipped here; the run reports them.
  */
 export const missingLetters = Effect.fnUntraced(function* (tasks: TaskSet, alphabet: string) {
   const known = new Set(alphabet)

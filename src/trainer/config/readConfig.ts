@@ -1,6 +1,6 @@
 /**
- * Reads the config of a multi-run trainer with those of its runs, and checks all of it before anything is written. Every
- * error names the file, the line and the key: `conf.yaml:31: runs.letters.optimiser.lr: expected …`.
+ * Reads the config of a multi-run trainer and of its runs, and checks both completely before anything is written. Every error
+ * names the file, the line and the key: `conf.yaml:31: runs.letters.optimiser.lr: expected …`.
  */
 import { Effect, Path, Record, Schema } from "effect"
 import { choiceHint } from "../../base/config/closest.ts"
@@ -25,7 +25,7 @@ import { MultiRunConfig } from "./MultiRunConfig.ts"
 import { defaultMaxTokens, OrchestratorConfig } from "./OrchestratorConfig.ts"
 import { openRunParts } from "./runParts.ts"
 
-/** The config of a trainer that is not yet checked, and its place. */
+/** A config that is not yet checked, and where it was read. */
 interface Unchecked {
   readonly config: unknown
   /** The folder that relative paths start from. */
@@ -36,8 +36,8 @@ interface Unchecked {
 }
 
 /**
- * Reads and checks a config. Returns the settings, in which all paths are absolute; `effective`, the same as
- * plain data; and `from`, the places of the keys.
+ * Reads and checks a config. Returns the settings, in which all paths are absolute; `effective`, the same as plain data; and
+ * `from`, the lines of the keys.
  *
  * @example
  * ```ts
@@ -78,7 +78,10 @@ export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines,
   return { settings: placed, effective: isPlain(encoded) ? encoded : {}, from, warnings: missing.flat() }
 })
 
-/** Asks the service `Trust` about the server through which the ranks exchange gradients, unless it is of this computer. */
+/**
+ * Asks the service `Trust` whether the ranks may exchange gradients through the config's server, unless the server is on this
+ * computer.
+ */
 const permitStore = (store: MultiRunConfig["trainer"]["store"], from: DecodeOptions) => {
   if (store.type !== "redis" || store.url === null || isOfThisComputer(store.url)) return Effect.void
   const key = "trainer.store.url"
@@ -102,7 +105,9 @@ const decodeRun = (run: string, config: unknown, from: DecodeOptions) =>
 
 type Problem = readonly [key: string, problem: string]
 
-/** Returns the runs that an override seems to have added by a misspelt name: they are not in the file, and have no tasks. */
+/**
+ * Returns the runs that an override seems to have created by a misspelt name: they are not in the file, and have no tasks.
+ */
 const misspeltRuns = (config: unknown, runs: Plain): ReadonlyArray<Problem> => {
   const inFile = isPlain(config) && isPlain(config["runs"]) ? config["runs"] : {}
   const isNew = (run: string, own: unknown): boolean =>
@@ -155,12 +160,12 @@ const trainerProblems = ({
   ]
 }
 
-/** The most numbers in an array of a program, which is addressed by 32 bits. */
+/** The largest number of elements in an array of a program, whose addresses have 32 bits. */
 const mostNumbers = 2 ** 29
 
 /**
- * Returns what in the settings of a trainer does not fit the sizes of its model. The config of a model in a folder names no
- * sizes, so they are known when the folder is opened.
+ * Returns the settings of a trainer that do not fit the sizes of its model. For a model in a folder, it is called when the
+ * folder is opened, because the config does not have the sizes.
  */
 export const sizeProblems = (
   { width, rows, lora }: MultiRunConfig["trainer"],
@@ -201,7 +206,7 @@ const runProblems = (
   if (lora === null && hasAdapter) problems.push(["lora", "expected no adapter, as trainer.lora is not set"])
   if (lora !== null && (adapter.rank ?? 0) > lora.rank)
     problems.push(["lora.rank", `expected at most trainer.lora.rank (${lora.rank}), found ${adapter.rank}`])
-  // The default only says where answers are cut off, and the end of a window does that, too. A saved config has it as well.
+  // The default is always accepted: an answer may also end at the window's end, and saved configs contain the default.
   const isDefault = sampling.maxTokens === defaultMaxTokens
   const length = model.type === "scratch" ? Math.min(width, model.maxPositions) : width
   if (!isDefault && sampling.maxTokens >= length)

@@ -1,4 +1,4 @@
-/** Opens what the config of a run describes besides its training: the data sets, and the agent that plays their tasks. */
+/** Opens the data sets of a run's config, and the agent that plays their tasks. */
 import { Effect } from "effect"
 import * as Agents from "../../agents/agent/Agents.ts"
 import { ConfigError, type DecodeOptions, type Plain } from "../../base/config/Config.ts"
@@ -6,7 +6,7 @@ import { openParts } from "../../agents/evaluate/openParts.ts"
 import type { OrchestratorConfig } from "./OrchestratorConfig.ts"
 
 interface RunPlace {
-  /** The place of the run's config, for error messages. */
+  /** The origin of the run's config, for error messages. */
   readonly from: DecodeOptions
   /** The folder that relative paths start from. */
   readonly baseDir: string

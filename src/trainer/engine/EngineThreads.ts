@@ -18,7 +18,7 @@ import { MultiRunConfig } from "../config/MultiRunConfig.ts"
 
 const { model, trainer, inference, seed } = MultiRunConfig.fields
 
-/** Everything that the thread of an engine has to know. */
+/** The task of an engine's thread: all settings that it needs. */
 export const EngineTask = Schema.Struct({
   model,
   trainer,

@@ -1,4 +1,4 @@
-/** The program of an engine's thread; `thread-node.ts` starts it, and `messages.ts` tells how they talk. */
+/** The program of an engine's thread. `thread-node.ts` starts it, and `messages.ts` declares the messages between both. */
 import { workerData } from "node:worker_threads"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"

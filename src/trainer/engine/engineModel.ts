@@ -3,8 +3,8 @@ import type { BaseModel } from "../baseModel.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 
 /**
- * Returns the model and the sizes of a trainer's engine, which are the same in every thread. It has room for one adapter
- * more than there are runs, so that new weights of a run can be loaded while answers from its old ones go on.
+ * Returns the model and the sizes of a trainer's engine, which are the same in every thread. The engine has room for one
+ * adapter more than there are runs, so that new weights of a run can be loaded while the old ones still generate answers.
  *
  * @example
  * ```ts

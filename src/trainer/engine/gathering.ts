@@ -1,10 +1,10 @@
 /**
- * Lets the runs of a trainer begin to generate in groups, where the engine works on another core. A step of the engine costs
- * little more for many answers than for few, so a run that generated at once, alone, would waste most of the engine's time.
+ * Starts the generation of several runs together, for an engine that works on another core. A step of the engine costs little
+ * more for many answers than for few, so a run that generated alone would waste most of the engine's time.
  *
- * A run waits until as many runs wait with it as have samples to train on. So half of the runs generate while the others are
- * trained, and both cores have work. Nobody waits while the trainer has nothing to do. When a run generates does not change
- * what it generates.
+ * A run waits until the number of waiting runs reaches the number of runs with samples to train on. So half of the runs
+ * generate while the others are trained, and both cores have work. No run waits while the trainer has nothing to do. The
+ * moment at which a run generates does not change its answers.
  *
  * @example
  * ```ts
@@ -16,17 +16,17 @@
 import { Deferred, Effect } from "effect"
 
 export interface Gathering {
-  /** Waits until it is this run's turn to begin. */
+  /** Waits until this run may begin to generate. */
   readonly enter: Effect.Effect<void>
-  /** Lets the runs begin that wait, if they are enough. Call it after each turn. */
+  /** Lets the waiting runs begin if there are enough of them. Call it after each turn. */
   readonly look: () => void
-  /** Lets all runs begin that wait, because the trainer has nothing to train. */
+  /** Lets all waiting runs begin, because the trainer has nothing to train. */
   readonly open: () => void
-  /** Sets the function that counts the runs with samples to train on; until then, nobody waits. */
+  /** Sets the function that counts the runs with samples to train on. Until then, no run waits. */
   readonly follow: (ready: () => number) => void
 }
 
-/** Makes a gathering without any run. */
+/** Makes a gathering without waiting runs. */
 export const makeGathering = (): Gathering => {
   const waiting = new Set<Deferred.Deferred<void>>()
   let ready = (): number => 0

@@ -11,13 +11,13 @@ import { EngineTask } from "./EngineThreads.ts"
 
 const { String, Number, Int, Array, Struct, Record, NullOr, Union, Literal, Literals } = Schema
 
-/** Values that a message copies as they are. They are not transferred, because the caller keeps its arrays. */
+/** Makes the Schema of a value that messages copy. It is not transferred, because the caller keeps using its arrays. */
 const copied = <A>(is: (value: unknown) => value is A) => Transferable.schema(Schema.declare(is), () => [])
 
 const Request = Struct({
   model: String,
   promptIds: Array(Number),
-  // The engine checks it, and refuses what is wrong.
+  // The engine itself checks the sampling settings.
   sampling: Schema.optionalKey(copied((value): value is RequestedSampling => isPlain(value))),
 })
 
@@ -55,7 +55,7 @@ const Tensors = Record(String, Struct({ shape: Array(Int), data: Floats }))
 const Adapter = Struct({ rank: Int, alpha: Number, tensors: Tensors })
 
 export const messages = RpcGroup.make(
-  /** Opens the model and makes the engine. It comes once, before all other requests. */
+  /** Opens the model and makes the engine. It must be the first request. */
   Rpc.make("Open", { payload: EngineTask, error: MultiRunError }),
   Rpc.make("Generate", { payload: Request, success: Generated, error: EngineError }),
   Rpc.make("Stream", { payload: Request, success: Event, error: EngineError, stream: true }),

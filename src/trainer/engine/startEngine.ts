@@ -32,9 +32,9 @@ export interface TrainerEngine {
   readonly engine: EngineService
   /** The number of tokens that the engine has generated. */
   readonly generatedTokens: Effect.Effect<number>
-  /** Runs each wait of the trainer for samples. */
+  /** Wraps every wait of the trainer for samples; see `DataLoaderOptions`. */
   readonly waiting: (wait: Effect.Effect<void>) => Effect.Effect<void>
-  /** Groups the runs that begin to generate; undefined if the engine takes turns with the trainer, in this thread. */
+  /** Groups the runs that begin to generate; undefined if the engine works in this thread, in turns with the trainer. */
   readonly gathering: Gathering | undefined
   /** Waits until the engine has ended by itself, and fails with the reason. */
   readonly untilLost: Effect.Effect<never, WorkerLost>
@@ -42,11 +42,11 @@ export interface TrainerEngine {
 
 type Settings = Pick<MultiRunConfig, "inference" | "trainer" | "orchestrators">
 
-/** Tells whether a config asks for an engine in a thread of its own; `null` leaves that to what can be had. */
+/** Tells whether a config asks for an engine in a thread of its own. `null` asks for it if several runs are trained. */
 const wantsThread = ({ inference: { ownThread }, trainer: { lora, maxRuns } }: Omit<Settings, "orchestrators">) =>
   ownThread ?? (lora !== null && maxRuns > 1)
 
-/** Fails if the config asks for an engine in a thread of its own, and nothing here can start one. */
+/** Fails if the config asks for an engine in a thread of its own, and no service can start one. */
 export const checkEngine = Effect.fnUntraced(function* ({ inference, orchestrators }: Settings) {
   if (inference.ownThread !== true || orchestrators === "outside") return
   if (Option.isSome(yield* Effect.serviceOption(EngineThreads))) return
@@ -59,8 +59,9 @@ export const checkEngine = Effect.fnUntraced(function* ({ inference, orchestrato
 const isClosed = ({ reason }: EngineError): boolean => reason === "closed"
 
 /**
- * Makes an engine whose requests never return once it is closed, because the trainer is about to end: a failure would evict
- * the runs that asked. Changes of the weights must return, because the trainer makes them where nothing interrupts it.
+ * Makes an engine for the end of a trainer. When the engine is closed, its requests for answers never return, because a
+ * failure would evict the runs that asked. Changes of weights do return, because the trainer makes them where it cannot be
+ * interrupted.
  */
 const untilTrainerEnds = (engine: EngineService): EngineService => ({
   ...engine,
@@ -71,7 +72,7 @@ const untilTrainerEnds = (engine: EngineService): EngineService => ({
   loadWeights: (weights) => Effect.catchIf(engine.loadWeights(weights), isClosed, () => Effect.void),
 })
 
-/** Starts the engine, until the scope closes. */
+/** Starts the engine, which works until the scope closes. */
 export const startEngine = Effect.fnUntraced(function* ({
   settings,
   base,
@@ -94,15 +95,15 @@ export const startEngine = Effect.fnUntraced(function* ({
     const patient = untilTrainerEnds(engine)
     return {
       engine: { ...patient, generate: (request) => Effect.tap(patient.generate(request), count) },
-      // Asking the thread would make the trainer wait for a step of the engine.
+      // Count here: asking the thread would make the trainer wait for a step of the engine.
       generatedTokens: Effect.sync(() => generated),
       waiting: (wait) => Effect.andThen(Effect.sync(gathering.open), wait),
       gathering,
       untilLost,
     }
   }
-  // The engine generates only while the trainer has nothing to train. Otherwise the runs would drift apart, and each
-  // would generate by itself, in steps that are far from full.
+  // In this thread, the engine generates only while the trainer has nothing to train. Otherwise the runs would drift apart,
+  // and each would generate alone, in steps that are far from full.
   const steps = Latch.makeUnsafe(false)
   const engine = yield* Layer.build(Engine.layer({ ...engineModel(settings, base), steps })).pipe(
     Effect.map(Context.get(Engine)),

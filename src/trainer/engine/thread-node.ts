@@ -1,6 +1,6 @@
 /**
- * Implements `EngineThreads` with Node's worker threads: starts a thread with `engine-node.ts` as its program, and sends
- * it each request by Effect's RPC. A caller that is interrupted interrupts its request in the thread, too.
+ * Implements `EngineThreads` with Node's worker threads: starts a thread with `engine-node.ts` as its program, and sends it
+ * each request by Effect's RPC. If a caller is interrupted, its request in the thread is interrupted, too.
  */
 import { Effect, Layer, Schema, Stream } from "effect"
 import type * as RpcClient from "effect/rpc/RpcClient"
@@ -16,10 +16,10 @@ import type { messages } from "./messages.ts"
 
 const program = programBeside(import.meta.url, "engine-node")
 
-/** The backend of a thread, which must be that of the trainer. */
+/** The backend of a thread. It must be the same as the trainer's. */
 export const ThreadBackend = Schema.Struct({ name: Schema.Literals(backendNames), threads: Schema.Int })
 
-/** Loads the modules of Effect's RPC when a thread is started, because most programs start none. */
+/** Loads the modules of Effect's RPC only when a thread is started, because most programs start none. */
 const modules = Effect.all({
   Client: Effect.promise(() => import("effect/rpc/RpcClient")),
   group: Effect.promise(() => import("./messages.ts")),
@@ -27,13 +27,13 @@ const modules = Effect.all({
 
 const messageFrom = ({ promptIds, ...request }: GenerateRequest) => ({ ...request, promptIds: Array.from(promptIds) })
 
-/** A thread, and the Effect by which its end is known. */
+/** A started thread, and the Effect that waits for its end. */
 interface Started {
   readonly client: RpcClient.FromGroup<typeof messages, RpcClientError>
   readonly untilLost: Effect.Effect<never, WorkerLost>
 }
 
-/** Starts a thread, until the scope closes. */
+/** Starts a thread, which works until the scope closes. */
 const started = Effect.fnUntraced(function* (backend: typeof ThreadBackend.Type) {
   const { Client, group } = yield* modules
   const { platform, untilLost } = yield* makeThread({ name: "engine", program, data: backend })
@@ -68,7 +68,9 @@ export const layer = ({
         Effect.catchTag(request, "RpcClientError", () => Effect.never).pipe(
           Effect.raceFirst(Effect.mapError(untilLost, lostError(model))),
         )
-      /** Requests that cannot fail wait for ever if the thread is lost, as those of an engine in this thread would. */
+      /**
+       * Requests that cannot fail wait for ever if the thread is lost, like those of an engine that is closed in this thread.
+       */
       const alive = <A>(request: Effect.Effect<A, RpcClientError>) =>
         Effect.catchTag(request, "RpcClientError", () => Effect.never)
       const engine: EngineService = {

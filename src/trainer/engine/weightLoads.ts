@@ -1,4 +1,4 @@
-/** Gives the engine of a trainer the weights of its runs. */
+/** Loads the weights of a trainer's runs into its engine after each update. */
 import { Cause, Effect, Queue, type Scope } from "effect"
 import type { EngineService } from "../../decoder/inference/Engine.ts"
 import type { EngineError } from "../../decoder/inference/EngineError.ts"
@@ -9,9 +9,9 @@ import type { TrainedModel } from "../trainer/TrainedModel.ts"
 import type { TrainerEngine } from "./startEngine.ts"
 
 /**
- * Makes the function that gives the engine the current weights of a run: its adapter, or all weights of the model. `loaded`
- * is called when the engine has them. The function does not wait for an engine in another thread; if that engine cannot load
- * the weights, the run is evicted.
+ * Makes the function that loads the current weights of a run (its adapter, or all weights of the model) into the engine.
+ * `loaded` is called when the engine has them. The function does not wait for an engine in another thread; if that engine
+ * cannot load the weights, the run is evicted.
  *
  * @example
  * ```ts
@@ -46,12 +46,12 @@ export const makeWeightLoads = Effect.fnUntraced(function* ({
   }
   if (gathering === undefined) return (run) => Effect.suspend(() => loadOf(run))
 
-  /** Whether the run still has its index. Otherwise another run may have it. */
+  /** Tells whether the run still has its index, which another run may have by now. */
   const isTrained = ({ index, generation }: RunSlot): boolean => runs.slot(index)?.generation === generation
   const loads = yield* Queue.unbounded<{ readonly run: RunSlot; readonly load: Effect.Effect<void, EngineError> }>()
   yield* Queue.take(loads).pipe(
     Effect.flatMap(({ run, load }) =>
-      // A run that has left must not take a place in the engine again.
+      // The adapter of a run that has left must not take up room in the engine again.
       isTrained(run)
         ? Effect.catchCause(load, (cause) => {
             if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt

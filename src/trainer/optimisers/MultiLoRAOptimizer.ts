@@ -1,10 +1,10 @@
 /**
- * The optimisers of all runs of a multi-run trainer: one for each run, made when the run gets its index and dropped when
- * it leaves. Each has its own program and moments, so a step of one run changes no number of another.
+ * Holds the optimisers of all runs of a multi-run trainer: one for each run, made when the run gets its index and dropped
+ * when it leaves. Each optimiser has its own program and moments, so a step of one run never changes another run.
  *
  * Between two steps of a run, the trainer adds the gradients of the run's micro-batches with `accumulate`; `step` then
- * updates the runs that are ready and empties their sums. A gradient of a run that has left, or of another run that had
- * the index before, is refused, so nothing strange can gather in a sum.
+ * updates the runs that are ready and empties their sums. A gradient of a run that has left, or of a run that had the index
+ * before, is refused, so a sum never mixes runs.
  *
  * @example
  * ```ts
@@ -24,16 +24,16 @@ import { OptimiserError } from "./OptimiserError.ts"
 import { makeRunOptimiser, type RunOptimiser } from "./RunOptimiser.ts"
 
 export interface Options {
-  /** Where hooks are registered: the service `Runs`. */
+  /** The service `Runs`, where the hooks are registered. */
   readonly runs: { readonly register: (hooks: Hooks) => Effect.Effect<void, never, Scope.Scope> }
   /**
    * Returns the parameters of a run, whose arrays the optimiser reads and updates in place: views into the adapters of the
-   * model. It is called once for each run, when the run is created; the adapter must exist by then.
+   * model. It is called once, when the run is created, after the run's adapter was made.
    */
   readonly parametersOf: (slot: RunSlot) => NamedTensors
 }
 
-/** Names a run; an index alone does not, because another run gets it later. */
+/** Identifies a run. The index alone does not, because a later run may get the same index. */
 export type RunReference = Pick<RunSlot, "index" | "generation">
 
 /** The result of a step of one run. */
@@ -45,7 +45,7 @@ export type StepOutcome =
       /** The norm of the gradient, before it was clipped. */
       readonly gradientNorm: number
     }
-  /** The run's parameters are unchanged: the gradient was not finite, or there was none. The run should be evicted. */
+  /** Nothing was changed, because the gradient was not finite or there was none. The run should be evicted. */
   | { readonly _tag: "Failed"; readonly slot: RunSlot; readonly error: OptimiserError | BackendError }
 
 /** A function that runs after the optimiser of a run was made. If it fails, the run is evicted. */
@@ -57,13 +57,13 @@ export interface MultiLoRAOptimizer {
   /** Calls a function after each creation of a run's optimiser, in the order of registration. */
   readonly registerPostCreationCallback: (callback: PostCreation) => void
   /**
-   * Adds a gradient to the sum of a run: numbers in the order of the run's parameters. Returns false, and adds nothing,
-   * if the run has no optimiser, for instance because it was deleted while its micro-batch was computed.
+   * Adds a gradient to the sum of a run. The gradient's numbers are in the order of the run's parameters. Returns false, and
+   * adds nothing, if the run has no optimiser, for instance because it was deleted while its micro-batch was computed.
    */
   readonly accumulate: (run: RunReference, gradient: Float32Array) => boolean
   /**
-   * Returns the sum of a run's gradients since its last step, in place, so that ranks can add up theirs before a step;
-   * undefined if the run has no optimiser.
+   * Returns the sum of a run's gradients since its last step, or undefined if the run has no optimiser. The array is not
+   * copied, so ranks can add their sums to it before a step.
    */
   readonly gradientOf: (run: RunReference) => Float32Array | undefined
   /** Updates the runs whose step is complete, in the order of their indices, and empties their sums. */
@@ -71,13 +71,13 @@ export interface MultiLoRAOptimizer {
   readonly learningRateOf: (run: RunReference) => number | undefined
   /** Sets the learning rate of a run's next steps. Returns false if the run has no optimiser. */
   readonly setLearningRate: (run: RunReference, learningRate: number) => boolean
-  /** Returns copies of the moments of a run, by name, for its checkpoint. Sums of gradients are no part of them. */
+  /** Returns copies of the moments of a run, by name, for its checkpoint. The sum of gradients is not saved. */
   readonly stateDictOf: (run: RunReference) => Effect.Effect<NamedTensors, OptimiserError | BackendError>
-  /** Replaces the moments of a run by saved ones; fails and changes nothing if names, shapes or numbers do not fit. */
+  /** Replaces the moments of a run by saved ones. Fails, and changes nothing, if names, shapes or numbers do not fit. */
   readonly loadStateDict: (run: RunReference, saved: NamedTensors) => Effect.Effect<void, OptimiserError | BackendError>
 }
 
-/** Makes the optimisers, and registers the hooks that make and drop one for each run, until the scope closes. */
+/** Makes the service, and registers the hooks that make and drop the optimiser of each run, until the scope closes. */
 export const make = Effect.fnUntraced(function* ({
   runs,
   parametersOf,

@@ -1,6 +1,6 @@
 /**
- * The learning rates of all runs of a multi-run trainer, each by the schedule of its own config. The rate depends only on
- * the number of steps that the run has made, so a run that is resumed continues with the rate that it would have had.
+ * Sets the learning rates of all runs of a multi-run trainer, by the schedule in each run's config. The rate depends only on
+ * the number of steps that the run has made, so a resumed run continues with the same rates.
  *
  * @example
  * ```ts
@@ -28,7 +28,7 @@ interface Scheduled {
 }
 
 export interface MultiLoRAScheduler {
-  /** Counts a step of each run that was updated, and sets the learning rates of their next steps. */
+  /** Adds a step to each run that was updated, and sets the learning rate of its next step. */
   readonly step: (ready: ReadonlyArray<RunReference>) => void
   /** Returns the number of steps of a run, for its checkpoint; undefined if the run has no optimiser. */
   readonly stateDictOf: (run: RunReference) => SchedulerState | undefined
@@ -36,7 +36,7 @@ export interface MultiLoRAScheduler {
   readonly loadStateDict: (run: RunReference, state: SchedulerState) => Effect.Effect<void, OptimiserError>
 }
 
-/** Makes the schedules. A run begins with the step of its progress, which is that of its checkpoint if it is resumed. */
+/** Makes the schedules. A run begins with the step of its progress, which a resumed run has from its checkpoint. */
 export const make = (optimizer: MultiLoRAOptimizer): MultiLoRAScheduler => {
   const schedules = new WeakMap<RunSlot, Scheduled>()
   const goTo = (slot: RunSlot, scheduled: Scheduled, step: number): void => {

@@ -1,4 +1,4 @@
-/** Declares the optimiser of a run's adapter in the run's config, and makes it. */
+/** Declares the optimiser settings of a run's config, and makes the optimiser. */
 import { Schema } from "effect"
 import { fraction, nonNegative, positive, withDefault } from "../../base/config/fields.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
@@ -7,24 +7,24 @@ import type { ParameterLayout } from "../../tensor/graph/Parameters.ts"
 
 const beta = fraction.check(Schema.isLessThan(1))
 
-/** The momentum of the types that have one, if the config names none. */
+/** The default momentum of the types that have one. */
 const momenta = { sgd: 0.9, muon: 0.95 }
 
-/** How a run's adapter is updated. */
+/** The optimiser that updates a run's weights. */
 export const OptimiserConfig = Schema.Struct({
   /** The algorithm. */
   type: withDefault(Schema.Literals(["adamw", "sgd", "muon"]), "adamw"),
   /** The learning rate, before the schedule. */
   lr: withDefault(positive, 1e-5),
-  /** The decay rates of AdamW's two moments. In Muon, AdamW updates the parameters that are no matrices. */
+  /** The decay rates of AdamW's two moments. `muon` uses AdamW for the parameters that are not matrices. */
   betas: withDefault(Schema.Tuple([beta, beta]), [0.9, 0.999]),
   /** The number that keeps AdamW from dividing by zero. */
   epsilon: withDefault(positive, 1e-8),
   /** The momentum of `sgd` and `muon`; null takes 0.9 and 0.95. */
   momentum: withDefault(Schema.NullOr(beta), null),
-  /** Each step shrinks the parameters by this factor times the learning rate. */
+  /** The weight decay: each step shrinks the parameters by this factor times the learning rate. */
   weightDecay: withDefault(nonNegative, 0.01),
-  /** The largest norm of all gradients of a step together, to which larger ones are scaled; 0 sets no limit. */
+  /** The largest norm of the gradient of a step; a larger gradient is scaled down to it. 0 sets no limit. */
   maxNorm: withDefault(nonNegative, 1),
 }).check(
   Schema.makeFilter(({ type, momentum }) =>

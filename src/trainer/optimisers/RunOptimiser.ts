@@ -1,4 +1,7 @@
-/** One run's optimiser: its compiled program, its moments and the sum of its gradients. `MultiLoRAOptimizer` has many. */
+/**
+ * Holds one run's optimiser: its compiled program, its moments and the sum of its gradients. `MultiLoRAOptimizer` has one of
+ * these for each run.
+ */
 import { Effect } from "effect"
 import { Backend, type BackendError, type Compiling, type Program } from "../../tensor/backend/Backend.ts"
 import { attempt } from "../../base/config/attempt.ts"
@@ -22,7 +25,7 @@ export interface RunOptimiser {
   readonly slot: RunSlot
   /** The sum of the gradients since the last step. */
   readonly gradient: Float32Array
-  /** How many gradients were added to the sum. */
+  /** The number of gradients in the sum. */
   summands: number
   learningRate: number
   /** Updates the parameters by the sum of gradients. Returns the norm of the sum, before it was clipped. */
@@ -31,12 +34,12 @@ export interface RunOptimiser {
   readonly restore: (saved: NamedTensors) => Effect.Effect<void, OptimiserError | BackendError>
 }
 
-/** A larger norm could overflow when its gradients are squared as float32. */
+/** The largest norm of a gradient that is accepted. The square of a larger one could overflow float32. */
 const largestNorm = 1e18
 
-/** The optimiser of a run with what its functions work on. */
+/** The state of a run's optimiser. */
 interface OptimiserState extends RunOptimiser {
-  /** The parameters by name, whose arrays are updated in place. */
+  /** The parameters by name. Their arrays are updated in place. */
   readonly parameters: NamedTensors
   readonly layout: ParameterLayout
   readonly program: Program
@@ -124,7 +127,7 @@ const restore = Effect.fnUntraced(function* (state: OptimiserState, saved: Named
   state.summands = 0
 })
 
-/** Returns the numbers of all moments in a saved state; throws if one is missing, unexpected or damaged. */
+/** Returns the numbers of all moments in a saved state. Throws if one is missing, unexpected or damaged. */
 const valuesIn = ({ slot, parameters, layout, states }: OptimiserState, saved: NamedTensors) => {
   const { id, config } = slot
   const missing = new Set(Object.keys(saved))
@@ -145,7 +148,7 @@ const valuesIn = ({ slot, parameters, layout, states }: OptimiserState, saved: N
   throw OptimiserError.of(id, `state "${unexpected}": the optimiser ${config.optimiser.type} has no such state`)
 }
 
-/** Returns the numbers of one saved tensor; throws if it is missing, or not as expected. */
+/** Returns the numbers of one saved tensor. Throws if it is missing or damaged. */
 const savedPart = (id: string, saved: NamedTensors, name: string, shape: Shape): Float32Array => {
   const part = saved[name]
   if (part === undefined) throw OptimiserError.of(id, `state "${name}": it is missing`)
@@ -159,7 +162,9 @@ const savedPart = (id: string, saved: NamedTensors, name: string, shape: Shape):
   return part.data
 }
 
-/** Describes the program of one step. The parameters are inputs, because others write them too: a reset, a checkpoint. */
+/**
+ * Describes the program of one step. The parameters are inputs, not state, because a reset or a checkpoint writes them, too.
+ */
 const specOf = ({ config }: RunSlot, layout: ParameterLayout): ProgramSpec => {
   const theta = input("theta", [layout.size])
   const gradient = input("gradient", [layout.size])
@@ -170,7 +175,7 @@ const specOf = ({ config }: RunSlot, layout: ParameterLayout): ProgramSpec => {
   return { name: `${type}.step`, inputs: { theta, gradient, learningRate }, state: moments, outputs: { next } }
 }
 
-/** Tells whether a state has one number for each parameter's number, so that it can be saved under the parameters' names. */
+/** Tells whether a moment has one number for each number of the parameters, so that it can be saved under their names. */
 const isPerParameter = (shape: Shape, { size }: ParameterLayout): boolean => shape.length === 1 && shape[0] === size
 
 const normOf = (numbers: ArrayLike<number>): number => {

@@ -3,8 +3,8 @@
  * weights of the run, compares the rewards, and hands the samples to the trainer in `rollouts/step_N`. Validations go to
  * `validations/step_N.json`.
  *
- * With `max_async_level: 0` it waits for the weights of every step, so the same seed gives the same samples. With a
- * higher level it plays on with weights that are at most that many steps old, while the trainer works.
+ * With `max_async_level: 0`, it waits for the weights of every step, so the same seed gives the same samples. With
+ * `max_async_level: N`, it continues to play while the trainer works, with weights that are at most N steps old.
  *
  * @example
  * ```ts
@@ -41,31 +41,31 @@ export interface Orchestration {
   readonly tasks: TaskSet
   readonly validation: TaskSet | null
   readonly agentOf: AgentOf
-  /** The run's model, at the temperature of the sampling or, for validations, greedy. */
+  /** The run's model. It samples at the run's temperature, and answers validations greedily. */
   readonly policy: LmService
   readonly encode: Encode
   /** The largest number of tokens of a sample. */
   readonly width: number
-  /** Waits until requests are answered by the run's weights of this step or a later one. */
+  /** Waits until the run's weights of this step, or of a later one, answer requests. */
   readonly awaitWeights: (step: number) => Effect.Effect<void, { readonly message: string }>
   /** Runs before the model plays the tasks of a step, or of a validation. */
   readonly beforePlaying?: Effect.Effect<void>
-  /** Called when the samples of a step are written, so that a trainer in this process reads them at once. */
+  /** Reports that the samples of a step are written, so that a trainer in this process reads them at once. */
   readonly handedOver?: Effect.Effect<void>
 }
 
-/** The errors that end an orchestrator; the trainer evicts its run. */
+/** The errors that end an orchestrator. The trainer then evicts the run. */
 type OrchestratorError = LmError | RolloutsError | RunFolderError | RunStoreError | { readonly message: string }
 
 type Needs = FileSystem.FileSystem | Path.Path
 
 /**
- * The number of supervised steps that are made before they are trained. No weights go into them, so all could be made at
- * once, but they would fill the disk.
+ * The number of supervised steps whose samples are made in advance. They do not depend on the weights, so all could be made
+ * at once, but they would fill the disk.
  */
 const supervisedAhead = 4
 
-/** Makes the samples of all steps from `firstStep` on, until `max_steps`. Steps whose samples exist are left as they are. */
+/** Makes the samples of all steps from `firstStep` to `max_steps`. Steps whose samples exist already are skipped. */
 export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
   orchestration: Orchestration,
   firstStep: number,
@@ -109,7 +109,10 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
     yield* validate(orchestration, folder, validation, maxSteps)
 })
 
-/** Returns the tasks of a step. The counter of draws is a function of the step, so a resumed run draws the same. */
+/**
+ * Returns the function that draws the tasks of a step. The draws depend only on the step, so a resumed run draws the same
+ * tasks.
+ */
 const drawerOf = ({ tasks, run }: Orchestration) => {
   const { seed, batch, supervised } = run.config
   const taskOf = taskOrder({ seed, size: tasks.size })
@@ -136,10 +139,10 @@ const requestOf = ({ run: { config } }: Orchestration, step: number, task: numbe
   }
 }
 
-/** The number of times that other tasks are played in place of those of a step, if all of its episodes failed. */
+/** The number of times that other tasks replace the tasks of a step, if all of its episodes failed. */
 const replacements = 3
 
-/** Returns `count` tasks that did not fail in this step, in a random order; fewer if there are not so many. */
+/** Returns `count` tasks that did not fail in this step, in a random order; fewer if the data set has fewer. */
 const otherTasks = (
   { tasks, run }: Orchestration,
   {
@@ -167,8 +170,8 @@ interface MadeStep {
 }
 
 /**
- * Plays the tasks of a step, or imitates their answers. An episode that fails costs its sample. If none is left, other tasks
- * are played in their place. Fails if more episodes fail than the run's config allows.
+ * Plays the tasks of a step, or imitates their answers. A failed episode only loses its sample. If all episodes fail, other
+ * tasks are played instead. Fails if more episodes fail than the run's config allows.
  */
 const makeStep = Effect.fnUntraced(function* (orchestration: Orchestration, drawn: Drawn, step: number) {
   const { run, width, beforePlaying = Effect.void } = orchestration
@@ -195,7 +198,7 @@ const makeStep = Effect.fnUntraced(function* (orchestration: Orchestration, draw
     const failures = { failed, played }
     wanted = otherTasks(orchestration, { step, round, count: drawn(step).length, failed })
     const isOver = usable.length > 0 || round === replacements || wanted.length === 0
-    // A share is only known once all episodes of the step are played.
+    // A `maxFailures` that is a share can be checked only when all episodes of the step are over.
     const isCounted = isOver || maxFailures === 0 || maxFailures >= 1
     if (isCounted && failed.length > 0 && (isTooMany(failures, maxFailures) || (isOver && usable.length === 0)))
       return yield* Effect.fail({ message: tooMany(`step ${step}`, failures, maxFailures) })
@@ -203,7 +206,7 @@ const makeStep = Effect.fnUntraced(function* (orchestration: Orchestration, draw
   }
 })
 
-/** Makes the protocol by which a step is played or imitated. */
+/** Makes the protocol that plays the episodes of a step: by the model, or by demonstrations in a supervised step. */
 const protocolOf = Effect.fnUntraced(function* (
   { run, policy, agentOf, encode }: Orchestration,
   isSupervised: boolean,
@@ -215,7 +218,7 @@ const protocolOf = Effect.fnUntraced(function* (
     : SingleAgent.make(agent, { endsIfPromptTooLong: true })
 })
 
-/** Plays all requests at once. Returns the rollouts in the order of the requests, and the episodes that failed. */
+/** Plays all requests concurrently. Returns the rollouts in the order of the requests, and the episodes that failed. */
 const playAll = Effect.fnUntraced(function* (
   { tasks }: Pick<Orchestration, "tasks">,
   requests: ReadonlyArray<RolloutRequest.RolloutRequest>,
@@ -241,8 +244,9 @@ const playAll = Effect.fnUntraced(function* (
 })
 
 /**
- * Plays all validation tasks once, greedily, with the weights that a step begins with, unless an earlier process did. The
- * scores are the env's, so that an answer that is cut off counts as wrong, whatever penalty trains against it.
+ * Plays all validation tasks once, greedily, with the weights with which the step begins. Skipped if an earlier process has
+ * done it. The scores come from the env alone, so an answer that was cut off counts as wrong, whatever penalty the training
+ * gives it.
  */
 const validate = Effect.fnUntraced(function* (
   orchestration: Orchestration,
@@ -271,7 +275,9 @@ const validate = Effect.fnUntraced(function* (
   yield* writeValidation(folder, { step, scores, transcripts, ...(failed.length === 0 ? {} : { failures }) })
 })
 
-/** Computes the mean reward and answer length, and how many steps older than `step` the weights were that answered. */
+/**
+ * Computes the mean reward, the mean answer length, and by how many steps the weights that answered are older than `step`.
+ */
 const figuresOf = (rollouts: ReadonlyArray<Rollout>, step: number): Readonly<Record<string, number>> => {
   const completions = rollouts.map(({ steps }) =>
     steps.flatMap((one) => (one._tag === "AgentStep" ? [one.call.completion] : [])),

@@ -14,24 +14,24 @@ import {
 
 interface Scored {
   readonly samples: ReadonlyArray<TrainingSample>
-  /** The rollouts that gave samples. */
+  /** The rollouts from which the samples were made. */
   readonly rollouts: ReadonlyArray<Rollout>
-  /** The advantage of each of these rollouts; undefined if the objective compares none. */
+  /** The advantage of each rollout; undefined if the objective does not compare rollouts. */
   readonly advantages: ArrayLike<number> | undefined
   /** The position of each rollout's group among the groups. */
   readonly groupOf: ReadonlyArray<number>
-  /** The number of groups whose rollouts all have the same reward, from which nothing can be learned. */
+  /** The number of groups whose rollouts all have the same reward, so that all advantages are 0. */
   readonly evenGroups: number
   readonly groups: number
 }
 
-/** A rollout that gives no samples, and why. */
+/** A rollout that gives no samples, with the reason. */
 interface Unusable {
   readonly rollout: Rollout
   readonly error: Samples.SampleError | InvalidSample
 }
 
-/** A rollout with its samples, whose advantages are not known yet. */
+/** A rollout with its samples, which have no advantages yet. */
 export interface Usable {
   readonly rollout: Rollout
   readonly samples: ReadonlyArray<TrainingSample>
@@ -39,7 +39,9 @@ export interface Usable {
 
 interface ScoringOptions {
   readonly objective: TokenObjective
-  /** What happens to groups whose rewards are all equal: they are trained on with advantages of 0, or left out. */
+  /**
+   * What happens to groups whose rewards are all equal: `keep` trains on them with advantages of 0, `drop` leaves them out.
+   */
   readonly evenGroups: "keep" | "drop"
   /** Whether advantages below 0 become 0. */
   readonly positiveOnly?: boolean
@@ -53,21 +55,21 @@ interface SamplingOptions extends SamplePlace, Pick<ScoringOptions, "objective">
 }
 
 /**
- * Says whether the model wrote anything in a rollout. A player whose game ends before its first move writes nothing; such a
- * rollout must not be compared with others, because nothing is to be learned from its reward.
+ * Tells whether the model wrote anything in a rollout. A player whose game ends before its first move writes nothing. Its
+ * rollout is not compared with others, because its reward teaches nothing.
  */
 export const isPlayed = ({ steps }: Rollout): boolean => steps.some(({ _tag }) => _tag === "AgentStep")
 
-/** Rollouts are compared with those of the same task, and in games of several players of the same player. */
+/** Returns the name of a rollout's group: the rollouts of one task and, in games of several players, of one player. */
 const groupOf = ({ id, meta: { groupId, player } }: Rollout): string => JSON.stringify([groupId ?? id, player])
 
-/** Makes the samples of each rollout, and finds the rollouts that give none. */
+/** Makes the samples of each rollout, and separates the rollouts that give none. */
 export const usableOf = Effect.fnUntraced(function* (
   rollouts: ReadonlyArray<Rollout>,
   { objective, temperature, width, ...place }: SamplingOptions,
 ) {
   const isCompared = advantageEstimatorOf(objective.type) !== null
-  // A call of a tool that the template writes in other words than the model did begins another sample.
+  // If the chat template writes a tool call in other tokens than the model did, the rollout is split into several samples.
   const options = { requireLogprobs: isCompared, onBreak: "split" } as const
   const logprobs = isCompared ? ("required" as const) : ("unused" as const)
   const usable: Array<Usable> = []
@@ -85,8 +87,8 @@ export const usableOf = Effect.fnUntraced(function* (
 })
 
 /**
- * Gives the samples their advantages: every token that the model wrote in a rollout has the rollout's advantage, its reward
- * compared with those of its group. If all groups were to be dropped, the first one is kept, so that a step is never
+ * Sets the advantages of the samples. Every token that the model wrote has the advantage of its rollout: the rollout's reward
+ * compared with the rewards of its group. If all groups would be dropped, the first one is kept, so that a step is never
  * without samples.
  */
 export const samplesOf = (

@@ -1,6 +1,6 @@
 /**
- * Plays episodes in which the right moves stand in for those of a model, for supervised fine-tuning. The agent builds
- * its prompts as it does with a model, so a model that is trained on these rollouts meets the same prompts later.
+ * Plays episodes with the right moves instead of a model's answers, for supervised fine-tuning. The agent builds its prompts
+ * as it does with a model, so a model that is trained on these rollouts meets the same prompts later.
  *
  * @example
  * ```ts
@@ -22,10 +22,10 @@ import type { TextEnv } from "../../agents/task/TextEnv.ts"
 /** Makes the run's agent, which asks this model. */
 export type AgentOf = (lm: LmService) => Effect.Effect<Agent, { readonly message: string }>
 
-/** Makes the completion by which the model would answer a request with a right move. */
+/** Makes the completion that the model would give if it answered a request with a right move. */
 export type Encode = (request: LmRequest, move: ChatAnswer) => Effect.Effect<Completion, LmError>
 
-/** Wraps an env, so that `seen` is the last observation or result of a tool that it gave. */
+/** Wraps an env, and remembers its last observation or tool result, which `seen` returns. */
 const watched = (env: TextEnv) => {
   let seen = ""
   const watching: TextEnv = {
@@ -47,8 +47,8 @@ const watched = (env: TextEnv) => {
 const name = "demonstrations"
 
 /**
- * Makes the protocol. The right moves are those that the env demonstrates; a task of one step that demonstrates none is
- * answered with the right answer that its feedback on an empty answer names. Another task cannot be played.
+ * Makes the protocol. The right moves are those of the env's `demonstrate`. If an env has none, its task is played as one
+ * step: the right answer is read from the feedback to an empty answer. Fails if the feedback names none.
  */
 export const demonstrations = (agentOf: AgentOf, encode: Encode): Protocol => ({
   name,

@@ -1,6 +1,6 @@
 /**
- * Says which episodes of a step failed, and whether so many may fail. A failed episode costs its own sample; the run is
- * evicted only if more fail than its setting `max_failures` allows.
+ * Describes the failed episodes of a step, and decides whether there are too many. A failed episode only loses its sample;
+ * the run is evicted if more fail than its setting `max_failures` allows.
  *
  * @example
  * ```ts
@@ -14,20 +14,20 @@ import { isReward, expectedReward } from "../../agents/task/Feedback.ts"
 import type { TaskSet } from "../../agents/task/TaskSet.ts"
 import { type FailedEpisode, type Failures, summaryOf } from "../records/reports.ts"
 
-/** Names a task in messages. A task that cannot be opened has only its number. */
+/** Returns the name of a task for messages. A task that cannot be opened is named by its number. */
 const namedTask = (tasks: TaskSet, task: number) =>
   Effect.match(tasks.at(task), {
     onSuccess: ({ id, type }) => ({ envId: id, envType: type }),
     onFailure: () => ({ envId: String(task), envType: "task" }),
   })
 
-/** Returns what is wrong with the rewards of a rollout, of which advantages are computed; or undefined. */
+/** Returns what is wrong with the reward of a rollout, from which advantages are computed; undefined if it is usable. */
 export const rewardProblem = ({ totalReward, meta: { envId, envType } }: Rollout): string | undefined =>
   isReward(totalReward)
     ? undefined
     : `${envType} "${envId}": the rewards of its episode add up to ${totalReward}; expected ${expectedReward(totalReward)}`
 
-/** Describes why the episode of a request has failed; undefined if it has not. */
+/** Describes why the episode of a request failed; undefined if it succeeded. */
 export const failureOf = Effect.fnUntraced(function* ({ request, failure }: RolloutOutcome, tasks: TaskSet) {
   if (failure === null) return undefined
   const { id, task } = request
@@ -42,11 +42,11 @@ export const failedRollout = (
   message: string,
 ): FailedEpisode => ({ id, task, envId, envType, error, message })
 
-/** Tells whether more episodes failed than may: `maxFailures` is a number from 1 on, or below 1 a share of those played. */
+/** Tells whether too many episodes failed. `maxFailures` is a number of episodes or, below 1, a share of the played ones. */
 export const isTooMany = ({ failed, played }: Failures, maxFailures: number): boolean =>
   failed.length > (maxFailures < 1 ? maxFailures * played : maxFailures)
 
-/** Returns the reason of an eviction: what failed, what was allowed, and which setting allows more. */
+/** Returns the reason of an eviction: the failures, the allowed number, and the setting that allows more. */
 export const tooMany = (what: string, failures: Failures, maxFailures: number): string =>
   `${summaryOf(what, failures)}; max_failures (${maxFailures}) allows ${
     maxFailures < 1 ? `${maxFailures * 100} % of a step's episodes` : `${maxFailures} in a step`

@@ -1,8 +1,8 @@
-/** Says why an orchestrator failed. */
+/** Turns the cause of an orchestrator's failure into an error and a message. */
 import { Cause, Option } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 
-/** Returns the error of a failure; a defect has only a message. */
+/** Returns the error of a failure. A defect becomes an error that has only a message. */
 export const errorOf = (cause: Cause.Cause<{ readonly message: string }>): { readonly message: string } =>
   Option.getOrElse(Cause.findErrorOption(cause), () => ({ message: reasonOf(cause) }))
 

@@ -1,4 +1,4 @@
-/** Opens what an orchestrator needs besides a model: the data sets and the agent of its run, and the model's tokens. */
+/** Opens all that an orchestrator needs besides a model: the run's data sets and agent, and the model's tokens. */
 import { Effect } from "effect"
 import type { ChatAnswer, LmRequest } from "../../agents/lm/Chat.ts"
 import { writtenAnswer } from "../../decoder/engine/writtenAnswer.ts"

@@ -1,4 +1,4 @@
-/** Starts and ends the orchestrators of the runs that are trained, each with the agent and the data sets of its run. */
+/** Starts an orchestrator in this process for each run that is trained, and stops it when the run leaves. */
 import { Effect, References, type Scope } from "effect"
 import { isMachineFault } from "../../base/config/files.ts"
 import { Engine } from "../../decoder/inference/Engine.ts"
@@ -25,8 +25,8 @@ export interface Prepared {
 type Parts = Omit<Orchestration, "run" | "awaitWeights">
 
 /**
- * Makes an orchestrator for each run while it is trained, and calls `conclude` when the run has reached its last step and is
- * validated. An orchestrator that fails evicts its run.
+ * Registers the hooks that start and stop orchestrators. Calls `conclude` when a run has reached its last step and is
+ * validated. If an orchestrator fails, its run is evicted.
  */
 export const registerOrchestrators = Effect.fnUntraced(function* (
   prepared: Prepared,
@@ -60,7 +60,8 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
       const again = (reason: string) => Effect.logError(`${run.id}: its orchestrator begins again: ${reason}`)
       const playing = persistently(played, again).pipe(
         Effect.flatMap((outcome) => (outcome._tag === "Complete" ? ending : Effect.fail(fault))),
-        // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
+        // Agents log a warning for every answer that is cut off, which is common while a model learns; the rewards count
+        // these.
         Effect.provideService(References.MinimumLogLevel, "Error"),
         Effect.provideContext(context),
         onlyKnown,
@@ -74,11 +75,11 @@ export const registerOrchestrators = Effect.fnUntraced(function* (
   })
 })
 
-/** Opens the agent and the data sets of a run, with the engine's model. */
+/** Opens the agent and the data sets of a run; its model is in the trainer's engine. */
 const openRun = Effect.fnUntraced(function* ({ base, baseDir, settings }: Prepared, run: DiscoveredRun) {
   const engine = yield* Engine
   const { topP, topK, minP, stopTokenIds } = run.config.sampling
-  // Without adapters, the model itself is trained.
+  // Without adapters, the run trains the base model itself.
   const model = settings.trainer.lora === null ? base.name : run.id
   const parts = yield* openOrchestration(run, { language: base, baseDir, model, width: settings.trainer.width })
   const sampling = { topP, minP, stopTokenIds, ...(topK === null ? {} : { topK }) }

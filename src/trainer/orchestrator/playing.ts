@@ -1,6 +1,6 @@
 /**
- * Connects a trainer with the orchestrators of its runs, which play the tasks: in this process, where they ask the trainer's
- * engine, or in other processes, where they get the weights from the runs' folders.
+ * Connects a trainer with the orchestrators of its runs, which play the tasks. Orchestrators in this process ask the
+ * trainer's engine; orchestrators in other processes ask inference servers, which read the weights from the runs' folders.
  *
  * @example
  * ```ts
@@ -27,15 +27,15 @@ type Conclude = (run: RunSlot) => Effect.Effect<void, { readonly message: string
 
 /** The connection of the trainer with its orchestrators. */
 export interface Playing {
-  /** Makes the weights of a run known, when it begins and after each update. */
+  /** Makes new weights of a run available, when the run begins and after each update. */
   readonly publish: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
-  /** Publishes the weights of the runs that were updated in a turn, as broadcasts. */
+  /** Writes the weights of the runs that were updated in a turn as broadcasts. */
   readonly afterTurn: (
     updated: ReadonlyArray<RunSlot>,
     broadcasts: Broadcasts["Service"],
     runs: Runs["Service"],
   ) => Effect.Effect<unknown>
-  /** Registers the hooks that follow the orchestrators of the runs, and call `conclude` for a run that is over. */
+  /** Registers the hooks that start and stop the orchestrators of the runs. `conclude` is called for a run that has ended. */
   readonly register: (conclude: Conclude) => Effect.Effect<void, never, Runs | DataLoader | Lms.LmNeeds | Scope.Scope>
   /** The number of tokens that this process has generated. */
   readonly generatedTokens: Effect.Effect<number>
@@ -79,7 +79,7 @@ export const playingInside = Effect.fnUntraced(function* (
   }
 })
 
-/** Connects the trainer with orchestrators in other processes, by the files in the folders of the runs alone. */
+/** Connects the trainer with orchestrators in other processes, only through files in the runs' folders. */
 export const playingOutside = (
   { baseDir }: Pick<Prepared, "baseDir">,
   play: Placement["play"],

@@ -1,6 +1,6 @@
 /**
- * Keeps a fiber for each run while it is trained. The fiber is interrupted when the run leaves; if it fails, the run is
- * evicted with the reason, unless the condition of the machine is to blame.
+ * Keeps a fiber for each run while it is trained. The fiber is interrupted when the run leaves. If the fiber fails, the run
+ * is evicted with the reason, unless the machine is at fault (a full disk, for example).
  *
  * @example
  * ```ts
@@ -17,7 +17,7 @@ export const makeRunFibers = Effect.gen(function* () {
   const runs = yield* Runs
   const scope = yield* Scope.Scope
   return {
-    /** Starts the work for a run. `reasonFor` makes the reason of an eviction from the message of a failure. */
+    /** Starts the fiber of a run. `reasonFor` turns the message of a failure into the reason of the eviction. */
     start: (
       run: RunSlot,
       work: Effect.Effect<void, { readonly message: string }>,

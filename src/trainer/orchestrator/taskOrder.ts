@@ -1,8 +1,8 @@
 import { stream } from "../../base/rng/Rng.ts"
 
 /**
- * Returns the task of a draw, counted from 0 over the whole run: all tasks of a set in a random order, then all of them
- * in another order, and so on. The draw alone decides, so a resumed run draws the same tasks.
+ * Returns the task of a draw, counted from 0 over the whole run: all tasks of a set in a random order, then all of them in
+ * another order, and so on. The task depends only on the number of the draw, so a resumed run draws the same tasks.
  *
  * @example
  * ```ts

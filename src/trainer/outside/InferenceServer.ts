@@ -1,7 +1,7 @@
 /**
- * The client of an inference server (`effect serve`) for orchestrators: it waits for the weights of a step, and asks the
- * run's model for answers with their tokens. A server that is down, busy or has older weights is waited for, so that it
- * can be stopped and started again at any moment.
+ * The client of an inference server (`effect serve`), for orchestrators. It waits for the weights of a step, and asks the
+ * run's model for answers with their tokens. It also waits while the server is down or busy, or has older weights, so that
+ * the server can be restarted at any moment.
  *
  * @example
  * ```ts
@@ -21,7 +21,7 @@ import * as OpenAi from "../../agents/lm/providers/openAi.ts"
 import { serverOf } from "../../agents/lm/providers/Server.ts"
 import type { SamplingConfig } from "../config/OrchestratorConfig.ts"
 
-/** An event of the server that a client reports: it fails, it answers again, or its weights are too old. */
+/** An event of the server that the client reports. */
 export type ServerEvent =
   /** The server cannot be reached, or fails. The request is sent again until it is answered. */
   | { readonly _tag: "Failing"; readonly message: string }
@@ -36,22 +36,22 @@ interface ConnectOptions {
   readonly report: (event: ServerEvent) => Effect.Effect<void>
 }
 
-/** A run's model at the server. */
+/** A run's model on the server. */
 interface RemoteModel {
-  /** Asks the model. Answers come from the weights of the awaited step or of later ones. */
+  /** Asks the model. The answers come from the weights of the awaited step, or of later ones. */
   readonly policy: LmService
   readonly awaitWeights: (step: number) => Effect.Effect<void, LmError>
 }
 
 const ModelBody = Schema.Struct({ id: Schema.String, step: Schema.optionalKey(Schema.Int) })
 
-/** The seconds for which the server holds a request that waits for weights. */
+/** The number of seconds for which the server may hold back its reply while it waits for weights. */
 const longestWait = 30
 
 /** The longest time in milliseconds between two attempts. */
 const longestDelay = 2000
 
-/** Tells whether the server lacks the model. */
+/** Tells whether the error means that the server does not have the model. */
 const isMissing = ({ reason, message }: LmError): boolean => reason === "rejected" && / answered 404\b/.test(message)
 
 const isTemporary = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
@@ -63,13 +63,13 @@ interface Connection {
   readonly server: Effect.Success<ReturnType<typeof serverOf>>
   /** Fails when the server refuses all requests. */
   readonly refusal: Deferred.Deferred<never, LmError>
-  /** The failure that was reported last, while the server has not answered since. */
+  /** The message of the failure that was reported last; null once the server has answered again. */
   trouble: string | null
-  /** Whether the server has listed its models: one that answers 404 to that is no inference server. */
+  /** Whether the server has listed its models. A server that answers this request with 404 is not an inference server. */
   isInferenceServer: boolean
 }
 
-/** Makes the client; this sends nothing. */
+/** Makes the client. This sends no request yet. */
 export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: ConnectOptions) {
   const address = { baseUrl: url, apiKey, keyVariable: null }
   const connection: Connection = {
@@ -81,14 +81,17 @@ export const connect = Effect.fnUntraced(function* ({ url, apiKey, report }: Con
     isInferenceServer: false,
   }
   return {
-    /** Opens the model of a run. Call `awaitWeights` before each batch of requests. */
+    /** Opens the model of a run. Call the model's `awaitWeights` before each batch of requests. */
     modelOf: (model: string, sampling: SamplingConfig) => modelOf(connection, model, sampling),
-    /** Fails once the server refuses the API key, or answers 404 to everything. No request ends then, so that no run is blamed for it. */
+    /**
+     * Fails if the server refuses the API key or is not an inference server. The request that detects this never ends, so
+     * that its run is not blamed.
+     */
     refused: Deferred.await(connection.refusal),
   }
 })
 
-/** Fails the whole connection: the request that found out never ends, so that no run is blamed for it. */
+/** Makes the whole connection fail. The request that detected the problem never ends, so that its run is not blamed. */
 const refuse = ({ refusal }: Connection, error: LmError): Effect.Effect<never> =>
   Effect.andThen(Deferred.fail(refusal, error), Effect.never)
 
@@ -99,11 +102,11 @@ const answered = (connection: Connection) =>
     return connection.report({ _tag: "Answering" })
   })
 
-/** Tries a request until the server answers it or refuses it. `tries` counts the attempts before. */
+/** Sends a request again while its failures are temporary. `tries` is the number of earlier attempts. */
 const attempt = <A>(connection: Connection, request: Effect.Effect<A, LmError>, tries = 0): Effect.Effect<A, LmError> =>
   Effect.catchIf(request, isTemporary, (error) =>
     Effect.gen(function* () {
-      // A server that names a delay is busy or stops, and says so by itself.
+      // A reply that names a delay comes from a busy or stopping server, which needs no report.
       if (error.retryAfter === undefined && connection.trouble !== error.message) {
         connection.trouble = error.message
         yield* connection.report({ _tag: "Failing", message: error.message })
@@ -114,7 +117,7 @@ const attempt = <A>(connection: Connection, request: Effect.Effect<A, LmError>, 
     }),
   )
 
-/** Repeats a request until the server answers it or refuses it. */
+/** Sends a request until the server answers or rejects it. */
 const persistently = <A>(connection: Connection, request: Effect.Effect<A, LmError>): Effect.Effect<A, LmError> =>
   attempt(connection, request).pipe(
     Effect.catchIf(
@@ -122,11 +125,11 @@ const persistently = <A>(connection: Connection, request: Effect.Effect<A, LmErr
       (error) => refuse(connection, error),
     ),
     Effect.tap(() => answered(connection)),
-    // A rejection is an answer, too.
+    // A rejection also shows that the server works again.
     Effect.tapError(() => answered(connection)),
   )
 
-/** Checks, before the first wait for a missing model, that the server knows the protocol at all. */
+/** Checks that the server is an inference server, before the first wait for a model that it does not have. */
 const checkProtocol = (connection: Connection): Effect.Effect<void, LmError> =>
   Effect.suspend(() => {
     const { server, isInferenceServer } = connection
@@ -143,7 +146,10 @@ const checkProtocol = (connection: Connection): Effect.Effect<void, LmError> =>
     )
   })
 
-/** Returns the step of the model's weights, as soon as it is `step` or later, or else after a while; null without the model. */
+/**
+ * Asks for the step of the model's weights. The server answers when they reach `step`, or after `longestWait` seconds with
+ * the older step. Null if the server does not have the model.
+ */
 const stepOf = (connection: Connection, model: string, step: number): Effect.Effect<number | null, LmError> => {
   const { server } = connection
   const found = getText(server, `models/${encodeURIComponent(model)}`, { step, wait: longestWait }).pipe(
@@ -163,7 +169,7 @@ const awaitStep = Effect.fnUntraced(function* (
     const found = yield* stepOf(connection, model, step)
     if (found !== null && found >= step) return
     yield* connection.report({ _tag: "Waiting", model, step, found })
-    // A server without the parameter `wait` answers at once.
+    // This pause is for servers that ignore the parameter `wait`, and answer at once.
     yield* Effect.sleep("200 millis")
   }
 })
@@ -171,7 +177,8 @@ const awaitStep = Effect.fnUntraced(function* (
 /** Opens the model of a run. */
 const modelOf = Effect.fnUntraced(function* (connection: Connection, model: string, sampling: SamplingConfig) {
   const { topP, topK, minP, stopTokenIds } = sampling
-  // A run sets the most tokens for all of its prompts, and longer ones leave less room.
+  // With `clip_max_tokens`, the server cuts `max_tokens` for long prompts: the run's setting is one number for all of its
+  // prompts.
   const extra = {
     clip_max_tokens: true,
     min_p: minP,
@@ -184,7 +191,7 @@ const modelOf = Effect.fnUntraced(function* (connection: Connection, model: stri
     Effect.gen(function* () {
       const sent = { ...request, model, topP: request.topP ?? topP }
       const answer = yield* persistently(connection, provider.complete(sent)).pipe(
-        // A server that was started again lacks the model for a moment, and may have loaded it when it is asked next.
+        // A restarted server lacks the model for a moment, so wait and ask again.
         Effect.catchIf(isMissing, () => Effect.as(Effect.sleep("200 millis"), null)),
       )
       const step = answer?.tokens?.weights?.step

@@ -1,6 +1,6 @@
 /**
- * Ends the runs of a trainer whose orchestrators work in other processes: a run has ended when it has reached its last step
- * and its last validation is in its folder.
+ * Ends the runs of a trainer whose orchestrators work in other processes. A run has ended when it has reached its last step
+ * and the validation of that step is in its folder.
  */
 import { Effect, type FileSystem, type Path, type Scope } from "effect"
 import type * as Lms from "../../agents/lm/Lms.ts"
@@ -13,7 +13,7 @@ import { makeRunFibers } from "../orchestrator/runFibers.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
 
-/** Waits until the validation of a run's last step exists, if it is validated at all. */
+/** Waits until the validation of a run's last step exists, if the run has validations. */
 const awaitValidation = Effect.fnUntraced(function* (run: RunSlot, lastStep: number) {
   const { validation, validationDataset } = run.config
   if (validationDataset === null || validation.every === 0) return
@@ -22,9 +22,9 @@ const awaitValidation = Effect.fnUntraced(function* (run: RunSlot, lastStep: num
 })
 
 /**
- * Calls `conclude`, which waits for the last step, when a run is trained and validated, and then lets a waiting run have
- * its index. A config whose agent or data sets cannot be opened counts as invalid. `baseDir` is the folder that relative
- * paths start from. `play` works while a run is trained.
+ * Registers the hooks that end runs: when a run is trained and validated, calls `conclude` and frees the run's index for a
+ * waiting run. Also checks that the agent and the data sets of each config can be opened; otherwise the config is invalid.
+ * `play` runs while a run is trained. `baseDir` is the folder that relative paths start from.
  */
 export const registerEndings = Effect.fnUntraced(function* (
   baseDir: string,
@@ -44,7 +44,7 @@ export const registerEndings = Effect.fnUntraced(function* (
       if (maxSteps === null) return yield* fibers.start(run, play(run))
       const ending = Effect.andThen(awaitValidation(run, maxSteps), conclude(run)).pipe(
         Effect.andThen(runs.finish(run.index)),
-        // `Runs` finds out by itself that a folder is gone.
+        // A run whose folder is gone is not failed here: `Runs` notices that by itself.
         Effect.catchTag("RunGone", () => Effect.void),
         Effect.provideContext(context),
       )

@@ -1,7 +1,7 @@
 /**
- * Plays the tasks of the runs of a trainer that works in another process, with answers of an inference server. The only
- * connection to the trainer are the files in its folder, and a step's samples are written as a whole, so this can be
- * stopped at any moment and started again: steps whose samples are complete are left as they are.
+ * Plays the tasks of the runs of a trainer that works in another process. An inference server gives the answers. The trainer
+ * and this process communicate only through files in the trainer's folder, and a step's samples are written as a whole. So
+ * this process can be stopped at any moment and started again: it skips steps whose samples are complete.
  *
  * @example
  * ```ts
@@ -37,11 +37,14 @@ import { makeRunStates, type RunState, type TrainedRun } from "./runStates.ts"
 /** An event of a run that this process reports to its user. */
 export type PlayEvent =
   | { readonly _tag: "Begun"; readonly id: string; readonly step: number }
-  /** The run has left: it has reached its last step, or `reason` says why not. `isEvictedHere` if this process evicted it. */
+  /**
+   * The run has left. `reason` is null if it has reached its last step. `isEvictedHere` tells whether this process evicted
+   * it.
+   */
   | { readonly _tag: "Ended"; readonly id: string; readonly reason: string | null; readonly isEvictedHere: boolean }
-  /** Its orchestrator begins again: the trainer was started again, or the disk fails. */
+  /** The run's orchestrator begins again, because the trainer was restarted or the disk failed. */
   | { readonly _tag: "Again"; readonly id: string; readonly reason: string }
-  /** Its orchestrator has begun again too often without another step, so this process does not play the run any more. */
+  /** The run's orchestrator has failed too often at the same step, so this process does not play the run any more. */
   | { readonly _tag: "GivenUp"; readonly id: string; readonly reason: string }
 
 interface PlayOptions {
@@ -49,20 +52,20 @@ interface PlayOptions {
   /** The run to play, by the name of its folder; null plays all. */
   readonly only: string | null
   readonly server: InferenceServer
-  /** The name of this process: a run that another process plays is refused. */
+  /** The name of this process. It is written into the lock of each run, so that no two processes play the same run. */
   readonly owner: Owner
   readonly report: (event: PlayEvent) => Effect.Effect<void>
 }
 
 type PlayError = MultiRunError | LmError | LmDirectory.OpenError
 
-/** An orchestrator at work. It is complete when all samples and validations are written, or the run is evicted. */
+/** An orchestrator at work. It is complete when all samples and validations are written, or when the run was evicted. */
 interface Playing {
   readonly token: string
   readonly fiber: Fiber.Fiber<Outcome>
 }
 
-/** Plays until all runs have reached their last step, have been evicted or are given up; then returns their states. */
+/** Plays until every run has reached its last step, was evicted or was given up. Returns the states of the runs. */
 export const orchestrateFolder = Effect.fnUntraced(function* ({
   trainer: { directory, settings },
   only,
@@ -100,12 +103,12 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
     if (fiber !== undefined) yield* Fiber.interrupt(fiber)
   })
 
-  /** Draws the consequences of an orchestrator that has ended. */
+  /** Handles an orchestrator that has ended: if it has failed too often, gives its run up. */
   const collect = Effect.fnUntraced(function* (id: string, { fiber }: Playing) {
     const exit = fiber.pollUnsafe()
     if (exit === undefined) return
     const outcome = yield* exit
-    // The run is kept in the list, so that it does not begin again before the trainer has ended it.
+    // The fiber stays in the map, so that the run is not started again before the trainer has ended it.
     if (outcome._tag === "Complete" || givenUp.has(id)) return
     givenUp.add(id)
     yield* report({ _tag: "GivenUp", id, reason: outcome.reason })
@@ -142,7 +145,7 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
   return yield* Effect.raceAllFirst([following, server.refused, Deferred.await(conflict)])
 })
 
-/** Locks a run, so that two processes do not write the same samples. Fails if another living process plays it. */
+/** Locks a run, so that no other process writes the same samples. Fails if another living process plays the run. */
 const lockRun = Effect.fnUntraced(function* ({ id, directory }: TrainedRun, owner: Owner) {
   const file = (yield* Path.Path).join(directory, Layout.playerLock)
   const holder = yield* tryLock(file, owner)
@@ -151,7 +154,7 @@ const lockRun = Effect.fnUntraced(function* ({ id, directory }: TrainedRun, owne
   return yield* new MultiRunError({ message: `${id}: ${holder} plays this run already: ${remedy}` })
 })
 
-/** Tells whether nothing is left to play. Folders without a config are no runs yet. */
+/** Tells whether nothing is left to play. A folder without a config does not count as a run. */
 const isOver = (states: ReadonlyArray<RunState>, givenUp: ReadonlySet<string>): boolean => {
   const runs = states.filter(({ _tag }) => _tag !== "Unconfigured")
   return runs.length > 0 && runs.every(({ _tag, id }) => givenUp.has(id) || (_tag !== "Waiting" && _tag !== "Trained"))
@@ -164,25 +167,28 @@ interface PlayedRun {
   /** The largest number of tokens of a sample. */
   readonly width: number
   readonly server: InferenceServer
-  /** The run is added if it is evicted here. */
+  /** The ids of the runs that this process has evicted; this run is added if it is evicted. */
   readonly evicted: Set<string>
   readonly report: PlayOptions["report"]
 }
 
 /**
- * Returns the first step that has no samples. The samples of steps that a checkpoint does not need may be removed, but the
- * broadcast of a step shows that all steps before it are trained.
+ * Returns the first step that has no samples. Samples that no checkpoint needs may be removed; but if a step has a broadcast,
+ * all steps before it are trained.
  */
 export const firstStepOf = Effect.fnUntraced(function* (tree: FileTree) {
   const played = (yield* newestStable(tree, Layout.rollouts)) ?? -1
   return Math.max(played + 1, (yield* newestBroadcast(tree)) ?? 0)
 })
 
-/** Tells whether a file could not be written. That is no fault of the run: a full disk may get space again. */
+/** Tells whether an error is a failed write, for which the run is not to blame: a full disk may have space again later. */
 const isFailedWrite = (error: unknown): boolean =>
   error instanceof RunStoreError && (error.operation === "write" || error.operation === "repair")
 
-/** Plays one run from the first step that has no samples. If that fails, the run is evicted with the reason. */
+/**
+ * Plays one run from the first step that has no samples. If the run is at fault, it is evicted with the reason; otherwise the
+ * attempt can be repeated.
+ */
 const play = ({
   run,
   language,
@@ -204,7 +210,7 @@ const play = ({
     yield* orchestrate({ run, ...parts, ...model }, step)
     return { _tag: "Complete" } as const
   }).pipe(
-    // Agents warn of every answer that is cut off, which is usual while a model learns; rewards count them.
+    // Agents log a warning for every answer that is cut off, which is common while a model learns; the rewards count these.
     Effect.provideService(References.MinimumLogLevel, "Error"),
     Effect.catch((error): Effect.Effect<Attempt, { readonly message: string }> => {
       if (error instanceof RunGone || error instanceof RolloutsError || isFailedWrite(error) || isMachineFault(error))
@@ -216,7 +222,8 @@ const play = ({
         if (Cause.hasInterruptsOnly(cause)) return yield* Effect.interrupt
         const { writeEviction } = yield* makeRunFolders
         const reason = `its orchestrator failed: ${reasonOf(cause)}`
-        // Another fiber may see the file, and interrupt this one, before the run is in the set.
+        // Uninterruptible, because another fiber may see the file at once, and interrupt this one before the run is in the
+        // set.
         const isWritten = yield* writeEviction(run.directory, run.origin, reason).pipe(
           Effect.tap((written) => Effect.sync(() => (written ? evicted.add(run.id) : evicted))),
           Effect.uninterruptible,

@@ -1,6 +1,6 @@
 /**
- * Repeats work that fails for reasons which may pass, such as a full disk: after a growing delay, and only so often. An
- * attempt that got further than those before it begins the count again.
+ * Repeats work that fails for temporary reasons, such as a full disk, with growing delays. Gives up after `mostAttempts`
+ * failures in a row; an attempt that gets further than all earlier ones resets this count.
  *
  * @example
  * ```ts
@@ -15,15 +15,17 @@ export const mostAttempts = 8
 /** The longest delay between two attempts, in seconds. */
 const longestDelay = 30
 
-/** Says how an attempt ended: `step` is how far it got. */
+/** The end of an attempt. `step` is the step that a failed attempt has reached. */
 export type Attempt =
   | { readonly _tag: "Complete" }
   | { readonly _tag: "Again"; readonly step: number; readonly reason: string }
 
-/** Says how the work ended. */
+/** The end of the work. */
 export type Outcome = { readonly _tag: "Complete" } | { readonly _tag: "Failed"; readonly reason: string }
 
-/** Repeats the attempt until it is complete, or has failed too often. `again` is called before each repetition. */
+/**
+ * Repeats an attempt until it is complete or has failed too often. `again` is called with the reason before each repetition.
+ */
 export const persistently = Effect.fnUntraced(function* <E, R>(
   attempt: Effect.Effect<Attempt, E, R>,
   again: (reason: string) => Effect.Effect<void>,

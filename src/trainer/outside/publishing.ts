@@ -1,4 +1,4 @@
-/** Publishes weights for orchestrators in other processes, which wait for those of each step. */
+/** Publishes the weights of each step for orchestrators in other processes. */
 import { Effect, Result } from "effect"
 import type { Broadcasts } from "../weights/Broadcasts.ts"
 import type { Runs } from "../runs/Runs.ts"
@@ -8,9 +8,9 @@ import type { RunSlot } from "../runs/RunSlot.ts"
 const retries = 3
 
 /**
- * Publishes the weights of the runs that were updated. A run without its weights would wait for ever, so a broadcast that
- * fails is tried again. If that does not help, the run is evicted with the reason, or the trainer ends if the machine is to
- * blame.
+ * Publishes the weights of the runs that were updated. An orchestrator would wait for missing weights for ever, so a failed
+ * broadcast is tried again. If that does not help, the run is evicted with the reason, or the trainer ends if the machine is
+ * at fault.
  *
  * @example
  * ```ts
@@ -28,6 +28,6 @@ export const publishOrEvict = Effect.fnUntraced(function* (
     outcomes = yield* publish([])
   }
   for (const { run, result } of outcomes)
-    // `Runs` finds out by itself that a folder is gone.
+    // A run whose folder is gone is not failed here: `Runs` notices that by itself.
     if (Result.isFailure(result) && !result.failure.gone) yield* fail(run.index, result.failure)
 })

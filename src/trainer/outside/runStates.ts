@@ -1,6 +1,6 @@
 /**
- * Reads from the files of a trainer's folder what has become of its runs, for a process that plays their tasks. The trainer
- * decides; this only reads.
+ * Reads the states of a trainer's runs from the files in its folder, for a process that plays their tasks. It changes
+ * nothing: the trainer decides about the runs.
  */
 import { Effect, type FileSystem, type Path } from "effect"
 import * as Layout from "../Layout.ts"
@@ -15,11 +15,11 @@ export interface TrainedRun {
   readonly id: string
   readonly directory: string
   readonly config: OrchestratorConfig
-  /** The folder as the trainer marked it; the token differs once the trainer was started again or the folder made again. */
+  /** The identity of the folder. Its token differs if the trainer was started again, or the folder deleted and made again. */
   readonly origin: Origin
 }
 
-/** A folder by what has become of its run. A run waits until the trainer has published its weights. */
+/** The state of a run's folder. A run is `Waiting` until the trainer has published its weights. */
 export type RunState =
   | { readonly _tag: "Waiting" | "Finished" | "Unconfigured"; readonly id: string }
   | { readonly _tag: "Evicted" | "Invalid"; readonly id: string; readonly reason: string }
@@ -39,7 +39,7 @@ export const stateIn = Effect.fnUntraced(function* (
   if (problem._tag === "Text") return { _tag: "Invalid", id, reason: problem.text.trim() }
   if (found.read._tag === "Failed") return { _tag: "Waiting", id }
   const config = yield* Effect.option(parse(found.read.text, found.file))
-  // The trainer says what is wrong with it, once it has looked.
+  // An invalid config counts as waiting: the trainer reports what is wrong with it.
   if (config._tag === "None") return { _tag: "Waiting", id }
   if (yield* folders.isFinished(directory, config.value.maxSteps)) return { _tag: "Finished", id }
   const origin = yield* folders.recognise(directory)

@@ -1,6 +1,7 @@
 /**
- * Declares the service by which a trainer with `orchestrators: outside` has the tasks of its runs played on other machines;
- * `orchestratorJobs-node.ts` implements it. Without it, somebody else plays them, such as `effect orchestrate`.
+ * Declares the service that plays the tasks of a trainer's runs on other machines, for a trainer with `orchestrators:
+ * outside`. `orchestratorJobs-node.ts` implements it. Without this service, another program such as `effect orchestrate` must
+ * play them.
  *
  * @example
  * ```ts
@@ -13,19 +14,19 @@ import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { Dispatcher } from "../../spread/cluster/Dispatcher.ts"
 import { MultiRunError } from "../MultiRunError.ts"
 
-/** The trainer whose runs are played elsewhere. */
+/** A trainer whose runs are played on other machines. */
 export interface PlacedTrainer {
   /** The folder that holds the folders of the runs. */
   readonly outputDirectory: string
-  /** The seconds without a sign of life of the trainer after which its orchestrators end. */
+  /** The number of seconds without a sign of life from the trainer after which its orchestrators end. */
   readonly deadlineSeconds: number
 }
 
 /** The orchestrators of a trainer on other machines. */
 export interface Placement {
-  /** Has the tasks of a run played until it is interrupted. A machine that is lost is replaced by another one. */
+  /** Lets another machine play the tasks of a run, until it is interrupted. A lost machine is replaced. */
   readonly play: (run: { readonly id: string }) => Effect.Effect<never>
-  /** Fails when no machine can play the tasks, for a reason that another attempt does not remove. */
+  /** Fails when no machine can play the tasks, and another attempt would fail, too. */
   readonly failed: Effect.Effect<never, MultiRunError>
 }
 
@@ -35,14 +36,14 @@ export class PlacedOrchestrators extends Context.Service<
   { readonly open: (trainer: PlacedTrainer) => Effect.Effect<Placement, MultiRunError, Scope.Scope> }
 >()("effect-rl/multirun/PlacedOrchestrators") {}
 
-/** Opens the orchestrators of a trainer, if a service places them. */
+/** Opens the orchestrators of a trainer on other machines. Without the service, nothing is started and nothing fails. */
 export const openPlacement = Effect.fnUntraced(function* (trainer: PlacedTrainer) {
   const service = yield* Effect.serviceOption(PlacedOrchestrators)
   if (Option.isSome(service)) return yield* service.value.open(trainer)
   return { play: () => Effect.never, failed: Effect.never } satisfies Placement
 })
 
-/** Fails if orchestrators shall be placed on other machines, and the config keeps them in the trainer's process. */
+/** Fails if the service is provided but the config keeps the orchestrators in the trainer's process. */
 export const checkPlacement = Effect.fnUntraced(function* ({ orchestrators }: Pick<MultiRunConfig, "orchestrators">) {
   if (orchestrators === "outside" || Option.isNone(yield* Effect.serviceOption(PlacedOrchestrators))) return
   return yield* new MultiRunError({
@@ -50,7 +51,7 @@ export const checkPlacement = Effect.fnUntraced(function* ({ orchestrators }: Pi
   })
 })
 
-/** Returns a warning if a cluster has nothing to do for a trainer. */
+/** Returns a warning if the user named a cluster that the trainer does not use. */
 export const idleCluster = Effect.fnUntraced(function* ({ trainer: { ranks } }: Pick<MultiRunConfig, "trainer">) {
   const hasJobs = ranks > 1 || Option.isSome(yield* Effect.serviceOption(PlacedOrchestrators))
   if (hasJobs || (yield* Dispatcher).inFlight === undefined) return []

@@ -1,7 +1,7 @@
 /**
- * Leases by which a trainer keeps parts of it at work on other machines. The trainer holds a lease as long as it needs the
- * part, and renews it every second; the machine works only while the lease is held. So the part ends with the trainer,
- * also if that was killed or cut off, and a part that is placed too late finds no lease and does nothing.
+ * Keeps the ranks and orchestrators of a trainer at work on other machines, by leases. The trainer renews a lease every
+ * second as long as it needs the work; the other machine works only while the lease is held. So the work ends with the
+ * trainer, even if the trainer is killed or its network fails. Work that starts too late finds no lease and does nothing.
  *
  * @example
  * ```ts
@@ -13,10 +13,10 @@ import { Clock, Duration, Effect, type Scope } from "effect"
 import { utf8 } from "../../base/config/utf8.ts"
 import type { Store, StoreError } from "../store/Store.ts"
 
-/** The time in milliseconds between two renewals, and between two looks for them. */
+/** The time in milliseconds between two renewals, and between two checks of a lease. */
 const renewMillis = 1000
 
-/** Holds a lease until the scope closes. Fails if it cannot be taken; a renewal that fails is tried again. */
+/** Holds a lease until the scope closes. Fails if the lease cannot be written at first; a failed renewal is repeated. */
 export const holdLease = Effect.fnUntraced(function* (
   store: Store["Service"],
   key: string,
@@ -35,7 +35,7 @@ interface Held {
   readonly deadline: Duration.Input
 }
 
-/** Does the work while the lease is held. Returns undefined, and interrupts the work, when it is not. */
+/** Does the work while the lease is held. If the lease ends, interrupts the work and returns undefined. */
 export const whileHeld = <A, E, R>(
   held: Held,
   work: Effect.Effect<A, E, R>,
@@ -44,7 +44,7 @@ export const whileHeld = <A, E, R>(
     first === undefined ? Effect.succeed(undefined) : Effect.raceFirst(work, untilReleased(held, utf8.decode(first))),
   )
 
-/** Waits until the lease is given back, or is not renewed in time. */
+/** Waits until the lease is removed, or was not renewed in time. */
 const untilReleased = Effect.fnUntraced(function* ({ store, key, deadline }: Held, first: string) {
   const most = Duration.toMillis(Duration.fromInputUnsafe(deadline))
   let last = first

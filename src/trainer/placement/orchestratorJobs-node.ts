@@ -1,9 +1,9 @@
 /**
- * Implements `PlacedOrchestrators` over the machines of a cluster: the orchestrator of each run is a job of the
- * `Dispatcher`, which keeps a slot of a worker while the trainer trains the run. The worker plays the tasks with answers of
- * an inference server, and hands the samples over in the run's folder, as `effect orchestrate` does.
+ * Implements `PlacedOrchestrators` over the machines of a cluster: the orchestrator of each run is a job of the `Dispatcher`,
+ * which keeps a slot of a worker while the trainer trains the run. The worker plays the tasks with the answers of an
+ * inference server, and writes the samples into the run's folder, as `effect orchestrate` does.
  *
- * A job is done at least once. Of several copies, the newest one plays, and the others end when they notice it. Until then,
+ * The cluster may start a job several times. Then the newest copy plays, and the others end when they notice it. Until then,
  * both may write samples: a step's samples are written as a whole or not at all, so nothing is mixed or trained on twice.
  *
  * @example
@@ -30,16 +30,18 @@ import { trainerAt } from "../trainerFolder.ts"
 import { holdLease, whileHeld } from "./lease.ts"
 import { PlacedOrchestrators, type PlacedTrainer, type Placement } from "./PlacedOrchestrators.ts"
 
-/** Tells why no worker can play a run. Another attempt would fail, too. */
+/** Reports that no worker can play a run. Another attempt would fail, too. */
 class OrchestratorFailed extends Schema.TaggedError<OrchestratorFailed>()("OrchestratorFailed", {
   message: Schema.String,
 }) {}
 
-/** Tells why the job of a run has ended although the run is not over. */
+/** The reason why the job of a run ended before the run did. */
 const Unfinished = Schema.Union([
-  /** Another worker took the job, or the trainer placed the run anew: the run can be placed again as often as that happens. */
+  /** Another worker took the job, or the trainer gave the job up. The run is placed again, without a limit. */
   Schema.TaggedStruct("Replaced", { reason: Schema.String }),
-  /** The run could not be played on: `step` is how far it got, -1 if it did not begin. */
+  /**
+   * The run could not continue. `step` is the step that it had reached, -1 if it did not begin. Such failures are limited.
+   */
   Schema.TaggedStruct("Again", { step: Schema.Int, reason: Schema.String }),
 ])
 type Unfinished = typeof Unfinished.Type
@@ -64,13 +66,16 @@ export const orchestratorJob = job({
 })
 type Payload = Parameters<(typeof orchestratorJob)["key"]>[0]
 
-/** The environment variable of a worker with the key of the inference server, which must not travel with the job. */
+/** A worker's environment variable with the key of the inference server. The key itself must not be sent with the job. */
 const keyVariable = "EFFECT_RL_SERVER_KEY"
 
-/** The names of processes that play for a cluster begin with this; see `ownerOf`. */
+/** The beginning of the names of processes that play for a cluster; see `ownerOf`. */
 const ownerPrefix = "a worker of the cluster: "
 
-/** A copy of the job takes over the lock of an older one, which ends when it notices. Other programs keep their locks. */
+/**
+ * Returns the owner of a run's lock for a copy of the job. It takes over the lock of an older copy, which ends when it
+ * notices that; but never a lock of another program.
+ */
 const ownerOf = (worker: string, id: string) => ({
   name: `${ownerPrefix}${worker} ${id}`,
   isAlive: (name: string) => (name.startsWith(ownerPrefix) ? Effect.succeed(false) : ownOwner.isAlive(name)),
@@ -78,13 +83,13 @@ const ownerOf = (worker: string, id: string) => ({
 
 const replaced = (reason: string): Unfinished => ({ _tag: "Replaced", reason })
 
-/** Waits until a newer copy of the job has begun. */
+/** Waits until a newer copy of the job begins. */
 const untilSuperseded = Effect.fnUntraced(function* (store: Store["Service"], id: string) {
   const attempt = yield* store.add(`attempts/${id}`, 1)
   for (;;) {
     const newest = Number(utf8.decode(yield* store.get(`newest/${id}`)))
     if (newest > attempt) return replaced("another worker plays it")
-    // Copies may write their numbers in another order than they got them.
+    // Copies may write their numbers in any order, so the newest one corrects the value.
     if (newest < attempt) yield* store.set(`newest/${id}`, utf8.encode(String(attempt)))
     yield* Effect.sleep("1 second")
   }
@@ -134,13 +139,13 @@ const playPlaced = Effect.fnUntraced(function* (payload: Payload, worker: string
   return outcome === undefined ? noLease : outcome
 })
 
-/** Makes the code of a worker that plays runs. `worker` names the process for people. */
+/** Makes the code of a worker that plays runs. `worker` is the name of the process, for messages. */
 export const orchestratorHandler = (worker: string): Effect.Effect<Handler, never, Lms.LmNeeds> =>
   Effect.map(Effect.context<Lms.LmNeeds>(), (context) =>
     handler(orchestratorJob, (payload) => Effect.provideContext(playPlaced(payload, worker), context)),
   )
 
-/** Provides orchestrators on the machines of the `Dispatcher`, which ask the inference server at an address. */
+/** Provides orchestrators on the machines of the `Dispatcher`. They ask the inference server at `server`. */
 export const orchestratorJobs = ({
   server,
 }: {
@@ -164,16 +169,16 @@ export const orchestratorJobs = ({
           const payload = { ...sent, run, server, deadlineSeconds, id }
           const here = Effect.provideContext(playPlaced(payload, "this process"), context)
           const outcome = yield* dispatcher.run(orchestratorJob, payload, here)
-          // The run is over, which the trainer sees in the run's folder.
+          // The run has ended. The trainer reads that from the run's folder, so nothing is to do.
           return outcome === null ? yield* Effect.never : outcome
         }, Effect.scoped)
         const begins = (run: string, reason: string) =>
           Effect.logWarning(`${run}: its orchestrator begins again: ${reason}`)
-        /** Plays a run until it cannot be played on. A worker that was replaced by another one is no failure. */
+        /** Plays a run until it fails. If another worker only replaced the first one, continues. */
         const attempt = Effect.fnUntraced(function* (run: string) {
           for (;;) {
             const outcome = yield* playOnce(run)
-            // A copy that still plays sees within a second that its lease is over.
+            // Wait until a copy that still plays has noticed the end of its lease, which takes it a second.
             yield* Effect.sleep("3 seconds")
             if (outcome._tag === "Again") return outcome
             yield* begins(run, outcome.reason)

@@ -1,11 +1,11 @@
 /**
- * Implements `RankProcesses` over the machines of a cluster: each rank but the master is a job of the `Dispatcher`, which
- * keeps a slot of a worker for as long as the trainer needs the rank. The worker starts the rank as a process of its own.
+ * Implements `RankProcesses` over the machines of a cluster. Each rank except the master is a job of the `Dispatcher`, which
+ * occupies a slot of a worker as long as the trainer needs the rank. The worker starts a process for the rank.
  *
- * A job is done at least once, but a rank may take part in one start of the ranks only once: a second copy would hand over
- * the gradients of turns that are over. So a copy begins only if it is the first to claim the rank. Any other copy shows
- * that the worker of the first one was lost, and says so; then all ranks start again from the last checkpoints, in another
- * place of the store, where the first copy cannot disturb them.
+ * The cluster may start a job several times, but a rank must not be started twice: the second copy would send the gradients
+ * of turns that are over. So a copy begins only if it is the first to claim the rank. A later copy means that the worker of
+ * the first one was lost, and fails with that reason. Then all ranks start again from the last checkpoints, with new keys in
+ * the store, where the first copy cannot disturb them.
  *
  * @example
  * ```ts
@@ -38,7 +38,7 @@ type RankPayload = Parameters<(typeof rankJob)["key"]>[0]
 
 type Started = Pick<RankProcesses["Service"], "start">
 
-/** Starts the processes of ranks on the machine that does the job. */
+/** The part of a machine that starts the processes of ranks. */
 interface Machine {
   readonly processesOn: (backend: BackendName) => Started
 }
@@ -48,13 +48,13 @@ const keysOf = (rank: number) => ({
   lease: `lease/${rank}`,
   /** The name of the worker that has a slot for the rank. */
   placed: `placed/${rank}`,
-  /** The copies of the rank that were about to begin. */
+  /** The counter of the copies that wanted to begin the rank. */
   claims: `claims/${rank}`,
 })
-/** The time after which the user hears that a rank has no place yet. */
+/** The time after which the user is warned that a rank waits for a slot. */
 const patience = "10 seconds"
 
-/** Set by the trainer once all ranks are placed. */
+/** The key that the trainer sets when all ranks have a slot. */
 const begin = "begin"
 
 const lost = (rank: number, problem: string): WorkerLost =>
@@ -71,7 +71,7 @@ const trainPlaced = Effect.fnUntraced(function* (
     const message = `rank ${rank}: ${worker} has no folder ${resolve(outputDirectory)}; mount the same results folder on all machines`
     return yield* new WorkerFailed({ message })
   }
-  // The trainer is over. Opening the store would make the folder again.
+  // The trainer has ended. Opening the store would create its folder again.
   if (place.type === "files" && !(yield* exists(place.directory))) return null
   const keys = keysOf(rank)
   const failing = Effect.mapError(({ message }: StoreError) => lost(rank, message))
@@ -95,7 +95,7 @@ const trainPlaced = Effect.fnUntraced(function* (
   )
 })
 
-/** Makes the code of a worker that trains as ranks. `worker` names the process for people. */
+/** Makes the code of a worker that trains as a rank. `worker` is the name of the process, for messages. */
 export const rankHandler = (
   options: Machine & { readonly worker: string },
 ): Effect.Effect<Handler, never, FileSystem.FileSystem | Path.Path | RedisStores> =>
@@ -103,7 +103,7 @@ export const rankHandler = (
     handler(rankJob, (payload) => Effect.provideContext(trainPlaced(payload, options), context)),
   )
 
-/** Returns the task with paths as the workers of a cluster find them. */
+/** Returns the task with paths that are valid on the workers of a cluster. */
 const sentTask = (task: RankTask): RankTask => {
   const { store, outputDirectory, baseDir } = task
   return {
@@ -114,7 +114,7 @@ const sentTask = (task: RankTask): RankTask => {
   }
 }
 
-/** Provides ranks on the machines of the `Dispatcher`, which compute on a backend. */
+/** Provides ranks on the machines of the `Dispatcher`. They compute on `backend`. */
 export const rankJobs = ({
   backend,
   processesOn,
@@ -137,7 +137,7 @@ export const rankJobs = ({
           const payload = { task: sentTask(task), backend, id: crypto.randomUUID() }
           const here = trainPlaced(payload, { worker: "this process", processesOn })
           const job = yield* dispatcher.run(rankJob, payload, here).pipe(
-            // The job ends without a failure only when its lease does.
+            // The job ends without a failure only if it found no lease.
             Effect.andThen(Effect.fail(lost(rank, "its worker found no lease in the ranks' store"))),
             Effect.catchTag(
               "DispatchError",

@@ -1,5 +1,5 @@
 /**
- * Declares the service that starts the processes of all ranks but the master; `processes-node.ts` implements it on this
+ * Declares the service that starts the processes of all ranks except the master; `processes-node.ts` implements it on this
  * machine, and `placement/rankJobs-node.ts` on the workers of a cluster. A process gets a `RankTask`, and trains until the
  * scope that started it closes.
  *
@@ -15,7 +15,7 @@ import { type WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.
 import { StoreError } from "../store/StoreError.ts"
 import type { RankTask } from "./RankTask.ts"
 
-/** Tells whether an error says that a rank, or the thread of the engine, was lost. */
+/** Tells whether an error means that a rank, or the thread of the engine, was lost. */
 export const isLoss = (error: unknown): boolean =>
   error instanceof WorkerLost || (error instanceof StoreError && error.missing.length > 0)
 
@@ -24,9 +24,9 @@ export class RankProcesses extends Context.Service<
   RankProcesses,
   {
     /**
-     * Starts a rank, as soon as there is a place for it, and ends it when the scope closes. Returns the Effect that lets
-     * the rank begin and waits until it has ended by itself: run it once all ranks are started. Whatever the rank writes on
-     * its standard error is logged.
+     * Starts a rank as soon as there is a free slot for it, and ends it when the scope closes. Returns the Effect that lets
+     * the rank begin its work and waits until it has ended by itself: run it when all ranks are started. What the rank writes
+     * to its standard error is logged.
      */
     readonly start: (
       task: RankTask,

@@ -5,9 +5,9 @@ import { StorePlace } from "./rankStore.ts"
 
 const { model, trainer, seed } = MultiRunConfig.fields
 
-/** Everything that the process of a rank has to know. */
+/** The task of a rank's process: all settings that it needs. */
 export const RankTask = Schema.Struct({
-  /** This rank, from 1. */
+  /** The number of this rank, from 1. */
   rank: positiveInt,
   model,
   trainer,
@@ -16,7 +16,7 @@ export const RankTask = Schema.Struct({
   baseDir: Schema.String,
   /** The folder that holds the folders of the runs. */
   outputDirectory: Schema.String,
-  /** The place where the ranks exchange values. */
+  /** The address of the store through which the ranks exchange values. */
   store: StorePlace,
 })
 export type RankTask = typeof RankTask.Type

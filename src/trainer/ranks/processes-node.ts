@@ -10,12 +10,12 @@ import { RankProcesses } from "./RankProcesses.ts"
 
 const program = programBeside(import.meta.url, "rank-node")
 
-/** Loads the Schemas of messages when a rank is started, because most programs start none. */
+/** Loads the Schemas of messages only when a rank is started, because most programs start none. */
 const messages = Effect.promise(() => import("./messages-node.ts"))
 
 /**
- * Provides processes whose ranks compute on a backend, which must be that of the master. `threads` is the number of threads
- * that compute in each of them.
+ * Provides ranks as processes of this machine. Their backend must be the same as the master's. `threads` is the number of
+ * threads that compute in each process.
  */
 export const layer = ({
   backend,
@@ -29,10 +29,10 @@ export const layer = ({
     Layer.sync(RankProcesses, () => processesOn(backend, threads)),
   )
 
-/** Connects ranks through a Redis server, if `trainer.store` says so. */
+/** Connects ranks through a Redis server, for trainers with `trainer.store: { type: redis }`. */
 export const redisStores: Layer.Layer<RedisStores> = Layer.succeed(RedisStores, { connect: redisStore })
 
-/** Makes the service that starts processes of this machine, whose ranks compute on a backend. */
+/** Makes the service that starts ranks as processes of this machine. */
 export const processesOn = (backend: BackendName, threads = 1): RankProcesses["Service"] =>
   RankProcesses.of({
     start: Effect.fnUntraced(function* (task) {

@@ -1,4 +1,4 @@
-/** The program of a rank's process; `processes-node.ts` starts it, and tells how they talk. */
+/** The program of a rank's process. `processes-node.ts` starts it, and describes how both communicate. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"

@@ -1,6 +1,6 @@
 /**
- * Makes the parts that every rank of a trainer has, from its config: the weights that it trains, the runs, and the data
- * loader. The master adds what only one process does, such as generating and saving.
+ * Makes the parts of a trainer that every rank has: the trained weights, the runs, and the data loader. The master adds the
+ * parts that only one process needs, such as generating and saving.
  *
  * @example
  * ```ts
@@ -22,13 +22,13 @@ interface RankPartsOptions<E, R> {
   readonly base: Pick<BaseModel, "decoder" | "weights">
   /** The folder that holds the folders of the runs. */
   readonly outputDirectory: string
-  /** This rank, from 0, which is the master. */
+  /** The number of this rank; 0 is the master. */
   readonly rank: number
   /** Connects this rank with the others. */
   readonly store: Layer.Layer<Store, E, R>
-  /** Runs each wait for samples; see `DataLoaderOptions`. */
+  /** Wraps every wait for samples; see `DataLoaderOptions`. */
   readonly waiting?: DataLoaderOptions["waiting"]
-  /** The time between two looks for samples of all runs, 20 milliseconds by default; see `DataLoaderOptions`. */
+  /** The time between two searches for samples of all runs, by default 20 milliseconds; see `DataLoaderOptions`. */
   readonly pollInterval?: Duration.Input
 }
 
@@ -41,7 +41,7 @@ interface RankParts<E, R> {
   >
 }
 
-/** Makes the parts of one rank. All ranks need the same options but for `rank`. */
+/** Makes the parts of one rank. Except for `rank`, the options must be the same on all ranks. */
 export const rankParts = <E, R>(options: RankPartsOptions<E, R>): RankParts<E, R> => {
   const { settings, base, outputDirectory, rank, store, waiting, pollInterval = 20 } = options
   const { trainer: sizes } = settings

@@ -1,7 +1,7 @@
 /**
- * Chooses the store by which the ranks of a trainer exchange values, from `trainer.store` of its config: a folder next to
- * the runs, which is the default, or a Redis server. The master opens a place in it that only its ranks know, and each
- * rank connects to that place.
+ * Opens the store through which the ranks of a trainer exchange values. The setting `trainer.store` chooses it: a folder next
+ * to the runs, which is the default, or a Redis server. The master opens a private place in the store (a new folder, or a new
+ * prefix of keys), and sends its address to each rank.
  *
  * @example
  * ```ts
@@ -20,7 +20,7 @@ import { Store, storeError, type StoreError } from "../store/Store.ts"
 /** The environment variable with the address of the Redis server, which may contain a password. */
 const addressVariable = "REDIS_URL"
 
-/** Returns what is wrong with the address of a Redis server. */
+/** Returns what is wrong with the address of a Redis server; undefined for a valid address. */
 const addressProblem = (url: string): string | undefined => {
   const parsed = URL.parse(url)
   if (parsed === null || !["redis:", "rediss:"].includes(parsed.protocol) || parsed.hostname === "")
@@ -28,17 +28,17 @@ const addressProblem = (url: string): string | undefined => {
   return parsed.password === "" ? undefined : `Expected no password; put the whole address into ${addressVariable}`
 }
 
-/** The folder `ranks` next to those of the runs. All ranks must see the same folder. */
+/** Settings of the store in the folder `ranks`, next to the runs' folders. All ranks must see the same folder. */
 const FileStore = Schema.Struct({
   /** The ranks exchange values by files. */
   type: Schema.Literal("files"),
 })
 
-/** A Redis server. */
+/** Settings of the store on a Redis server. */
 const RedisStore = Schema.Struct({
-  /** The ranks exchange values through a Redis server; this needs the package `redis`. */
+  /** The ranks exchange values through a Redis server. This needs the package `redis`. */
   type: Schema.Literal("redis"),
-  /** The server's address, without a password; null takes the environment variable `REDIS_URL`. */
+  /** The server's address, without a password. null reads the environment variable `REDIS_URL`. */
   url: withDefault(
     Schema.NullOr(
       Schema.String.check(
@@ -52,16 +52,16 @@ const RedisStore = Schema.Struct({
   ),
 })
 
-/** The store by which the ranks of a trainer exchange values. */
+/** The store through which the ranks of a trainer exchange values. */
 export const RankStore = Schema.Union([FileStore, RedisStore])
 export type RankStore = typeof RankStore.Type
 
-/** A place that only the ranks of one start of a trainer use. */
+/** The address of a place in the store that only the ranks of one start of a trainer use. */
 export const StorePlace = Schema.Union([
   Schema.Struct({ type: Schema.Literal("files"), directory: Schema.String }),
   Schema.Struct({
     type: Schema.Literal("redis"),
-    /** The server's address, without a password; null takes that of the environment of whoever connects. */
+    /** The server's address, without a password. null reads `REDIS_URL` on the machine that connects. */
     url: Schema.NullOr(Schema.String),
     prefix: Schema.String,
     expirySeconds: positiveInt,
@@ -69,13 +69,13 @@ export const StorePlace = Schema.Union([
 ])
 export type StorePlace = typeof StorePlace.Type
 
-/** Connects to Redis servers. `Node.rankProcesses` provides it, too. */
+/** The service that connects to Redis servers. `Node.rankProcesses` provides it, too. */
 export class RedisStores extends Context.Service<
   RedisStores,
   { readonly connect: (options: RedisStoreOptions & { readonly url: string }) => Layer.Layer<Store, StoreError> }
 >()("effect-rl/multirun/RedisStores") {}
 
-/** Connects a rank with the others at a place. */
+/** Connects a rank to a place in the store. */
 export const storeAt = (place: StorePlace): Layer.Layer<Store, StoreError, FileSystem.FileSystem | Path.Path> =>
   place.type === "files" ? Store.layerFileSystem(place) : Layer.unwrap(onRedis(place))
 
@@ -87,15 +87,17 @@ const onRedis = Effect.fnUntraced(function* (place: Extract<StorePlace, { readon
   return yield* failure("only Node connects to Redis: provide Node.rankProcesses")
 })
 
-/** The trainer whose ranks need a place. */
+/** The trainer whose ranks need a place in the store. */
 interface PlaceOptions {
   /** The folder that holds the folders of the runs. */
   readonly outputDirectory: string
-  /** The seconds for which a rank waits for another one. */
+  /** The number of seconds for which a rank waits for another rank. */
   readonly deadlineSeconds: number
 }
 
-/** Opens a new place. A folder is removed when the scope closes; a Redis server drops the last values by itself. */
+/**
+ * Opens a new place in the store. A folder is removed when the scope closes; a Redis server drops the last values by itself.
+ */
 export const openPlace = Effect.fnUntraced(function* (
   store: RankStore,
   { outputDirectory, deadlineSeconds }: PlaceOptions,
@@ -109,7 +111,7 @@ export const openPlace = Effect.fnUntraced(function* (
   return { type: "files", directory }
 })
 
-/** Returns the address of a Redis server with its password. */
+/** Returns the address of a Redis server, including its password. */
 const addressOf = Effect.fnUntraced(function* ({ url }: Pick<typeof RedisStore.Type, "url">) {
   if (url !== null) return url
   const refuse = (message: string) => new MultiRunError({ message })
@@ -118,13 +120,13 @@ const addressOf = Effect.fnUntraced(function* ({ url }: Pick<typeof RedisStore.T
     return yield* refuse(
       `expected the address of the Redis server in url, or in the environment variable ${addressVariable}`,
     )
-  // The message names no address, which may contain a password.
+  // The message does not show the address, which may contain a password.
   if (URL.parse(address) === null)
     return yield* refuse(`${addressVariable}: expected an address such as redis://user:password@host:6379`)
   return address
 })
 
-/** Connects to the store of a config once, and fails if it cannot be used, before anything is trained. */
+/** Connects to the store of a config once, before anything is trained. Fails if the store cannot be used. */
 export const checkStore = Effect.fnUntraced(function* (store: RankStore) {
   if (store.type === "files") return
   const place = { type: store.type, url: store.url, prefix: "effect-rl/ranks/check", expirySeconds: 60 }
@@ -135,11 +137,14 @@ export const checkStore = Effect.fnUntraced(function* (store: RankStore) {
   )
 })
 
-/** Makes an empty folder inside `parent` until the scope closes, and removes those that a killed trainer has left. */
+/**
+ * Makes an empty folder inside `parent`, and removes `parent` when the scope closes. First removes what a killed trainer has
+ * left in `parent`.
+ */
 export const privateFolder = Effect.fnUntraced(
   function* (parent: string) {
     const fs = yield* FileSystem.FileSystem
-    // Ranks may still be about to end, and write: then the system finds a new file in a folder that it has just emptied.
+    // Repeat: ranks that are about to end may write a file into a folder while the system removes it.
     const removed = fs
       .remove(parent, { recursive: true, force: true })
       .pipe(Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 20 }), Effect.ignore)

@@ -2,12 +2,12 @@ import { Effect } from "effect"
 import { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { isLoss } from "./RankProcesses.ts"
 
-/** The number of times that a training is started again without a step in between. */
+/** The number of times in a row that a training is started again without having completed a step. */
 const mostRestarts = 5
 
 /**
- * Runs a training, and starts it again when a rank or the engine's thread was lost: it then resumes from the checkpoints of
- * its runs. Gives up if one after another is lost before a step is done. Any other error ends the training at once.
+ * Runs a training, and starts it again from the checkpoints of its runs when a rank or the engine's thread is lost. Gives up
+ * if this happens again and again without a completed step. Any other error ends the training at once.
  *
  * @example
  * ```ts

@@ -1,5 +1,5 @@
 /**
- * Starts the processes of all ranks but the master, and connects them by the store that the config chooses. With one rank,
+ * Starts the processes of all ranks except the master, and connects them through the store of the config. With one rank,
  * there is nothing to start.
  *
  * @example
@@ -25,14 +25,14 @@ interface StartOptions {
   readonly outputDirectory: string
 }
 
-/** The connection of the master with the other ranks. */
+/** The connection of the master to the other ranks. */
 interface Ranks {
   readonly store: Layer.Layer<Store, StoreError, FileSystem.FileSystem | Path.Path>
   /** Waits until the process of a rank has ended by itself, and fails with the reason. */
   readonly untilOneEnds: Effect.Effect<never, WorkerLost | WorkerFailed>
 }
 
-/** Fails if the config asks for several ranks, and nothing here can start their processes, or their store cannot be used. */
+/** Fails if the config asks for several ranks but no service can start their processes, or if their store cannot be used. */
 export const checkRanks = Effect.fnUntraced(function* ({ trainer: { ranks, store } }: Pick<MultiRunConfig, "trainer">) {
   if (ranks === 1) return
   if (Option.isSome(yield* Effect.serviceOption(RankProcesses))) return yield* checkStore(store)
@@ -41,15 +41,18 @@ export const checkRanks = Effect.fnUntraced(function* ({ trainer: { ranks, store
   })
 })
 
-/** The seconds after its first place in which a trainer must get the places of all ranks. Otherwise, it gives them back. */
+/**
+ * The number of seconds, after the first rank got a slot, in which all ranks must get slots. Otherwise the trainer gives its
+ * slots back.
+ */
 const patienceSeconds = 60
-/** The longest pause until it tries again is this many times as long. */
+/** The longest pause before the next try, as a multiple of `patienceSeconds`. */
 const longestPause = 8
 
 /**
- * Starts all ranks but the master, until the scope closes. On a cluster, a rank waits until it has a place. Two trainers that
- * each hold a part of the places would wait for each other for ever, so a trainer that does not get all of its places gives
- * those back that it has, and tries again after a pause. The pauses are random, so that one trainer gets all places.
+ * Starts all ranks except the master, until the scope closes. On a cluster, a rank waits for a free slot of a worker. Two
+ * trainers that each hold some slots would wait for each other for ever. So a trainer that does not get all of its slots in
+ * time gives them back, and tries again after a random pause; the randomness lets one of the two get all slots.
  */
 export const startRanks = Effect.fnUntraced(function* (
   options: StartOptions,
@@ -72,7 +75,7 @@ export const startRanks = Effect.fnUntraced(function* (
   }
 })
 
-/** Starts all ranks but the master. Returns none if only some of them have had a place for a while. */
+/** Starts all ranks except the master. Returns none if, some time after the first rank got a slot, others still wait. */
 const startAll = Effect.fnUntraced(function* (
   { settings, baseDir, outputDirectory }: StartOptions,
   processes: RankProcesses["Service"],
@@ -86,7 +89,7 @@ const startAll = Effect.fnUntraced(function* (
     (_, place) => Effect.tap(processes.start({ ...task, rank: place + 1 }), () => hasPlace.open),
     { concurrency: "unbounded" },
   )
-  // A trainer that has no place holds nothing for which another one waits.
+  // The time runs from the first slot on: before that, this trainer holds nothing for which another one waits.
   const patience = Effect.andThen(hasPlace.await, Effect.sleep(Duration.seconds(patienceSeconds)))
   const ends = yield* Effect.raceFirst(Effect.asSome(starting), Effect.as(patience, Option.none()))
   return Option.map(ends, (ends): Ranks => ({ store: storeAt(store), untilOneEnds: Effect.raceAllFirst(ends) }))

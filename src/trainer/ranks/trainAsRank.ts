@@ -1,6 +1,6 @@
 /**
- * Trains as a rank other than the master: computes the gradients of its micro-batches, and applies those of all ranks,
- * so that it has the same weights as the master. It generates, saves and reports nothing.
+ * Trains as a rank other than the master: computes the gradients of its micro-batches, and applies the gradients of all
+ * ranks, so that it has the same weights as the master. It does not generate, save or report.
  *
  * @example
  * ```ts
@@ -16,7 +16,7 @@ import { isLoss } from "./RankProcesses.ts"
 import { storeAt } from "./rankStore.ts"
 import type { RankTask } from "./RankTask.ts"
 
-/** Trains until it is interrupted, which the master does in the end. */
+/** Trains until the master interrupts it. */
 export const trainAsRank = Effect.fnUntraced(
   function* ({ rank, model: modelConfig, trainer: shape, seed, baseDir, outputDirectory, store: place }: RankTask) {
     const base = yield* openBaseModel(modelConfig, { baseDir, seed })

@@ -1,9 +1,9 @@
 /**
  * Writes the files of each run of a trainer: a config that trains this run alone; a log, curves and scores while it is
- * trained; and its results when it has reached its last step. So commands and pages treat it like any other run.
+ * trained; and its results when it has reached its last step. So commands and the page treat each of them like any other run.
  *
- * Each checkpoint has the lengths of these files. A resumed run cuts its scores and curves back to its checkpoint, so they
- * become the same as those of a run that was never stopped.
+ * Each checkpoint saves the lengths of these files. A resumed run cuts its scores and curves to these lengths, so they become
+ * the same as those of a run that was never stopped.
  *
  * @example
  * ```ts
@@ -47,7 +47,7 @@ import type { DiscoveredRun, RunSlot } from "../runs/RunSlot.ts"
 import type { RunRecord } from "../runs/TrainedRun.ts"
 import { type Failures, readStepReport, summaryOf, type Validation, validationsIn } from "./reports.ts"
 
-/** The contents of a checkpoint's file `recorded.json`, which describes the recording. */
+/** The content of a checkpoint's file `recorded.json`, which describes the state of the recording. */
 const Recorded = Schema.Struct({
   appended: Appended,
   /** The step of the last validation that was recorded; −1 if there was none. */
@@ -62,7 +62,7 @@ const decodeRecorded = Schema.decodeUnknownEffect(recordedJson)
 const encodeRecorded = Schema.encodeEffect(recordedJson)
 const encodeConfig = Schema.encodeSync(OrchestratorConfig)
 
-/** Returns the seconds for which a trainer had worked when it saved this file `recorded.json`; 0 if the text is damaged. */
+/** Returns the seconds for which a trainer had worked when it saved a file `recorded.json`; 0 if the text is damaged. */
 export const trainerSecondsIn = (text: string): number =>
   Option.match(Schema.decodeOption(recordedJson)(text), {
     onNone: () => 0,
@@ -78,7 +78,7 @@ type Eff<A = void> = Effect.Effect<A, Problem>
 /** The trainer whose runs are recorded. */
 interface RecordsOptions {
   readonly settings: Pick<MultiRunConfig, "name" | "output">
-  /** The whole config of the trainer. That of a run is the same with this run alone. */
+  /** The whole config of the trainer. The saved config of a run is the same with only this run. */
   readonly effective: Plain
   /** Called after a validation of a run was recorded. */
   readonly validated: (run: RunSlot, validation: Pick<Validation, "step" | "scores">) => Eff
@@ -87,36 +87,36 @@ interface RecordsOptions {
 }
 
 export interface RunRecords {
-  /** Fails if another living process writes a run, so that its folder must be left alone. */
+  /** Fails if another living process writes to a run's folder, which must then be left alone. */
   readonly check: (run: DiscoveredRun) => Eff
   /**
-   * Begins to record a run, whose progress is that of its checkpoint. `saved` is what `moment` returned for it; undefined
-   * for a run without a checkpoint, which starts over.
+   * Begins to record a run, whose progress comes from its checkpoint. `saved` is what `moment` returned when that was saved;
+   * undefined if the run starts without a checkpoint.
    */
   readonly begin: (run: RunSlot, saved: Uint8Array | undefined) => Eff
-  /** Records an update, with what the orchestrator reported about its samples, and the validations until then. */
+  /** Records an update with the orchestrator's report about its samples, and the validations before it. */
   readonly updated: (run: RunSlot, metrics: Readonly<Record<string, number>>) => Eff
-  /** Returns what a checkpoint has to save about the recording; undefined if the run has left. */
+  /** Returns the state of the recording for a checkpoint; undefined if the run has left. */
   readonly moment: (run: RunSlot) => Eff<Uint8Array | undefined>
-  /** Writes the results of a run that has reached its last step, and whose last validation is over. */
+  /** Writes the results of a run that has reached its last step, after its last validation. */
   readonly conclude: (run: RunSlot) => Eff
-  /** Ends the recording of a run that leaves: `reason` is why it was evicted, if it was. */
+  /** Ends the recording of a run that leaves. `reason` says why the run was evicted; null if its folder was deleted. */
   readonly end: (run: RunSlot, reason: string | null) => Effect.Effect<void>
 }
 
 /** The services that a record needs. */
 type Services = Recorder | RunStore | FileSystem.FileSystem | Path.Path
 
-/** The records of a trainer's runs, and what it needs to begin one. */
+/** The state of all records, and what is needed to begin one. */
 interface RecordsState {
   readonly options: RecordsOptions
   readonly trainerSeconds: CurrentRun["Service"]["seconds"]
   readonly services: Context.Context<Services>
-  /** The runs whose records are open. It outlives their slots, which a run may leave before its record is closed. */
+  /** The runs whose records are open. A run may leave its slot before its record is closed. */
   readonly open: Set<RunSlot>
 }
 
-/** Makes the records of a trainer's runs. When the scope closes, all that are still open end as interrupted or failed. */
+/** Makes the records of a trainer's runs. When the scope closes, all open records end as interrupted or failed. */
 export const makeRunRecords = Effect.fnUntraced(function* (
   options: RecordsOptions,
 ): Effect.fn.Return<RunRecords, never, CurrentRun | Services | Scope.Scope> {
@@ -166,14 +166,14 @@ const begin = Effect.fnUntraced(function* (state: RecordsState, run: RunSlot, sa
 const secondsHere = ({ startedAtMillis }: RunRecord) =>
   Effect.map(Clock.currentTimeMillis, (now) => (now - startedAtMillis) / 1000)
 
-/** Runs `use` with the record of a run, unless the run has left. */
+/** Runs `use` with the record of a run. Does nothing if the run has left. */
 const using = <A>({ own }: RunSlot, use: (record: RunRecord) => Eff<A>): Eff<A | undefined> =>
   Effect.suspend(() => {
     const { record, folder } = own
     return record === undefined ? Effect.undefined : record.alone.withPermit(folder.guarded(use(record)))
   })
 
-/** Records the validations, up to a step, that were not recorded yet. */
+/** Records the validations up to the step `upTo` that are not recorded yet. */
 const recordValidations = Effect.fnUntraced(function* (
   state: RecordsState,
   run: RunSlot,
@@ -196,7 +196,7 @@ const recordValidations = Effect.fnUntraced(function* (
   }
 })
 
-/** Records an update of a run, and what was recorded nowhere before it. */
+/** Records an update of a run, the report about its samples, and the validations before it. */
 const updated = (state: RecordsState, run: RunSlot, metrics: Readonly<Record<string, number>>) =>
   using(run, (record) =>
     Effect.gen(function* () {
@@ -213,7 +213,7 @@ const updated = (state: RecordsState, run: RunSlot, metrics: Readonly<Record<str
     }),
   )
 
-/** Describes how far a run is recorded. */
+/** Returns the state of a run's recording, as bytes for a checkpoint. */
 const moment = (state: RecordsState, run: RunSlot) =>
   using(run, (record) =>
     Effect.gen(function* () {
@@ -226,7 +226,7 @@ const moment = (state: RecordsState, run: RunSlot) =>
     }),
   )
 
-/** Records the end of a run. Failures are ignored: its folder may be gone. */
+/** Records the end of a run. Failures are ignored, because the run's folder may be gone. */
 const recordEnd = (
   { progress: { step, totalSamples } }: RunSlot,
   { recording, firstStep }: RunRecord,
@@ -237,8 +237,8 @@ const recordEnd = (
   )
 
 /**
- * Takes the record of a run that is not recorded any more, does its last work with it, and closes it, also if that is
- * interrupted. Does nothing if the record is not open.
+ * Takes the record away from a run, does the last work with it, and closes it, even after an interruption. Does nothing if
+ * the record is not open.
  */
 const taking = <A, E>(
   { open }: RecordsState,
@@ -284,7 +284,7 @@ const closeAll = (state: RecordsState, exit: Exit.Exit<unknown, unknown>): Effec
   return Effect.forEach([...state.open], (run) => close(state, run, ended), { discard: true })
 }
 
-/** Describes a run to the recorder. Its config trains it alone, with the settings of the trainer. */
+/** Describes a run for its record. The saved config trains this run alone, with the settings of the trainer. */
 const specOf = ({ id, config }: RunSlot, { name, output }: RecordsOptions["settings"], effective: Plain): RunSpec => {
   const own = Layout.nameOf(id)
   return {

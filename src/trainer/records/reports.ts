@@ -1,7 +1,7 @@
 /**
- * Writes and reads an orchestrator's reports about a run, which are files in the run's folder: the metrics and transcripts
- * of a step, next to its samples, and the validations. The trainer records a report in the run's logs after it has trained
- * the report's step, so nothing is lost or recorded twice if one of the two is killed.
+ * Writes and reads an orchestrator's reports about a run, which are files in the run's folder: the metrics and transcripts of
+ * a step, next to its samples, and the validations. The trainer records a report in the run's logs after it has trained the
+ * report's step, so nothing is lost or recorded twice if the orchestrator or the trainer is killed.
  *
  * @example
  * ```ts
@@ -19,16 +19,16 @@ import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 
-/** A file that an orchestrator wrote is damaged. The message is one line that names the file. */
+/** Reports that a file which an orchestrator wrote is damaged. The message is one line that names the file. */
 export class ReportError extends Schema.TaggedError<ReportError>()("ReportError", {
   path: Schema.String,
   message: Schema.String,
 }) {}
 
-/** An episode of a step, or of a validation, that gave no sample or score. */
+/** An episode of a step or a validation that failed, so that it gave no sample or score. */
 export const FailedEpisode = Schema.Struct({
   id: Schema.String,
-  /** The position of its task in the data set. */
+  /** The position of the episode's task in the data set. */
   task: naturalInt,
   envId: Schema.String,
   envType: Schema.String,
@@ -38,17 +38,17 @@ export const FailedEpisode = Schema.Struct({
 })
 export type FailedEpisode = typeof FailedEpisode.Type
 
-/** The failed episodes among those of a step, or of a validation. */
+/** The failed episodes of a step or a validation. */
 export const Failures = Schema.Struct({
   failed: Schema.Array(FailedEpisode),
-  /** The number of episodes that were played, with those that failed. */
+  /** The number of episodes that were played, including the failed ones. */
   played: naturalInt,
 })
 export type Failures = typeof Failures.Type
 
 const labelOf = ({ envType, envId }: FailedEpisode): string => `${envType} "${shortened(envId)}"`
 
-/** Describes the failures of a step, or of a validation, by the tasks and the first message. */
+/** Describes the failures of a step or a validation in one line: the tasks and the first message. */
 export const summaryOf = (what: string, { failed, played }: Failures): string => {
   const tasks = [...new Set(failed.map(labelOf))]
   const named = tasks.length > 3 ? `${tasks.slice(0, 3).join(", ")} and ${tasks.length - 3} more` : tasks.join(", ")
@@ -64,7 +64,7 @@ export const StepReport = Schema.Struct({
 })
 export type StepReport = typeof StepReport.Type
 
-/** A validation: the step whose weights played, and the score of each task that could be played. */
+/** The report of a validation: the step whose weights played, and the score of each task that could be played. */
 export const Validation = Schema.Struct({
   step: naturalInt,
   scores: Schema.Array(Schema.Finite),

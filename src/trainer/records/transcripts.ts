@@ -1,20 +1,20 @@
-/** Turns rollouts into the lines of a run's scores, from which the page shows what the agent said and did. */
+/** Turns rollouts into lines of a run's scores, which the page shows as transcripts of what the agent wrote and did. */
 import { stepScored } from "../../agents/evaluate/events.ts"
 import { scored } from "../../agents/evaluate/PlayedEpisode.ts"
 import type { Rollout } from "../../agents/episode/Rollout.ts"
 import type { StepScored } from "../../run/record/RunEvent.ts"
 import type { FailedEpisode } from "./reports.ts"
 
-/** The facts about an episode that its transcript has besides the steps. */
+/** The facts about an episode for its transcript. */
 interface Told extends Pick<StepScored, "mode" | "seenEpisodes" | "episode"> {
-  /** Added to the `info` of each step, such as the advantage. */
+  /** Facts that are added to the `info` of each step, such as the advantage. */
   readonly info: Readonly<Record<string, unknown>>
   /** The time at which the episode was recorded. */
   readonly nowMillis: number
 }
 
 /**
- * Makes the events of one episode.
+ * Makes the events of one episode, one for each of its steps.
  *
  * @example
  * ```ts
@@ -34,7 +34,7 @@ const transcriptOf = (
     episodeScore += step.score
     const timed = {
       ...step,
-      // An answer that cannot be acted upon is no action, so it has a place of its own.
+      // The content of the answer is kept even if it could not be acted upon and is no action.
       info: { ...step.info, ...(one._tag === "AgentStep" ? { said: one.call.completion.content } : {}), ...info },
       startedAtMillis: nowMillis,
       endedAtMillis: nowMillis,
@@ -46,7 +46,7 @@ const transcriptOf = (
   return events
 }
 
-/** The rollouts of a step, with what was computed from them. */
+/** The rollouts of a step, with their advantages and groups. */
 interface Played {
   readonly rollouts: ReadonlyArray<Rollout>
   readonly advantages: ArrayLike<number> | undefined
@@ -73,7 +73,7 @@ export const transcriptsOfStep = (
     return transcriptOf(rollout, { mode: "train", seenEpisodes, episode: seenEpisodes + at + 1, info, nowMillis })
   })
 
-/** Makes the transcripts of all episodes of a validation. Files of scores have its step in their names. */
+/** Makes the transcripts of all episodes of a validation. The step is also in the name of the file that holds them. */
 export const transcriptsOfValidation = (
   rollouts: ReadonlyArray<Rollout>,
   { step, nowMillis }: Pick<Told, "nowMillis"> & { readonly step: number },
@@ -82,7 +82,7 @@ export const transcriptsOfValidation = (
     transcriptOf(rollout, { mode: "validation", seenEpisodes: step, episode: at + 1, info: {}, nowMillis }),
   )
 
-/** Makes the lines of episodes that failed, which follow those of `played` episodes. */
+/** Makes a line for each failed episode. Their numbers follow those of the `played` episodes. */
 export const failuresOf = (
   failed: ReadonlyArray<FailedEpisode>,
   { mode, seenEpisodes, played }: Pick<Told, "mode" | "seenEpisodes"> & { readonly played: number },

@@ -1,7 +1,7 @@
 /**
- * Declares the service that starts a thread which computes the log-probabilities of the reference model, with which the KL
- * term of an objective compares, so that another core computes them while the trainer computes gradients; `thread-node.ts`
- * implements it. The thread runs the program that the trainer would run, on the same micro-batches, so the bits are the same.
+ * Declares the service that starts a thread for the reference model. The KL term of an objective needs the log-probabilities
+ * of this model; the thread computes them on another core while the trainer computes gradients. The results are the same
+ * bits, because the thread runs the trainer's program on the same micro-batches. `thread-node.ts` implements the service.
  *
  * @example
  * ```ts
@@ -18,7 +18,7 @@ import { MultiRunConfig } from "../config/MultiRunConfig.ts"
 
 const { model, trainer, seed } = MultiRunConfig.fields
 
-/** Everything that the thread of a reference has to know. */
+/** The task of the reference model's thread: all settings that it needs. */
 export const ReferenceTask = Schema.Struct({
   model,
   trainer,
@@ -33,8 +33,8 @@ export type ReferenceTask = typeof ReferenceTask.Type
 /** A reference model in another thread. */
 export interface ReferenceThread {
   /**
-   * Sends a micro-batch to the thread, which computes one after another, and returns the Effect that waits for the
-   * log-probabilities of its tokens. If the thread is lost, or cannot compute them, the trainer can compute the same itself.
+   * Sends a micro-batch to the thread, and returns the Effect that waits for the log-probabilities of its tokens. The thread
+   * computes micro-batches in order. If it fails or is lost, the trainer can compute the same itself.
    */
   readonly compute: (microBatch: MicroBatch) => Effect.Effect<Effect.Effect<Float32Array, WorkerLost>>
 }
@@ -43,7 +43,7 @@ export interface ReferenceThread {
 export class ReferenceThreads extends Context.Service<
   ReferenceThreads,
   {
-    /** Starts a thread, and ends it when the scope closes. If that fails, so does what is computed. */
+    /** Starts a thread, and ends it when the scope closes. A failure to start becomes a failure of each computation. */
     readonly start: (task: ReferenceTask) => Effect.Effect<ReferenceThread, never, Scope.Scope>
   }
 >()("effect-rl/multirun/ReferenceThreads") {}

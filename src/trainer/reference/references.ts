@@ -1,6 +1,6 @@
 /**
- * Keeps the log-probabilities of a reference that were asked for ahead of time, by the contents of their micro-batches. So
- * the trainer may ask for micro-batches that it then packs in another way: what it does not need is dropped.
+ * Computes log-probabilities of the reference model in advance, and finds them by the tokens of their micro-batch. If the
+ * trainer then packs another micro-batch than it had announced, the results that it does not need are dropped.
  *
  * @example
  * ```ts
@@ -15,17 +15,22 @@ import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import type { ReferenceThread } from "./ReferenceThreads.ts"
 
 export interface References {
-  /** Lets the thread compute the log-probabilities of a micro-batch, unless it does already, and does not wait for them. */
+  /**
+   * Lets the thread begin to compute the log-probabilities of a micro-batch, unless that was done before. Does not wait for
+   * them.
+   */
   readonly prepare: (microBatch: MicroBatch) => Effect.Effect<void>
-  /** Waits for the log-probabilities of a micro-batch; undefined if the thread was lost, and this one has to compute them. */
+  /**
+   * Waits for the log-probabilities of a micro-batch. Undefined if the thread was lost: then this thread has to compute them.
+   */
   readonly of: (microBatch: MicroBatch) => Effect.Effect<Float32Array | undefined>
 }
 
-/** The largest number of micro-batches that are prepared and not used. */
+/** The largest number of micro-batches that are kept in advance. */
 const mostPrepared = 4
 
 interface Prepared {
-  /** A copy of the micro-batch, whose arrays are overwritten by the next one. */
+  /** A copy of the micro-batch, because the next micro-batch overwrites the arrays. */
   readonly microBatch: MicroBatch
   readonly answer: Effect.Effect<Float32Array, WorkerLost>
 }
@@ -39,7 +44,7 @@ const hasEqualTokens = (a: MicroBatch, b: MicroBatch): boolean =>
 
 const copyOf = (microBatch: MicroBatch): MicroBatch => structuredClone(microBatch)
 
-/** Makes the memory of a thread's results. */
+/** Makes the store of a thread's results. */
 export const makeReferences = (thread: ReferenceThread): References => {
   let prepared: ReadonlyArray<Prepared> = []
   let isLost = false

@@ -1,4 +1,4 @@
-/** Decides whether a trainer computes the reference of KL terms in a thread of its own. */
+/** Decides whether a trainer computes the reference model of KL terms in a thread of its own. */
 import { Effect, Option, type Scope } from "effect"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { MultiRunError } from "../MultiRunError.ts"
@@ -7,11 +7,11 @@ import { ReferenceThreads } from "./ReferenceThreads.ts"
 
 type Sizes = MultiRunConfig["trainer"]
 
-/** Tells whether a config asks for the thread; `null` leaves that to what can be had. */
+/** Tells whether a config asks for the thread. `null` asks for it with several runs on one rank. */
 const wantsThread = ({ lora, maxRuns, ranks, referenceThread }: Sizes): boolean =>
   referenceThread ?? (lora !== null && maxRuns > 1 && ranks === 1)
 
-/** Fails if the config asks for a thread of the reference, and nothing here can start one. */
+/** Fails if the config asks for the thread, and no service can start it. */
 export const checkReference = Effect.fnUntraced(function* ({ trainer }: Pick<MultiRunConfig, "trainer">) {
   if (trainer.referenceThread !== true || Option.isSome(yield* Effect.serviceOption(ReferenceThreads))) return
   return yield* new MultiRunError({
@@ -21,8 +21,8 @@ export const checkReference = Effect.fnUntraced(function* ({ trainer }: Pick<Mul
 })
 
 /**
- * Returns the function that starts the thread of the reference, for programs of a device; undefined if the trainer's own
- * thread computes the reference.
+ * Returns the function that starts the thread of the reference model for a device; undefined if the trainer's own thread
+ * computes the reference model.
  *
  * @example
  * ```ts

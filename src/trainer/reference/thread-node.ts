@@ -16,10 +16,10 @@ export const Start = Schema.Struct({
   threads: Schema.Int,
 })
 
-/** Loads the module when a thread is started, because most programs start none. */
+/** Loads the module only when a thread is started, because most programs start none. */
 const workerModule = Effect.promise(() => import("effect/workers/Worker"))
 
-/** Starts threads for references. `threads` is the number of threads that compute in each. */
+/** Starts threads for reference models. `threads` is the number of threads that compute in each of them. */
 export const layer = ({ threads = 1 }: { readonly threads?: number }): Layer.Layer<ReferenceThreads> =>
   Layer.succeed(ReferenceThreads, {
     start: Effect.fnUntraced(function* (task): Effect.fn.Return<ReferenceThread, never, Scope.Scope> {
@@ -45,7 +45,7 @@ export const layer = ({ threads = 1 }: { readonly threads?: number }): Layer.Lay
             )
           }),
         )
-        // `untilLost` tells how it has ended.
+        // The end of the thread is ignored here, because `untilLost` reports it.
         .pipe(Effect.ignore, Effect.forkScoped)
       let asked = 0
       return {

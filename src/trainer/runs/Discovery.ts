@@ -1,7 +1,7 @@
 /**
- * Finds the runs below the output folder, for the master rank: which folders hold a valid config, which wait for an
- * index, which are invalid or evicted, and which have vanished. It changes no indices: `Runs` asks it for the next
- * creations and tells it about deletions.
+ * Finds the runs below the output folder, on the master rank: folders with a valid config, runs that wait for an index,
+ * invalid and evicted runs, and folders that have vanished. It does not change indices: `Runs` asks it which runs to create,
+ * and reports deletions to it.
  */
 import { Effect } from "effect"
 import * as hooks from "./hooks.ts"
@@ -29,17 +29,17 @@ import type { DiscoveredRun, Hooks } from "./RunSlot.ts"
 import { tokenText } from "./token.ts"
 import type { Progress } from "./TrainedRun.ts"
 
-/** A run that gets an index. */
+/** A run that gets an index now. */
 interface Starting {
   readonly run: DiscoveredRun
   readonly progress: Progress
 }
 
-/** Makes the discovery of an output folder. Nothing is looked at before the first `scan`. */
+/** Makes the discovery of an output folder. It does nothing before the first `scan`. */
 export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOptions) {
   const state = yield* makeDiscoveryState(options)
   return {
-    /** Looks at all folders. What it finds takes effect by `takeLeaving` and `start`. */
+    /** Reads the state of all folders. The changes take effect by `takeLeaving` and `start`. */
     scan: scan(state),
     takeLeaving: takeLeaving(state),
     evictTrained: (generation: number, reason: string) => evictTrained(state, generation, reason),
@@ -50,7 +50,7 @@ export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOpti
   }
 })
 
-/** Looks at all folders. What it finds takes effect by `takeLeaving` and `start`. */
+/** Reads the state of all folders. The changes take effect by `takeLeaving` and `start`. */
 const scan = Effect.fnUntraced(function* (state: DiscoveryState) {
   const ids = yield* state.folders.list(state.outputDirectory)
   for (const folder of sortedFolders(state)) if (!ids.includes(folder.id)) yield* vanish(state, folder)
@@ -67,17 +67,20 @@ const resumeProblem = (state: DiscoveryState, { directory, config }: DiscoveredR
     onFailure: ({ message }) => message,
   })
 
-/** Checks a config beyond its Schema: by the hooks, and whether the run can resume from its checkpoint. */
+/**
+ * Returns what is wrong with a config that fits the Schema: a problem that a hook reports, or a checkpoint from which the run
+ * cannot resume.
+ */
 const problemOf = Effect.fnUntraced(function* (state: DiscoveryState, run: DiscoveredRun) {
   const problem = yield* hooks.untilFailure(state.parts(), ({ validation }) => validation, run)
   return problem ?? (yield* resumeProblem(state, run))
 })
 
-/** Returns which other process writes a run; undefined if none does. */
+/** Names the other process that writes a run; undefined if there is none. */
 const lockProblemOf = (state: DiscoveryState, run: DiscoveredRun) =>
   hooks.untilFailure(state.parts(), ({ unlocked }) => unlocked, run)
 
-/** Tells whether a run has ended, and has a checkpoint of its last step, so that there is nothing to do. */
+/** Tells whether a run has ended and has a checkpoint of its last step, so that nothing is left to do. */
 const isFinished = Effect.fnUntraced(function* (state: DiscoveryState, { directory, config }: DiscoveredRun) {
   if (!(yield* state.folders.isFinished(directory, config.maxSteps))) return false
   return yield* Effect.match(startingProgress(state.folders, directory, config), {
@@ -104,7 +107,7 @@ const discover = Effect.fnUntraced(function* (
     directory,
     tokenText({ id, generation, startedAtMillis: state.startedAtMillis }),
   )
-  // The config must be that of the marked folder: otherwise the next look finds out.
+  // Read the config again: if it changed while the folder was marked, the next scan handles it.
   const again = yield* state.folders.readConfig(directory)
   if (origin === undefined || again?.read._tag !== "Text" || again.read.text !== text) return
   if (problem !== undefined) yield* Effect.logWarning(`${id}: cannot mark its folder: ${problem}`)
@@ -114,7 +117,7 @@ const discover = Effect.fnUntraced(function* (
     state.known.set(id, { _tag: "Finished", id, directory, origin, text })
     return
   }
-  // A run that goes back to an earlier step is not at its end any more.
+  // A run that goes back to an earlier step has not ended any more.
   if (config.resumeStep !== -1) yield* state.folders.remove(directory, Layout.finished)
   const told: Array<Hooks> = []
   const waiting: FolderOf<"Waiting"> = { _tag: "Waiting", id, directory, origin, text, run, parts: told }
@@ -128,7 +131,7 @@ const discover = Effect.fnUntraced(function* (
   }
 })
 
-/** Gives a waiting run its changed config. It keeps its place in the queue. */
+/** Replaces the config of a waiting run, which keeps its place in the queue. */
 const reconfigure = Effect.fnUntraced(function* (
   state: DiscoveryState,
   folder: FolderOf<"Waiting">,
@@ -143,7 +146,7 @@ const reconfigure = Effect.fnUntraced(function* (
   state.known.set(folder.id, { ...folder, text, run })
 })
 
-/** Reads the config of a folder that is not trained, and draws the consequences. */
+/** Reads the config of a folder that is not trained, and moves the folder to the state that follows from it. */
 const examine = Effect.fnUntraced(function* (
   state: DiscoveryState,
   folder: FolderOf<"Unconfigured" | "Invalid" | "Waiting" | "Finished">,
@@ -157,7 +160,7 @@ const examine = Effect.fnUntraced(function* (
   if (read._tag === "Failed") return yield* refuse(state, folder, `${file}: ${read.problem}`)
   const { text } = read
   if (folder._tag === "Waiting" && folder.text === text) {
-    // The checkpoint that it resumes from may have vanished meanwhile.
+    // The checkpoint from which the run resumes may have vanished meanwhile.
     const problem = yield* resumeProblem(state, folder.run)
     return problem === undefined ? undefined : yield* refuse(state, folder, problem)
   }
@@ -173,13 +176,13 @@ const examine = Effect.fnUntraced(function* (
     : discover(state, folder, text, config)
 })
 
-/** Tells whether a folder that was found before is still the same. */
+/** Tells whether a known folder is still the same, or was deleted and made again. */
 const comparisonOf = (state: DiscoveryState, folder: Folder) =>
   "origin" in folder && folder.origin !== undefined
     ? state.folders.compare(folder.directory, folder.origin)
     : Effect.succeed("same" as const)
 
-/** Looks at one folder: whether it is still the same, whether it is evicted, and else what its config says. */
+/** Examines one folder: whether it is still the same folder, whether it is evicted, and otherwise its config. */
 const lookAt = Effect.fnUntraced(function* (state: DiscoveryState, id: string) {
   const directory = state.folders.at(state.outputDirectory, id)
   const fresh: Folder = { _tag: "Unconfigured", id, directory }
@@ -195,7 +198,7 @@ const lookAt = Effect.fnUntraced(function* (state: DiscoveryState, id: string) {
   if (evicted._tag === "Failed") return
   if (evicted._tag === "Text") {
     const reason = evicted.text.trim()
-    // Somebody else may evict a run by writing the file.
+    // Other programs may evict a run by writing this file, too.
     const origin = "origin" in folder ? folder.origin : undefined
     const next = evictedState(folder, { origin, isWritten: true, reason })
     yield* moveFolder(state, folder, reason, next)
@@ -207,7 +210,7 @@ const lookAt = Effect.fnUntraced(function* (state: DiscoveryState, id: string) {
       state.known.set(id, { ...folder, isWritten })
       return
     }
-    // The file was removed, so the run may begin again.
+    // The user removed the file, so the run may begin again.
     folder = fresh
   }
   if (folder._tag === "Trained") return
@@ -223,36 +226,36 @@ const takeLeaving = (state: DiscoveryState): Effect.Effect<ReadonlyArray<Leaving
     return gone
   })
 
-/** Returns the folder of a trained run, unless it has left already. */
+/** Returns the folder of a trained run; undefined if the run has left. */
 const trainedFolder = (state: DiscoveryState, generation: number): FolderOf<"Trained"> | undefined =>
   [...state.known.values()].find(
     (one): one is FolderOf<"Trained"> => one._tag === "Trained" && one.run.generation === generation,
   )
 
-/** Evicts a trained run; nothing happens if it has left already. */
+/** Evicts a trained run. Does nothing if the run has left. */
 const evictTrained = Effect.fnUntraced(function* (state: DiscoveryState, generation: number, reason: string) {
   const folder = trainedFolder(state, generation)
   if (folder !== undefined) yield* evict(state, folder, reason)
 })
 
-/** Leaves a run alone that another process has locked before it began here; nothing happens if it has left already. */
+/** Makes a trained run leave because another process had locked its folder before. Does nothing if the run has left. */
 const leaveTrained = Effect.fnUntraced(function* (state: DiscoveryState, generation: number, message: string) {
   const folder = trainedFolder(state, generation)
   if (folder !== undefined) yield* leaveAlone(state, folder, message)
 })
 
-/** Takes a trained run that has reached its last step from its index; nothing happens if it has left already. */
+/** Ends a trained run that has reached its last step. Does nothing if the run has left. */
 const finishTrained = Effect.fnUntraced(function* (state: DiscoveryState, generation: number) {
   const folder = trainedFolder(state, generation)
   if (folder === undefined) return
   const { id, directory, origin, text, run } = folder
   yield* moveFolder(state, folder, null, { _tag: "Finished", id, directory, origin, text })
-  // Without the file, a resumed trainer validates the run once more.
+  // If writing this file fails, a resumed trainer only repeats the last validation.
   if ((yield* state.folders.compare(directory, origin)) === "same")
     yield* state.folders.write(directory, Layout.finished, `${run.config.maxSteps}\n`)
 })
 
-/** Takes the runs from the front of the queue that begin now, at most `count`. */
+/** Takes at most `count` runs from the front of the queue, which now begin. */
 const start = Effect.fnUntraced(function* (state: DiscoveryState, count: number) {
   const starting: Array<Starting> = []
   const waiting = state.queue.flatMap((id) => state.known.get(id) ?? [])
@@ -260,7 +263,7 @@ const start = Effect.fnUntraced(function* (state: DiscoveryState, count: number)
     if (starting.length === count) break
     if (folder._tag !== "Waiting") continue
     const progress = yield* Effect.exit(startingProgress(state.folders, folder.directory, folder.run.config))
-    // Its checkpoints changed since the last look: the next look says why.
+    // The checkpoints changed since the last scan; the next scan reports the problem.
     if (progress._tag === "Failure") continue
     const { id, directory, origin, text, run, parts } = folder
     leaveQueue(state, id)

@@ -4,13 +4,13 @@ import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import type { EvictedRun } from "./eviction.ts"
 import type { Progress, TrainedRun } from "./TrainedRun.ts"
 
-/** A run with a valid config, which may still wait for a slot. */
+/** A run with a valid config. It may still wait for an index. */
 export interface DiscoveredRun {
   /** The name of the run's folder. */
   readonly id: string
   /**
-   * A number that no other run of this trainer has. A folder that was deleted and made again is another run with the
-   * same id. Keep it with everything that belongs to a run but is used later, such as packed samples.
+   * A number that identifies the run in this trainer: a folder that was deleted and made again is another run with the same
+   * id. Keep it with data that is used later, such as packed samples.
    */
   readonly generation: number
   /** The path of the run's folder. */
@@ -18,11 +18,14 @@ export interface DiscoveredRun {
   readonly config: OrchestratorConfig
 }
 
-/** A run that is trained, at an index below `maxRuns`. Its object is new for each run, so nothing is inherited. */
+/**
+ * A run that is trained, at an index below `maxRuns`. Each run has a new object, so nothing is inherited from an earlier run
+ * at the index.
+ */
 export interface RunSlot extends DiscoveredRun {
   readonly index: number
   readonly progress: Progress
-  /** Whether a whole step of the run is counted, and its update not yet over. The trainer sets it for the rest of a turn. */
+  /** Whether all samples of the run's step are counted but its update is not done yet. The trainer sets it during a turn. */
   readyToUpdate: boolean
   /** The state of the run that the parts of the trainer share. */
   readonly own: TrainedRun

@@ -1,4 +1,7 @@
-/** Defines the Schema of a file on which a job depends. Only its path and its digest travel: each machine has its own copy. */
+/**
+ * Defines the Schema of a file on which a job depends. A job carries only the path and the digest of the file, not its
+ * content: each machine has its own copy.
+ */
 import { Schema } from "effect"
 
 export const SentFile = Schema.Struct({

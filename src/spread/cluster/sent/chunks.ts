@@ -1,23 +1,25 @@
 /**
- * Divides adjacent items, such as the episodes of an evaluation, into chunks, because a job should last for some seconds. Chunks
- * depend on the number of items alone, so that a resumed run asks for the same jobs again.
+ * Divides a list of items, such as the episodes of an evaluation, into chunks, so that a job lasts for some seconds. The
+ * chunks depend only on the number of items, so that a resumed run asks for the same jobs again.
  */
 
-/** Some adjacent items, by their indices: `from` is in the chunk, `to` is not. */
+/** The items of a list from index `from` up to, but without, index `to`. */
 export interface Chunk {
   readonly from: number
   readonly to: number
 }
 
-/** The most items of a chunk, and by default the number of chunks that there are at least, if there are so many items. */
+/**
+ * The largest number of items in a chunk, and the default for the smallest number of chunks (fewer if there are fewer items).
+ */
 const largest = 64
 const fewest = 256
 
-/** Returns the number of items of a chunk, from the number of all items and of the chunks that there are at least. */
+/** Returns how many items a chunk has, for `total` items in at least `chunks` chunks. */
 export const chunkSize = (total: number, chunks = fewest): number =>
   Math.min(largest, Math.max(1, Math.ceil(total / chunks)))
 
-/** Lists the chunks of so many items. */
+/** Lists the chunks of `total` items. */
 export const chunksOf = (total: number, size: number): ReadonlyArray<Chunk> =>
   Array.from({ length: Math.ceil(total / size) }, (_, at) => ({
     from: at * size,

@@ -1,5 +1,5 @@
 /**
- * Notes which local files a program of the user is made of, as Node loads them: the module that the user names and all that it
+ * Records the local files of a user's program while Node loads them: the module that the user names and all modules that it
  * imports, but no packages and not this library. A client of a cluster sends their digests with its jobs; a worker refuses
  * them if a file differs, or if it has loaded an earlier version of the file, which Node would not load again.
  *
@@ -19,10 +19,10 @@ import { fileURLToPath } from "node:url"
 const loaded = new Map<string, string>()
 let isWatching = false
 
-/** The folder with the code of this library, which has a version of its own. */
+/** The folder of this library's code. Its files are not recorded, because the library has a version of its own. */
 const library = fileURLToPath(new URL("../../../", import.meta.url))
 
-/** Begins to note the local files that Node loads. It stays on until the process ends. */
+/** Begins to record the local files that Node loads. The recording goes on until the process ends. */
 export const watchModules = (): void => {
   if (isWatching) return
   isWatching = true
@@ -38,11 +38,11 @@ export const watchModules = (): void => {
   })
 }
 
-/** Returns the paths of the local files that were loaded besides this one, sorted, without those that are gone. */
+/** Returns the sorted paths of the local files that were loaded, without `file` and without files that no longer exist. */
 export const loadedBesides = (file: string): ReadonlyArray<string> =>
   [...loaded.keys()].filter((path) => path !== resolve(file) && existsSync(path)).sort()
 
-/** Returns the digest of a file when it was loaded; undefined if it was not loaded. */
+/** Returns the digest that a file had when it was loaded; undefined if it was not loaded. */
 export const digestWhenLoaded = (file: string): string | undefined => loaded.get(resolve(file))
 
 export const digestOfBytes = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
@@ -51,7 +51,7 @@ const readOrUndefined = (path: string): Uint8Array | undefined => {
   try {
     return readFileSync(path)
   } catch {
-    // Node says what is wrong with the file.
+    // A file that cannot be read has no digest. Node reports what is wrong with it.
     return undefined
   }
 }

@@ -23,7 +23,7 @@ export const sentPath = (path: string): string => {
 
 const digestOf = (file: string): string => digestOfBytes(readFileSync(file))
 
-/** Describes a file to other machines. */
+/** Describes a file for other machines, by its path and its digest. */
 export const asSent = (file: string): SentFile => ({ path: sentPath(file), sha256: digestOf(file) })
 
 /** Describes a program that this process has loaded: its module first, then the local files that it imports. */
@@ -33,8 +33,9 @@ export const asSentProgram = (file: string): readonly [SentFile, ...ReadonlyArra
 ]
 
 /**
- * Refuses to do a job with other files than those of the machine that asked for it, or with modules of which this process has
- * loaded another version. The first file is a module that can be loaded again.
+ * Fails if a file of the job differs from the file on the machine that asked for the job, or if this process has already
+ * loaded an earlier version of it. The first file is not checked for the second case, because it is a module that can be
+ * loaded again.
  */
 export const checkFiles = (job: string, files: ReadonlyArray<SentFile>): Effect.Effect<void, DispatchError> =>
   Effect.suspend(() => {

@@ -1,19 +1,19 @@
-/** Measures how many tokens a second a trainer trains on and generates, for its logs. No result depends on it. */
+/** Measures how many tokens per second a trainer trains on and generates, for its logs. It does not affect results. */
 import { Clock, Effect } from "effect"
 
-/** The least time over which a rate is measured, so that it does not jump. */
+/** The shortest time in milliseconds over which a rate is measured, because shorter ones fluctuate. */
 const leastMillis = 1000
 
-/** The numbers of all tokens until now. */
+/** The numbers of all tokens so far. */
 interface TokenCounts {
   readonly trained: number
-  /** The tokens that the engine of this process has generated; 0 if others generate. */
+  /** The number of tokens that the engine of this process has generated; 0 if other processes generate. */
   readonly generated: number
 }
 
 /**
- * Makes the function that returns the rates as metrics, given the numbers of all tokens until now. It returns no metrics
- * until a second has passed since the last ones. Without generated tokens it has no rate of them.
+ * Makes the function that computes the rates from the numbers of all tokens so far. It returns no metrics until a second has
+ * passed since the last ones, and no rate of generated tokens if there are none.
  *
  * @example
  * ```ts

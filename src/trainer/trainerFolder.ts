@@ -1,6 +1,6 @@
 /**
- * Reads the folder of a trainer, for programs beside it that serve its model or play its tasks. The trainer may be at
- * work meanwhile, in another process.
+ * Reads the folder of a trainer, for other programs that serve its model or play its tasks. The trainer may be running in
+ * another process.
  *
  * @example
  * ```ts
@@ -17,19 +17,19 @@ import { kindOf } from "../run/RunSpec.ts"
 import * as Layout from "./Layout.ts"
 import { MultiRunConfig } from "./config/MultiRunConfig.ts"
 
-/** The folder of a trainer, or the folder of one of its runs. */
+/** A trainer that was found by its folder, or by the folder of one of its runs. */
 export interface TrainerFolder {
   readonly directory: string
   readonly settings: MultiRunConfig
-  /** The run whose folder was named; null if it was the trainer's. */
+  /** The run whose folder the user named; null if the user named the trainer's folder. */
   readonly run: string | null
 }
 
-/** Returns the folders of the runs in a trainer's folder, by name and sorted. */
+/** Returns the names of the runs' folders in a trainer's folder, sorted. */
 export const runsIn = (directory: string): Effect.Effect<ReadonlyArray<string>, never, FileSystem.FileSystem> =>
   Effect.map(namesIn(directory), (names) => names.filter(Layout.isRunName).toSorted())
 
-/** Reads the folder of a trainer, also by the folder of one of its runs; undefined for any other folder. */
+/** Reads the folder of a trainer, or of the trainer of a run's folder; undefined for any other folder. */
 export const trainerAt = Effect.fnUntraced(function* (
   named: string,
 ): Effect.fn.Return<TrainerFolder | undefined, ConfigError, FileSystem.FileSystem | Path.Path> {

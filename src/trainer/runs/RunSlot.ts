@@ -39,35 +39,35 @@ export const isAtEnd = ({ config, progress }: Pick<RunSlot, "config" | "progress
 export interface InvalidRun {
   readonly id: string
   readonly directory: string
-  /** The reason in one line, as in the message file in the run's folder. */
+  /** The reason in one line. The run's folder has the same text in a file. */
   readonly message: string
 }
 
-/** A change of the runs, as `Runs.changes` reports it. Only the master reports the last three. */
+/** A change of the runs, which `Runs.changes` reports. Only the master reports the last three. */
 export type RunChange =
   | { readonly _tag: "Created"; readonly run: RunSlot }
-  /** The run left its index: its folder vanished, or `reason` says why it was evicted. */
+  /** The run has left its index. `reason` says why it was evicted; null if it has ended or its folder has vanished. */
   | { readonly _tag: "Deleted"; readonly run: RunSlot; readonly reason: string | null }
   | { readonly _tag: "Discovered"; readonly run: DiscoveredRun }
   | { readonly _tag: "Forgotten"; readonly run: DiscoveredRun }
   | { readonly _tag: "Invalid"; readonly run: InvalidRun }
 
-/** A function that runs at a moment in a run's life. If it fails, only that run is evicted. */
+/** A function of a part of the trainer that is called at a moment in a run's life. If it fails, only that run is evicted. */
 export type Hook<Run = RunSlot> = (run: Run) => Effect.Effect<void, { readonly message: string }>
 
 /**
- * The hooks that one part of the trainer registers together. Parts run in the order of their registration. A hook must
- * not call `checkForChanges` or `syncRuns`, which wait for it.
+ * The hooks that one part of the trainer registers together. The hooks of different parts run in the order of registration. A
+ * hook must not call `checkForChanges` or `syncRuns`, because these wait for the hook.
  */
 export interface Hooks {
   /** Prepares the part for a new run, on all ranks. If it fails, it must leave nothing behind. */
   readonly creation?: Hook
-  /** Runs on all ranks once all creation hooks have run: for a part that builds on another part's creation. */
+  /** Runs on all ranks after all creation hooks, for a part that needs what another part has created. */
   readonly postCreation?: Hook
   /**
-   * Releases what `creation` prepared, on all ranks. It runs once for each run whose creation hook completed, also if
-   * the run's creation failed afterwards in another part or on another rank. `reason` is why it was evicted; null if it
-   * has reached its last step or its folder has vanished.
+   * Releases what `creation` prepared, on all ranks. It runs once for each run whose creation hook succeeded, even if the
+   * run's creation then failed in another part or on another rank. `reason` says why the run was evicted; null if it has
+   * reached its last step or its folder has vanished.
    */
   readonly deletion?: (run: RunSlot, reason: string | null) => ReturnType<Hook>
   /**
@@ -77,17 +77,17 @@ export interface Hooks {
   readonly unlocked?: Hook<DiscoveredRun>
   /** Checks a config before the run can be trained, on the master. A failure counts as a problem of the config. */
   readonly validation?: Hook<DiscoveredRun>
-  /** Runs on the master when a run with a valid config was found. If it fails, the run is evicted. */
+  /** Runs on the master when a run with a valid config is found. If it fails, the run is evicted. */
   readonly discovered?: Hook<DiscoveredRun>
   /**
-   * Runs on the master when a run whose `discovered` hook completed has vanished, was evicted, or waits no longer
+   * Runs on the master for each run whose `discovered` hook succeeded, when the run vanishes, is evicted, or stops waiting
    * because its config became invalid.
    */
   readonly forgotten?: Hook<DiscoveredRun>
-  /** Runs on the master when a config was found that cannot be used, once for each problem. */
+  /** Runs on the master when a config is invalid, once for each problem. */
   readonly invalid?: Hook<InvalidRun>
-  /** Runs on the master when a run was evicted, or was found to have been evicted, once for each reason. */
+  /** Runs on the master when a run is evicted, or was evicted by another program; once for each reason. */
   readonly evicted?: Hook<EvictedRun>
-  /** Runs on the master when the folder of a run has vanished, or another folder took its place. */
+  /** Runs on the master when the folder of a run has vanished or was replaced by another folder. */
   readonly vanished?: Hook<Pick<DiscoveredRun, "id" | "directory">>
 }

@@ -1,7 +1,7 @@
 /**
- * The service that knows the runs of a multi-run trainer: which `run_*` folders there are, which of them is trained at
- * which index, and how far each is. The master rank looks for folders (`checkForChanges`); all ranks then apply the same
- * changes (`syncRuns`), so that indices and hooks agree everywhere. Indices change only in `syncRuns`.
+ * The service that manages the runs of a multi-run trainer: it finds the folders `run_*`, gives runs an index at which they
+ * are trained, and keeps their progress. The master rank searches for folders (`checkForChanges`); then all ranks apply the
+ * same changes (`syncRuns`), so that indices and hooks are the same on all ranks. Indices change only in `syncRuns`.
  *
  * @example
  * ```ts
@@ -43,18 +43,18 @@ import type { DiscoveredRun, Hooks, InvalidRun, RunChange, RunSlot } from "./Run
 import type { Progress } from "./TrainedRun.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 
-/** The folders that are not trained, as the master saw them last; empty on the other ranks. */
+/** The folders that are not trained, as the master last saw them; empty on the other ranks. */
 export interface Status {
   /** The runs that wait for a free index, the next one first. */
   readonly waiting: ReadonlyArray<DiscoveredRun>
   readonly invalid: ReadonlyArray<InvalidRun>
-  /** The folders that are left alone because they were evicted, with the reasons. */
+  /** The folders that were evicted, with the reasons. They are left alone. */
   readonly evicted: ReadonlyArray<EvictedRun>
   /** The runs that have reached their last step. */
   readonly finished: ReadonlyArray<string>
   /** The folders that have no config yet. */
   readonly unconfigured: ReadonlyArray<string>
-  /** Whether the last look at all folders has taken effect, and has left no run that is trained or waits. */
+  /** Whether all changes of the last scan have taken effect, and no run is trained or waits. */
   readonly isSettled: boolean
 }
 
@@ -63,20 +63,20 @@ export interface RunsOptions {
   readonly outputDirectory: string
   /** The number of runs that can be trained at once. */
   readonly maxConcurrentRuns: number
-  /** This rank, from 0, which is the master. @default 0 */
+  /** The number of this rank; 0 is the master. @default 0 */
   readonly rank?: number
   /** The number of ranks. @default 1 */
   readonly ranks?: number
   /**
-   * The time after which a rank that did not come to `syncRuns` counts as dead. It must be longer than the longest step
-   * of the trainer. @default "30 minutes"
+   * The time after which a rank that has not called `syncRuns` counts as dead. It must be longer than the longest step of the
+   * trainer. @default "30 minutes"
    */
   readonly rankDeadline?: Duration.Input
   /** The time after which `awaitRun` fails if there is no run. @default "10 minutes" */
   readonly firstRunDeadline?: Duration.Input
-  /** The longest time between two looks at the output folder while waiting. @default "1 second" */
+  /** The longest time between two scans of the output folder while waiting. @default "1 second" */
   readonly pollInterval?: Duration.Input
-  /** Whether to watch the output folder, so that a new folder is seen at once. @default true */
+  /** Whether to watch the output folder, so that a new folder is found at once. @default true */
   readonly watch?: boolean
 }
 
@@ -90,43 +90,44 @@ export class Runs extends Context.Service<
     /** Registers the hooks of a part, until the scope closes. Register before the first `syncRuns`. */
     readonly register: (hooks: Hooks) => Effect.Effect<void, never, Scope.Scope>
     /**
-     * Looks for new, vanished and changed folders, which then take effect at the next `syncRuns`. Only the master looks.
+     * Searches for new, vanished and changed folders. The changes take effect at the next `syncRuns`. Does nothing on ranks
+     * other than the master.
      */
     readonly checkForChanges: Effect.Effect<void, RunsError>
     /**
-     * Applies the same changes on all ranks: deletions first, then creations. Every rank must call it equally often; a
-     * rank that does not come in time is an error that names it.
+     * Applies the same changes on all ranks: deletions first, then creations. Every rank must call it equally often. Fails
+     * with the names of ranks that do not call it in time.
      */
     readonly syncRuns: Effect.Effect<void, RunsError | StoreError>
     /**
-     * Takes the place of `syncRuns` on the master if it cannot go on: on all other ranks, `syncRuns` fails with the
+     * The master calls this instead of `syncRuns` when it cannot continue. Then `syncRuns` fails on all other ranks with the
      * reason, so that they do not wait for the master until the deadline.
      */
     readonly stopRanks: (reason: string) => Effect.Effect<void>
     /**
-     * Repeats `checkForChanges` and `syncRuns` until a run is trained, on all ranks together. If there is none before
-     * the deadline, fails with the reason, such as the error in the only config.
+     * Repeats `checkForChanges` and `syncRuns` on all ranks until a run is trained. If there is no run before the deadline,
+     * fails with the reason, such as the error in the only config.
      */
     readonly awaitRun: Effect.Effect<void, RunsError | StoreError>
-    /** Waits until the output folder may have changed, at most for the poll interval. */
+    /** Waits until the output folder may have changed, but no longer than the poll interval. */
     readonly pause: Effect.Effect<void>
     /**
-     * Evicts a run at the next `syncRuns`, whichever rank asks. The reason is written into the run's folder, and while
-     * it is there the run is not trained again. Nothing happens if no run is trained at the index.
+     * Evicts a run at the next `syncRuns`. Every rank may call it. The reason is written into a file in the run's folder; the
+     * run is not trained while this file exists. Does nothing if no run is trained at the index.
      */
     readonly evict: (index: number, reason: string) => Effect.Effect<void>
     /**
-     * Draws the consequence of a failure in the work for a run: evicts the run, as `evict` does with the message. If the
-     * condition of the machine is to blame, the trainer ends instead, at the next `syncRuns`, and can be resumed.
+     * Handles a failure in the work for a run: evicts the run with the reason. But if the machine is at fault (a full disk,
+     * for example), the trainer ends at the next `syncRuns` instead, and can be resumed.
      */
     readonly fail: (index: number, error: { readonly message: string }, reason?: string) => Effect.Effect<void>
     /**
-     * Takes a run that has reached its last step, and has a checkpoint of it, from its index at the next `syncRuns`, so
-     * that a waiting one can begin. Only the master does it.
+     * Frees the index of a run that has reached its last step and has a checkpoint of it, at the next `syncRuns`, so that a
+     * waiting run can begin. Does nothing on ranks other than the master.
      */
     readonly finish: (index: number) => Effect.Effect<void>
     readonly status: Effect.Effect<Status>
-    /** The changes from now on. A subscriber that is slow delays nobody. */
+    /** The changes from now on. A slow subscriber does not delay the trainer. */
     readonly changes: Stream.Stream<RunChange>
     /** Returns the trained runs in the order of their indices. */
     readonly slots: () => ReadonlyArray<RunSlot>
@@ -136,12 +137,15 @@ export class Runs extends Context.Service<
     readonly usedIndices: () => ReadonlyArray<number>
     readonly unusedIndices: () => ReadonlyArray<number>
     readonly readyToUpdateIndices: () => ReadonlyArray<number>
-    /** Returns the progress of a run. The master's is sent to the other ranks by `syncRuns`, like `readyToUpdate`. */
+    /** Returns the progress of a run. `syncRuns` copies it, and `readyToUpdate`, from the master to the other ranks. */
     readonly progress: (index: number) => Progress | undefined
     readonly config: (index: number) => OrchestratorConfig | undefined
   }
 >()("effect-rl/multirun/Runs") {
-  /** Provides the runs of one rank. All ranks need the same options but for `rank`, and a `Store` that connects them. */
+  /**
+   * Provides the runs of one rank. Except for `rank`, the options must be the same on all ranks, and a `Store` must connect
+   * the ranks.
+   */
   static readonly layer = (
     options: RunsOptions,
   ): Layer.Layer<Runs, RunsError, Store | FileSystem.FileSystem | Path.Path> => Layer.effect(Runs, make(options))
@@ -212,15 +216,15 @@ const make = Effect.fnUntraced(function* (options: RunsOptions) {
 })
 
 /**
- * Returns the folder without its repair. Only the master completes what a killed process left unfinished in a folder, and
- * does so before any rank loads a checkpoint: otherwise ranks could find different ones.
+ * Returns the folder without the function that repairs it. Only the master completes what a killed process left unfinished,
+ * before any rank loads a checkpoint. Otherwise ranks could find different checkpoints.
  */
 const unrepaired = (folder: RunFolder): RunFolder => ({
   ...folder,
   tree: { ...folder.tree, repair: () => Effect.void },
 })
 
-/** Looks at all folders, on the master. */
+/** Scans all folders, on the master. */
 const look = (state: RunsState): Effect.Effect<void, RunsError> => {
   if (!state.isMaster) return Effect.void
   return state.alone.withPermit(
@@ -231,13 +235,13 @@ const look = (state: RunsState): Effect.Effect<void, RunsError> => {
   )
 }
 
-/** Changes the runs on all ranks; fails if this rank has met a condition of the machine that ends the trainer. */
+/** Changes the runs on all ranks. Fails if this rank has recorded a fault of the machine, which ends the trainer. */
 const sync = (state: RunsState) =>
   state.alone.withPermit(
     Effect.suspend(() => {
       const { fault, isMaster } = state
       state.isSettled = false
-      // A rank that ends alone is missed by the others.
+      // If another rank than the master fails here, the others miss it, and end, too.
       return fault !== undefined && !isMaster ? failWith(state, fault) : changeTogether(state, fault?.message ?? null)
     }),
   )
@@ -261,7 +265,7 @@ const evict = ({ trained, wanted }: RunsState, index: number, reason: string) =>
     if (run !== undefined) wanted.push({ generation: run.generation, reason })
   })
 
-/** Evicts a run for a failure, unless the machine is to blame, which then ends the trainer. */
+/** Evicts a run because of a failure. If the machine is at fault, the trainer will end instead. */
 const fail = (state: RunsState, index: number, error: { readonly message: string }, reason: string) =>
   Effect.suspend(() => {
     if (!isMachineFault(error)) return evict(state, index, reason)
@@ -284,12 +288,12 @@ const register = ({ parts }: RunsState, part: Hooks) =>
     ),
   )
 
-/** Looks and changes until a run is trained; fails if there is none within the deadline. */
+/** Scans the folders and changes the runs until a run is trained. Fails if there is none within the deadline. */
 const awaitRun = Effect.fnUntraced(function* (state: RunsState, pause: Effect.Effect<void>, deadline: Duration.Input) {
   const start = yield* Clock.currentTimeMillis
   const time = Duration.fromInputUnsafe(deadline)
   for (;;) {
-    // If the master cannot look, the other ranks must not wait for it.
+    // A failure of the scan is sent to the other ranks, so that they do not wait for the master.
     const failure = yield* Effect.match(look(state), {
       onSuccess: () => null,
       onFailure: ({ message }) => message,

@@ -1,6 +1,9 @@
 import { Schema } from "effect"
 
-/** The error of `Runs` as a whole: the output folder cannot be read, or no run came in time. One run's error is none. */
+/**
+ * Reports a failure of the service `Runs` itself: the output folder cannot be read, or no run was found in time. Failures of
+ * single runs are not of this kind.
+ */
 export class RunsError extends Schema.TaggedError<RunsError>()("RunsError", {
   path: Schema.String,
   message: Schema.String,

@@ -1,6 +1,6 @@
 /**
- * Declares the state of a run while it is trained. It is one object in the run's slot, new for each run, in which each part
- * of the trainer keeps its own: nothing is left of a run that has left, and nothing is inherited by the next one.
+ * Declares the state of a run while it is trained. Each run has a new object of this type in its slot, so nothing is
+ * inherited from an earlier run. Each part of the trainer has its own fields in it.
  */
 import { type Fiber, Schema, type Scope, type Semaphore } from "effect"
 import { naturalInt } from "../../base/config/fields.ts"
@@ -11,26 +11,26 @@ import type { NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { makePublished, type Published } from "../published.ts"
 import type { RunFolder } from "./guardedFolder.ts"
 
-/** Says how far a run is. A checkpoint saves it as `progress.json`, so that a resumed run also continues these totals. */
+/** The progress of a run. A checkpoint saves it as `progress.json`, so that a resumed run continues these totals. */
 export const Progress = Schema.Struct({ step: naturalInt, totalTokens: naturalInt, totalSamples: naturalInt })
-/** The progress of a run; the trainer changes it in place. */
+/** The progress of a run. The trainer changes it in place. */
 export interface Progress {
   step: number
   totalTokens: number
   totalSamples: number
 }
 
-/** The weights of a run as the trainer knows them: what is saved, and what the next step adds up. */
+/** The trainer's state of a run: the progress to save, and the sums of the current step. */
 export interface RunTraining {
-  /** The progress at the last complete step, which is what a checkpoint holds. */
+  /** The progress at the last complete step. Checkpoints save this progress. */
   boundary: Progress
   /** The step of the newest checkpoint; −1 if there is none. */
   saved: number
-  /** The step that the run has gone back to, until it saves a checkpoint; null if it began at its newest one. */
+  /** The step that the run has gone back to by `resume_step`; null after its next checkpoint, and for all other runs. */
   backAt: number | null
-  /** The moments of the optimiser in the checkpoint that the run began with. */
+  /** The optimiser's moments from the checkpoint with which the run began. */
   moments: NamedTensors | undefined
-  /** The checkpoint's description of the recording. */
+  /** The state of the recording in the checkpoint with which the run began. */
   readonly recorded: Uint8Array | undefined
   loss: number
   sums: MetricSums<number>
@@ -41,7 +41,7 @@ export interface RunRecord {
   readonly files: RunFiles
   readonly recording: Recording
   readonly scope: Scope.Closeable
-  /** One at a time: a checkpoint must not fall between a validation and the count of it. */
+  /** Allows one operation at a time: no checkpoint may be made between recording a validation and counting it. */
   readonly alone: Semaphore.Semaphore
   readonly startedAtMillis: number
   readonly secondsBefore: number
@@ -49,24 +49,24 @@ export interface RunRecord {
   validated: number
 }
 
-/** The state of a trained run, by the parts of the trainer. */
+/** The state of a trained run. Each part of the trainer sets its own fields. */
 export interface TrainedRun {
   readonly folder: RunFolder
-  /** Whether the loader reads the samples of the run, and whether there may be some that it has not read. */
+  /** Whether the loader reads the run's samples (`closed` if not), and whether there may be new ones (`unread`). */
   samples: "closed" | "read" | "unread"
-  /** Set by the trainer; undefined before the run begins, and after its weights have become unusable. */
+  /** Set by the trainer. Undefined before the run begins, and after a failed update. */
   training: RunTraining | undefined
   /** Set by the records, while the run is recorded. */
   record: RunRecord | undefined
-  /** Whether weights are still to be broadcast. */
+  /** Whether the run has weights that were not broadcast yet. */
   isUnpublished: boolean
-  /** Writes the last broadcast. */
+  /** The fiber that writes the last broadcast. */
   broadcast: Fiber.Fiber<unknown> | undefined
-  /** The work of the orchestrator, or the wait for it. */
+  /** The fiber of the orchestrator, or of the wait for its end. */
   playing: Fiber.Fiber<void> | undefined
-  /** The steps whose weights the engine has. */
+  /** The newest step whose weights the engine has loaded. */
   readonly loaded: Published
-  /** The steps that are recorded, saved and made known. */
+  /** The newest step that is recorded, saved and published. */
   readonly completed: Published
 }
 

@@ -1,5 +1,5 @@
 /**
- * Holds the state of the runs on one rank, and changes them on all ranks together: the master collects the changes, and
+ * Holds the state of the runs on one rank, and changes the runs on all ranks together: the master collects the changes, and
  * every rank applies them in the same order.
  */
 import { Effect, type Semaphore } from "effect"
@@ -13,11 +13,11 @@ import { RunsError } from "./RunsError.ts"
 import type { DiscoveredRun, Hook, Hooks, RunSlot, RunChange } from "./RunSlot.ts"
 import { makeTrainedRun } from "./TrainedRun.ts"
 
-/** A trained run with the parts that have to release what they prepared for it. */
+/** A trained run, with the parts of the trainer that have prepared something for it and must release it. */
 interface Trained {
   readonly run: RunSlot
   readonly prepared: Array<Hooks>
-  /** Whether its creation failed because another process has locked its folder. */
+  /** Whether the run's creation failed because another process has locked its folder. */
   isLocked: boolean
 }
 
@@ -31,19 +31,19 @@ export interface RunsState {
   readonly discovery: Effect.Success<ReturnType<typeof makeDiscovery>>
   readonly openFolder: (run: DiscoveredRun) => Effect.Effect<RunFolder, RunFolderError>
   readonly report: (change: RunChange) => Effect.Effect<void>
-  /** One look and one change at a time, also if several fibers of this rank ask. */
+  /** Allows one scan or change at a time, even if several fibers of this rank call. */
   readonly alone: Semaphore.Semaphore
   /** The registered parts of the trainer. */
   readonly parts: Array<Hooks>
   /** The trained runs by their indices. */
   readonly trained: Map<number, Trained>
-  /** The evictions to ask for at the next turn. */
+  /** The evictions that this rank will request at the next turn. */
   readonly wanted: Array<Reasons[number]>
   /** The number of times that the ranks changed their runs. */
   turn: number
-  /** Whether the last look at all folders has taken effect, and has left no run that is trained or waits. */
+  /** Whether all changes of the last scan have taken effect, and no run is trained or waits. */
   isSettled: boolean
-  /** The condition of the machine that ends the trainer at the next turn. */
+  /** The fault of the machine that will end the trainer at the next turn. */
   fault: MachineFault | undefined
 }
 
@@ -54,11 +54,11 @@ export const unusedIndices = (state: RunsState) => indices(state).filter((index)
 export const slots = (state: RunsState) => usedIndices(state).flatMap((index) => state.trained.get(index)?.run ?? [])
 const slotOf = (state: RunsState, generation: number) => slots(state).find((run) => run.generation === generation)
 
-/** Fails with a condition of the machine, which ends the trainer. */
+/** Fails with a fault of the machine, which ends the trainer. */
 export const failWith = ({ outputDirectory }: RunsState, { message }: MachineFault) =>
   Effect.fail(new RunsError({ path: outputDirectory, message }))
 
-/** Takes a run from its index, and lets the parts release what they prepared for it. */
+/** Removes a run from its index, and calls the deletion hooks of the parts that have prepared something for it. */
 const drop = Effect.fnUntraced(function* (state: RunsState, run: RunSlot, reason: string | null) {
   const prepared = state.trained.get(run.index)?.prepared ?? []
   state.trained.delete(run.index)
@@ -67,7 +67,7 @@ const drop = Effect.fnUntraced(function* (state: RunsState, run: RunSlot, reason
   yield* state.report({ _tag: "Deleted", run, reason })
 })
 
-/** Returns a hook that also notes whether it fails because another process has locked the run. */
+/** Wraps a hook: records whether it fails because another process has locked the run. */
 const notingLock =
   (trained: Trained, hook: Hook): Hook =>
   (run) =>
@@ -75,7 +75,10 @@ const notingLock =
       Effect.sync(() => void (trained.isLocked ||= error instanceof RunStoreError && error.holder !== undefined)),
     )
 
-/** Opens the folder of a run, gives it its index, and runs the hooks until one fails; returns the failure's message. */
+/**
+ * Creates a run: opens its folder, gives it its index, and runs the hooks until one fails. Returns the message of the
+ * failure, if there is one.
+ */
 const create = Effect.fnUntraced(function* (state: RunsState, creation: Difference["creations"][number]) {
   const { progress, ...rest } = creation
   let folder: RunFolder | undefined
@@ -132,8 +135,8 @@ const apply = Effect.fnUntraced(function* (state: RunsState, changes: Difference
 })
 
 /**
- * Keeps a new run if all ranks created it; otherwise evicts it on all ranks, for the reason of the first that failed. One
- * that another process has locked is left alone instead.
+ * Keeps a new run if all ranks have created it. Otherwise evicts it on all ranks, with the reason of the first rank that
+ * failed. A run that another process has locked is not evicted but left alone.
  */
 const settle = Effect.fnUntraced(function* (state: RunsState, generation: number, outcomes: ReadonlyArray<Reasons>) {
   const run = slotOf(state, generation)
@@ -151,7 +154,7 @@ const settle = Effect.fnUntraced(function* (state: RunsState, generation: number
   if (run !== undefined) yield* drop(state, run, reason)
 })
 
-/** Returns the changes of a turn: the master decides on them, the other ranks receive them. */
+/** Returns the changes of a turn: the master computes them, the other ranks receive them. */
 const changesOf = Effect.fnUntraced(function* (
   state: RunsState,
   requests: ReadonlyArray<Reasons>,
@@ -162,11 +165,11 @@ const changesOf = Effect.fnUntraced(function* (
   return yield* collect(state, requests)
 })
 
-/** Changes the runs on all ranks. `failure`, if the master has one, ends all ranks with the same error. */
+/** Changes the runs on all ranks. If the master passes a `failure`, all ranks fail with it. */
 export const changeTogether = Effect.fnUntraced(function* (state: RunsState, failure: string | null) {
   state.turn += 1
   const requests = yield* state.exchange.requests(state.turn, state.wanted.splice(0))
-  // All ranks are here, so they have left the turn before.
+  // All ranks have reached this turn, so none needs the messages of the last one.
   if (state.isMaster && state.turn > 1) yield* state.exchange.forget(state.turn - 1)
   const changes = yield* changesOf(state, requests, failure)
   if (state.isMaster) yield* state.exchange.publish(state.turn, changes)

@@ -1,13 +1,14 @@
 import * as Layout from "../Layout.ts"
 
-/** A run that was evicted. */
+/** An evicted run with the reason. */
 export interface EvictedRun {
   readonly id: string
   readonly reason: string
 }
 
 /**
- * Says why a run was evicted, and how it can be let in again. `outputDirectory` holds the folders of the runs.
+ * Makes the message that says why a run was evicted, and how the user can let it in again. `outputDirectory` holds the
+ * folders of the runs.
  *
  * @example
  * ```ts

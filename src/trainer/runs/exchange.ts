@@ -1,4 +1,4 @@
-/** Declares what the ranks tell each other when they change their runs together, and sends it through the `Store`. */
+/** Declares the messages by which the ranks change their runs together, and sends them through the `Store`. */
 import { type Duration, Effect, Schema } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { naturalInt } from "../../base/config/fields.ts"
@@ -7,7 +7,7 @@ import { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import { Progress } from "./TrainedRun.ts"
 import { ranksMissing, type Store, storeError } from "../store/Store.ts"
 
-/** Runs that a rank wants to evict, and runs whose creation failed on a rank. */
+/** Runs with reasons: the evictions that a rank requests, or the creations that failed on it. */
 const Reasons = Schema.Array(Schema.Struct({ generation: naturalInt, reason: Schema.String }))
 export type Reasons = typeof Reasons.Type
 
@@ -25,9 +25,9 @@ const Difference = Schema.Struct({
       progress: Progress,
     }),
   ),
-  /** The state of the runs that the master changes while it packs samples. */
+  /** The progress of the trained runs, which the master changes and the other ranks copy. */
   trained: Schema.Array(Schema.Struct({ generation: naturalInt, progress: Progress, readyToUpdate: Schema.Boolean })),
-  /** Why all ranks shall stop; null if they go on. */
+  /** The reason why all ranks must stop; null to continue. */
   failure: Schema.NullOr(Schema.String),
 })
 export type Difference = typeof Difference.Type
@@ -47,14 +47,14 @@ const messageBy = <S extends Schema.Codec<unknown, unknown>>(schema: S) => {
 const reasonsJson = messageBy(Reasons)
 const differenceJson = messageBy(Difference)
 
-/** The place of this rank among the others. */
+/** Identifies this rank among the others. */
 interface Place {
   readonly rank: number
   readonly ranks: number
   readonly deadline: Duration.Input
 }
 
-/** Makes the messages of one rank. `turn` counts the times that the ranks changed their runs. */
+/** Makes the functions by which one rank exchanges messages. `turn` counts the common changes of the runs. */
 export const exchangeOf = (store: Store["Service"], { rank, ranks, deadline }: Place) => {
   const requests = (turn: number): string => `runs/${turn}/requests`
   const difference = (turn: number): string => `runs/${turn}/difference`
@@ -66,12 +66,12 @@ export const exchangeOf = (store: Store["Service"], { rank, ranks, deadline }: P
   })
 
   return {
-    /** Waits for all ranks, and returns the evictions that each rank wants. */
+    /** Waits for all ranks, and returns the evictions that each rank requests. */
     requests: (turn: number, reasons: Reasons) => gatherReasons(requests(turn), reasons),
     publish: (turn: number, changes: Difference) => store.set(difference(turn), differenceJson.encode(changes)),
     receive: Effect.fnUntraced(function* (turn: number) {
       const name = difference(turn)
-      // All ranks were here a moment ago, so only the death of the master can keep its changes away.
+      // All ranks were alive a moment ago, so if the changes do not arrive, the master must have died.
       const value = yield* Effect.catchIf(
         store.wait(name, deadline),
         ({ operation }) => operation === "wait for",
@@ -81,7 +81,7 @@ export const exchangeOf = (store: Store["Service"], { rank, ranks, deadline }: P
     }),
     /** Waits for all ranks, and returns the creations that failed on each rank. */
     outcomes: (turn: number, reasons: Reasons) => gatherReasons(outcomes(turn), reasons),
-    /** Removes the messages of a turn that all ranks have left. */
+    /** Removes the messages of a turn. All ranks must have finished the turn. */
     forget: Effect.fnUntraced(function* (turn: number) {
       yield* store.forget({ name: requests(turn), ranks })
       yield* store.remove(difference(turn))

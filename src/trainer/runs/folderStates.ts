@@ -1,6 +1,6 @@
 /**
- * Defines the states of the folders below the output folder, as the master rank knows them, and the steps from one state to
- * another that the trainer's parts are told of: a run is evicted, its config is refused, or its folder vanishes.
+ * Defines the states of the folders below the output folder on the master rank, and the transitions between them of which the
+ * trainer's parts are notified: a run is evicted, its config is refused, or its folder vanishes.
  */
 import { Clock, Effect } from "effect"
 import { oneLine } from "../../base/config/text.ts"
@@ -9,15 +9,18 @@ import * as Layout from "../Layout.ts"
 import type { Origin, RunFolders } from "./runFolder.ts"
 import type { DiscoveredRun, Hooks, InvalidRun, RunChange } from "./RunSlot.ts"
 
-/** A folder that was found, by what is to become of it. */
+/** A known folder, in one of these states. */
 export type Folder = { readonly id: string; readonly directory: string } & (
   | { readonly _tag: "Unconfigured" }
   | { readonly _tag: "Invalid"; readonly message: string }
   | ({ readonly _tag: "Waiting"; readonly text: string } & Found)
   | ({ readonly _tag: "Trained"; readonly text: string } & Found)
-  /** A run that has reached its last step. It begins again if its config changes. */
+  /** The run has reached its last step. It begins again if its config changes. */
   | { readonly _tag: "Finished"; readonly origin: Origin; readonly text: string }
-  /** `origin` is set if the trainer evicted the run; `isWritten` tells whether the reason stands in the folder. */
+  /**
+   * The run was evicted. `origin` is set if the trainer evicted it. `isWritten` tells whether the reason was written into the
+   * folder.
+   */
   | {
       readonly _tag: "Evicted"
       readonly origin: Origin | undefined
@@ -30,7 +33,7 @@ export type Folder = { readonly id: string; readonly directory: string } & (
 interface Found {
   readonly origin: Origin
   readonly run: DiscoveredRun
-  /** The parts whose hook on the discovery completed; the others are not told of the end. */
+  /** The parts whose `discovered` hook succeeded. Only these are notified when the run ends. */
   readonly parts: ReadonlyArray<Hooks>
 }
 
@@ -59,9 +62,9 @@ export interface DiscoveryState extends DiscoveryOptions {
   readonly known: Map<string, Folder>
   /** The ids of the waiting runs, in the order of their discovery. */
   readonly queue: Array<string>
-  /** The trained runs that have to leave, and were not yet told to. */
+  /** The trained runs that have to leave at the next turn. */
   leaving: Array<Leaving>
-  /** The number of runs that were discovered. */
+  /** The number of runs that were found so far. */
   generations: number
 }
 
@@ -84,20 +87,20 @@ export const leaveQueue = (state: DiscoveryState, id: string): void => {
   if (place >= 0) state.queue.splice(place, 1)
 }
 
-/** Tells the parts that a run which they know is neither waiting nor trained any more. */
+/** Notifies the parts that a run is neither waiting nor trained any more. */
 const forget = Effect.fnUntraced(function* (state: DiscoveryState, { run, parts: told }: Found) {
   const present = told.filter((part) => state.parts().includes(part))
   yield* hooks.all(present, ({ forgotten }) => forgotten, run, "end")
   yield* state.report({ _tag: "Forgotten", run })
 })
 
-/** Tells the parts that a run was evicted, unless they know it. */
+/** Notifies the parts that a run was evicted, unless they know the reason already. */
 export const tellEvicted = (state: DiscoveryState, folder: Folder, { id, reason }: FolderOf<"Evicted">) => {
   const isKnown = folder._tag === "Evicted" && folder.reason === reason
   return isKnown ? Effect.void : hooks.all(state.parts(), ({ evicted }) => evicted, { id, reason }, "eviction")
 }
 
-/** Forgets a folder that has vanished, or that another one has replaced. */
+/** Forgets a folder that has vanished or was replaced by another one. */
 export const vanish = Effect.fnUntraced(function* (state: DiscoveryState, folder: Folder) {
   const { id, directory } = folder
   yield* moveFolder(state, folder, null)
@@ -124,7 +127,7 @@ export const evictedState = (
   rest: Pick<FolderOf<"Evicted">, "origin" | "isWritten" | "reason">,
 ): FolderOf<"Evicted"> => ({ _tag: "Evicted", id, directory, ...rest })
 
-/** Evicts a run that is waiting or trained, and writes the reason into its folder. */
+/** Evicts a waiting or trained run, and writes the reason into its folder. */
 export const evict = Effect.fnUntraced(function* (
   state: DiscoveryState,
   folder: FolderOf<"Waiting" | "Trained">,
@@ -142,13 +145,13 @@ export const evict = Effect.fnUntraced(function* (
 const isRefusedFor = (folder: Folder, message: string): boolean =>
   folder._tag === "Invalid" && folder.message === message
 
-/** Tells the hooks that a folder has become invalid. */
+/** Notifies the parts that a folder has become invalid. */
 const tellInvalid = Effect.fnUntraced(function* (state: DiscoveryState, run: InvalidRun) {
   yield* hooks.all(state.parts(), ({ invalid }) => invalid, run, "invalid config")
   yield* state.report({ _tag: "Invalid", run })
 })
 
-/** Makes the folder of a run that another process writes invalid, and says why to the hooks. Nothing is written into it. */
+/** Marks a folder as invalid because another process writes to it. Notifies the parts, but writes nothing into the folder. */
 export const leaveAlone = Effect.fnUntraced(function* (state: DiscoveryState, folder: Folder, message: string) {
   if (isRefusedFor(folder, message)) return
   const run: InvalidRun = { id: folder.id, directory: folder.directory, message }
@@ -156,12 +159,12 @@ export const leaveAlone = Effect.fnUntraced(function* (state: DiscoveryState, fo
   yield* tellInvalid(state, run)
 })
 
-/** Makes a folder invalid, and says why in its folder and to the hooks, once for each problem. */
+/** Marks a folder as invalid, writes the reason into it, and notifies the parts; once for each problem. */
 export const refuse = Effect.fnUntraced(function* (state: DiscoveryState, folder: Folder, message: string) {
   const { id, directory } = folder
   const isSame = isRefusedFor(folder, message)
   if (!isSame) yield* moveFolder(state, folder, null, { _tag: "Invalid", id, directory, message })
-  // A folder that was made again, or a disk that was full, lacks the message.
+  // The file may be missing, because the folder was made again or the disk was full.
   const written = yield* state.folders.read(directory, Layout.configProblem)
   const expected = `${message}\n`
   if (written._tag !== "Text" || written.text !== expected) {

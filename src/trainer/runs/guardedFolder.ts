@@ -1,6 +1,6 @@
 /**
- * Opens the folder of a run, so that files can be written into it while somebody may delete it. A run's folder is never
- * made again: if it vanished, or was deleted and made again, a write fails with `RunGone` and leaves nothing behind.
+ * Opens the folder of a run for writing, although the user may delete the folder at any moment. If the folder has vanished,
+ * or was deleted and made again, a write fails with `RunGone` and leaves nothing behind: it never creates the folder.
  *
  * @example
  * ```ts
@@ -14,7 +14,7 @@ import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
 import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 
-/** The folder of a run vanished, or was deleted and made again, so that it belongs to another run. */
+/** Reports that the folder of a run has vanished, or was replaced by another folder, which belongs to another run. */
 export class RunGone extends Schema.TaggedError<RunGone>()("RunGone", {
   run: Schema.String,
   path: Schema.String,
@@ -31,14 +31,14 @@ export interface RunFolder {
   readonly guarded: <A, E>(operation: Effect.Effect<A, E>) => Effect.Effect<A, E | RunGone>
 }
 
-/** A run's folder, and how it is recognised. */
+/** A run's folder with its identity. */
 interface Guard {
   readonly directory: string
   /** The absolute path of the folder. */
   readonly root: string
-  /** Reads the identity that the folder at this path has now; undefined if there is none. */
+  /** Reads the identity of the folder that is at this path now; undefined if there is none. */
   readonly now: Effect.Effect<string | undefined, RunStoreError>
-  /** The identity of the folder when it was opened, by which a folder made again is told from it. */
+  /** The identity of the folder when it was opened. A folder that was made again has another one. */
   readonly identity: string
   readonly gone: RunGone
 }
@@ -77,15 +77,15 @@ export const openRunFolder = Effect.fnUntraced(function* ({
 })
 
 /**
- * Returns the Effect that reads by what a folder is recognised. A folder that was made again lacks the token, but may have
- * the same inode. Only the trainer writes tokens, so for other programs the inode must do.
+ * Returns the Effect that reads the identity of a folder: its token or, without a token, its inode. A folder that was made
+ * again may have the same inode, but not the token. Only the trainer writes tokens, so before that only the inode is known.
  */
 const identityOf = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const context = yield* Effect.context<FileSystem.FileSystem>()
   const unreadable = Effect.mapError((error: PlatformFailure) => runStoreError("look at", root, error))
-  // Only a missing file tells that the folder is gone: one that cannot be read now says nothing.
+  // Only a missing file shows that there is no token; a file that cannot be read at the moment is an error.
   const token = readText(path.join(root, Layout.token), mostBytes.config).pipe(
     Effect.catchIf(
       ({ missing }) => missing,
@@ -102,7 +102,7 @@ const identityOf = Effect.fnUntraced(function* (root: string) {
   return (yield* token) === undefined ? inode : token
 })
 
-/** The failure of a change of the disk that is not made. */
+/** Makes the failure of a change of the disk that was not made. */
 const unchanged = (
   { directory }: Guard,
   method: string,
@@ -118,16 +118,16 @@ const unchanged = (
 const refused = (guard: Guard, method: string) =>
   unchanged(guard, method, { _tag: "NotFound", description: guard.gone.message })
 
-/** Runs a change of the disk only if the folder is the same as before. */
+/** Makes a change of the disk only if the folder is still the same. */
 const checked = <A>(guard: Guard, method: string, change: Effect.Effect<A, PlatformError.PlatformError>) =>
   Effect.matchEffect(guard.now, {
     onSuccess: (current) => (current === guard.identity ? change : refused(guard, method)),
-    // It cannot be told whether it is the same folder, so nothing is changed.
+    // If it is unknown whether the folder is the same, nothing is changed.
     onFailure: ({ code, message }) =>
       unchanged(guard, method, { _tag: "Unknown", description: message, cause: { code } }),
   })
 
-/** Opens the files of a folder so that they are changed only while it is the same. */
+/** Opens the files of a folder for changes that are made only while the folder is the same. */
 const guardedTree = Effect.fnUntraced(function* (guard: Guard) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -139,12 +139,15 @@ const guardedTree = Effect.fnUntraced(function* (guard: Guard) {
         path.resolve(folder).startsWith(`${root}${path.sep}`)
           ? checked(guard, "makeDirectory", fs.makeDirectory(folder, options))
           : refused(guard, "makeDirectory"),
-      // Everything is written below a temporary name and then renamed. If the folder is replaced after this check, the
-      // temporary file is gone with the old folder, so the rename fails.
+      // Every file is written under a temporary name and then renamed. If the folder is replaced after this check, the
+      // temporary file vanishes with the old folder, so the rename fails.
       rename: (from, to) => checked(guard, "rename", fs.rename(from, to)),
     }),
   )
-  /** Files that grow stay open, so nothing else stops appends to those of a folder that another process has taken over. */
+  /**
+   * Checks the folder before each append: growing files stay open, so otherwise writes would go on after another process has
+   * taken over the folder.
+   */
   const checkNow = Effect.flatMap(now, (current) =>
     current === identity
       ? Effect.void
@@ -168,5 +171,5 @@ const guardedTree = Effect.fnUntraced(function* (guard: Guard) {
   } satisfies FileTree
 })
 
-/** The errors of writing into the folder of a run. */
+/** The errors of a write into the folder of a run. */
 export type RunFolderError = RunGone | RunStoreError

@@ -1,4 +1,4 @@
-/** Runs the hooks of the trainer's parts, so that the failure of a hook is a message and never ends the trainer. */
+/** Runs the hooks of the trainer's parts. The failure of a hook becomes a message, and does not end the trainer. */
 import { Cause, Effect, Exit } from "effect"
 import { isMachineFault } from "../../base/config/files.ts"
 import { messageOf, oneLine } from "../../base/config/text.ts"
@@ -11,7 +11,7 @@ type Problem = Effect.Error<ReturnType<Hook>>
 const messageIn = (error: unknown): string =>
   typeof error === "object" && error !== null && "message" in error ? oneLine(String(error.message)) : messageOf(error)
 
-/** Runs an effect; returns the message of its failure, also of a defect. An interruption is passed on. */
+/** Runs an effect, and returns the message if it fails or has a defect. An interruption is passed on. */
 const messageOfFailure = (effect: Effect.Effect<void, Problem>): Effect.Effect<string | undefined> =>
   Effect.flatMap(Effect.exit(effect), (exit) => {
     if (Exit.isSuccess(exit)) return Effect.succeed(undefined)
@@ -20,8 +20,8 @@ const messageOfFailure = (effect: Effect.Effect<void, Problem>): Effect.Effect<s
   })
 
 /**
- * Runs a hook; returns the message of its failure. A hook that fails for the condition of the machine runs again; if that
- * does not help, this fails.
+ * Runs a hook, and returns the message if it fails. If the machine is at fault, the hook is tried again; if that does not
+ * help, fails with a `MachineFault`.
  */
 export const outcomeOf = Effect.fnUntraced(function* <Run extends Identified>(
   hook: Hook<Run> | undefined,
@@ -39,7 +39,7 @@ export const outcomeOf = Effect.fnUntraced(function* <Run extends Identified>(
   return fault === undefined ? message : yield* MachineFault.of(run.id, fault)
 })
 
-/** Runs one hook of all parts, in order, until one fails; returns the failure's message. */
+/** Runs one hook of all parts, in order, until one fails. Returns the message of the failure. */
 export const untilFailure = Effect.fnUntraced(function* <Run extends Identified>(
   parts: ReadonlyArray<Hooks>,
   hookOf: (part: Hooks) => Hook<Run> | undefined,

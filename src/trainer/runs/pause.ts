@@ -1,9 +1,9 @@
-/** Waits between two looks at a folder with runs. */
+/** Waits between two scans of a folder with runs. */
 import { type Duration, Effect, FileSystem, Queue, Stream } from "effect"
 
 /**
- * Makes the Effect that waits for a change of a folder or for the poll interval. Some file systems report no
- * changes, and a config that is written into an old folder changes only that folder; so the interval always applies.
+ * Makes the Effect that waits for a change of a folder or for the poll interval. The interval is always needed: some file
+ * systems report no changes, and a config that is written into an existing folder does not change the folder above it.
  */
 export const makePause = Effect.fnUntraced(function* (directory: string, interval: Duration.Input, isWatched: boolean) {
   if (!isWatched) return Effect.sleep(interval)

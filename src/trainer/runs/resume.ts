@@ -1,4 +1,4 @@
-/** Finds out where a run begins: at the checkpoint that its config names, or at the newest complete one. */
+/** Determines where a run begins: at the checkpoint that its config names, or at the newest complete one. */
 import { Effect, Result, Schema } from "effect"
 import { systemMessage } from "../../base/config/files.ts"
 import { parsedJson, shortened } from "../../base/config/text.ts"
@@ -7,14 +7,14 @@ import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import type { RunFolders } from "./runFolder.ts"
 import { Progress } from "./TrainedRun.ts"
 
-/** A checkpoint from which the run cannot begin. The message is one line that names the file or the key. */
+/** Reports a checkpoint from which the run cannot begin. The message is one line that names the file or the key. */
 class ResumeError extends Schema.TaggedError<ResumeError>()("ResumeError", { message: Schema.String }) {}
 
 const isProgress = Schema.is(Progress)
 
 /**
- * Returns the progress in the text of `progress.json` in the checkpoint of a step, or what is wrong with it. A checkpoint
- * without this file, which another program made, has no totals of tokens and samples; these then begin at 0.
+ * Parses the text of a checkpoint's `progress.json`. Returns the progress, or what is wrong with the text. A checkpoint of
+ * another program has no such file (undefined): then the totals of tokens and samples begin at 0.
  */
 export const progressIn = (text: string | undefined, step: number): Result.Result<Progress, string> => {
   if (text === undefined) return Result.succeed({ step, totalTokens: 0, totalSamples: 0 })
@@ -29,8 +29,8 @@ export const progressIn = (text: string | undefined, step: number): Result.Resul
 }
 
 /**
- * Returns the config with which a run begins. `resume_step` counts once: a run that has gone back to it, and has saved a
- * checkpoint since, goes on from its newest checkpoint (−1).
+ * Returns the config with which a run begins. `resume_step` counts only once: if the run has already gone back to it and
+ * saved a checkpoint since, the result has −1, so the run resumes from its newest checkpoint.
  */
 export const withPendingResume = Effect.fnUntraced(function* <C extends Pick<OrchestratorConfig, "resumeStep">>(
   folders: RunFolders,
@@ -43,7 +43,7 @@ export const withPendingResume = Effect.fnUntraced(function* <C extends Pick<Orc
   return isApplied ? { ...config, resumeStep: -1 } : config
 })
 
-/** Returns what is wrong with `max_steps` if the checkpoint with which a run begins is of a later step; or undefined. */
+/** Returns what is wrong with `max_steps` if it is less than the step at which the run begins; otherwise undefined. */
 export const overrunProblem = (
   { step }: Pick<Progress, "step">,
   { maxSteps }: Pick<OrchestratorConfig, "maxSteps">,
@@ -52,23 +52,23 @@ export const overrunProblem = (
     ? undefined
     : `the run has done ${step} steps already; expected at least as many, found ${maxSteps}; to go back, set resume_step (0 begins again)`
 
-/** Returns what is wrong with `resume_step` if a run has no checkpoint of this step; or undefined. */
+/** Returns what is wrong with `resume_step` if the run has no checkpoint of this step; otherwise undefined. */
 export const missingProblem = (steps: ReadonlyArray<number>, resumeStep: number): string | undefined => {
   if (resumeStep <= 0 || steps.includes(resumeStep)) return undefined
   const choice = steps.length === 0 ? "there is none" : `there are ${steps.join(", ")}`
   return `expected the step of a complete checkpoint (${choice}), 0 or -1, found ${resumeStep}`
 }
 
-/** A checkpoint that can be used, and why newer ones cannot. */
+/** A usable checkpoint, and the reasons why newer ones are not usable. */
 interface Usable<A, Damage> {
   readonly value: A
   readonly skipped: ReadonlyArray<Damage>
 }
 
 /**
- * Finds the newest checkpoint that can be used; `look` returns what a checkpoint holds, or how it is damaged. Returns
- * undefined if there are no checkpoints; if all are damaged, fails for the reason of the newest, because a run that began
- * again at step 0 would lose them.
+ * Finds the newest usable checkpoint. `look` returns the content of a checkpoint, or its damage. Returns undefined if there
+ * are no checkpoints. If all are damaged, fails with the damage of the newest, because starting again at step 0 would
+ * overwrite them.
  */
 export const newestUsable = Effect.fnUntraced(function* <A, Damage, E>(
   steps: ReadonlyArray<number>,
@@ -84,8 +84,8 @@ export const newestUsable = Effect.fnUntraced(function* <A, Damage, E>(
 })
 
 /**
- * Returns the progress with which a run begins. It only looks at `progress.json`: whether the checkpoint's other files are
- * intact is found out when it is loaded.
+ * Returns the progress with which a run begins. Reads only `progress.json`; the other files of the checkpoint are checked
+ * when it is loaded.
  */
 export const startingProgress = Effect.fnUntraced(function* (
   folders: RunFolders,

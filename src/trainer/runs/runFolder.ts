@@ -1,6 +1,6 @@
 /**
- * Reads and writes the trainer's small files in the folder of a run, which others can delete at any moment. Nothing here
- * ever makes the run's folder itself: a write into a folder that has vanished fails, and leaves nothing behind.
+ * Reads and writes the trainer's small files in the folder of a run, which the user can delete at any moment. These functions
+ * never create the run's folder: a write into a folder that has vanished fails, and leaves nothing behind.
  */
 import { type Context, Effect, FileSystem, Option, Path, type PlatformError } from "effect"
 import { mostBytes, type PlatformFailure, readText, systemMessage } from "../../base/config/files.ts"
@@ -8,18 +8,21 @@ import { oneLine } from "../../base/config/text.ts"
 import * as Layout from "../Layout.ts"
 import { RunsError } from "./RunsError.ts"
 
-/** The numbers by which a file system tells a folder from one that was deleted and made again, as far as it has them. */
+/**
+ * The numbers of a file system that distinguish a folder from one that was deleted and made again. Undefined if the file
+ * system lacks them.
+ */
 interface FolderStat {
   readonly inode: bigint | undefined
   /** The time in milliseconds at which the folder was made. */
   readonly birth: number | undefined
 }
 
-/** A folder as it was when its run was found. */
+/** The identity of a folder when its run was found. */
 export interface Origin extends FolderStat {
   /** The content of the token file. */
   readonly token: string
-  /** Whether the token could be written: a full disk or missing permission prevents it. */
+  /** Whether the token was written. A full disk or a missing permission prevents it. */
   readonly isMarked: boolean
 }
 
@@ -30,18 +33,18 @@ type Read =
   | { readonly _tag: "Failed"; readonly problem: string }
 
 /**
- * Tells whether the text of a run's file `control/finished` says that the run has ended after `maxSteps`. A run that is
- * resumed with more steps keeps the file of its earlier end.
+ * Tells whether the text of a run's file `control/finished` says that the run has ended after `maxSteps`. A run that was
+ * resumed with more steps still has the file of its earlier end, with the old number.
  */
 export const isEndAfter = (maxSteps: number | null, text: string): boolean =>
   maxSteps !== null && text.trim() === String(maxSteps)
 
-/** The access to the folders of all runs. */
+/** The functions that read and write the folders of runs. */
 export type RunFolders = Effect.Success<typeof makeRunFolders>
 
 const isMissing = (error: PlatformError.PlatformError): boolean => error.reason._tag === "NotFound"
 
-/** The file system through which the folders of all runs are read and written. */
+/** The services through which the folders of runs are read and written. */
 interface FolderAccess {
   readonly fs: FileSystem.FileSystem
   readonly path: Path.Path
@@ -58,7 +61,9 @@ const readSmall = (access: FolderAccess, file: string): Effect.Effect<Read> =>
     }),
   )
 
-/** Returns the numbers of a folder; undefined if there is no folder, and the failure if that cannot be told. */
+/**
+ * Returns the identifying numbers of a folder; undefined if the folder does not exist. Fails if that cannot be determined.
+ */
 const stat = (access: FolderAccess, directory: string): Effect.Effect<FolderStat | undefined, PlatformFailure> =>
   access.fs.stat(directory).pipe(
     Effect.map(({ type, ino, birthtime }) =>
@@ -72,7 +77,10 @@ const stat = (access: FolderAccess, directory: string): Effect.Effect<FolderStat
     Effect.catchIf(isMissing, () => Effect.succeed(undefined)),
   )
 
-/** Lists the folders of runs, sorted by name. Fails if the output folder cannot be read: then no run is known to be gone. */
+/**
+ * Lists the folders of runs, sorted by name. Fails if the output folder cannot be read, so that its runs do not count as
+ * deleted.
+ */
 const listRuns = Effect.fnUntraced(function* (access: FolderAccess, outputDirectory: string) {
   const failing = Effect.mapError(
     (error: PlatformFailure) =>
@@ -84,7 +92,7 @@ const listRuns = Effect.fnUntraced(function* (access: FolderAccess, outputDirect
   const names = (yield* failing(access.fs.readDirectory(outputDirectory))).filter(Layout.isRunName)
   const folders: Array<string> = []
   for (const name of names.toSorted()) {
-    // A folder that cannot be examined now is kept in the list, so that its run does not count as deleted.
+    // A folder that cannot be read at the moment stays in the list, so that its run does not count as deleted.
     const found = yield* Effect.exit(stat(access, access.path.join(outputDirectory, name)))
     if (found._tag === "Failure" || found.value !== undefined) folders.push(name)
   }
@@ -92,8 +100,8 @@ const listRuns = Effect.fnUntraced(function* (access: FolderAccess, outputDirect
 })
 
 /**
- * Writes a file as a whole. It makes the trainer's own folder in the run's folder, but no other. Returns the problem if
- * it failed.
+ * Writes a small file as a whole. Creates the trainer's folder inside the run's folder, but no other folder. Returns the
+ * problem if it fails.
  */
 const writeSmall = (
   access: FolderAccess,
@@ -119,7 +127,7 @@ const writeSmall = (
 const removeFile = (access: FolderAccess, directory: string, relative: string) =>
   Effect.ignore(access.fs.remove(access.path.join(directory, relative), { force: true }))
 
-/** Marks a folder by a token, by which `compare` recognises it. Undefined if the folder has vanished. */
+/** Writes a token into a folder, so that `compare` can recognise the folder. Returns undefined if the folder has vanished. */
 const markFolder = Effect.fnUntraced(function* (access: FolderAccess, directory: string, token: string) {
   const problem = yield* writeSmall(access, directory, Layout.token, token)
   const numbers = yield* Effect.orElseSucceed(stat(access, directory), () => ({ inode: undefined, birth: undefined }))
@@ -127,7 +135,7 @@ const markFolder = Effect.fnUntraced(function* (access: FolderAccess, directory:
   return { origin, problem }
 })
 
-/** Returns a folder as the trainer marked it; undefined if it is not marked. */
+/** Returns the identity of a folder that the trainer has marked; undefined if it is not marked. */
 const recognise = Effect.fnUntraced(function* (
   access: FolderAccess,
   directory: string,
@@ -141,9 +149,9 @@ const differ = <A>(one: A | undefined, other: A | undefined): boolean =>
   one !== undefined && other !== undefined && one !== other
 
 /**
- * Tells whether a folder is still the one that was marked. Inodes are used again, not all file systems keep times of
- * birth, and a copy has the same token; so a folder is another one if its token is missing or different, or if both of
- * its numbers changed. Without a token, one changed number is enough.
+ * Tells whether a folder is still the marked one. It is another one if its token is missing or different, or if both its
+ * inode and its time of birth have changed. One changed number is not enough: inodes are reused, some file systems lack the
+ * time of birth, and a copied folder has the same token. If no token could be written, one changed number is enough.
  */
 const compare = Effect.fnUntraced(function* (access: FolderAccess, directory: string, origin: Origin) {
   const numbers = yield* Effect.exit(stat(access, directory))
@@ -158,7 +166,7 @@ const compare = Effect.fnUntraced(function* (access: FolderAccess, directory: st
   return origin.isMarked || changes > 0 ? "another" : "same"
 })
 
-/** Reads the config; `file` is the one that was read. Having two is a problem, because either could be meant. */
+/** Reads the config of a run. Two config files are an error, because either could be meant. */
 const readConfig = Effect.fnUntraced(function* (access: FolderAccess, directory: string) {
   const texts: Array<{ readonly file: string; readonly read: Exclude<Read, { _tag: "Missing" }> }> = []
   for (const name of Object.values(Layout.configFiles)) {
@@ -172,8 +180,8 @@ const readConfig = Effect.fnUntraced(function* (access: FolderAccess, directory:
 })
 
 /**
- * Writes the reason of an eviction. The folder may have been made again a moment ago, and the new run must not be
- * evicted by an old reason, so the token is checked before and after.
+ * Writes the reason of an eviction into a run's folder. Checks the token before and after: if the folder is replaced
+ * meanwhile, the new run must not be evicted for an old reason.
  */
 const writeEviction = Effect.fnUntraced(function* (
   access: FolderAccess,
@@ -189,13 +197,13 @@ const writeEviction = Effect.fnUntraced(function* (
   return false
 })
 
-/** Tells whether a run's folder says that it has ended after `maxSteps`. */
+/** Tells whether the run's file `control/finished` says that the run has ended after `maxSteps`. */
 const isFinished = Effect.fnUntraced(function* (access: FolderAccess, directory: string, maxSteps: number | null) {
   const written = yield* readSmall(access, access.path.join(directory, Layout.finished))
   return written._tag === "Text" && isEndAfter(maxSteps, written.text)
 })
 
-/** Returns the steps whose checkpoints are complete, in ascending order. Other names in the folder are ignored. */
+/** Returns the steps of the complete checkpoints, in ascending order. Other names in the folder are ignored. */
 const completeCheckpoints = Effect.fnUntraced(function* (access: FolderAccess, directory: string) {
   const folder = access.path.join(directory, Layout.checkpoints)
   const names = yield* access.fs

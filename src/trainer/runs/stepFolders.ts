@@ -1,6 +1,6 @@
 /**
  * Writes and finds the folders of steps in a run: `broadcast/step_12`, `rollouts/step_12` and so on. A folder is written
- * aside, flushed to disk and renamed into place, with the empty file `STABLE` last. A folder without `STABLE` is
+ * under a temporary name, flushed to disk and renamed; the empty file `STABLE` is written last. A folder without `STABLE` is
  * incomplete, and readers ignore it.
  *
  * @example
@@ -30,7 +30,7 @@ export const writeStep = (
 export const isStable = (tree: FileTree, folder: string, step: number): Eff<boolean> =>
   tree.exists(`${pathOf(folder, step)}/${Layout.stable}`)
 
-/** Lists the steps that have a folder, also incomplete ones, in ascending order. */
+/** Lists the steps that have a folder, even an incomplete one, in ascending order. */
 export const stepsIn = (tree: FileTree, folder: string): Eff<ReadonlyArray<number>> =>
   Effect.map(tree.list(folder), (names) => names.flatMap((name) => Layout.stepOf(name) ?? []).sort((a, b) => a - b))
 

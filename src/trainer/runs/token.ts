@@ -1,18 +1,18 @@
-/** The contents of the file `token` in a run's folder, by which a trainer recognises the folder and its turn. */
+/** The content of the file `token` in a run's folder. It identifies the folder, and orders the runs of a trainer. */
 export interface Token {
   readonly id: string
-  /** Grows with each run that the trainer finds; runs begin in this order. */
+  /** The number of the run: it grows with each run that the trainer finds. Runs begin in this order. */
   readonly generation: number
   /** The time at which the trainer started, in milliseconds since 1970. */
   readonly startedAtMillis: number
 }
 
-/** Writes a token as a line of text. */
+/** Formats a token as a line of text. */
 export const tokenText = ({ id, generation, startedAtMillis }: Token): string =>
   `${id} ${generation} ${startedAtMillis}\n`
 
 /**
- * Reads the text of a token; undefined for other texts.
+ * Parses the text of a token; undefined for other texts.
  *
  * @example
  * ```ts

@@ -1,10 +1,10 @@
 /**
- * The service by which the ranks of a trainer share small values: a value that one rank sets can be read or awaited by
- * all others, and the ranks wait for each other at barriers. `memory` connects ranks in one process, `layerFileSystem`
- * processes with a common folder, and `layerRedis` in `redisStore.ts` those with a common Redis server.
+ * The service through which the ranks of a trainer share values: a value that one rank sets can be read or awaited by all
+ * others, and the ranks can wait for each other at barriers. `memory` connects ranks in one process, `layerFileSystem`
+ * connects processes through a folder, and `layer` of `redisStore.ts` through a Redis server.
  *
- * Every wait has a deadline, so that the death of another rank becomes an error that names it. Start each set of ranks
- * with an empty store (a new folder, another prefix): values of earlier ranks would be mistaken for those of new ones.
+ * Every wait has a deadline, after which an error names the missing rank. Start each set of ranks with an empty store (a new
+ * folder, another prefix), because old values would be mistaken for new ones.
  *
  * @example
  * ```ts
@@ -31,19 +31,19 @@ import { StoreError } from "./StoreError.ts"
 
 export { StoreError } from "./StoreError.ts"
 
-/** A place where all ranks meet. */
+/** A point at which all ranks wait for each other. */
 interface Meeting {
-  /** The name, which is used only once: the values of the ranks stay in the store until they are removed. */
+  /** The name of the meeting. It can be used only once: the values of the ranks stay in the store until they are removed. */
   readonly name: string
-  /** This rank, from 0. */
+  /** The number of this rank, from 0. */
   readonly rank: number
   /** The number of ranks. */
   readonly ranks: number
-  /** The time after which the absence of another rank is an error. */
+  /** The time after which a missing rank is an error. */
   readonly deadline: Duration.Input
 }
 
-/** The operations that differ between stores. */
+/** The operations that each kind of store implements. */
 export interface Primitives {
   readonly set: (key: string, value: Uint8Array) => Effect.Effect<void, StoreError>
   /** Returns a value; undefined if it was not set. */
@@ -61,21 +61,21 @@ export class Store extends Context.Service<
   Omit<Primitives, "await"> & {
     /** Waits until a value is set. */
     readonly wait: (key: string, deadline: Duration.Input) => Effect.Effect<Uint8Array, StoreError>
-    /** Exchanges one value of each rank; returns them in the order of the ranks. */
+    /** Waits for a value of each rank, and returns all values in the order of the ranks. */
     readonly gather: (meeting: Meeting, value: Uint8Array) => Effect.Effect<ReadonlyArray<Uint8Array>, StoreError>
-    /** Waits until all ranks have arrived. The error names those that have not. */
+    /** Waits until all ranks have arrived. The error names the missing ranks. */
     readonly barrier: (meeting: Meeting) => Effect.Effect<void, StoreError>
-    /** Removes the values of a meeting. Call it once every rank has left the meeting. */
+    /** Removes the values of a meeting. All ranks must have left the meeting. */
     readonly forget: (meeting: Pick<Meeting, "name" | "ranks">) => Effect.Effect<void, StoreError>
   }
 >()("effect-rl/multirun/Store") {
-  /** Connects ranks in one process. All ranks need the same layer, so call this once. */
+  /** Connects ranks in one process. All ranks must get the same Layer, so call this function once. */
   static readonly memory = (): Layer.Layer<Store> => {
     const store = storeOf(inMemory())
     return Layer.succeed(Store, store)
   }
 
-  /** Connects processes by files in a folder, which must be empty at the start. It flushes nothing to disk. */
+  /** Connects processes through files in a folder, which must be empty at the start. The files are not flushed to disk. */
   static readonly layerFileSystem = (
     options: FileStoreOptions,
   ): Layer.Layer<Store, StoreError, FileSystem.FileSystem | Path.Path> =>
@@ -84,7 +84,7 @@ export class Store extends Context.Service<
 
 interface FileStoreOptions {
   readonly directory: string
-  /** The longest time between two looks for a value that another rank shall set. @default "10 millis" */
+  /** The longest time between two attempts to read a value that another rank will set. @default "10 millis" */
   readonly pollInterval?: Duration.Input
 }
 
@@ -103,7 +103,7 @@ const rankKey = (name: string, rank: number): string => `${name}/${rank}`
 const shownRanks = (ranks: ReadonlyArray<number>): string =>
   ranks.length === 1 ? `rank ${ranks[0]}` : `ranks ${ranks.slice(0, -1).join(", ")} and ${ranks.at(-1)}`
 
-/** Makes the error of ranks that did not come to a meeting in time. */
+/** Makes the error that names the ranks which did not arrive in time. */
 export const ranksMissing = (
   { name, ranks, deadline }: Omit<Meeting, "rank">,
   missing: ReadonlyArray<number>,
@@ -117,7 +117,7 @@ export const ranksMissing = (
   })
 }
 
-/** Checks that keys are usable in every store, and amounts are exact. */
+/** Checks that a key can be used in every store, and that an amount is an integer without rounding. */
 const checked = (operation: string, key: string, amount = 0): Effect.Effect<void, StoreError> => {
   const size = utf8.encode(key).length
   if (size === 0 || size > 200)
@@ -126,7 +126,7 @@ const checked = (operation: string, key: string, amount = 0): Effect.Effect<void
   return Effect.fail(storeError(operation, key, `expected a whole number, found ${amount}`))
 }
 
-/** Makes a store from its primitive operations; for a store of your own. */
+/** Makes a store from its primitive operations. Use it to implement another store. */
 export const storeOf = (primitives: Primitives): Store["Service"] => {
   const set: Primitives["set"] = (key, value) => Effect.andThen(checked("set", key), primitives.set(key, value))
   const gather = (meeting: Meeting, value: Uint8Array) => {
@@ -136,7 +136,7 @@ export const storeOf = (primitives: Primitives): Store["Service"] => {
     const all = Effect.all(values, { concurrency: "unbounded" })
     const late = Effect.flatMap(Effect.forEach(keys, primitives.get), (values) => {
       const missing = values.flatMap((one, other) => (one === undefined ? [other] : []))
-      // The last rank may have arrived just after the deadline.
+      // Read once more: the last rank may have arrived just after the deadline.
       return missing.length === 0
         ? Effect.succeed(values.flatMap((one) => one ?? []))
         : Effect.fail(ranksMissing(meeting, missing))
@@ -209,7 +209,10 @@ const inMemory = (): Primitives => {
   }
 }
 
-/** Looks for a value until it is there: often at first, as ranks that compute the same arrive together, then less. */
+/**
+ * Reads a value repeatedly until it exists. The pauses grow: ranks with the same work usually arrive together, so the first
+ * pauses are short.
+ */
 export const polling =
   (get: Primitives["get"], longest: Duration.Input): Primitives["await"] =>
   (key) =>
@@ -222,12 +225,12 @@ export const polling =
       }
     })
 
-/** The longest name of a file that is made of a key; file systems take 255 bytes. */
+/** The longest file name that is made of a key without cutting it. File systems allow 255 bytes. */
 const longestName = 200
 
 /**
- * Converts a key to the name of a file that every file system takes and tells from all others. A long name is cut, and
- * ends with the digest of the key.
+ * Converts a key to a file name that is valid on every file system and unique. A long name is cut, and ends with the digest
+ * of the key.
  */
 const fileName = (key: string): string => {
   const bytes = utf8.encode(key)
@@ -251,7 +254,7 @@ const onFiles = Effect.fnUntraced(function* ({ directory, pollInterval = "10 mil
   const failing = (operation: string, key: string) =>
     Effect.mapError((error: PlatformFailure) => storeError(operation, key, systemMessage(error)))
   for (const folder of [values, counters]) yield* failing("open", directory)(makeFolder(folder))
-  /** The folder in which this process prepares files, to rename them into place when they are complete. */
+  /** The folder in which this process writes files before they are renamed into place. */
   const prepared = yield* failing("open", directory)(fs.makeTempDirectoryScoped({ directory, prefix: "prepared-" }))
   let preparedCount = 0
   const preparedPath = (): string => path.join(prepared, String(preparedCount++))
@@ -266,7 +269,9 @@ const onFiles = Effect.fnUntraced(function* ({ directory, pollInterval = "10 mil
     )
   const get: Primitives["get"] = (key) => failing("get", key)(read(path.join(values, fileName(key))))
 
-  /** Makes the folder `at`, which holds the sum, unless it exists. A rename never replaces a folder with content. */
+  /**
+   * Renames a folder that holds the sum to `at`. Returns false if `at` exists: a rename never replaces a folder with content.
+   */
   const claim = Effect.fnUntraced(function* (at: string, sum: number) {
     const folder = preparedPath()
     yield* fs.makeDirectory(folder)
@@ -277,13 +282,16 @@ const onFiles = Effect.fnUntraced(function* ({ directory, pollInterval = "10 mil
     return (yield* fs.exists(at)) ? false : yield* renamed
   })
 
-  /** Each addition claims the next number in the counter's folder, so a process that is killed leaves no lock behind. */
+  /**
+   * Adds to a counter: each addition claims the next number in the counter's folder. It needs no lock that a killed process
+   * would leave behind.
+   */
   const add = Effect.fnUntraced(function* (
     key: string,
     amount: number,
   ): Effect.fn.Return<number, PlatformFailure | PlatformError.PlatformError> {
     const folder = path.join(counters, fileName(key))
-    // Not with the folders above it: a store that was removed must not appear again.
+    // Not recursively: the folder of a store that was removed must not be created again.
     if (!(yield* fs.exists(folder))) yield* Effect.ignore(fs.makeDirectory(folder))
     for (;;) {
       const additions = yield* Effect.provideContext(namesIn(folder), context)

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** The error of a `Store`: a failed operation, or other ranks that did not arrive before the deadline. */
+/** Reports a failed operation of a `Store`, or ranks that did not arrive before the deadline. */
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
   /** The operation that failed: `set`, `get`, `wait`, `add`, `barrier` … */
   operation: Schema.String,

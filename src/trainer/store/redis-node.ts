@@ -1,4 +1,4 @@
-/** Connects the ranks of a trainer through a Redis server on Node, by the package `redis`. */
+/** Connects the ranks of a trainer through a Redis server on Node, with the package `redis`. */
 import * as NodeRedis from "@effect/platform-node/NodeRedis"
 import { Effect, Layer } from "effect"
 import { quietLogs } from "../../base/config/quietLogs.ts"
@@ -12,18 +12,18 @@ export interface Options extends redisStore.RedisStoreOptions {
 }
 
 /**
- * Provides the store of ranks on a Redis server; closes the connection with the scope. If the server goes away, the
- * operations fail at once, so that the trainer can start again from its checkpoints instead of waiting.
+ * Provides the ranks' store on a Redis server, and closes the connection with the scope. If the connection is lost,
+ * operations fail at once instead of waiting, so that the trainer can start again from its checkpoints.
  */
 export const layer = ({ url, ...options }: Options): Layer.Layer<Store, StoreError> =>
   Layer.provide(
     redisStore.layer(options),
-    // The client also logs each problem of its connection, with a stack trace.
+    // Its log is silent, because the client would log each problem of the connection with a stack trace.
     Layer.catchTag(
       NodeRedis.layer({ url, disableOfflineQueue: true }).pipe(Layer.provide(quietLogs)),
       "RedisError",
       ({ cause }) =>
-        // The address may contain a password.
+        // The password in the address is not shown.
         Layer.effectContext(
           Effect.fail(storeError("open", url.replace(/\/\/.*@/, "//"), `Redis: ${messageOf(cause)}`)),
         ),

@@ -5,9 +5,9 @@ import { messageOf } from "../../base/config/text.ts"
 import { polling, type Primitives, Store, storeError, storeOf } from "./Store.ts"
 
 export interface RedisStoreOptions {
-  /** The beginning of all keys. Each start of the ranks needs another one. */
+  /** The prefix of all keys. Each start of the ranks needs a new one. */
   readonly prefix: string
-  /** The time in milliseconds between two looks for a value that another rank shall set. @default 10 */
+  /** The time in milliseconds between two attempts to read a value that another rank will set. @default 10 */
   readonly pollMillis?: number
   /** The seconds after which the server drops a key that no rank changes any more. @default 86400 */
   readonly expirySeconds?: number
@@ -16,7 +16,7 @@ export interface RedisStoreOptions {
 const decode = Schema.decodeUnknownEffect(Schema.Uint8ArrayFromBase64)
 const encode = Schema.encodeSync(Schema.Uint8ArrayFromBase64)
 
-/** Provides the store of ranks by the service `Redis`, whose Layers come with each platform; on Node, see `redis-node.ts`. */
+/** Provides the ranks' store through the service `Redis`. Its Layer for Node is in `redis-node.ts`. */
 export const layer = ({
   prefix,
   pollMillis = 10,

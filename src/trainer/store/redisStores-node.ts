@@ -1,11 +1,11 @@
-/** Connects the ranks of a trainer through a Redis server, by the package `redis`, which is loaded when it is needed. */
+/** Connects the ranks of a trainer through a Redis server. Loads the package `redis` only when it is needed. */
 import { Effect, Layer } from "effect"
 import type { Options } from "./redis-node.ts"
 import { type Store, storeError, type StoreError } from "./Store.ts"
 
 /**
- * Connects the ranks of a multi-run trainer through a Redis server. It needs the package `redis`, which is loaded only
- * when this Layer is built.
+ * Connects the ranks of a multi-run trainer through a Redis server. The package `redis` must be installed; it is loaded when
+ * this Layer is built.
  */
 export const redisStore = (options: Options): Layer.Layer<Store, StoreError> =>
   Layer.unwrap(

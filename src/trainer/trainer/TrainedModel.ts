@@ -1,6 +1,6 @@
 /**
- * The weights that a trainer changes: an adapter for each run over one base model, or all weights of the model for one
- * run. The other parts of the trainer need not know which.
+ * Holds the weights that a trainer changes: an adapter of the base model for each run, or all weights of the model for a
+ * single run. The other parts of the trainer treat both in the same way.
  *
  * @example
  * ```ts
@@ -18,7 +18,7 @@ import type { Stream } from "../../base/rng/Rng.ts"
 import type { LoraConfig } from "../config/OrchestratorConfig.ts"
 import type { GradientProgram } from "./gradientProgram.ts"
 
-/** The adapters of all runs: the largest rank, the projections that have one, and the alpha of runs that set none. */
+/** The adapters of all runs: the largest rank, the projections with adapters, and the default alpha. */
 interface LoraSettings {
   readonly shape: Decoder.AdapterShape
   readonly alpha: number
@@ -26,7 +26,7 @@ interface LoraSettings {
 
 interface TrainedModelOptions {
   readonly config: Decoder.DecoderConfig
-  /** The weights of the model, by name. Without adapters, runs begin with copies of them. */
+  /** The weights of the base model, by name. Without adapters, a run begins with a copy of them. */
   readonly weights: NamedTensors
   /** The adapters; null trains all weights of the model, for one run at a time. */
   readonly lora: LoraSettings | null
@@ -37,39 +37,44 @@ interface TrainedModelOptions {
 export interface TrainedModel {
   readonly config: Decoder.DecoderConfig
   readonly lora: LoraSettings | null
-  /** The number of numbers that a run trains. */
+  /** The number of parameters that a run trains. */
   readonly size: number
-  /** Gives a run new weights: an adapter that adds nothing yet, or the weights of the model. Throws an `AdapterError`. */
+  /**
+   * Gives a run new weights: an adapter that changes nothing yet, or a copy of the model's weights. Throws an `AdapterError`.
+   */
   readonly begin: (index: number, lora: LoraConfig, random: Stream) => void
-  /** Gives a run the weights that `stateDictOf` returned. Throws an `AdapterError`, and changes nothing, if they do not fit. */
+  /**
+   * Gives a run saved weights, which `stateDictOf` returned. Throws an `AdapterError`, and changes nothing, if they do not
+   * fit.
+   */
   readonly load: (index: number, lora: LoraConfig, saved: NamedTensors) => void
-  /** Takes a run's weights away. */
+  /** Removes a run's weights. */
   readonly end: (index: number) => void
-  /** Returns the arrays with the weights of a run, which an optimiser changes in place. */
+  /** Returns the arrays of a run's weights, which an optimiser changes in place. */
   readonly namedParametersOf: (index: number) => NamedTensors
-  /** Returns copies of the weights of a run, as files hold them. */
+  /** Returns copies of a run's weights, in the form in which files hold them. */
   readonly stateDictOf: (index: number) => NamedTensors
   /** Returns the rank and alpha of a run's adapter; undefined without adapters. */
   readonly adapterOf: (index: number) => Decoder.AdapterOptions | undefined
-  /** Says that the arrays of `namedParametersOf` have changed, so that programs need them again. */
+  /** Reports that the arrays of `namedParametersOf` have changed, so that they are written into the programs again. */
   readonly touch: () => void
-  /** Writes the current weights into a program, unless it has them. */
+  /** Writes the current weights into a program, unless it has them already. */
   readonly writeTo: (program: GradientProgram) => Effect.Effect<void, BackendError>
 }
 
-/** Makes the model with no run. */
+/** Makes a model without runs. */
 export const makeTrainedModel = (options: TrainedModelOptions): TrainedModel => {
   const { config, weights, lora } = options
   return lora === null ? wholeModel(config, weights) : adaptedModel({ ...options, lora })
 }
 
-/** Remembers which revision of the weights the programs have, by what holds them. */
+/** Remembers which revision of the weights each program has. Programs that share their weights count as one. */
 const revisions = () => {
   const written = new WeakMap<object, number>()
   let current = 0
   return {
     touch: () => void current++,
-    /** Runs `all` for a program that has no weights yet, then `changed` if it lacks the current ones. */
+    /** Runs `all` if the program has no weights yet, then `changed` if it lacks the current revision. */
     bring: (
       program: GradientProgram,
       all: Effect.Effect<void, BackendError>,

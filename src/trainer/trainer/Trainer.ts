@@ -1,11 +1,11 @@
 /**
- * The loop of a trainer of several runs, on one rank. A turn takes one micro-batch of each rank, computes its gradients,
- * counts it, and updates the runs whose step is complete: their optimiser and learning rate step, the update is recorded, a
- * checkpoint is saved if one is due, and their weights are published.
+ * The training loop of a trainer of several runs, on one rank. In each turn, every rank computes the gradients of one
+ * micro-batch, and the runs whose step is then complete are updated: the optimiser makes its step, the update is recorded, a
+ * checkpoint is saved if one is due, and the new weights are published.
  *
- * All ranks add up the same gradients in the order of the micro-batches, so their weights are the same bits, whatever
- * the number of ranks. A run that fails, by a gradient that is not finite or a broken folder, is evicted with the reason;
- * no other run notices.
+ * All ranks add the gradients of all micro-batches in the same order, so their weights are equal bit for bit, whatever the
+ * number of ranks. A run that fails, because of a gradient that is not finite or a damaged folder, is evicted with the
+ * reason. This does not affect other runs.
  *
  * @example
  * ```ts
@@ -34,10 +34,10 @@ import { addSums, gradientsOf, type RunGradient } from "./runGradients.ts"
 import type { TrainedModel } from "./TrainedModel.ts"
 import { beginRun, endRun, repairRun, saveRun, type TrainedRuns } from "./trainedRuns.ts"
 
-/** The report of one update of a run. */
+/** Describes one update of a run. */
 interface Updated {
   readonly run: RunSlot
-  /** The number of updates of the run, with this one. */
+  /** The number of updates of the run, including this one. */
   readonly step: number
   /** The loss, the learning rate, the norm of the gradient, and the metrics of the objective. */
   readonly metrics: Readonly<Record<string, number>>
@@ -47,21 +47,21 @@ interface TrainerOptions {
   readonly model: TrainedModel
   /** The size of micro-batches, as the `DataLoader` packs them. */
   readonly shape: Pick<GradientShape, "rows" | "width" | "block" | "mixing">
-  /** The seed from which new adapters are drawn, each by the id of its run. */
+  /** The seed of new adapters, which are drawn by the ids of their runs. */
   readonly seed: number
   /** The number of ranks, 1 by default. */
   readonly ranks?: number
-  /** The time within which the gradients of a rank must reach the others. @default "30 minutes" */
+  /** The time limit for the gradients of a rank to reach the others. @default "30 minutes" */
   readonly rankDeadline?: Duration.Input
-  /** Makes the weights of a run known, when it begins and after each update. It runs on the master only. */
+  /** Makes new weights of a run available, when the run begins and after each update. It is called only on the master. */
   readonly publish: (run: RunSlot) => Effect.Effect<void, { readonly message: string }>
-  /** Takes each update, on every rank, before a checkpoint of its step is saved. */
+  /** Receives each update, on every rank, before a checkpoint of its step is saved. */
   readonly report: (update: Updated) => Effect.Effect<void, { readonly message: string }>
-  /** Records the runs, on the master only. Each checkpoint saves how far the run was recorded. */
+  /** Records the runs; only on the master. Each checkpoint saves the state of the recording. */
   readonly records?: Pick<RunRecords, "begin" | "moment" | "end">
   /**
-   * Starts what computes the reference model of an objective's KL term in another thread, for programs of a device. By
-   * default the programs compute it themselves.
+   * Starts a thread on a device that computes the reference model of an objective's KL term. By default, the gradient
+   * programs compute it themselves.
    */
   readonly startReferences?: (device: string) => Effect.Effect<References, never, Scope.Scope>
   /** Runs at the end of each turn, with the runs that were updated. */
@@ -71,9 +71,9 @@ interface TrainerOptions {
 type TrainerError = TurnError | StoreError | Effect.Error<Compiling<never>>
 
 interface Trainer {
-  /** Waits for the next turn, and trains on it. An interruption leaves no run between its update and the count of it. */
+  /** Waits for the next turn, and trains on it. An interruption never separates a run's update from its progress. */
   readonly turn: Effect.Effect<void, TrainerError>
-  /** Saves a checkpoint of each run at its last complete step, for the end of the process. */
+  /** Saves a checkpoint of each run at its last complete step. Call it when the process ends. */
   readonly saveAll: Effect.Effect<void>
 }
 
@@ -87,11 +87,11 @@ interface TrainerState {
   readonly programs: ObjectivePrograms
   readonly optimizer: MultiLoRAOptimizer.MultiLoRAOptimizer
   readonly scheduler: MultiLoRAScheduler.MultiLoRAScheduler
-  /** A micro-batch that holds the samples of one run while its gradients are computed alone. */
+  /** A micro-batch for the samples of a single run, used when its gradients must be computed alone. */
   readonly scratch: MicroBatch
 }
 
-/** Registers the hooks by which runs begin and end in `trained`, and are recorded. */
+/** Registers the hooks that begin, record and end runs. */
 const registerRuns = Effect.fnUntraced(function* (runs: Runs["Service"], trained: TrainedRuns) {
   const { records } = trained
   yield* runs.register({
@@ -106,7 +106,7 @@ const registerRuns = Effect.fnUntraced(function* (runs: Runs["Service"], trained
   })
 })
 
-/** Registers the hook that loads the moments of a new run, when its optimiser is made, and publishes its weights. */
+/** Registers the hook that loads the optimiser's moments of a new run and publishes its first weights. */
 const registerFirstWeights = ({ runs, optimizer, options }: TrainerState) =>
   runs.register({
     postCreation: Effect.fnUntraced(function* (run) {
@@ -117,7 +117,7 @@ const registerFirstWeights = ({ runs, optimizer, options }: TrainerState) =>
     }),
   })
 
-/** Makes the trainer of this rank, and registers its hooks with `Runs`, until the scope closes. */
+/** Makes the trainer of this rank. Its hooks stay registered with `Runs` until the scope closes. */
 export const makeTrainer = Effect.fnUntraced(function* (
   options: TrainerOptions,
 ): Effect.fn.Return<
@@ -156,11 +156,11 @@ const trainTurn = Effect.fnUntraced(function* (state: TrainerState) {
   const programs = yield* programsFor(state, turn)
   const shares = turn.shares.filter(({ index }) => programs.has(index))
   const gradients = yield* gather(state, turn, yield* compute(state, turn, programs))
-  // A checkpoint after an interruption must find weights and progress of the same step.
+  // Uninterruptible: a checkpoint must not hold weights and progress of different steps.
   yield* Effect.uninterruptible(apply(state, shares, gradients))
 })
 
-/** Waits for the next turn. Meanwhile, other threads compute what it needs of the reference model. */
+/** Waits for the next turn. Lets other threads begin to compute the reference model for it, and for the turn after it. */
 const take = Effect.fnUntraced(function* ({ loader, programs }: TrainerState) {
   const next = yield* loader.next
   yield* prepareReferences(programs, next)
@@ -169,7 +169,10 @@ const take = Effect.fnUntraced(function* ({ loader, programs }: TrainerState) {
   return next
 })
 
-/** Returns the programs of the runs in a turn, by index. A run whose objective cannot be compiled is evicted. */
+/**
+ * Returns the gradient programs of the runs in a turn, by the runs' indices. A run whose objective cannot be compiled is
+ * evicted.
+ */
 const programsFor = Effect.fnUntraced(function* ({ runs, programs }: TrainerState, { shares }: Turn) {
   const byRun = new Map<number, GradientProgram>()
   for (const { index, step } of shares) {
@@ -209,15 +212,15 @@ const gather = Effect.fnUntraced(function* (
   const name = (number: number): string => `gradients/${number}`
   const meeting = { name: name(turn.number), rank, ranks, deadline: rankDeadline }
   const all = yield* store.gather(meeting, encodeGradients(own))
-  // All ranks are in this turn, so they have read those of the turn before.
+  // All ranks are in this turn, so they have read the gradients of the last one.
   if (isMaster && turn.number > 0) yield* store.forget({ name: name(turn.number - 1), ranks })
   return all.flatMap((bytes, other) => (other === rank ? own : decodeGradients(bytes)))
 })
 
-/** Adds the gradients of a turn to those of its runs. */
+/** Adds the gradients of a turn to the sums of its runs. */
 const accumulate = (state: TrainerState, shares: Turn["shares"], gradients: ReadonlyArray<RunGradient>): void => {
   for (const { index, id } of shares) {
-    // The run may have left its index while the turn was computed.
+    // The run may have left while its gradients were computed.
     const run = state.runs.slot(index)
     const training = run?.own.training
     if (run?.id !== id || training === undefined) continue
@@ -229,7 +232,7 @@ const accumulate = (state: TrainerState, shares: Turn["shares"], gradients: Read
   }
 }
 
-/** Ends the step of a run whose weights were updated. */
+/** Ends the step of a run after its update: reports it, and saves a checkpoint if one is due. */
 const conclude = Effect.fnUntraced(function* (
   { runs, trained, optimizer, options }: TrainerState,
   run: RunSlot,
@@ -245,11 +248,12 @@ const conclude = Effect.fnUntraced(function* (
   yield* options.report({ run, step: progress.step, metrics })
   const { every } = config.checkpoint
   if (isAtEnd(run) || (every > 0 && progress.step % every === 0)) yield* saveRun(trained, optimizer, run)
-  // Publishing the last weights lets the run end, so everything of its last step is written before that; see `apply`.
+  // The last weights are published later, at the end of `apply`: publishing them ends the run, so all files of the last step
+  // must be written before.
   if (runs.isMaster && !isAtEnd(run)) yield* options.publish(run)
 })
 
-/** Ends the step of each run that the optimiser updated, and returns these runs. A run that fails is evicted. */
+/** Ends the step of each run whose optimiser made a step, and returns the updated runs. A run that fails is evicted. */
 const concludeAll = Effect.fnUntraced(function* (state: TrainerState, outcomes: ReadonlyArray<StepOutcome>) {
   const updated: Array<RunSlot> = []
   for (const outcome of outcomes) {
@@ -266,7 +270,7 @@ const concludeAll = Effect.fnUntraced(function* (state: TrainerState, outcomes: 
           )
     if (failure === undefined) updated.push(slot)
     else {
-      // Its weights are those of no step, so they are neither made known nor saved.
+      // The weights do not belong to any step, so they must not be published or saved.
       slot.own.training = undefined
       yield* state.runs.fail(slot.index, failure)
     }
@@ -294,7 +298,7 @@ const apply = Effect.fnUntraced(function* (
   for (const run of ready) run.readyToUpdate = false
 })
 
-/** Saves a checkpoint of each run. A failure is only reported, so that the other runs are saved. */
+/** Saves a checkpoint of each run. A failure is only logged, so that the other runs are saved. */
 const saveAll = ({ runs, trained, optimizer }: TrainerState) =>
   Effect.forEach(
     runs.slots(),

@@ -1,4 +1,4 @@
-/** Encodes the weights and moments of a run as files of its checkpoint, and reads them back. */
+/** Encodes the weights and moments of a run as files of its checkpoint, and decodes them. */
 import { Effect, Schema } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
@@ -6,13 +6,13 @@ import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { inCheckpoint } from "../Layout.ts"
 import { FormatError } from "../../base/formats/FormatError.ts"
 
-/** A checkpoint of a run lacks a file, or the file does not hold what it should. */
+/** Reports that a file of a run's checkpoint is missing or has a wrong content. */
 export class CheckpointPartError extends Schema.TaggedError<CheckpointPartError>()("CheckpointPartError", {
   file: Schema.String,
   message: Schema.String,
 }) {}
 
-/** The part of a run's checkpoint besides its progress: the weights, and the optimiser's moments. */
+/** The state of a run in a checkpoint besides its progress: the weights, and the optimiser's moments. */
 interface RunState {
   readonly weights: NamedTensors
   readonly moments: NamedTensors

@@ -8,7 +8,7 @@ const Described = jsonText(
   Schema.Array(
     Schema.Struct({
       index: Schema.Int,
-      // A loss may be NaN or infinite, which JSON cannot hold as a number.
+      // A loss may be NaN or infinite, and JSON has no such numbers.
       loss: Schema.NumberFromString,
       sums: Schema.Record(Schema.String, Schema.NumberFromString),
     }),
@@ -18,7 +18,7 @@ const encode = Schema.encodeSync(Described)
 const decode = Schema.decodeUnknownSync(Described)
 
 /**
- * Encodes gradients; `decodeGradients` gives them back unchanged.
+ * Encodes gradients as the bytes of a message. `decodeGradients` returns them unchanged.
  *
  * @example
  * ```ts
@@ -34,11 +34,11 @@ export const encodeGradients = (gradients: ReadonlyArray<RunGradient>): Uint8Arr
   )
 
 /**
- * Decodes what `encodeGradients` encoded. The gradients are views of the bytes, because copies of large ones cost more
- * than to add them up. Other bytes are a defect: only ranks of this trainer send them.
+ * Decodes a message of `encodeGradients`. The gradients are views of the bytes, because copying large ones costs more than
+ * adding them up. Throws for other bytes, which would be a bug: only ranks of this trainer send messages.
  */
 export const decodeGradients = (message: Uint8Array): ReadonlyArray<RunGradient> => {
-  // Data begin at a multiple of eight in a message, but a message can begin anywhere in a buffer.
+  // The arrays begin at multiples of eight in a message, but a message can begin anywhere in a buffer.
   const bytes = message.byteOffset % 8 === 0 ? message : message.slice()
   const places = Safetensors.placesIn(bytes.subarray(0, Safetensors.headerLength(bytes, bytes.length)), bytes.length)
   return decode(Safetensors.metadata(bytes).runs).map(({ index, loss, sums }) => {

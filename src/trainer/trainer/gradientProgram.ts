@@ -1,7 +1,7 @@
 /**
- * Builds and runs the program that computes the gradient of one micro-batch: the forward pass of a decoder, the loss of
- * an objective, and backpropagation to the adapters of all runs or, without adapters, to all weights. The program
- * changes no weights: the trainer adds up its gradients, and the optimisers of the runs apply the sums.
+ * Builds and runs the program that computes the gradient of one micro-batch: the forward pass of a decoder, the loss of an
+ * objective, and backpropagation to the adapters of all runs or, without adapters, to all weights. The program does not
+ * change weights: the trainer adds up the gradients, and the runs' optimisers apply the sums.
  *
  * @example
  * ```ts
@@ -33,9 +33,9 @@ export interface GradientShape {
   readonly rows: number
   /** The number of tokens of a window. */
   readonly width: number
-  /** The number of tokens of a block, all of one adapter. */
+  /** The number of tokens of a block, which all belong to one adapter. */
   readonly block: number
-  /** Whether all tokens of a micro-batch are of one run, which makes its gradient cheaper, or of many. */
+  /** Whether all tokens of a micro-batch belong to one run, which makes its gradient cheaper, or to several. */
   readonly mixing: Mixing
   /** The adapters that are trained; null trains all weights of the model, for one run. */
   readonly adapters: { readonly shape: Decoder.AdapterShape; readonly maxRuns: number } | null
@@ -45,47 +45,49 @@ export interface GradientProgram {
   readonly name: string
   /** The device that runs the program, such as `wasm`. */
   readonly device: string
-  /** The object that holds the weights: what is written to a program, all programs with the same holder have. */
+  /**
+   * Identifies the memory of the weights: programs with the same holder share the weights that are written into one of them.
+   */
   readonly holder: object
   /** Replaces the weights of the model. */
   readonly writeBase: (weights: NamedTensors) => Effect.Effect<void, BackendError>
-  /** Replaces the weights with which the KL term compares. With adapters, these are the weights of the model itself. */
+  /** Replaces the weights of the reference model of the KL term. With adapters, the reference is the base model. */
   readonly writeReference: (weights: NamedTensors) => Effect.Effect<void, BackendError>
   /**
-   * Replaces all adapters, one row each, and their factors alpha / rank. Without adapters, there is nothing to replace.
-   * Call it again after each change of these arrays; a program for micro-batches of one run keeps them, and copies only the
-   * adapter that it needs.
+   * Replaces all adapters (one row of the table each) and their factors alpha / rank. Call it again after each change of
+   * these arrays. A program for micro-batches of one run keeps the arrays, and copies only the adapter that it needs. Does
+   * nothing without adapters.
    */
   readonly writeAdapters: (table: Float32Array, scalings: Float32Array) => Effect.Effect<void, BackendError>
   /** The device that runs the program of the reference model; undefined if the objective has no KL term. */
   readonly referenceDevice: string | undefined
   /**
-   * Computes the gradient of a micro-batch. The functions below return its results until the next call. If the
-   * log-probabilities of the reference model are not given, the program computes them, too.
+   * Computes the gradient of a micro-batch. The functions below return its results until the next call. Without
+   * `referenceLogProbabilities`, the program computes these, too.
    */
   readonly run: (microBatch: MicroBatch, referenceLogProbabilities?: Float32Array) => Effect.Effect<void, BackendError>
   /**
-   * Returns the gradient of the adapter of a run that has tokens in the micro-batch; without adapters, that of all weights
-   * in the order of `parametersOf`.
+   * Returns the gradient of the adapter of a run that has tokens in the micro-batch. Without adapters, returns the gradient
+   * of all weights, in the order of `parametersOf`.
    */
   readonly gradientOf: (run: number) => Float32Array
-  /** Returns the loss of a run in the last micro-batch: its part of the loss of the run's whole step. */
+  /** Returns the loss of a run in the last micro-batch: its share of the loss of the run's whole step. */
   readonly lossOf: (run: number) => number
-  /** Returns sums over the tokens of a run in the last micro-batch that count: see `Losses.meanMetrics`. */
+  /** Returns sums over those tokens of a run in the last micro-batch that the mask selects; see `Losses.meanMetrics`. */
   readonly sumsOf: (run: number) => MetricSums<number>
 }
 
-/** The columns of a micro-batch that objectives read, by the name of the program's input. */
+/** Maps the inputs of the program that an objective needs to the arrays of a micro-batch. */
 const columnArrays = {
   advantage_t: "advantages",
   inferenceLogProbability_t: "logprobs",
   sequence_t: "sequences",
 } as const satisfies Record<string, keyof MicroBatch>
 
-/** The input with the log-probabilities of the reference model, which another program computes. */
+/** The input for the log-probabilities of the reference model, which another program computes. */
 const referenceColumn = "referenceLogProbability_t"
 
-/** Feeds a program the tokens of a micro-batch, and how they were sampled. */
+/** Copies the tokens of a micro-batch, and how they were sampled, to the inputs of a program. */
 export const feedPacked = (feeds: Program["feeds"], microBatch: MicroBatch): void => {
   for (const name of ["tokens", "positions", "contexts", "ends"] as const) feeds[name].set(microBatch[name])
   feeds["temperature_t"].set(microBatch.temperatures)
@@ -95,7 +97,10 @@ type Compiled<A> = Effect.Effect<A, Effect.Error<Compiling<never>>, Backend | Ef
 
 const hasReference = (objective: TokenObjective): boolean => columnsOf(objective).includes(referenceColumn)
 
-/** Compiles the program for an objective, and if the objective has a KL term, the program of the reference model. */
+/**
+ * Compiles the gradient program of an objective. If the objective has a KL term, also compiles the program of the reference
+ * model.
+ */
 export const compileGradient = Effect.fnUntraced(function* (
   shape: GradientShape,
   objective: TokenObjective,
@@ -112,8 +117,9 @@ export const compileGradient = Effect.fnUntraced(function* (
 })
 
 /**
- * Compiles the programs for several objectives of runs with adapters. The programs share the weights of the model, also
- * with the reference, which is the model without adapters; and on `wasm` the memory for temporary numbers.
+ * Compiles the programs of several objectives, for runs with adapters. All programs share the weights of the base model, also
+ * as the reference model, which is the base model without adapters. On `wasm` they also share the memory for temporary
+ * values.
  */
 export const compileGradients = (
   shape: GradientShape,
@@ -141,7 +147,7 @@ const compileTogether = Effect.fnUntraced(function* (
   })
 })
 
-/** The adapters of all runs, as they were last written to any program of a group. */
+/** The adapters of all runs that were last written to any program of a group. */
 interface KeptAdapters {
   table: Float32Array
   scalings: Float32Array
@@ -156,12 +162,12 @@ interface Parts {
   readonly kept: KeptAdapters
 }
 
-/** Tells whether the programs get one adapter, instead of the table of all. */
+/** Tells whether a program gets only one adapter instead of the table of all adapters. */
 const hasOneAdapter = ({ adapters, mixing }: GradientShape): boolean => adapters !== null && mixing === "one-run"
 
 const programOf = (shape: GradientShape, { gradient, reference, holder, kept }: Parts): GradientProgram => {
   const { rows, width, block, adapters } = shape
-  /** The number of runs whose results the program returns: all, or the one run of a micro-batch. */
+  /** The number of runs whose results the program returns: all of them, or 1 if a micro-batch has only one run. */
   const places = adapters === null || hasOneAdapter(shape) ? 1 : adapters.maxRuns
   const writeAll = (program: Program, weights: NamedTensors) =>
     Effect.forEach(Object.entries(weights), ([name, { data }]) => program.write(name, data), { discard: true })
@@ -169,7 +175,7 @@ const programOf = (shape: GradientShape, { gradient, reference, holder, kept }: 
   const size = all.length / places
   const { gradient: _, losses, ...sums } = gradient.results
   const placeOf = (run: number): number => (places === 1 ? 0 : run)
-  /** Feeds the adapters that the tokens have. */
+  /** Copies to the inputs the adapters of the micro-batch's tokens. */
   const feedAdapters = ({ loraNumTokens }: MicroBatch): void => {
     if (adapters === null) return
     const tokens = rows * width
@@ -219,12 +225,12 @@ const programOf = (shape: GradientShape, { gradient, reference, holder, kept }: 
   }
 }
 
-/** The part of a gradient's graph that depends on how tokens get their adapters. */
+/** The part of the gradient's graph that depends on how adapters are assigned to tokens. */
 interface Routed extends Pick<ProgramSpec, "inputs" | "state"> {
   readonly adapt?: Decoder.Adapt
-  /** The tensor of the numbers that are trained; by default, these are all weights. */
+  /** The tensor of the trained parameters; undefined if these are all weights. */
   readonly trained?: Tensor
-  /** Sums a number of each token by run. */
+  /** Sums values of tokens by run. */
   readonly total: (x_t: Tensor) => Tensor
 }
 
@@ -243,7 +249,7 @@ const routedBy = (shape: GradientShape): Routed => {
     state: { adapters: { tensor: table } },
     adapt,
     trained: table,
-    // The tokens of a block are all of one run.
+    // All tokens of a block belong to one run.
     total: (x_t) => scatterAdd(blockAdapters, sum(reshape(x_t, [blocks, block]), 1), adapters.maxRuns),
   }
 }
@@ -276,7 +282,7 @@ const gradientSpec = (shape: GradientShape, objective: TokenObjective): ProgramS
   }
 }
 
-/** Describes the program that computes the log-probabilities of a model without adapters. */
+/** Describes the program that computes the log-probabilities of the model without adapters. */
 export const referenceSpec = ({
   config,
   rows,

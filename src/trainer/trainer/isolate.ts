@@ -1,9 +1,9 @@
 import type { MicroBatch } from "../batches/MicroBatch.ts"
 
 /**
- * Writes into `to` a micro-batch with the tokens of one run, and padding in place of those of all others. The trainer
- * uses it if the numbers of a micro-batch of several runs are not finite: computed alone, only the run that is broken
- * gives such numbers, and the others give what they would have given.
+ * Writes into `to` a micro-batch with the tokens of only one run, and padding instead of all other tokens. The trainer uses
+ * it if a micro-batch of several runs gives gradients that are not finite: when each run is computed alone, only the broken
+ * run gives such gradients, and the results of the others are correct.
  *
  * @example
  * ```ts
@@ -28,7 +28,7 @@ export const isolate = (microBatch: MicroBatch, run: number, to: MicroBatch): vo
   copy("ends", 0)
   copy("sequences", -1)
   copy("weights", 0)
-  // Where the weight is 0, these columns do not count.
+  // The columns that are not cleared have no effect where the weight is 0.
   to.mask.set(microBatch.mask)
   to.logprobs.set(microBatch.logprobs)
   to.advantages.set(microBatch.advantages)

@@ -1,6 +1,6 @@
 /**
- * Compiles the programs that compute the gradients of the runs, one for each objective, and starts what computes their
- * reference models in other threads.
+ * Compiles the gradient programs of the runs, one for each objective, and starts the threads that compute their reference
+ * models.
  */
 import { Effect, Scope } from "effect"
 import { Backend } from "../../tensor/backend/Backend.ts"
@@ -13,7 +13,7 @@ import type { RunSlot } from "../runs/RunSlot.ts"
 import { compileGradients, type GradientProgram, type GradientShape } from "./gradientProgram.ts"
 import type { TrainedModel } from "./TrainedModel.ts"
 
-/** The programs of a trainer, and what it needs to compile more of them. */
+/** The compiled programs of a trainer, and what is needed to compile more. */
 export interface ObjectivePrograms {
   readonly backend: Backend["Service"]
   /** The programs live until this scope closes. */
@@ -24,13 +24,13 @@ export interface ObjectivePrograms {
   readonly startReferences: ((device: string) => Effect.Effect<References, never, Scope.Scope>) | undefined
   /** The programs by their objectives; see `keyOf`. */
   readonly compiled: Map<string, GradientProgram>
-  /** The references in other threads, by their devices. */
+  /** The threads of reference models, by their devices. */
   readonly references: Map<string, References>
 }
 
 const keyOf = (objective: TokenObjective): string => JSON.stringify(objective)
 
-/** Compiles the programs of some objectives, which then share the weights of the model. */
+/** Compiles the programs of some objectives together, so that they share the weights of the model. */
 const compile = Effect.fnUntraced(function* (programs: ObjectivePrograms, objectives: ReadonlyArray<TokenObjective>) {
   const { backend, scope, model, runs, shape, startReferences, references } = programs
   const adapters = model.lora === null ? null : { shape: model.lora.shape, maxRuns: runs.maxRuns }
@@ -47,7 +47,10 @@ const compile = Effect.fnUntraced(function* (programs: ObjectivePrograms, object
   }
   return compiled[0]
 })
-/** Returns the program of an objective. When it is compiled, those that the runs will need later are compiled with it. */
+/**
+ * Returns the program of an objective. If it must be compiled, compiles it together with all objectives that the current runs
+ * use or will use.
+ */
 const programOf = Effect.fnUntraced(function* (programs: ObjectivePrograms, objective: TokenObjective) {
   const { compiled, runs, model } = programs
   const known = compiled.get(keyOf(objective))
@@ -57,21 +60,21 @@ const programOf = Effect.fnUntraced(function* (programs: ObjectivePrograms, obje
     ...runs.slots().flatMap(({ config, progress }) => [objectiveAt(config, progress.step), config.objective]),
   ]
   const missing = [...new Map(all.map((one) => [keyOf(one), one])).values()].filter((one) => !compiled.has(keyOf(one)))
-  // If one of them cannot be compiled, that is a matter of the runs that need it.
+  // If compiling all together fails, compile this one alone: another objective's failure concerns only the runs that use it.
   return yield* model.lora === null
     ? compile(programs, [objective])
     : Effect.catch(compile(programs, missing), () => compile(programs, [objective]))
 })
 
-/** Returns the program for a step of a run, with the current weights. */
+/** Returns the program for a step of a run, with the current weights written into it. */
 export const readyProgram = (programs: ObjectivePrograms, { config }: RunSlot, step: number) =>
   Effect.tap(programOf(programs, objectiveAt(config, step)), programs.model.writeTo)
 
-/** Returns what computes the reference model of a program in another thread, if there is one. */
+/** Returns the thread that computes the reference model of a program; undefined if there is none. */
 export const referencesOf = ({ references }: ObjectivePrograms, { referenceDevice }: GradientProgram) =>
   referenceDevice === undefined ? undefined : references.get(referenceDevice)
 
-/** Lets other threads compute what a turn needs of the reference model, if one program computes all of the turn. */
+/** Lets a thread begin to compute the reference model for a turn, if one program computes the whole turn. */
 export const prepareReferences = Effect.fnUntraced(function* (
   programs: ObjectivePrograms,
   { microBatch, shares }: UpcomingTurn,

@@ -1,4 +1,4 @@
-/** Computes the gradients of the runs whose tokens are in a micro-batch. */
+/** Computes the gradients of the runs that have tokens in a micro-batch. */
 import { Effect } from "effect"
 import type { BackendError } from "../../tensor/backend/Backend.ts"
 import type { MetricSums } from "../../rl/losses/Losses.ts"
@@ -7,7 +7,7 @@ import type { References } from "../reference/references.ts"
 import type { GradientProgram } from "./gradientProgram.ts"
 import { isolate } from "./isolate.ts"
 
-/** The results of a micro-batch for one of its runs. */
+/** The results of one run in a micro-batch. */
 export interface RunGradient {
   /** The index of the run. */
   readonly index: number
@@ -23,10 +23,10 @@ const isFinite = (numbers: Float32Array): boolean => {
 }
 
 /**
- * Computes the gradients of a micro-batch, one for each run in it, which are valid until the next call. `programOf` returns the program for the objective
- * of a run. Runs with the same program are computed together; but if the numbers of one are not finite, each is computed
- * alone, so that such a run does not spoil the others. `scratch` is a micro-batch of the same shape, which is overwritten.
- * `referencesOf` returns what computes the reference model of a program in another thread, if there is one.
+ * Computes the gradient of each run in a micro-batch. The gradients are valid until the next call. `programOf` returns the
+ * program for the objective of a run. Runs with the same program are computed together; but if a result is not finite, each
+ * run is computed alone, so that the broken run does not affect the others. `scratch` is a micro-batch of the same shape,
+ * which is overwritten. `referencesOf` returns the thread that computes the reference model of a program, if there is one.
  *
  * @example
  * ```ts
@@ -40,7 +40,7 @@ export const gradientsOf = Effect.fnUntraced(function* (
   scratch: MicroBatch,
   referencesOf: (program: GradientProgram) => References | undefined = () => undefined,
 ): Effect.fn.Return<ReadonlyArray<RunGradient>, BackendError> {
-  // A rank without work has a micro-batch of padding only.
+  // A rank without samples has a micro-batch that is only padding.
   if (microBatch.sequenceCount === 0) return []
   const resultOf = (program: GradientProgram, index: number): RunGradient => ({
     index,
@@ -65,7 +65,7 @@ export const gradientsOf = Effect.fnUntraced(function* (
     isolate(microBatch, index, scratch)
     yield* run(program, scratch)
     const result = resultOf(program, index)
-    // The program's next run overwrites its results.
+    // Copy the gradient: the program overwrites its results when it runs for the next one.
     alone.push({ ...result, gradient: result.gradient.slice() })
   }
   return alone

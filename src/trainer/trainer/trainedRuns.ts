@@ -16,23 +16,26 @@ import { goBackTo, loadCheckpoint, saveCheckpoint, settleCheckpoint } from "../w
 import { checkpointParts, runStateIn } from "./checkpointParts.ts"
 import type { TrainedModel } from "./TrainedModel.ts"
 
-/** The trained runs of a trainer, and what it needs to begin and save them. */
+/** The runs of a trainer, and what is needed to begin and save them. */
 export interface TrainedRuns {
   readonly isMaster: boolean
   readonly model: TrainedModel
-  /** The seed from which new adapters are drawn, each by the id of its run. */
+  /** The seed of new adapters, which are drawn by the ids of their runs. */
   readonly seed: number
   readonly records: Pick<RunRecords, "begin" | "moment" | "end"> | undefined
   readonly files: Context.Context<FileSystem.FileSystem | Path.Path>
 }
 
-/** Completes what a killed process left unfinished in the folder of a run. */
+/** Completes what a killed process has left unfinished in the folder of a run. */
 export const repairRun = Effect.fnUntraced(function* (trained: TrainedRuns, run: DiscoveredRun) {
   const { tree, guarded } = yield* Effect.provideContext(openRunFolder(run), trained.files)
   yield* guarded(tree.repair(Layout.checkpoints))
 })
 
-/** Begins a run at its newest checkpoint, or at the one that its config names; without one, with a new adapter. */
+/**
+ * Begins a run from its newest checkpoint, or from the one that its config names. Without a checkpoint, the run gets new
+ * weights.
+ */
 export const beginRun = Effect.fnUntraced(function* (trained: TrainedRuns, run: RunSlot) {
   const { model, seed, isMaster } = trained
   const { index, id, config, progress, own } = run
@@ -47,21 +50,21 @@ export const beginRun = Effect.fnUntraced(function* (trained: TrainedRuns, run: 
     else model.load(index, config.lora, state.weights)
   }, Decoder.AdapterError)
   const backAt = config.resumeStep === -1 ? null : progress.step
-  // The weights of a run that went back, perhaps with other settings, are not those that made the later samples.
+  // If the run has gone back, other weights made the later samples, so they are removed, too.
   if (isMaster) yield* (backAt === null ? removeUnreachable : removeAfter)(folder, progress.step)
   const saved = checkpoint === undefined ? -1 : progress.step
   const fresh = { recorded: checkpoint?.parts[Layout.inCheckpoint.recorded], loss: 0, sums: { tokens: 0 } }
   own.training = { boundary: { ...progress }, saved, backAt, moments: state?.moments, ...fresh }
 })
 
-/** Ends a run: its adapter has no weights any more. */
+/** Ends a run: removes its weights. */
 export const endRun = ({ model }: TrainedRuns, { index, own }: RunSlot): Effect.Effect<void> =>
   Effect.sync(() => {
     own.training = undefined
     model.end(index)
   })
 
-/** Removes samples that no new checkpoint needs. The checkpoint is complete, so a failure is only reported. */
+/** Removes samples that no future resume needs. The checkpoint is complete, so a failure is only logged. */
 const removeTrained = ({ id, config: { rollouts }, own: { folder } }: RunSlot, { saved }: RunTraining) =>
   rollouts.keep === null
     ? Effect.void
@@ -69,7 +72,10 @@ const removeTrained = ({ id, config: { rollouts }, own: { folder } }: RunSlot, {
         .guarded(removeOlder(folder.tree, Layout.rollouts, saved - rollouts.keep))
         .pipe(Effect.catch(({ message }) => Effect.logWarning(`${id}: old samples are kept: ${message}`)))
 
-/** Saves a checkpoint of a run at its last complete step, unless there is one. Only the master saves. */
+/**
+ * Saves a checkpoint of a run at its last complete step, unless it exists already. Does nothing on ranks other than the
+ * master.
+ */
 export const saveRun = Effect.fnUntraced(function* (
   { isMaster, model, records }: TrainedRuns,
   optimizer: MultiLoRAOptimizer,

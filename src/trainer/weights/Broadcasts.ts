@@ -1,8 +1,8 @@
 /**
- * The service that publishes the weights of runs after their updates: in `broadcast/step_N` of each run, of which only the
- * newest are kept, for an inference server to load; and every so many steps in `weights/step_N`, as the run's config
- * says. `publish`, or `publishMeanwhile`, which does not wait for the files, belongs at the end of each turn of the training
- * loop. A run whose weights cannot be written is published again at the next turn, and never keeps the others from theirs.
+ * The service that writes the weights of runs after their updates. Each update goes to `broadcast/step_N`, for inference
+ * servers; only the newest broadcasts are kept. At the intervals of the run's config, weights also go to `weights/step_N`.
+ * Call `publish`, or `publishMeanwhile`, which does not wait for the files, at the end of each turn of the training loop. If
+ * the weights of a run cannot be written, this does not affect other runs, and is tried again at the next turn.
  *
  * Nothing is written into a folder that was deleted or made again meanwhile.
  *
@@ -20,25 +20,25 @@ import { Runs } from "../runs/Runs.ts"
 import { isAtEnd, type RunSlot } from "../runs/RunSlot.ts"
 import { isStable, keepNewest, removeNewer, writeStep } from "../runs/stepFolders.ts"
 
-/** A run's weights could not be published. The message is one line that names the folder and the problem. */
+/** Reports that a run's weights could not be published. The message is one line that names the folder and the problem. */
 export class BroadcastError extends Schema.TaggedError<BroadcastError>()("BroadcastError", {
   run: Schema.String,
   step: Schema.Int,
   path: Schema.String,
-  /** Whether the run's folder is gone, so that there is nothing to try again. */
+  /** Whether the run's folder is gone, so that another attempt is useless. */
   gone: Schema.Boolean,
   /** The system's code of a failure of the disk. */
   code: Schema.optionalKey(Schema.String),
   message: Schema.String,
 }) {}
 
-/** The files of a run's weights by name: an adapter as peft writes it, or the folder of a model. */
+/** The files of a run's weights by name: an adapter in peft's format, or the folder of a model. */
 export type WeightFiles = Readonly<Record<string, Contents>>
 
 export interface BroadcastOptions {
   /**
-   * The number of broadcasts of a run to keep; 0 writes none. An inference server may still read the one before the
-   * newest.
+   * The number of broadcasts of a run to keep; 0 writes none. Keep at least 2, because an inference server may still be
+   * reading the last but one.
    */
   readonly keep: number
   /** Whether the weights of a run are published as soon as it begins, before its first update. @default false */
@@ -54,7 +54,7 @@ export interface BroadcastOutcome {
   readonly result: Result.Result<void, BroadcastError>
 }
 
-/** A folder with a folder for each step, and the number of steps to keep in it; null keeps all. */
+/** A folder that has a folder for each step, and the number of steps to keep in it; null keeps all. */
 interface Destination {
   readonly parent: string
   readonly keep: number | null
@@ -64,7 +64,7 @@ interface NewWeights extends Destination {
   readonly contents: Effect.Effect<WeightFiles, { readonly message: string }>
 }
 
-/** Writes the weights of one step below a folder of the run, and removes older ones. It fails as a whole or not at all. */
+/** Writes the weights of one step into a folder of the run, as a whole or not at all, and removes older ones. */
 export const writeWeights = Effect.fnUntraced(function* (
   folder: RunFolder,
   step: number,
@@ -84,13 +84,13 @@ export const writeWeights = Effect.fnUntraced(function* (
   })
   yield* Effect.mapError(write, failed)
   if (keep === null) return
-  // The new weights are complete, so old ones that cannot be removed are no failure of these.
+  // The new weights are written, so a failure to remove old ones is only logged.
   yield* keepNewest(tree, parent, keep).pipe(
     Effect.catch((error) => Effect.logWarning(`${folder.id}: old ${parent}/step_N are kept: ${error.message}`)),
   )
 })
 
-/** Writes the weights of one step into the run's folder for an inference server, and removes older ones. */
+/** Writes the weights of one step into `broadcast/step_N` of a run's folder, and removes older ones. */
 export const broadcast = (folder: RunFolder, step: number, weights: Omit<NewWeights, "parent">) =>
   writeWeights(folder, step, { ...weights, parent: Layout.broadcasts })
 
@@ -98,27 +98,27 @@ export class Broadcasts extends Context.Service<
   Broadcasts,
   {
     /**
-     * Publishes the weights of the runs that were updated, and of those whose last broadcast failed. Ranks other than the
-     * master publish none. A failure is logged, and returned.
+     * Publishes the weights of the updated runs, and of runs whose last broadcast failed. A failure is logged and returned.
+     * Does nothing on ranks other than the master.
      */
     readonly publish: (updated: ReadonlyArray<RunSlot>) => Effect.Effect<ReadonlyArray<BroadcastOutcome>>
     /**
-     * Does the same, but returns when the weights are copied, and writes the files while others work. Only for runs at their
-     * last step it waits for the files. They are complete when the scope of the service has closed.
+     * Does the same as `publish`, but only copies the weights, and writes the files in the background. For runs at their last
+     * step it waits for the files. All files are complete when the scope of the service has closed.
      */
     readonly publishMeanwhile: (updated: ReadonlyArray<RunSlot>) => Effect.Effect<void>
     /**
-     * Waits until the files of a run are written. A checkpoint must not be saved before: a resumed run writes the weights of
-     * its checkpoint again, but those of no earlier step.
+     * Waits until the files of a run are written. Call it before a checkpoint is saved: a resumed run only repeats the
+     * broadcast of its checkpoint's step, not of earlier steps.
      */
     readonly settled: (run: RunSlot) => Effect.Effect<void>
-    /** The ids of the runs whose weights are still to be published. */
+    /** Returns the ids of the runs whose weights are not published yet. */
     readonly pending: () => ReadonlyArray<string>
   }
 >()("effect-rl/multirun/Broadcasts") {
   /**
-   * Makes the service. When a run begins, weights of steps after its own are removed, because the run makes them again;
-   * and a resumed run's weights are published if they are not, for example because a process was killed before.
+   * Makes the service. When a run begins, removes weights of later steps, because the run makes them again. Publishes the
+   * weights of a resumed run if they are missing, for example because a process was killed before.
    */
   static readonly layer = (options: BroadcastOptions): Layer.Layer<Broadcasts, never, Runs> =>
     Layer.effect(
@@ -154,7 +154,7 @@ interface BroadcastsState {
   readonly scope: Scope.Scope
 }
 
-/** Returns where the current weights of a run belong. */
+/** Returns the folders to which the current weights of a run must be written. */
 const destinationsOf = (
   { options }: BroadcastsState,
   { progress: { step }, config: { weights, maxSteps } }: RunSlot,
@@ -162,15 +162,15 @@ const destinationsOf = (
   const isDue = weights.every > 0 && step > 0 && (step % weights.every === 0 || step === maxSteps)
   return [
     ...(isDue ? [{ parent: Layout.weights, keep: weights.keep }] : []),
-    // The last: it lets a run end, whose weights must then be complete.
+    // Broadcasts come last: the final broadcast ends a run, and then all other files must be complete.
     ...(options.keep > 0 ? [{ parent: Layout.broadcasts, keep: options.keep }] : []),
   ]
 }
 
-/** Copies the weights of a run, so that they can be written after the run has changed. */
+/** Copies the weights of a run, so that the run may change them while they are written. */
 const copied = ({ options }: BroadcastsState, run: RunSlot) => Effect.exit(options.contents(run))
 
-/** Writes the weights of a run to all places where they belong. */
+/** Writes the weights of a run into all folders that need them. */
 const publishOne = Effect.fnUntraced(function* (
   state: BroadcastsState,
   run: RunSlot,
@@ -192,11 +192,11 @@ const publishOne = Effect.fnUntraced(function* (
   return { run, step, result }
 })
 
-/** Waits for the last write of a run. */
+/** Waits until the last broadcast of a run is written. */
 const settled = ({ own }: RunSlot): Effect.Effect<void> =>
   Effect.suspend(() => (own.broadcast === undefined ? Effect.void : Effect.asVoid(Fiber.await(own.broadcast))))
 
-/** Marks the runs that were updated, and returns all whose weights are still to be published. */
+/** Marks the updated runs, and returns all runs whose weights are not published yet. */
 const due = (state: BroadcastsState, updated: ReadonlyArray<RunSlot>): Effect.Effect<ReadonlyArray<RunSlot>> =>
   Effect.sync(() => {
     for (const run of updated)
@@ -204,7 +204,7 @@ const due = (state: BroadcastsState, updated: ReadonlyArray<RunSlot>): Effect.Ef
     return state.runs.slots().filter(({ own }) => own.isUnpublished)
   })
 
-/** Copies the weights of a run, and writes them while others work; those of the last step at once. */
+/** Copies the weights of a run, and writes them in the background; for the last step, waits for the files. */
 const publishLater = Effect.fnUntraced(function* (state: BroadcastsState, run: RunSlot) {
   yield* settled(run)
   const write = Effect.uninterruptible(publishOne(state, run, yield* copied(state, run)))
@@ -212,7 +212,7 @@ const publishLater = Effect.fnUntraced(function* (state: BroadcastsState, run: R
   else run.own.broadcast = yield* Effect.forkIn(write, state.scope, { startImmediately: true })
 })
 
-/** Removes the weights of later steps of a run that begins, and publishes its own if they are missing. */
+/** Removes the weights of steps after the one at which a run begins, and publishes the run's own if they are missing. */
 const publishFirst = Effect.fnUntraced(function* (state: BroadcastsState, run: RunSlot) {
   const {
     progress: { step },
@@ -225,8 +225,8 @@ const publishFirst = Effect.fnUntraced(function* (state: BroadcastsState, run: R
   for (const { parent } of destinationsOf(state, run))
     if (!(yield* guarded(isStable(tree, parent, step)))) own.isUnpublished = true
   if (!own.isUnpublished) return
-  // A run that has no more updates would wait for ever for the end of a turn.
+  // Do not wait for the next turn: a run without further updates would never be published.
   const { result } = yield* publishOne(state, run, yield* copied(state, run))
-  // An orchestrator elsewhere waits for these weights, so without them the run cannot go on.
+  // An orchestrator in another process waits for these weights, so the run cannot begin without them.
   if (isPromised) yield* Effect.fromResult(result)
 })

@@ -1,6 +1,6 @@
 /**
- * Finds and opens the language model that a path names: a model's folder, a folder with an adapter, a run of a trainer,
- * or one of the run's broadcasts or checkpoints. It writes nothing, so the run may be trained meanwhile.
+ * Finds and opens the language model that a path names: a model's folder, a folder with an adapter, a run of a trainer, or
+ * one of the run's broadcasts or checkpoints. It changes no files, so the run may be in training.
  *
  * @example
  * ```ts
@@ -29,23 +29,23 @@ import { runStateIn } from "../trainer/checkpointParts.ts"
 import { runsIn } from "../trainerFolder.ts"
 import { readCheckpoint } from "./checkpoints.ts"
 
-/** No model can be opened at a path. The message is one line that begins with the path of the folder or file. */
+/** Reports that no model can be opened at a path. The message is one line that begins with the path of the folder or file. */
 export class SavedModelError extends Schema.TaggedError<SavedModelError>()("SavedModelError", {
   path: Schema.String,
   message: Schema.String,
 }) {
-  /** Makes the error of what is wrong at a path. */
+  /** Makes the error from a path and the problem there. */
   static at(path: string, problem: string): SavedModelError {
     return new SavedModelError({ path, message: `${path}: ${problem}` })
   }
 }
 
-/** The folder with the weights of a model. */
+/** The folder with the weights of a model, and what is known about it. */
 export interface ModelPlace {
-  /** The contents of the folder: the files of a model, those of an adapter as peft writes it, or a checkpoint of a run. */
+  /** The content of the folder: the files of a model, an adapter in peft's format, or a checkpoint of a run. */
   readonly holds: "model" | "adapter" | "checkpoint"
   readonly folder: string
-  /** A short name: that of the run, or of the folder. */
+  /** A short name: the name of the run or of the folder. */
   readonly name: string
   /** The step of the run after which the weights were written; null for a model that no run wrote. */
   readonly step: number | null
@@ -55,29 +55,30 @@ export interface ModelPlace {
 export interface SavedModel {
   /** The model, with all of its weights. */
   readonly base: BaseModel
-  /** The adapter that belongs to it; null for a model that is trained as a whole. */
+  /** The adapter of the model; null for a model that is trained as a whole. */
   readonly adapter: Adapter.LoraAdapter | null
 }
 
 type Files = FileSystem.FileSystem | Path.Path
 
 /**
- * Returns the files of a folder in Hugging Face's layout that stands alone. The weights of an adapter are added to those
- * of its base model.
+ * Returns the files of a complete model in Hugging Face's layout. The weights of an adapter are merged into the base model.
  */
 export const filesOfModel = ({ base, adapter }: SavedModel) =>
   LmDirectory.filesOf(
     modelToSave(base, adapter === null ? base.weights : Adapter.merge(base.decoder, base.weights, adapter)),
   )
 
-/** Returns the step of a folder in a run, such as `run_letters/broadcast/step_600`, and the folder of the run. */
+/**
+ * Splits the path of a step's folder in a run, such as `run_letters/broadcast/step_600`, into the run's folder and the step.
+ */
 const inRun = Effect.fnUntraced(function* (folder: string) {
   const path = yield* Path.Path
   const [parent, step] = [path.dirname(folder), Layout.stepOf(path.basename(folder))]
   return { run: path.dirname(parent), kind: path.basename(parent), step }
 })
 
-/** Returns the place of the files in a folder; undefined if there are none of a model. */
+/** Describes the model files in a folder; undefined if it has none. */
 const placeIn = Effect.fnUntraced(function* (folder: string) {
   const path = yield* Path.Path
   const { run, kind, step } = yield* inRun(folder)
@@ -85,7 +86,7 @@ const placeIn = Effect.fnUntraced(function* (folder: string) {
   const from = isStep ? { name: path.basename(run), step } : { name: path.basename(folder), step: null }
   const has = (file: string) => exists(path.join(folder, file))
   if (yield* has(modelFiles.adapterConfig)) return { holds: "adapter", folder, ...from } satisfies ModelPlace
-  // A run has a file of the same name, beside its `config.yaml`.
+  // A run also has a file `config.json`, but beside a `config.yaml`.
   if ((yield* has(modelFiles.config)) && !(yield* has(runConfig)))
     return { holds: "model", folder, ...from } satisfies ModelPlace
   const isCheckpoint = isStep && kind === Layout.checkpoints && (yield* has(Layout.inCheckpoint.weights))
@@ -93,8 +94,8 @@ const placeIn = Effect.fnUntraced(function* (folder: string) {
 })
 
 /**
- * Finds the weights that a path names. For a run, or a trainer with one run, these are the weights of `step`, by default
- * the newest.
+ * Finds the weights that a path names. For a run, or a trainer with one run, these are the weights of `step`, by default the
+ * newest.
  */
 export const findModel = Effect.fnUntraced(function* (
   named: string,
@@ -122,8 +123,8 @@ export const onlyRunIn = Effect.fnUntraced(function* (named: string) {
 })
 
 /**
- * Finds the weights of a step in a run's folder. A broadcast of the step is preferred, then `weights/`, because a checkpoint
- * can only be read with the configs of the run and the trainer.
+ * Finds the weights of a step in a run's folder. Prefers a broadcast, then `weights/`; a checkpoint comes last, because
+ * reading it needs the configs of the run and the trainer.
  */
 const stepOfRun = Effect.fnUntraced(function* (run: string, named: string, wanted: number | undefined) {
   const path = yield* Path.Path
@@ -167,8 +168,8 @@ const withAdapter = Effect.fnUntraced(function* (folder: string) {
 })
 
 /**
- * Returns the folder of the base model that an adapter's config names, or else that its trainer has saved beside the runs,
- * where it also is when all of them were moved.
+ * Returns the folder of an adapter's base model: the folder that the adapter's config names or, if it does not exist (for
+ * example because all folders were moved), the base model that the trainer has saved next to its runs.
  */
 export const baseOf = Effect.fnUntraced(function* (folder: string) {
   const path = yield* Path.Path
@@ -186,14 +187,14 @@ export const baseOf = Effect.fnUntraced(function* (folder: string) {
   return yield* SavedModelError.at(file, problem)
 })
 
-/** Opens the model of a checkpoint, whose config is in the folders of the run and the trainer. */
+/** Opens the model of a checkpoint. Its config comes from the folders of the run and the trainer. */
 const ofCheckpoint = Effect.fnUntraced(function* (folder: string) {
   const path = yield* Path.Path
   const { run, step } = yield* inRun(folder)
   const { settings, file } = yield* trainerOf(run)
   const { trainer, model, seed } = settings
   const opened = yield* openBaseModel(model, { baseDir: path.dirname(file), seed })
-  // The trainer may be saving another checkpoint now, whose temporary files a repair would remove.
+  // Do not repair the folder: that would remove the temporary files of a checkpoint that the trainer is saving now.
   const tree = { ...(yield* onDisk(run)), repair: () => Effect.void }
   const { parts } = yield* readCheckpoint(tree, step ?? 0)
   const { weights } = yield* runStateIn(parts)
@@ -212,7 +213,7 @@ const ofCheckpoint = Effect.fnUntraced(function* (folder: string) {
   return { base, adapter: Adapter.make(config, weights) }
 })
 
-/** Reads the trainer's settings from the config of the run or, if it has none, of the trainer around it. */
+/** Reads the trainer's settings from the config of the run or, if it has none, of the trainer's folder above it. */
 const trainerOf = Effect.fnUntraced(function* (run: string) {
   const path = yield* Path.Path
   const own = path.join(run, runConfig)
@@ -221,7 +222,7 @@ const trainerOf = Effect.fnUntraced(function* (run: string) {
   return { file, settings: yield* decode(MultiRunConfig, toCamelCase(value), { source: file }) }
 })
 
-/** Reads the config of a run, `configs/orch.yaml` or `configs/orch.toml` in its folder. */
+/** Reads the config of a run: `configs/orch.yaml` or `configs/orch.toml` in its folder. */
 export const configOf = Effect.fnUntraced(function* (run: string) {
   const config = yield* (yield* makeRunFolders).readConfig(run)
   if (config === undefined) {

@@ -1,7 +1,7 @@
 /**
- * Saves and loads the checkpoints of one run of a trainer: `checkpoints/step_N`, with the run's progress, named parts
- * such as its adapter and its optimiser, and a manifest of their digests. `STABLE` is written last, as in all folders of
- * steps.
+ * Saves and loads the checkpoints of one run of a trainer: `checkpoints/step_N`, with the run's progress, named parts such as
+ * its adapter and its optimiser, and a manifest of their digests. The empty file `STABLE` is written last, as in all folders
+ * of steps.
  *
  * @example
  * ```ts
@@ -61,8 +61,8 @@ export const saveCheckpoint = (
   )
 
 /**
- * Makes `latest` point to the checkpoint of a step, and removes old ones. Call it for the newest one when a run resumes:
- * the process that saved it may have been killed before this.
+ * Makes `latest` point to the checkpoint of a step, and removes old ones. Call it for the newest checkpoint when a run
+ * resumes, because the process that saved it may have been killed before this.
  */
 export const settleCheckpoint = (
   { tree, guarded }: RunFolder,
@@ -70,9 +70,9 @@ export const settleCheckpoint = (
 ): Effect.Effect<void, RunFolderError> => guarded(Checkpoint.settle(tree, keptAs(step, keep)))
 
 /**
- * Leaves the checkpoints after a step, which a run has gone back to by its `resume_step`: removes them, and notes the step,
- * so that the run goes on from its own checkpoints. Call it just before the first of these is saved: until then, nothing is
- * lost if the run is stopped.
+ * Goes back to a step by `resume_step`: removes all later checkpoints, and records the step, so that the next resume uses the
+ * run's newest checkpoint again. Call it just before the run saves its first checkpoint after that step, so that nothing is
+ * lost if the run is stopped earlier.
  */
 export const goBackTo = Effect.fnUntraced(function* (folder: RunFolder, step: number) {
   const { tree, guarded } = folder
@@ -81,7 +81,7 @@ export const goBackTo = Effect.fnUntraced(function* (folder: RunFolder, step: nu
   yield* guarded(tree.write(Layout.resumed, `${step}\n`))
 })
 
-/** Reads the checkpoint of a step in a run's folder. It changes nothing there, so the run may be trained meanwhile. */
+/** Reads the checkpoint of a step in a run's folder. It changes no files, so the run may be in training. */
 export const readCheckpoint = Effect.fnUntraced(function* (
   tree: FileTree,
   step: number,
@@ -98,11 +98,11 @@ export const readCheckpoint = Effect.fnUntraced(function* (
 })
 
 /**
- * Loads the checkpoint that `resume_step` of a run's config names: that of a step, which must be intact; for −1, the
- * newest intact one, with a warning for each newer one that is damaged; for 0, none. Returns undefined if there is none;
- * if there are only damaged ones, fails with the error of the newest.
+ * Loads the checkpoint that `resume_step` of a run's config names. A step needs an intact checkpoint. −1 loads the newest
+ * intact one, with a warning for each newer one that is damaged; if all are damaged, fails with the error of the newest.
+ * Returns undefined for 0, or if there is no checkpoint.
  *
- * The loaded progress can be older than the one that the run began with, so set the run's progress to it.
+ * The caller must set the run's progress to the loaded one, which can be older.
  */
 export const loadCheckpoint = Effect.fnUntraced(function* (
   { tree, guarded }: RunFolder,

@@ -1,6 +1,6 @@
 /**
  * Makes the service `Decoders`, which opens language models in this process for configs with `model: decoder:FOLDER`. The
- * folder is that of a model, an adapter, a broadcast, a checkpoint, or a run of a trainer, whose newest weights are taken.
+ * folder may be a model, an adapter, a broadcast, a checkpoint, or a run of a trainer, whose newest weights are then used.
  *
  * @example
  * ```ts
@@ -19,8 +19,8 @@ import type { Provider } from "../../agents/lm/providers/Provider.ts"
 import { findModel, type ModelPlace, openModel } from "./SavedModel.ts"
 
 /**
- * Makes the service. Models compute on the backend in the context of the program that opens them; if there is none, on
- * `otherwise`, which is made for the first model. The models stay open until the scope closes.
+ * Makes the service. A model computes on the backend in the context of the program that opens it. Without such a backend,
+ * `otherwise` makes one for the first model, and all later ones share it. The models stay open until the scope closes.
  */
 export const makeDecoders = Effect.fnUntraced(function* (
   otherwise: Effect.Effect<Backend["Service"], { readonly message: string }, Scope.Scope>,

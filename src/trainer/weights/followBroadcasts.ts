@@ -1,6 +1,6 @@
 /**
- * Loads the weights that runs of a trainer broadcast into an engine, as soon as each broadcast is complete: adapters under
- * the name of their run, or new weights of the base model. Requests go on meanwhile. A broadcast that cannot be loaded is
+ * Loads the broadcasts of a trainer's runs into an engine as soon as they are complete: adapters under the name of their run,
+ * or new weights of the base model. The engine continues to answer requests meanwhile. A broadcast that cannot be loaded is
  * reported and skipped, and the engine keeps the weights that it has. If the engine has no room for another adapter, the
  * adapter of a run that has ended is unloaded; if no run has ended, the broadcast waits until there is room.
  *
@@ -26,8 +26,8 @@ export type BroadcastWeights =
   | { readonly _tag: "Full"; readonly weights: Readonly<Record<string, NamedArray>> }
 
 /**
- * Tells what became of a broadcast: loaded, or not because of a problem; that a run's folder cannot be read at the moment; or
- * that a run is gone.
+ * Reports what happened to a broadcast: it was loaded, or there was a problem; that a run's folder cannot be read at the
+ * moment; or that a run is gone.
  */
 export type Followed =
   | { readonly _tag: "Loaded"; readonly run: string; readonly step: number }
@@ -44,40 +44,40 @@ interface FollowOptions {
     path: string,
   ) => Effect.Effect<BroadcastWeights, { readonly message: string }>
   readonly report: (followed: Followed) => Effect.Effect<void>
-  /** The time between two looks at the folders. Default: 100 milliseconds. */
+  /** The time between two scans of the folders. Default: 100 milliseconds. */
   readonly pollInterval?: Duration.Input
 }
 
-/** A broadcast that was looked at. */
+/** A broadcast that was handled before. */
 interface Known {
   /** The step of the broadcast, with the token of the run's folder. */
   readonly broadcast: string
   /**
-   * The models that the engine had when it had no room for the broadcast, which is tried again when they have changed; null if
-   * the broadcast was loaded or is broken.
+   * If the engine had no room for the broadcast: the models that it had then. The broadcast is tried again when the models
+   * have changed. null if the broadcast was loaded or is broken.
    */
   readonly refusedBeside: string | null
 }
 
 const isFull = (error: { readonly message: string }): boolean => error instanceof EngineError && error.reason === "full"
 
-/** The broadcasts that are followed, and the engine that gets their weights. */
+/** The state of following broadcasts, and the engine that gets the weights. */
 interface FollowState extends FollowOptions {
   readonly engine: Engine["Service"]
   readonly path: Path.Path
   readonly runFolders: RunFolders
   readonly root: FileTree
-  /** The name of the run, if the folder is that of a single one. */
+  /** The name of the run, if the folder is the folder of a single run. */
   readonly single: string
   /** The newest broadcast of each run. */
   readonly known: Map<string, Known>
-  /** The problem of each run whose folder could not be read at the last look. */
+  /** The problem of each run whose folder could not be read at the last scan. */
   readonly unreadable: Map<string, string>
   /** The folders of the runs whose adapters are loaded, in the order in which they were first loaded. */
   readonly adapters: Map<string, FileTree>
 }
 
-/** Returns the runs' folders by name. A folder with broadcasts of its own is a run. */
+/** Returns the runs' folders by name. A folder that has broadcasts itself is a single run. */
 const runsIn = Effect.fnUntraced(function* (state: FollowState) {
   const names = yield* state.root.list(".")
   const folders: ReadonlyArray<readonly [string, string]> =
@@ -91,7 +91,10 @@ const runsIn = Effect.fnUntraced(function* (state: FollowState) {
   return trees
 })
 
-/** Tells whether a run has ended. A run that was resumed with more steps has not, although it still has its old file. */
+/**
+ * Tells whether a run has ended. A run that was resumed with more steps has not ended, although it still has the file of its
+ * earlier end.
+ */
 const hasEnded = Effect.fnUntraced(function* (state: FollowState, run: string, folder: FileTree) {
   if (yield* folder.exists(Layout.evicted)) return true
   if (!(yield* folder.exists(Layout.finished))) return false
@@ -99,8 +102,8 @@ const hasEnded = Effect.fnUntraced(function* (state: FollowState, run: string, f
 })
 
 /**
- * Unloads the oldest adapter whose run has ended. Returns false if all of those runs are still trained, or if the run that
- * needs the room has itself ended: otherwise, runs that have ended would replace each other again and again.
+ * Unloads the oldest adapter whose run has ended. Returns false if no such adapter exists, or if the run that needs the room
+ * has itself ended: otherwise, ended runs would replace each other again and again.
  */
 const makeRoom = Effect.fnUntraced(function* (state: FollowState, needing: string, folder: FileTree) {
   if (yield* hasEnded(state, needing, folder)) return false
@@ -110,7 +113,7 @@ const makeRoom = Effect.fnUntraced(function* (state: FollowState, needing: strin
     state.adapters.delete(run)
     const broadcast = state.known.get(run)?.broadcast
     if (broadcast !== undefined) state.known.set(run, { broadcast, refusedBeside: "" })
-    // A client may have unloaded it already.
+    // This fails if a client has already unloaded the adapter.
     yield* Effect.ignore(state.engine.unloadAdapter(run))
     return true
   }
@@ -124,7 +127,7 @@ const modelNames = (state: FollowState) =>
 /** Loads a broadcast into the engine. */
 const load = Effect.fnUntraced(function* (state: FollowState, run: string, folder: FileTree, step: number) {
   const files = yield* readBroadcast(folder, step)
-  // The trainer has removed it meanwhile, because there is a newer one, which the next look finds.
+  // The trainer has removed this broadcast because there is a newer one, which the next scan finds.
   if (files === undefined) return
   const weights = yield* state.decode(files, `${folder.root}/${Layout.broadcast(step)}`)
   if (weights._tag === "Full") yield* state.engine.loadWeights({ step, weights: weights.weights })
@@ -139,7 +142,8 @@ const load = Effect.fnUntraced(function* (state: FollowState, run: string, folde
 })
 
 /**
- * Loads the newest broadcast of a run unless it was loaded or is broken. A run that was made again may have the same steps.
+ * Loads the newest broadcast of a run, unless it was loaded before or is broken. The token is compared, too, because a run
+ * that was made again may have the same steps.
  */
 const update = Effect.fnUntraced(function* (state: FollowState, run: string, folder: FileTree) {
   const token = (yield* folder.exists(Layout.token)) ? yield* folder.readText(Layout.token) : ""
@@ -161,7 +165,7 @@ const update = Effect.fnUntraced(function* (state: FollowState, run: string, fol
   yield* state.report({ _tag: "Failed", run, step, message: failure.message })
 })
 
-/** Updates a run. If its folder cannot be read, that is reported once, and the next look tries again. */
+/** Updates a run. If its folder cannot be read, reports that once; the next scan tries again. */
 const lookAt = Effect.fnUntraced(function* (state: FollowState, run: string, folder: FileTree) {
   const problem = yield* Effect.match(update(state, run, folder), {
     onSuccess: () => undefined,
@@ -182,7 +186,7 @@ const forget = Effect.fnUntraced(function* (state: FollowState, run: string) {
   yield* state.report({ _tag: "Gone", run })
 })
 
-/** Looks once for new broadcasts, and loads them. */
+/** Scans the folders once, and loads new broadcasts. */
 const look = Effect.fnUntraced(function* (state: FollowState) {
   const present = yield* runsIn(state)
   for (const [run, folder] of present) yield* lookAt(state, run, folder)
@@ -190,7 +194,7 @@ const look = Effect.fnUntraced(function* (state: FollowState) {
     if (!present.has(run)) yield* forget(state, run)
 })
 
-/** Makes a function that looks once for new broadcasts, and loads them. It remembers what it has loaded. */
+/** Makes the Effect that scans the folders once, and loads new broadcasts. It remembers what it has loaded. */
 export const makeLook = Effect.fnUntraced(function* (options: FollowOptions) {
   const path = yield* Path.Path
   const state: FollowState = {
@@ -209,7 +213,7 @@ export const makeLook = Effect.fnUntraced(function* (options: FollowOptions) {
 
 /**
  * Loads the newest broadcasts, and returns the Effect that loads each later one. A folder that cannot be read at the moment
- * is looked at again.
+ * is tried again.
  */
 export const follow = Effect.fnUntraced(function* (
   options: FollowOptions,

@@ -1,6 +1,6 @@
 /**
- * Reads the broadcasts of a run, for an inference server: finds the newest complete one, and reads its files. It never sees
- * an incomplete broadcast, because a folder counts only with its file `STABLE`.
+ * Reads the broadcasts of a run, for an inference server: finds the newest complete one, and reads its files. It ignores
+ * incomplete broadcasts, which have no file `STABLE`.
  *
  * @example
  * ```ts
@@ -20,8 +20,8 @@ export const newestBroadcast = (tree: FileTree, atLeast = 0): Effect.Effect<numb
   newestStable(tree, Layout.broadcasts, atLeast)
 
 /**
- * Reads the files of a complete broadcast; undefined if it does not exist, or was removed meanwhile, because there are
- * newer ones.
+ * Reads the files of a complete broadcast. Undefined if it does not exist, or was removed meanwhile because there are newer
+ * ones.
  */
 export const readBroadcast = Effect.fnUntraced(function* (
   tree: FileTree,
@@ -37,7 +37,7 @@ export const readBroadcast = Effect.fnUntraced(function* (
     return files
   })
   const result = yield* Effect.result(read)
-  // A folder that was removed while it was read still had its marker before, so look again.
+  // Check again: the folder may have been removed while its files were read.
   if (!(yield* isStable(tree, Layout.broadcasts, step))) return undefined
   return yield* Effect.fromResult(result)
 })

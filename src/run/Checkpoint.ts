@@ -43,7 +43,10 @@ export class CheckpointError extends Schema.TaggedError<CheckpointError>()("Chec
 export const RetentionStrategy = Schema.Union([
   /** Keeps the newest `keep` checkpoints; 0 keeps all. */
   Schema.TaggedStruct("LastN", { keep: bounded("keptOrNone") }),
-  /** Keeps the `keep` best by validation score. Of equal scores the later one is kept; no score counts as the worst. */
+  /**
+   * Keeps the `keep` best by validation score. Of equal scores, the later one is kept. A checkpoint without a score counts as
+   * the worst.
+   */
   Schema.TaggedStruct("TopKValidation", { keep: bounded("kept") }),
 ])
 export type RetentionStrategy = typeof RetentionStrategy.Type
@@ -121,7 +124,7 @@ export const save = Effect.fnUntraced(function* (
   }
   const score = checkpoint.score !== null && Number.isFinite(checkpoint.score) ? checkpoint.score : null
   const manifest = () => {
-    // The digest of a file in parts is known only after it was written. The manifest lists all in the order of `files`.
+    // The digest of a file that is written in parts is known only afterwards. List the files in the order of `files`.
     const inOrder = Object.keys(files).flatMap((file) => [...described].filter(([other]) => other === file))
     // The marker is in the manifest, so a checkpoint without it counts as damaged.
     const listed = marker === undefined ? inOrder : [...inOrder, [marker, emptyFile] as const]
@@ -138,8 +141,9 @@ export const save = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes `latest` point to a checkpoint that is written, and deletes those that the strategy does not keep. `save` ends
- * with this; a process that resumes from the checkpoint can do it in place of one that was killed before.
+ * Makes `latest` point to a checkpoint that is already written, and deletes those that the strategy does not keep. `save`
+ * ends with this. A process that resumes from the checkpoint can repeat it, in case the process that saved it was killed
+ * before.
  */
 export const settle = Effect.fnUntraced(function* (
   run: FileTree,
@@ -252,7 +256,7 @@ const readParts: ReadFile<OpenedFile> = Effect.fnUntraced(function* (run, path) 
 })
 
 /**
- * Reads the files of a checkpoint that `isWanted` selects, by `readFile`. Fails at the first file that does not match the
+ * Reads the files of a checkpoint that `isWanted` selects, with `readFile`. Fails at the first file that does not match the
  * manifest.
  */
 const readIntact = Effect.fnUntraced(function* <File>(
@@ -287,8 +291,8 @@ export const load = (run: FileTree, wanted: string): Effect.Effect<Loaded, Check
   find(run, wanted, readWhole)
 
 /**
- * Loads some files of a checkpoint, as `load` loads all of them: a replay buffer may be large. `best` is the checkpoint
- * with the best validation score, or without scores the newest one.
+ * Loads only some files of a checkpoint, because a replay buffer may be large. Otherwise like `load`. `best` is the
+ * checkpoint with the best validation score or, without scores, the newest one.
  */
 export const loadFiles = Effect.fnUntraced(function* (
   run: FileTree,
@@ -308,7 +312,7 @@ export const loadFiles = Effect.fnUntraced(function* (
 export const open = (run: FileTree, wanted: string): Effect.Effect<Opened, CheckpointError | RunStoreError> =>
   find(run, wanted, readParts)
 
-/** Finds the checkpoint with the name `wanted`, or for `latest` the newest intact one, and reads it by `readFile`. */
+/** Finds the checkpoint with the name `wanted`, or for `latest` the newest intact one, and reads it with `readFile`. */
 const find = Effect.fnUntraced(function* <File>(
   run: FileTree,
   wanted: string,
@@ -354,7 +358,7 @@ const newestFirst = Effect.fnUntraced(function* (
   return (yield* manifestsIn(run)).toSorted((a, b) => stepOf(b) - stepOf(a))
 })
 
-/** The file `latest.json`, which names the newest checkpoint. */
+/** The content of `latest.json`, which names the newest checkpoint. */
 export const Pointer = Schema.Struct({ path: Schema.String })
 const decodePointer = Schema.decodeUnknownOption(jsonText(Pointer))
 

@@ -1,6 +1,6 @@
 /**
- * The checkpoints of a run as a service. By default they are folders in the run's own folder. A program can provide a
- * Layer that keeps them elsewhere; nothing else about the run changes. `Run.ts` uses the service.
+ * Provides the checkpoints of a run as a service. By default they are folders in the run's own folder. A program can provide
+ * a Layer that keeps them elsewhere; nothing else about the run changes. `Run.ts` uses the service.
  *
  * @example
  * ```ts

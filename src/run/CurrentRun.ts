@@ -8,7 +8,7 @@ import type { Recording } from "./record/Recorder.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import type { RunStoreError } from "./store/RunStoreError.ts"
 
-/** The parts of a checkpoint that the loop provides. `Run.ts` adds the file `runtime.json` with the run's state. */
+/** The content of a checkpoint that the loop provides. `Run.ts` adds the file `runtime.json` with the run's state. */
 export interface Parts extends Omit<NewCheckpoint, "strategy"> {
   /** The path of the checkpoint for the event `CheckpointSaved`. */
   readonly path: string
@@ -23,23 +23,24 @@ export class CurrentRun extends Context.Service<
     readonly files: RunFiles
     readonly recording: Recording
     /**
-     * The seconds since this process began with the work. A run's steps per second are the steps of this process by these
-     * seconds: its start, in which programs are compiled, and earlier processes do not count.
+     * The seconds since this process began with the work. A run's steps per second are the steps of this process divided by
+     * these seconds: compiling programs at the start, and earlier processes, do not count.
      */
     readonly secondsOfWork: Effect.Effect<number>
     /** The seconds that all processes have spent on the run. */
     readonly seconds: Effect.Effect<number>
     /**
-     * Takes a checkpoint of the run's state with these parts, after all events so far, and writes it while the loop goes on. A
-     * checkpoint with a file in parts is written at once, because the parts may be of the state itself. First waits for the
-     * checkpoint before, and fails if that could not be written. The loop must not change the bytes of the other files.
+     * Saves a checkpoint of the run's state with these parts, after all events so far. It is written in the background while
+     * the loop goes on, so the loop must not change the bytes of the files. Only a checkpoint with a file in parts is written
+     * at once, because its parts may be views of the state. First waits for the previous checkpoint, and fails if that could
+     * not be written.
      */
     readonly save: (parts: Parts) => Effect.Effect<void, CheckpointError | RunStoreError>
-    /** Tells whether the last checkpoint is not yet written. The loop then runs `letSave` from time to time. */
+    /** Tells whether the last checkpoint is still being written. The loop then runs `letSave` from time to time. */
     readonly isSaving: () => boolean
-    /** Lets the writing of the last checkpoint go on, which takes many small steps. Fails if it could not be written. */
+    /** Continues to write the last checkpoint, which takes many small steps. Fails if it could not be written. */
     readonly letSave: Effect.Effect<void, CheckpointError | RunStoreError>
-    /** Waits until the last checkpoint is written, and fails if it could not be. */
+    /** Waits until the last checkpoint is written. Fails if it could not be written. */
     readonly saved: Effect.Effect<void, CheckpointError | RunStoreError>
   }
 >()("effect-rl/run/CurrentRun") {}

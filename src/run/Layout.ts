@@ -44,18 +44,18 @@ export const log = "run.log"
 export const tensorBoard = "logs.tfevents"
 export const progressCsv = "progress.csv"
 export const system = "system.jsonl"
-/** The file with the name of the process that is writing the run. It is removed at the end. */
+/** The file with the name of the process that is writing the run. It is removed when the run ends. */
 export const lock = "run.lock"
-/** The file with the number of the process that may write the run; see `store/fence.ts`. It stays after the end. */
+/** The file with the number of the process that may write the run; see `store/fence.ts`. It is kept when the run ends. */
 export const lease = "run.lease"
-/** Tells whether a file is about the processes that write a run, so that a copy of the run does not have it. */
+/** Tells whether a file describes the processes that write a run. A copy of the run leaves these files out. */
 export const isOfWriter = (name: string): boolean => name === lock || name === lease
 /** The file with the command that resumes a sweep. Each run that belongs to a sweep has it. */
 export const sweepCommand = "sweep.txt"
 
 /**
- * Returns the folder with the large parts of the jobs that other machines do for a process. It is removed when the jobs are
- * done. The run and an evaluation of it, which may be sent at the same time, have other names.
+ * Returns the folder for the large attachments of jobs that other machines do. It is removed when the jobs are done. The name
+ * distinguishes a run from an evaluation of it, which may send jobs at the same time.
  */
 export const sent = (name: string): string => `.sent-${name}`
 
@@ -211,7 +211,7 @@ export const inStep = {
 /** Returns the step folder of an exported policy (`steps/…/checkpoint.h5`); undefined for other paths. */
 export const stepOfPolicy = (path: string): string | undefined => /^(steps\/\d+)\/checkpoint\.[^/]+$/.exec(path)?.[1]
 
-/** The code that renders the env's states in a browser, for the trajectories in step folders: two kinds of script. */
+/** The code that renders the env's states in a browser, for the trajectories in step folders, as two kinds of script. */
 export const ui = { module: "ui.esm.js", classic: "ui.js" } as const
 
 /* Evaluations */
@@ -226,7 +226,7 @@ export const evaluation = {
 
 /* Files in the folders that contain runs */
 
-/** The list of all files below the results folder, by which a page on a static web server finds the runs. */
+/** The list of all files below the results folder. A page on a static web server finds the runs with it. */
 export const resultsIndex = "index.txt"
 export const resultsIndexLock = ".index.lock"
 /** The file in a sweep's folder that marks the sweep as in progress. */
@@ -236,9 +236,9 @@ export const sweepLock = "sweep.lock"
  * settings of the best trial, for `--config`.
  */
 export const study = { settings: "study.yaml", trials: "trials.jsonl", best: "best.yaml" } as const
-/** The folder in a results folder in which other machines train the runs of a sweep, until they are finished. */
+/** The folder in a results folder in which other machines train the runs of a sweep, until the runs are finished. */
 export const attempts = ".attempts"
-/** The summary of runs that differ only in their seed. One of their folders has it, and the folder above has a link. */
+/** The summary of runs that differ only in their seed. It is in one of their folders; the folder above has a link to it. */
 export const seedsSummary = "seeds.json"
 
 /* Files that grow line by line. After a resume, they must end up equal to those of an uninterrupted run. */
@@ -294,13 +294,13 @@ export const placeKeys: ReadonlyArray<ReadonlyArray<string>> = [
   ["runtime", "scores_path"],
 ]
 
-/** Returns the places of a run, as `places` does, given the values of `placeKeys` in its config, in the same order. */
+/** Returns the places of a run, as `places` does, from the values of `placeKeys` in the run's config, in the same order. */
 export const placesAt = (values: ReadonlyArray<unknown>): Places => {
   const [trainingDir, agentsDir, logs, scores] = values.map((value) => (typeof value === "string" ? value : undefined))
   return places({ checkpoints: trainingDir ?? agentsDir, logs, scores })
 }
 
-/** Returns the places of a run, as `places` does, given its parsed config.yaml. */
+/** Returns the places of a run, as `places` does, from the parsed config.yaml. */
 export const placesIn = (config: unknown): Places => placesAt(placeKeys.map((path) => dataAt(config, path)))
 
 /** Returns the actual path of a file or folder, given its usual path. */

@@ -1,6 +1,6 @@
 /**
- * Makes the fields that the state of a run consists of. A state is a `Schema.Class` whose fields are mutable: the loop
- * counts in them, saving encodes them, and restoring decodes them.
+ * Makes fields for the state of a run. A state is a `Schema.Class` whose fields are mutable: the loop changes them, saving
+ * encodes them, and restoring decodes them.
  *
  * @example
  * ```ts
@@ -28,7 +28,7 @@ export const list = <S extends Schema.Constraint>(of: S) =>
 /** The field for the hash of all scores so far, which becomes part of the digest in the run's result. */
 export const scoreHash = ScoreHash.schema.pipe(Schema.withConstructorDefault(Effect.sync(() => new ScoreHash())))
 
-/** The number of the last episodes whose returns a run's state keeps, to compute their mean. */
+/** The number of episodes whose returns are kept for the mean of the last returns. */
 const recentEpisodes = 100
 
 /** Returns the last hundred values of a list; the same list if it has no more than that. */

@@ -45,9 +45,9 @@ export type RunError = CheckpointError | RunStoreError
 /** Describes how to execute one kind of run: how it starts, what it does, how it is saved, and what its result is. */
 interface Program<S, A, E, R> {
   readonly spec: RunSpec
-  /** The time, in milliseconds since 1970, at which the duration of this process's part of the run begins. */
+  /** The time, in milliseconds since 1970, from which the duration of this process's part of the run is counted. */
   readonly startedAtMillis: number
-  /** The results folder that the config chooses; if left out, the one that the service `RunStore` was made with. */
+  /** The results folder that the config chooses; if left out, the results folder of the service `RunStore`. */
   readonly place?: OwnPlace | undefined
   /** The actual paths of files and folders that the config moves away from their usual paths in the run's folder. */
   readonly places?: Layout.Places
@@ -58,21 +58,30 @@ interface Program<S, A, E, R> {
    * earlier process left them.
    */
   readonly open: (files: RunFiles, saved: Saved<S> | undefined) => Effect.Effect<Opened<S, A>, E, R>
-  /** Does the work of the run, until it is over. */
+  /** Does the work of the run until it has ended. */
   readonly loop: (state: S) => Effect.Effect<void, E, CurrentRun | R>
   /** How the state is saved. An evaluation has no checkpoints, so it leaves this out and keeps a journal instead. */
   readonly saving?: Saving<S, E, R>
-  /** Returns how far a state is, for the event `RunEnded`. Runs that count only episodes return them as `step`, too. */
+  /**
+   * Returns the progress of a state, for the event `RunEnded`. A run that counts only episodes returns their number as
+   * `step`, too.
+   */
   readonly position: (state: S) => { readonly step: number; readonly episodes: number }
-  /** Says why a run that finished ended early; null if it did all its work. Runs that never end early leave it out. */
+  /**
+   * Returns the reason if a finished run ended early; null if it did all its work. Leave it out for runs that never end
+   * early.
+   */
   readonly earlyEndOf?: (state: S) => string | null
-  /** Tells whether an error only stops the run, as a used-up budget does, so that it did not fail. None does if left out. */
+  /**
+   * Tells whether an error only stops the run, without counting as a failure, as when a budget is used up. If left out, every
+   * error is a failure.
+   */
   readonly stopsUpon?: (error: E | RunError) => boolean
-  /** The result: `of` makes it when the loop has ended, and `schema` decodes it from the files of a finished run. */
+  /** The result. `of` makes it when the loop has ended; `schema` decodes it from the files of a finished run. */
   readonly result: {
     readonly schema: Schema.Codec<A, unknown>
     readonly of: (state: S) => Effect.Effect<life.Result<A>, E, CurrentRun | R>
-    /** Called after all results are written, e.g. to remove a file that only an unfinished run needs. It may fail. */
+    /** Runs after all results are written, e.g. to remove a file that only an unfinished run needs. It may fail. */
     readonly after?: (files: RunFiles, state: S) => Effect.Effect<void, E>
   }
 }
@@ -87,24 +96,26 @@ export interface Opened<S, A> {
    * loop. It is not final if, for example, the config now asks for more steps. If left out, the loop always runs.
    */
   readonly isOver?: (finished: A) => boolean
-  /** For a kind of run without checkpoints: the step after which a resumed run adds to its logs. If left out, they begin again. */
+  /** For runs without checkpoints: the step up to which a resumed run keeps its logs. If left out, the logs begin again. */
   readonly logsUntil?: number
-  /** The seconds that earlier processes spent on the run, for a kind of run without checkpoints. */
+  /** For runs without checkpoints: the seconds that earlier processes spent on the run. */
   readonly seconds?: number
   readonly notes?: ReadonlyArray<string>
   readonly warnings?: ReadonlyArray<string>
 }
 
-/** Says how the state of a run is saved in checkpoints. */
+/** Describes how the state of a run is saved in checkpoints. */
 interface Saving<S, E, R> {
   /** The Schema that encodes the state for saving and decodes it for restoring. */
   readonly schema: Schema.Codec<S, unknown>
   /** The settings that are compared when the run is resumed. */
   readonly settings: Plain
-  /** Which of these settings a resumed run may change; none if left out. */
+  /** Tells which of these settings a resumed run may change; none if left out. */
   readonly changes?: {
     readonly isAllowed: (key: string) => boolean
-    /** Returns advice for a change that is not allowed, given the path of the checkpoint. It ends the error message. */
+    /**
+     * Returns advice for a change that is not allowed, which becomes the end of the error message. `checkpoint` is a path.
+     */
     readonly instead: (checkpoint: string) => string
   }
   readonly strategy: RetentionStrategy
@@ -118,7 +129,7 @@ interface Saving<S, E, R> {
   readonly savesOnFailure: boolean
 }
 
-/** A checkpoint after it was read and checked. */
+/** The content of a checkpoint that was read and checked. */
 export interface Saved<S> extends Target {
   readonly state: S
   /** The seconds that the run had taken when the checkpoint was saved. */
@@ -139,7 +150,7 @@ export const savedFields = <S>(state: Schema.Codec<S, unknown>) => ({
   settings: Schema.Record(Schema.String, Schema.Unknown),
 })
 
-/** Executes a run from its start, or from where an earlier process stopped, and returns its result. */
+/** Executes a run from its start, or from the last checkpoint of an earlier process, and returns its result. */
 export const execute = Effect.fn("effect-rl.run")(function* <
   S,
   A extends { readonly runDir: string },
@@ -152,7 +163,7 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   const files = yield* openFiles(program)
   const isUnsaved = saving !== undefined && files.resumed && (yield* (yield* Checkpoints)(files).list).length === 0
   const saved = saving !== undefined && files.resumed && !isUnsaved ? yield* restore(program, saving, files) : undefined
-  // A new run has its config from the start, so that it can be resumed even if it is interrupted while it is opened.
+  // Write the config of a new run first, so that the run can be resumed even if it is interrupted while it is opened.
   if (!files.resumed) yield* life.writeSpec(files, spec)
   const opened = yield* Effect.onError(program.open(files, saved), (cause) =>
     files.resumed ? Effect.void : Effect.ignore(recordUnopened(files, spec, cause)),
@@ -185,7 +196,10 @@ export const execute = Effect.fn("effect-rl.run")(function* <
   )
 })
 
-/** Records why a new run could not be opened, so that it counts as failed. An interrupted one can begin again. */
+/**
+ * Records why a new run could not be opened, so that it counts as failed. An interruption is not recorded, because the run
+ * can begin again.
+ */
 const recordUnopened = Effect.fnUntraced(function* (files: RunFiles, spec: RunSpec, cause: Cause.Cause<unknown>) {
   if (Cause.hasInterruptsOnly(cause)) return
   const recording = yield* life.startRecording(files, startedOf(spec, null), {})
@@ -193,9 +207,7 @@ const recordUnopened = Effect.fnUntraced(function* (files: RunFiles, spec: RunSp
   yield* recording.emit([{ _tag: "RunEnded", step: 0, episodes: 0, reason: "failed", message }])
 })
 
-/**
- * Restores a run's state from the checkpoint `checkpoint`, and passes it to `use`. Writes nothing to the run's folder.
- */
+/** Restores a run's state from `checkpoint`, and passes it to `use`. Writes nothing to the run's folder. */
 export const inspect = Effect.fnUntraced(function* <S, A, B, E extends { readonly message: string }, R>(
   program: Program<S, A, E, R> & { readonly saving: Saving<S, E, R> },
   checkpoint: string,
@@ -209,7 +221,7 @@ export const inspect = Effect.fnUntraced(function* <S, A, B, E extends { readonl
   return yield* Effect.provideService(use(state), CurrentRun, current)
 })
 
-/** Opens the run's folder. In the result, usual paths lead to the files that the config places elsewhere. */
+/** Opens the run's folder. In the result, usual paths lead to the actual places that the config chooses. */
 const openFiles = Effect.fnUntraced(function* <S, A, E, R>({ spec, place, places = {}, saving }: Program<S, A, E, R>) {
   const opened = yield* (yield* RunStore).open(spec.identity, place)
   if (opened.resumed && saving?.check !== undefined) yield* saving.check(opened)
@@ -251,7 +263,7 @@ const restore = Effect.fnUntraced(function* <S, A, E, R>(
   }
 })
 
-/** A run whose work begins. */
+/** A run that is ready for its work. */
 interface Begun<S> {
   readonly state: S
   readonly files: RunFiles
@@ -273,7 +285,7 @@ const currentRun = <S, A, E, R>(
   /** The fiber that writes the last checkpoint; undefined after it has succeeded. */
   let writing: Fiber.Fiber<void, RunError> | undefined
   const saved = Effect.suspend(() => (writing === undefined ? Effect.void : Fiber.join(writing))).pipe(
-    // Without the folder, a file of it cannot be written: the error should say why.
+    // If the folder was moved or deleted, the error must say so.
     Effect.tapErrorTag("RunStoreError", () => refuseIfMoved(files)),
   )
   const letSave = Effect.suspend(() => (writing?.pollUnsafe() === undefined ? Effect.yieldNow : saved))
@@ -283,7 +295,7 @@ const currentRun = <S, A, E, R>(
     yield* refuseIfMoved(files)
     yield* recording.flush
     const sizes = yield* files.sizes
-    // The loop changes the state while the checkpoint is written.
+    // Copy the state, because the loop changes it while the checkpoint is written.
     const progress = structuredClone(yield* Effect.orDie(Schema.encodeEffect(saving.schema)(state)))
     const moment = { progress, seconds: yield* seconds }
     checkpoints ??= (yield* Checkpoints)(files)
@@ -320,7 +332,7 @@ const work = Effect.fnUntraced(function* <S, A, E extends { readonly message: st
   const looped = yield* Effect.exit(loop)
   const written = yield* Effect.exit(saved)
   const isCut = Exit.isSuccess(looped) || Cause.hasInterruptsOnly(looped.cause)
-  // An error of the loop is reported before one of the last checkpoint.
+  // The error of the loop is reported rather than an error of the last checkpoint.
   const exit: Exit.Exit<void, E | RunError> = isCut && Exit.isFailure(written) ? written : looped
   const isInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
   // Ignore an interruption that comes after the last checkpoint: all work is done and saved.

@@ -26,25 +26,25 @@ export interface RunOptions {
    */
   readonly isStepWanted?: Effect.Effect<boolean>
   /**
-   * Finds the run of this kind that `start.from` or `start.memory` names otherwise than by its path, such as `latest`, and
-   * returns its folder.
+   * Finds a run of this kind for `start.from` or `start.memory` if they name it by something other than its path, such as
+   * `latest`. Returns the run's folder.
    */
   readonly findRun?: (
     wanted: string,
     kind: "training" | "agents",
   ) => Effect.Effect<string, { readonly message: string }>
   /**
-   * The files of the program that makes the training, first the module whose default export it is. Other machines load
-   * it to do a part of the work.
+   * The files of the program that makes the training. The first is the module whose default export is the training. Other
+   * machines load it to do a part of the work.
    */
   readonly program?: readonly [SentFile, ...ReadonlyArray<SentFile>]
-  /** The name of the backend that computes, as `--backend` takes it. Other machines choose the same one. */
+  /** The name of the backend, as for `--backend`. Other machines use the same backend. */
   readonly backend?: string
 }
 
 /**
- * Describes a training to other machines: by the program that makes it, if the launcher says so, or else by its config.
- * Undefined for a training that only this process can make.
+ * Describes a training for other machines: by its program, if the launcher names it, otherwise by its config. Undefined for a
+ * training that only this process can make.
  */
 export const sentTraining = (options: RunOptions, config?: Plain): SentTraining | undefined => {
   const { program, name } = options

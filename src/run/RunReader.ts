@@ -1,7 +1,7 @@
 /**
- * Reads the folder of a run. A `RunReader` reads each file when it is first needed, and once: a listing of ten thousand
- * runs opens only the files that its filters, its order and its columns need. It changes no file.
- * `effect runs` and the page of `effect ui` use it.
+ * Reads the folder of a run. A `RunReader` reads each file only once, when it is first needed: a listing of ten thousand runs
+ * opens only the files that its filters, its order and its columns need. It changes no files. `effect runs` and the page of
+ * `effect ui` use it.
  *
  * @example
  * ```ts
@@ -25,7 +25,7 @@ import { kindOf } from "./RunSpec.ts"
 
 export type { Listed }
 
-/** Says whether a run is in progress, and if not, how it ended; `stopped` may have been interrupted or killed. */
+/** The state of a run. `stopped` means that it was interrupted or killed. */
 type RunState = "waiting" | "running" | "finished" | "stopped" | "failed"
 
 /** Reads the facts about one run. Most facts are Effects that read files at their first use and keep the result. */
@@ -102,7 +102,7 @@ const stateFacts = (
   })
 
   const state = once<RunState>(function* () {
-    // Its return.json is the last file that a run writes.
+    // A run writes return.json last.
     if (yield* isFinished) return "finished"
     const isHeld = (owner: string | undefined) =>
       // A lock file without a name was left by a process that was killed before it wrote its name.
@@ -115,7 +115,7 @@ const stateFacts = (
     return (yield* failure) === undefined ? "stopped" : "failed"
   })
 
-  /** The reason why the run failed when it was last started; undefined if it did not. */
+  /** The reason why the run failed when it was last started; undefined if it did not fail. */
   const failure = once(Effect.suspend(() => Effect.map(log(logBytes), failureIn)))
 
   /** The kind of the run; undefined if it has no config.yaml. */
@@ -126,7 +126,7 @@ const stateFacts = (
     return kindOf(kind === undefined ? yield* config : { kind })
   })
 
-  /** The seed in the run's path; of a run of a multi-run trainer, that in its config. */
+  /** The seed in the run's path. For a run of a multi-run trainer, the seed in its config. */
   const seed = once(function* () {
     if (entry.seed !== undefined || trainerOf(entry.path) === undefined) return entry.seed
     const own = yield* configAt(["runs", Layout.childNameOf(Layout.fileName(entry.path)), "seed"])

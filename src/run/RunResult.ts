@@ -11,7 +11,7 @@ export const ValidationSummary = Schema.Struct({
   episodes: Schema.Int,
   meanReturn: Schema.Finite,
   stdReturn: Schema.Finite,
-  /** The score of each agent of a game, also of those that do not count for the mean above. */
+  /** The score of each agent of a game, including agents that do not count for the mean above. */
   agents: Schema.optionalKey(Schema.Array(AgentScore)),
 })
 export type ValidationSummary = typeof ValidationSummary.Type
@@ -20,7 +20,7 @@ export type ValidationSummary = typeof ValidationSummary.Type
 export const RunResult = Schema.Struct({
   runDir: Schema.String,
   steps: Schema.Int,
-  /** The number of training episodes; of a multi-run trainer, that of its samples, those of imitated answers included. */
+  /** The number of training episodes. For a multi-run trainer, the number of samples, including imitated answers. */
   episodes: Schema.Int,
   /** The mean return of all training episodes; null before the first episode ends. */
   meanScore: Schema.NullOr(Schema.Finite),
@@ -30,11 +30,13 @@ export const RunResult = Schema.Struct({
   validation: Schema.NullOr(ValidationSummary),
   /** The number of validations that failed; run.log has the reasons. */
   failedValidations: Schema.Int,
-  /** The SHA-256 over the final weights and all scores; runs with equal digests learned exactly the same. */
+  /** The SHA-256 over the final weights and all scores. Runs with equal digests have learned exactly the same. */
   digest: Schema.String,
-  /** The seconds that all processes of the run took, their starts included. */
+  /** The seconds that all processes of the run took, including their starts. */
   wallSeconds: Schema.Finite,
-  /** The steps of the last process by the seconds that it trained: its start, in which programs are compiled, does not count. */
+  /**
+   * The steps of the last process, divided by the seconds that it trained. Compiling programs at the start does not count.
+   */
   stepsPerSecond: Schema.Finite,
 })
 export type RunResult = typeof RunResult.Type

@@ -17,7 +17,7 @@ import type { RunStarted } from "./record/RunEvent.ts"
 import type { RunIdentity } from "./identifier.ts"
 
 /**
- * The kinds: a training by reinforcement learning, a training of language-model agents, an evaluation of such agents,
+ * The kinds of runs: a training by reinforcement learning, a training of language-model agents, an evaluation of such agents,
  * and a trainer of a language model for many runs.
  */
 export const RunKind = Schema.Literals(["training", "agents", "evaluation", "multirun"])
@@ -65,12 +65,12 @@ export const startedOf = (spec: RunSpec, resumedFromStep: number | null): RunSta
   }
 }
 
-/** Makes the Schema of the key `kind` in a config: the key may be left out, but must not name another kind. */
+/** Makes the Schema of the key `kind` in a config. The key may be left out, but must not name another kind. */
 export const kindField = <K extends RunKind>(kind: K) => withDefault(Schema.Literal(kind), kind)
 
 const decodeKind = Schema.decodeUnknownOption(RunKind)
 
-/** Fails if a config names a kind of run that does not exist, before it is taken for another kind. */
+/** Fails if a config names a kind of run that does not exist, so that it is not mistaken for another kind. */
 export const refuseUnknownKind = ({ kind }: Plain, from: ConfigOrigin): Effect.Effect<void, ConfigError> => {
   if (kind === undefined || Option.isSome(decodeKind(kind))) return Effect.void
   const near = typeof kind === "string" ? closest(kind, RunKind.literals) : undefined

@@ -3,9 +3,9 @@ import { Schema, SchemaGetter } from "effect"
 const bytes = new DataView(new ArrayBuffer(8))
 
 /**
- * A hash of a sequence of scores, for the digest by which two runs are compared: equal only if all scores are equal to
- * the bit. Its whole state is two 32-bit words, which a checkpoint holds, so that a resumed run continues the hash. It
- * is not cryptographic; its constants are those of known hash functions.
+ * Hashes a sequence of scores, for the digest by which two runs are compared: the hashes are equal only if all scores are
+ * equal bit for bit. Its whole state is two 32-bit words, which a checkpoint holds, so that a resumed run continues the hash.
+ * It is not cryptographic; its constants are those of known hash functions.
  */
 export class ScoreHash {
   private low: number

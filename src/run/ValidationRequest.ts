@@ -19,8 +19,8 @@ export const ValidationRequest = Context.Reference<
 >("effect-rl/run/ValidationRequest", { defaultValue: () => undefined })
 
 /**
- * Validates what one of a run's checkpoints holds, as the run would have validated it at that step. The run's scores, logs and
- * results do not change.
+ * Validates a checkpoint of a run, as the run itself would have validated at that step. The run's scores, logs and results do
+ * not change.
  *
  * @example
  * ```ts

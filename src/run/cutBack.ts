@@ -18,7 +18,9 @@ export interface Target {
   readonly appended: Appended
 }
 
-/** Maps each log to the function that returns how many bytes at its beginning are readable, and not after a step. */
+/**
+ * Maps each log to a function that returns the length, in bytes, of the log's readable beginning, up to the step `lastStep`.
+ */
 const logs: Readonly<Record<string, (bytes: Uint8Array, lastStep?: number) => number>> = {
   [Layout.tensorBoard]: intactBytes,
   [Layout.progressCsv]: (bytes, lastStep = Infinity) => {
@@ -26,7 +28,7 @@ const logs: Readonly<Record<string, (bytes: Uint8Array, lastStep?: number) => nu
     if (lastStep === Infinity) return whole.length
     let kept = 0
     for (const line of utf8.decode(whole).split("\n").slice(0, -1)) {
-      // The heading has no step.
+      // The heading has no step, so it is always kept.
       if (Number(line.split(",", 1)[0]) > lastStep) return kept
       kept += utf8.encode(line).length + 1
     }
@@ -35,8 +37,8 @@ const logs: Readonly<Record<string, (bytes: Uint8Array, lastStep?: number) => nu
 }
 
 /**
- * Fails if the part of scores, rollouts or memories that existed at the checkpoint was changed since. Logs may have
- * changed; returns those that did. Changes no file.
+ * Fails if scores, rollouts or memories that existed at the checkpoint were changed since. Logs may have changed; returns
+ * those. Changes no files.
  */
 export const refuseChanged = Effect.fnUntraced(function* (run: RunFiles, target: Target) {
   const changed: ReadonlyArray<Changed> = yield* run.changedSince(target.appended)
@@ -63,11 +65,11 @@ export const cutBack = Effect.fnUntraced(function* (run: RunFiles, target: Targe
   )
 })
 
-/** Removes what logs have after a step, and their unreadable ends, which an earlier process may not have completed. */
+/** Removes the entries of logs after a step, and incomplete entries at their ends. */
 export const keepLogsUntil = (run: RunFiles, lastStep: number) =>
   Effect.forEach(Object.keys(logs), (file) => keepReadable(run, file, lastStep), { discard: true })
 
-/** Removes the unreadable end of a log, and what it has after a step. Returns the number of remaining bytes. */
+/** Removes the unreadable end of a log, and its entries after a step. Returns the number of remaining bytes. */
 const keepReadable = Effect.fnUntraced(function* (run: RunFiles, file: string, lastStep?: number) {
   if (!(yield* run.exists(file))) return 0
   const bytes = yield* run.read(file)

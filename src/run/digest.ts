@@ -6,7 +6,7 @@ import { sha256 } from "../base/config/sha256.ts"
 import type { NamedArrays, NamedTensors } from "../tensor/graph/Parameters.ts"
 import type { ScoreHash } from "./ScoreHash.ts"
 
-/** Returns the digest of a run: of its final weights (sorted by name), the hash of its scores, an agent's memory. */
+/** Returns the digest of a run: a hash of its final weights (sorted by name), of its scores, and of an agent's memory. */
 export const digestOf = (weights: NamedTensors, scores: ScoreHash, memory = new Uint8Array(0)): Effect.Effect<string> =>
   sha256(joined([...bytesOf(weights), new Uint8Array(Uint32Array.from(scores.words).buffer), memory]))
 

@@ -1,7 +1,7 @@
 /**
- * Converts validations between their four forms: the outcome in an event (`ValidationOutcome`), the episodes in a run's
- * state (`Evaluation`), the summary in `metrics.json`, and the record in `return.json` (`EvaluationRecord`). It only
- * computes. Every kind of run uses it.
+ * Converts validations between their four forms: the outcome in an event (`ValidationOutcome`), the episodes in a run's state
+ * (`Evaluation`), the summary in `metrics.json`, and the record in `return.json` (`EvaluationRecord`). These are pure
+ * functions. Every kind of run uses them.
  */
 import { Schema } from "effect"
 import { utf8 } from "../base/config/utf8.ts"
@@ -14,7 +14,7 @@ import { deviationOf, meanOf } from "../base/statistics/resampling.ts"
 const EvaluationRecord = Schema.Struct({
   step: Schema.Int,
   returns_mean: Schema.Finite,
-  /** The population standard deviation of the returns, which divides by n. */
+  /** The population standard deviation of the returns (the divisor is n). */
   returns_std: Schema.Finite,
   episode_length_mean: Schema.Finite,
   episode_length_std: Schema.Finite,
@@ -44,7 +44,7 @@ export type Evaluation = typeof Evaluation.Type
 /** The outcome of a validation, as events, results and `effect eval` report it. */
 export type ValidationOutcome = Omit<ValidationEnded, "_tag" | "step" | "seenEpisodes">
 
-/** Converts the outcome of the validation at a step to the form that a run's state stores. */
+/** Converts the outcome of the validation at a step into the form in which a run's state stores it. */
 export const evaluationOf = (step: number, { episodes }: Pick<ValidationOutcome, "episodes">): Evaluation => {
   const counted = countedIn(episodes)
   const agents = scoresBy({ episodes }, "agent").map(([agent, meanReturn]) => ({ agent, meanReturn }))

@@ -5,7 +5,7 @@ import { jsonValue, messageOf } from "../base/config/text.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import * as Layout from "./Layout.ts"
 
-/** The error for a text that is not a `metrics.json`. Its message is one line. */
+/** Reports a text that is not a `metrics.json`. The message is one line. */
 class MetricsError extends Schema.TaggedError<MetricsError>()("MetricsError", { message: Schema.String }) {}
 
 /** Decodes the content of a `metrics.json` by a Schema, and ignores keys that the Schema lacks. */
@@ -22,7 +22,9 @@ export const finishedResult = Effect.fnUntraced(function* <A>(run: RunFiles, sch
   return yield* Effect.orElseSucceed(parseMetrics(yield* run.readText(Layout.metrics), schema), () => undefined)
 })
 
-/** Encodes a result as `metrics.json`, with keys in snake_case. Keys inside `episodes`, which the env chose, stay. */
+/**
+ * Encodes a result as `metrics.json`, with keys in snake_case. Keys inside `episodes` come from the env and are not changed.
+ */
 export const encodeMetrics = (result: object): string => {
   const renamed = Object.entries(result).map(([key, value]) => [
     snakeCase(key),

@@ -1,9 +1,9 @@
 /**
- * Converts between the identifier of a run and the path of its folder, in both directions. It only computes.
+ * Converts between the identifier of a run and the path of its folder, in both directions. These are pure functions.
  *
- * The usual layout of paths is that of the library RLtools: `{TIME}/{COMMIT}_{NAME}_{POPULATION}/{CONFIG}/{SEED}`.
- * Here, the population has the names of the settings that vary between runs, and the config has their values in the
- * same order. The flat layout is `{YYYYMMDD_HHMMSS}`.
+ * The usual layout of paths is that of the library RLtools: `{TIME}/{COMMIT}_{NAME}_{POPULATION}/{CONFIG}/{SEED}`. Here,
+ * `{POPULATION}` has the names of the settings that vary between runs, and `{CONFIG}` has their values in the same order. The
+ * flat layout is `{YYYYMMDD_HHMMSS}`.
  *
  * @example
  * ```ts
@@ -29,9 +29,9 @@ export interface RunIdentity {
 }
 
 /**
- * Escapes a part of a path. Underscores join the parts and slashes the folders, so within a part both are written as an
- * equals sign and two hex digits. The same holds for ASCII characters that a file system forbids or that mean something
- * in a URL or a shell. An empty part is written as `=`.
+ * Escapes a part of a path: special characters are written as an equals sign and two hex digits. These are underscores and
+ * slashes, which separate parts and folders, and ASCII characters that a file system forbids or that have a meaning in a URL
+ * or a shell. An empty part is written as `=`.
  */
 const escape = (text: string): string =>
   text === ""
@@ -46,7 +46,7 @@ const unescape = (text: string): string =>
     ? ""
     : text.replace(/=([0-9A-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
 
-/** Escapes a setting's name, which has many underscores and few dashes: `_` becomes `-`, and `-` is escaped. */
+/** Escapes the name of a setting. Such names have many underscores and few dashes, so `_` becomes `-`, and `-` is escaped. */
 const escapeVariable = (text: string): string => escape(text).replaceAll("-", "=2D").replaceAll("=5F", "-")
 
 const unescapeVariable = (text: string): string => unescape(text.replaceAll("-", "=5F"))
@@ -57,7 +57,7 @@ export const derivedName = (text: string): string => text.replaceAll("_", "-")
 /** Compares two names, where `_` equals `-`: the file `my_config.yaml` makes runs with the name `my-config`. */
 export const isSameName = (one: string, other: string): boolean => derivedName(one) === derivedName(other)
 
-/** The name of the folder `{CONFIG}` in the path of a run if no setting varies between the runs. */
+/** The name of the folder `{CONFIG}` in a run's path if no setting varies between runs. */
 const nothingVaries = "-"
 
 /** Returns the path of a run's folder, relative to the results folder. */
@@ -110,12 +110,12 @@ export const fromFlatPath = (path: string): { readonly time: string } | undefine
   return { time: `${year}-${month}-${day}_${hour}-${minute}-${second}` }
 }
 
-/** The beginning of the names of the folders that a multi-run trainer has for its runs, in its own folder. */
+/** The prefix of the folders of runs in the folder of a multi-run trainer. */
 const childPrefix = "run_"
 
-/** Tells whether a folder's name is that of a trainer's run; the whole name is the run's id, also with dots: `run_a.b`. */
+/** Tells whether a name is the folder of a trainer's run. The whole name is the run's id, even with dots: `run_a.b`. */
 export const isChildName = (name: string): boolean => name.length > childPrefix.length && name.startsWith(childPrefix)
-/** Returns the folder of the run that a trainer's config names. */
+/** Returns the name of the folder of a run, from the run's name in the trainer's config. */
 export const childOf = (name: string): string => `${childPrefix}${name}`
-/** Returns the name of a run in a trainer's config, given the name of its folder. */
+/** Returns the name of a run in the trainer's config, from the name of its folder. */
 export const childNameOf = (folder: string): string => folder.slice(childPrefix.length)

@@ -1,7 +1,6 @@
 /**
- * The three moments in the life of a run's folder: its files become those of a run that begins or is resumed, its
- * recording starts, and its results are written. `Run.execute` calls them for a run that is alone in its process, a
- * trainer for each of its runs.
+ * Does the three steps in the life of a run's folder: it prepares the files of a new or resumed run, starts the recording,
+ * and writes the results. `Run.execute` calls these functions for a single run, a multi-run trainer for each of its runs.
  *
  * @example
  * ```ts
@@ -24,11 +23,11 @@ import type { RunStarted } from "./record/RunEvent.ts"
 import type { RunSpec } from "./RunSpec.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 
-/** Says what remains of an earlier process's files. */
+/** Describes which files of an earlier process are kept. */
 interface Kept {
   /** The checkpoint to which scores and logs are cut back; undefined if the run starts over. */
   readonly saved: Target | undefined
-  /** For a run without a checkpoint: the step after which it adds to its logs. If left out, they begin again. */
+  /** For runs without a checkpoint: the step up to which logs are kept. If left out, they begin again. */
   readonly logsUntil?: number | undefined
   /** Result files to remove, in addition to metrics.json and return.json. */
   readonly results?: ReadonlyArray<string> | undefined
@@ -40,7 +39,7 @@ export interface Result<A> {
   readonly evaluations: ReadonlyArray<Evaluation>
 }
 
-/** Writes the files that say what the run is. */
+/** Writes the files that describe the run: its config and its description. */
 export const writeSpec = Effect.fnUntraced(function* (files: RunFiles, { config, description }: RunSpec) {
   const contents = {
     [Layout.config]: stringify(toSnakeCase(config)),
@@ -55,8 +54,8 @@ export const writeSpec = Effect.fnUntraced(function* (files: RunFiles, { config,
 })
 
 /**
- * Makes a folder in which an earlier process wrote that of a run whose work begins: cuts scores and logs back, removes
- * results, and writes the config. Returns a warning for each log that was changed since the checkpoint.
+ * Prepares a folder with files of an earlier process for the run that begins: cuts scores and logs back, removes results, and
+ * writes the config. Returns a warning for each log that was changed since the checkpoint.
  */
 export const prepare = Effect.fnUntraced(function* (
   files: RunFiles,

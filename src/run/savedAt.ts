@@ -1,5 +1,5 @@
 /**
- * Finds the checkpoints that a path names: those of a run's folder, or one by its own folder. `Policy.load` and
+ * Finds the checkpoints that a path names. The path is the folder of a run, or of one checkpoint. `Policy.load` and
  * `start.from` of a training read from them. It only reads.
  */
 import { Effect, type FileSystem, type Path } from "effect"
@@ -21,9 +21,9 @@ export const foldersOnDisk: Effect.Effect<FolderAt, never, FileSystem.FileSystem
 
 /** Some checkpoints of a run, by their usual paths. */
 interface SavedAt {
-  /** The folder of the run, or if a checkpoint was named, a folder in which only the checkpoints can be read. */
+  /** The folder of the run. If the path names a checkpoint, only checkpoints can be read in it. */
   readonly tree: FileTree
-  /** The name of the checkpoint that was named; `latest` if the run was named. */
+  /** The name of the checkpoint; `latest` if the path names a run. */
   readonly wanted: string
   /** Returns the path of the folder of a checkpoint. */
   readonly pathOf: (checkpoint: string) => string
@@ -42,7 +42,7 @@ export const savedAt = Effect.fnUntraced(function* (
   folderAt: FolderAt,
 ): Effect.fn.Return<SavedAt, CheckpointError | RunStoreError> {
   const opened = yield* folderAt(path)
-  // A run that another process writes must not be repaired here.
+  // Do not repair the folder: another process may be writing the run.
   const tree: FileTree = { ...opened, repair: () => Effect.void }
   if (yield* tree.exists(Layout.config)) {
     const parsed = parseYaml(yield* tree.readText(Layout.config))

@@ -1,4 +1,4 @@
-/** Reads what the path of a run says about it, and sorts runs by time. The page of `effect ui` loads it, too. */
+/** Reads the facts about a run that are in its path, and sorts runs by time. The page of `effect ui` loads this file, too. */
 import { childNameOf, fromFlatPath, fromPath, isChildName } from "../identifier.ts"
 
 /** The facts about a run in its path, known without reading its files. */
@@ -18,7 +18,9 @@ export interface RunEntry {
 /** The algorithm in the path of a multi-run trainer, and of its runs. */
 const trainerAlgorithm = "multirun"
 
-/** Tells whether a run may be a multi-run trainer; a path in the flat layout does not say what its run is. */
+/**
+ * Tells whether a run may be a multi-run trainer. A path in the flat layout does not show what its run is, so then it may be.
+ */
 export const mayBeTrainer = ({ population, name }: RunEntry): boolean =>
   name === undefined || population["algorithm"] === trainerAlgorithm
 
@@ -29,8 +31,8 @@ export const trainerOf = (path: string): string | undefined => {
 }
 
 /**
- * Makes an entry from a run's path; undefined for other paths. `full` is the whole path, if `path` was shortened. A run of
- * a multi-run trainer (`…/0001/run_letters`) has the trainer's facts, but its own seed, and its own name as the environment.
+ * Makes an entry from a run's path; undefined for other paths. If `path` was shortened, `full` is the whole path. A run of a
+ * multi-run trainer (`…/0001/run_letters`) has the trainer's facts, but its own seed, and its own name as the environment.
  */
 export const entryOf = (path: string, full = path): RunEntry | undefined => {
   const trainer = trainerOf(full)

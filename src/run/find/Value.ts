@@ -1,4 +1,4 @@
-/** Parses and compares single values of runs, for `effect runs` and the page of `effect ui`. It only computes. */
+/** Parses and compares single values of runs, for `effect runs` and the page of `effect ui`. These are pure functions. */
 import { isPlain } from "../../base/config/plain.ts"
 import { compareText } from "./RunEntry.ts"
 
@@ -13,7 +13,9 @@ export const numberOf = (text: string): number | undefined => {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Converts a text to a number if it is one, or else returns it. It is for values in a run's path, which are texts. */
+/**
+ * Converts a text that is a number to the number, and returns other texts unchanged. All values in a run's path are texts.
+ */
 export const valueOfText = (text: string): RunValue => numberOf(text) ?? text
 
 /**

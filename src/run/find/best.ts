@@ -1,4 +1,4 @@
-/** Picks the best run of each group of runs, for `effect runs best`. It only computes. */
+/** Picks the best run of each group of runs, for `effect runs best`. This is a pure function. */
 import type { RunValue } from "./Value.ts"
 import { meanOf } from "../../base/statistics/resampling.ts"
 
@@ -11,8 +11,8 @@ interface RunCandidate<A> {
 }
 
 /**
- * Returns for each group the run with the highest value (the lowest if `lowest`), the mean value of the group and its
- * number of runs; the group with the best run first. Of runs with equal values, the first one wins.
+ * Returns for each group its best run (the one with the highest value, or the lowest if `lowest` is true), the mean of its
+ * values, and its number of runs. The group with the best run comes first. Of runs with equal values, the first one wins.
  */
 export const best = <A>(candidates: ReadonlyArray<RunCandidate<A>>, lowest = false) => {
   const sign = lowest ? 1 : -1

@@ -24,7 +24,10 @@ export const leaves = (tree: unknown): ReadonlyMap<string, unknown> => {
   return all
 }
 
-/** Returns the differences of two configs: keys of the left one in its order, then keys of the right one only. */
+/**
+ * Returns the differences between two configs: first the keys of the left one, in its order, then keys that only the right
+ * one has.
+ */
 export const diff = (left: unknown, right: unknown): ReadonlyArray<KeyDifference> => {
   const [ours, theirs] = [leaves(left), leaves(right)]
   return [...new Set([...ours.keys(), ...theirs.keys()])].flatMap((key) => {
@@ -35,8 +38,8 @@ export const diff = (left: unknown, right: unknown): ReadonlyArray<KeyDifference
 }
 
 /**
- * Returns the differences of the configs of two runs. Runs of a language model's trainer have a section by their own
- * name; it is called `runs.*`, so that runs of different names are compared key by key.
+ * Returns the differences of the configs of two runs. The config of a multi-run trainer's run has a section with the run's
+ * name. This section is renamed to `runs.*`, so that runs with different names are compared key by key.
  *
  * @example
  * ```ts

@@ -21,7 +21,10 @@ export interface RunFilter {
   readonly value: string
 }
 
-/** Maps each operator to its test of the number that `orderOf` returns: 0 if equal, below 0 if the value is smaller. */
+/**
+ * Maps each operator to its test of the result of `orderOf`: 0 if the values are equal, negative if the run's value is
+ * smaller.
+ */
 const holds = {
   "=": (order: number) => order === 0,
   "!=": (order: number) => order !== 0,
@@ -95,7 +98,7 @@ export const passes = ({ key, operator, value: wanted }: RunFilter, value: RunVa
   return holds[operator](order)
 }
 
-/** The keys whose values may come from names of files: in these, `history_agent` equals `history-agent`. */
+/** The keys whose values may come from file names, in which `history_agent` equals `history-agent`. */
 const names = new Set(["name", "environment", "algorithm"])
 
 /** Compares a run's value with a filter's text: 0 if equal, below 0 if smaller, above 0 if larger; NaN if neither. */

@@ -1,4 +1,6 @@
-/** Finds the runs in a folder, or at an address of a bucket, by the names of the folders and files in it, for the commands. Reads no file of a run. */
+/**
+ * Finds the runs in a folder, or in a bucket, by the names of folders and files, for the commands. It reads no files of runs.
+ */
 import { join, resolve, sep } from "node:path"
 import { Effect } from "effect"
 import { dateOf, fromFlatPath } from "../identifier.ts"
@@ -9,7 +11,7 @@ import { entryOf, mayBeTrainer, type RunEntry } from "./RunEntry.ts"
 /** The number of folders between a results folder and a run in RLtools' layout, including the run's own folder. */
 const depth = 4
 
-/** Joins an address such as `s3://runs/team`, or a path, with a name in it. */
+/** Appends a name to a path or to an address such as `s3://runs/team`. */
 const below = (folder: string, name: string): string => (isAddress(folder) ? `${folder}/${name}` : join(folder, name))
 
 const isAddress = (folder: string): boolean => /^\w+:\/\//.test(folder)
@@ -17,10 +19,10 @@ const isAddress = (folder: string): boolean => /^\w+:\/\//.test(folder)
 const isTime = (name: string): boolean => dateOf(name) !== undefined
 
 /**
- * Finds all runs in a results folder or a folder inside it (`results/2026-01-31_12-00-00`), and runs of the flat layout
- * in their folders (`outputs/my_experiment/20260131_120000`; `identifier.ts` defines the layouts). Skips other folders.
- * The runs of a multi-run trainer stand in the place of the trainer, as soon as one of them has begun. `isWaiting` tells
- * whether a run's folder that has not begun waits for its trainer; by default such runs are left out.
+ * Finds all runs in a results folder or a folder inside it (`results/2026-01-31_12-00-00`), and runs of the flat layout in
+ * their folders (`outputs/my_experiment/20260131_120000`; `identifier.ts` defines the layouts). Skips other folders. A
+ * multi-run trainer is replaced by its runs as soon as one of them has begun. Runs of a trainer that have not begun are left
+ * out, except those for which `isWaiting` returns true.
  */
 export const findRuns = Effect.fnUntraced(function* (
   folder: string,

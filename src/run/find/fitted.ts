@@ -8,7 +8,7 @@ import { type Cell, cell, type Paint, table } from "./table.ts"
 export interface TableColumn {
   readonly heading: string
   readonly cells: ReadonlyArray<Cell | undefined>
-  /** How a column may shrink: a figure not at all, a detail can be dropped, a name and a path can be cut. */
+  /** How a column may shrink: a figure stays, a detail can be dropped, a name or a path can be cut. */
   readonly role: "figure" | "detail" | "name" | "path"
 }
 
@@ -18,9 +18,9 @@ interface FittedOptions {
   readonly paint?: Paint | undefined
 }
 
-/** The number of characters that a name is never cut below. */
+/** The number of characters below which a name is never cut. */
 const leastName = 6
-/** The number of characters that a path is never cut below; a shorter one would identify nothing. */
+/** The number of characters below which a path is never cut, because a shorter one would not identify a run. */
 const leastPath = 12
 
 /** Formats a table of at most `width` characters by the steps above. Notes below it name the columns that it lacks. */

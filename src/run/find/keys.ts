@@ -1,8 +1,8 @@
 /**
- * Looks up the keys of a run, for `effect runs` and the page. A key is looked up in these places, in order: facts of
- * every run (`name`, `seed`, `state` …); the run's population, which is the settings that vary between runs, from its
- * path; keys of metrics.json that this library writes; config.yaml; other keys of metrics.json. `population.KEY`,
- * `config.KEY` and `metrics.KEY` select a place.
+ * Looks up the keys of a run, for `effect runs` and the page. A key is looked up in these places, in order: facts of every
+ * run (`name`, `seed`, `state` …); the population in the run's path (the settings that vary between runs); keys of
+ * metrics.json that this library writes; config.yaml; other keys of metrics.json. `population.KEY`, `config.KEY` and
+ * `metrics.KEY` select a place.
  *
  * Like `filter.ts`, this module has only plain functions, so that the page can load it.
  */
@@ -59,7 +59,7 @@ export type KeyPlace =
   | { readonly in: "config"; readonly path: ReadonlyArray<string> }
   | { readonly in: "metrics"; readonly path: ReadonlyArray<string> }
 
-/** The places of keys that the kinds of runs store under different names. */
+/** The keys that different kinds of runs store under different names, with the places of their values. */
 const synonyms: Readonly<Record<string, ReadonlyArray<KeyPlace>>> = {
   environment: ["environment", "env", "train_dataset", "validation_dataset", "dataset"].map((key): KeyPlace => ({
     in: "config",

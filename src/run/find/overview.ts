@@ -98,7 +98,10 @@ const isUnset = /^ *\w+: null$/
 
 const indent = (line: string): number => line.length - line.trimStart().length
 
-/** Returns a config's lines without settings that are null. Goes backwards, to drop the groups that become empty. */
+/**
+ * Returns a config's lines without settings that are null. It goes from the last line to the first, to drop groups that
+ * become empty.
+ */
 const withoutUnset = (written: ReadonlyArray<string>): ReadonlyArray<string> => {
   const kept: Array<string> = []
   let isAfterLeftOut = false
@@ -170,7 +173,7 @@ export const overviewText = (
   ].join("\n")
 }
 
-/** The length, in characters, to which a text is cut; a digest is shorter. */
+/** The number of characters after which a text is cut. A digest is shorter. */
 const widest = 100
 
 /** Formats a value of metrics.json: rounds numbers, cuts long texts, and shows only the length of a list of objects. */

@@ -4,14 +4,17 @@ import { derivedName } from "../identifier.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import { RunQueryError } from "./query.ts"
 
-/** The runs that a command can work with, for example trainings with a checkpoint. */
+/** The kind of runs that a command can work with, for example trainings with a checkpoint. */
 export interface UsableRuns {
-  /** The name of such a run in messages, e.g. `a training`. */
+  /** The name of this kind in messages, e.g. `a training`. */
   readonly noun: string
   readonly isUsable: (entry: RunEntry) => Effect.Effect<boolean>
 }
 
-/** Returns the newest usable run for `latest`, or the only usable run with `wanted` in its path. Fails otherwise. */
+/**
+ * Returns the newest usable run for `latest`, otherwise the only usable run whose path contains `wanted`. Fails if there is
+ * none, or more than one.
+ */
 export const pick = Effect.fnUntraced(function* (
   wanted: string,
   entries: ReadonlyArray<RunEntry>,
@@ -29,7 +32,7 @@ export const pick = Effect.fnUntraced(function* (
     return yield* fail(`none of the runs in ${folder} is ${noun}`)
   }
 
-  // Accept a path as a narrow table of runs shows it: an ellipsis and the end of the path.
+  // Accept a path as it is shown in a narrow table: an ellipsis and the end of the path.
   const part = wanted.replace(/^…\/?/, "").replace(/\/+$/, "")
   const exact = runs.filter(({ path }) => path.includes(part))
   const matching = exact.length > 0 ? exact : runs.filter(({ path }) => derivedName(path).includes(derivedName(part)))

@@ -6,7 +6,7 @@ import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import type { RunReader } from "../RunReader.ts"
 import { compareValues, dataAt, type RunValue, valueOfData } from "./Value.ts"
 
-/** The error of a query of runs that cannot be answered. Its message is one line for users. */
+/** Reports a query of runs that cannot be answered. The message is one line for users. */
 export class RunQueryError extends Schema.TaggedError<RunQueryError>()("RunQueryError", { message: Schema.String }) {}
 
 /** Returns the value of a key that the run's path contains; undefined if a file of the run must be read. */
@@ -23,7 +23,7 @@ const readAt = (run: RunReader, place: KeyPlace): Effect.Effect<RunValue | undef
   return Effect.succeed(valueInEntry(run.entry, place))
 }
 
-/** Reads the value of a key, and opens as few files as possible; undefined if the run lacks the key. */
+/** Reads the value of a key, opening as few files as possible; undefined if the run lacks the key. */
 export const valueOf = Effect.fnUntraced(function* (run: RunReader, key: string) {
   let value: RunValue | undefined
   for (const place of placesOf(key)) {
@@ -75,8 +75,8 @@ export const eachRun = <A, B, E>(
 ): Effect.Effect<ReadonlyArray<B>, E> => Effect.forEach(items, body, { concurrency })
 
 /**
- * Returns the value of a key for each run. Fails if no run has the key, except if it is a key that runs can lack, such
- * as `validation`. `asked` is the command's option that names the key, for the message.
+ * Returns the value of a key for each run. Fails if no run has the key, unless runs may lack it, as `validation`. `asked` is
+ * the option of the command that names the key, for the message.
  */
 export const valuesOf = Effect.fnUntraced(function* (
   runs: ReadonlyArray<RunReader>,
@@ -173,7 +173,7 @@ export const runLine = Effect.fnUntraced(function* (run: RunReader, keys: Readon
     steps: (yield* run.steps) ?? null,
     /** The mean return of the last validation. */
     validation: (yield* run.validation) ?? null,
-    /** The score of each agent of a game in it, by name. */
+    /** The score of each agent of a game in the last validation, by name. */
     ...(agents.length === 0 ? {} : { agents: Object.fromEntries(agents.map(({ agent, mean }) => [agent, mean])) }),
     /** The values of other keys that the query filters or sorts by. */
     ...(keys.length === 0 ? {} : { values }),
@@ -184,7 +184,10 @@ export type RunLine = Effect.Success<ReturnType<typeof runLine>>
 
 const inEveryLine = new Set(["path", "time", "commit", "name", "seed", "state", "steps", "validation"])
 
-/** Returns the keys of a query that need an additional column: not in `runLine`, and not equal in all its runs. */
+/**
+ * Returns the keys of a query that need an additional column: keys that are not in `runLine`, and whose values are not the
+ * same in all runs of the query.
+ */
 export const extraKeys = ({ where, sort }: Query, entries: ReadonlyArray<RunEntry>): ReadonlyArray<string> => {
   const keys = [
     ...where.filter(({ operator }) => operator !== "=").map(({ key }) => key),

@@ -1,4 +1,4 @@
-/** Formats tables, bars and sizes as plain text for the terminal. The commands use it; it only computes. */
+/** Formats tables, bars and sizes as plain text for the terminal. These are pure functions for the commands. */
 
 /** The value of a table cell; a missing value (undefined) is shown as a dash. */
 export type Cell = string | number | boolean | null
@@ -18,7 +18,9 @@ export const short = (value: number): string =>
       ? value.toFixed(1)
       : String(Number(value.toPrecision(4)))
 
-/** Adds colour to the padded text of a cell, in the column `heading`; `row` is undefined for the heading itself. */
+/**
+ * Adds colour to the padded text of a cell. `heading` is the name of the column; `row` is undefined for the heading itself.
+ */
 export type Paint = (text: string, heading: string, row: number | undefined) => string
 
 /**

@@ -9,7 +9,10 @@ import { Effect } from "effect"
 export interface FileSource {
   /** Lists the names in a folder. */
   readonly list: (folder: string) => Effect.Effect<ReadonlyArray<string>>
-  /** Lists the names of folders in a folder. Links are left out: they can lead out of it, or back to it without end. */
+  /**
+   * Lists the names of folders in a folder. Links are left out, because they can lead out of the folder, or into an endless
+   * loop.
+   */
   readonly folders: (folder: string) => Effect.Effect<ReadonlyArray<string>>
   /** Lists the names of files and of folders in a folder, sorted. Hidden entries and links are left out. */
   readonly entries: (folder: string) => Effect.Effect<Entries>
@@ -37,7 +40,7 @@ export interface FileSize {
 
 interface TreeOptions {
   readonly most?: number
-  /** Called with the path of a folder, relative to the folder whose files are listed. */
+  /** Tells whether to leave out a folder, from its path relative to the folder whose files are listed. */
   readonly isLeftOut?: (folder: string) => boolean
 }
 
@@ -45,8 +48,8 @@ interface TreeOptions {
 export const mostAtOnce = 32 * 1024 * 1024
 
 /**
- * Lists the files below a folder with their sizes; of more than `most` files, it leaves out the deepest ones. Folders for
- * which `isLeftOut` is true are left out with everything in them.
+ * Lists the files below a folder with their sizes. If there are more than `most` files, the deepest ones are left out. A
+ * folder for which `isLeftOut` is true is left out with its content.
  */
 export const treeOf = Effect.fnUntraced(function* (
   source: Pick<FileSource, "entries" | "size">,

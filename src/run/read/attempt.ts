@@ -1,6 +1,6 @@
 import { messageOf } from "../../base/config/text.ts"
 
-/** Calls `body`, such as a parser of a run's file, and returns its value, or if it throws, the message in one line. */
+/** Calls `body`, such as a parser of a run's file. Returns its value or, if it throws, the message as one line. */
 export const attempt = <A>(body: () => A): { readonly value: A } | { readonly problem: string } => {
   try {
     return { value: body() }

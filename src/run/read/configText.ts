@@ -7,9 +7,9 @@ import { dataAt } from "../find/Value.ts"
 const mostBlocks = 5000
 
 /**
- * Makes a reader of single keys for many similar configs. Only a key's block (its top-level key with all below it) is
- * parsed, and equal blocks only once: runs often differ only in their seed. Its two functions throw if a text is not a
- * YAML mapping.
+ * Makes a reader of single keys for many similar configs. Only the block of a key (its top-level key with all lines below it)
+ * is parsed, and equal blocks are parsed only once, because runs often differ only in their seed. Its two functions throw if
+ * a text is not a YAML mapping.
  */
 export const configReader = () => {
   const parsed = new Map<string, unknown>()

@@ -22,7 +22,7 @@ export interface Confined extends FileSource {
   readonly locate: (path: string) => Effect.Effect<string | undefined>
   /** Returns the size and the time of the last change of a file or folder, as a text to compare; empty if missing. */
   readonly stamp: (path: string) => Effect.Effect<string>
-  /** Looks for changes, for sources that read from a listing. */
+  /** Updates the source if it reads from a listing. */
   readonly refresh: Effect.Effect<void>
 }
 
@@ -43,7 +43,7 @@ export const confinedTo = (folder: string, only = ""): Effect.Effect<Confined, F
 export const confinedByName = ({ root }: Confined): Effect.Effect<Confined, FileError> =>
   confinedTo(dirname(root), basename(root))
 
-/** Calls a function of Node, and returns `otherwise` if it throws, because a user's folder may contain anything. */
+/** Calls a function of Node, and returns `otherwise` if it throws. A user's folder may contain anything. */
 const unless = <A, B>(otherwise: B, body: () => A): A | B => {
   try {
     return body()
@@ -52,7 +52,7 @@ const unless = <A, B>(otherwise: B, body: () => A): A | B => {
   }
 }
 
-/** Makes the source of paths below `root`; it reads only what is below `bounds`. Both are real paths. */
+/** Makes the source of paths below `root` that reads only files below `bounds`. Both are real paths. */
 const confined = (root: string, bounds: string, only: string): Confined => {
   const locate = (path: string): string | undefined => {
     if (path.includes("\0")) return undefined

@@ -11,7 +11,10 @@ import { type Entries, type FileSize, type FileSource, mostAtOnce } from "./File
 
 /** Makes a source that reads any folder on disk, and reports damaged files to `warn`. */
 export const diskSource = (warn: FileSource["warn"]): FileSource => {
-  /** Calls `body`, or returns `otherwise` if it throws. Reports no missing file: a user may have deleted the run. */
+  /**
+   * Calls `body`, and returns `otherwise` if it throws. A missing file is not reported, because a user may have deleted the
+   * run.
+   */
   const reading = <A>(path: string, otherwise: A, body: () => A): Effect.Effect<A> =>
     Effect.catch(Effect.try({ try: body, catch: (error) => error }), (error) =>
       Effect.as(isMissing(error) ? Effect.void : warn(`${path}: ${messageOf(error)}`), otherwise),

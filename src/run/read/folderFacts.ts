@@ -1,4 +1,4 @@
-/** The files of a run's folder, as facts: each is read when it is first needed, and once. */
+/** Reads facts about a run from the files in its folder. Each file is read only once, when it is first needed. */
 import { Effect } from "effect"
 import { isPlain } from "../../base/config/plain.ts"
 import { jsonValue } from "../../base/config/text.ts"
@@ -110,7 +110,7 @@ const tail = (source: FileSource, file: string, bytes: number): Effect.Effect<st
 
 /**
  * Returns the reason why a run failed, from the last lines of its `run.log`; undefined if its last entry is no failure. An
- * entry begins with its time, and that of a failure can go on with lines of a stack.
+ * entry begins with a line that has the time; in the entry of a failure, lines of a stack may follow.
  */
 export const failureIn = (lines: ReadonlyArray<string>): string | undefined => {
   const last = lines.findLast((line) => /^\d{4}-\d\d-\d\dT\S+ /.test(line))

@@ -1,6 +1,6 @@
 /**
- * Reads the files of runs in an object store, for `RunReader`. All names and sizes come from one listing; an object is only
- * fetched when a fact in it is needed.
+ * Reads the files of runs in an object store, for `RunReader`. All names and sizes come from one listing. The content of an
+ * object is fetched only when it is needed.
  */
 import { Clock, Effect } from "effect"
 import { mostBytes, textOfRunFile } from "../../base/config/files.ts"
@@ -11,13 +11,13 @@ import type { ObjectInfo, ObjectStoreError, Versions } from "../store/objects/Ob
 import { type Entries, type FileSource, mostAtOnce, treeOf } from "./FileSource.ts"
 
 interface ObjectSourceOptions {
-  /** The beginning of all paths, such as `s3://runs/team`. The rest of a path is the key of its object. */
+  /** The prefix of all paths, such as `s3://runs/team`. The rest of a path is the key of its object. */
   readonly root: string
   /** Lists the objects. */
   readonly list: () => ReturnType<Versions["list"]>
   /** Reads an object of the listing, or a part of it. */
   readonly get: (object: ObjectInfo, part?: Part) => Effect.Effect<Uint8Array | undefined, ObjectStoreError>
-  /** Handles the error of a read. It may fail the reading program elsewhere and never return. */
+  /** Handles the error of a read. It may make another part of the program fail, and never return. */
   readonly onError: (error: ObjectStoreError) => Effect.Effect<undefined>
   readonly isAlive: FileSource["isAlive"]
   readonly warn: FileSource["warn"]
@@ -25,7 +25,7 @@ interface ObjectSourceOptions {
 
 /** A source of the objects in a listing. */
 export interface ObjectSource extends FileSource {
-  /** Lists the objects again. Until it is first called, there are none. */
+  /** Lists the objects again. Before the first call, the source is empty. */
   readonly refresh: Effect.Effect<void, ObjectStoreError>
   /** Returns the description of the object at a path; undefined if there is none. */
   readonly infoAt: (path: string) => ObjectInfo | undefined
@@ -38,7 +38,7 @@ interface FolderOfObjects {
   readonly folders: Set<string>
 }
 
-/** Arranges objects in folders by their keys. Keys that name no file, such as `a/../b`, are left out. */
+/** Arranges objects in folders by their keys. Keys that are not valid paths of files, such as `a/../b`, are left out. */
 const foldersOf = (objects: ReadonlyArray<ObjectInfo>): ReadonlyMap<string, FolderOfObjects> => {
   const folders = new Map<string, FolderOfObjects>()
   const folderAt = (path: string): FolderOfObjects => {

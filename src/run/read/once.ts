@@ -1,6 +1,9 @@
 import { Effect } from "effect"
 
-/** Makes an Effect that runs once, at its first use. It needs no lock: facts of one run are read one after another. */
+/**
+ * Makes an Effect that runs only once, when it is first used, and keeps its result. It needs no lock, because the facts of
+ * one run are read one after another.
+ */
 export const once = <A>(
   from: Effect.Effect<A> | (() => Generator<Effect.Effect<unknown>, A, never>),
 ): Effect.Effect<A> => {

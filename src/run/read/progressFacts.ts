@@ -1,4 +1,4 @@
-/** Reads how far a run is: from its metrics, or else from the ends of its files. */
+/** Reads the progress of a run: from its metrics or, if these are missing, from the ends of its files. */
 import { Effect } from "effect"
 import { numberAt } from "../find/Value.ts"
 import * as Layout from "../Layout.ts"
@@ -7,7 +7,7 @@ import type { FolderFacts, SharedReading } from "./folderFacts.ts"
 import { once } from "./once.ts"
 import type { ScoreFacts } from "./scoreFacts.ts"
 
-/** The numbers of bytes to read from a score file's end: the second if the first contain no whole line of scores. */
+/** The numbers of bytes to read from the end of a score file. The second is used if the first has no whole line of scores. */
 const tailBytes = [4096, 1024 * 1024]
 
 export const progressFacts = (
@@ -74,8 +74,8 @@ export const progressFacts = (
 }
 
 /**
- * Returns the last whole line with a score in the end of a score file. `isDamaged` tells whether whole lines after it
- * are not scores. An incomplete last line is ignored: it is still being written.
+ * Returns the last whole line with a score at the end of a score file. `isDamaged` tells whether later lines are not scores.
+ * An incomplete last line is ignored, because it is still being written.
  */
 const newestIn = (text: string): { readonly line: ScoreLine | undefined; readonly isDamaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)

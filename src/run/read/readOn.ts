@@ -1,11 +1,11 @@
 /**
- * Follows a growing file: reads only the bytes that were appended since the last read. `RunReader.ts` and the page's
- * server watch unfinished runs by it.
+ * Follows a growing file: reads only the bytes that were appended since the last read. `RunReader.ts` and the page's server
+ * watch unfinished runs with it.
  */
 import { Effect } from "effect"
 import { type FileSource, mostAtOnce } from "./FileSource.ts"
 
-/** Says how far a file has been read, and holds up to 1024 bytes before that, by which we notice that the file was replaced. */
+/** The position up to which a file was read, and up to 1024 bytes before it, which show whether the file was replaced. */
 export interface ReadPosition {
   readonly read: number
   readonly before: Uint8Array
@@ -15,11 +15,11 @@ export const start: ReadPosition = { read: 0, before: new Uint8Array(0) }
 
 interface Taking {
   /**
-   * Processes bytes from the beginning of `bytes`, such as all whole lines, and returns their number. The next call
-   * gets the other bytes again, followed by more of the file.
+   * Processes bytes from the beginning of `bytes`, such as all whole lines, and returns how many. The next call gets the
+   * remaining bytes again, followed by more of the file.
    */
   readonly take: (bytes: Uint8Array) => number
-  /** Discards everything that was processed: the file was cut back or replaced, and is read again from its beginning. */
+  /** Discards everything that was processed, because the file was cut or replaced and is read again from its beginning. */
   readonly restart: () => void
 }
 
@@ -59,7 +59,7 @@ export const readOn = Effect.fnUntraced(function* (
     const taken = bytes === undefined ? 0 : take(bytes)
     read += taken
     if (taken > 0) most = partBytes
-    // A single line or record may be longer than a part, so try again with a larger one.
+    // A single line or record may be longer than a part, so read a larger part.
     else if (bytes !== undefined && bytes.length === most && most < mostAtOnce) most *= 2
     else break
     yield* Effect.yieldNow

@@ -1,4 +1,4 @@
-/** Reads the validations of a run. Each score file is read when it is first needed, and once. */
+/** Reads the validations of a run. Each score file is read only once, when it is first needed. */
 import { Effect } from "effect"
 import { dataAt, numberAt } from "../find/Value.ts"
 import * as Layout from "../Layout.ts"
@@ -40,7 +40,7 @@ export const scoreFacts = (
     return (yield* evaluations) ?? (yield* scored(yield* validationFiles))
   })
 
-  /** The last validation of an unfinished run, from its newest score file, or from the one before if that is empty. */
+  /** The last validation of an unfinished run, from its newest score file or, if that is empty, from the one before. */
   const lastScored = once(function* () {
     const files = yield* validationFiles
     const validations = yield* scored(files.slice(-1))

@@ -8,7 +8,7 @@ import { deviationOf, meanOf } from "../../base/statistics/resampling.ts"
 export interface ValidationPoint {
   readonly step: number
   readonly mean: number
-  /** The standard deviation; NaN if the file (of another program) lacks it. */
+  /** The standard deviation; NaN if another program wrote the file without it. */
   readonly std: number
   readonly episodes: number
   /** The mean return of each agent of a game; left out for other envs. */
@@ -57,7 +57,8 @@ export const agentsIn = (data: unknown, key: "returns_mean" | "mean_return"): Re
   })
 
 /**
- * Parses a score file, and tells whether a line is damaged. Ignores an incomplete last line: it is still being written.
+ * Parses a score file, and tells whether a line is damaged. Ignores an incomplete last line, because it is still being
+ * written.
  */
 export const scoreLines = (text: string): { readonly lines: ReadonlyArray<ScoreLine>; readonly damaged: boolean } => {
   const whole = text.split("\n").slice(0, -1)
@@ -87,8 +88,8 @@ export const playedIn = (name: string, lines: ReadonlyArray<ScoreLine>): Readonl
   }))
 
 /**
- * Groups episodes into validations: all episodes of one step are one validation. Failed episodes are left out, and so are
- * validations without an episode that counts, as a file has them that is still being written.
+ * Groups episodes into validations: all episodes of one step are one validation. Failed episodes are left out. Validations
+ * without an episode that counts are left out, too; a file that is still being written may have them.
  */
 export const curveOf = (episodes: ReadonlyArray<ValidationReturn>): ReadonlyArray<ValidationPoint> => {
   const returned = episodes.flatMap(({ score, ...episode }) => (score === null ? [] : [{ ...episode, score }]))

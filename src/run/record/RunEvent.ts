@@ -1,6 +1,6 @@
 /**
- * Defines the events of a run. The loop of a run emits them in the order in which they happen. Sinks (receivers that
- * the loop does not know) write them to files, to the terminal or to metrics.
+ * Defines the events of a run. The loop of a run emits them in the order in which they happen. Sinks (receivers of events)
+ * write them to files, to the terminal or to metrics.
  *
  * An event is a plain object, so that a loop can emit a hundred thousand per second. The Schemas are for programs that
  * receive events from elsewhere.
@@ -19,9 +19,9 @@ const Step = Schema.Int
 
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
   name: Schema.String,
-  /** The unit of the run's steps: env steps, also if left out, or whole episodes of language-model agents. */
+  /** The unit of the run's steps: env steps (the default), or whole episodes of language-model agents. */
   unit: Schema.optionalKey(Schema.Literals(["steps", "episodes"])),
-  /** Whether language-model agents play the episodes, so that the steps of each are scored; true if the unit is episodes. */
+  /** Whether language-model agents play the episodes, so that each step has a score; true if the unit is episodes. */
   agents: Schema.optionalKey(Schema.Boolean),
   /** Whether the terminal shows no progress and no warnings of this run; false if left out. */
   quiet: Schema.optionalKey(Schema.Boolean),
@@ -112,16 +112,16 @@ export const UpdateApplied = Schema.TaggedStruct("UpdateApplied", {
 })
 export type UpdateApplied = typeof UpdateApplied.Type
 
-/** The metric of a trainer of several runs with the mean score of their last validations, which the terminal shows. */
+/** The metric with the mean score of the last validations of a multi-run trainer. The terminal shows it. */
 export const validationOfTrainer = "trainer/validation_score"
 
-/** Says how an episode of a validation ended. */
+/** Describes the end of an episode in a validation. */
 export const PlayedEpisode = Schema.Struct({
-  /** The id of the env that it was played in; left out if it is the run's env. */
+  /** The id of the env in which the episode was played; left out for the run's own env. */
   env: Schema.optionalKey(Schema.String),
-  /** The agent whose return it is, in a game of several agents. */
+  /** In a game of several agents: the agent that got the return. */
   agent: Schema.optionalKey(Schema.String),
-  /** False for an episode that is left out of the score: that of an agent that `validation.agents` does not name. */
+  /** False if the episode does not count for the score, because its agent is not named in `validation.agents`. */
   counts: Schema.optionalKey(Schema.Boolean),
   return: Schema.Number,
   length: Schema.Int,
@@ -137,7 +137,7 @@ export const ValidationEnded = Schema.TaggedStruct("ValidationEnded", {
   episodes: Schema.Array(PlayedEpisode),
   /** The mean return of the episodes that count, which is the score of the validation. */
   meanReturn: Schema.Number,
-  /** The population standard deviation of these returns, which divides by n. */
+  /** The population standard deviation of these returns (the divisor is n). */
   stdReturn: Schema.Number,
   /** The number of episodes that failed. The list, the mean and the deviation above leave them out. */
   failed: Schema.optionalKey(Schema.Int),

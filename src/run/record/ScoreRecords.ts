@@ -1,6 +1,6 @@
 /**
- * Reads files of language-model agents' scores, one line at a time: ours, and those of another program, whose lines
- * have other keys for some values. Programs, and the page of `effect ui`, read scores by it.
+ * Reads files with the scores of language-model agents, line by line: our files, and files of another program, whose lines
+ * use other keys for some values. Programs and the page of `effect ui` use it.
  *
  * @example
  * ```ts
@@ -20,7 +20,7 @@ export { StepScoreRecord } from "./stepScores.ts"
 
 const orNone = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** The keys of the other program's lines that our lines lack, or have under another name. */
+/** The keys in the other program's lines that our lines do not have, or that have another name in ours. */
 const otherKeys = {
   feedback_message: orNone(Schema.String),
   target: Schema.optionalKey(Schema.Unknown),

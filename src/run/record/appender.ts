@@ -6,13 +6,15 @@ import type { Sink } from "./Recorder.ts"
 import type { RunEvent, RunStarted } from "./RunEvent.ts"
 import { ByteWriter } from "../../base/formats/ByteWriter.ts"
 
-/** The size in bytes at which the buffer is written: one append costs 50 µs, or 0.2 ns per byte then. */
+/**
+ * The number of bytes at which the buffer is written to the file. An append costs about 50 µs, which is then 0.2 ns per byte.
+ */
 const fullAt = 256 * 1024
 const dueAfterMillis = 250
 
 /**
- * Makes a buffer for appends to a file. The caller writes into `buffer`, and calls `settle`, which appends the buffer
- * to the file only when that is due, or `flush`, which appends it at once. The scope closes the file.
+ * Makes a buffer for appends to a file. The caller writes into `buffer`, then calls `settle`, which appends the buffer to the
+ * file if it is full or old enough, or `flush`, which appends it at once. The scope closes the file.
  */
 export const appender = Effect.fnUntraced(function* (run: RunFiles, path: string) {
   const append = yield* run.appending(path)
@@ -32,7 +34,7 @@ export const appender = Effect.fnUntraced(function* (run: RunFiles, path: string
   )
   return {
     buffer,
-    /** Appends the buffer to the file if it is full, or if a quarter of a second has passed since the last time. */
+    /** Appends the buffer to the file if it is full, or if a quarter of a second has passed since the last append. */
     settle: (nowMillis: number) => {
       if (buffer.length < fullAt && nowMillis - writtenAt < dueAfterMillis) return Effect.void
       writtenAt = nowMillis
@@ -42,12 +44,11 @@ export const appender = Effect.fnUntraced(function* (run: RunFiles, path: string
   }
 })
 
-/** The number of bytes at the end of a file in which its last line feed is looked for. */
+/** The number of bytes at the end of a file that are searched for its last line feed. */
 const longestLine = 64 * 1024
 
 /**
- * Removes an incomplete last line, which a process left that was killed or whose disk was full, so that what is appended
- * next begins a line.
+ * Removes an incomplete last line, which a killed process or a full disk has left, so that the next append begins a new line.
  */
 export const cutPartialLine = Effect.fnUntraced(function* (run: RunFiles, path: string) {
   if (!(yield* run.exists(path))) return

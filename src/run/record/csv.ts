@@ -4,9 +4,9 @@ import { scalarsOf } from "./scalars.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * The sink (a receiver of a run's events) for spreadsheets and data frames. It writes `progress.csv`, with a line
- * `step,name,value` for each number of an update or validation: one number per line, because the set of metrics can
- * change during a run. In pandas, `df.pivot(index="step", columns="name")` makes a column of each metric.
+ * The sink (a receiver of a run's events) for spreadsheets and data frames. It writes `progress.csv`, with one line
+ * `step,name,value` for each number of an update or validation, because the set of metrics can change during a run. In
+ * pandas, `df.pivot(index="step", columns="name")` makes a column of each metric.
  *
  * @example
  * ```ts

@@ -1,8 +1,8 @@
 /**
- * Writes the records by which TensorBoard's HParams plugin tells runs apart: the settings of a run, and how it ended. A
- * record is a TensorBoard summary whose metadata hold a protobuf message (`plugin_data.proto` of the plugin defines
- * it). We write no record about all runs together, so the plugin collects the settings and metrics from each run.
- * `tensorBoard.ts` calls these functions; they only write into its buffer.
+ * Writes the records that TensorBoard's HParams plugin shows of each run: its settings, and how it ended. A record is a
+ * TensorBoard summary whose metadata hold a protobuf message (`plugin_data.proto` of the plugin defines it). We write no
+ * record about all runs together, so the plugin collects the settings and metrics from each run. `tensorBoard.ts` calls these
+ * functions; they only write into its buffer.
  */
 import { isPlain, isSecret, type Plain, snakeCase } from "../../base/config/Config.ts"
 import type { ByteWriter } from "../../base/formats/ByteWriter.ts"

@@ -1,4 +1,4 @@
-/** The sink (a receiver of a run's events) that calls a function with them, such as one that updates a page. */
+/** The sink (a receiver of a run's events) that passes the events to a function, such as one that updates a page. */
 import { Effect } from "effect"
 import type { Sink } from "./Recorder.ts"
 import type { RunEvent, RunStarted } from "./RunEvent.ts"

@@ -1,6 +1,6 @@
 /**
- * Turns messages that a run logs with `Effect.log…` into events of the run, so that they appear only in `run.log` and
- * on the terminal, and not on standard output, which other programs may parse. `Run.ts` calls it.
+ * Turns messages that a run logs with `Effect.log…` into events of the run, so that they appear only in `run.log` and on the
+ * terminal, but not on standard output, which other programs may parse.
  */
 import { Cause, Effect, Latch, Logger, LogLevel as Levels, References } from "effect"
 import { display } from "../../base/config/Config.ts"
@@ -27,8 +27,8 @@ const eventOf = (logged: Logger.Options<unknown>): RunEvent => {
 }
 
 /**
- * Runs `use`, and passes to `recording` the events that `use` emits and the messages that it logs at `level` or above,
- * in order. Effect's default logger, which writes to standard output, is off meanwhile; other loggers stay.
+ * Runs `use`, and passes to `recording` the events that `use` emits and the messages that it logs at `level` or above, in
+ * order. Meanwhile, Effect's default logger, which writes to standard output, is off; other loggers stay on.
  */
 export const withLogs = <A, E, R>(
   recording: Recording,

@@ -16,7 +16,7 @@ interface ProgressOptions {
 
 /** The shortest time between two redraws: at most ten per second. */
 const redrawMillis = 100
-/** The least time over which the speed is measured, so that it does not jump. */
+/** The shortest time over which the speed is measured, because shorter ones fluctuate. */
 const speedMillis = 3000
 const recentEpisodes = 100
 
@@ -40,12 +40,12 @@ interface Measured {
   readonly step: number
 }
 
-/** The numbers of the line, from the events so far. */
+/** The state of the line on the terminal, from the events so far. */
 interface Shown {
   readonly about: RunStarted
   readonly startedAt: number
   readonly firstStep: number
-  /** The returns of the last episodes, each at its number modulo their count. */
+  /** The returns of the last episodes, in a ring: each is at the number of its episode modulo the length. */
   readonly returns: Float64Array
   episodes: number
   step: number
@@ -96,7 +96,7 @@ const update = (shown: Shown, event: RunEvent): void => {
   }
 }
 
-/** Measures the speed: of late, or of the whole run once it has ended. */
+/** Returns the recent speed or, once the run has ended, the speed of the whole run. */
 const speedAt = (shown: Shown, now: number): number => {
   const { step, startedAt, firstStep } = shown
   if (now - shown.newer.at >= speedMillis) {
@@ -107,7 +107,7 @@ const speedAt = (shown: Shown, now: number): number => {
   return ((step - since.step) * 1000) / Math.max(1, now - since.at)
 }
 
-/** Says how the run has ended, or else when it will; undefined if that cannot be said. */
+/** Describes how the run has ended, or when it will end; undefined if that cannot be estimated. */
 const endText = ({ about, step, startedAt, ended, earlyEnd }: Shown, speed: number, now: number) => {
   if (ended !== undefined) return `${ended} after ${duration((now - startedAt) / 1000)}${earlyEnd}`
   return speed > 0 && step < about.totalSteps ? `${duration((about.totalSteps - step) / speed)} left` : undefined
@@ -128,7 +128,7 @@ const lineAt = (shown: Shown, now: number, room: number): string => {
   return harmless(fitting(fields, room))
 }
 
-/** Returns the lines of the warnings among some events, as far as the run's log level includes them. */
+/** Returns the warnings among some events as lines, if the run's log level includes warnings. */
 const warningsIn = (events: ReadonlyArray<RunEvent>, { logLevel = "INFO" }: RunStarted): string =>
   events
     .flatMap((event) =>
@@ -177,7 +177,7 @@ export const progress =
     })
   }
 
-/** Formats the steps. A trainer to which runs are added can have more than it began with. */
+/** Formats the number of steps. The total is left out if it is exceeded, which happens when runs are added to a trainer. */
 const stepsText = (step: number, { totalSteps, unit = "steps" }: RunStarted): string =>
   step > totalSteps
     ? `${thousands(step)} ${unit}`

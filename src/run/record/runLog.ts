@@ -1,4 +1,6 @@
-/** The sink (a receiver of a run's events) that writes `run.log`, and the levels of events, also for `progress.ts`. */
+/**
+ * The sink (a receiver of a run's events) that writes `run.log`, and the log levels of events, which `progress.ts` uses, too.
+ */
 import { Clock, Effect } from "effect"
 import { appender, cutPartialLine } from "./appender.ts"
 import type { Sink } from "./Recorder.ts"
@@ -18,7 +20,7 @@ import * as Layout from "../Layout.ts"
 export const runLog: Sink = (run, { unit, agents = false, logLevel = "INFO" }) =>
   Effect.map(Effect.andThen(cutPartialLine(run, Layout.log), appender(run, Layout.log)), (log) => ({
     emit: (events) => {
-      // The answers that a language model imitates are samples, too, but not episodes.
+      // The multi-run trainer also counts answers that a language model imitates: these are samples, not episodes.
       const parts = agents ? "samples" : "episodes"
       const lines = events.flatMap((event) =>
         includes(logLevel, levelOf(event))
@@ -37,8 +39,8 @@ export const runLog: Sink = (run, { unit, agents = false, logLevel = "INFO" }) =
   }))
 
 /**
- * Writes the text of an entry so that nothing in it looks like an entry of its own: the name of a run can contain a line
- * break. Lines after the first, such as those of a stack, are indented; only a failure has them.
+ * Formats the text of an entry so that no part of it looks like another entry. In a failure, lines after the first, such as
+ * those of a stack, are indented. In other entries, line breaks are removed, because even the name of a run may contain one.
  */
 const entryOf = ({ _tag }: RunEvent, text: string): string =>
   (_tag === "RunEnded" ? text.replaceAll(/\r?\n(?! {2})/g, "\n  ") : text.replaceAll("\n", "\\n")).replaceAll(
@@ -46,7 +48,7 @@ const entryOf = ({ _tag }: RunEvent, text: string): string =>
     (one) => (one === "\r" ? "\\r" : `\\x${one.charCodeAt(0).toString(16).padStart(2, "0")}`),
   )
 
-/** Returns the level of an event. A log whose level is this one or a more detailed one shows the event. */
+/** Returns the level of an event. A log shows the event if its own level is the same or more detailed. */
 export const levelOf = (event: RunEvent): LogLevel => {
   switch (event._tag) {
     case "RunStarted":
@@ -115,7 +117,7 @@ const lineOf = (
       const numbers = Object.entries(event.metrics).map(([name, value]) => `${name} ${value}`)
       return [`update ${event.update} at ${unit} ${event.step}: ${numbers.join(", ")}`]
     }
-    // The score files have these steps, so the log leaves them out.
+    // Steps are in the score files, so the log leaves them out.
     case "StepScored":
       return []
   }

@@ -2,9 +2,9 @@ import type { RunEvent, ValidationEnded } from "./RunEvent.ts"
 import { meanOf } from "../../base/statistics/resampling.ts"
 
 /**
- * Returns the numbers that the event of an update or a validation holds, by their names in TensorBoard; undefined for
- * other events. A validation on several envs has the score on each one too, and one of a game that of each agent. The sinks for
- * TensorBoard, CSV and Effect's metrics share it.
+ * Returns the numbers that the event of an update or a validation holds, by their names in TensorBoard; undefined for other
+ * events. A validation on several envs also has the score of each env, and a validation of a game the score of each agent.
+ * The sinks for TensorBoard, CSV and Effect's metrics use it.
  */
 export const scalarsOf = (
   event: RunEvent,
@@ -26,7 +26,7 @@ export const countedIn = <Episode extends { readonly counts?: boolean }>(
   episodes: ReadonlyArray<Episode>,
 ): ReadonlyArray<Episode> => episodes.filter(({ counts = true }) => counts)
 
-/** Returns the mean return on each env or of each agent, if there are several. Episodes without an agent belong to none. */
+/** Returns the mean return of each env or of each agent, if there are several. Episodes without an agent are left out. */
 export const scoresBy = (
   { episodes }: Pick<ValidationEnded, "episodes">,
   key: "env" | "agent",

@@ -1,7 +1,7 @@
 /**
- * Parses lines of score files into one form, whatever wrote them: a training (one line per episode), a training of
- * language-model agents (one per step), or another program (with more or other keys). It uses no Schema, because a page
- * reads thousands of files with it before it shows anything.
+ * Parses the lines of score files of all kinds into one form: lines of a training (one per episode), of a training of
+ * language-model agents (one per step), and of another program (with more or other keys). It uses no Schema, for speed: a
+ * page reads thousands of files with it before it shows anything.
  */
 import { isPlain } from "../../base/config/plain.ts"
 import { parsedJson } from "../../base/config/text.ts"
@@ -26,7 +26,7 @@ export interface ScoreLine {
   readonly failed: boolean
   /** For an episode of a multi-run trainer, the number of updates before its step; null for others. */
   readonly update: number | null
-  /** The agent of a game whose episode it is; null in other runs. */
+  /** In a game of several agents: the agent whose episode this is; null in other runs. */
   readonly agent: string | null
   /** Whether the episode counts for the score of its validation. */
   readonly counts: boolean

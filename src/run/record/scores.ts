@@ -1,4 +1,7 @@
-/** The sink (a receiver of a run's events) that writes the files of scores below `scores/`. Launchers choose it. */
+/**
+ * The sink (a receiver of a run's events) that writes the files of scores below `scores/`. The program or command that starts
+ * a run adds it to the recorder.
+ */
 import { Clock, Effect } from "effect"
 import { appender } from "./appender.ts"
 import type { ByteWriter } from "../../base/formats/ByteWriter.ts"
@@ -17,8 +20,8 @@ export const scores: Sink = (run, about) =>
  * Writes `scores/train/scores.jsonl` with one line per episode, and for each validation
  * `scores/val/{N}_seen_episodes_scores.jsonl`, where N is the number of training episodes until then.
  *
- * A line has the same keys as one of `stepScores.ts`, which describes a step of a language-model agent, and some more.
- * But `score` is the return of the episode, and `step_index` the number of env steps of the run so far.
+ * A line has the same keys as a line of `stepScores.ts`, which describes a step of a language-model agent, and some more. But
+ * `score` is the return of the episode, and `step_index` the number of env steps of the run so far.
  */
 const episodeScores: Sink = Effect.fnUntraced(function* (run, about) {
   const train = yield* appender(run, Layout.trainScores)
@@ -33,7 +36,7 @@ const episodeScores: Sink = Effect.fnUntraced(function* (run, about) {
         }
         const rest = train.settle(now)
         if (validations.length === 0) return rest
-        // Two validations during one long episode share a file; each one appends its lines.
+        // Two validations during one long episode have the same number N, so they share a file; each appends its lines.
         const lines = Effect.forEach(validations, (event) =>
           run.append(Layout.validationScores(event.seenEpisodes), validationLines(now, event, about)),
         )
@@ -59,7 +62,7 @@ const validationLines = (now: number, event: ValidationEnded, about: RunStarted)
     .join("")
 }
 
-/** Makes the function that writes training episodes as lines. For speed, it encodes the constant parts only once. */
+/** Makes the function that writes training episodes as lines. For speed, it encodes constant parts only once. */
 const lineWriter = (about: RunStarted) => {
   const { encode } = utf8
   const step = encode(`,"step_index":`)

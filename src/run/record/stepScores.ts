@@ -32,7 +32,7 @@ export const StepScoreRecord = Schema.Struct({
   step_start: Schema.optionalKey(Schema.String),
   step_end: Schema.optionalKey(Schema.String),
   duration_ms: Schema.optionalKey(Schema.Finite),
-  /** The observation after the step; null if there was none. Other programs' files lack this key and the next three. */
+  /** The observation after the step; null if there was none. Files of other programs lack this key and the next three. */
   next_observation: Schema.optionalKey(Schema.NullOr(Schema.String)),
   terminated: Schema.optionalKey(Schema.Boolean),
   truncated: Schema.optionalKey(Schema.Boolean),
@@ -42,13 +42,13 @@ export const StepScoreRecord = Schema.Struct({
 export type StepScoreRecord = typeof StepScoreRecord.Type
 
 /**
- * The sink for the scores of language-model agents: one line per step, which is in the file when `emit` returns. If an
- * episode is abandoned (stopped before its end), its lines are removed, as it will be played again.
+ * The sink for the scores of language-model agents. It writes one line per step, before `emit` returns. If an episode is
+ * abandoned (stopped before its end), its lines are removed, because the episode will be played again.
  */
 export const stepScores: Sink = Effect.fnUntraced(function* (run) {
   const append = yield* run.appending(trainScores)
   let written = (yield* run.exists(trainScores)) ? yield* run.size(trainScores) : 0
-  /** The size in bytes that the training's score file had after the last complete episode. */
+  /** The size in bytes of the training's score file after the last complete episode. */
   let boundary = written
 
   const take = Effect.fnUntraced(function* (events: ReadonlyArray<RunEvent>, now: number) {

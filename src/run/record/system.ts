@@ -2,8 +2,8 @@
  * The sink (a receiver of a run's events) that measures the resources that a run uses. It appends samples of memory,
  * CPU and speed to `system.jsonl`, one line each.
  *
- * Samples become rarer as the run gets longer: a day takes about nine hundred lines. Results and digests do not contain
- * them, and a resumed run does not remove any: it appends to the file, as to `run.log`.
+ * Samples become rarer as the run gets longer: a day takes about nine hundred lines. They are no part of results and digests.
+ * A resumed run keeps the file and appends to it, as to `run.log`.
  *
  * @example
  * ```ts
@@ -76,7 +76,8 @@ const sinkOf = (figuresNow: () => SystemFigures): Sink =>
       last = { at: now, step, cpuSeconds }
     }
     return (events, now) => {
-      // A checkpoint is written while the run goes on, so its event may come after those of later steps.
+      // Ignore `CheckpointSaved`: a checkpoint is written in the background, so its event may come after events of later
+      // steps.
       const newest = events.findLast((event) => "step" in event && event._tag !== "CheckpointSaved")
       if (newest !== undefined) step = newest.step
       const ended = events.at(-1)?._tag === "RunEnded"

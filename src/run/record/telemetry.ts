@@ -3,10 +3,10 @@ import type { Sink } from "./Recorder.ts"
 import { scalarsOf } from "./scalars.ts"
 
 /**
- * The sink (a receiver of a run's events) that records each number of updates and validations as a gauge of Effect's
- * metrics, such as `effect_rl.losses.policy_loss`, with the run's path, name, env, algorithm and seed as attributes.
- * Any exporter of Effect's metrics can send them, such as `Otlp` or `PrometheusMetrics`. Validations and checkpoints
- * are also spans of Effect's tracer, without this sink.
+ * The sink (a receiver of a run's events) that records each number of updates and validations as a gauge of Effect's metrics,
+ * such as `effect_rl.losses.policy_loss`, with the run's path, name, env, algorithm and seed as attributes. Any exporter of
+ * Effect's metrics can send them, such as `Otlp` or `PrometheusMetrics`. Validations and checkpoints are also spans of
+ * Effect's tracer; this needs no sink.
  *
  * @example
  * ```ts

@@ -24,7 +24,7 @@ const scalarLog = fileSink(Layout.tensorBoard, ({ buffer, isNew, startedAtMillis
       const scalars = scalarsOf(event)
       if (scalars !== undefined) writeScalars(buffer, now / 1000, scalars.step, scalars.values)
       if (event._tag !== "RunEnded") continue
-      // Write no end for an interrupted run, because it may be resumed.
+      // The end of an interrupted run is not written, because the run may be resumed.
       if (event.reason === "finished") writeEnd(buffer, now / 1000, "success")
       if (event.reason === "failed") writeEnd(buffer, now / 1000, "failure")
     }

@@ -1,6 +1,7 @@
 /**
- * Attaches bytes to a job of a cluster, such as the weights of a policy or the memory of an agent. Few bytes travel in the
- * job; many are written to a file in the run's folder, which must then be in a results folder that all machines share.
+ * Attaches bytes to a job of a cluster, such as the weights of a policy or the memory of an agent. A small number of bytes is
+ * sent in the job itself. More bytes are written to a file in the run's folder, which must then be in a results folder that
+ * all machines share.
  *
  * @example
  * ```ts
@@ -22,14 +23,14 @@ export const Attachment = Schema.Union([
 ])
 export type Attachment = typeof Attachment.Type
 
-/** The most bytes that travel in a job. The database keeps several copies of each job. */
+/** The largest number of bytes that is sent in the job itself. The database keeps several copies of each job. */
 export const mostInline = 256 << 10
-/** The most bytes of a file that a worker reads. */
+/** The size of the largest file, in bytes, that a worker reads. */
 const mostInFile = 2 ** 31
 
 /**
- * Attaches bytes to a job of the run or evaluation with this name, as `runIdOf` makes it. The scope removes the file with
- * them, so it must last until the job is answered.
+ * Attaches bytes to a job. `run` identifies the run or evaluation; see `runIdOf`. The scope removes the attachment's file
+ * when it closes, so it must last until the job is answered.
  */
 export const attach = Effect.fnUntraced(function* (
   files: RunFiles,

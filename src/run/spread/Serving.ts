@@ -1,6 +1,6 @@
 /**
  * Lets a training do jobs for other machines instead of training. A worker runs the training's own Effect with the service
- * `Serving`: once the training is set up, it offers the code of its jobs, and waits until it is interrupted.
+ * `Serving`. When the training is set up, it passes the code of its jobs to this service, and waits until it is interrupted.
  */
 import { Context, Deferred, Effect, Exit, type FileSystem, Schema, type Scope } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"
@@ -10,14 +10,14 @@ import type { Plain } from "../../base/config/Config.ts"
 import { readAttachment, type Attachment } from "./Attachment.ts"
 import { SentTraining, trainingFields } from "./SentTraining.ts"
 
-/** A training that does jobs for other machines. */
+/** The jobs that a training can do for other machines. */
 interface Served {
   /** The settings on which the results of its jobs depend. */
   readonly identity: Plain
   readonly handlers: ReadonlyArray<Handler>
 }
 
-/** The service of a worker to the training that it has loaded; undefined if the training should train. */
+/** The service that a worker provides to the training that it has loaded; undefined if the training should train. */
 export const Serving = Context.Reference<
   | {
       readonly offer: (served: Served) => Effect.Effect<never>
@@ -26,7 +26,7 @@ export const Serving = Context.Reference<
   | undefined
 >("effect-rl/run/Serving", { defaultValue: () => undefined })
 
-/** Loads a training that a client describes, with all services that it needs. Its Effect is run, and never ends. */
+/** Loads a training that a client describes. The result is the training's Effect, which never ends. */
 type LoadTraining<R> = (
   training: SentTraining,
 ) => Effect.Effect<Effect.Effect<unknown, { readonly message: string }, R>, { readonly message: string }, R>
@@ -36,7 +36,7 @@ const fieldsOf = Schema.decodeUnknownEffect(
 )
 const parseTraining = Schema.decodeUnknownEffect(jsonText(SentTraining))
 
-/** Makes the code of a worker that does these jobs of trainings. It loads each training for its first job. */
+/** Makes the code of a worker that does these jobs of trainings. Each training is loaded when its first job arrives. */
 export const trainingHandlers = Effect.fnUntraced(function* <R>(
   jobs: ReadonlyArray<string>,
   load: LoadTraining<R>,
@@ -64,7 +64,7 @@ export const trainingHandlers = Effect.fnUntraced(function* <R>(
   return jobs.map((name) => ({ name, perform: perform(name) }))
 })
 
-/** Runs a training until the scope closes, and returns what it offers. */
+/** Runs a training until the scope closes, and returns the jobs that it can do. */
 const served = Effect.fnUntraced(function* <R>(
   training: Effect.Effect<unknown, { readonly message: string }, R>,
   read: NonNullable<typeof Serving.Service>["read"],

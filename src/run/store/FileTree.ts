@@ -23,8 +23,8 @@ export const partsOf = (contents: Contents): Iterable<Uint8Array> =>
 const blockSize = 1 << 20
 
 /**
- * Joins small parts to blocks of at most one MiB, because a write takes a while, however few bytes it has. Larger parts are
- * left as they are. The caller has to be done with a block before it asks for the next one.
+ * Joins small parts to blocks of at most one MiB, because even a small write is slow. Larger parts are not copied. The caller
+ * must have used a block before it asks for the next one.
  *
  * @example
  * ```ts
@@ -90,7 +90,8 @@ export interface FileTree {
   readonly remove: (path: string) => Effect.Effect<void, RunStoreError>
   /**
    * Writes a folder with these files, as a whole or not at all, and replaces a folder with the same name. A name in `files`
-   * may begin with folders. `last` returns more files after the others are written, for content that is not known before.
+   * may begin with folders. `last` is called after the others are written, and returns more files, whose content is known
+   * only then.
    */
   readonly writeDirectory: (
     path: string,
@@ -101,7 +102,7 @@ export interface FileTree {
   readonly link: (path: string, target: string) => Effect.Effect<void, RunStoreError>
   /** Returns the target of a link; undefined if there is no link at the path. */
   readonly target: (path: string) => Effect.Effect<string | undefined, RunStoreError>
-  /** Completes or undoes the writes to a folder that a killed process left unfinished, as its temporary names tell. */
+  /** Completes or undoes changes in a folder that a killed process left unfinished. Their temporary names show what to do. */
   readonly repair: (path: string) => Effect.Effect<void, RunStoreError>
 }
 
@@ -122,7 +123,7 @@ const isMissing = (error: Failure): boolean =>
 /** A folder on disk, and the file system through which it is read and written. */
 interface DiskFolder {
   readonly root: string
-  /** Keeps the temporary files of this process apart, if another one may write the same folder. */
+  /** A number in the names of temporary files, which separates this process's files from those of another process. */
   readonly writer: number | undefined
   readonly fs: FileSystem.FileSystem
   readonly path: Path.Path
@@ -202,7 +203,7 @@ const remove = (folder: DiskFolder, final: string) => {
   )
 }
 
-/** Runs an operation on a file, and creates the file's folder if it is missing. */
+/** Runs an operation on a file. If the file's folder is missing, creates it and tries again. */
 const inFolder = <A, R>(folder: DiskFolder, file: string, effect: Effect.Effect<A, PlatformError.PlatformError, R>) =>
   Effect.catchIf(effect, isMissing, () => Effect.andThen(makeDirectory(folder, folder.path.dirname(file)), effect))
 
@@ -212,7 +213,7 @@ const appending = Effect.fnUntraced(function* (
   folder: DiskFolder,
   relative: string,
 ): Effect.fn.Return<Append, never, Scope.Scope> {
-  // Register now that the file will be closed, though it is opened later. Finalizers run in reverse order, so those
+  // Acquire the scope that closes the file now, although the file is opened later. Finalizers run in reverse order, so those
   // that the caller adds after this run while the file is still open.
   const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) => Scope.close(scope, exit))
   let opened: FileSystem.File | undefined
@@ -247,7 +248,7 @@ const writeFile = Effect.fnUntraced(function* (
   if (durable) yield* syncDirectory(folder, folder.path.dirname(final))
 })
 
-/** Writes files into a folder that has none of these names, and flushes them. */
+/** Writes files into a new folder, and flushes them. */
 const writeAll = Effect.fnUntraced(function* (
   folder: DiskFolder,
   temporary: string,
@@ -264,7 +265,7 @@ const writeAll = Effect.fnUntraced(function* (
   )
   yield* Effect.forEach(folders, (directory) => syncDirectory(folder, directory), { discard: true })
 })
-/** Writes a folder under a temporary name, and renames it into place; a folder with the same name is renamed before. */
+/** Writes a folder under a temporary name, and renames it into place. A folder with the same name is renamed first. */
 const writeFolder = Effect.fnUntraced(function* (
   folder: DiskFolder,
   relative: string,
@@ -301,7 +302,7 @@ const makeLink = Effect.fnUntraced(function* (folder: DiskFolder, relative: stri
   yield* syncDirectory(folder, folder.path.dirname(final))
 })
 
-/** Restores or removes what has a temporary name in a folder. */
+/** Restores or removes the files with temporary names in a folder. */
 const repairFolder = Effect.fnUntraced(function* (folder: DiskFolder, relative: string) {
   const directory = at(folder, relative)
   if (!(yield* folder.fs.exists(directory))) return
@@ -317,8 +318,8 @@ const repairFolder = Effect.fnUntraced(function* (folder: DiskFolder, relative: 
 })
 
 /**
- * Makes the `FileTree` of a folder on disk. The folder need not exist yet. Where another process may write the same folder, a
- * different `writer` keeps its temporary files apart.
+ * Makes the `FileTree` of a folder on disk. The folder need not exist yet. If another process may write the same folder, pass
+ * a different `writer`, which keeps the temporary files of both apart.
  */
 export const onDisk = Effect.fnUntraced(function* (
   root: string,
@@ -386,7 +387,7 @@ export const onDisk = Effect.fnUntraced(function* (
         "link",
         relative,
         makeLink(folder, relative, target).pipe(
-          // Some file systems, and Windows without the privilege, refuse links. Readers then use `latest.json`.
+          // Links may be refused by file systems, or by Windows without the privilege. Readers then use `latest.json`.
           Effect.catchReason("PlatformError", "PermissionDenied", () => Effect.void),
         ),
       ),

@@ -1,4 +1,4 @@
-/** The files of one run: a `FileTree` that hashes the growing files (scores, logs …), so that a resume checks them. */
+/** The files of one run. It hashes the growing files (scores, logs …), so that a resume can check them. */
 import { Effect } from "effect"
 import { shownPath } from "../../base/config/files.ts"
 import { type Appended, hashPrefix, type Prefix } from "./appended.ts"
@@ -9,18 +9,18 @@ import { RunStoreError } from "./RunStoreError.ts"
 
 /** The folder of one run. A growing file is one that the run appends to, such as a file of scores. */
 export interface RunFiles extends FileTree {
-  /** The path of the folder, as `--resume` takes it. */
+  /** The path of the folder. `--resume` accepts it. */
   readonly directory: string
   readonly identity: RunIdentity
-  /** Whether the folder holds an earlier part of this run, which is resumed. */
+  /** Whether the folder has files of an earlier process, and the run is resumed. */
   readonly resumed: boolean
-  /** A note about the folder that `run.log` gets at the start of the run. */
+  /** Notes about the folder, which are written to `run.log` at the start of the run. */
   readonly notes: ReadonlyArray<string>
   /** The sizes of the growing files now. */
   readonly sizes: Effect.Effect<Appended["sizes"], RunStoreError>
   /**
-   * Flushes the growing files to disk, and returns these sizes with the digests of the content up to them. The files may
-   * grow meanwhile. Reads only what is new since the last call, and must not run twice at the same time.
+   * Flushes the growing files to disk, and returns these sizes with the digests of the content up to them. The files may grow
+   * meanwhile. Reads only bytes that are new since the last call. It must not be called again before it has returned.
    */
   readonly appendedAt: (sizes: Appended["sizes"]) => Effect.Effect<Appended, RunStoreError>
   /** Lists the growing files that, up to their sizes in `moment`, no longer have the content that they had then. */
@@ -41,7 +41,7 @@ export interface Changed {
   readonly problem: string
 }
 
-/** The number of files that are looked at or flushed at the same time: several at once take hardly longer than one. */
+/** The number of files that are examined or flushed at the same time: several at once take hardly longer than one. */
 const concurrency = 8
 
 /** Lists the growing files that a run has now. */
@@ -67,7 +67,7 @@ export const makeRunFiles = (
   resumed: boolean,
   notes: ReadonlyArray<string> = [],
 ): RunFiles => {
-  /** The hash of the beginning of each file, as far as it was hashed until now. */
+  /** The hash of each file, up to the size to which it has been hashed. */
   const hashed = new Map<string, Prefix>()
 
   const growingFiles = growingFilesIn(tree)
@@ -163,8 +163,8 @@ export const relocated = (tree: FileTree, places: Places): FileTree => {
 }
 
 /**
- * Fails if the run's folder was moved or deleted. The files of scores and logs stay open, and would grow at their new place,
- * while checkpoints would begin a second folder at the old one.
+ * Fails if the run's folder was moved or deleted. Otherwise, the open files of scores and logs would grow in the moved
+ * folder, while checkpoints would create a second folder at the old path.
  */
 export const refuseIfMoved = Effect.fnUntraced(function* ({ directory, exists }: RunFiles) {
   if (yield* exists(config)) return

@@ -126,13 +126,13 @@ const pathOf = (
   return options.layout === "flat" ? toFlatPath({ time }) : toPath({ ...identity, time, commit: options.commit })
 }
 
-/** The locks of a store's folders. Without an owner, nothing is locked. */
+/** The functions that lock the folders of a store. Without an owner, they do nothing. */
 interface FolderLocks {
   /** Locks a folder until the scope closes. */
   readonly lock: (directory: string) => Effect.Effect<void, RunStoreError, Scope.Scope>
   /** Fails if another living process holds the lock of a folder; changes nothing. */
   readonly refuseLocked: (directory: string) => Effect.Effect<void, RunStoreError>
-  /** Takes a process for dead, whatever machine it ran on, so that its locks are taken over. */
+  /** Declares a process dead, even on another machine, so that its locks are taken over. */
   readonly takeForDead: (holder: string) => void
 }
 
@@ -161,7 +161,8 @@ const makeFolderLocks = Effect.fnUntraced(function* ({
 const openFenced = Effect.fnUntraced(function* (directory: string, locks: FolderLocks, owner: Owner | undefined) {
   if (owner === undefined) return yield* onDisk(directory)
   const fence = yield* takeFence(directory, owner.name)
-  // It had this folder's lock, which is ours now. A process that died on another machine left its other locks behind.
+  // The previous process held the lock of this folder, which we hold now, so it must be dead. If it died on another machine,
+  // its other locks are still there.
   if (fence.previous !== undefined) locks.takeForDead(fence.previous)
   return yield* fenced(directory, fence)
 })
@@ -227,7 +228,7 @@ const openOnDisk = Effect.fnUntraced(function* (defaults: FileSystemOptions, loc
   })
 })
 
-/** The service that opens the folder of a run: a new run, or the one that the Layer was told to resume. */
+/** The service that opens the folder of a run: of a new run, or of the run to resume, as the options of its Layer say. */
 export class RunStore extends Context.Service<
   RunStore,
   {
@@ -236,7 +237,7 @@ export class RunStore extends Context.Service<
     readonly open: (identity: RunIdentity, place?: OwnPlace) => Effect.Effect<RunFiles, RunStoreError, Scope.Scope>
     /**
      * Locks a folder for this process, as `open` locks the run. Fails if another living process holds the lock. The process
-     * that had opened the resumed run before counts as dead.
+     * that had opened the run before it was resumed counts as dead.
      */
     readonly lock: (directory: string) => Effect.Effect<void, RunStoreError, Scope.Scope>
     /** Fails if another living process holds the lock of a folder, as `lock` does, but changes nothing. */

@@ -1,14 +1,14 @@
 import { Schema } from "effect"
 import { codeOf, type PlatformFailure, shownPath, systemMessage } from "../../base/config/files.ts"
 
-/** The error of a `RunStore` or of a run's files: a file or folder that could not be written, read or found. */
+/** Reports a file or folder of a run that could not be written, read or found. */
 export class RunStoreError extends Schema.TaggedError<RunStoreError>()("RunStoreError", {
   path: Schema.String,
   /** The operation that failed, e.g. `write`, `append to` or `read`. */
   operation: Schema.String,
   /** The system's code of the error, such as `ENOSPC`, if it has one. */
   code: Schema.optionalKey(Schema.String),
-  /** The other living process whose lock is the reason. */
+  /** The name of the living process that holds the lock, if that is the reason. */
   holder: Schema.optionalKey(Schema.String),
   /** The message: one line that names the file and the problem. */
   message: Schema.String,

@@ -23,9 +23,9 @@ const blockSize = 1 << 20
 const nothing: Prefix = { size: 0, blocks: [], digest: "" }
 
 /**
- * Hashes the first `size` bytes of a file: the SHA-256, in hex, of the SHA-256 digests of its blocks of 1 MiB. The
- * platform's fast hash needs whole arrays, so it is given blocks. If `before` is an earlier hash of the file, its
- * complete blocks are not read again.
+ * Hashes the first `size` bytes of a file: the SHA-256, in hex, of the SHA-256 digests of its blocks of 1 MiB. It works in
+ * blocks because the platform's fast hash needs whole arrays. If `before` is an earlier hash of the file, its complete blocks
+ * are not read again.
  */
 export const hashPrefix = Effect.fnUntraced(function* (
   tree: Pick<FileTree, "stream">,

@@ -7,17 +7,17 @@ import { dirname, join, relative, resolve, sep } from "node:path"
 import { digestOfBytes } from "../../spread/cluster/sent/loadedModules-node.ts"
 import type { Code, CodeFile, SavedCode } from "./RunStore.ts"
 
-/** At most this many files are saved, with at most this many bytes in all. */
+/** The limits of the saved code: the number of files, and their bytes in all. */
 const mostFiles = 200
 const mostBytes = 1 << 20
 
 /**
  * Matches the paths of other local files in a module: of `import`, `export … from` and `import("…")`. It may also match such
- * words in a comment or a text, which saves a file too many at worst.
+ * words in a comment or a text; at worst, one file too many is saved.
  */
 const localImport = /\b(?:from|import)\s*\(?\s*["'](\.{1,2}\/[^"'\n]+)["']/g
 
-/** A file of the program with the place that it was read from. */
+/** A file of the program, and its path on disk. */
 interface ReadFile extends CodeFile {
   readonly source: string
 }

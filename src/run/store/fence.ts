@@ -1,10 +1,10 @@
 /**
- * Keeps a second process from writing a run, whatever let it begin. Each process that opens a run's folder takes the next
- * number, in the file `run.lease`, and checks before each write that the number is still its own. A process that was frozen
- * or cut off, and wakes up after another one has taken the run over, fails at its next write.
+ * Prevents two processes from writing the same run. Each process that opens a run's folder takes the next number, in the file
+ * `run.lease`, and checks before each write that the number is still its own. If a process was frozen or lost its network,
+ * and another one has taken the run over meanwhile, its next write fails.
  *
- * The lock `run.lock` refuses a second process at the start; this is for when the lock is wrong about the first one: it
- * was taken for dead, or one process was told to train the run twice.
+ * The lock `run.lock` already refuses a second process at the start. The number also helps when the lock fails: the first
+ * process was wrongly assumed to be dead, or one process opens the same run twice.
  *
  * @example
  * ```ts
@@ -23,22 +23,22 @@ import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 
 /** The content of `run.lease`. */
 export const Lease = Schema.Struct({
-  /** How many processes have opened the run, with this one. */
+  /** The number of processes that have opened the run, including this one. */
   number: Schema.Int,
   /** The process and its machine, for messages. */
   holder: Schema.String,
-  /** Differs for each process, also if two take the same number at the same moment. */
+  /** A text that differs for each process, even if two take the same number at the same moment. */
   token: Schema.String,
 })
 const decode = Schema.decodeUnknownOption(jsonText(Lease))
 
-/** Fails if somebody else may write the files. */
+/** Fails if another process may write the files. */
 type Check = Effect.Effect<void, RunStoreError>
 
 interface Fence {
-  /** Larger than that of each process that opened the run before. */
+  /** The number of this process, which is larger than those of all processes that opened the run before. */
   readonly number: number
-  /** The process that opened the run before, as its lease says; undefined if there was none. */
+  /** The process that opened the run before, from its lease; undefined if there was none. */
   readonly previous: string | undefined
   readonly check: Check
 }
@@ -65,7 +65,7 @@ export const takeFence = Effect.fnUntraced(function* (
   const previous = leaseIn(yield* failing(read))
   let number = (previous?.number ?? 0) + 1
   let mine = ""
-  // The number belongs to the process that makes this file; it becomes the lease as a whole, by its new name.
+  // Only the process that creates this file gets the number. Renaming it makes it the lease.
   for (;;) {
     mine = prettyJson({ number, holder, token })
     const claim = path.join(directory, `.${Layout.lease}-${number}.tmp`)
@@ -84,7 +84,7 @@ export const takeFence = Effect.fnUntraced(function* (
   }
   const check = Effect.gen(function* () {
     const text = yield* Effect.mapError(read, (error) => runStoreError("look at", file, error))
-    // Without the file the folder was moved, deleted or copied; the write itself says what is wrong.
+    // Without the file, the folder was moved, deleted or copied. The write itself will report that.
     if (text === mine || text === "") return
     const other = leaseIn(text)
     const now = other === undefined ? "another process" : `${other.holder}, with lease ${other.number},`
@@ -96,7 +96,7 @@ export const takeFence = Effect.fnUntraced(function* (
 })
 
 /**
- * Opens a folder whose files are only changed while `check` succeeds. It precedes each change as closely as possible. Temporary
+ * Opens a folder whose files are changed only while `check` succeeds. The check runs directly before each change. Temporary
  * names have the number of the lease: a process that lost it cannot write into the files of the next one.
  */
 export const fenced = Effect.fnUntraced(function* (
@@ -106,7 +106,7 @@ export const fenced = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const refused = (error: RunStoreError) =>
     PlatformError.systemError({
-      // Not `PermissionDenied`, by which a link is given up.
+      // The tag must not be `PermissionDenied`, because making a link ignores that error.
       _tag: "Busy",
       module: "FileSystem",
       method: "rename",
@@ -126,7 +126,7 @@ export const fenced = Effect.fnUntraced(function* (
   return checkedTree(tree, check)
 })
 
-/** Returns the tree whose changes come after the check, and fail with its error if it fails. */
+/** Returns the tree with `check` before each change. If the check fails, the change fails with its error. */
 const checkedTree = (tree: FileTree, check: Check): FileTree => {
   const checked = <A>(change: Effect.Effect<A, RunStoreError>) =>
     Effect.andThen(

@@ -1,4 +1,4 @@
-/** Asks git which code makes a run. `node.ts` and the commands that start several runs use it. */
+/** Asks git for the commit and the changes of the code that makes a run. */
 import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, realpathSync } from "node:fs"
@@ -17,10 +17,11 @@ const answers = new Map<string, Code>()
 
 /**
  * Reads the commit of the working directory and its uncommitted changes; undefined outside git. It asks git when the first
- * run of a repository starts in this process, and keeps the answer: the modules of the process are those of that time.
+ * run of a repository starts in this process, and keeps the answer, because this process goes on using the modules that it
+ * has loaded.
  */
 export const gitProvenance: Effect.Effect<Code | undefined> = Effect.gen(function* () {
-  // With these variables, git does not look for the repository in the folders above.
+  // If these variables are set, git does not search the folders above for the repository.
   if (process.env.GIT_DIR !== undefined || process.env.GIT_WORK_TREE !== undefined) return yield* askGit
   const repository = repositoryOf(workingDirectory())
   if (repository === undefined) return undefined
@@ -51,7 +52,10 @@ const repositoryOf = (folder: string): string | undefined => {
   return outer === folder ? undefined : repositoryOf(outer)
 }
 
-/** Asks git about the working directory. A diff that git cannot give, such as one of more than 256 MiB, is no clean tree. */
+/**
+ * Asks git about the working directory. If git cannot give the diff, for example because it has more than 256 MiB, the code
+ * still counts as changed.
+ */
 const askGit = Effect.gen(function* () {
   const [head, diff] = yield* Effect.all(
     [git("rev-parse", "HEAD"), git("diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD")],
@@ -85,7 +89,10 @@ const realPath = (path: string): string => {
   }
 }
 
-/** The settings by which git starts none of the programs that a repository's own settings name: it may come from elsewhere. */
+/**
+ * Options that prevent git from starting programs which a repository's own settings name. The repository may come from
+ * somebody else.
+ */
 const withoutPrograms = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
 
 /** Runs git in the working directory. Returns its output; undefined if it fails. */

@@ -1,10 +1,10 @@
 /**
- * Writes `index.txt`, by which a page on a static web server finds all runs: every file below the folder of all runs,
- * one a line, sorted, as `./relative/path`, like `find . -type f | sort`. It leaves out the index itself, `.git*`,
+ * Writes `index.txt`, with which a page on a static web server finds all runs. It lists every file below the folder of all
+ * runs, sorted, one per line, as `./relative/path`, like `find . -type f | sort`. It leaves out the index itself, `.git*`,
  * `.DS_Store`, the files of studies, locks and temporary files. `RunStore.ts` calls it when a run ends.
  *
- * RLtools' viewer reads this file, too. It takes any path four levels deep for a run's folder, and fails if a file has
- * such a path or a shorter one. So this library writes other files into runs' folders only, and makes links elsewhere.
+ * RLtools' viewer reads this file, too. It assumes that every path with four levels is the folder of a run, and fails if a
+ * file is at this level or above. So this library writes files only inside of runs' folders, and makes links at other levels.
  */
 import { Effect, FileSystem, Path } from "effect"
 import { mostBytes, namesIn, readText, statOf } from "../../base/config/files.ts"
@@ -14,8 +14,8 @@ import { runStoreError } from "./RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * Writes the index after the run in `directory` ended. It reads the folders of this run and of unfinished runs; for any
- * other finished run whose folder still exists, it copies the lines of the previous index.
+ * Writes the index after the run in `directory` ended. It lists the folders of this run and of unfinished runs. For other
+ * finished runs whose folders still exist, it copies the lines of the previous index.
  */
 export const indexRun = Effect.fnUntraced(function* (directory: string, owner?: Owner) {
   const fs = yield* FileSystem.FileSystem
@@ -56,8 +56,8 @@ const runsOf = (index: string): Map<string, ReadonlyArray<string>> => {
 }
 
 /**
- * Runs `body` while this process holds the lock of the index, so that two processes don't overwrite each other's lines.
- * Waits while another process holds it, but at most a minute, or a second if it is unknown whether that process lives.
+ * Runs `body` while this process holds the lock of the index, so that two processes don't overwrite each other's lines. While
+ * another process holds it, waits up to a minute, or up to a second if it is unknown whether that process is alive.
  */
 const withTurn = Effect.fnUntraced(function* <A, E, R>(
   lock: string,
@@ -73,10 +73,10 @@ const withTurn = Effect.fnUntraced(function* <A, E, R>(
   )
   let attempts = 0
   const wait = claim.pipe(
-    // This waits by the real clock: a test may have stopped the program's clock, but not the other processes.
+    // Use a real timer: a test may have stopped the clock of the program, but the other processes go on.
     Effect.tapError(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, pause)))),
     Effect.retry({
-      // Stop waiting after a minute: a new process may have the process number of a holder that has died.
+      // Stop waiting after a minute: if the holder has died, a new process may have the same process number.
       times: minute / pause,
       while: ({ reason }) =>
         reason._tag === "AlreadyExists" && Effect.map(isHeld, (held) => held ?? ++attempts < second / pause),
@@ -120,7 +120,7 @@ const unlisted: ReadonlySet<string> = new Set([
   ".DS_Store",
 ])
 
-/** Tells whether the index leaves out a name: its own, those of git's files, of studies, locks and temporary files. */
+/** Tells whether the index leaves out a name: the index itself, files of git and of studies, locks, and temporary files. */
 const isLeftOut = (name: string): boolean => unlisted.has(name) || /^(?:\.git.*|\..+\.(?:tmp|old))$/.test(name)
 
 /** Returns the type of a file; undefined for a link, because its target is listed under its own path. */

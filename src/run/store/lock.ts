@@ -5,20 +5,23 @@ import { RunStoreError, runStoreError } from "./RunStoreError.ts"
 
 /** The process that writes a run, and how to tell whether another process is alive. */
 export interface Owner {
-  /** The line in `run.lock`: `process 4711 on host (…)`, with what tells it from processes of other machines. */
+  /** The line in `run.lock`, which no process on another machine has: `process 4711 on host (…)`. */
   readonly name: string
   /** Tells whether the process with this name is alive. The lock of a dead process is taken over. */
   readonly isAlive: (name: string) => Effect.Effect<boolean>
 }
 
-/** The process that holds a lock which ends when it is not renewed. */
+/** The process that holds a lock which expires when it is not renewed. */
 export interface LeaseOwner {
   readonly name: string
-  /** Tells whether the process with this name ran here and has certainly ended. Otherwise, its lock is left to end by itself. */
+  /**
+   * Tells whether the process with this name was on this machine and has certainly ended. Otherwise, its lock must expire by
+   * itself.
+   */
   readonly hasEnded: (name: string) => Effect.Effect<boolean>
 }
 
-/** Tells whether the name in a lock file is that of another living process. */
+/** Tells whether the name in a lock file belongs to another living process. */
 const isOther = (name: string, owner: Owner): Effect.Effect<boolean> =>
   // A lock file without a name was left by a process that was killed before it wrote its name.
   name === owner.name || name === "" ? Effect.succeed(false) : owner.isAlive(name)
@@ -34,8 +37,8 @@ export const tryLock = Effect.fnUntraced(function* (file: string, owner: Owner) 
   const readOwner = (path: string) => Effect.provideContext(readText(path, mostBytes.config), context)
   const aside = `${file}.${owner.name.replaceAll(/[^A-Za-z0-9]+/g, "-")}`
   /**
-   * Takes over the lock of a dead process. Returns the name of the holder if it is alive. The file is moved aside and read
-   * again before it is removed: another process may have taken the lock over since it was read, and then gets it back.
+   * Takes over the lock of a dead process. Returns the name of the holder if it is alive. The file is renamed and read again
+   * before it is removed: if another process has taken the lock over since the first read, that process gets it back.
    */
   const takeOver: Effect.Effect<string | undefined, PlatformError.PlatformError | FileError> = Effect.gen(function* () {
     const name = yield* readOwner(file)
@@ -51,7 +54,7 @@ export const tryLock = Effect.fnUntraced(function* (file: string, owner: Owner) 
     Effect.catchReason("PlatformError", "AlreadyExists", () => takeOver),
   )
   const acquired = Effect.mapError(acquire, (error) => runStoreError("lock", file, error))
-  // Another process may have taken the lock over, because it took this one for dead.
+  // Another process may have taken the lock over because it assumed that this one was dead.
   const release = Effect.flatMap(readOwner(file), (name) =>
     name === owner.name ? fs.remove(file, { force: true }) : Effect.void,
   )
@@ -67,8 +70,8 @@ export const holdLock = Effect.fnUntraced(function* (file: string, owner: Owner)
 })
 
 /**
- * Fails if another living process holds the lock, as `holdLock` does, but only reads the file. One that cannot be read is
- * left to `holdLock`.
+ * Fails if another living process holds the lock, as `holdLock` does, but only reads the file. A file that cannot be read is
+ * ignored here; `holdLock` reports it.
  */
 export const refuseHeld = Effect.fnUntraced(function* (file: string, owner: Owner) {
   const holder = yield* Effect.orElseSucceed(readText(file, mostBytes.config), () => "")

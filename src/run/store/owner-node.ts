@@ -1,6 +1,7 @@
 /**
- * Names the current process in lock files, and tells whether another process still runs. Machines may have the same hostname,
- * for example containers of one image, so a name also says which machine it was, since which boot, and when the process began.
+ * Makes the name of the current process for lock files, and tells whether the process with another name is still running.
+ * Machines may have the same hostname, for example containers of one image, so a name also identifies the machine, its last
+ * boot, and the time at which the process began.
  */
 import { createHash } from "node:crypto"
 import { readFileSync, readlinkSync } from "node:fs"
@@ -8,14 +9,17 @@ import { hostname } from "node:os"
 import { Effect } from "effect"
 import type { LeaseOwner, Owner } from "./lock.ts"
 
-/** A machine, or a container, as the processes on it see it. */
+/** A machine or container, as its processes see it. */
 export interface Machine {
   readonly host: string
-  /** Stays the same when the machine is started again; empty if the system has no such id. */
+  /** An id that stays the same after a reboot; empty if the system has none. */
   readonly id: string
-  /** This text differs after each boot, and in each container; it is empty if the system has none. */
+  /** An id that changes with each boot, and differs between containers; empty if the system has none. */
   readonly boot: string
-  /** Returns when a process began, as the system counts the time: empty if it hides that, undefined if no such process runs. */
+  /**
+   * Returns the time at which a process began, in the system's units: empty if the system hides it, undefined if no such
+   * process exists.
+   */
   readonly begun: (pid: number) => string | undefined
 }
 
@@ -39,7 +43,7 @@ const isRunning = (pid: number): boolean => {
   }
 }
 
-/** The machine of this process. Only Linux tells its ids; elsewhere, machines are told apart by their hostnames. */
+/** The machine of this process. Only Linux provides its ids; on other systems, machines are distinguished by hostname. */
 const thisMachine: Machine = {
   host: hostname(),
   id: short(read(() => readFileSync("/etc/machine-id", "utf8"))),
@@ -50,12 +54,13 @@ const thisMachine: Machine = {
   begun: (pid) => {
     if (!isRunning(pid)) return undefined
     const status = read(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
-    // The name of the program, in parentheses, may contain anything. The time of the start is the 20th field after it.
+    // The program's name, in parentheses, may contain anything, so search for its end. The start time is the 20th field after
+    // it.
     return status.slice(status.lastIndexOf(")") + 2).split(" ")[19] ?? ""
   },
 }
 
-/** Returns the name of a process on this machine, as it stands in lock files. */
+/** Returns the name of a process on this machine, for lock files. */
 export const ownerName = (pid: number, { host, id, boot, begun }: Machine = thisMachine): string =>
   `process ${pid} on ${host} (${id}-${boot}-${begun(pid) ?? ""})`
 
@@ -68,14 +73,14 @@ export const ownerOn = (machine: Machine, pid: number): Owner & LeaseOwner => {
       isBoot: boot === machine.boot,
       hasEnded: () => {
         const at = machine.begun(Number(other))
-        // The system may hide when a process of another user began.
+        // The system may hide the start time of another user's process.
         return at !== begun && at !== ""
       },
     }
   }
   return {
     name: ownerName(pid, machine),
-    // A process on another machine is assumed to be alive. None is alive that began before this machine did.
+    // A process on another machine is assumed to be alive. A process from before this machine's last boot is not.
     isAlive: (name) =>
       Effect.sync(() => {
         const { isMachine, isBoot, hasEnded } = placeOf(name)

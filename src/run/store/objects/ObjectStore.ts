@@ -1,5 +1,5 @@
 /**
- * The service that keeps bytes by key, as object stores in the cloud and databases in a browser do. `RunStore.layerObjects`
+ * The service that stores bytes by key: an object store in the cloud, or a database in a browser. `RunStore.layerObjects`
  * keeps runs in it. The other files of this folder are Layers: `indexedDb.ts` for a page, and `edgeStores.ts` for R2 and
  * Workers KV.
  *
@@ -18,7 +18,9 @@ import * as Layout from "../../Layout.ts"
 import type { Part } from "../FileTree.ts"
 import { type Folder, joined } from "../Folder.ts"
 
-/** The error of an object store. The message says what went wrong; a `RunStoreError` adds the operation and the path. */
+/**
+ * Reports a failure of an object store. The message describes the problem; a `RunStoreError` adds the operation and the path.
+ */
 export class ObjectStoreError extends Schema.TaggedError<ObjectStoreError>()("ObjectStoreError", {
   key: Schema.String,
   message: Schema.String,
@@ -30,11 +32,11 @@ export const objectStoreError =
   (cause: unknown): ObjectStoreError =>
     new ObjectStoreError({ key, message: oneLine(messageOf(cause)) })
 
-/** An object as a listing describes it. */
+/** The description of an object in a listing. */
 export interface ObjectInfo {
   readonly key: string
   readonly bytes: number
-  /** A text that is another one after the object was written with other bytes. */
+  /** A text that changes whenever the object is written with other bytes. */
   readonly version: string
   /** The time since the object was written, in milliseconds, by the clock of the store. */
   readonly age: number
@@ -45,7 +47,7 @@ export interface VersionedObject extends Omit<ObjectInfo, "bytes"> {
   readonly bytes: Uint8Array
 }
 
-/** The operations of stores that know the version of each object. Copies and locks need them. */
+/** The additional operations of stores that know the version of each object. Copies and locks need them. */
 export interface Versions {
   /** Lists the objects whose keys begin with `prefix`, in any order. */
   readonly list: (prefix: string) => Effect.Effect<ReadonlyArray<ObjectInfo>, ObjectStoreError>
@@ -53,8 +55,8 @@ export interface Versions {
   readonly get: (key: string, part?: Part) => Effect.Effect<VersionedObject | undefined, ObjectStoreError>
   /**
    * Writes an object only if its version is `expected`, or, for undefined, only if there is none. Returns the new version;
-   * undefined if the object has another version. After an interrupted connection it may also return undefined although it
-   * wrote the object, so a caller that must know reads it again.
+   * undefined if the object has another version. After an interrupted connection it may return undefined although it has
+   * written the object; a caller that must know for certain reads the object again.
    */
   readonly put: (
     key: string,
@@ -69,13 +71,15 @@ export class ObjectStore extends Context.Service<
   {
     /** Reads an object; undefined if there is none with this key. */
     readonly get: (key: string) => Effect.Effect<Uint8Array | undefined, ObjectStoreError>
-    /** Writes a new object, or replaces one as a whole. The store does not keep the array, which may change afterwards. */
+    /**
+     * Writes a new object, or replaces one as a whole. The store copies the array, so the caller may change it afterwards.
+     */
     readonly put: (key: string, bytes: Uint8Array) => Effect.Effect<void, ObjectStoreError>
     /** Lists the keys that begin with `prefix`, in any order. */
     readonly list: (prefix: string) => Effect.Effect<ReadonlyArray<string>, ObjectStoreError>
     /** Removes an object. Succeeds if there is none with this key. */
     readonly remove: (key: string) => Effect.Effect<void, ObjectStoreError>
-    /** Only some stores have versions: those in memory and in S3. */
+    /** The operations on versions, which only the stores in memory and in S3 have. */
     readonly versions?: Versions
   }
 >()("effect-rl/run/ObjectStore") {
@@ -149,8 +153,9 @@ export class ObjectStore extends Context.Service<
 const none = new Uint8Array(0)
 
 /**
- * Returns the function that opens the folder of a run in an object store, by the run's path. Objects cannot be appended
- * to, so each append writes the whole file again. It does not read it again: only one process writes a run.
+ * Returns the function that opens the folder of a run in an object store, by the run's path. Objects cannot be appended to,
+ * so each append writes the whole file again, from a copy in memory. The file is not read again, because only one process
+ * writes a run.
  */
 export const foldersIn =
   (store: ObjectStore["Service"]) =>

@@ -1,9 +1,9 @@
 /**
  * Provides object stores from the bindings of an edge worker: `layerBucket` for a bucket of R2, and `layerNamespace` for a
- * namespace of Workers KV. Both are plain interfaces, so anything with these methods will do.
+ * namespace of Workers KV. Both are plain interfaces: any object with these methods works.
  *
- * Prefer a bucket. A namespace takes one write a second for each key, and shows a write elsewhere after up to a minute; it
- * suits checkpoints, which are written once.
+ * Prefer a bucket. A namespace accepts one write per second for each key, and a write is visible elsewhere only after up to a
+ * minute; it suits checkpoints, which are written once.
  *
  * @example
  * ```ts

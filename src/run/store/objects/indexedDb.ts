@@ -1,6 +1,6 @@
 /**
- * Provides an object store in a browser's database (IndexedDB), for pages and web workers. It outlives the page; the
- * browser limits its size and may ask the user.
+ * Provides an object store in a browser's database (IndexedDB), for pages and web workers. The data remain when the page is
+ * closed. The browser limits their size, and may ask the user.
  *
  * @example
  * ```ts
@@ -50,7 +50,7 @@ declare const indexedDB: {
 declare const IDBKeyRange: { readonly bound: (lower: string, upper: string) => object }
 
 const table = "files"
-/** This character follows all others, so that a range ends after all keys with a prefix. */
+/** The last character of all, so that a range ends after all keys with a prefix. */
 const last = "\uffff"
 
 /** Opens the database, and creates it if it is new. */
@@ -65,13 +65,14 @@ const open = (name: string): Effect.Effect<Database, ObjectStoreError> =>
     request.addEventListener("error", () => resume(Effect.fail(objectStoreError(name)(request.error))))
     request.addEventListener("success", () => {
       const database = request.result
-      // Another page deletes the database or brings a newer version of it; it waits until this connection is closed.
+      // Another page wants to delete the database or to open a newer version of it, and waits until this connection is
+      // closed.
       database.addEventListener("versionchange", () => database.close())
       resume(Effect.succeed(database))
     })
   })
 
-/** Runs one request in a transaction of its own, and returns its result after the transaction is on disk. */
+/** Runs one request in its own transaction, and returns the result when the transaction is on disk. */
 const inTransaction = <A>(
   database: Database,
   key: string,
@@ -105,7 +106,7 @@ export const layer = (name = "effect-rl"): Layer.Layer<ObjectStore, ObjectStoreE
             inTransaction(database, key, "readonly", (objects) => objects.get(key)),
             (bytes) => (bytes instanceof Uint8Array ? bytes : undefined),
           ),
-        // Views of a larger buffer are copied, because the database would keep the whole buffer.
+        // Copy views of a larger buffer, because the database would store the whole buffer.
         put: (key, bytes) =>
           Effect.asVoid(inTransaction(database, key, "readwrite", (objects) => objects.put(bytes.slice(), key))),
         list: (prefix) =>

@@ -1,11 +1,11 @@
 /**
  * Locks a run in an object store, so that only one process on any machine writes it. The lock is an object with the name of
- * its holder, which renews it; a lock that was not renewed for `lease` seconds belongs to a process that has died or lost
- * its connection, and another process takes it over. Puts with a condition decide which one, if two try. Ages are taken from
- * the store's own clock, so the clocks of the machines may differ.
+ * its holder, and the holder renews it. If a lock was not renewed for `seconds` seconds, its holder has died or lost its
+ * connection, and another process may take it over. If two processes try, conditional puts let only one succeed. Ages come
+ * from the store's own clock, so the clocks of the machines may differ.
  *
- * A holder that was frozen must not write after another one took over: `confirm`, which comes before each write, renews a
- * lock that was not renewed lately, and fails if it is lost.
+ * A holder that was frozen must not write after another process has taken over. So `confirm` is called before each write: it
+ * renews a lock that was not renewed lately, and fails if the lock is lost.
  */
 import { Clock, Effect, Schedule, type Scope, Semaphore } from "effect"
 import { utf8 } from "../../../base/config/utf8.ts"
@@ -20,9 +20,9 @@ interface LeaseOptions {
   /** The address of the lock, for messages. */
   readonly address: string
   readonly owner: LeaseOwner
-  /** How long a lock holds that is not renewed, in seconds; `leaseSeconds` if left out. */
+  /** The number of seconds for which a lock holds without a renewal; `leaseSeconds` if left out. */
   readonly seconds?: number
-  /** Called before the process waits to see whether the holder of the lock still renews it. */
+  /** Called with a message before the process waits to see whether the lock is still renewed. */
   readonly onWait?: (message: string) => Effect.Effect<void>
 }
 
@@ -31,16 +31,16 @@ export interface Lease {
   readonly confirm: Effect.Effect<void, RunStoreError>
 }
 
-/** A lock that is not renewed holds for so many seconds. Its holder renews it three times as often. */
+/** The number of seconds for which a lock holds without a renewal. Its holder renews it three times in this time. */
 export const leaseSeconds = 60
 
-/** The content of a lock: the name of its holder, the token that no other process has, and how long it holds. */
+/** Parses the content of a lock: the name of its holder, a token that no other process has, and the time that it holds. */
 const holderOf = (bytes: Uint8Array): { readonly name: string; readonly token: string; readonly millis: number } => {
   const [name = "", token = "", seconds = ""] = utf8.decode(bytes).split("\n")
   return { name, token, millis: 1000 * (Number(seconds) || leaseSeconds) }
 }
 
-/** Returns the name of the process that holds a lock; empty if the lock was not renewed for too long. */
+/** Returns the name of the process that holds a lock; empty if the lock has expired. */
 export const nameOfHolder = ({ bytes, age }: Pick<VersionedObject, "bytes" | "age">): string => {
   const { name, millis } = holderOf(bytes)
   return age < millis ? name : ""
@@ -50,18 +50,18 @@ export const nameOfHolder = ({ bytes, age }: Pick<VersionedObject, "bytes" | "ag
 interface LeaseState extends Required<LeaseOptions> {
   /** The length of the lease. */
   readonly millis: number
-  /** Tells the locks of this process from those of others with its name. */
+  /** Distinguishes the locks of this process from those of another process with the same name. */
   readonly token: string
-  /** One renewal at a time. */
+  /** Allows one renewal at a time. */
   readonly turn: Semaphore.Semaphore
-  /** The number of contents that were written. */
+  /** The number of times that this process has written the lock. */
   writes: number
   /** The version of the lock that this process wrote last. */
   version: string
   renewedAt: number
-  /** Whether the store knows conditions of puts. */
+  /** Whether the store supports conditional puts. */
   isConditional: boolean
-  /** Why this process no longer has the lock; undefined while it has it. */
+  /** The reason why this process has lost the lock; undefined while it holds the lock. */
   loss: string | undefined
 }
 
@@ -71,11 +71,11 @@ const refused = ({ address }: LeaseState, message: string) =>
 const locking = <A>({ address }: LeaseState, effect: Effect.Effect<A, ObjectStoreError>) =>
   Effect.mapError(effect, (error) => runStoreError("lock", address, error))
 
-/** Makes the next content of the lock. Each is another one, because stores of S3 derive the version from it. */
+/** Makes the next content of the lock. It differs each time, because S3 stores derive the version from the content. */
 const content = (state: LeaseState) =>
   utf8.encode(`${state.owner.name}\n${state.token}\n${state.seconds}\n${++state.writes}\n`)
 
-/** Takes the lock, when no other process holds it. */
+/** Takes the lock if no other process holds it. Otherwise waits for the lock to expire, and fails if its holder renews it. */
 const acquire = Effect.fnUntraced(function* (state: LeaseState) {
   let seen: string | undefined
   for (;;) {
@@ -115,7 +115,7 @@ const check = (state: LeaseState) =>
         ),
   )
 
-/** Reads the lock, and notes who has it if that is another process. */
+/** Reads the lock. If another process holds it, records the loss. */
 const look = Effect.fnUntraced(function* (state: LeaseState) {
   const held = yield* state.store.versions.get(state.key)
   const holder = held === undefined ? undefined : holderOf(held.bytes)
@@ -127,7 +127,7 @@ const look = Effect.fnUntraced(function* (state: LeaseState) {
 const renew = (state: LeaseState) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    // Without conditions, this put would take the lock from its new holder.
+    // Without conditional puts, check first: this put would take the lock away from its new holder.
     if (!state.isConditional) yield* look(state)
     if (state.loss !== undefined) return
     const written = yield* state.store.versions.put(state.key, content(state), state.version)
@@ -150,8 +150,8 @@ const release = Effect.fnUntraced(function* (state: LeaseState) {
 })
 
 /**
- * Takes the lock, renews it until the scope closes, and removes it then. If another process holds it, waits until that
- * process has not renewed it for the length of the lease, and fails as soon as it is renewed.
+ * Takes the lock, renews it until the scope closes, and removes it then. If another process holds the lock, waits until the
+ * lock has expired, and fails if it is renewed meanwhile.
  */
 export const holdLease = Effect.fnUntraced(function* (
   options: LeaseOptions,
@@ -177,7 +177,7 @@ export const holdLease = Effect.fnUntraced(function* (
     () => Effect.ignore(release(state)),
     { interruptible: true },
   )
-  // A store that ignores conditions writes the lock here although it exists.
+  // Test for conditional puts: the lock exists, so this put must be refused. A store that ignores conditions writes it.
   const again = yield* locking(state, state.store.versions.put(state.key, content(state), undefined))
   state.isConditional = again === undefined
   if (!state.isConditional) {
@@ -199,7 +199,7 @@ export const holdLease = Effect.fnUntraced(function* (
   }
 })
 
-/** Returns the store whose writes first confirm that this process still holds the lock. */
+/** Returns a store that confirms before each write that this process still holds the lock. */
 export const guarded = (store: ObjectStore["Service"], lease: Lease): ObjectStore["Service"] => {
   const confirmed = (key: string) =>
     Effect.mapError(lease.confirm, ({ message }) => new ObjectStoreError({ key, message }))

@@ -1,7 +1,7 @@
 /**
- * Copies what is written into a run's folder on disk to an object store as well, so that the run can be resumed on another
- * machine. Files that the run appends to are copied when they are flushed, which happens before each checkpoint; appending to
- * objects would write them again as a whole each time.
+ * Copies all files that are written into a run's folder on disk to an object store, so that the run can be resumed on another
+ * machine. Growing files are copied when they are flushed, which happens before each checkpoint, because each copy writes the
+ * whole object again.
  */
 import { Effect, type Scope, Semaphore } from "effect"
 import { utf8 } from "../../../base/config/utf8.ts"
@@ -9,35 +9,35 @@ import type { FileTree } from "../FileTree.ts"
 import { runStoreError } from "../RunStoreError.ts"
 import type { ObjectStore } from "./ObjectStore.ts"
 
-/** Says where the copies go. */
+/** The destination of the copies. */
 interface Mirror {
   readonly store: ObjectStore["Service"]
-  /** The beginning of the keys of the folder's files, without a `/` at its end. */
+  /** The prefix of the keys of the folder's files, without a `/` at its end. */
   readonly key: string
   /** The address of the folder's copy, for messages. */
   readonly address: string
 }
 
 /**
- * Makes a `FileTree` that does what the given one does, and copies each file that changes. What was not copied when the scope
- * closes is copied then.
+ * Wraps a `FileTree`: it does the same, and copies each file that changes. Changes that are not copied yet are copied when
+ * the scope closes.
  */
 export const mirrored = Effect.fnUntraced(function* (
   tree: FileTree,
   { store, key, address }: Mirror,
 ): Effect.fn.Return<FileTree, never, Scope.Scope> {
-  /** The files whose copies are older than they are. */
+  /** The files that have changed since they were copied. */
   const changed = new Set<string>()
   const changing = (path: string) => Effect.sync(() => void changed.add(path))
 
   const copying = <A>(path: string, effect: Effect.Effect<A, { readonly message: string }>) =>
     Effect.uninterruptible(Effect.mapError(effect, (error) => runStoreError("write", `${address}/${path}`, error)))
 
-  // One at a time: of two copies of a growing file, the older one could else arrive last.
+  // Allows one copy at a time: otherwise an older copy of a growing file could arrive last.
   const turn = Semaphore.makeUnsafe(1)
   const copy = (path: string) =>
     Effect.suspend(() => {
-      // Before it is read: what is appended meanwhile marks the file again.
+      // Remove the mark before the file is read, so that a later append marks the file again.
       changed.delete(path)
       return Effect.flatMap(tree.read(path), (bytes) => copying(path, store.put(`${key}/${path}`, bytes)))
     }).pipe(
@@ -81,7 +81,7 @@ export const mirrored = Effect.fnUntraced(function* (
       yield* copyChanged
       yield* removeCopy(path)
       const names = yield* tree.list(path)
-      // The files of `last`, such as the manifest of a checkpoint, say that the others are complete.
+      // Copy the files of `last` at the end: they, such as the manifest of a checkpoint, show that the others are complete.
       const given = new Set(Object.keys(files).flatMap((name) => [name, name.split("/")[0]]))
       const inOrder = [...Object.keys(files), ...names.filter((name) => !given.has(name))]
       yield* Effect.forEach(inOrder, (name) => copy(`${path}/${name}`), { discard: true })

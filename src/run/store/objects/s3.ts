@@ -1,5 +1,5 @@
 /**
- * Provides an object store from a bucket of Amazon S3, or of a server that speaks its protocol, such as MinIO or Garage.
+ * Provides an object store in a bucket of Amazon S3, or of a server with the same protocol, such as MinIO or Garage.
  *
  * @example
  * ```ts
@@ -24,7 +24,7 @@ import type { Part } from "../FileTree.ts"
 import { type ObjectInfo, ObjectStore, ObjectStoreError } from "./ObjectStore.ts"
 import { encodedPath, signed, sortedQuery } from "./signature.ts"
 
-/** A bucket, and the key with which its server lets us in. */
+/** A bucket, and the key with which to access it. */
 export interface S3Options {
   readonly bucket: string
   readonly accessKeyId: string
@@ -35,25 +35,25 @@ export interface S3Options {
   readonly endpoint?: string
   /** The region of the bucket; `us-east-1` if left out, which servers other than Amazon's usually expect. */
   readonly region?: string
-  /** The beginning of all keys in the bucket, such as `team/`. Callers use keys without it. */
+  /** The prefix of all keys in the bucket, such as `team/`. Callers use keys without it. */
   readonly prefix?: string
 }
 
-/** An attempt that failed. `isTemporary` says that the same request may succeed later. */
+/** Reports a failed attempt. `isTemporary` tells whether the same request may succeed later. */
 class Refused extends Schema.TaggedError<Refused>()("Refused", {
   code: Schema.String,
   message: Schema.String,
   isTemporary: Schema.Boolean,
 }) {}
 
-/** Returns the contents of all elements with this name. The server's XML has no attributes, comments or CDATA there. */
+/** Returns the contents of all elements with this name. In the server's XML, they have no attributes, comments or CDATA. */
 const elements = (xml: string, name: string): ReadonlyArray<string> =>
   [...xml.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, "g"))].map(([, content = ""]) => unescaped(content))
 
-/** Returns the text of an ETag without its quotes, which not every server sends. */
+/** Returns the text of an ETag without quotes. Some servers send none. */
 const versionOf = (etag = ""): string => etag.replace(/^W\//, "").replaceAll('"', "")
 
-/** Reads a time as HTTP or XML write it. */
+/** Parses a time in the format of HTTP or XML. */
 const timeIn = (text = ""): number | undefined => {
   const millis = Date.parse(text)
   return Number.isNaN(millis) ? undefined : millis
@@ -94,23 +94,23 @@ const remedyFor = (code: string, status: number, { bucket, accessKeyId, region }
 
 const rangeOf = ({ offset, bytes }: Part): string => `bytes=${offset}-${offset + bytes - 1}`
 
-/** The body of an answer, and the headers that matter here. */
+/** The body of a response, and those of its headers that are needed. */
 interface Answer {
   readonly body: Uint8Array
   readonly etag: string | undefined
-  /** The time at the server when it answered, in milliseconds. */
+  /** The server's time when it answered, in milliseconds. */
   readonly now: number
-  /** The time at which the object was written; that of the answer if the server does not say. */
+  /** The time at which the object was written; the time of the response if the server does not send it. */
   readonly modified: number
 }
 
-/** The longest time for which a request waits for its whole answer. */
+/** The time limit for a request and its whole response. */
 const patience = "5 minutes"
 
-/** Waits 0.2, 0.4, 0.8, 1.6 and 3.2 seconds between attempts. */
+/** The pauses between attempts: 0.2, 0.4, 0.8, 1.6 and 3.2 seconds. */
 const attempts = Schedule.exponential("200 millis").pipe(Schedule.upTo({ times: 5 }))
 
-/** A bucket, with what its requests need. */
+/** A bucket, with all that a request to it needs. */
 interface Bucket {
   readonly client: HttpClient.HttpClient
   /** The address of the server. */
@@ -235,7 +235,7 @@ const get = (bucket: Bucket, key: string, part?: Part) =>
 
 /** Reads the objects of one page of a listing. */
 const objectsIn = (xml: string, keyPrefix: string, now: number): ReadonlyArray<ObjectInfo> => {
-  // Not every server encodes the keys as we ask; the answer says whether it did.
+  // Some servers do not encode the keys although we ask for it; the response shows whether they did.
   const isEncoded = elements(xml, "EncodingType")[0] === "url"
   return Array.from(xml.matchAll(/<Contents>([^]*?)<\/Contents>/g), ([, contents = ""]) => {
     const [written = ""] = elements(contents, "Key")
@@ -273,14 +273,16 @@ const list = Effect.fnUntraced(function* (bucket: Bucket, prefix: string) {
   return objects
 })
 
-/** Replaces the version `expected` of an object; without it, writes an object that is missing. */
+/**
+ * Replaces an object if its version is `expected`; if `expected` is undefined, writes the object only if it does not exist.
+ */
 const putIf = (bucket: Bucket, key: string, bytes: Uint8Array, expected: string | undefined) => {
   const condition: Readonly<Record<string, string>> =
     expected === undefined ? { "if-none-match": "*" } : { "if-match": `"${expected}"` }
   return send(bucket, "PUT", key, {}, bytes.slice(), condition).pipe(
     Effect.catchIf(
       ({ code }) => code === "NotImplemented",
-      // A server without conditions refuses or ignores them; `lease.ts` finds out that this one does not know them.
+      // A server without conditions refuses or ignores them, so send the put without one; `lease.ts` detects such servers.
       () => send(bucket, "PUT", key, {}, bytes.slice()),
     ),
     Effect.map(({ etag }): string | undefined => versionOf(etag)),
@@ -315,6 +317,8 @@ const make = Effect.fnUntraced(function* (options: S3Options) {
   })
 })
 
-/** Makes the Layer that keeps objects in a bucket of S3. Its errors say what to do; a failure that may pass is retried. */
+/**
+ * Makes the Layer that keeps objects in a bucket of S3. Its error messages say what to do; temporary failures are retried.
+ */
 export const layer = (options: S3Options): Layer.Layer<ObjectStore, ObjectStoreError, HttpClient.HttpClient> =>
   Layer.effect(ObjectStore, make(options))

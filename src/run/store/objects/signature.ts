@@ -2,8 +2,8 @@
  * Signs requests to S3 by AWS Signature Version 4: the header `authorization` proves that the sender knows the secret key.
  * Pure functions.
  *
- * Ours, and not `aws4fetch`: that library awaits each hash from `crypto.subtle`, which pages without HTTPS lack, and signs only
- * `Request` objects, while `HttpClient` sends ours with its own retries, limits and errors. It has 3 times the lines.
+ * We do not use the library `aws4fetch`, because it needs `crypto.subtle`, which pages without HTTPS lack, and signs only
+ * `Request` objects, while our requests are sent by Effect's `HttpClient`, with its retries, limits and errors.
  *
  * See "Authenticating Requests: Using the Authorization Header" in the API reference of Amazon S3.
  */
@@ -12,14 +12,14 @@ import { sha256 } from "@noble/hashes/sha2.js"
 import { bytesToHex } from "@noble/hashes/utils.js"
 import { utf8 } from "../../../base/config/utf8.ts"
 
-/** A pair of keys, with a token if they are valid only for a while. */
+/** A pair of keys, with a token if they are valid only for some time. */
 interface Credentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken?: string | undefined
 }
 
-/** A request before it is signed. `path` is encoded already, and `query` is not. */
+/** A request to sign. `path` is already encoded, `query` is not. */
 export interface Unsigned {
   readonly method: string
   readonly host: string
@@ -29,7 +29,7 @@ export interface Unsigned {
   /** Other headers to sign, with names in lower case. */
   readonly headers?: Readonly<Record<string, string>>
   readonly region: string
-  /** The current time in milliseconds. A server refuses a request that was signed more than 15 minutes before. */
+  /** The current time in milliseconds. A server refuses a request that was signed more than 15 minutes ago. */
   readonly millis: number
 }
 
@@ -41,7 +41,7 @@ const encoded = (text: string): string => encodeURIComponent(text).replace(/[!'(
 /** Encodes the names in a path, and leaves the `/` between them. */
 export const encodedPath = (path: string): string => path.split("/").map(encoded).join("/")
 
-/** Returns the query in the order that the signature needs: sorted by name. */
+/** Returns the query string sorted by name, as the signature needs it. */
 export const sortedQuery = (query: Readonly<Record<string, string>>): string =>
   Object.entries(query)
     .map(([name, value]) => [encoded(name), encoded(value)] as const)
@@ -52,10 +52,7 @@ export const sortedQuery = (query: Readonly<Record<string, string>>): string =>
 const hashed = (text: string): string => bytesToHex(sha256(utf8.encode(text)))
 const keyed = (key: Uint8Array, text: string): Uint8Array => hmac(sha256, key, utf8.encode(text))
 
-/**
- * Returns the headers with which the request is sent: the given ones, and those of the signature. The client adds `host`
- * itself.
- */
+/** Returns the headers of the signed request: the given ones, and those of the signature. The client adds `host` itself. */
 export const signed = (request: Unsigned, credentials: Credentials): Readonly<Record<string, string>> => {
   const time = new Date(request.millis).toISOString().replace(/[-:]|\.\d+/g, "")
   const day = time.slice(0, 8)

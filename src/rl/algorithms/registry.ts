@@ -1,4 +1,7 @@
-/** Finds built-in algorithms by name, for configs and commands; `fromData` are those that only code can make. */
+/**
+ * Finds built-in algorithms by name, for configs and commands. Algorithms that learn from data (`fromData`) can only be
+ * made in code.
+ */
 import { Effect, type Schema } from "effect"
 import { choiceHint } from "../../base/config/closest.ts"
 import { ConfigError, type Plain } from "../../base/config/Config.ts"
@@ -50,12 +53,12 @@ const algorithms: Readonly<Record<string, () => Algorithm>> = {
   vin: () => Vin.make(),
 }
 
-/** The names of the algorithms that a config can choose for a policy. `separate` is made of them. */
+/** The names of the algorithms that a config can choose for a policy, or for each policy of `separate`. */
 export const names: ReadonlyArray<string> = Object.keys(algorithms)
 
 /**
- * The algorithms that learn from data or from an expert, which a config can't hold, by name. Made from a config, they only play
- * what a run has learned.
+ * The algorithms that learn from data or from an expert, by name. A config can't hold the data, so the algorithms that
+ * it makes only play what a run has learned.
  */
 export const fromData: Readonly<Record<string, Algorithm>> = {
   bc: Bc.onlyPlays,
@@ -64,15 +67,18 @@ export const fromData: Readonly<Record<string, Algorithm>> = {
   iql: Iql.onlyPlays,
 }
 
-/** Returns the Schema of an algorithm's config, also of one that only code can make. */
+/** Returns the Schema of an algorithm's config, even if only code can make the algorithm. */
 export const schemaOf = (name: string): Schema.Codec<Plain, Plain> =>
   (Object.hasOwn(fromData, name) ? fromData[name] : algorithms[name]()).schema
 
-/** Returns the same as `find`, but also the algorithms that can only play what a run has learned, to validate a checkpoint. */
+/**
+ * Finds an algorithm like `find`, but also those that can only play what a run has learned, for validating a
+ * checkpoint.
+ */
 export const findToPlay = (name: string): Algorithm | undefined =>
   name === Separate.name ? Separate.named((one) => findOneToPlay(one) ?? problemOf(one, names)) : findOneToPlay(name)
 
-/** Returns the same as `find`, but fails for an unknown name, with a suggestion. `source` begins the message. */
+/** Finds an algorithm like `find`, but fails for an unknown name, with a suggestion. `source` begins the message. */
 export const byName = (name: string, source: string): Effect.Effect<Algorithm, ConfigError> => {
   const algorithm = find(name)
   if (algorithm !== undefined) return Effect.succeed(algorithm)

@@ -41,7 +41,7 @@ export interface InputNormalisation {
 /**
  * Says how to read the outputs of the last layer. `sample_and_squash`: the outputs are the means, then the logarithms
  * of as many standard deviations; the best action is tanh of the mean. `identity`: the outputs are the action or, for
- * discrete actions, preferences, of which the caller takes the largest.
+ * discrete actions, one preference per action; the caller takes the action with the largest.
  */
 export type Head = "identity" | "sample_and_squash"
 

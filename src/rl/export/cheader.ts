@@ -33,7 +33,7 @@ export interface HeaderOptions {
   readonly name: string
   /** The commit of the code that trained the policy. */
   readonly commit: string
-  /** Inputs and their outputs, with which the C++ function `test` compares. */
+  /** Inputs with their outputs, which the C++ function `test` compares with its own. */
   readonly example: Example
 }
 

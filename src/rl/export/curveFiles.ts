@@ -23,7 +23,7 @@ export interface NamedCurve {
   readonly curve: CurvePoints
 }
 
-/** Returns curves as CSV in one table: with several, the first column has their names. */
+/** Returns curves as one CSV table. If there are several curves, the first column has their names. */
 export const curvesCsv = (curves: ReadonlyArray<NamedCurve>): string => {
   if (curves.length === 1) return curveCsv(curves[0].curve)
   const rows = curves.flatMap(({ name, curve }) =>
@@ -39,9 +39,14 @@ const margin = 24
 const legendRow = 20
 const text = "#6b6e80"
 const colours = { paper: "#fbfaf7", title: "#2b2d42", grid: "#e3e0d9", axis: "#b9b5ac" }
-/** The colours of curves, which people with a colour-blindness can tell apart: those of Okabe and Ito, but for the first. */
+/**
+ * The colours of curves, which are distinct for people with colour blindness: those of Okabe and Ito, except the first.
+ */
 export const curveColours = ["#3d5a80", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"] as const
-/** The marks of curves; they change when the colours begin again. A mark is a circle, or a polygon with these corners. */
+/**
+ * The marks of curves. When all colours are used up, the next curves get the same colours with another mark. A mark is
+ * a circle, or a polygon with these corners.
+ */
 const marks: ReadonlyArray<ReadonlyArray<PlotPoint> | "circle"> = [
   "circle",
   [{ x: -3, y: -3 }, { x: 3, y: -3 }, { x: 3, y: 3 }, { x: -3, y: 3 }], // prettier-ignore
@@ -50,7 +55,7 @@ const marks: ReadonlyArray<ReadonlyArray<PlotPoint> | "circle"> = [
 ]
 /** A curve with at most this many points gets a mark at each point, because a line with only one point is invisible. */
 const mostMarks = 40
-/** A longer curve gets this many marks if its colour is not its own. */
+/** The number of marks on a longer curve, if another curve has the same colour. */
 const fewMarks = 12
 
 /** Renders a curve as SVG: the interquartile mean (IQM) as a line, and its 95 % interval as a band. */
@@ -58,7 +63,7 @@ export const curveSvg = (title: string, curve: CurvePoints): string => svgOf(cur
 
 /**
  * Draws curves over one axis, each as a line (IQM) with a band (its 95 % interval), and a legend if there are several.
- * `axis` names what the curves are over, and the caption says what they are.
+ * `axis` is the label of the horizontal axis, and the caption explains lines and bands.
  */
 export const curvesFigure = (
   title: string,
@@ -102,7 +107,7 @@ export const curvesFigure = (
           ]
         }),
       label({ x: (plot.left + plot.right) / 2, y: plot.bottom + 42 }, axis, "middle"),
-      // All bands are below all lines.
+      // Draw all bands first, so that no band covers a line.
       ...curves.map(({ curve }, index): PlotShape => {
         const upper = curve.map(({ step, high }) => at(step, high))
         const lower = curve.map(({ step, low }) => at(step, low))
@@ -120,7 +125,7 @@ export const curvesFigure = (
 
 const colourOf = (index: number): string => curveColours[index % curveColours.length]
 
-/** Returns the legend of several curves: a row of names, or more where they need it. */
+/** Returns the legend of several curves, with the names in as many rows as they need. */
 const legendOf = (
   curves: ReadonlyArray<NamedCurve>,
 ): { readonly height: number; readonly shapes: ReadonlyArray<PlotShape> } => {
@@ -143,7 +148,7 @@ const legendOf = (
   return { height: row * legendRow, shapes }
 }
 
-/** Shortens a name in the legend in its middle. */
+/** Shortens a long name in the legend: replaces its middle by an ellipsis. */
 const shortened = (name: string): string => (name.length <= 80 ? name : `${name.slice(0, 39)}…${name.slice(-40)}`)
 
 const runsOf = (curve: CurvePoints): number => most(curve.map(({ runs }) => runs))

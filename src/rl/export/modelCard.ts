@@ -16,22 +16,22 @@ interface ModelCard {
   readonly validation:
     | { readonly meanReturn: number; readonly stdReturn: number; readonly episodes: number }
     | undefined
-  /** The text of the config. */
+  /** The config of the run, as text. */
   readonly config: string
   /** The names of the files with the policy, its curve and its episode, if there are such files. */
   readonly files: { readonly policy: string; readonly curve?: string; readonly replay?: string }
 }
 
-/** Returns an observation in the form of the example: zeros within a box, any value of other spaces. */
+/** Returns an observation for the example code: zeros within a box, otherwise any value of the space. */
 const exampleOf = (space: Space): SpaceValue =>
   space._tag === "Box"
     ? Array.from(space.low, (low, at) => Math.min(Math.max(0, low), space.high[at]))
     : sample(space, Rng.stream(1, "card"))
 
-/** The greatest length of a list of numbers in code. */
+/** The largest number of elements that the example code writes as a list. */
 const mostNumbers = 16
 
-/** Returns Python code that acts with the policy by ONNX Runtime, without this library. */
+/** Returns Python code that runs the policy with ONNX Runtime, without this library. */
 const onnxCode = ({ about: { observationSpace, hasActionMask }, inputs, files }: ModelCard): string => {
   const row = new Array<number>(inputs.observations.at(-1) ?? 0).fill(0)
   writerOf(observationSpace)(exampleOf(observationSpace), row, 0)

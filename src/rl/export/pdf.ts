@@ -10,7 +10,7 @@ export const pdfOf = ({ width, height, paper, shapes }: PlotDrawing): Uint8Array
   const scale = 0.75
   const opacities = [...new Set(shapes.flatMap((shape) => (shape.kind === "area" ? [shape.opacity] : [])))]
   const content = [
-    // PDF measures upwards from the bottom.
+    // In PDF, y grows upwards, so flip the drawing.
     `${scale} 0 0 ${-scale} 0 ${scale * height} cm 1 j`,
     `${filling(paper)} 0 0 ${width} ${height} re f`,
     ...shapes.map((shape) => operatorsOf(shape, opacities)),
@@ -52,7 +52,7 @@ const operatorsOf = (shape: PlotShape, opacities: ReadonlyArray<number>): string
       const share = shape.anchor === "start" ? 0 : shape.anchor === "middle" ? 0.5 : 1
       const x = shape.at.x - share * shape.size * codes.reduce((sum, code) => sum + widthOf(code), 0)
       const hex = codes.map((code) => code.toString(16).padStart(2, "0")).join("")
-      // The negative number turns the letters upright again.
+      // The negative scale flips the letters back upright.
       return `${filling(shape.colour)} BT /F ${shape.size} Tf 1 0 0 -1 ${number(x)} ${number(shape.at.y)} Tm <${hex}> Tj ET`
     }
   }
@@ -81,7 +81,10 @@ const rgb = (colour: string): string =>
   [1, 3, 5].map((from) => number(Number.parseInt(colour.slice(from, from + 2), 16) / 255)).join(" ")
 const filling = (colour: string): string => `${rgb(colour)} rg`
 
-/** The codes of letters in Windows' encoding that differ from those of Unicode; a minus becomes a dash of its width. */
+/**
+ * The codes of letters that Windows' encoding has at other places than Unicode. A minus becomes a dash of the same
+ * width.
+ */
 const special: Readonly<Record<string, number>> = { "−": 0x96, "–": 0x96, "—": 0x97, "…": 0x85, "’": 0x92, "•": 0x95 }
 
 const codeOf = (letter: string): number => {
@@ -98,5 +101,5 @@ const widths = [
   556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334,
   260, 334, 584,
 ]
-/** Returns the width of a letter at font size 1; other letters than those of ASCII count as wide as a digit. */
+/** Returns the width of a letter at font size 1. A letter outside ASCII counts as wide as a digit. */
 const widthOf = (code: number): number => (widths[code - 32] ?? (code === 0x85 || code === 0x97 ? 1000 : 556)) / 1000

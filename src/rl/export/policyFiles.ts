@@ -68,9 +68,10 @@ export const policyFiles = (
   const inputs = example.length
   const actorWith = (clip?: number): DenseActor =>
     denseActor(dense, weights, inputs, moments === undefined ? undefined : normalisationOf(moments, clip))
-  // In the training, `rl/env/Normalise.ts` clips normalised observations to −10 … 10 by default.
+  // `rl/env/Normalise.ts` clips normalised observations to −10 … 10 by default, so the header must, too.
   const header = { ...actorWith(10), bounds: boundsOf(actionSpace, dense) }
-  // RLtools' normalisation does not clip, and its envs take actions from −1 to 1: its file has neither clip nor bounds.
+  // The file for RLtools has neither clip nor bounds: RLtools' normalisation does not clip, and its envs take actions
+  // from −1 to 1.
   const plain = actorWith()
   return {
     ...unlessRefused(Layout.inStep.header, () =>

@@ -4,19 +4,13 @@ import type { GroupAdvantageInputs, Numbers } from "../returns/Returns.ts"
 import { Normalisation } from "./tokenWeights.ts"
 
 /**
- * Configs of the objectives with which language models are trained on tokens. `type` chooses the algorithm, and the other
- * settings have the defaults of its paper. `objectiveGraph` builds the loss of a config.
- *
- * @example
- * ```ts
- * const config = Schema.decodeSync(Losses.TokenObjective)({ type: "dapo", importance: { type: "truncated", cap: 2 } })
- * config.type === "dapo" && config.clipHigh // 0.28
- * ```
+ * Defines the configs of the objectives for training language models on tokens. `type` chooses the algorithm, and the
+ * other settings have the defaults of its paper. `objectiveGraph` builds the loss of a config.
  */
 
 /**
- * Adds a KL term to each token's loss: coefficient · KL(π ‖ π_ref), by one of the estimators of `tokenKl`. A coefficient
- * of 0 adds none, and needs no reference model.
+ * Adds a KL term to each token's loss: coefficient · KL(π ‖ π_ref), by one of the estimators of `tokenKl`. With a
+ * coefficient of 0 there is no term, and no reference model is needed.
  */
 export const KlTerm = Schema.Struct({
   type: withDefault(Schema.Literals(["k1", "k2", "k3"]), "k3"),

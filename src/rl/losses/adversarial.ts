@@ -52,8 +52,8 @@ export const gradientPenalty = (logits: Tensor, inputs: ReadonlyArray<Tensor>): 
 }
 
 /**
- * The reward that a discriminator gives, with the probability D that the step is the expert's: −log(1 − D) (`positive`),
- * log D (`negative`), or log D − log(1 − D) (`logit`), which is the logit itself.
+ * The reward that a discriminator gives. With the probability D that the step is the expert's, it is −log(1 − D)
+ * (`positive`), log D (`negative`), or log D − log(1 − D) (`logit`), which is the discriminator's output itself.
  */
 export type ImitationReward = "positive" | "negative" | "logit"
 

@@ -16,6 +16,6 @@ export const clippedObjective = (
   return minimum(mul(ratio, advantage), mul(clipped, advantage))
 }
 
-/** Computes clip(x, −bound, bound), whose bound can be a tensor. */
+/** Computes clip(x, −bound, bound); the bound can be a tensor. */
 export const clipWithin = (x: Tensor, bound: number | Tensor): Tensor =>
   typeof bound === "number" ? clip(x, -bound, bound) : minimum(maximum(x, neg(bound)), bound)

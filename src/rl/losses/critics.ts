@@ -40,7 +40,7 @@ import { expectShape, type Tensors } from "./shapes.ts"
  */
 type CriticValues = ReadonlyArray<Tensor>
 
-/** Gives each critic's values a name, for errors. */
+/** Names each critic's values, for error messages. */
 const numbered = (name: string, values: CriticValues): Tensors<string> =>
   Object.fromEntries(values.map((value, index) => [`${name}[${index}]`, value]))
 
@@ -49,7 +49,7 @@ const smallest = (values: CriticValues): Tensor => values.reduce((one, other) =>
 interface Transition {
   readonly r_t: Tensor
   readonly discount_t: Tensor
-  /** The target critics' values of the next observation and of an action that the policy chooses in it. */
+  /** The target critics' values of the next observation with an action that the policy chooses for it. */
   readonly q_t: CriticValues
 }
 
@@ -78,9 +78,9 @@ export const softTarget = ({
 }
 
 /**
- * Computes the value of a state to a policy over choices whose entropy counts (Christodoulou 2019, arXiv:1910.07207,
- * equation 10): V = Σₐ π(a | s) (Q(s, a) − α log π(a | s)). `q_t` has the values of all actions and `logProbabilities_t` their
- * log π, both of shape [rows, actions].
+ * Computes the value of a state, including entropy, under a policy over discrete actions (Christodoulou 2019,
+ * arXiv:1910.07207, equation 10): V = Σₐ π(a | s) (Q(s, a) − α log π(a | s)). `q_t` has the values of all actions and
+ * `logProbabilities_t` their log π, both of shape [rows, actions].
  */
 export const softValue = ({
   q_t,
@@ -98,13 +98,15 @@ export const criticLoss = ({ q_tm1, target }: Tensors<"target"> & { readonly q_t
 }
 
 /**
- * Returns the `count` lowest numbers of each row, in increasing order: [rows, n] → [rows, count]. TQC's target takes them of
- * the quantiles of all its critics (Kuznetsov et al. 2020, arXiv:2005.04269, equation 6), because the highest overestimate.
+ * Returns the `count` lowest numbers of each row, in increasing order: [rows, n] → [rows, count]. TQC's target uses the
+ * lowest quantiles of all its critics (Kuznetsov et al. 2020, arXiv:2005.04269, equation 6), because the highest ones
+ * overestimate.
  */
 export const lowest = (values: Tensor, count: number): Tensor => {
   const [, n] = values.shape
   if (values.shape.length !== 2 || count > n) fail("lowest", `expected [rows, n] with n at least ${count}`, values)
-  // The rank of a number is how many of its row are lower; of equal ones, those before it. [rows, n, n] → [rows, n].
+  // The rank of a number is the count of lower numbers in its row, plus the equal ones before it. [rows, n, n] → [rows,
+  // n].
   const [each, others] = [expandDims(values, 2), expandDims(values, 1)]
   const isBefore = constant(
     Float32Array.from({ length: n * n }, (_, at) => (at % n < Math.floor(at / n) ? 1 : 0)),

@@ -45,7 +45,10 @@ import {
 export interface DqnInputs<B> {
   readonly batch: B
   readonly online: Weights
-  /** The online weights by which double Q-learning chooses the next action: `online` with a noise of their own. */
+  /**
+   * The online weights with which double Q-learning chooses the next action: the same as `online`, with another draw of
+   * noise.
+   */
   readonly selector?: Weights
   readonly targetNetwork: Weights
 }
@@ -63,9 +66,12 @@ export interface DqnLoss extends Tensors<"loss" | "errors"> {
 
 /** The outputs of a network for observations. */
 export interface ActionValues {
-  /** The values of all actions, of shape [rows, actions]; of distributions, their means. */
+  /** The values of all actions, of shape [rows, actions]. If there are distributions, these are their means. */
   readonly values: Tensor
-  /** The quantiles, or the log probabilities of the categories, of shape [rows, actions, count]; absent of values alone. */
+  /**
+   * The quantiles, or the log probabilities of the categories, of shape [rows, actions, count]; absent if the network
+   * computes only values.
+   */
   readonly distributions?: Tensor
 }
 
@@ -83,7 +89,10 @@ interface ValueConfig extends LossConfig {
 const importanceIn = ({ prioritised }: LossConfig, batch: { readonly importance: Tensor }): Tensor | undefined =>
   prioritised === null ? undefined : batch.importance
 
-/** Computes the target y = r + γⁿ v; with `rescale`, y = h(r + γⁿ h⁻¹(v)) for values on the scale h. */
+/**
+ * Computes the target y = r + γⁿ v; with `rescale`, y = h(r + γⁿ h⁻¹(v)) if the network's values are on the scale of h
+ * (`rescaled`).
+ */
 const targetOf = ({ rescale }: ValueConfig, at: Parameters<typeof tdTarget>[0]): Tensor =>
   rescale ? rescaled(tdTarget({ ...at, v_t: unrescaled(at.v_t) })) : tdTarget(at)
 
@@ -142,7 +151,7 @@ export const sequenceLoss = (
   const v_t = config.double
     ? doubleQValue({ q_t, selector_t: selector === online ? all : valuesBy(selector) })
     : qLearningValue({ q_t })
-  // `next` counts within a sequence, and the rows of values lie sequence after sequence.
+  // `next` counts within a sequence, but the rows of values are in one list, so add each sequence's first row.
   const firstRows = constant(
     Int32Array.from({ length: sequences }, (_, index) => index * learnedOn),
     [sequences, 1],
@@ -185,10 +194,11 @@ const afterBurnIn = (
 }
 
 /**
- * Computes the loss of distributions: L = E[w · D(Z(s, a), r + γⁿ Z′(s′, a′))]. Z and Z′ are the distributions by the online
- * and the target network, and a′ is chosen by the means as in `dqnLoss`. D is the loss of quantile regression (QR-DQN, Dabney
- * et al. 2017, arXiv:1710.10044), or the divergence from the target that is projected on the categories (C51, Bellemare et
- * al. 2017, arXiv:1707.06887). The loss of each row is also its error, from which its priority follows, as in Rainbow.
+ * Computes the loss of distributions: L = E[w · D(Z(s, a), r + γⁿ Z′(s′, a′))]. The online network computes the
+ * distribution Z, the target network Z′, and the means choose a′, as in `dqnLoss`. D is the loss of quantile regression
+ * (QR-DQN, Dabney et al. 2017, arXiv:1710.10044), or the divergence from the target that is projected on the categories
+ * (C51, Bellemare et al. 2017, arXiv:1707.06887). The loss of each row is also its error for prioritised replay, as in
+ * Rainbow.
  */
 export const distributionalLoss = (
   config: LossConfig & { readonly distribution: ValueDistribution },

@@ -3,7 +3,10 @@ import { categorical } from "../../tensor/graph/distributions.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
-/** Prediction errors, which measure how new a transition is: the algorithms RND and curiosity reward large errors. */
+/**
+ * Computes prediction errors that measure how new a transition is. The algorithms RND and curiosity reward large
+ * errors.
+ */
 
 /**
  * Computes the error of random network distillation (Burda et al. 2018, arXiv:1810.12894), for each row: the mean over

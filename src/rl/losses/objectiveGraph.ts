@@ -17,25 +17,25 @@ import type { KlTerm, TokenObjective } from "./TokenObjective.ts"
 
 const { add, exp, mul, notEqual, stopGradient, sub, sum, where } = Graph
 
-/** The tensors that an objective reads. All have the shape of `logProbability_t`. */
+/** The columns that an objective reads, with a number for each token. All have the shape of `logProbability_t`. */
 export interface TokenColumns {
-  /** The log probability of the token by the weights that are trained. */
+  /** The log probability of the token under the weights that are trained. */
   readonly logProbability_t: Tensor
-  /** The log probability of the token by the inference engine that sampled it. */
+  /** The log probability of the token according to the inference engine that sampled it. */
   readonly inferenceLogProbability_t?: Tensor | undefined
   /**
-   * The log probability of the token by the trainer's weights at the beginning of the step, for steps of several updates.
-   * If it is missing, ratios compare with `inferenceLogProbability_t`; or, with an importance correction, which already
-   * makes that comparison, with `logProbability_t` itself, so that they are 1.
+   * The log probability of the token under the trainer's weights at the beginning of the step, for steps of several
+   * updates. If it is missing, ratios use `inferenceLogProbability_t` instead. But if there is an importance
+   * correction, which already compares with the engine, they use `logProbability_t` itself, so that they are 1.
    */
   readonly oldLogProbability_t?: Tensor | undefined
-  /** The log probability of the token by the reference model of the KL term. */
+  /** The log probability of the token under the reference model of the KL term. */
   readonly referenceLogProbability_t?: Tensor | undefined
   /** The advantage of the token's completion. */
   readonly advantage_t?: Tensor | undefined
   /** The weight of the token, from `tokenWeights`. A token of weight 0 does not count, whatever its other columns hold. */
   readonly weight_t: Tensor
-  /** i32: the sequence of the token, from 0; −1 for none. */
+  /** The number of the token's sequence, an i32 from 0; −1 if it belongs to none. */
   readonly sequence_t?: Tensor | undefined
   /** The entropy of the model's distribution at the token, if it should be reported: see `tokenEntropy`. */
   readonly entropy_t?: Tensor | undefined
@@ -71,9 +71,9 @@ export const columnsOf = (config: TokenObjective): ReadonlyArray<ColumnName> => 
 export interface ObjectiveGraph {
   /** The scalar to minimise. The losses of the micro-batches of a step add up to the loss of the step. */
   readonly loss: Tensor
-  /** The same number, summed as the option `total` says. */
+  /** The same loss, summed by the option `total`. */
   readonly losses: Tensor
-  /** Sums over the tokens that count: add those of all micro-batches, then call `meanMetrics`. */
+  /** Sums over the tokens that count. Add the sums of all micro-batches, then call `meanMetrics`. */
   readonly metrics: MetricSums<Tensor>
 }
 
@@ -81,8 +81,8 @@ export interface ObjectiveOptions {
   /** A number above all numbers in `sequence_t`. By default, the number of tokens, which is always enough. */
   readonly sequences?: number
   /**
-   * Sums a number of each token for `losses` and `metrics`: for a micro-batch of several runs, to one number for each run.
-   * By default, to one number.
+   * Sums up a number per token, for `losses` and `metrics`. By default to one number; for a micro-batch of several
+   * runs, to one number per run.
    */
   readonly total?: (x_t: Tensor) => Tensor
 }
@@ -117,7 +117,7 @@ export const objectiveGraph = (
     const tensor = columns[name]
     if (tensor === undefined) return undefined
     expectShape(config.type, shape, { [name]: tensor })
-    // Padding may hold anything, such as −∞ or NaN, which a weight of 0 would not remove.
+    // Padding may hold −∞ or NaN, which a weight of 0 would not remove.
     return where(counts_t, tensor, otherwise)
   }
   const required = (name: ColumnName, otherwise = 0): Tensor =>
@@ -154,7 +154,8 @@ export const objectiveGraph = (
     config.importance === null || inferenceLogProbability_t === undefined
       ? undefined
       : truncatedImportance({
-          // REINFORCE has no ratio to the old policy, so that the whole ratio to the inference engine is its weight.
+          // REINFORCE has no ratio to the old policy, so its importance weight corrects the whole difference to the
+          // inference engine.
           oldLogProbability_t: config.type === "reinforce" || config.type === "rloo" ? self_t : oldLogProbability_t,
           inferenceLogProbability_t,
           cap: config.importance.cap,
@@ -176,7 +177,7 @@ export const objectiveGraph = (
     clip: "clipHigh" in config ? config : undefined,
     importance_t,
     cap: config.importance?.cap,
-    // The inference engine drew the tokens: this is the divergence from it to the trainer.
+    // The engine sampled the tokens, so this estimates the divergence from the engine to the trainer.
     inferenceKl_t: klTo(inferenceLogProbability_t, logProbability_t),
     referenceKl_t: klTo(logProbability_t, referenceLogProbability_t),
   }

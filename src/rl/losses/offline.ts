@@ -27,9 +27,9 @@ import { expectShape, type Tensors } from "./shapes.ts"
  */
 
 /**
- * Computes the loss of a state's value V(s_t) as an expectile of the values Q(s_t, a_t) of its actions in the data (equation
- * 5): E[|τ − 1(u < 0)| u²] with u = Q(s_t, a_t) − V(s_t). Half is their mean; near 1, the expectile τ approaches the best of
- * them, so that V is the value of the best action that the data have.
+ * Computes the loss of a state's value V(s_t) as an expectile of the values Q(s_t, a_t) of its actions in the data
+ * (equation 5): E[|τ − 1(u < 0)| u²] with u = Q(s_t, a_t) − V(s_t). With τ = ½, V is the mean of these values; with τ
+ * near 1, V approaches the largest of them, the value of the best action in the data.
  */
 export const expectileLoss = ({
   q_t,
@@ -42,8 +42,9 @@ export const expectileLoss = ({
 }
 
 /**
- * Computes the loss of advantage-weighted regression (Peng et al. 2019, arXiv:1910.00177; IQL's equation 7): it imitates the
- * actions of the data, those with a greater advantage more: −E[min(exp(β A_t), limit) log π(a_t | s_t)].
+ * Computes the loss of advantage-weighted regression (Peng et al. 2019, arXiv:1910.00177; IQL's equation 7): it
+ * imitates the actions in the data, and gives those with a larger advantage more weight: −E[min(exp(β A_t), limit) log
+ * π(a_t | s_t)].
  *
  * @example
  * ```ts

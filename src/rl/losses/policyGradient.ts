@@ -6,21 +6,12 @@ import { expectShape, type Tensors } from "./shapes.ts"
 const { abs, add, cast, div, exp, maximum, mean, mul, neg, sqrt, square, stopGradient, sub } = Graph
 
 /**
- * Losses of algorithms that learn a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
+ * Computes losses for learning a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
  *
- * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is
- * log π(a_t | s_t) by the weights that are learned, `logProbabilityOld_t` by the weights that chose the action a_t.
+ * Names carry the time index: in row t the policy chose the action a_t in the state s_t. `logProbability_t` is log
+ * π(a_t | s_t) under the weights that are learned, `logProbabilityOld_t` under the weights that chose the action a_t.
  * `advantage_t` (A_t) is the advantage of a_t, `v_t` the critic's value of s_t, `vOld_t` its value at the time of the
  * rollout, and `target_t` (G_t) the return that `v_t` is trained towards. All have the shape [rows].
- *
- * @example
- * ```ts
- * const [logProbability_t, logProbabilityOld_t] = [Graph.constant([-1, -2]), Graph.constant([-2, -1])]
- * const { ratio_t, logRatio_t } = Losses.importanceRatio({ logProbability_t, logProbabilityOld_t })
- * const advantage_t = Graph.constant([1, -1])
- * const policyLoss = Losses.clippedSurrogate({ ratio_t, advantage_t, epsilon: 0.2 })
- * const divergence = Losses.approximateKl({ ratio_t, logRatio_t })
- * ```
  */
 
 /**
@@ -171,8 +162,8 @@ export const standardised = (x: Tensor): Tensor => {
 export const behaviourCloning = (logProbability_t: Tensor): Tensor => neg(mean(logProbability_t))
 
 /**
- * Computes the cross entropy of a policy to probabilities that it learns, such as the visits of a search in AlphaZero
- * (Silver et al. 2018): −E[Σ_a π(a) log p(a | s)]. Both have the shape [rows, actions].
+ * Computes the cross entropy between a policy and the probabilities that it should learn, such as the shares of a
+ * search's visits in AlphaZero (Silver et al. 2018): −E[Σ_a π(a) log p(a | s)]. Both have the shape [rows, actions].
  *
  * @example
  * ```ts

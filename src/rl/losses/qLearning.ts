@@ -61,8 +61,8 @@ export const qLearningValue = ({ q_t }: { readonly q_t: Tensor }): Tensor => max
 
 /**
  * Computes the value that double Q-learning gives to the next observation (van Hasselt et al. 2015, arXiv:1509.06461):
- * the online network's values `selector_t` select the action and the target network's `q_t` evaluate it:
- * Q′(s_t, argmaxₐ Q(s_t, a)).
+ * the values `selector_t` of the online network select the action, and the values `q_t` of the target network evaluate
+ * it: Q′(s_t, argmaxₐ Q(s_t, a)).
  */
 export const doubleQValue = ({ q_t, selector_t }: Tensors<"q_t" | "selector_t">): Tensor => {
   expectShape("doubleQValue", q_t.shape, { selector_t })
@@ -73,8 +73,8 @@ export const doubleQValue = ({ q_t, selector_t }: Tensors<"q_t" | "selector_t">)
 const slope = 1e-3
 
 /**
- * Computes the scale on which values of very different sizes can be learned (Pohlen et al. 2018, arXiv:1805.11593):
- * h(x) = sign(x) (√(|x| + 1) − 1) + ε x with ε = 0.001.
+ * Transforms values to a scale on which values of very different sizes can be learned (Pohlen et al. 2018,
+ * arXiv:1805.11593): h(x) = sign(x) (√(|x| + 1) − 1) + ε x with ε = 0.001.
  */
 export const rescaled = (x: Tensor): Tensor => add(mul(sign(x), sub(sqrt(add(abs(x), 1)), 1)), mul(x, slope))
 
@@ -88,7 +88,7 @@ export const unrescaled = (x: Tensor): Tensor => {
   return mul(sign(x), sub(square(root), 1))
 }
 
-/** Computes the mean of the rows x, or of w · x with the importance weights w of rows that were drawn by priority. */
+/** Computes the mean of the rows x. With the importance weights w of prioritised replay, computes the mean of w · x. */
 export const weightedMean = (rows: Tensor, importance?: Tensor): Tensor => {
   if (importance === undefined) return mean(rows)
   expectShape("weightedMean", rows.shape, { importance })

@@ -27,14 +27,7 @@ const { div, exp, gather, less, maximum, minimum, mul, neg, reshape, scatterAdd,
  * ```
  */
 
-/**
- * Reduces losses of tokens to the scalar to minimise: Σ w_t L_t.
- *
- * @example
- * ```ts
- * Losses.weightedSum({ loss_t: Graph.constant([1, 2]), weight_t: Graph.constant([0.5, 0.25]) }) // 1
- * ```
- */
+/** Sums up the weighted losses of tokens, Σ w_t L_t: the scalar to minimise. */
 export const weightedSum = ({ loss_t, weight_t }: Tensors<"loss_t" | "weight_t">): Tensor => {
   expectShape("weightedSum", loss_t.shape, { weight_t })
   return sum(mul(loss_t, weight_t))

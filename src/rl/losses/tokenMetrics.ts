@@ -12,12 +12,14 @@ import type { Tensor } from "../../tensor/graph/Tensor.ts"
  * ```
  */
 
-/** Sums over the tokens that count, by name: all that the objective has. */
+/** The sums over the tokens that count, by name. A metric is absent if the objective does not have it. */
 export type MetricSums<A> = { readonly tokens: A } & { readonly [Name in keyof typeof names]?: A }
 
 /** The metrics in logs, by the name of their sum. */
 const names = {
-  /** The ratio of the probabilities of the token by the trained and the old weights; in GSPO, that of its sequence. */
+  /**
+   * The ratio of the token's probabilities under the trained and the old weights; in GSPO, the ratio of its sequence.
+   */
   ratio: "losses/ratio",
   /** The share of tokens whose ratio lies outside of the clip range. */
   clipped: "losses/clipfrac",
@@ -33,7 +35,7 @@ const names = {
   entropy: "losses/entropy",
 } as const
 
-/** The metrics of each token, which `sumsOf` sums up. Tokens that do not count are left out; their numbers are finite. */
+/** The metrics of each token, which `sumsOf` adds up. The caller sets tokens that do not count to finite numbers. */
 interface TokenMetrics {
   readonly counts_t: Tensor
   readonly ratio_t?: Tensor

@@ -16,7 +16,7 @@ import { bounded } from "../../base/config/fields.ts"
  */
 
 /**
- * Says how the losses of a step's tokens are averaged. B is the number of sequences with a token that counts.
+ * Defines how the losses of a step's tokens are averaged. B is the number of sequences with a token that counts.
  *
  * | type | weight of a token | used by |
  * | --- | --- | --- |

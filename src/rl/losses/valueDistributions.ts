@@ -64,9 +64,9 @@ export const quantileTarget = ({ r_t, discount_t, quantiles_t }: QuantileTarget)
 }
 
 /**
- * Computes the loss of quantile regression of each row (Dabney et al. 2017, arXiv:1710.10044, Algorithm 1):
- * Σᵢ meanⱼ |τᵢ − 1{yⱼ < θᵢ}| · huber(yⱼ − θᵢ), where θᵢ is the quantile for the probability τᵢ = (i + ½) / n, and yⱼ those
- * of the target, of shape [rows, m].
+ * Computes the loss of quantile regression of each row (Dabney et al. 2017, arXiv:1710.10044, Algorithm 1): Σᵢ meanⱼ
+ * |τᵢ − 1{yⱼ < θᵢ}| · huber(yⱼ − θᵢ), where θᵢ is the quantile for the probability τᵢ = (i + ½) / n, and the yⱼ are the
+ * quantiles of the target, of shape [rows, m].
  */
 export const quantileLoss = ({ quantiles_tm1, target }: Tensors<"quantiles_tm1" | "target">): Tensor => {
   if (quantiles_tm1.shape.length !== 2) fail("quantileLoss", "quantiles_tm1: expected [rows, n]", quantiles_tm1)
@@ -99,7 +99,8 @@ export const categoricalTarget = ({ r_t, discount_t, probabilities_t, categories
   expectShape("categoricalTarget", [rows, count], { probabilities_t })
   expectShape("categoricalTarget", [rows], { r_t, discount_t })
   const moved = add(expandDims(r_t, 1), mul(expandDims(discount_t, 1), returnsOf(categories)))
-  // A return as a position among the categories, from 0 to count − 1. A category gets the share 1 − (its distance).
+  // The return as a position among the categories, from 0 to count − 1. A neighbouring category gets 1 minus its
+  // distance.
   const positions = clip(div(sub(moved, min), (max - min) / (count - 1)), 0, count - 1)
   const indices = constant(
     Float32Array.from({ length: count }, (_, index) => index),
@@ -110,8 +111,9 @@ export const categoricalTarget = ({ r_t, discount_t, probabilities_t, categories
 }
 
 /**
- * Computes KL(target ‖ p) of each row: Σᵢ targetᵢ (log targetᵢ − log pᵢ). Its gradient is that of the cross-entropy, but it is
- * 0 where both are equal, so it can also serve as the priority of the row (Hessel et al. 2018, arXiv:1710.02298).
+ * Computes KL(target ‖ p) of each row: Σᵢ targetᵢ (log targetᵢ − log pᵢ). Its gradient equals that of the
+ * cross-entropy, but its value is 0 if both distributions are equal, so it can also serve as the row's priority (Hessel
+ * et al. 2018, arXiv:1710.02298).
  */
 export const categoricalDivergence = ({
   logProbabilities_tm1,

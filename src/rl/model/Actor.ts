@@ -1,4 +1,7 @@
-/** Defines `Actor`, what a learner needs of a network to choose actions: types only. Each algorithm makes its actor. */
+/**
+ * Declares the type `Actor`: the interface through which a learner chooses actions with a network. Each algorithm makes
+ * its actor.
+ */
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Recall } from "./memory.ts"
 import type { Declarations, DensePolicy, Weights } from "./trunk.ts"
@@ -17,13 +20,13 @@ export interface Actor<Kept extends string = never> {
   /** The number of uniform random numbers in [0, 1) that `act` needs for each env. */
   readonly noiseSize: number
   /**
-   * The number of these random numbers, the last ones, that all envs share: `act` reads them in the first row only.
+   * How many of these random numbers, counted from the end, all envs share; `act` reads them only from the first row.
    * @default 0
    */
   readonly sharedNoiseSize?: number
   /**
-   * The number of elements of a process of noise of each env, which the learner steps; `act` reads its values. 0, the default, has
-   * none, as have validations that draw actions. @default 0
+   * The number of elements of each env's noise process, if the actor reads one. The learner steps the processes;
+   * validations that sample actions run none. @default 0
    */
   readonly processSize?: number
   /** The number of elements of each env's memory, the state of a recurrent network; 0 if the actor has no memory. */
@@ -58,7 +61,7 @@ interface Acting extends Observing {
   readonly noise: Tensor
   /** A scalar that the learner's exploration schedule sets, such as the ε of an ε-greedy actor. */
   readonly exploration: Tensor
-  /** The values of the processes of noise, of shape [rows, processSize]; undefined if the actor has none. */
+  /** The current values of the noise processes, of shape [rows, processSize]; undefined if the actor has none. */
   readonly process?: Tensor | undefined
   /** The weights of the target network; the online weights if the learner has no target network. */
   readonly target: Weights

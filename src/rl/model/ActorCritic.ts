@@ -26,18 +26,18 @@ import {
  * An actor and a critic, which PPO, A2C and the algorithms that extend them learn. A trunk is the layers that compute
  * features from observations; a head is a linear layer from features to the policy's outputs or to a value.
  *
- * A `network` of the user's is the trunk that both share, or `{ actor, critic }` are two trunks. Without one:
- * for vectors, actor and critic are two networks, which share nothing, not even a memory (an LSTM): at first a critic's
- * errors are much larger than an actor's, and would shape the features of both. For images, also as a part of an
- * observation, they are two heads on one trunk and one memory. Action masks go to the actor's head alone.
+ * The setting `network` is one trunk that both share, or `{ actor, critic }`, two trunks. Without it, the observations
+ * decide. For vectors, actor and critic are two networks that share nothing, not even a memory (an LSTM): at first a
+ * critic's errors are much larger than an actor's, and would shape the features of both. For images, or if a part of
+ * the observation is an image, they are two heads on one trunk and one memory. Only the actor's head reads action
+ * masks.
  *
- * An LSTM reads vectors before the hidden layers, as in sb3-contrib's RecurrentPPO, and images after them, as in UNREAL (Jaderberg
- * et al. 2016). `lstmAfter` and `criticMemory` choose otherwise.
+ * An LSTM reads vectors before the hidden layers, as in sb3-contrib's RecurrentPPO, and images after them, as in UNREAL
+ * (Jaderberg et al. 2016). `lstmAfter` and `criticMemory` change this.
  *
- * Weights start orthogonal: with gain 0.01 in the actor's head, so that the first policy is
- * nearly uniform, with gain 1 in the critic's head, in an LSTM and in a planner (a value-iteration network in place of
- * the trunk), and with √2 in all other layers. Biases start at 0, but those of an LSTM's forget gates at
- * `forgetBias`.
+ * Weights start orthogonal: with gain 0.01 in the actor's head, so that the first policy is nearly uniform, with gain 1
+ * in the critic's head, in an LSTM and in a planner (a value-iteration network in place of the trunk), and with √2 in
+ * all other layers. Biases start at 0, except that an LSTM's forget gates start at `forgetBias`.
  *
  * @example
  * ```ts
@@ -50,7 +50,7 @@ export interface ActorCritic<Kept extends string = ActorCriticKept> extends Acto
   readonly evaluate: (weights: Weights, observations: Tensor, recall?: Recall) => Evaluation<Kept>
   /** The number of features that the actor's head reads. */
   readonly featureSize: number
-  /** The trunk that actor and critic share; if they share none, the actor's. */
+  /** The trunk that actor and critic share; if they share none, the trunk of the actor. */
   readonly trunk: Trunk
 }
 
@@ -76,11 +76,11 @@ interface Features {
 export interface ActorCriticOptions<Critics extends string = never> extends NetworkConfig {
   readonly observationSpace: RowSpace
   readonly actionSpace: ActionSpace
-  /** The number of units of a memory (an LSTM); 0 adds none. */
+  /** The number of units of the memory (an LSTM); 0 for no memory. */
   readonly lstm: number
   /** The number of hidden layers before the LSTM; null or undefined is 0 for vectors and all for images. */
   readonly lstmAfter?: number | null
-  /** The first bias of the LSTM's forget gates; 0 if it is left out. */
+  /** The initial bias of the LSTM's forget gates; 0 if left out. */
   readonly forgetBias?: number
   /** Whether the critic has an LSTM of its own; null or undefined is `own` for vectors and `shared` for images. */
   readonly criticMemory?: "own" | "shared" | null
@@ -88,13 +88,21 @@ export interface ActorCriticOptions<Critics extends string = never> extends Netw
   readonly separate?: boolean
   /** Makes a value-iteration network that replaces the trunk: `plannerOf(planning)`; null or undefined uses a trunk. */
   readonly planner?: ((space: RowSpace) => Trunk) | null
-  /** The settings of the planner. They come with a `planner`, so that nobody trains a trunk who has set a planner. */
+  /**
+   * The settings of `planner`. If they are set without `planner`, building the networks fails, so that no trunk is
+   * trained by mistake.
+   */
   readonly planning?: object | null
-  /** The logarithm of the first standard deviation of real numbers; 0 by default, which is a deviation of 1. */
+  /**
+   * The logarithm of the initial standard deviation of real-valued actions; 0 by default, which is a deviation of 1.
+   */
   readonly logStdInit?: number
-  /** Whether weights start orthogonal and biases at 0, as described above; else both as PyTorch draws them. */
+  /** Whether weights start orthogonal and biases at 0, as described above; if not, both are drawn as in PyTorch. */
   readonly orthogonal?: boolean
-  /** Explores by noise that depends on the state; null or undefined draws noise for each step. Only for real numbers. */
+  /**
+   * Explores with noise that depends on the state; null or undefined draws noise for each step. Only for real-valued
+   * actions.
+   */
   readonly sde?: Required<StateDependentOptions> | null
   /** Names of further critics on the same features; their values are kept in a rollout under these names. */
   readonly critics?: ReadonlyArray<Critics>
@@ -120,19 +128,19 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   const logDeviation: Declarations =
     stateDependent?.parameters ??
     (actionSpace._tag === "Box" ? { "actor.logStd": { shape: [outputs], init: constant(logStdInit) } } : {})
-  // Exported dense layers take the best of one choice, or real numbers.
+  // Exported dense layers support only a single choice, or real numbers.
   const isDense = actionSpace._tag === "Discrete" || actionSpace._tag === "Box"
   const critics = (options.critics ?? []).map((name) => ({
     name,
     head: linear(name, body.criticSize, 1, orthogonal(1)),
   }))
 
-  /** Makes the distribution of actions. The deviation of real numbers is a weight for each element. */
+  /** Makes the distribution of actions. For real numbers, each element has a learned log deviation. */
   const policyOf = (weights: Weights, observations: Tensor, features: Features): Distribution =>
     policyOver(actionSpace, actorHead.apply(weights, features.actor), {
       allowed: maskOf(observationSpace, observations),
       logDeviation: weights["actor.logStd"],
-      // The features learn from the actions' means alone.
+      // Only the means of the actions train the features; the noise does not.
       stateDependent: stateDependent && {
         features: stopGradient(features.actor),
         deviation: stateDependent.deviation(weights),
@@ -178,7 +186,9 @@ export function actorCritic(options: ActorCriticOptions<string>): ActorCritic<st
   }
 }
 
-/** Fails if the options have a planner that does not fit, or its settings without it. */
+/**
+ * Fails if there is a planner that does not fit the other options, or if there are settings of a planner without one.
+ */
 const checkPlanner = (options: ActorCriticOptions<string>, isShared: boolean): void => {
   const { observationSpace, planner = null, planning = null, network = null, separate = false } = options
   if (planner === null) {
@@ -194,7 +204,7 @@ const checkPlanner = (options: ActorCriticOptions<string>, isShared: boolean): v
   }
 }
 
-/** The parts of an actor and a critic that both use; each of the other parts exists twice. */
+/** The parts that actor and critic share; all other parts exist twice. */
 interface Shares {
   readonly trunk: boolean
   readonly memory: boolean
@@ -202,7 +212,10 @@ interface Shares {
   readonly top: boolean
 }
 
-/** Decides which parts both use, from whether they share a trunk by default and from the setting of the critic's memory. */
+/**
+ * Decides which parts actor and critic share, from the default for the observations and from the setting
+ * `criticMemory`.
+ */
 const sharesOf = ({ lstm, criticMemory }: ActorCriticOptions<string>, byDefault: boolean): Shares => {
   if (lstm === 0) return { trunk: byDefault, memory: byDefault, top: byDefault }
   const memory = criticMemory == null ? byDefault : criticMemory === "shared"
@@ -215,7 +228,7 @@ const towers = ["actor", "critic"] as const
 const bodyOf = (options: ActorCriticOptions<string>, shares: Shares) => {
   const { observationSpace, lstm, forgetBias = 0, planner = null } = options
   const { before, after } = hiddenAround(options)
-  /** Makes a part for both, or one for each. */
+  /** Makes one part for both, or one part for each. */
   const parts = <Part>(isShared: boolean, make: (name: string, index: number, tower?: "actor" | "critic") => Part) =>
     isShared ? [make("trunk", 0)] : towers.map((tower, index) => make(tower, index, tower))
   const trunks = parts(shares.trunk, (name, _, tower) =>
@@ -272,7 +285,7 @@ const bodyOf = (options: ActorCriticOptions<string>, shares: Shares) => {
   }
 }
 
-/** Returns the part of the actor (0) or of the critic (1) if there are two, else the part of both. */
+/** Returns the part of the actor (index 0) or the critic (index 1); both get the same part if there is only one. */
 const own = <Part>(parts: ReadonlyArray<Part>, index: number): Part => parts[Math.min(index, parts.length - 1)]
 
 const parametersOf = (parts: ReadonlyArray<{ readonly parameters: Declarations }>): Declarations =>

@@ -8,9 +8,9 @@ import { type Declarations, type NetworkConfig, networkFor, type Trunk, trunk, t
 
 /** The options of networks that compute numbers for each action. */
 export interface ActionHeadsOptions extends NetworkConfig {
-  /** The beginning of the names of the parameters. @default "q" */
+  /** The prefix of the names of the parameters. @default "q" */
   readonly name?: string
-  /** Takes the network that the user made for the critic, if it differs from the actor's. */
+  /** If set, takes the critic's network from the user's setting `network`, if it has one for each role. */
   readonly role?: "critic"
   readonly observationSpace: RowSpace
   /** The number of actions. */

@@ -60,11 +60,11 @@ export const asNumbers = (space: ActionSpace, actions: Tensor): Tensor => {
   )
 }
 
-/** The parts of a policy besides the outputs of its network. */
+/** The tensors that a policy needs besides the outputs of its network. */
 interface PolicyParts {
   readonly allowed?: Tensor | undefined
   readonly logDeviation?: Tensor | undefined
-  /** The features and deviations of noise that depends on the state, in place of the log deviations. */
+  /** The features and deviations of state-dependent noise, used instead of `logDeviation`. */
   readonly stateDependent?: StateDependent | undefined
 }
 
@@ -122,7 +122,7 @@ export const boundsOf = ({ low, high }: Box): { readonly low: Array<number>; rea
 /** Holds one float32 while `atLeast` reads and changes its bits. */
 const bits = new DataView(new ArrayBuffer(4))
 
-/** Returns the least float32 that is not below `bound`. (The nearest float32 can be below it, so out of bounds.) */
+/** Returns the smallest float32 that is not below `bound`. (The nearest float32 may be below it, so out of bounds.) */
 const atLeast = (bound: number): number => {
   const nearest = Math.fround(bound)
   if (!(nearest < bound)) return nearest

@@ -4,10 +4,15 @@ import { add, clip, div, greater, mean, mul, sqrt, square, stopGradient, sub, wh
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Declarations, Weights } from "./trunk.ts"
 
-/** Batch renormalisation's constants, as in sb3-contrib: bounds of its corrections, the share of a batch, and an ε. */
+/**
+ * The constants of batch renormalisation, as in sb3-contrib: the bounds of r and d, the share by which a batch changes
+ * the running statistics, and an ε.
+ */
 const [largestScale, largestShift, momentum, epsilon] = [3, 5, 0.01, 0.001]
 
-/** The statistics that layers have after a batch, by the names of their parameters; gradients never change these. */
+/**
+ * The statistics of normalising layers after a batch, by the names of their parameters. Gradients never change them.
+ */
 export type Statistics = Readonly<Record<string, Tensor>>
 
 /** A value after a layer, with the statistics of the layers before it. */
@@ -26,13 +31,14 @@ export interface BatchRenorm {
 }
 
 /**
- * Makes a layer of batch renormalisation (Ioffe 2017, arXiv:1702.03275), as CrossQ has it: for the first `warmUp` batches that it
- * learns from it is batch normalisation, and then it corrects the statistics of a batch towards the running ones:
+ * Makes a layer of batch renormalisation (Ioffe 2017, arXiv:1702.03275), as CrossQ uses it. For the first `warmUp`
+ * batches it is plain batch normalisation; after that, it corrects a batch's statistics towards the running statistics:
  *
- *     y = scale · (x − m) / √(v + ε) + bias    m = μ_B − d σ_B / r    v = σ_B² / r²
- *     r = clip(s_B / s, 1/3, 3)    d = clip((μ_B − μ) / s, −5, 5), without a gradient
+ * y = scale · (x − m) / √(v + ε) + bias m = μ_B − d σ_B / r v = σ_B² / r² r = clip(s_B / s, 1/3, 3) d = clip((μ_B − μ)
+ * / s, −5, 5), without a gradient
  *
- * where μ_B and σ_B are the batch's, s_B = √(σ_B² + ε), and μ and s those of the running mean and variance.
+ * where μ_B and σ_B are the mean and deviation of the batch, s_B = √(σ_B² + ε), and μ and s are the running mean and
+ * deviation.
  */
 export const batchRenorm = (name: string, inputs: number, warmUp: number): BatchRenorm => {
   const [scale, bias, average, variance, batches] = ["scale", "bias", "mean", "variance", "batches"].map(
@@ -53,7 +59,7 @@ export const batchRenorm = (name: string, inputs: number, warmUp: number): Batch
       const [rows] = x.shape
       const [running, runningVariance, seen] = [average, variance, batches].map((key) => stopGradient(weights[key]))
       const center = mean(x, 0)
-      // The variance of a sample, as PyTorch's, whose divisor is one less than the number of rows.
+      // The sample variance, which divides by the number of rows minus 1, as in PyTorch.
       const spread = mul(mean(square(sub(x, center)), 0), rows / Math.max(1, rows - 1))
       const runningDeviation = sqrt(add(runningVariance, epsilon))
       const warm = greater(seen, warmUp)
@@ -114,7 +120,7 @@ export const normalisedMlp = (
   }
 }
 
-/** Puts statistics into a flat vector of weights, in place of those that an optimiser left. */
+/** Writes statistics into a flat vector of weights, over whatever the optimiser did to them. */
 export const withStatistics = (
   layout: { readonly tensorsOf: (theta: Tensor) => Weights; readonly flatten: (weights: Weights) => Tensor },
   theta: Tensor,

@@ -1,4 +1,6 @@
-/** Networks that compute the values of actions: critics for continuous actions, and Q-networks for discrete ones. */
+/**
+ * Makes networks that compute the values of actions: critics for continuous actions, and Q-networks for discrete ones.
+ */
 import { type Box, box, type RowSpace, sizeOf, tuple, unmasked } from "../env/Space.ts"
 import { withoutForbidden } from "../../tensor/graph/distributions.ts"
 import { orthogonal } from "../../tensor/graph/initialisers.ts"
@@ -138,7 +140,7 @@ export const recurrentQNetwork = (options: ActionHeadsOptions & { readonly lstm:
   }
 }
 
-/** Two Q-networks with separate weights, of which the smaller values count. */
+/** Two Q-networks with separate weights; the smaller of their values counts. */
 export interface TwinQNetworks {
   readonly parameters: Declarations
   readonly apply: (weights: Weights, observations: Tensor) => readonly [Tensor, Tensor]

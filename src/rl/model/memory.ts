@@ -12,7 +12,7 @@ export interface Recall {
   readonly fresh: Tensor
 }
 
-/** Returns the empty memory before rows each of which is a sequence of its own. */
+/** Returns the empty memory for rows that are each a sequence of their own. */
 export const emptyMemory = (rows: number, size: number): Recall => ({
   state: constant(new Float32Array(rows * size), [rows, size]),
   fresh: constant(new Float32Array(rows), [rows]),

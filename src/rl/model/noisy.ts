@@ -16,15 +16,15 @@ export interface NoisyLayers {
   readonly draw: (weights: Weights, noise: Tensor) => Weights
 }
 
-/** The standard deviation of the noise at the start, for a layer with one input: σ₀ of the paper. */
+/** The initial standard deviation of the noise, for a layer with one input: σ₀ of the paper. */
 const initialDeviation = 0.5
 
 /**
- * Adds noise to all dense layers of a network, given by its parameters (Fortunato et al. 2017, arXiv:1706.10295, factorised
- * Gaussian noise): a layer with the weights μ and p inputs has W = μ + σ ⊙ f(ε) f(ε′)ᵀ and the bias b = μᵇ + σᵇ ⊙ f(ε′), where
- * f(x) = sign(x) √|x|, and ε and ε′ are standard normal, one number for each input and output. σ is learned; it starts at
- * 0.5 / √p. Convolutions have no noise. The network itself stays as it is: give it `draw(weights, noise)` in place of weights,
- * or the weights themselves to act by the means.
+ * Adds noise to all dense layers of a network, given by its parameters (Fortunato et al. 2017, arXiv:1706.10295,
+ * factorised Gaussian noise): a layer with the weights μ and p inputs has W = μ + σ ⊙ f(ε) f(ε′)ᵀ and the bias b = μᵇ +
+ * σᵇ ⊙ f(ε′), where f(x) = sign(x) √|x|, and ε and ε′ are standard normal, one number for each input and output. σ is
+ * learned; it starts at 0.5 / √p. Convolutions have no noise. The network itself does not change: call it with
+ * `draw(weights, noise)` to act with noise, or with `weights` to act without.
  *
  * @example
  * ```ts

@@ -38,10 +38,10 @@ export const maskOf = (space: RowSpace, rows: Tensor): Tensor | undefined => {
 export const withoutMask = (space: RowSpace, rows: Tensor): Tensor =>
   space._tag === "Masked" ? slice(rows, [0, 0], [rows.shape[0], sizeOf(space.space)]) : rows
 
-/** Returns the number of numbers that a network reads of a part: a choice among n is one-hot. */
+/** Returns how many numbers a network reads for a part: n for a choice among n, which becomes one-hot. */
 const widthOf = (space: ActionSpace): number => outputsFor(space)
 
-/** Returns the number of numbers in the vectors that `asVectors` makes of observations. */
+/** Returns the length of the vectors that `asVectors` makes of observations. */
 export const vectorSizeOf = (space: RowSpace): number =>
   partsOf(space).reduce((sum, part) => sum + widthOf(part.space), 0)
 
@@ -61,7 +61,7 @@ export const asVectors = (space: RowSpace, rows: Tensor): Tensor => {
   return joined(parts.map((part) => vectorOf(part, observations)))
 }
 
-/** Returns the numbers that a network reads of one part. */
+/** Returns the numbers that a network reads for one part. */
 export const vectorOf = ({ space, offset, size }: LeafPart, observations: Tensor): Tensor => {
   const [rows, all] = observations.shape
   const own = size === all ? observations : slice(observations, [0, offset], [rows, size])

@@ -7,11 +7,14 @@ import type { Declarations, Weights } from "./trunk.ts"
 
 /** The settings of a network's exploration that depends on the state. */
 export interface StateDependentOptions {
-  /** Learns a deviation for each feature and each element of an action, not one for each feature. @default true */
+  /**
+   * Learns a standard deviation for each pair of a feature and an element of an action; false learns one for each
+   * feature. @default true
+   */
   readonly fullStd?: boolean
   /**
-   * Makes deviations from the learned numbers x by exp(x) up to x = 0 and log(1 + x) + 1 above, which grows more slowly, in place
-   * of exp(x). @default false
+   * Computes standard deviations from the learned numbers x by exp(x) for x ≤ 0 and log(1 + x) + 1 above, which grows
+   * more slowly than exp(x). @default false
    */
   readonly expln?: boolean
 }
@@ -21,7 +24,7 @@ export const stateDependentFields = {
   expln: withDefault(Schema.Boolean, false),
 }
 
-/** The parameters of exploration that depends on the state, and the deviations that they give. */
+/** The parameters of state-dependent exploration, and the standard deviations computed from them. */
 interface StateDependentNoise {
   readonly parameters: Declarations
   /** The deviations of the matrix that maps features to noise, of shape [features, actions]. */

@@ -36,8 +36,8 @@ export interface MemoryOptions {
   /** The number of units of a memory (an LSTM); 0 makes a network without one. @default 0 */
   readonly lstm?: number
   /**
-   * The first bias of the LSTM's forget gates. What a new LSTM has seen fades with a time constant of 1 + exp(bias) steps: 2
-   * steps with 0, 21 steps with 3. @default 3
+   * The initial bias of the LSTM's forget gates. What a new LSTM has seen fades with a time constant of 1 + exp(bias)
+   * steps: 2 steps with 0, 21 steps with 3. @default 3
    */
   readonly forgetBias?: number
   /**
@@ -74,13 +74,16 @@ export const memoryPlaceFields = {
 
 export interface NetworkConfig extends Required<Omit<NetworkOptions, "activation">> {
   readonly activation: GraphActivation
-  /** The layers that replace those of the other settings; null or undefined leaves them. */
+  /** The layers to use instead of `hidden`, `activation` and `convolutions`; null or undefined keeps these. */
   readonly network?: Networks | null
 }
 
 /** Names the layers of a policy that has only dense layers; `rl/export/policyFiles.ts` can write it as C++ code. */
 export interface DensePolicy {
-  /** The layers in order. A layer joins the outputs of the linear layers `names` (mostly one) with the same input. */
+  /**
+   * The layers in order. Each joins the outputs of the linear layers `names` (usually only one), which have the same
+   * input.
+   */
   readonly layers: ReadonlyArray<{
     readonly names: ReadonlyArray<string>
     readonly activation: GraphActivation | "identity"
@@ -134,9 +137,10 @@ export const networkFor = ({ network = null }: NetworkConfig, name?: "actor" | "
   network === null ? null : networkOf(network, name)
 
 /**
- * Makes a trunk: convolutions for images, then hidden layers, each followed by its activation. Of an observation with
+ * Makes a trunk: convolutions for images, then hidden layers, each followed by its activation. If an observation has
  * parts, each image has its own convolutions, whose outputs are joined with the vectors of all other parts; choices
- * become one-hot vectors. It does not read action masks. If `network` is not null, it has these layers instead.
+ * become one-hot vectors. A trunk does not read action masks. If `network` is not null, the trunk has these layers
+ * instead.
  *
  * @example
  * ```ts
@@ -179,7 +183,7 @@ export const hiddenLayers = (
   }
 }
 
-/** Makes the part of a trunk before its dense layers: from rows to vectors. */
+/** Makes the part of a trunk before its dense layers, which turns rows into vectors. */
 const readerOf = (name: string, space: RowSpace, config: NetworkConfig): Omit<Trunk, "depth"> => {
   const readers = partsOf(space).map((part) => {
     const { path, space: own } = part

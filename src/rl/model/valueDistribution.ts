@@ -17,14 +17,14 @@ export interface QuantilesOptions {
   readonly count?: number
 }
 
-/** The distribution by categories: the probabilities of `count` returns from `min` to `max`, in equal distances. */
+/** The distribution by categories: the probabilities of `count` returns from `min` to `max`, at equal distances. */
 export interface CategoriesOptions {
   readonly type: "categories"
   /** The number of categories. @default 51 */
   readonly count?: number
-  /** The least discounted return; lower ones count as this one. */
+  /** The smallest discounted return; lower returns count as this one. */
   readonly min: number
-  /** The greatest discounted return; higher ones count as this one. */
+  /** The largest discounted return; higher returns count as this one. */
   readonly max: number
 }
 
@@ -61,7 +61,7 @@ const CategoriesSetting = Schema.Struct({
 export const ValueDistribution = Schema.Union([Quantiles, CategoriesSetting])
 export type ValueDistribution = typeof ValueDistribution.Type
 
-/** The returns that categories stand for: `count` returns from `min` to `max`, in equal distances. */
+/** The returns that categories stand for: `count` returns from `min` to `max`, at equal distances. */
 export interface Categories {
   readonly count: number
   readonly min: number
@@ -76,8 +76,8 @@ export const returnsOf = ({ count, min, max }: Categories): Tensor =>
   )
 
 /**
- * Computes the mean of each distribution, of shape [..., count] without the last axis: of quantiles their mean, and of log
- * probabilities of categories Σ pᵢ zᵢ.
+ * Computes the mean of each distribution, of shape [..., count] without the last axis: the mean of the quantiles, or,
+ * for log probabilities of categories, Σ pᵢ zᵢ.
  *
  * @example
  * ```ts
@@ -96,8 +96,8 @@ export interface DistributionalQNetwork extends QNetwork {
 }
 
 /**
- * Makes a distributional Q-network. It has the layers of `qNetwork`, but `count` numbers for each action; a dueling network
- * adds them for state and action.
+ * Makes a distributional Q-network. It has the layers of `qNetwork`, but computes `count` numbers for each action; a
+ * dueling network adds `count` numbers of the state to those of each action.
  *
  * @example
  * ```ts

@@ -4,9 +4,9 @@
  *
  * `gae` (generalised advantage estimation) returns advantages; `lambdaReturn` and `nStep` return value targets, towards
  * which a critic is trained; `vtrace` returns both; `discountedRewardToGo` sums up rewards alone, and `groupAdvantages`
- * compares the rewards of completions of one prompt. `GAE`, `LAMBDA` and
- * `NSTEP` are named like the values of the config's setting `returns`. All three take the same inputs and return value
- * targets, so that one can replace another. The learners call only `gae`; the others are for users of the library.
+ * compares the rewards of completions of one prompt. `GAE`, `LAMBDA` and `NSTEP` have the names that the config's
+ * setting `returns` uses. They take the same inputs and return value targets, so that each can replace another. The
+ * learners call only `gae`; the others are for users of the library.
  *
  * @example
  * ```ts

@@ -29,11 +29,11 @@ export interface GroupAdvantageInputs<A extends Numbers> {
 
 export interface GroupAdvantages<A extends Numbers> {
   readonly advantages: A
-  /** 1 for each completion that is to be trained on, and 0 for those of dropped groups. */
+  /** 1 for each completion to train on, and 0 for the completions of dropped groups. */
   readonly kept: Uint8Array
   /** The number of groups. */
   readonly groups: number
-  /** The number of groups whose rewards are all equal. A group of one completion is among them. */
+  /** The number of groups whose rewards are all equal, which includes groups of a single completion. */
   readonly zeroDeviationGroups: number
   /** The number of groups that were dropped. */
   readonly droppedGroups: number
@@ -84,7 +84,7 @@ export const groupAdvantages = <A extends Numbers>(inputs: GroupAdvantageInputs<
       continue
     }
     const n = rows.length
-    // Deviations from one reward of the group, so that large equal parts of the rewards cost no precision.
+    // Subtract one reward of the group first, so that a large common part of the rewards costs no precision.
     const origin = rewards[rows[0]]
     let sum = 0
     for (const row of rows) sum += rewards[row] - origin

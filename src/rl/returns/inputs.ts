@@ -42,7 +42,8 @@ export const shapeOf = (
     throw new RangeError(`rewards: expected a multiple of ${envs} envs (the length of lastValues), found ${rows} rows`)
   }
   checkRows(rows, { values, terminated, truncated, truncatedValues, out, ...others })
-  // The result of a row is written before the values and results of other rows are read, so the arrays must differ.
+  // A row's result is written before values and results of other rows are read, so the output arrays must not be input
+  // arrays.
   for (const [name, array] of Object.entries({ out, targets: others.targets })) {
     if (array === values) throw new RangeError(`${name}: expected another array than values`)
   }
@@ -50,7 +51,7 @@ export const shapeOf = (
   return { steps: rows / envs, envs }
 }
 
-/** Throws a RangeError that names a rate, such as λ, that is no finite number: it would make all results NaN. */
+/** Throws a RangeError that names a rate (such as λ) which is not finite: it would make all results NaN. */
 export const checkRates = (rates: Readonly<Record<string, number>>): void => {
   for (const [name, rate] of Object.entries(rates))
     if (!Number.isFinite(rate)) throw new RangeError(`${name}: expected a finite number, found ${String(rate)}`)

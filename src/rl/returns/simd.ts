@@ -1,7 +1,8 @@
 /**
- * Makes the WebAssembly module by which `sweep.ts` computes advantages in float32, four elements at a time (SIMD). The
- * module has half a kilobyte and is written here instruction by instruction. It does the same operations as `scalar32`
- * in `sweep.ts`, so results have the same bits with and without it. `simd` is undefined if the engine cannot run it.
+ * Makes the WebAssembly module with which `sweep.ts` computes advantages in float32, four elements at a time (SIMD).
+ * The module is half a kilobyte; this file lists its instructions one by one. They are the same operations as in
+ * `scalar32` of `sweep.ts`, so results have the same bits with and without the module. `simd` is undefined if the
+ * engine cannot run it.
  */
 import { ModuleBuilder, type ValueType } from "../../tensor/wasm/encode.ts"
 import {
@@ -23,14 +24,14 @@ import {
 export interface Simd {
   readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
   readonly sweep: AdvantageKernel
-  /** Computes like `sweep`, but reads `truncated` and `truncatedValues`, too: for rollouts with truncated episodes. */
+  /** Does the same as `sweep` for rollouts with truncated episodes: it also reads `truncated` and `truncatedValues`. */
   readonly sweepCut: AdvantageKernel
 }
 
 /**
- * Computes advantages backwards, four elements at a time: first elements `at` to `at` + 3, then the four before, and so
- * on until all are done. The last group can begin at index −1, −2 or −3, so up to three elements before each array are
- * read and written too. Each array is given by its address in `memory`, in bytes. A row (one time step of all envs) must
+ * Computes advantages backwards, four elements at a time: first the elements `at` to `at` + 3, then the four before
+ * them, and so on. The last group can begin at index −1, −2 or −3; then up to three elements before each array are read
+ * and written, too. Each array is given by its address in `memory`, in bytes. A row (one time step of all envs) must
  * have at least four elements. Value targets overwrite the rewards.
  */
 type AdvantageKernel = (
@@ -61,7 +62,9 @@ const [gammas, decays, value, next, advantage] = [11, 12, 13, 14, 15].map((index
 const parameters: ReadonlyArray<ValueType> = [...new Array<ValueType>(8).fill("i32"), "f32", "f32"]
 const locals: ReadonlyArray<ValueType> = ["i32", ...new Array<ValueType>(5).fill("v128")]
 
-/** Returns the address of this row's element of a column; `after` returns that of the next row's element. */
+/**
+ * Returns the address of the current row's element in a column; `after` returns the address of the next row's element.
+ */
 const here = (column: I32): I32 => i32.add(column, offset)
 const after = (column: I32): I32 => i32.add(here(column), rowBytes)
 /** Makes a mask of the four elements from index `at` on: all bits of an element are 1 if its flag is 0, else 0. */

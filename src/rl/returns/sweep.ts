@@ -2,10 +2,11 @@
  * Computes the advantages of generalised advantage estimation (GAE) from the last time step to the first, in float32 or
  * float64. `gae.ts` calls `sweep`, which writes to the arrays `advantages` and `targets` and touches nothing else.
  *
- *     A_t = (r_t − V_t) + (0 where terminated, γ V(final) where truncated, else γ V_{t+1} + γλ A_{t+1})
+ * A_t = (r_t − V_t) + (0 where terminated, γ V(final) where truncated, else γ V_{t+1} + γλ A_{t+1})
  *
  * V_t is the value of observation t, and V(final) the value of an episode's final observation. The flags `terminated`
- * and `truncated` select one of the three cases, so that a NaN after the end of an episode has no effect.
+ * and `truncated` select one of the three cases instead of multiplying by 0, so that a NaN after the end of an episode
+ * has no effect.
  */
 import type { Numbers, ReturnInputs } from "./inputs.ts"
 import { simd, type Simd } from "./simd.ts"
@@ -74,7 +75,10 @@ export const sweep32 = (columns: SweepColumns<Float32Array>): void => {
 
 /** Rows are computed in groups of about this many elements, so that a group fits into the cache of a core. */
 const elementsPerGroup = 16_384
-/** The number of unused bytes before a column: the last four elements that the module computes can begin before it. */
+/**
+ * The number of unused bytes before a column, since the last four elements that the module computes can begin before
+ * the column.
+ */
 const front = 16
 
 /** Returns views of the module's memory: four columns of float32, then two of flags, with `capacity` elements each. */
@@ -107,8 +111,9 @@ const scratchOf = ({ memory }: Simd, elements: number): Scratch => {
 }
 
 /**
- * Computes by the SIMD module, in groups of rows from the last to the first: copies a group's inputs to the module's
- * memory, runs the module, and copies the results back. A group reads the first row of the group after it.
+ * Computes with the SIMD module, in groups of rows from the last to the first: copies a group's inputs to the module's
+ * memory, runs the module, and copies the results back. A group also reads the first row of the group that follows it
+ * in time.
  */
 const vector32 = (module: Simd, columns: SweepColumns<Float32Array>): void => {
   const { rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, decay, advantages, targets } =

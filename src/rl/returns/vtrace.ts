@@ -56,7 +56,7 @@ export const vtrace = <A extends Numbers>(inputs: VtraceInputs<A>): Vtrace<A> =>
   const rewards = countedRewards(inputs)
   const targets = emptyLike(rewards)
   const advantages = emptyLike(rewards)
-  /** For each env, v_t − V_t of the row computed last. */
+  /** For each env, v_t − V_t of the row that was computed last. */
   const carry = new Float64Array(envs)
   for (let t = steps - 1; t >= 0; t--) {
     const isLast = t === steps - 1

@@ -17,28 +17,28 @@ export interface SharedPolicy {
   readonly algorithm: Algorithm
 }
 
-/** The policies by their names. That of one agent has the agent's name, and is given by its algorithm alone. */
+/** The policies by name. The value for a single agent's policy is just its algorithm; the name is then the agent's. */
 export type Policies = Readonly<Record<string, Algorithm | SharedPolicy>>
 
 /** The settings in a config. */
 export const SeparateConfig = Schema.Struct({
-  /** The policies: each its name, maybe its agents, and its algorithm with settings. */
+  /** The policies, each with a name, an algorithm with settings, and maybe a list of agents. */
   policies: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)).check(Schema.isMinLength(1)),
 })
 
-/** The settings of a policy besides those of its algorithm. Files and weights have its name. */
+/** The settings of a policy besides those of its algorithm. Its name appears in the names of files and weights. */
 export const PolicyConfig = Schema.Struct({
   policy: Schema.String.check(
     Schema.isPattern(/^[A-Za-z0-9_-]+$/, {
       expected: 'a name of letters, digits, "-" and "_"; `agents` has the names of the agents, if they are others',
     }),
   ),
-  /** The agents that the policy plays; the one with its name if left out. */
+  /** The agents that the policy plays. If left out, it plays the agent whose name is the policy's. */
   agents: Schema.optionalKey(Schema.Array(Schema.String).check(Schema.isMinLength(1))),
   name: Schema.String.annotate({ expected: "an algorithm's name" }),
 })
 
-/** A policy of the program, or of a config. */
+/** A policy with its algorithm, which came from the program or from a config. */
 interface Made {
   readonly policy: string
   readonly algorithm: Algorithm
@@ -76,7 +76,7 @@ export const make = (policies: Policies): Algorithm => {
 /** Finds an algorithm by its name, or says why there is none. */
 type Find = (name: string) => Algorithm | string
 
-/** Makes the same algorithm without policies, whose config names them. */
+/** Makes the same algorithm without policies: a config then names them, and `find` finds their algorithms. */
 export const named = (find: Find): Algorithm => algorithmOf({}, [], find)
 
 const ofProgram: Find = (algorithm) =>
@@ -117,7 +117,7 @@ const algorithmOf = (input: Plain, made: ReadonlyArray<Made>, find: Find = ofPro
   }),
 })
 
-/** Returns the path of a policy's setting, which its algorithm calls `algorithm.KEY`. */
+/** Converts the path of a setting from the policy's own view, `algorithm.KEY`, to its path in the whole config. */
 const inPolicy = (key: string, index: number): string =>
   key.startsWith("algorithm") ? key.replace("algorithm", `algorithm.policies.${index}`) : key
 

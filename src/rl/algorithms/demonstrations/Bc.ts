@@ -42,8 +42,9 @@ import { plannerOf, planningFields, type PlanningOptions } from "../../model/val
 import { stream } from "../../../base/rng/Rng.ts"
 
 /**
- * Behaviour cloning: it trains the policy under which the demonstrated actions are likeliest. The demonstrations are in
- * memory. The steps of a run are the demonstrated steps that it learns from; the env is played only in validations.
+ * Behaviour cloning: trains a policy to give the demonstrated actions the highest probability. The demonstrations are
+ * in memory. A step of the run is a demonstrated step that the policy learns from; the env is played only in
+ * validations.
  */
 
 // --- Config: `BcOptions` are the settings in code; `BcConfig` checks them and fills in the defaults ---
@@ -84,7 +85,7 @@ export type BcConfig = typeof BcConfig.Type
 export const cloneOf = (config: BcConfig, task: Task): ActorCritic =>
   actorCritic({ ...task, ...config, planner: plannerOf(config.planning), lstm: 0 })
 
-/** Leaves the critic's value out of exported policies, because the critic doesn't learn. */
+/** Removes the critic's value from exported policies, because the critic doesn't learn. */
 const withoutValue = (network: ActorCritic): ActorCritic => ({
   ...network,
   greedy: (at) => {
@@ -167,7 +168,10 @@ export const cloner = Effect.fnUntraced(function* (name: string, config: BcConfi
     learner,
     update,
     averages,
-    /** Fills the batch with the rows that stand in `order` from `from` on, and again from its beginning after its end. */
+    /**
+     * Fills the batch with the rows listed in `order`, from index `from` on; after the end of the list, continues at
+     * its start.
+     */
     fill: (
       { observations, actions }: Pick<Demonstrations, "observations" | "actions">,
       order: Int32Array,

@@ -30,15 +30,18 @@ export interface GailOptions extends ClippedValueOptions {
   readonly reward?: Losses.ImitationReward
   /** The sizes of the discriminator's hidden layers. @default [32,32] */
   readonly discriminatorHidden?: ReadonlyArray<number>
-  /** The number of passes over each rollout, with as many demonstrated steps, in which the discriminator learns. @default 1 */
+  /**
+   * The number of passes over each rollout, and over as many demonstrated steps, in which the discriminator learns.
+   * @default 1
+   */
   readonly discriminatorEpochs?: number
   /** The number of minibatches that the discriminator learns from in each pass. @default 4 */
   readonly discriminatorMinibatches?: number
   /** The discriminator's learning rate as a share of `learningRate`. @default 1 */
   readonly discriminatorLearningRateShare?: number
   /**
-   * The weight of the mean squared slope of the discriminator's output, at the steps of both, in its loss. A flatter
-   * discriminator tells the policy better where to go. @default 0
+   * The weight, in the discriminator's loss, of the mean squared slope of its output at the expert's and the policy's
+   * steps. A flatter discriminator gives the policy rewards that it can follow better. @default 0
    */
   readonly gradientPenalty?: number
 }
@@ -64,7 +67,7 @@ const policyOf = (settings: GailConfig, task: Algorithm.Task): Model.ActorCritic
 
 type GailColumns = Learner.ColumnsOf<Model.ActorCriticKept> & Learner.BonusColumns & Learner.DemonstrationColumns
 
-/** The beginning of the names of the discriminator's parameters. */
+/** The prefix of the names of the discriminator's parameters. */
 const prefix = "discriminator."
 
 /** Makes the discriminator of observation and action; `logits` has a number per row, which is positive for the expert's steps. */
@@ -83,7 +86,7 @@ const discriminator = (
   const isBounded = actionSpace._tag === "Box" && [...actionSpace.low, ...actionSpace.high].every(Number.isFinite)
   const scale = isBounded ? Model.scaledActions(actionSpace) : undefined
   const judge = (weights: Model.Weights, observations: Tensor, actions: Tensor) => {
-    // Actions as the env took them: beyond its bounds, those of the policy would be easy to tell from the expert's.
+    // Use the actions as the env got them: unclipped actions of the policy would be easy to tell from the expert's.
     const taken = Model.toEnvAction(actionSpace, actions)
     const inputs = [standardised(observations), Model.asNumbers(actionSpace, scale?.fromEnv(taken) ?? taken)] as const
     return { inputs, logits: network.apply(weights, ...inputs) }
@@ -121,7 +124,10 @@ const learnFrom = (demonstrations: Demonstrations.Demonstrations) =>
     })
   })
 
-/** Describes the phase in which the discriminator learns from the rollout, and from a demonstrated step for each of its rows. */
+/**
+ * Describes the phase in which the discriminator learns from the rollout, and from one demonstrated step for each row
+ * of the rollout.
+ */
 const discriminatorPhase = (config: ResolvedGail, judge: Judge): Learner.Phase<GailColumns> => ({
   name: "discriminator",
   epochs: config.discriminatorEpochs,

@@ -28,9 +28,10 @@ import * as Model from "../../model/Model.ts"
 const { clip, constant, exp, mean, minimum, mul, reshape, sub, tanh } = Graph
 
 /**
- * Implicit Q-learning (Kostrikov et al. 2021, arXiv:2110.06169): it learns from a data set of transitions alone, and can be
- * better than whoever made it. It never asks for the value of an action that the data do not have: the value of a state is an
- * expectile of the values of the actions that the data have there, and the policy imitates the better ones of these.
+ * Implicit Q-learning (Kostrikov et al. 2021, arXiv:2110.06169): learns a policy from a data set of transitions alone,
+ * and can become better than the policy that produced the data. It never evaluates an action that is not in the data:
+ * the value of a state is an expectile of the values of the actions that the data have there, and the policy imitates
+ * the better ones of these actions.
  */
 
 // --- Config: `IqlOptions` are the settings in code; `IqlConfig` checks them and fills in the defaults ---

@@ -26,9 +26,9 @@ import { stream } from "../../../base/rng/Rng.ts"
 import { meanOf } from "../../../base/statistics/resampling.ts"
 
 /**
- * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own slight
- * variation of the weights, in pairs of opposite variations, and the weights move towards the variations with the
- * larger returns. It computes no gradient, so it is a baseline for algorithms that do. The variations of the weights
+ * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own random
+ * variation of the weights, and the weights move towards the variations with the larger returns. Variations come in
+ * pairs of opposites. No gradient is computed, so this is a baseline for algorithms that compute one. The variations
  * that play at the same time are the members of a population.
  */
 
@@ -63,7 +63,10 @@ export type EsConfig = typeof EsConfig.Type
 
 type EsNetwork = ReturnType<typeof mlp>
 
-/** Computes a network's outputs, where each observation has its own weights: a row of `population`, [members, size]. */
+/**
+ * Computes a network's outputs for observations that each have weights of their own: one row of `population` [members,
+ * size].
+ */
 const forward = (
   population: Tensor,
   shapes: ReadonlyArray<ReadonlyArray<number>>,
@@ -73,7 +76,7 @@ const forward = (
   const [members, width] = observations.shape
   let value = reshape(observations, [members, 1, width])
   let offset = 0
-  /** Returns the next parameter of every member, of this shape. */
+  /** Takes the next parameter, of this shape, from the weights of every member. */
   const nextParameter = (shape: ReadonlyArray<number>): Tensor => {
     const part = slice(population, [0, offset], [members, elements(shape)])
     offset += elements(shape)
@@ -111,7 +114,7 @@ export const centredRanks = (returns: Float64Array): Float64Array => {
   return ranks
 }
 
-/** The weights, the variations of them that play, and the state of Adam. */
+/** The current weights, the variations of them that play, and the state of Adam. */
 interface Population {
   readonly config: EsConfig
   readonly seed: number
@@ -123,7 +126,7 @@ interface Population {
   readonly first: Float64Array
   readonly second: Float64Array
   readonly updates: Float64Array
-  /** The variation of each pair of members, and the weights of each member. */
+  /** The variation ε of each pair of members, and (`members`) the weights of each member. */
   readonly noise: Float32Array
   readonly members: Float32Array
   readonly returns: Float64Array
@@ -198,7 +201,7 @@ const playEpisodes = function* (
     steps++
     const cutShort = config.maxEpisodeSteps > 0 && steps >= config.maxEpisodeSteps
     for (let env = 0; env < numEnvs; env++) {
-      // An env whose episode has ended is stepped until all have ended, but its rewards no longer count.
+      // An env whose episode has ended is stepped on until all have ended, but its rewards no longer count.
       if (running[env] === 0) continue
       returns[env] += envs.rewards[env]
       if ((envs.terminated[env] | envs.truncated[env]) === 0 && !cutShort) continue
@@ -209,7 +212,10 @@ const playEpisodes = function* (
   return steps * numEnvs
 }
 
-/** Describes the program that acts: each env's observation with the weights of its member of the population. */
+/**
+ * Describes the acting program, which applies to each env's observation the weights of that env's member of the
+ * population.
+ */
 const actSpecOf = (config: EsConfig, task: Task, network: EsNetwork, parameters: ParameterLayout): ProgramSpec => {
   const { numEnvs, observationSpace, actionSpace } = task
   const shapes = parameters.names.map((name) => network.parameters[name].shape)
@@ -225,7 +231,7 @@ const actSpecOf = (config: EsConfig, task: Task, network: EsNetwork, parameters:
   }
 }
 
-/** Returns the actor of validations and exports, which has the weights without a variation. */
+/** Returns the actor for validations and exports. It has the current weights, without a variation. */
 const actorOf = (config: EsConfig, task: Task, network: EsNetwork): Actor => {
   const { observationSpace, actionSpace } = task
   const greedy: Actor["greedy"] = ({ weights, observations }) => {
@@ -233,7 +239,7 @@ const actorOf = (config: EsConfig, task: Task, network: EsNetwork): Actor => {
     // Real numbers have no deviation here: the action is the mean.
     return { actions: policy.mode(), outputs: actionSpace._tag === "Box" ? undefined : policy.outputs }
   }
-  // Other programs can compute dense layers, but know neither masks, nor one-hot parts, nor several choices.
+  // `dense` describes policies for export as C++, which knows neither masks, nor one-hot parts, nor several choices.
   const isDense = observationSpace._tag === "Box" && (actionSpace._tag === "Box" || actionSpace._tag === "Discrete")
   const layers = Array.from({ length: config.hidden.length + 1 }, (_, index) => ({
     names: [`actor.${index}`],

@@ -24,10 +24,10 @@ import * as Model from "../../model/Model.ts"
 const { add, mean, mul } = Graph
 
 /**
- * AlphaZero (Silver et al. 2017, arXiv:1712.01815): each action is chosen by a tree search over the env's own steps, in which
- * a network gives the probabilities of actions and the values of states. The network learns what the searches found: the
- * policy the shares of their visits, the value the outcomes of the episodes. It is for one player, and for two who take
- * turns in an env such as `TicTacToe.selfPlay`, with a discount of −1.
+ * AlphaZero (Silver et al. 2017, arXiv:1712.01815): a tree search over the env's own steps chooses each action; a
+ * network gives the search the probabilities of actions and the values of states. The network learns from the results:
+ * its policy from the shares of the search's visits, its value from the outcomes of the episodes. It works for one
+ * player, and, with a discount of −1, for two who take turns in an env such as `TicTacToe.selfPlay`.
  */
 
 // --- Config: `AlphaZeroOptions` are the settings in code; `AlphaZeroConfig` checks them and fills in the defaults ---

@@ -32,7 +32,7 @@ export interface CrossQOptions extends Learner.BufferOptions {
    * 0.1. @default null
    */
   readonly alpha?: number | string | null
-  /** The temperature with which a learned one starts. @default 1 */
+  /** The initial value of a learned temperature. @default 1 */
   readonly alphaStart?: number
   /** The sizes of the actor's hidden layers. @default [256,256] */
   readonly hidden?: ReadonlyArray<number>
@@ -40,7 +40,7 @@ export interface CrossQOptions extends Learner.BufferOptions {
   readonly criticHidden?: ReadonlyArray<number>
   /** The learning rate of actor, critics and temperature. @default 0.001 */
   readonly learningRate?: Learner.Scheduled
-  /** The number of updates in which actor and temperature learn once. @default 3 */
+  /** The number of updates of the critics for each update of the actor and the temperature. @default 3 */
   readonly policyDelay?: number
   /** The number of updates of a layer in which it normalises by its batch alone. @default 100000 */
   readonly renormWarmUp?: number
@@ -54,7 +54,7 @@ export interface CrossQOptions extends Learner.BufferOptions {
    * steps, which is smoother; null draws noise for each step. @default null
    */
   readonly sde?: Learner.ReplaySdeOptions | null
-  /** With `sde`, the logarithm of the first standard deviations of its matrix. @default -3 */
+  /** With `sde`, the logarithm of the initial standard deviations of its matrix. @default -3 */
   readonly logStdInit?: number
 }
 
@@ -77,12 +77,12 @@ export const CrossQConfig = Schema.Struct({
 })
 export type CrossQConfig = typeof CrossQConfig.Type
 
-/** The optimiser of the paper: Adam whose first moment has a short memory. */
+/** The paper's optimiser: Adam with a smaller β₁, so that its first moment forgets faster. */
 const defaultOptimiser = { name: "adam", beta1: 0.5 } as const
 
 // --- Networks ---
 
-/** A value with the statistics that the layers have after the batch. */
+/** A value, with the statistics that the normalising layers have after the batch. */
 interface CrossQLearned<A> {
   readonly value: A
   readonly statistics: Model.Statistics
@@ -116,7 +116,7 @@ const networks = (config: CrossQConfig, observationSpace: Space.RowSpace, action
     scale: Model.scaledActions(actionSpace),
     policy: (weights: Model.Weights, observations: Graph.Tensor): Distributions.SquashedGaussian =>
       policyOf(weights, actor.apply(weights, Model.asVectors(observationSpace, observations))),
-    /** The policy, normalised by the batch that it learns from. */
+    /** Computes the policy with the statistics of the batch that it learns from. */
     learnedPolicy: (
       weights: Model.Weights,
       observations: Graph.Tensor,
@@ -163,7 +163,7 @@ const setup = Effect.fnUntraced(function* (config: CrossQConfig, task: Algorithm
 
 // --- Update ---
 
-/** Takes a gradient step, after which the normalising layers have these statistics. */
+/** Takes a gradient step, and sets the statistics of the normalising layers. */
 const stepWith = (
   net: Parameters<typeof Learner.gradientStep>[0],
   loss: Graph.Tensor,
@@ -175,7 +175,10 @@ const stepWith = (
   return { next: whole, states: { ...states, [net.name]: { tensor: net.theta, next: whole } } }
 }
 
-/** Describes a gradient step on a batch: the critics; and in every `policyDelay`-th one the actor and the temperature. */
+/**
+ * Describes a gradient step of the critics on a batch and, in every `policyDelay`-th update, of the actor and the
+ * temperature.
+ */
 const update = (
   config: CrossQConfig,
   { actionSize, noiseSize, policy, learnedPolicy, values, learnedValues, scale }: CrossQNetworks,

@@ -3,9 +3,9 @@ import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Td3 from "./Td3.ts"
 
 /**
- * Deep deterministic policy gradient (Lillicrap et al. 2015, arXiv:1509.02971): Q-learning for continuous actions, whose
- * actor climbs the critic's gradient. It is TD3 without its three corrections: one critic, which counts as it is; no noise
- * on target actions; and an actor that learns in every update. So TD3's networks, learner and update are its own.
+ * Deep deterministic policy gradient (Lillicrap et al. 2015, arXiv:1509.02971): Q-learning for continuous actions,
+ * whose actor climbs the critic's gradient. It is TD3 without its three corrections: there is only one critic, no noise
+ * on target actions, and the actor learns in every update. So this file uses TD3's networks, learner and update.
  */
 
 // --- Config: `DdpgOptions` are the settings in code; `DdpgConfig` checks them and fills in the defaults ---

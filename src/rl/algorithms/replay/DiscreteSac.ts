@@ -37,7 +37,7 @@ export interface DiscreteSacOptions extends Learner.ReplayOptions, Model.Network
    * 0.1. @default null
    */
   readonly alpha?: number | string | null
-  /** The temperature with which a learned one starts. @default 1 */
+  /** The initial value of a learned temperature. @default 1 */
   readonly alphaStart?: number
   /** The entropy at which a learned temperature keeps the policy, as a share of the entropy of random play. @default 0.89 */
   readonly targetEntropy?: number

@@ -10,11 +10,11 @@ import * as Model from "../../model/Model.ts"
 const { argMax, reshape, slice } = Graph
 
 /**
- * Deep Q-learning with a replay buffer (Mnih et al. 2015), and improvements that Rainbow (Hessel et al. 2018,
- * arXiv:1710.02298) combines, each with a setting: double Q-learning, dueling networks, prioritised replay, n-step targets,
- * the distribution of returns in place of their mean, and noisy layers. With `lstm` the network has a memory, which learns from
- * sequences of steps as in R2D2 (Kapturowski et al. 2019, openreview.net/forum?id=r1lyTjAqYX), in one process. The losses, with
- * their targets, are in `rl/losses/dqnLosses.ts`.
+ * Deep Q-learning with a replay buffer (Mnih et al. 2015), and the improvements that Rainbow (Hessel et al. 2018,
+ * arXiv:1710.02298) combines, each of which is a setting: double Q-learning, dueling networks, prioritised replay,
+ * n-step targets, the distribution of returns in place of their mean, and noisy layers. With `lstm` the network has a
+ * memory, which learns from sequences of steps as in R2D2 (Kapturowski et al. 2019,
+ * openreview.net/forum?id=r1lyTjAqYX), in one process. The losses, with their targets, are in `rl/losses/dqnLosses.ts`.
  */
 
 // --- Config: `DqnOptions` are the settings in code; `DqnConfig` checks them and fills in the defaults ---
@@ -156,7 +156,10 @@ type DqnTransitions = Losses.DqnInputs<Learner.Batch<Learner.ReplayColumns>>
 type DqnSequences = Losses.DqnInputs<Learner.Batch<Learner.SequenceColumns>>
 type Evaluate = (weights: Model.Weights, observations: Graph.Tensor) => Losses.ActionValues
 
-/** Returns the loss that the network learns from, the user's own or DQN's. Priorities follow from DQN's errors with both. */
+/**
+ * Returns the loss that the network learns from: the user's own or DQN's. In both cases priorities come from DQN's
+ * errors.
+ */
 const chosenLoss = (
   { loss }: DqnConfig,
   evaluate: Evaluate,
@@ -174,7 +177,9 @@ const chosenLoss = (
 /** The number of steps of a sequence if the config leaves it to the algorithm. */
 const defaultSequence = 16
 
-/** Fails if settings of a memory are set without one, or if others are set that do not work with it. */
+/**
+ * Fails if a setting that needs a memory is set without `lstm`, or one that does not work with a memory is set with it.
+ */
 const checkMemory = ({
   lstm,
   sequence,
@@ -209,15 +214,16 @@ const withoutMemory = ({ parameters, apply }: Model.QNetwork): ActingNetwork => 
 })
 
 /**
- * Makes what all networks have in common: how they act, and how they learn by a loss. The online network is the actor, which
- * acts and learns. The trainer (`rl/train/Trainer.ts`) copies it into the target network every `updateTargetFreq` env steps.
+ * Makes the parts that all networks share: how they act, and how they learn by a loss. The online network is the actor,
+ * which acts and learns. The trainer (`rl/train/Trainer.ts`) copies it into the target network every `updateTargetFreq`
+ * env steps.
  */
 const parts = (config: DqnConfig, task: Algorithm.Task, network: ActingNetwork) => {
   const noisy = config.noisy ? Model.noisyLayers(network.parameters) : undefined
   const actor: Model.Actor = {
     parameters: noisy?.parameters ?? network.parameters,
     noiseSize: 2 + (noisy?.noiseSize ?? 0),
-    // All envs act by the same draw of the weights.
+    // All envs act with the same draw of the noisy weights.
     sharedNoiseSize: noisy?.noiseSize ?? 0,
     memorySize: network.memorySize,
     keeps: [],
@@ -240,7 +246,7 @@ const parts = (config: DqnConfig, task: Algorithm.Task, network: ActingNetwork) 
     experience: Learner.withPriorities(targeted, config.prioritised),
     learning: <B extends Noise>(lossOf: (at: Losses.DqnInputs<B>) => Losses.DqnLoss) => ({
       learningRates: { learningRate: config.learningRate },
-      // The numbers of all rows together are the noise of an update's draws.
+      // `draws` are for the update as a whole, so the noise of all rows together must suffice for them.
       noiseSize: Math.ceil((draws * (noisy?.noiseSize ?? 0)) / config.batchSize),
       update: (learning: DqnLearning<B>) => update(config, lossOf, noisy, learning),
     }),

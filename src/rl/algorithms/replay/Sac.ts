@@ -13,8 +13,9 @@ import * as Model from "../../model/Model.ts"
 const { clip, mean, mul, reshape, slice, stopGradient } = Graph
 
 /**
- * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): a squashed Gaussian policy whose entropy adds to its
- * return, two critics of which the smaller value counts, and a temperature that keeps the entropy at a target.
+ * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): it has a squashed Gaussian policy whose entropy adds to
+ * its return, two critics, of whose values the smaller one counts, and a temperature that keeps the entropy at a
+ * target.
  */
 
 // --- Config: `SacOptions` are the settings in code; `SacConfig` checks them and fills in the defaults ---
@@ -38,7 +39,7 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
    * 0.1. @default null
    */
   readonly alpha?: number | string | null
-  /** The temperature with which a learned one starts. @default 1 */
+  /** The initial value of a learned temperature. @default 1 */
   readonly alphaStart?: number
   /**
    * The entropy at which a learned temperature keeps the policy, for actions scaled to −1 … 1; null is minus the number
@@ -50,7 +51,7 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
    * steps, which is smoother; null draws noise for each step. @default null
    */
   readonly sde?: Learner.ReplaySdeOptions | null
-  /** With `sde`, the logarithm of the first standard deviations of its matrix. @default -3 */
+  /** With `sde`, the logarithm of the initial standard deviations of its matrix. @default -3 */
   readonly logStdInit?: number
   /**
    * A loss of your own for the critics: a function of a batch and of the critics' outputs, which have the algorithm's loss.
@@ -98,7 +99,7 @@ export type SacConfig = typeof SacConfig.Type
 // The bounds of log σ, the logarithm of the policy's standard deviation, as in the code of the paper's authors.
 const lowestLogDeviation = -20
 const highestLogDeviation = 2
-/** The bound of μ with state-dependent exploration, as in Stable-Baselines3, which keeps tanh μ from saturating. */
+/** The largest |μ| with state-dependent exploration, as in Stable-Baselines3: it keeps tanh μ from saturating. */
 const largestMean = 2
 
 /** The critics of SAC or a relative: their parameters, values and loss. Actions are scaled to −1 … 1. */
@@ -106,9 +107,9 @@ export interface SoftCritics {
   readonly parameters: Model.Declarations
   /** Computes the outputs of each critic for actions. */
   readonly apply: Model.Critics["apply"]
-  /** Computes the values of actions for the actor's loss, in which the smallest of them counts. */
+  /** Computes the values of actions for the actor's loss, which uses the smallest of them. */
   readonly values: Model.Critics["apply"]
-  /** Computes the loss of the critics, their outputs for the batch's actions, and the target of these. */
+  /** Computes the loss of the critics, their outputs for the batch's actions, and the target for these outputs. */
   readonly loss: (at: CriticInputs) => Pick<Learner.CriticOutputs, "loss" | "values" | "target">
 }
 
@@ -179,7 +180,7 @@ const networks = (
 }
 type SacNetworks = ReturnType<typeof networks>
 
-/** The networks by which `squashedExperience` acts, and the critics that learn beside them. */
+/** The networks with which `squashedExperience` acts, and the critics, which learn too. */
 interface SquashedNetworks {
   /** The number of random numbers that an action takes. */
   readonly noiseSize: number
@@ -224,7 +225,10 @@ export const squashedExperience = (
   })
 }
 
-/** Makes the part of the actor that says how far actions lie from μ: a head for log σ, or noise that depends on the state. */
+/**
+ * Makes the part of the actor that computes the deviation of actions from μ: a head for log σ, or noise that depends on
+ * the state.
+ */
 export const deviations = (
   { sde, logStdInit }: Pick<SacConfig, "sde" | "logStdInit">,
   features: number,
@@ -304,14 +308,14 @@ const update = (
   const { batch, networks, targets, learningRates } = learning
   const { observations, actions, nextObservations, noise } = batch
   const [rows] = noise.shape
-  // `noise` has the numbers for two actions in each row: 0 is the action of the target, 1 that of the actor's loss.
+  // `noise` has the numbers for two actions in each row: action 0 is for the target, action 1 for the actor's loss.
   const noiseOf = (action: 0 | 1): Graph.Tensor =>
     config.sde === null
       ? slice(noise, [0, action * noiseSize], [rows, noiseSize])
       : slice(reshape(noise, [1, -1]), [0, 0], [1, noiseSize])
   const act = (at: Graph.Tensor): Graph.Tensor => scale.toEnv(policy(networks.actor.weights, at).mode())
   return Learner.softUpdate(learning, config, {
-    // Keeps the policy's entropy near this one.
+    // The learned temperature keeps the policy's entropy near this value.
     targetEntropy: config.targetEntropy ?? -actionSize,
     criticLearningRate: learningRates.criticLearningRate,
 

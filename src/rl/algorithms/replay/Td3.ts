@@ -13,8 +13,8 @@ import * as Model from "../../model/Model.ts"
 const { add, clip, mean, mul, stopGradient, tanh } = Graph
 
 /**
- * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): two critics of which the
- * smaller value counts, noise on target actions, and an actor that learns less often than its critics.
+ * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): DDPG with two critics, of
+ * whose values the smaller one counts, noise on target actions, and an actor that learns less often than its critics.
  */
 
 // --- Config: `Td3Options` are the settings in code; `Td3Config` checks them and fills in the defaults ---
@@ -35,8 +35,9 @@ export interface DeterministicOptions extends Learner.ReplayOptions, Model.Netwo
    */
   readonly noiseType?: "normal" | "ornstein-uhlenbeck"
   /**
-   * The standard deviation of the noise on actions in rollouts, as a share of half an action's range; for a process, the one
-   * of its steps in a unit of time. It can change over the run. @default 0.1
+   * The standard deviation of the noise on actions in rollouts, as a share of half an action's range; for an
+   * Ornstein-Uhlenbeck process, the standard deviation of its steps per unit of time. It can change over the run.
+   * @default 0.1
    */
   readonly explorationNoise?: Learner.Scheduled
   /** Whether the random actions before `learningStarts` get the noise too, as in Stable-Baselines3. @default false */

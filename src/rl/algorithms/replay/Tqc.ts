@@ -22,11 +22,17 @@ export interface TqcOptions extends Sac.SacOptions {
   readonly critics?: number
   /** The number of quantiles of each critic. @default 25 */
   readonly quantiles?: number
-  /** The number of quantiles of each critic that targets leave out, the highest ones of all critics together. @default 2 */
+  /**
+   * The number of quantiles per critic that targets leave out: the highest of all critics' quantiles together. @default
+   * 2
+   */
   readonly dropped?: number
 }
 
-/** The largest number of critics, of quantiles of each, and of quantiles of all: their order takes n² numbers for each row. */
+/**
+ * The largest number of critics, of quantiles per critic, and of all quantiles: sorting n of them takes n² numbers for
+ * each row.
+ */
 const most = 500
 
 export const TqcConfig = Schema.Struct({

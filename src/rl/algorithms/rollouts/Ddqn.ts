@@ -10,9 +10,9 @@ import * as Model from "../../model/Model.ts"
 const { argMax, huber, mean, stopGradient, sub } = Graph
 
 /**
- * Synchronous n-step double Q-learning: many envs are played ε-greedily for a few steps, and the network learns from
- * exactly those steps, without a replay buffer (after Mnih et al. 2016, arXiv:1602.01783). The online network chooses
- * the action after the last step, and the target network values it (van Hasselt et al. 2015, arXiv:1509.06461).
+ * Synchronous n-step double Q-learning without a replay buffer (after Mnih et al. 2016, arXiv:1602.01783): plays many
+ * envs ε-greedily for a few steps, then learns from exactly these steps. The online network chooses the action after
+ * the last step, and the target network values it (van Hasselt et al. 2015, arXiv:1509.06461).
  */
 
 // --- Config: `DdqnOptions` are the settings in code; `DdqnConfig` checks them and fills in the defaults ---
@@ -90,7 +90,7 @@ const setup = Effect.fnUntraced(function* (settings: DdqnConfig, task: Algorithm
       const q = network.apply(weights, observations)
       return {
         actions: Learner.epsilonGreedy(q, noise, exploration, Model.maskOf(task.observationSpace, observations)),
-        // An observation's value is the target network's value of the action that the online network prefers.
+        // The kept value of an observation is the target network's value of the action that the online network prefers.
         kept: { values: Losses.valueOfAction(network.apply(target, observations), argMax(q)) },
       }
     },

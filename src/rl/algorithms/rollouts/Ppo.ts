@@ -98,7 +98,7 @@ export const ppoFields = {
   loss: Fields.withDefault(Schema.NullOr(Fields.code<Learner.OwnLoss>()), null),
 }
 const ClippedConfig = Schema.Struct(ppoFields)
-/** The settings that the loss and the learner read, which VIN and RND have too. */
+/** The settings that the loss and the learner read. VIN and RND have them, too. */
 type ClippedConfig = typeof ClippedConfig.Type
 export const PpoConfig = Schema.Struct({
   ...ppoFields,
@@ -110,7 +110,7 @@ export type PpoConfig = typeof PpoConfig.Type
 
 // --- Learner: the loss and the phase; `actorCriticLearner` has the network, the rollout and the returns ---
 
-/** Describes the learner of PPO, or of VIN, which passes its own `name` and `planner`. */
+/** Describes the learner of PPO, and of VIN, which passes its own `name` and `planner`. */
 export const ppoLearner = (
   name: string,
   settings: ClippedConfig &
@@ -130,8 +130,8 @@ type PpoBatch = Learner.Batch<Learner.ColumnsOf<Model.ActorCriticKept>>
 
 /**
  * Computes the loss of a minibatch: L = L_clip − c_e H + c_v ½ L_value, with the clipped surrogate loss L_clip, the
- * entropy H, the critic's squared error L_value, and their weights c_e and c_v in `config`. `standardised`
- * is that of the minibatch.
+ * entropy H, the critic's squared error L_value, and their weights c_e and c_v in `config`. `standardised` is the
+ * minibatch's function of this name.
  */
 export const ppoLoss = (
   config: Learner.Resolved<ClippedConfig>,

@@ -135,7 +135,10 @@ export const rndRollout = (name: string, config: ResolvedRnd, task: Algorithm.Ta
 
 // --- Update ---
 
-/** Computes PPO's loss, or the user's own, + c_v ½ E[(V_bonus − target)²] + the mean error of the predictor on a share of the rows. */
+/**
+ * Computes the sum of PPO's loss (or the user's own), c_v ½ E[(V_bonus − target)²], and the mean error of the predictor
+ * on a share of the rows.
+ */
 export const rndLoss = (
   config: ResolvedRnd,
   { network, bonus, own }: Pick<ReturnType<typeof rndRollout>, "network" | "bonus" | "own">,

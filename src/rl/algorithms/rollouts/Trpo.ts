@@ -12,10 +12,10 @@ import type { Networks } from "../../model/network/layers.ts"
 const { mean, mul, stopGradient } = Graph
 
 /**
- * Trust region policy optimisation (Schulman et al. 2015, arXiv:1502.05477): after each rollout the policy takes one step
- * along its natural gradient, as long as a limit of its KL divergence from the policy before it allows, and a line search
- * makes sure that the limit holds and that the policy's surrogate objective grows. So no step size is to be tuned. The critic
- * learns by gradient steps on minibatches.
+ * Trust region policy optimisation (Schulman et al. 2015, arXiv:1502.05477): after each rollout the policy takes one
+ * step along its natural gradient. The step is as long as a limit on the KL divergence between the old and the new
+ * policy allows; a line search makes sure that the limit holds and that the surrogate objective grows. So there is no
+ * step size to tune. The critic learns by gradient steps on minibatches.
  */
 
 // --- Config: `TrpoOptions` are the settings in code; `TrpoConfig` checks them and fills in the defaults ---

@@ -1,6 +1,6 @@
 /**
- * Declares `card.js`, which `workerFiles.ts` generates for each policy, so that `policy.js` and `worker.js` can be
- * type-checked here.
+ * Declares the types of `card.js`, so that `policy.js` and `worker.js` can be type-checked here. `workerFiles.ts`
+ * generates a `card.js` for each policy.
  */
 
 /** Describes a policy to people and programs. `GET /` of a worker answers with it. */
@@ -12,21 +12,21 @@ export interface Card {
   readonly step: number
   readonly observation: {
     readonly shape: ReadonlyArray<number>
-    /** A JSON Schema of what `act` reads. */
+    /** A JSON Schema of the observations that `act` reads. */
     readonly schema: Readonly<Record<string, unknown>>
     /** The parts of an observation, in the order of their numbers; null if it is just an array of real numbers. */
     readonly parts: ReadonlyArray<Part> | null
   }
   readonly action:
     | { readonly kind: "discrete"; readonly choices: number }
-    /** Several choices at once: the number of options of each. */
+    /** Several choices at once; `sizes` has the number of options of each. */
     | { readonly kind: "choices"; readonly sizes: ReadonlyArray<number> }
-    /** Zeros and ones. */
+    /** Switches: a list of `count` zeros and ones. */
     | { readonly kind: "switches"; readonly count: number }
     | {
         readonly kind: "continuous"
         readonly shape: ReadonlyArray<number>
-        /** The bounds of each element; null where there is none. */
+        /** The bounds of each element; null means no bound. */
         readonly low: ReadonlyArray<number | null>
         readonly high: ReadonlyArray<number | null>
       }
@@ -36,9 +36,9 @@ export interface Card {
   readonly mask: number
 }
 
-/** A part of an observation that has no parts itself. */
+/** A part of an observation that has no parts of its own. */
 export interface Part {
-  /** The names or indices on the way to it. */
+  /** The names or indices that lead to the part, from the outside to the inside. */
   readonly path: ReadonlyArray<string | number>
   /** Its shape; empty if it is one number. */
   readonly shape: ReadonlyArray<number>
@@ -46,7 +46,7 @@ export interface Part {
   readonly options: ReadonlyArray<number> | null
 }
 
-/** Tells where an array is in the memory of `policy.wasm`. The address is in bytes, the length in elements. */
+/** The position of an array in the memory of `policy.wasm`: its address in bytes, and its length in elements. */
 export interface Place {
   readonly address: number
   readonly length: number
@@ -64,6 +64,6 @@ export declare const normalisation: {
   readonly mean: ReadonlyArray<number>
   readonly factor: ReadonlyArray<number>
   readonly clip: number
-  /** The columns that stay as they are. */
+  /** The columns that are not normalised. */
   readonly kept: ReadonlyArray<number>
 } | null

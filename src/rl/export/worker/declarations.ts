@@ -1,4 +1,4 @@
-/** The text of `policy.d.ts`, the types of an exported policy. */
+/** Makes the text of `policy.d.ts`, the types of an exported policy. */
 import type { Card } from "./card.d.ts"
 
 export const declarations = ({ observation, action, memory, mask }: Card): string => `/** The types of \`policy.js\`. */

@@ -1,8 +1,10 @@
-/** Defines what an exported policy reads as an observation: a Schema, from which the JSON Schema on its card is made. */
+/**
+ * Defines the Schema of the observations that an exported policy reads; the JSON Schema on its card is made from it.
+ */
 import { Schema } from "effect"
 import { type Space, sizeOf } from "../../env/Space.ts"
 
-/** The largest number that float32 can hold, after rounding. */
+/** The largest number that rounds to a finite float32. */
 const largest = 3.4028235677973362e38
 
 const number = Schema.Finite.check(Schema.isBetween({ minimum: -largest, maximum: largest }))

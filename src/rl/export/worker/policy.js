@@ -8,7 +8,7 @@ import { card, normalisation, places } from "./card.js"
 
 export { card }
 
-/** The error of an observation or a memory that the policy cannot read. The message is one line for people. */
+/** Reports an observation or a memory that the policy cannot read. The message is one line for people. */
 export class PolicyError extends Error {
   name = "PolicyError"
 }
@@ -30,7 +30,10 @@ const wanted = (shape) =>
     ? `${shape[0]} ${shape[0] === 1 ? "number" : "numbers"}`
     : `${shape.reduce((size, length) => size * length, 1)} numbers, or arrays of shape [${shape.join(", ")}]`
 
-/** Copies the numbers of arrays, nested as `lengths`, to `target` from the index `at`. Returns the index after them. */
+/**
+ * Copies arrays that are nested as `lengths` says, to `target` from the index `at` on. Returns the index after the
+ * copied numbers.
+ */
 const copyNumbers = (target, at, value, where, lengths, shape) => {
   const [length, ...inner] = lengths
   if (!isList(value) || value.length !== length) {
@@ -54,13 +57,13 @@ const copyNumbers = (target, at, value, where, lengths, shape) => {
 
 const sizeOf = (shape) => shape.reduce((size, length) => size * length, 1)
 
-/** Fills `target` from the index `at` with an array of as many numbers as `shape` has, or of arrays nested as it. */
+/** Fills `target`, from the index `at` on, from a flat array of numbers, or from arrays nested as `shape` says. */
 const fill = (target, value, where, shape, at = 0) => {
   const isNested = shape.length > 1 && isList(value) && isList(value[0])
   return copyNumbers(target, at, value, where, isNested ? shape : [sizeOf(shape)], shape)
 }
 
-/** The number of numbers in an observation; the action mask follows it in the row that the policy reads. */
+/** The number of elements of an observation. In the row that the policy reads, the action mask follows. */
 const size = places.observations.length - card.mask
 
 /** Replaces the booleans in a list by zeros and ones. */
@@ -136,7 +139,7 @@ export const observation = {
         return { value: numbers }
       } catch (error) {
         if (!(error instanceof PolicyError)) throw error
-        // The message begins with the place, such as observation[1][2].
+        // The message begins with the position of the wrong value, such as observation[1][2].
         const [where] = error.message.split(":")
         return { issues: [{ message: error.message, path: Array.from(where.matchAll(/\d+/g), Number) }] }
       }

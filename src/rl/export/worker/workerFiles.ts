@@ -23,7 +23,7 @@ import type { Card, Part, Place } from "./card.d.ts"
 import { declarations } from "./declarations.ts"
 import { observationSchemaOf } from "./observationSchema.ts"
 
-/** A policy as a WebAssembly module, and what `card.js` says about it. */
+/** A policy as a WebAssembly module, and the text of its `card.js`. */
 interface CompiledPolicy {
   /** The module. It has the weights in its data segments, and acts on one observation at a time. */
   readonly wasm: Uint8Array
@@ -65,8 +65,8 @@ const compilePolicy = (policy: TrainedPolicy, name: string): CompiledPolicy => {
 }
 
 /**
- * Returns the states with zeros in place of the numbers that the policy does not read, such as the weights of a critic:
- * zeros compress to nothing.
+ * Returns the states, with zeros instead of all numbers that the policy does not read, such as the weights of a critic:
+ * zeros compress well.
  */
 const readByPolicy = (
   spec: ProgramSpec,
@@ -108,7 +108,7 @@ const cardOf = ({ algorithm, env, step, observationSpace, actionSpace, spec }: T
 
 const finite = (bound: number): number | null => (Number.isFinite(bound) ? bound : null)
 
-/** Lists the parts of a space that have no parts themselves, in the order of their numbers. */
+/** Lists the parts of a space that have no parts of their own, in the order of their numbers. */
 const partsIn = (space: Space, path: Part["path"]): ReadonlyArray<Part> => {
   switch (space._tag) {
     case "Dict":
@@ -141,10 +141,10 @@ export interface Scripts {
   readonly worker: Uint8Array
 }
 
-/** The date whose behaviour of the runtime the worker asks for. */
+/** The compatibility date of the worker, which fixes the behaviour of its runtime. */
 const compatibilityDate = "2026-01-01"
 
-/** Returns the name of a worker, which may have letters, digits and hyphens: at most 63, in lower case. */
+/** Returns the name of a worker: letters in lower case, digits and hyphens, at most 63. */
 const workerName = (name: string): string =>
   name
     .toLowerCase()

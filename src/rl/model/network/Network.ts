@@ -1,19 +1,7 @@
 /**
- * Networks as values that compose: each function makes a layer, which is plain data, so that a network can also stand in a
- * config file. `network` of `Ppo.make` and others takes one, or one for the actor and one for the critic. The algorithm adds
- * the last layers (the heads), which fit its actions.
- *
- * @example
- * ```ts
- * const { sequential, reshape, dense, attention, norm, residual, mean } = Network
- * const overTokens = sequential([
- *   reshape(4, 1), // four tokens of one number
- *   dense(32),
- *   residual([norm, attention({ heads: 4 })]),
- *   mean,
- * ])
- * Train.run({ env: CartPole.env, algorithm: Ppo.make({ network: overTokens }), totalSteps: 100_000 })
- * ```
+ * Describes networks as values that compose: each function makes a layer as plain data, so that a config file can hold
+ * a network, too. The setting `network` of `Ppo.make` and others takes a network, or one for the actor and one for the
+ * critic. The algorithm adds the last layers (the heads), which fit its actions.
  */
 import type {
   Activation,
@@ -37,7 +25,7 @@ import { layersOf } from "./layers.ts"
 
 export type { Layer, Network, Networks, OwnLayer } from "./layers.ts"
 
-/** Makes a linear layer with this number of outputs. Of tokens or images, it computes the last axis. */
+/** Makes a linear layer with this number of outputs. For tokens or images, it applies to the last axis. */
 export const dense = (units: number, options: { readonly gain?: number } = {}): Dense => ({
   type: "dense",
   units,
@@ -60,7 +48,7 @@ export const norm: Norm = { type: "norm" }
 /** Gives the numbers of a row another shape, such as `reshape(8, 4)` for eight tokens with four features each. */
 export const reshape = (...shape: ReadonlyArray<number>): Reshape => ({ type: "reshape", shape })
 
-/** Makes a vector of all numbers of a row. A network does so at its end. */
+/** Flattens all numbers of a row to a vector. A network does so at its end anyway. */
 export const flatten: ToShape = { type: "flatten" }
 
 /** Turns an image [channels, height, width] into a token for each pixel, with the channels as features. */

@@ -52,16 +52,16 @@ const partsIn = (space: RowSpace): ReadonlyArray<Part> =>
     return { name: part.path, shape, read }
   })
 
-/** A layer with the shapes of its input and output known. Shapes are those of one row. */
+/** A layer whose input and output shapes are known. The shapes are those of one row. */
 interface Built {
   readonly parameters: Declarations
   readonly shape: Shape
   readonly apply: (weights: Weights, x: Tensor) => Tensor
 }
 
-/** The place of a layer in its network, with the facts that building it needs. */
+/** The position of a layer in its network, with the facts that building it needs. */
 interface Place {
-  /** Where the layer stands, for messages: `actor, layer 2 (attention)`. */
+  /** The layer's position in messages: `actor, layer 2 (attention)`. */
   readonly at: string
   readonly shape: Shape
   /** Returns the name of the parameters of the next layer that has any. */
@@ -95,7 +95,7 @@ export const networkTrunk = (name: string, space: RowSpace, network: Network): T
   }
 }
 
-/** Returns the layers of a network. One that is a single `sequential` is the same as the list of its layers. */
+/** Returns the layers of a network. A list and a single `sequential` layer mean the same. */
 const sequenceOf = (network: Network): ReadonlyArray<Layer> => {
   const layers = layersOf(network)
   return layers.length === 1 && layers[0].type === "sequential" ? sequenceOf(layers[0].layers) : layers
@@ -288,7 +288,7 @@ const attention = ({ at, shape, nextName }: Place, { heads, units }: Extract<Lay
   }
 }
 
-/** Builds a layer of the user's own. Its output's shape is that of an example. */
+/** Builds a layer of the user's own. Its output shape comes from applying the layer to an example. */
 const own = ({ at, shape, nextName }: Place, { layer }: Custom): Built => {
   if (layer === undefined) return misfit(at, "this layer is made in code, by the program of the run", [shape])
   const declared = named(at, [shape], () => layer.parameters?.(shape) ?? {})

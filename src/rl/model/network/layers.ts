@@ -5,7 +5,10 @@ import { GraphError } from "../../../tensor/graph/GraphError.ts"
 import type { Declaration } from "../../../tensor/graph/Parameters.ts"
 import type { Shape, Tensor } from "../../../tensor/graph/Tensor.ts"
 
-/** Makes the Schemas of layers that are their type alone: one each, so that a union is told apart by the type. */
+/**
+ * Makes the Schemas of layers that have no settings, only a type. Each type has its own Schema, so that a union can
+ * tell them apart.
+ */
 const bare = <const Types extends ReadonlyArray<string>>(types: Types) =>
   types.map((type: Types[number]) => Schema.Struct({ type: Schema.Literal(type) }))
 
@@ -13,7 +16,7 @@ const DenseLayer = Schema.Struct({
   type: Schema.Literal("dense"),
   /** The number of outputs. */
   units,
-  /** The gain of the orthogonal weights at the start; √2 if left out. */
+  /** The gain of the initial orthogonal weights; √2 if left out. */
   gain: Schema.optionalKey(positive),
 })
 const activationLayers = bare(["tanh", "relu", "gelu", "sigmoid", "silu", "softplus"])
@@ -33,13 +36,13 @@ const ReshapeLayer = Schema.Struct({
 const shapeLayers = bare(["flatten", "tokens", "mean"])
 const PositionsLayer = Schema.Struct({
   type: Schema.Literal("positions"),
-  /** The standard deviation of the numbers at the start; 0.02 if left out. */
+  /** The initial standard deviation of the learned vectors; 0.02 if left out. */
   deviation: Schema.optionalKey(nonNegative),
 })
 const AttentionLayer = Schema.Struct({
   type: Schema.Literal("attention"),
   heads: units,
-  /** The number of features of each token in the result; as many as it had if left out. */
+  /** The number of features of each token in the result; if left out, the same as in the input. */
   units: Schema.optionalKey(units),
 })
 const CustomLayer = Schema.Struct({
@@ -53,7 +56,7 @@ const CustomLayer = Schema.Struct({
   ),
 })
 
-/** A linear layer. Of tokens or an image, it computes each last axis on its own. */
+/** A linear layer. For tokens or an image, it applies to the last axis. */
 export type Dense = typeof DenseLayer.Type
 export type Activation = (typeof activationLayers)[number]["Type"]
 /** A convolution of an image [channels, height, width]. */
@@ -88,7 +91,7 @@ export interface Inputs {
   readonly type: "inputs"
   readonly parts: ReadonlyArray<{ readonly name: string; readonly layers: ReadonlyArray<Layer> }>
 }
-/** A layer of the user's own. Configs have its name alone. */
+/** A layer of the user's own. Configs have only its name. */
 export interface Custom {
   readonly type: "custom"
   readonly name: string

@@ -3,16 +3,16 @@ import { Schema } from "effect"
 import { closest } from "./config/closest.ts"
 
 /**
- * The error of an env that failed or was used wrongly: its code threw, a reward or an observation is not finite, an
- * action is not in its space, or an option is wrong. The message is one line that names the env and the problem, and
- * also the episode and the step if the error happened in an episode.
+ * Reports that an env failed or was used wrongly: its code threw, a reward or an observation is not finite, an action
+ * is not in its space, or an option is wrong. The message is one line that names the env and the problem, and also the
+ * episode and the step if the error happened in an episode.
  */
 export class EnvError extends Schema.TaggedError<EnvError>()("EnvError", {
   env: Schema.String,
   message: Schema.String,
   /** The index of the env in its batch. */
   index: Schema.optionalKey(Schema.Number),
-  /** The number of the env's episode, counted from 0. */
+  /** The number of the env's episode, counted from 0; absent if the error happened outside an episode. */
   episode: Schema.optionalKey(Schema.Number),
   /** The number of the step from 1; 0 is the reset. */
   step: Schema.optionalKey(Schema.Number),
@@ -23,20 +23,18 @@ export class EnvError extends Schema.TaggedError<EnvError>()("EnvError", {
 /** Makes an error about an env as a whole, such as `CartPole-v1: step before reset`. */
 export const invalid = (env: string, problem: string): EnvError => new EnvError({ env, message: `${env}: ${problem}` })
 
-/** Throws an `EnvError`, beginning with `described` (`KeyDoor: 1 rooms`), unless `value` is whole and ≥ `least`. */
+/**
+ * Throws an `EnvError` unless `value` is whole and at least `least`. Its message begins with `described`, such as
+ * `KeyDoor: 1 rooms`.
+ */
 export const checkWhole = (env: string, value: number, least: number, described: string): void => {
   if (Number.isInteger(value) && value >= least) return
   throw new EnvError({ env, message: `${described}; it must be a whole number of at least ${least}` })
 }
 
 /**
- * Throws an `EnvError` if an env's options have a key that its Schema lacks. A config cannot, but code without types can.
- *
- * @example
- * ```ts
- * const Options = Schema.Struct({ bits: Schema.Int })
- * checkOptions("BitFlip", { bit: 4 }, Options) // throws: BitFlip.make: unknown option "bit"; did you mean "bits"?
- * ```
+ * Throws an `EnvError` if an env's options have a key that their Schema lacks. Configs are checked before, but
+ * JavaScript code can pass any key.
  */
 export const checkOptions = (
   name: string,

@@ -1,4 +1,7 @@
-/** The parts that every program needs: numbers from a seed, statistics, configs that explain themselves, text, file formats, tokens. */
+/**
+ * Exports the parts that every program needs: random numbers from a seed, statistics, configs with clear error
+ * messages, text, file formats, tokens.
+ */
 export * as Safetensors from "./formats/safetensors.ts"
 export * as Torch from "./formats/torch/torch.ts"
 export * as Weights from "./formats/Weights.ts"

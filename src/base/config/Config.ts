@@ -15,7 +15,7 @@ import { jsonOf, shortened } from "./text.ts"
 export { camelCase, convertPath, isPlain, type Plain, snakeCase } from "./plain.ts"
 export { keysOf } from "./schemaKeys.ts"
 
-/** Says where the settings of a config were written (`Ppo.make`, `conf.yaml:3`, `--set`), for errors about them. */
+/** The places where the settings of a config were written (`Ppo.make`, `conf.yaml:3`, `--set`), for error messages. */
 export interface ConfigOrigin {
   /** The source of every key that `sources` doesn't list: `Ppo.make`, `conf.yaml`. */
   readonly source: string
@@ -34,7 +34,7 @@ export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError"
   /** The problem and what was expected, without the place. */
   problem: Schema.String,
   message: Schema.String,
-  /** The kind of thing that the config names and that is not built in, so only a program can make it. Else left out. */
+  /** Set if the config names something of this kind that is not built in, so that only a program can make it. */
   unknown: Schema.optionalKey(Schema.Literals(["env", "algorithm", "callback", "code"])),
 }) {
   /**
@@ -102,9 +102,9 @@ export const toCamelCase = (value: unknown): unknown => mapKeys(value, camelCase
 export const toSnakeCase = (value: unknown): unknown => mapKeys(value, snakeCase)
 
 /**
- * Applies overrides to `input`, in order. Returns the new tree, and each override's source by its path in camelCase, in which
- * items of lists have their numbers. A section that did not exist has the source of the override that made it. Fails for a
- * name that no item of a list has.
+ * Applies overrides to `input`, in order. Returns the new tree, and each override's source by its path in camelCase, in
+ * which items of lists have their numbers. An override can add a section, which then has that override's source. Fails
+ * if a path names an item that its list does not have.
  */
 export const applyOverrides = Effect.fnUntraced(function* (
   input: Plain,
@@ -124,7 +124,7 @@ export const applyOverrides = Effect.fnUntraced(function* (
   return { value, sources }
 })
 
-/** Returns the path of an override in camelCase, with the numbers of items of lists in place of their names. */
+/** Returns the path of an override in camelCase, with the items of lists by number instead of by name. */
 const numbered = Effect.fnUntraced(function* (
   tree: Plain,
   { path: written, source }: Override,
@@ -148,7 +148,10 @@ const numbered = Effect.fnUntraced(function* (
   return path
 })
 
-/** Returns the name of an item of a list: `policy` for a policy of an agent, whose `name` is that of its algorithm. */
+/**
+ * Returns the name of an item of a list. For a policy of an agent that is the key `policy`, since its `name` is the
+ * algorithm's.
+ */
 const nameOf = (item: unknown): string | undefined => {
   const name = isPlain(item) ? (item.policy ?? item.name) : undefined
   return typeof name === "string" ? name : undefined
@@ -158,7 +161,7 @@ const nameOf = (item: unknown): string | undefined => {
 interface Written {
   /** The place of each key in its file: maps `agent.historyK` to `conf.yaml:7`. */
   readonly lines: ReadonlyMap<string, string>
-  /** The settings that replace those of the config, in order. */
+  /** The settings that override those of the config, in order. */
   readonly overrides: ReadonlyArray<Override>
   /** The name of the config in messages, such as `conf.yaml`. */
   readonly source: string
@@ -175,7 +178,7 @@ export const overridden = Effect.fnUntraced(function* (config: unknown, { lines,
 })
 
 export interface DecodeOptions extends ConfigOrigin {
-  /** The Schema of the whole config, to find the right section of a misplaced key. */
+  /** The Schema of the whole config, in which messages look up the right section of a misplaced key. */
   readonly whole?: Schema.Top
   /**
    * Ignores keys that the Schema lacks, for files of other programs, such as the `config.json` of a model. By default,
@@ -218,7 +221,8 @@ const configError = (
     message,
     keys: path.map((part) => String(typeof part === "object" ? part.key : part)),
   }))
-  // If a section has several forms, a text that names one form is wrong in the others.
+  // If a setting can have several forms, and its text names one of them, the other forms report that text as wrong:
+  // drop those issues.
   const encoded = SchemaAST.toEncoded(schema.ast)
   const own = issues.filter(
     ({ message, keys }) =>
@@ -231,8 +235,8 @@ const configError = (
     const text = explain(schema, input, { keys, message, full, whole: options.whole, spell })
     return { source, key: convertPath(full, snakeCase).join("."), text }
   })
-  // If several checks of one key failed, only the first problem is reported. If a setting of a section is wrong, the other
-  // forms that could stand in the place of the section are of no interest.
+  // If several checks of one key failed, report only the first problem. If a setting inside a section is wrong, drop
+  // the problem of the section as a whole, which comes from its other forms.
   const perKey = problems.filter(
     ({ key }, index) =>
       problems.findIndex((other) => other.key === key) === index &&
@@ -315,17 +319,17 @@ const explain = (schema: Schema.Top, input: unknown, { keys, message, full, whol
   if (message === unknownKey) {
     const validKeys = knownKeys(SchemaAST.toEncoded(schema.ast), keys.slice(0, -1))
     const key = keys[keys.length - 1]
-    // Only other types of what can be written here have it.
+    // The key exists, but only in another form of this section.
     if (validKeys.includes(key)) return `unknown key "${name}" for this type`
     const suggestion = closest(key, validKeys)
     if (suggestion !== undefined) {
-      // In code, a key in snake_case is unknown: it is shown as it is written, or it would look like the right one.
+      // In code, a snake_case key is unknown: show it as it was written, since converted it would equal the suggestion.
       const section = convertPath(full.slice(0, -1), spell)
       const written = spell(key) === suggestion ? [...section, key].join(".") : name
       return `unknown key "${written}"; did you mean "${[...section, spell(suggestion)].join(".")}"?`
     }
     const belongs = whole === undefined ? undefined : sectionsOf(whole, key, { full, spell })
-    // In a list, the keys of an item are not known here.
+    // The keys that an item of a list may have are not known here.
     if (belongs === undefined && validKeys.length === 0) return `unknown key "${name}"`
     return `unknown key "${name}"; ${belongs ?? `known keys are ${validKeys.map(spell).join(", ")}`}`
   }

@@ -1,4 +1,4 @@
-/** Turns exceptions into failures of an Effect. Backends, trainings and others call code that throws by it. */
+/** Turns exceptions into failures of an Effect, for code that throws. */
 import { Effect } from "effect"
 
 type ErrorClass = abstract new (...args: never) => Error

@@ -1,8 +1,8 @@
 /**
- * Lists the bounds of all numbers in configs and flags. A number that becomes memory, processes, threads or connections has a
- * largest value, so that a slip of the keyboard (or a config from somebody else) is refused before anything is made of it. Each
- * Schema of such a number names its row (`bounded` in `fields.ts`), and so does each flag; a test walks over all configs and
- * fails at a number without a row.
+ * Lists the bounds of all numbers in configs and flags. A number that becomes memory, processes, threads or connections
+ * has a largest value, so that a typing error, or a config from somebody else, is refused before it can exhaust the
+ * machine. Each Schema of such a number names its row in this table (`bounded` in `fields.ts`), and so does each flag;
+ * a test walks over all configs and fails at a number without a row.
  *
  * @example
  * ```ts
@@ -99,7 +99,7 @@ export const bounds = {
   layouts: row(1, 1_000_000, "memory", "each is a board"),
   entries: row(1, 10_000_000, "memory", "all are kept in memory"),
   repeats: row(1, 10_000, "memory", "the report holds all of them"),
-  /** Values of k for pass@k; an evaluation has no more repeats. */
+  /** Values of k for pass@k, which needs at least k repeats of each task. */
   passes: row(1, 10_000, "nothing", "an evaluation has no more repeats"),
   trials: row(1, 100_000, "memory", "a study holds all of them"),
   candidates: row(1, 10_000, "memory", "each is compared"),
@@ -111,7 +111,7 @@ export const bounds = {
   // Numbers that only take time.
   /** Steps, episodes, updates, tokens or calls that are counted, or limits on them. */
   count: row(1, largest, "time", "it is counted exactly"),
-  /** The same, where 0 means none. */
+  /** A count for which 0 means none. */
   countOrNone: row(0, largest, "time", "it is counted exactly"),
   /** Rounds of a loop whose counter or course has 32 bits. */
   rounds: row(1, 1_000_000, "time", "more would never end"),
@@ -136,17 +136,20 @@ export const realBounds = {
   /** A time to wait. */
   seconds: row(0, 2_147_483, "timers", "timers have 31 bits of milliseconds, 24 days"),
   megabytes: row(0, 512, "memory", "a text has at most so many"),
-  /** The other goals for each transition that is replayed. */
+  /** Transitions with a replaced goal, for each one that is replayed with its own goal. */
   goals: row(0, 10_000, "memory", "each makes a row of a batch"),
 } as const satisfies Readonly<Record<string, ResourceBound>>
 
 export type RealBoundName = keyof typeof realBounds
 
-/** The annotation of a Schema that names the row of its number. */
+/** The annotation in which a Schema names the row of its number. */
 export const boundKey = "effect-rl/bound"
-/** The name in place of a row for a small range that a part has by itself, such as the hours of a day. */
+/**
+ * The name that a Schema uses if no row applies, since the part itself bounds the number to a small range, such as the
+ * hours of a day.
+ */
 export const ownBound = "own"
-/** The largest number that such a range can have. */
+/** The largest number that a range with the name `ownBound` can have. */
 export const mostOfOwn = 100_000
 
 /** Says what is allowed, for messages: `a value between 1 and 256 (each is a process)`. */

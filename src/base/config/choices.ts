@@ -1,14 +1,16 @@
-/** Finds the texts that a Schema allows in a place, for messages about a value that is none of them. */
+/** Finds the texts that a Schema allows for a setting, for messages about a value that is none of them. */
 import { SchemaAST } from "effect"
 import { closest } from "./closest.ts"
 
-/** Returns all members of a union, also those of unions in it; any other Schema is its only member. */
+/**
+ * Returns all members of a union, including those of unions inside it. Any other Schema counts as its own only member.
+ */
 export const membersOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
   if (SchemaAST.isUnion(ast)) return ast.types.flatMap(membersOf)
   return SchemaAST.isSuspend(ast) ? membersOf(ast.thunk()) : [ast]
 }
 
-/** Returns the Schemas of the value at a path: several if a union is on the way. */
+/** Returns the Schemas of the value at a path: several if the path passes through a union. */
 const schemasAt = (ast: SchemaAST.AST, path: ReadonlyArray<string>): ReadonlyArray<SchemaAST.AST> => {
   const [key, ...rest] = path
   const members = membersOf(ast)
@@ -39,7 +41,10 @@ export const tagAt = (ast: SchemaAST.AST, path: ReadonlyArray<string>): string |
   return others.length === 0 ? undefined : first.find((key) => others.every((keys) => keys.includes(key)))
 }
 
-/** Says which texts are allowed in a place, and which of them was probably meant. `found` is the value as the message shows it. */
+/**
+ * Describes which texts are allowed for a setting, and which of them was probably meant. `found` is the value as the
+ * message shows it.
+ */
 export const choiceProblem = (texts: ReadonlyArray<string>, value: unknown, found: string): string => {
   const near = typeof value === "string" ? closest(value, texts) : undefined
   const hint = near === undefined ? "" : `; did you mean "${near}"?`

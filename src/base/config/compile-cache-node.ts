@@ -1,12 +1,16 @@
-/** Finds the folder where Node keeps compiled JavaScript, for what this library keeps there and for processes that it starts. */
-// Bun and Deno lack some names of this module, which an import by name would demand when it is loaded.
+/**
+ * Finds the folder where Node caches compiled JavaScript, for this library's own cached files and for the processes
+ * that it starts.
+ */
+// Bun and Deno lack some exports of this module, so import it as a whole: a missing named import would fail at once.
 import * as nodeModule from "node:module"
 import { basename, dirname } from "node:path"
 import { privateFolder } from "../../../bin/userCache.js"
 
 /**
- * Returns the environment variable that names the folder of this process's compile cache, if it has one. A thread that loads
- * modules of TypeScript without a cache compiles Node's parser first, which takes about half a second of CPU time.
+ * Returns the environment variable that names the folder of this process's compile cache, if it has one. Without a
+ * cache, a thread that loads TypeScript modules must first compile Node's parser, which takes about half a second of
+ * CPU time.
  *
  * @example
  * ```ts
@@ -15,7 +19,7 @@ import { privateFolder } from "../../../bin/userCache.js"
  */
 export const compileCacheVariable = (): { readonly NODE_COMPILE_CACHE?: string } => {
   const folder = nodeModule.getCompileCacheDir?.()
-  // Node adds the name of its version, with which the folder ends, to the folder that the variable names.
+  // The folder's last part is the name of Node's version, which Node appends to the folder in the variable: remove it.
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: dirname(folder) }
 }
 
@@ -26,9 +30,9 @@ export interface CompileCache {
 }
 
 /**
- * Returns the folder where Node keeps compiled JavaScript of this version and these flags of V8, as under the command. Returns
- * undefined if Node keeps none, if others can write to its folder, and outside of an installed package: only the names of its
- * bundles say what is in them.
+ * Returns the folder where Node keeps compiled JavaScript of this version and these flags of V8, such as the one that
+ * the `effect` command sets. Returns undefined if Node has no cache, if other users can write to its folder, or if
+ * this is not an installed package, since only the names of a package's bundles identify their content.
  */
 export const compileCache = (): CompileCache | undefined => {
   const folder = nodeModule.getCompileCacheDir?.()
@@ -37,7 +41,7 @@ export const compileCache = (): CompileCache | undefined => {
   try {
     return { folder: privateFolder(folder), build }
   } catch {
-    // NODE_COMPILE_CACHE names this folder: the command's own folder is private.
+    // If `NODE_COMPILE_CACHE` names a folder, others may be able to write to it; the command's own folder is private.
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-/** Compares a checkpoint's settings with the present ones, to tell whether its run can be resumed. It only computes. */
+/** Compares a checkpoint's settings with the current ones, to tell whether its run can be resumed. It only computes. */
 import { display, isPlain, snakeCase } from "./Config.ts"
 
 /** A path at which two trees differ, in snake_case, with both values. */

@@ -1,4 +1,7 @@
-/** Defines Schemas of numbers and of optional keys with defaults, of which the Schemas of all configs are made. */
+/**
+ * Defines the Schemas from which the Schemas of all configs are made: numbers with bounds, and optional keys with
+ * defaults.
+ */
 import { Effect, Schema, SchemaGetter } from "effect"
 import {
   allowed,
@@ -11,12 +14,15 @@ import {
   type RealBoundName,
 } from "./bounds.ts"
 
-/** Makes the annotation with which a Schema names the row of its number, which the tests of all configs look for. */
+/**
+ * Makes the annotation in which a Schema names the row of its number. A test of all configs looks for these
+ * annotations.
+ */
 const of = (name: BoundName | RealBoundName) => ({ [boundKey]: name })
 
 /**
- * Makes the Schema of a whole number with the bounds of a row. Numbers that only take time have no limit but that of exact
- * whole numbers, which every `Schema.Int` has.
+ * Makes the Schema of a whole number with the bounds of a row. Numbers that only take time are not limited further,
+ * since every `Schema.Int` is limited to exact whole numbers.
  */
 export const bounded = (name: BoundName) => {
   const bound: ResourceBound = bounds[name]
@@ -43,7 +49,7 @@ const upTo = (name: RealBoundName) => {
   return { expected: `at most ${most} (${because})`, ...of(name) }
 }
 
-/** The Schemas of numbers that are only computed with. */
+/** The Schema of a number that is only used in computations, such as a coefficient. */
 export const real = Schema.Finite.annotate(of("number"))
 /** The Schema of a limit on a number, which can be infinite. */
 export const limit = Schema.Number.check(
@@ -55,11 +61,11 @@ export const nonNegative = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0, 
 export const discount = Schema.Finite.check(Schema.isBetween({ minimum: -1, maximum: 1 }, of("number")))
 export const fraction = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }, of("number")))
 
-/** The Schemas of whole numbers in messages between programs and in files. A config needs `bounded`. */
+/** The Schema of a positive whole number in a message between programs or in a file. Configs use `bounded` instead. */
 export const positiveInt = Schema.Int.check(Schema.isGreaterThan(0))
 export const naturalInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** Makes the Schema of a whole number that a task or a message bounds by itself, such as an hour of a day. */
+/** Makes the Schema of a whole number with bounds of its own, such as an hour of a day. */
 export const intBetween = (minimum: number, maximum: number) =>
   Schema.Int.check(Schema.isBetween({ minimum, maximum }, { [boundKey]: ownBound }))
 
@@ -75,8 +81,9 @@ export const atOnce = bounded("atOnce")
 export const runName = Schema.NonEmptyString.check(Schema.isMaxLength(200))
 
 /**
- * Makes the Schema of a setting that is a function. It stands in a config as `{ code: NAME }`. As the last member of a union it
- * makes the message about a value of no member's type: `expected` then names all that the union takes.
+ * Makes the Schema of a setting that is a function. A config shows it as `{ code: NAME }`. If it is the last member of
+ * a union, it also makes the message for a value that fits no member, so `expected` must then name everything that the
+ * union accepts.
  */
 export const code = <F extends (...inputs: never) => unknown>(expected = "a function") =>
   Schema.declare((value: unknown): value is F => typeof value === "function", {
@@ -84,13 +91,14 @@ export const code = <F extends (...inputs: never) => unknown>(expected = "a func
     expected,
   })
 
-/** The title in a JSON Schema of what only code can make. */
+/** The title, in a JSON Schema, of a value that only code can make. */
 export const codeTitle = "code"
 
-// Settings stand twice, in a Schema and in an interface with comments (`PpoOptions`). A mapped type of the fields,
-// `{ readonly [K in keyof F]?: F[K]["Encoded"] }`, would write them once, with the comments on the fields: declarations keep these,
-// and TypeScript 5.9 shows them on the members. The language server of TypeScript 7.0, our compiler, shows none on members of
-// mapped types, so completion and hover would say nothing. `test/house/options.test.ts` keeps both alike instead.
+// Settings are declared twice: in a Schema, and in an interface with comments (`PpoOptions`). A mapped type of the
+// fields, `{ readonly [K in keyof F]?: F[K]["Encoded"] }`, would need only the Schema, with the comments on its fields.
+// But the language server of TypeScript 7.0, our compiler, shows no comments on members of mapped types (TypeScript 5.9
+// did), so completion and hover would show nothing. Instead, `test/house/options.test.ts` checks that both declarations
+// agree.
 
 /** Makes a key optional; a config without it decodes to the default `value`. */
 export const withDefault = <S extends Schema.Codec<unknown, unknown>>(schema: S, value: S["Encoded"]) =>

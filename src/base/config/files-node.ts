@@ -25,7 +25,7 @@ const fileError = (path: string, error: unknown): FileError => {
   return new FileError({ path, missing, message: code === "ENOENT" ? "there is no such file" : message })
 }
 
-/** Opens a regular file of at most `most` bytes for `body`, whose result it returns, and closes it afterwards. */
+/** Opens a regular file of at most `most` bytes, returns the result of `body`, and closes the file. */
 const withFile = <A>(path: string, most: number, body: (file: number, size: number) => A): A => {
   try {
     const file = openSync(path, flags)
@@ -42,7 +42,9 @@ const withFile = <A>(path: string, most: number, body: (file: number, size: numb
   }
 }
 
-/** Reads a text file that a run writes, of at most `most` bytes; see `textOfRunFile` about incomplete files. */
+/**
+ * Reads a text file that a run writes, of at most `most` bytes. An incomplete file is read, too: see `textOfRunFile`.
+ */
 export const readTextSync = (path: string, most: number): string =>
   withFile(path, most, (file) => {
     const decoded = textOfRunFile(readFileSync(file))

@@ -7,7 +7,7 @@ import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { oneLine } from "./text.ts"
 import { utf8 } from "./utf8.ts"
 
-/** A file or folder that cannot be used. The message says why in one line, without the path. */
+/** Reports that a file or folder cannot be used. The message says why in one line, without the path. */
 export class FileError extends Schema.TaggedError<FileError>()("FileError", {
   path: Schema.String,
   /** Tells whether nothing exists at the path. */
@@ -75,7 +75,7 @@ export const codeOf = (error: PlatformFailure): string | undefined => codeIn(err
 
 /**
  * The codes of conditions of the machine that may pass, or that its user can end: a full or failing disk, too many open
- * files, no memory, missing permissions. They say nothing about the work that met them.
+ * files, no memory, missing permissions. They say nothing about the work that was interrupted by the error.
  */
 const machineCodes = new Set([
   "EACCES",
@@ -93,12 +93,12 @@ const machineCodes = new Set([
   "ETIMEDOUT",
 ])
 
-/** The code of the error of a process that writes a run which another process has taken over. */
+/** The error code that a process gets if it writes a run which another process has taken over. */
 export const lostLease = "ELEASE"
 
 /**
- * Tells whether an error comes from the condition of the machine, so that the same work can succeed later, or from another
- * process that has taken the run over. Neither says anything about the work.
+ * Tells whether an error comes from the condition of the machine, so that the same work can succeed later, or from
+ * another process that has taken over the run. In both cases the work itself is not at fault.
  */
 export const isMachineFault = (error: unknown): boolean => {
   const code =
@@ -108,7 +108,7 @@ export const isMachineFault = (error: unknown): boolean => {
 
 /** Explains an error of a file operation in one line, by its code if it has one, or else by its tag or message. */
 export const systemMessage = (error: PlatformFailure): string => {
-  // A `FileError` about a file that exists explains itself.
+  // A `FileError` about a file that exists has a complete message, so no code is looked up.
   const code = error.missing === true ? "ENOENT" : error.missing === false ? undefined : codeOf(error)
   return oneLine(explanations[code ?? ""] ?? explanations[error.reason?._tag ?? ""] ?? error.message)
 }
@@ -200,7 +200,7 @@ export const textOf = (bytes: Uint8Array): DecodedText => {
     // A zero byte is valid UTF-8, but occurs in no text; UTF-16 without a byte order mark is full of zero bytes.
     if (!text.includes("\0")) return { text }
   } catch {
-    // The bytes are not UTF-8; the problem below names their format.
+    // The bytes are not UTF-8; `formatOf` below names their format.
   }
   return { problem: `expected text in UTF-8, found ${formatOf(bytes)}` }
 }
@@ -273,8 +273,8 @@ export const makeFolder = Effect.fnUntraced(function* (folder: string) {
 })
 
 /**
- * Writes a folder with these files, in place of an older one. It appears only when it is complete: files of both are never
- * mixed. Another process may write the same folder meanwhile.
+ * Writes a folder with these files, replacing an older one. The folder appears only when it is complete, so that files
+ * of both are never mixed. Another process may write the same folder at the same time.
  */
 export const replaceFolder = Effect.fnUntraced(function* (folder: string, files: Readonly<Record<string, Uint8Array>>) {
   const fs = yield* FileSystem.FileSystem

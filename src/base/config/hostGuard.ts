@@ -1,6 +1,6 @@
 /**
- * Checks from where a request to a local server comes: by its `Host` and `Origin` headers and its key. Every HTTP server of this
- * project uses it, because any web page that the user opens can send requests to the user's own machine.
+ * Checks where a request to a local server comes from, by its `Host` and `Origin` headers and its key. Every HTTP
+ * server of this project uses it, because any web page that the user opens can send requests to the user's own machine.
  *
  * @example
  * ```ts
@@ -13,7 +13,7 @@ export interface HostGuard {
   readonly host: string
   /** The name of this machine. */
   readonly machine: string
-  /** More names of the server, by which its user lets clients address it. */
+  /** More names of the server, which its user allows clients to use. */
   readonly allowed: ReadonlyArray<string>
 }
 
@@ -35,7 +35,9 @@ const hostAllowed = (header: string | undefined, { host, machine, allowed }: Hos
   return isAddress || (name !== "" && (name === host.toLowerCase() || name === machine.toLowerCase()))
 }
 
-/** Tells whether an `Origin` header, which browsers send with what a page asks for, is that of a page of this server or machine. */
+/**
+ * Tells whether an `Origin` header, which browsers send with a page's requests, names a page of this server or machine.
+ */
 const originAllowed = (header: string | undefined, guard: HostGuard): boolean => {
   if (header === undefined) return true
   const origin = URL.parse(header)
@@ -57,7 +59,7 @@ export const refusedBy = (
   return undefined
 }
 
-/** Tells whether a text is a name that `--allow-host` takes: one of a machine, without a port. */
+/** Tells whether `--allow-host` accepts a text: the name of a machine, without a port. */
 export const isHostName = (text: string): boolean => /^[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?$/i.test(text)
 
 /** Compares a key or token with the right one, in a time that doesn't depend on where they differ: it must not reveal the key. */

@@ -1,6 +1,6 @@
 /**
- * Schemas for JSON that others may have written, as a text. `Schema.fromJsonString` takes lists inside each other without end,
- * and functions that walk over such a value would overflow the stack.
+ * Makes Schemas for JSON texts that others may have written. Unlike `Schema.fromJsonString`, they refuse lists that are
+ * nested too deep: functions that walk over such a value would overflow the stack.
  */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { jsonValue } from "./text.ts"
@@ -22,13 +22,5 @@ const Json = Schema.String.pipe(
   }),
 )
 
-/**
- * Makes the Schema of a JSON text whose value has the given Schema.
- *
- * @example
- * ```ts
- * const decodeTrial = Schema.decodeUnknownEffect(jsonText(Schema.Struct({ number: Schema.Int })))
- * yield* decodeTrial('{ "number": 3 }') // { number: 3 }
- * ```
- */
+/** Makes the Schema of a JSON text whose value must fit `schema`. */
 export const jsonText = <S extends Schema.Constraint>(schema: S) => Json.pipe(Schema.decodeTo(schema))

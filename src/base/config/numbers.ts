@@ -1,6 +1,7 @@
 /**
- * Reads numbers with underscores between their digits, such as `50_000`. YAML takes them for texts, so they become numbers
- * where a config expects a number, whether they were written in a file, on the command line or in code. It only computes.
+ * Reads numbers with underscores between their digits, such as `50_000`. YAML reads them as texts, so this file
+ * converts them wherever a config expects a number, whether they were written in a file, on the command line or in
+ * code. It only computes.
  */
 import { SchemaAST } from "effect"
 import { membersOf } from "./choices.ts"

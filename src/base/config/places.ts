@@ -1,6 +1,6 @@
 /**
- * Finds the files that a config names and makes their paths absolute. It only looks whether files exist. It is used
- * wherever a config is read, a data set or a model is opened, or a prompt is taken from a file.
+ * Finds the files that a config names and makes their paths absolute. It only checks whether files exist. All code that
+ * reads configs, data sets, models or prompt files uses it.
  */
 import { Effect, type FileSystem, Path } from "effect"
 import { isPlain, type Plain } from "./Config.ts"
@@ -8,7 +8,7 @@ import { exists } from "./files.ts"
 
 /**
  * Looks for a file that a config names: first in the config's folder `baseDir`, then in the working directory. If it is
- * in neither, `isThere` is false and `path` is in the config's folder. `tried` has both paths, for messages.
+ * in neither, `isThere` is false and `path` is the path in the config's folder. `tried` has both paths, for messages.
  */
 export const locate = Effect.fnUntraced(function* (file: string, baseDir: string) {
   const paths = yield* Path.Path
@@ -39,7 +39,7 @@ const withPlace = Effect.fnUntraced(function* (key: string, value: string, baseD
     const { path, isThere } = yield* locate(model, baseDir)
     return isThere ? `${kind}:${path}` : value
   }
-  // The program creates this folder, so the folder need not exist.
+  // The program itself creates this folder, so it need not exist yet.
   return folderKeys.has(key) ? (yield* Path.Path).resolve(baseDir, value) : value
 })
 

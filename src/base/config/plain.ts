@@ -1,4 +1,7 @@
-/** Recognises plain objects, sets values in them, and converts the case of keys. It has no imports: the web page loads it. */
+/**
+ * Recognises plain objects, sets values in them, and converts the case of keys. It has no imports, since the web page
+ * loads it.
+ */
 
 /** An object that only has data, such as a section of a config. */
 export type Plain = { readonly [key: string]: unknown }
@@ -19,7 +22,7 @@ export const camelCase = (key: string): string =>
 export const snakeCase = (key: string): string =>
   key.startsWith("_") ? key : key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** The section of a config whose keys are names that the user chose, not settings. */
+/** The only section of a config whose keys are names that the user chose, not settings. */
 const named = "runs"
 
 /** Converts the keys of a path in a config, except the name of a run: `runs.my_run.max_steps` to `runs.my_run.maxSteps`. */
@@ -32,7 +35,9 @@ export const setIn = (tree: Plain, path: ReadonlyArray<string>, value: unknown):
   return { ...tree, [key]: setBelow(tree[key], rest, value) }
 }
 
-/** Sets a value at a path below a child of a tree. A number in the path is that of an item, if there is a list with this item. */
+/**
+ * Sets a value at a path below `child`. If `child` is a list, a number in the path is the index of an item that it has.
+ */
 const setBelow = (child: unknown, path: ReadonlyArray<string>, value: unknown): unknown => {
   if (path.length === 0) return value
   const [key, ...rest] = path

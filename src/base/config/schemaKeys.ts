@@ -19,7 +19,7 @@ const entriesOf = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> => {
   return SchemaAST.isObjects(ast) ? ast.indexSignatures.map(({ type }) => type) : []
 }
 
-/** Stands in a hint for a key that the user chooses. */
+/** The text that hints show for a key that the user chooses. */
 const anyName = "NAME"
 
 /** Returns the keys that a Schema allows in the section at a path. */
@@ -36,14 +36,14 @@ export const sectionsOf = (
   key: string,
   { full, spell }: { readonly full: ReadonlyArray<string>; readonly spell: (key: string) => string },
 ): string | undefined => {
-  // A section whose keys depend on its type may have the key for another type only.
+  // The keys of a section can depend on its type, so a section may have this key only for another type.
   const own = full.slice(0, -1).join(".")
   const sections = pathsTo(SchemaAST.toEncoded(whole.ast), key, []).filter((section) => section.join(".") !== own)
   const shared = (section: ReadonlyArray<string>): number => {
     const apart = section.findIndex((part, index) => part !== full[index])
     return apart < 0 ? section.length : apart
   }
-  // The distance between the two places: the number of sections to leave plus the number to enter.
+  // The distance between two sections: how many sections to leave plus how many to enter.
   const distance = (section: ReadonlyArray<string>): number => full.length + section.length - 2 * shared(section)
   const shortest = Math.min(...sections.map(distance))
   const nearest = sections.filter((section) => distance(section) === shortest)
@@ -56,7 +56,7 @@ export const sectionsOf = (
   return names.includes("") ? "it belongs at the top, in no section" : `it belongs below ${names.join(" or ")}`
 }
 
-/** No config has more levels than this. The limit ends the search in a recursive Schema. */
+/** The search for sections ends at this depth, since a Schema may be recursive. No config has more levels. */
 const deepest = 4
 
 /** Returns the paths of all sections that allow a key. `path` is the path of the section that `ast` describes. */

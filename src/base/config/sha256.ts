@@ -3,7 +3,7 @@ import { sha256 as noble } from "@noble/hashes/sha2.js"
 import { bytesToHex } from "@noble/hashes/utils.js"
 import { Effect } from "effect"
 
-/** For fewer bytes than this, @noble/hashes is faster than Web Crypto, of which each call costs about 30 µs. */
+/** For fewer bytes than this, @noble/hashes is faster than Web Crypto, where each call costs about 30 µs. */
 const smallest = 2 ** 12
 /** The largest input for Web Crypto, in bytes. Node's Web Crypto refuses inputs of 2 GiB and more. */
 const largest = 2 ** 30

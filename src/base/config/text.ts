@@ -3,13 +3,16 @@
 /** Joins the lines of a text by `; ` into one line, for messages. */
 export const oneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, "; ")
 
-/** Replaces the characters that cannot be seen, or that change how others are shown, by their codes, such as `\\u{1b}`. */
+/**
+ * Replaces invisible characters, and those that change how other characters are shown, by their codes, such as
+ * `\\u{1b}`.
+ */
 export const visible = (text: string): string =>
   text.replace(/[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`)
 
 /**
- * Replaces the characters by which a name or a message of somebody else's files could control the terminal, or turn the
- * direction of what follows, by `�`. Line ends, tabs and the colours of `command/cli/output/colors.ts` stay.
+ * Replaces characters that could control the terminal or change the direction of text by `�`, in a name or a message
+ * from somebody else's files. Line ends, tabs and the colours of `command/cli/output/colors.ts` stay.
  */
 export const harmless = (text: string): string =>
   text.replace(
@@ -36,8 +39,9 @@ export const shortened = (text: string, most = 60): string =>
   text.length > most ? `${text.slice(0, most - 3)}…` : text
 
 /**
- * Returns the function that formats a mean score or return, and what belongs to it, such as its deviation, with the same number of
- * digits after the point. Scores of at most 1, such as shares of right answers, have more.
+ * Returns a function that formats numbers with as many digits after the point as suit this mean score or return: for
+ * the mean itself and related numbers, such as its deviation. Scores of at most 1, such as shares of right answers, get
+ * more digits.
  */
 export const shownLike =
   (score: number) =>
@@ -51,10 +55,10 @@ export const shownScore = (score: number): string => shownLike(score)(score)
 export const shownSpread = (mean: number, deviation: number): string =>
   `${shownScore(mean)} ± ${shownLike(mean)(deviation)}`
 
-/** Shortens a digest for people: the digits that all commands print. */
+/** Shortens a digest to the digits that all commands print. */
 export const shownDigest = (digest: string): string => digest.slice(0, 16)
 
-/** Rounds a number of steps a second for people. Slow runs have a digit after the point. */
+/** Rounds a number of steps per second for people. Slow runs keep a digit after the point. */
 export const roundedSpeed = (speed: number): number => (speed < 10 ? Math.round(speed * 10) / 10 : Math.round(speed))
 
 /** Formats an error for a message: its name and its message in one line, cut to 1000 characters. */
@@ -70,15 +74,18 @@ export const jsonOf = (value: unknown, replace?: (key: string, item: unknown) =>
 }
 
 /**
- * No program writes JSON with more lists and objects inside each other. Functions that walk over a deep value by calling
- * themselves would overflow the stack.
+ * The largest depth of nested lists and objects in JSON; no program writes more. Recursive functions that walk over a
+ * deeper value would overflow the stack.
  */
 const deepestJson = 256
 
 const isNested = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
 
-/** Tells whether a value is deeper. It has loops, since lists of a large vocabulary's values would take longer than parsing it. */
+/**
+ * Tells whether a value has more than `levels` levels of nesting. It loops over the values themselves: for a large
+ * vocabulary, making lists of them would take longer than parsing it.
+ */
 const isDeeper = (value: Readonly<Record<string, unknown>>, levels: number): boolean => {
   if (levels === 0) return true
   if (Array.isArray(value)) {
@@ -95,7 +102,7 @@ const isDeeper = (value: Readonly<Record<string, unknown>>, levels: number): boo
 /** Parses JSON that others may have written. Throws for a text that is not JSON, or that is nested too deep. */
 export const jsonValue = (text: string): unknown => {
   const value: unknown = JSON.parse(text)
-  // Each level has two brackets, so most texts are too short.
+  // Each level needs two brackets, so a shorter text cannot be too deep.
   if (text.length > 2 * deepestJson && isNested(value) && isDeeper(value, deepestJson)) {
     throw new RangeError(`expected at most ${deepestJson} lists and objects inside each other, found more`)
   }
@@ -120,7 +127,7 @@ export const fenced = (text: string, language: string): string => {
   return `${fence}${language}\n${text.trimEnd()}\n${fence}\n`
 }
 
-/** Returns a text like JSON, but with undefined, infinities, NaN and negative zero. */
+/** Converts a value to a text like JSON that also distinguishes undefined, the infinities, NaN and negative zero. */
 export const exactText = (value: unknown): string => {
   if (typeof value === "string") return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(exactText).join()}]`

@@ -1,4 +1,4 @@
-/** Encodes and decodes UTF-8 for all modules. The decoders differ in invalid bytes and byte order marks. */
+/** Encodes and decodes UTF-8 for all modules. The decoders treat invalid bytes and byte order marks differently. */
 const encoder = new TextEncoder()
 const lenient = new TextDecoder()
 const strict = new TextDecoder("utf-8", { fatal: true })

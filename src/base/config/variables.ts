@@ -1,4 +1,4 @@
-/** Reads variables of the environment. */
+/** Reads environment variables. */
 import { Config, Effect } from "effect"
 
 /** Returns the value of a variable without the spaces around it; empty if it is not set. */

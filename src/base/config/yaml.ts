@@ -1,7 +1,7 @@
 /**
- * Parses YAML; no other module does. A YAML text can exhaust memory or time by its size, or by aliases (`*name`, which
- * stands for a value elsewhere in the text). So a document must be a tree, and no larger than a config can be. It reads
- * no files: callers pass the text.
+ * Parses YAML, for all modules. A YAML text can exhaust memory or time by its size, or by aliases (`*name`, which
+ * stands for a value elsewhere in the text). So a document must be a tree, and no larger than a config can be. This
+ * module reads no files: callers pass the text.
  */
 import { Effect } from "effect"
 import { isMap, isNode, isPair, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify } from "yaml"
@@ -19,14 +19,14 @@ export interface YamlDocument {
 }
 
 interface YamlProblem {
-  /** The line of the problem; undefined if the problem has no single place. */
+  /** The line of the problem; undefined if no single line is wrong. */
   readonly line?: number
   readonly problem: string
 }
 
 /** The largest number of values in a document; a value behind an alias counts each time that the alias occurs. */
 const mostValues = 100_000
-/** The largest number of sections inside each other. */
+/** The largest depth of nested sections. */
 const deepest = 100
 
 /** Parses a YAML text into plain data with the places of its keys, or returns the problem. Never throws. */
@@ -35,7 +35,8 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   if (excess !== undefined) return { problem: excess }
   const lines = new LineCounter()
   try {
-    // The library compares each key of a section with all others, which takes minutes for many of them.
+    // The library's own check for repeated keys compares each key with all others, which takes minutes for a large
+    // section.
     const document = parseDocument(text, { lineCounter: lines, logLevel: "error", uniqueKeys: false })
     const [error] = document.errors
     if (error !== undefined) {
@@ -65,7 +66,7 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
   }
 }
 
-/** Returns the first key that its section has before; undefined if there is none. */
+/** Returns the first key that occurs twice in its section; undefined if there is none. */
 const repeatedKey = (node: unknown): unknown => {
   if (!isMap(node) && !isSeq(node)) return undefined
   const known = new Set<unknown>()
@@ -99,7 +100,10 @@ export const keyPlaces = (
   return places
 }
 
-/** Returns a config as a saved `config.yaml` has it, to compare the two. Keys whose value is undefined are dropped. */
+/**
+ * Returns a config in the form that a saved `config.yaml` has, so that the two can be compared. Keys whose value is
+ * undefined are dropped.
+ */
 export const asSaved = (value: unknown): unknown => {
   const document = parseYaml(stringify(value))
   return "value" in document ? document.value : value

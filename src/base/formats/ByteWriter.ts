@@ -1,7 +1,7 @@
 /**
- * Collects bytes in one buffer in memory, which grows as needed and is filled again after `clear`. It writes no file:
- * the writers of event files, score files and WebAssembly modules take the bytes from `written`. It is made for speed:
- * a training can log a hundred thousand records a second.
+ * Collects bytes in one buffer in memory, which grows as needed and is reused after `clear`. It writes no file: the
+ * writers of event files, score files and WebAssembly modules take the bytes from `written`. It is optimised, since a
+ * training can log a hundred thousand records per second.
  *
  * @example
  * ```ts

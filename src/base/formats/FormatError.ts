@@ -1,4 +1,4 @@
-/** The error of content: of files, pictures, chat templates and texts. */
+/** Defines the error of wrong content: in files, pictures, chat templates and texts. */
 import { Schema } from "effect"
 
 /**
@@ -8,7 +8,7 @@ import { Schema } from "effect"
  */
 export class FormatError extends Schema.TaggedError<FormatError>()("FormatError", {
   message: Schema.String,
-  /** The path of the file, with which the message begins then. */
+  /** The path of the file, if it is known. Then the message begins with it. */
   path: Schema.optionalKey(Schema.String),
   /** The number of the line, from 1, if the problem is with one line of a text. */
   line: Schema.optionalKey(Schema.Int),

@@ -24,7 +24,10 @@ export type { ShardOptions } from "./shards.ts"
 import { FormatError } from "./FormatError.ts"
 export type { Dtype, TensorArray, TensorEntry, TensorEntries } from "./safetensors.ts"
 
-/** A place to read files from: a run's files, a `FileTree` (files by path), or e.g. a function that uses HTTP. */
+/**
+ * A source from which files can be read: a run's files, a `FileTree` (files by path), or e.g. a function that uses
+ * HTTP.
+ */
 export interface Readable {
   readonly read: (path: string) => Effect.Effect<Uint8Array, { readonly message: string }>
   /** Lists the names in a folder. Only loading a folder needs it. */
@@ -41,7 +44,7 @@ export interface WeightsLoadOptions {
   readonly names?: ReadonlyArray<string> | undefined
 }
 
-/** A place to write files to: a run's files, or a `FileTree` (files by path). */
+/** A target to which files can be written: a run's files, or a `FileTree` (files by path). */
 export interface Writable {
   readonly write: (path: string, contents: Uint8Array) => Effect.Effect<void, { readonly message: string }>
   /** Removes a file; does nothing if it doesn't exist. */
@@ -79,7 +82,7 @@ const wrong = (path: string, message: string): FormatError => new FormatError({ 
 
 const endings = ".safetensors, .bin, .pt, .pth, .safetensors.index.json or .bin.index.json"
 
-/** Returns the text with which the paths of all files in a folder begin: `a/` for the folder `a`, nothing for `.`. */
+/** Returns the prefix of the paths of all files in a folder: `a/` for the folder `a`, nothing for `.`. */
 const folderPath = (path: string): string =>
   (path === "" || path === "." || path.endsWith("/") ? path : `${path}/`).replace(/^\.\/?$/, "")
 
@@ -193,8 +196,8 @@ export const save = Effect.fnUntraced(function* (
   }
   const index = `${path}.index.json`
   const isSharded = Object.keys(encoded).length > 1
-  // If an older model left an index where we wrote one file, or one file where we wrote an index, remove it: readers
-  // differ in which of the two they take.
+  // Remove what an older model left: an index if we wrote one file, or one file if we wrote an index. If both are
+  // there, some readers take one and some the other.
   const other = isSharded ? path : index
   yield* Effect.mapError(files.remove(other), (error) => wrong(other, error.message))
   return isSharded ? index : path

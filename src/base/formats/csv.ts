@@ -1,8 +1,8 @@
 /**
  * Splits a record of comma-separated values (RFC 4180) into its fields, and writes fields: a quoted field can hold
- * separators, line ends and doubled quotes. It only computes: `agents/task/data/Records.ts` reads the file, splits it into records, and calls this.
- * We use no library for CSV, since it would take the whole file and not one record, and its errors would not name the
- * line of the problem.
+ * separators, line ends and doubled quotes. It only computes: `agents/task/data/Records.ts` reads the file, splits it
+ * into records, and calls this. We use no library: it would need the whole file instead of one record, and its errors
+ * would not name the line.
  *
  * @example
  * ```ts

@@ -36,7 +36,10 @@ const bytesOf = (data: ArrayBufferView): Uint8Array => new Uint8Array(data.buffe
 /** Copies bytes to a new buffer, because a typed array can only begin at a multiple of its element size. */
 const ownBuffer = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer
 
-/** Makes the codec of numbers whose bytes are those of the class `Stored`, and which are held in arrays of `Held`. */
+/**
+ * Makes the codec of a number type whose bytes are an array of the class `Stored`, while memory holds an array of the
+ * class `Held`.
+ */
 const converting = <N>(
   Stored: ArrayClass<ArrayBufferView & { readonly length: number; [index: number]: N }>,
   Held: ArrayClass<TensorArray>,
@@ -59,7 +62,7 @@ const converting = <N>(
 
 const same = (value: number): number => value
 
-/** Makes the codec of a type with an array class of its own (`Own`): the bytes of such arrays are not converted. */
+/** Makes the codec of a number type that has its own array class (`Own`), so that no conversion is needed. */
 const natural = (Own: ArrayClass<TensorArray>, encodeOne: (value: number) => number): Codec => {
   const other = converting(Own, Own, same, encodeOne)
   return {
@@ -86,7 +89,7 @@ const exact = (value: bigint): number => {
   throw new RangeError(`${value} is beyond ±2^53, where float64 is not exact`)
 }
 
-/** Converts between floats and their bits: one is written here, and the other is read. */
+/** Converts between floats and their bits: one is written to these bytes, and the other is read from them. */
 const bits = new DataView(new ArrayBuffer(8))
 
 /** Divides by `step` and rounds to the nearest integer, ties to even. */

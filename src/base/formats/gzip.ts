@@ -18,7 +18,10 @@ const packed = (content: Blob, format: "deflate" | "gzip"): Effect.Effect<Uint8A
     return new Uint8Array(await new Response(compressed).arrayBuffer())
   })
 
-/** The most bytes for each byte of a gzip file, and the fewest that are always allowed. Texts have ten or twenty. */
+/**
+ * The largest allowed ratio of unpacked to compressed bytes (texts have ten or twenty), and a size that is always
+ * allowed.
+ */
 const mostPerByte = 100
 const alwaysAllowed = 64 * 2 ** 20
 
@@ -51,7 +54,7 @@ export const unpack = (
 ): Effect.Effect<Uint8Array, unknown> =>
   Effect.tryPromise({
     try: async () => {
-      // The types of browsers do not know brotli, so the constructor is called by its name.
+      // TypeScript's types for browsers lack the format brotli, so call the constructor by `Reflect`.
       const unpacking: DecompressionStream = Reflect.construct(DecompressionStream, [format])
       const stream = new Blob([Uint8Array.from(bytes)]).stream().pipeThrough(unpacking)
       const parts: Array<Uint8Array> = []

@@ -13,13 +13,13 @@ export const modelFiles = {
   chatTemplate: "chat_template.jinja",
   /** The names of the special tokens, which older programs write a second time. */
   specialTokens: "special_tokens_map.json",
-  /** An adapter of peft: the projections that it changes, its matrices, and the factor of what it adds. */
+  /** The description of an adapter in peft's format: which projections it changes, the rank of its matrices, and its scale. */
   adapterConfig: "adapter_config.json",
   adapterWeights: "adapter_model.safetensors",
-  /** The matrices of an adapter as a file of PyTorch, which older versions of peft write. */
+  /** The matrices of an adapter as a PyTorch file, which older versions of peft write. */
   olderAdapterWeights: "adapter_model.bin",
 } as const
 
-/** Returns the path of a file in a folder; `.` is the folder of all files. */
+/** Returns the path of a file in a folder; the folder `.` is the root. */
 export const inFolder = (folder: string, name: string): string =>
   folder === "" || folder === "." ? name : `${folder.replace(/\/$/, "")}/${name}`

@@ -2,10 +2,10 @@ import { joined } from "../config/bytes.ts"
 import { utf8 } from "../config/utf8.ts"
 
 /**
- * Encodes a protobuf message, as far as ONNX models, event files and W&B's logs need it. `int`, `text` and so on append a field by
- * its number, and `finish` returns the bytes of the message. A field begins with its number times eight plus a code for
- * its type: 0 for a varint (an integer, seven bits in each byte), 1 for eight bytes, 2 for a length followed by so many
- * bytes, and 5 for four bytes.
+ * Encodes a protobuf message, with the features that ONNX models, event files and W&B's logs need. `int`, `text` and so
+ * on append a field with its number, and `finish` returns the bytes of the message. A field begins with its number
+ * times eight plus a code for its type: 0 for a varint (an integer, seven bits in each byte), 1 for eight bytes, 2 for
+ * a length followed by so many bytes, and 5 for four bytes.
  *
  * @example
  * ```ts
@@ -65,7 +65,10 @@ export class ProtobufMessage {
   }
 }
 
-/** A field of a message: its number, and its bytes (of a text, a message or a fixed number) or its whole number. */
+/**
+ * A field of a message: its number, and its value: bytes (of a text, a message or a fixed-size number) or a whole
+ * number.
+ */
 export interface ProtobufField {
   readonly field: number
   readonly value: Uint8Array | number

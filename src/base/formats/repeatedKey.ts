@@ -23,7 +23,7 @@ export const repeatedKey = (text: string): string | undefined => {
       last = text.slice(at, end + 1)
       at = end
     } else if (character === ":") {
-      // One name can be written with different escapes, so names are compared after parsing.
+      // The same name can be written with different escapes, so compare names after parsing.
       const name: unknown = JSON.parse(last)
       const names = open.at(-1)
       if (typeof name !== "string" || names === undefined) continue

@@ -44,9 +44,11 @@ const decodeHeader = Schema.decodeUnknownSync(Header)
 const decodeMetadata = Schema.decodeUnknownSync(Schema.Record(Schema.String, Schema.String))
 
 const metadataKey = "__metadata__"
-/** The largest number of bytes in a header that Python's `safetensors` accepts. */
+/** The largest header, in bytes, that Python's `safetensors` accepts. */
 const largestHeader = 100_000_000
-/** The largest published models have about 100,000 tensors, over many files. */
+/**
+ * The largest number of tensors in a file. The largest published models have about 100,000 tensors, over many files.
+ */
 const mostTensors = 200_000
 
 const refuse = (message: string): never => {
@@ -104,7 +106,7 @@ export function* encodeParts(
   }
 }
 
-/** Says where the bytes of a tensor are in a file, and what they mean. */
+/** The position of a tensor's bytes in a file, with their number type and shape. */
 export interface TensorPlace {
   readonly dtype: Dtype
   readonly shape: ReadonlyArray<number>
@@ -123,8 +125,8 @@ export const headerLength = (first: Uint8Array, fileSize: number): number => {
 }
 
 /**
- * Returns the places of all tensors by name, in the order of the file, from the bytes before the first one: as many as
- * `headerLength` says. Throws a `FormatError`, also if tensors overlap or do not fill the file.
+ * Returns the places of all tensors by name, in the order of the file. `head` is the bytes before the first tensor,
+ * whose number `headerLength` returns. Throws a `FormatError`, also if tensors overlap or do not fill the file.
  */
 export const placesIn = (head: Uint8Array, fileSize: number): ReadonlyMap<string, TensorPlace> => {
   const { [metadataKey]: _, ...described } = headerIn(head)
@@ -161,10 +163,7 @@ export const decodeTensor = (name: string, { dtype, shape }: TensorPlace, bytes:
   return { shape, data: numbers, ...(dtype === dtypeOf(numbers) ? {} : { dtype }) }
 }
 
-/**
- * Returns the bytes of `encode` in parts, like `encodeParts`, as a value that can be iterated more than once: for
- * writers that take a file's content in parts.
- */
+/** Returns the bytes of `encode` in parts, like `encodeParts`, but as a value that can be iterated more than once. */
 export const partsOf = (
   tensors: TensorEntries,
   metadata: Readonly<Record<string, string>> = {},

@@ -38,8 +38,8 @@ export const encodeSharded = (
   )
 
 /**
- * Returns the files of `encodeSharded`, whose tensors are encoded while the parts are written: for weights that are too
- * large to be in memory twice. Throws a `FormatError`; iterating the parts throws it, too.
+ * Returns the same files as `encodeSharded`, but encodes tensors only while the parts are written, for weights that do
+ * not fit into memory twice. Throws a `FormatError`; iterating the parts throws it, too.
  */
 export const shardParts = (
   tensors: TensorEntries,

@@ -19,7 +19,7 @@ import { type ProtobufField, fieldsOf, ProtobufMessage } from "./protobuf.ts"
 /** Computes the CRC-32C (Castagnoli's variant of the CRC-32), the checksum of event files. */
 export const crc32c = crcOf(0x82f63b78)
 
-/** Changes a CRC as event files (TFRecord) demand it, because the CRC of data that contains CRCs is weak. */
+/** Masks a CRC as the event file format (TFRecord) requires, because the CRC of data that contains CRCs is weak. */
 const masked = (crc: number): number => (((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Parses TOML; no other module does. The result is plain data, as from YAML, with the line of each key for messages. It
- * reads no files: callers pass the text.
+ * Parses TOML, for all modules. The result is plain data, as from YAML, with the line of each key for messages. This
+ * module reads no files: callers pass the text.
  */
 import { Effect } from "effect"
 import { parse, TomlError } from "smol-toml"
@@ -8,7 +8,7 @@ import { ConfigError } from "../config/Config.ts"
 import { messageOf } from "../config/text.ts"
 import type { YamlDocument } from "../config/yaml.ts"
 
-/** The largest number of arrays and inline tables inside each other. */
+/** The largest depth of nested arrays and inline tables. */
 const deepest = 100
 
 /**
@@ -30,7 +30,7 @@ export const readTomlText = (
       return Effect.succeed({ value, keyLineOf: keyLinesOf(text) })
     } catch (error) {
       const place = error instanceof TomlError ? `${source}:${error.line}` : source
-      // The library's message goes on with the line of the text and a mark below it.
+      // Keep only the problem: the library's message also repeats the line of the text, with a mark below it.
       const [problem] = messageOf(error).replace("Invalid TOML document: ", "").split("; ")
       return Effect.fail(ConfigError.at({ source: place }, "", `expected TOML: ${problem}`))
     }

@@ -1,6 +1,6 @@
 /**
- * The rules of tic-tac-toe on a list of nine places, each 0 if free, `mine` (1) for the player whose turn it is, `theirs` (2) for
- * the other player. Games of numbers and games of words are played by them.
+ * Defines the rules of tic-tac-toe on a list of nine places, each 0 if free, `mine` (1) for the player whose turn it
+ * is, `theirs` (2) for the other player. The env and the task in words both use them.
  */
 import type { Stream } from "../rng/Rng.ts"
 

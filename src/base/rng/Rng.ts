@@ -95,7 +95,7 @@ export class Stream {
   private readonly key1: number
   private readonly counter2: number
   private readonly counter3: number
-  /** The pair of blocks at the cursor, eight words, and the number of these that are already drawn. */
+  /** The eight words of the two blocks at the cursor, and (`taken`) how many of them are already drawn. */
   private readonly pair = new Uint32Array(8)
   private pairIndex = -1
   private taken = 8
@@ -281,7 +281,7 @@ export class Stream {
   }
 }
 
-/** Holds the block that `uint32At` and `childUniformDouble` read, so that a stream's own blocks do not change. */
+/** The block that `uint32At` and `childUniformDouble` read, so that a stream's own blocks do not change. */
 const peeked = new Uint32Array(4)
 
 const checkedIndex = (index: number): number => {

@@ -35,6 +35,6 @@ export const dirichlet = (random: Stream, alpha: number, out: Float64Array, coun
     out[index] = gamma(random, alpha)
     sum += out[index]
   }
-  // All draws of a very small alpha can be too small for a number.
+  // With a very small alpha, all draws can round to 0.
   for (let index = 0; index < count; index++) out[index] = sum > 0 ? out[index] / sum : 1 / count
 }

@@ -1,4 +1,4 @@
-/** Declares the counts of failures, which commands print before anything of episodes is loaded. */
+/** Declares the counts of failures, in a small file: commands print them before they load anything about episodes. */
 import { Schema } from "effect"
 
 /** The numbers of failures by their reason: the tag of the error and its message, on one line. */

@@ -43,7 +43,8 @@ export type Paired = typeof Paired.Type
 export const signTest = (better: number, worse: number): number => {
   const tosses = better + worse
   const fewer = Math.min(better, worse)
-  // The chance of `heads` heads in `tosses` tosses, as a logarithm, because it can be too small for a number.
+  // The chance of `heads` heads in `tosses` tosses, as a logarithm, since the chance itself can be too small for a
+  // double.
   let [logChance, tail] = [-tosses * Math.LN2, 0]
   for (let heads = 0; heads <= fewer; heads++) {
     tail += Math.exp(logChance)
@@ -57,8 +58,8 @@ const exactUpTo = 14
 const draws = 10_000
 
 /**
- * Returns the chance that numbers with the absolute values `sizes` and random signs have a sum at least as far from 0
- * as `sum`, as if that sum were normally distributed.
+ * Returns the chance that the sum of numbers with the absolute values `sizes` and random signs is at least as far from
+ * 0 as `sum`, by the normal approximation.
  */
 const normalTest = (sum: number, sizes: ReadonlyArray<number>): number => {
   const spread = Math.sqrt(sizes.reduce((total, size) => total + size * size, 0))

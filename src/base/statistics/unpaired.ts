@@ -39,8 +39,8 @@ export interface Unpaired {
   /** The probability that a training of the right side scores higher than one of the left; a tie counts as half. */
   readonly improvement: Estimate
   /**
-   * The two-sided p-value of the hypothesis that the sides do not differ: of the permutation test whose statistic is the
-   * probability of improvement. In one environment this is the exact test of Mann and Whitney. Null without an interval.
+   * The two-sided p-value of the hypothesis that the sides do not differ, from a permutation test of the probability of
+   * improvement. With one environment this is the exact Mann-Whitney test. Null if there is no interval.
    */
   readonly p: number | null
   /** The lowest p-value that so many trainings can have. */
@@ -193,7 +193,10 @@ const waysToSplit = (left: ReadonlyArray<number>, right: ReadonlyArray<number>):
 /** With up to this many scores in one environment, the permutation test counts all divisions; else it draws some. */
 const mostCounted = 60
 const mostDraws = 20_000
-/** With so many scores and draws together, fewer divisions are drawn: hundreds of trainings would take minutes else. */
+/**
+ * With many scores, fewer divisions are drawn, so that scores times draws stay below this: otherwise, hundreds of
+ * trainings would take minutes.
+ */
 const mostDrawn = 4_000_000
 const fewestDraws = 1000
 
@@ -201,7 +204,7 @@ const fewestDraws = 1000
 const permutationTest = (environments: ReadonlyArray<Scores>, seed = 0): number => {
   const [first] = environments
   if (environments.length === 1 && first.left.length + first.right.length <= mostCounted) return exactTest(first)
-  // A sum of floats depends on its order, so a division as extreme as the observed one may fall short of it by a little.
+  // Rounding depends on the order of a sum, so allow for it: a division as extreme as the observed one must count.
   const observed = Math.abs(improvementOf(environments) - 0.5) * (1 - 1e-9)
   const random = stream(seed, "unpairedPermutation")
   const pools = environments.map(({ left, right }) => ({ all: [...left, ...right], at: left.length }))

@@ -31,9 +31,9 @@ export interface ChatRenderOptions {
   readonly messages: ReadonlyArray<TemplateMessage>
   /** The tools that the model can call. An empty list is the same as none. */
   readonly tools?: ReadonlyArray<TemplateTool> | undefined
-  /** Ends the text with what begins an answer of the assistant. Default: false. */
+  /** Ends the text with the beginning of an answer of the assistant. Default: false. */
   readonly addGenerationPrompt?: boolean | undefined
-  /** Ends the text within the last message, so that a model continues it. Default: false. */
+  /** Ends the text inside the last message, so that a model continues that message. Default: false. */
   readonly continueFinalMessage?: boolean | undefined
   /** Further variables of the template, e.g. `{ date_string: "26 Jul 2024", enable_thinking: false }`. */
   readonly variables?: Readonly<Record<string, unknown>> | undefined
@@ -41,7 +41,7 @@ export interface ChatRenderOptions {
 
 export interface ChatTemplate {
   readonly path: string
-  /** The text of the default template, which shows how the model writes calls of tools. */
+  /** The text of the default template. Other code reads in it how the model writes tool calls. */
   readonly source: string
   readonly render: (options: ChatRenderOptions) => Effect.Effect<string, FormatError>
 }
@@ -53,7 +53,7 @@ export interface TemplateOptions {
   readonly tokens?: Readonly<Record<string, string>> | undefined
 }
 
-/** The source of the ChatML template, which is used for models that have none. */
+/** The source of the ChatML template, for models that have none of their own. */
 export const chatMl = `{%- if tools -%}
 {{- '<|im_start|>system\\n' -}}
 {%- if messages and messages[0].role == 'system' -%}{{- messages[0].content + '\\n\\n' -}}{%- endif -%}
@@ -79,7 +79,7 @@ export const chatMl = `{%- if tools -%}
 `
 
 /**
- * Makes a template of its source, or of several by name: `tool_use` is for requests with tools, and `default` for
+ * Makes a template from its source, or from several by name: `tool_use` is for requests with tools, and `default` for
  * others. Fails if a source is not valid.
  */
 export const make = Effect.fnUntraced(function* (
@@ -138,7 +138,10 @@ export const make = Effect.fnUntraced(function* (
   return { path, source: Object.values(sources).join("\n"), render }
 })
 
-/** This text marks the end of the last message for a moment; it ends with a space to show whether contents are trimmed. */
+/**
+ * This text temporarily marks the end of the last message. It ends with a space, which shows whether the template trims
+ * contents.
+ */
 const mark = "\u{F8FF}end of the last message\u{F8FF} "
 
 const withMark = (message: TemplateMessage): TemplateMessage => ({
@@ -146,7 +149,7 @@ const withMark = (message: TemplateMessage): TemplateMessage => ({
   content: `${typeof message.content === "string" ? message.content : ""}${mark}`,
 })
 
-/** Templates write the arguments of a call as JSON, so a text that holds a JSON object is parsed first. */
+/** Parses the arguments of a tool call if they are JSON text, since templates write them as JSON themselves. */
 const withParsedArguments = (message: TemplateMessage): TemplateMessage => {
   if (!Array.isArray(message.tool_calls)) return message
   const calls = message.tool_calls.map((call: unknown) => {
@@ -187,13 +190,13 @@ const run = (program: ParsedTemplate, variables: Readonly<Record<string, unknown
   return String(value)
 }
 
-/** The most numbers of a `range`, and characters of a template's own message. */
+/** The largest number of items of a `range`, and of characters in a message that a template raises. */
 const mostInRange = 100_000
 const mostInMessage = 1000
 
 /**
- * The most characters of a template, of which models have some ten thousand, and of white space in a row: the library looks
- * for a tag after each.
+ * The largest number of characters in a template (models have some ten thousand), and of white-space characters in a
+ * row: after each, the library searches for a tag.
  */
 const mostInSource = 2 ** 18
 const longestSpace = /\s{1001}/u

@@ -1,7 +1,7 @@
 /**
  * Makes a `Tokenizer` from the contents of `tokenizer.json` and `tokenizer_config.json`, the files of Hugging Face's
- * models. `@huggingface/tokenizers` encodes; decoding is ours where the tokens are bytes, as in almost all models today,
- * so that a stream of tokens costs the same per token however long the text is.
+ * models. `@huggingface/tokenizers` encodes. If the tokens are bytes, as in almost all models today, our own code
+ * decodes, so that each token of a stream costs the same however long the text is.
  *
  * Two differences to Hugging Face's `transformers`: `decode` never removes spaces before punctuation
  * (`clean_up_tokenization_spaces`), because text and tokens must stay the same, and an id without a token adds nothing.
@@ -28,7 +28,7 @@ import { byteStream, decodeAll, windowStream } from "./streams.ts"
 import type { Tokenizer } from "./Tokenizer.ts"
 import { joinUnknownFast } from "./unknownTokens.ts"
 
-/** The ids of tokens; the limit keeps a damaged file from filling the memory. */
+/** The Schema of a token's id. The limit keeps a damaged file from filling the memory. */
 const TokenId = naturalInt.check(Schema.isLessThan(2 ** 24))
 
 const Part = Schema.Struct({ type: Schema.String })
@@ -74,7 +74,10 @@ export type TokenizerConfig = typeof TokenizerConfig.Type
 export const nameOf = (token: typeof TokenName.Type | undefined): string | null =>
   typeof token === "string" ? token : (token?.content ?? null)
 
-/** The part of the library's tokenizer that is used here: its own declarations resolve in bundlers only. */
+/**
+ * Declares the part of the library's tokenizer that is used here, because the library's own declarations resolve only
+ * in bundlers.
+ */
 interface TokenizerLibrary {
   readonly model: unknown
   readonly encode: (text: string, options: { readonly add_special_tokens: boolean }) => { readonly ids: Array<number> }
@@ -84,21 +87,21 @@ interface TokenizerLibrary {
   ) => string
 }
 
-/** The contents of a tokenizer's two files, and the paths of these for messages. */
+/** The contents of a tokenizer's two files, and their paths for messages. */
 interface TokenizerFiles {
   readonly json: Uint8Array
   readonly path: string
-  /** The second file, which may be missing; null then. */
+  /** The second file; null if it is missing. */
   readonly config: { readonly bytes: Uint8Array; readonly path: string } | null
 }
 
-/** A tokenizer, and what its config holds besides. */
+/** A tokenizer, with other facts from its config. */
 interface DecodedTokenizer {
   readonly tokenizer: Tokenizer
   readonly config: TokenizerConfig
 }
 
-/** Makes a tokenizer of the contents of its files. Fails with an error that names the file and the key. */
+/** Makes a tokenizer from the contents of its files. Fails with an error that names the file and the key. */
 export const decode = Effect.fnUntraced(function* (
   files: TokenizerFiles,
 ): Effect.fn.Return<DecodedTokenizer, ConfigError> {
@@ -124,7 +127,10 @@ export const decode = Effect.fnUntraced(function* (
   return { tokenizer: makeTokenizer({ json, names, ids, special, library }), config }
 })
 
-/** Fails if an expression in a tokenizer's settings may take minutes. The library matches some of them as it reads the tokens. */
+/**
+ * Fails if a regular expression in a tokenizer's settings may take minutes. The library already runs some of them when
+ * it loads the tokens.
+ */
 const checkPatterns = Effect.fnUntraced(function* (settings: Readonly<Record<string, unknown>>, path: string) {
   const withoutTokens = { ...settings, added_tokens: [], model: { type: "BPE", vocab: {}, merges: [] } }
   const parts = yield* Effect.try({
@@ -216,7 +222,7 @@ const makeTokenizer = ({ json, names, ids, special, library }: TokenizerParts): 
         if (name === undefined) return none
         const byte = /^<0x([0-9A-F]{2})>$/.exec(name)?.[1]
         if (byte !== undefined) return Uint8Array.of(Number.parseInt(byte, 16))
-        // SentencePiece writes a space as U+2581. The library drops the first one of a text.
+        // SentencePiece writes a space as U+2581. The library drops the first space of a text.
         return utf8.encode(added.has(id) ? name : name.replaceAll("\u2581", " "))
       })
   const isLeftOut = (id: number, keepSpecial: boolean): boolean =>
@@ -228,7 +234,7 @@ const makeTokenizer = ({ json, names, ids, special, library }: TokenizerParts): 
   return {
     vocabSize: Array.from(names.keys()).reduce((most, id) => Math.max(most, id), 0) + 1,
     special,
-    // A byte or a character of a name stands for a character of a text at most.
+    // Each byte or character of a token's name stands for at most one character of the text.
     longestToken: Array.from(names.values()).reduce((most, { length }) => Math.max(most, length), 1),
     encode: (text, { addSpecial = false } = {}) => library.encode(text, { add_special_tokens: addSpecial }).ids,
     decode: (list, options) => {

@@ -1,7 +1,7 @@
 /**
- * The interface of all tokenizers: they convert text to token ids and back. `HuggingFaceTokenizer.ts` makes one from
- * the files of a model, `scratch.ts` writes such files for a model that is trained from scratch, and `words.ts` has the
- * tokenizers of the small models that run in this process.
+ * Declares the interface of all tokenizers, which convert text to token ids and back. `HuggingFaceTokenizer.ts` makes
+ * one from the files of a model, `scratch.ts` writes such files for a model that is trained from scratch, and
+ * `words.ts` has the tokenizers of the small models that run in this process.
  *
  * @example
  * ```ts
@@ -17,7 +17,7 @@ import { ConfigError } from "../config/Config.ts"
 export interface EncodeOptions {
   /**
    * Adds the special tokens that the tokenizer puts around a text, such as the token that begins a text. Set it for a
-   * plain prompt. Leave it out for a rendered chat template, which has its own. Default: false.
+   * plain prompt; leave it out for a rendered chat template, which already has these tokens. Default: false.
    */
   readonly addSpecial?: boolean | undefined
 }
@@ -54,11 +54,14 @@ export interface Tokenizer {
   /** The number of rows that an embedding needs: the largest id plus 1. Some ids below it may have no token. */
   readonly vocabSize: number
   readonly special: SpecialTokens
-  /** The most characters (UTF-16 units) of a text for which one token stands. */
+  /** The largest number of characters (UTF-16 units) that one token can stand for. */
   readonly longestToken: number
   /** Encodes a text. A special token's name in the text becomes that token, if the tokenizer can be loaded from files. */
   readonly encode: (text: string, options?: EncodeOptions) => ReadonlyArray<number>
-  /** Inverts `encode`, as far as the tokenizer does not normalise texts. An id without a token adds nothing. */
+  /**
+   * Inverts `encode`, except for changes that the tokenizer makes when it normalises a text. An id without a token adds
+   * nothing.
+   */
   readonly decode: (ids: Iterable<number>, options?: TokenDecodeOptions) => string
   /** Begins to decode tokens one by one. */
   readonly decoder: (options?: TokenDecodeOptions) => StreamDecoder
@@ -68,7 +71,7 @@ export interface Tokenizer {
   readonly idOf: (name: string) => number | undefined
 }
 
-/** Says which model a tokenizer has to fit. */
+/** The facts about a model that a tokenizer must fit. */
 interface FitOptions {
   /** The number of rows of the model's embedding. */
   readonly vocabSize: number

@@ -30,11 +30,11 @@ const ownFiles = [
 export interface TokenizerFolder {
   readonly tokenizer: Tokenizer
   readonly template: ChatTemplate
-  /** The files as they were read, by name, to be saved with a model. */
+  /** The files that were read, by name, so that they can be saved with a model. */
   readonly files: Readonly<Record<string, Uint8Array>>
 }
 
-/** A place to read the files of a model from: a `FileTree`, or files in memory (`Weights.inRecord`). */
+/** A folder from which the files of a model are read: a `FileTree`, or files in memory (`Weights.inRecord`). */
 export type ReadableFolder = Required<Readable>
 
 /** Loads a tokenizer and its template from a folder. An error names the file and the key. */
@@ -57,7 +57,10 @@ export const load = Effect.fnUntraced(function* (
   return yield* fromFiles(loaded, at)
 })
 
-/** Makes a tokenizer and its template of the contents of their files, by name; `at` gives their paths for messages. */
+/**
+ * Makes a tokenizer and its template from the contents of their files, by name. `at` returns a file's path for
+ * messages.
+ */
 export const fromFiles = Effect.fnUntraced(function* (
   files: Readonly<Record<string, Uint8Array>>,
   at: (name: string) => string = (name) => name,

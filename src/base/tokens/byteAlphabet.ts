@@ -1,7 +1,7 @@
 /**
- * Maps each byte to a printable character and back, as GPT-2's tokenizer does: byte-level vocabularies name their tokens
- * by these characters. Printable ASCII and Latin-1 characters stand for their own bytes; the other bytes get the
- * characters from U+0100 on, in order, so a space is `Ġ`. It only computes.
+ * Maps each byte to a printable character and back, as GPT-2's tokenizer does: byte-level vocabularies write the names
+ * of their tokens with these characters. Printable ASCII and Latin-1 characters stand for their own bytes; the other
+ * bytes get the characters from U+0100 on, in order, so a space is `Ġ`. It only computes.
  */
 import { utf8 } from "../config/utf8.ts"
 

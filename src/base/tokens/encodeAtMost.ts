@@ -1,6 +1,6 @@
 /**
- * Encodes texts of strangers, such as the prompts that a server gets: a text that has too many tokens is refused before all of
- * it is encoded, and a long text lets other fibers run meanwhile.
+ * Encodes texts from strangers, such as the prompts of requests to a server. A text with too many tokens is refused
+ * before all of it is encoded, and during a long text other fibers can run.
  */
 import { Effect } from "effect"
 import { FormatError } from "../formats/FormatError.ts"
@@ -10,10 +10,13 @@ import type { EncodeOptions, Tokenizer } from "./Tokenizer.ts"
 export const mostCharacters = ({ longestToken }: Pick<Tokenizer, "longestToken">, tokens: number): number =>
   tokens * longestToken
 
-/** The number of characters that are encoded at once to count tokens, which takes some 50 ms. */
+/** To count tokens, a text is encoded in parts of this many characters, which take some 50 ms each. */
 const atOnce = 16 * 1024
 
-/** The most tokens that a part has more than its share of the text, because a token of the text lies across its ends. */
+/**
+ * The largest number of tokens by which cutting can raise the count of a part, because a token of the whole text lies
+ * across the cut.
+ */
 const atEnds = 16
 
 /**

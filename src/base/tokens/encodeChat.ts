@@ -1,7 +1,7 @@
 /**
- * Encodes a conversation as one sequence of tokens with a mask of those that the assistant writes. Each answer and the
- * text before it are encoded apart, as a model reads and writes them, so the tokens of a conversation are the prompt of
- * each turn followed by its answer: a longer conversation begins with the tokens of the shorter one.
+ * Encodes a conversation as one sequence of tokens, with a mask of the tokens that the assistant writes. Each answer is
+ * encoded separately from the text before it, as a model reads and writes them. So a longer conversation begins with
+ * the tokens of the shorter one.
  *
  * @example
  * ```ts
@@ -67,7 +67,7 @@ export const encodeChat = Effect.fnUntraced(function* (
     const length = at < 0 ? answer.length : at + 1
     const generated = sampled.get(index)
     add(generated ?? answer.slice(0, length), true)
-    // An answer that was cut off has no end of its own.
+    // An answer that was cut off does not end with an end token.
     const isCut = generated !== undefined && at >= 0 && !ends.has(generated.at(-1) ?? -1)
     add(answer.slice(isCut ? at : length), false)
   }

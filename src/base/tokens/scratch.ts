@@ -1,10 +1,10 @@
 /**
- * Makes tokenizers for models that are trained from scratch: one of bytes, which can write every text, and one of the
- * characters of an alphabet, which gives short sequences and a small embedding. They are `tokenizer.json` files that
- * Hugging Face's libraries can load, so that a saved model needs nothing else.
+ * Makes tokenizers for models that are trained from scratch: one whose tokens are bytes, which can encode every text,
+ * and one whose tokens are the characters of an alphabet, which gives short sequences and a small embedding. The result
+ * is a `tokenizer.json` file that Hugging Face's libraries can load, so that a saved model needs nothing else.
  *
- * Both have the special tokens of ChatML: `<|im_start|>` begins a message, and `<|im_end|>` ends it and is the token that
- * ends a generation. `<|pad|>` has the id 0.
+ * Both have the special tokens of ChatML: `<|im_start|>` begins a message, and `<|im_end|>` ends it and is the token
+ * that ends a generation. `<|pad|>` has the id 0.
  *
  * @example
  * ```ts

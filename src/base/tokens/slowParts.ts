@@ -1,24 +1,28 @@
 /**
- * Finds settings of a `tokenizer.json` of somebody else that would take much time or memory for a short text, besides regular
- * expressions (see `slowPatterns.ts`): steps that make a text much longer or never end, and vocabularies in which very many
- * tokens begin at one place. The limits are far above what published tokenizers have.
+ * Finds settings in somebody else's `tokenizer.json` that would take much time or memory for a short text: steps that
+ * never end or make a text much longer, and vocabularies in which very many tokens can begin at the same place of a
+ * text. `slowPatterns.ts` does the same for regular expressions. The limits are far above what published tokenizers
+ * have.
  */
 import { isPlain, type Plain } from "../config/plain.ts"
 
-/** The most steps of each kind, and how many times longer they may make a text together. */
+/**
+ * The largest number of steps of each kind, and (`mostGrowth`) how many times longer all steps together may make a
+ * text.
+ */
 const mostSteps = 64
 const mostGrowth = 128
-/** The most characters of a token, and of all added tokens. */
+/** The largest number of characters of a token, and (`mostOfAdded`) of all added tokens together. */
 const longestToken = 4096
 const mostOfAdded = 2 ** 22
 const mostOfPattern = 4096
-/** WordPiece takes time that grows with the cube of a word's length. Published tokenizers have 100. */
+/** The longest word for WordPiece, whose time grows with the cube of a word's length. Published tokenizers have 100. */
 const longestWord = 256
 const longestPrefix = 64
-/** The most tokens of which each begins with the one before. SentencePiece makes 16 by default. */
+/** The largest number of tokens of which each is the beginning of the next. SentencePiece makes 16 by default. */
 const mostNested = 64
 
-/** Returns the steps of a kind, also those inside of sequences. */
+/** Returns all steps of a kind, including those inside of sequences. */
 const stepsIn = (value: unknown): ReadonlyArray<Plain> => {
   if (Array.isArray(value)) return value.flatMap(stepsIn)
   if (!isPlain(value)) return []
@@ -56,7 +60,9 @@ const growthBy = (value: unknown): string | undefined =>
     ? `its steps can make a text more than ${mostGrowth} times longer`
     : undefined
 
-/** The library takes time that grows with the square of an expression's length to read it. */
+/**
+ * Finds an expression that is too long: the time in which the library reads one grows with the square of its length.
+ */
 const longPatternIn = (value: unknown): string | undefined => {
   if (Array.isArray(value)) return value.map(longPatternIn).find((problem) => problem !== undefined)
   if (!isPlain(value)) return undefined
@@ -76,7 +82,7 @@ const problemOfWords = ({ max_input_chars_per_word: word, continuing_subword_pre
   return { key: "model.continuing_subword_prefix", problem: `expected at most ${longestPrefix} characters` }
 }
 
-/** Returns the largest number of names of which each begins with the one before. */
+/** Returns the largest number of names of which each is the beginning of the next. */
 const nested = (names: ReadonlyArray<string>): number => {
   const open: Array<string> = []
   let most = 0
@@ -88,7 +94,7 @@ const nested = (names: ReadonlyArray<string>): number => {
   return most
 }
 
-/** Returns what is refused in the settings of a tokenizer, with its key; undefined if they can be used. */
+/** Describes the first setting of a tokenizer that is refused, with its key; undefined if there is none. */
 export const slowPartIn = (
   settings: Plain,
   { vocab, added }: { readonly vocab: ReadonlyArray<string>; readonly added: ReadonlyArray<string> },

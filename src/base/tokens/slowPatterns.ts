@@ -1,10 +1,10 @@
 /**
- * Finds regular expressions that take very long on some texts. A `tokenizer.json` of somebody else holds expressions, and
- * JavaScript has no limit on the time of a match: `(a+)+$` takes minutes for 40 characters, and so do `a*a*a*a*a*a*b` and
- * twenty times `a?`. An expression is refused if the work at one place of a text can grow faster than the text's length.
- * The expressions of published tokenizers pass.
+ * Finds regular expressions that take very long on some texts. Somebody else's `tokenizer.json` contains expressions,
+ * and JavaScript does not limit the time of a match: `(a+)+$` takes minutes for 40 characters, and so do
+ * `a*a*a*a*a*a*b` and twenty times `a?`. An expression is refused if the work at one place of a text can grow faster
+ * than the text's length. The expressions of published tokenizers pass.
  *
- * The expressions are those of JavaScript, with the flag `u`: tokenizers have another syntax, which the library rewrites.
+ * It reads JavaScript's syntax with the flag `u`, to which the library converts the syntax of tokenizers.
  *
  * @example
  * ```ts
@@ -14,13 +14,16 @@
  */
 import { FormatError } from "../formats/FormatError.ts"
 
-/** Published expressions have a few hundred characters. */
+/** The largest length of an expression. Published expressions have a few hundred characters. */
 const mostCharacters = 4096
 const deepestGroups = 64
-/** The most work at one place of a text: in all, and for each of its characters. Published expressions: 15,000, and 100. */
+/**
+ * The largest work at one place of a text: a constant part, and a part per character of the text. Published expressions
+ * need 15,000 and 100.
+ */
 const mostWork = [2 ** 15, 512] as const
 
-/** At most `factor` times the text's length to the power of `degree`. */
+/** An amount of work or a count: at most `factor` times the text's length to the power of `degree`. */
 interface Amount {
   readonly factor: number
   readonly degree: number
@@ -34,15 +37,18 @@ const times = (a: Amount, b: Amount): Amount =>
 const sum = (...all: ReadonlyArray<Amount>): Amount =>
   all.reduce((a, b) => amount(a.factor + b.factor, Math.max(a.degree, b.degree)), zero)
 
-/** Describes what it costs to match a part of an expression at one place of a text. */
+/** The cost of matching a part of an expression at one place of a text. */
 interface Cost {
-  /** In how many ways it matches, of which each is tried if what follows does not match. */
+  /** The number of ways in which the part can match. All are tried if the rest of the expression does not match. */
   readonly ways: Amount
   /** The work of finding all these ways. */
   readonly all: Amount
-  /** The work until it does not match. If nothing that can fail follows, it is never tried again after a match. */
+  /**
+   * The work until the part turns out not to match. If nothing that can fail follows, only this is needed, since the
+   * first match is final.
+   */
   readonly fails: Amount
-  /** The work until it does not match, or matches once. */
+  /** The work until the part matches once, or turns out not to match. */
   readonly once: Amount
   readonly canFail: boolean
 }
@@ -73,7 +79,10 @@ const alternatives = (parts: ReadonlyArray<Cost>): Cost => {
   }
 }
 
-/** Returns the cost of looking ahead or behind, which JavaScript does once; behind, it matches from the right. */
+/**
+ * Returns the cost of a lookahead or lookbehind, which is matched only once. A lookbehind is matched from right to
+ * left.
+ */
 const looking = (inside: Cost, isBehind: boolean): Cost => {
   const work = isBehind ? times(inside.ways, inside.all) : inside.once
   return { ways: one, all: work, fails: work, once: work, canFail: true }
@@ -105,7 +114,7 @@ const repeated = (part: Cost, least: number, most: number): Cost => {
     if (count < most) all = sum(all, times(power, part.all))
     power = times(power, part.ways)
   }
-  // A round that matched is not tried again, unless a later one has to match, too.
+  // After a round matches, it is tried in other ways only if a later round must match, too.
   return { ways, all, fails: least > 1 ? all : first, once: least > 1 ? all : once, canFail }
 }
 
@@ -182,12 +191,12 @@ export const patternProblem = (pattern: string): string | undefined => {
   }
 }
 
-/** Returns the first expression in a part of the library's tokenizer that is refused, with the reason. */
+/** Returns the first refused expression in a part of the library's tokenizer, with the reason. */
 export const slowPatternIn = (value: unknown): string | undefined => {
   const waiting = [value]
   const seen = new Set<unknown>()
   for (const one of waiting) {
-    // The parts of a tokenizer are functions with properties.
+    // The library's parts are functions with properties, so walk over functions as well as objects.
     if ((typeof one !== "object" && typeof one !== "function") || one === null || seen.has(one)) continue
     seen.add(one)
     if (!(one instanceof RegExp)) waiting.push(...Object.values(one))

@@ -19,14 +19,14 @@ export const decodeAll = (stream: StreamDecoder, ids: Iterable<number>): string 
 
 /**
  * Makes a decoder from a function that decodes a list of tokens, for tokenizers in which the text of a token depends on
- * its neighbours. It decodes only the last few tokens at each step: those whose text has been returned, as the context,
- * and those whose text has not.
+ * its neighbours. In each step it decodes only the last few tokens: some whose text was returned already, as context,
+ * and those whose text was not.
  *
  * `decode` must have this property: the text of a list begins with the text of each shorter list from the same start,
  * except for an incomplete character, which it writes as `�` at the end.
  */
 export const windowStream = (decode: (ids: ReadonlyArray<number>) => string): StreamDecoder => {
-  /** The tokens that are not needed as context yet; the first `done` of them have been returned as text. */
+  /** The last tokens: the text of the first `done` of them was returned already, and they serve as context. */
   let ids: Array<number> = []
   let done = 0
   let context = ""
@@ -35,7 +35,7 @@ export const windowStream = (decode: (ids: ReadonlyArray<number>) => string): St
     // The character may become complete with the next token.
     if (!isLast && text.endsWith("\ufffd")) return ""
     const added = text.slice(context.length)
-    // A token without text of its own gives no context: keep what was before it.
+    // A token without a text of its own is no context, so keep the tokens before it.
     if (added === "" && !isLast) return ""
     ids = ids.slice(done)
     done = ids.length

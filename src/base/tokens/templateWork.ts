@@ -1,28 +1,39 @@
 /**
- * Runs a chat template within a budget. A template comes with a model of somebody else, and its loops also depend on the
- * conversation, so whatever it does costs a part of the budget before it is done: expressions, items of lists, and the
- * characters that filters, methods and operators read and write. A list that holds another one twice, and so on, has a
- * text that doubles with each step; it is counted as long as its text would be.
+ * Runs a chat template within a budget. A template comes with somebody else's model, and its loops also depend on the
+ * conversation. So everything costs a part of the budget before it is done: expressions, items of lists, and the
+ * characters that filters, methods and operators read and write. Lists can contain each other such that the text of a
+ * list doubles with each level, so a list costs as much as its text would.
  */
 import { type Environment, Interpreter, type parse } from "@huggingface/jinja"
 
 /** A parsed template. */
 export type ParsedTemplate = ReturnType<typeof parse>
 
-/** The work that a rendering may do, in expressions and items of lists, of which each takes some 200 ns. */
+/** The budget of one rendering. An expression or an item of a list costs 1, which is about 200 ns. */
 const mostWork = 3_000_000
-/** A computer copies or compares so many characters in the time of an expression, and converts so many one by one. */
+/**
+ * In the time of one expression, this many characters can be copied or compared, and `convertedAtOnce` can be converted
+ * one by one.
+ */
 const copiedAtOnce = 64
 const convertedAtOnce = 4
-/** The library makes a scope with a dozen variables for each item of a loop, also if the loop is empty. */
+/**
+ * The cost of an item of a loop: the library makes a scope with a dozen variables for each, even if the loop is empty.
+ */
 const workOfScope = 10
-/** A search compares so many characters of a pattern at each place of a text, at most, and so many of them at once. */
+/**
+ * At each place of a text, a search compares at most this many characters of the pattern, `comparedAtOnce` of them at a
+ * time.
+ */
 const comparedInSearch = 256
 const comparedAtOnce = 8
-/** The most characters of a text. */
+/** The largest number of characters of a text. */
 const mostInText = 64 * 2 ** 20
 
-/** The part of the library's interpreter that is used here: its own declarations resolve in bundlers only. */
+/**
+ * Declares the part of the library's interpreter that is used here, because the library's own declarations resolve only
+ * in bundlers.
+ */
 interface LibraryInterpreter {
   readonly run: (program: ParsedTemplate) => { readonly value: unknown }
   evaluate(statement: unknown, environment: unknown): TemplateValue
@@ -50,13 +61,13 @@ const get = (node: unknown, key: string): unknown => (isNode(node) ? node[key] :
 
 const nothing: TemplateNode = {}
 
-/** Returns the block of a filter as an expression, which does the same. */
+/** Converts a filter block to the filter expression that does the same. */
 const asExpression = (node: TemplateNode): TemplateNode =>
   node.type === "FilterStatement"
     ? { type: "FilterExpression", operand: { type: "Program", body: node.body }, filter: node.filter }
     : node
 
-/** Returns the name of an identifier, or the name that is called. */
+/** Returns the name of an identifier, or the name of the function or filter that is called. */
 const nameOf = (node: unknown): unknown =>
   get(node, "type") === "CallExpression" ? get(get(node, "callee"), "value") : get(node, "value")
 
@@ -64,7 +75,7 @@ const nameOf = (node: unknown): unknown =>
 interface EvaluatedPart {
   readonly node: TemplateNode
   readonly type: unknown
-  /** The values of its operands so far. */
+  /** The values of its operands that were evaluated so far. */
   readonly operands: Array<TemplateValue>
   /** How often the result may repeat the arguments of a filter; undefined before the filter begins. */
   repeats: number | undefined
@@ -77,7 +88,7 @@ const workOfSearch = (text: number, pattern: number): number =>
 /** Filters and methods that take the same time whatever their operand is. */
 const isFree = new Set<unknown>(["safe", "list", "first", "last", "length", "default", "abs", "bool", "get"])
 
-/** JavaScript compares a list with these by the text of the list. */
+/** If one of these is compared with a list, JavaScript converts the list to a text. */
 const isPrimitive = new Set<unknown>(["string", "number", "boolean"])
 
 const isCase = new Set<unknown>(["lower", "upper"])
@@ -85,7 +96,7 @@ const isCase = new Set<unknown>(["lower", "upper"])
 const lengthOf = ({ value }: TemplateValue): number =>
   typeof value === "string" || Array.isArray(value) ? value.length : value instanceof Map ? value.size : 1
 
-/** Runs one template once. */
+/** Renders one template once, within a budget. */
 export class BoundedInterpreter extends Library {
   private readonly mostWork: number
   private done = 0
@@ -131,12 +142,12 @@ export class BoundedInterpreter extends Library {
     }
   }
 
-  /** Counts what an expression does with the value of a part, before it does it. */
+  /** Counts the work that the expression `outer` will do with the value of its part `node`, before it does it. */
   private countUse(outer: EvaluatedPart, node: TemplateNode, result: TemplateValue): void {
     switch (outer.type) {
       case "For": {
         const iterable = outer.node.iterable
-        // A loop with a condition visits the items on the left of the condition.
+        // A loop with a condition evaluates the condition for every item on its left.
         const select = get(iterable, "type") === "SelectExpression" ? iterable : undefined
         if (node === (select === undefined ? iterable : get(select, "lhs"))) this.count(workOfScope * lengthOf(result))
         else if (node !== get(select, "test")) this.countShown(result)
@@ -149,11 +160,11 @@ export class BoundedInterpreter extends Library {
         outer.operands.push(result)
         if (typeof result.value !== "string") return
         if (isSlice(outer) && node === outer.node.object) this.count(result.value.length / convertedAtOnce)
-        // A text that was joined is copied when its first character is read.
+        // JavaScript joins texts lazily, so reading a character copies the joined text first.
         else if (outer.node.computed === true) this.count(result.value.length / copiedAtOnce)
         return
       case "ObjectLiteral":
-        // Keys of the same length are compared.
+        // Keys of the same length must be compared.
         if (typeof result.value === "string") this.count(result.value.length / copiedAtOnce)
         return
       case "FilterExpression":
@@ -189,12 +200,17 @@ export class BoundedInterpreter extends Library {
     }
   }
 
-  /** Counts a value that becomes a part of a text. A text itself is joined in no time, and read by whatever reads the whole. */
+  /**
+   * Counts a value that becomes a part of a text. A text costs nothing here: joining it is lazy, and whatever reads the
+   * whole is counted.
+   */
   private countShown(value: TemplateValue): void {
     if (typeof value.value !== "string") this.countText(value)
   }
 
-  /** Counts the text of a value, as JSON and with `times` copies. Returns its values, each times its depth. */
+  /**
+   * Counts the text of a value as JSON, `times` times. Returns the number of its values, each weighted by its depth.
+   */
   private countText(value: TemplateValue, times = 1): number {
     const waiting: Array<unknown> = [value]
     const depths = [1]
@@ -223,7 +239,8 @@ export class BoundedInterpreter extends Library {
     const operator = get(node.operator, "value")
     if (right === undefined || operator === "and" || operator === "or") return
     const lists = [left, right].filter(({ value }) => Array.isArray(value)).length
-    // Lists are joined item by item, compared by identity, and searched for one text; else they become texts.
+    // Two lists are joined, or compared by identity, at no cost; a list and one text may be searched; all else is
+    // converted to texts.
     if (lists === 2) return
     if (operator === "in" || operator === "not in") {
       const pattern = typeof left.value === "string" ? left.value.length : 1
@@ -239,7 +256,7 @@ export class BoundedInterpreter extends Library {
     }
   }
 
-  /** Counts a filter without its arguments. Returns how often its result may repeat these. */
+  /** Counts a filter without its arguments. Returns how often its result may repeat the arguments. */
   private countFilter(operand: TemplateValue, name: unknown, hasArguments: boolean): number {
     const { value } = operand
     if (isFree.has(name)) return 0
@@ -252,7 +269,7 @@ export class BoundedInterpreter extends Library {
     if (name === "tojson" || name === "string" || name === "join") return this.countText(operand)
     if (name === "sort" || name === "dictsort") return this.countSorting(operand)
     this.count(lengthOf(operand))
-    // Items with the same text are found by comparing these.
+    // `unique` compares items by their texts.
     if (name === "unique") this.countSorting(operand)
     return lengthOf(operand)
   }
@@ -269,13 +286,13 @@ export class BoundedInterpreter extends Library {
     }
   }
 
-  /** Counts how often the items of a list are compared, by the texts that they are or hold. */
+  /** Counts the comparisons of sorting a list, by the lengths of the texts that its items are or hold. */
   private countSorting({ value }: TemplateValue): number {
     const items: ReadonlyArray<unknown> = Array.isArray(value) ? value : value instanceof Map ? [...value.values()] : []
     const comparisons = Math.ceil(Math.log2(items.length + 1))
     for (const item of items) {
       const content = get(item, "value")
-      // The texts of an attribute are compared as well.
+      // If items are maps, the texts of an attribute are compared.
       const texts = content instanceof Map ? [...content.values()].map((one) => get(one, "value")) : [content]
       for (const text of texts) {
         this.count(comparisons * (1 + (typeof text === "string" ? text.length / convertedAtOnce : 0)))
@@ -284,7 +301,7 @@ export class BoundedInterpreter extends Library {
     return items.length * comparisons
   }
 
-  /** Counts a search for all places of a text. Returns their number. */
+  /** Counts a search for all occurrences of a pattern. Returns their number. */
   private countFound(text: string, pattern: string): number {
     this.count(workOfSearch(text.length, pattern.length))
     if (pattern === "") return text.length + 1
@@ -300,7 +317,7 @@ export class BoundedInterpreter extends Library {
     this.count(found * (1 + lengthOf(replacement) / copiedAtOnce) + text.length / copiedAtOnce)
   }
 
-  /** Remembers a method that is taken from a value. */
+  /** Remembers a method that an expression takes from a value. */
   private rememberMethod(member: EvaluatedPart, result: TemplateValue): void {
     const [receiver, property] = member.operands
     if (receiver === undefined) return
@@ -317,7 +334,7 @@ export class BoundedInterpreter extends Library {
     } else if (this.isArgument(call, node)) {
       outer.operands.push(result)
     } else {
-      // A statement of the macro that is called.
+      // The body of the macro that is called.
       this.countShown(result)
     }
   }

@@ -1,15 +1,18 @@
 /**
- * Joins the unknown tokens of a text in time that grows with its length. The library copies all that it has joined for each
- * further token, and passes the tokens of a word as arguments of one call, of which there can only be some 100,000.
+ * Joins the unknown tokens of a text in linear time. The library itself copies everything that it has joined for each
+ * further token, and passes the tokens of a word as arguments of one call, which can have only some 100,000.
  */
 
-/** The part of the library's models that is used here: its own declarations resolve in bundlers only. */
+/**
+ * Declares the part of the library's models that is used here, because the library's own declarations resolve only in
+ * bundlers.
+ */
 interface Model {
   readonly fuse_unk: boolean
   readonly unk_token_id: number | undefined
   readonly tokens_to_ids: ReadonlyMap<string, number>
   readonly encode: (words: Array<string>) => Array<string>
-  /** A model of the type Unigram has it, which encodes a single word. */
+  /** Encodes a single word. Only a model of the type Unigram has this function. */
   readonly tokenize?: (word: string) => Array<string>
   _call: (words: Array<string>) => Array<string>
 }
@@ -17,7 +20,7 @@ interface Model {
 const isModel = (value: unknown): value is Model =>
   typeof value === "function" && "_call" in value && "encode" in value && "fuse_unk" in value
 
-/** Gives the model of a tokenizer of the library this way to join unknown tokens, if it joins them at all. */
+/** Makes the library's model join unknown tokens in this way, if its settings join them at all. */
 export const joinUnknownFast = (model: unknown): void => {
   if (!isModel(model) || !model.fuse_unk) return
   const tokensOf = (words: Array<string>): Array<string> => {
@@ -27,7 +30,10 @@ export const joinUnknownFast = (model: unknown): void => {
   model._call = (words) => joinUnknown(tokensOf(words), model)
 }
 
-/** Joins each series of unknown tokens to one token, which is unknown, too. The unknown token itself takes no other in. */
+/**
+ * Joins each series of unknown tokens to one token, which is unknown, too. A series that begins with the unknown token
+ * itself becomes just that token.
+ */
 const joinUnknown = (tokens: ReadonlyArray<string>, { tokens_to_ids: ids, unk_token_id: unknown }: Model) => {
   const joined: Array<string> = []
   let from = 0

@@ -1,6 +1,6 @@
 /**
- * Tokenizers of bytes and words, for the small models that run in this process (`scripted:`, `builtin:`). They need no
- * files. `scratch.ts` writes the files of tokenizers for decoders that are trained from scratch.
+ * Makes tokenizers of bytes and words, for the small models that run in this process (`scripted:`, `builtin:`). They
+ * need no files. `scratch.ts` writes the files of tokenizers for decoders that are trained from scratch.
  *
  * Id 0 ends a message. Ids 1 to 4 begin a message of the system, the user, the assistant and a tool, in this order. The
  * next 256 ids are the bytes of UTF-8. The remaining ids are words: first each word, then each word with a space before

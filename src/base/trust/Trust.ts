@@ -1,12 +1,13 @@
 /**
- * Decides what a config may do besides computing: start a program of this machine, or send something to an address. A config
- * is data, which may come from somebody else, so everything that would do such a thing because a config says so asks the
- * service `Trust` first, with the exact values that it then uses. What code does itself, such as `ForeignEnv.command`, is
- * not asked about.
+ * Decides what a config may do besides computing: start a program of this machine, or send something to an address. A
+ * config is data, and may come from somebody else. So all code that would do such a thing because of a config asks the
+ * service `Trust` first, with the exact values that it will use. Calls in the user's own code, such as
+ * `ForeignEnv.command`, need no permission.
  *
- * The `effect` command asks its user, as docs/trust.md describes. In a program of your own, the configs that you pass are
- * permitted, but those that arrive while it runs, such as run folders that are put into a trainer's folder, may only start
- * what the program has started before. Provide `allowAll` or `refuseAll`, or a service of your own, for other rules.
+ * The `effect` command asks its user, as docs/trust.md describes. In a program of your own, the configs that you pass
+ * are permitted. Configs that arrive while the program runs, such as run folders that are put into a trainer's folder,
+ * may only start what an earlier config was permitted to start. Provide `allowAll` or `refuseAll`, or a service of your
+ * own, for other rules.
  *
  * @example
  * ```ts
@@ -24,15 +25,18 @@ export interface ProgramStart {
   readonly command: ReadonlyArray<string>
   /** The folder in which it starts, if that is not the working directory. */
   readonly cwd?: string | undefined
-  /** Whether it is the same program in any folder, because none of its words is a relative path. Default: false. */
+  /**
+   * Whether the command means the same program in any folder, because none of its words is a relative path. Default:
+   * false.
+   */
   readonly isSameAnywhere?: boolean
   /** The names of the environment variables that it gets besides the common ones of `environment.ts`. */
   readonly variables: ReadonlyArray<string>
-  /** The plain data that the program gets. It may name code, such as a module of Python that makes an env. */
+  /** The plain data that the program receives. It may name code, such as a Python module that makes an env. */
   readonly input: unknown
 }
 
-/** Requests to an address that a config names. They hold texts or numbers of this computer, and may hold a secret. */
+/** Requests to an address that a config names. They send texts or numbers from this computer, and maybe a secret. */
 export interface Sending {
   readonly _tag: "Sending"
   readonly place: string
@@ -43,7 +47,7 @@ export interface Sending {
   readonly what?: "texts" | "gradients"
 }
 
-/** The import of a module that lies among the files of a run, not among the user's own. */
+/** The import of a module from the files of a run, instead of from the user's own files. */
 export interface CodeImport {
   readonly _tag: "CodeImport"
   readonly place: string
@@ -59,9 +63,9 @@ export type TrustRequest = ProgramStart | Sending | CodeImport
 export class Untrusted extends Schema.TaggedError<Untrusted>()("Untrusted", { message: Schema.String }) {}
 
 export interface TrustService {
-  /** Permits a request of a config that the caller was given, or fails. It may ask a person. */
+  /** Permits a request by a config that the program itself passed to the library, or fails. It may ask a person. */
   readonly permit: (request: TrustRequest) => Effect.Effect<void, Untrusted>
-  /** Permits a request only if the same one was permitted before, whatever the config is. It asks nobody. */
+  /** Permits a request only if the same one was permitted before, by any config. It asks nobody. */
   readonly permitKnown: (request: TrustRequest) => Effect.Effect<void, Untrusted>
 }
 
@@ -86,7 +90,7 @@ const refused = (request: TrustRequest, how: string): Untrusted =>
 
 const refuse = (how: string) => (request: TrustRequest) => Effect.fail(refused(request, how))
 
-/** Permits everything, also what configs ask for that arrive later. */
+/** Permits everything, including requests of configs that arrive later. */
 export const allowAll: TrustService = { permit: () => Effect.void, permitKnown: () => Effect.void }
 
 /** Refuses everything. */
@@ -95,7 +99,10 @@ export const refuseAll: TrustService = {
   permitKnown: refuse("this program refuses all of it"),
 }
 
-/** Permits what the configs ask for that this process was given, and nothing else to those that arrive later. */
+/**
+ * Permits all requests of configs that the program passed to the library. A config that arrives later may only repeat a
+ * request that was permitted before.
+ */
 export const allowGiven = (): TrustService => {
   const permitted = new Set<string>()
   const keyOf = ({ place: _place, ...request }: TrustRequest): string => JSON.stringify(request)
@@ -108,14 +115,17 @@ export const allowGiven = (): TrustService => {
   }
 }
 
-/** The service that decides. By default it permits what the configs ask for that the program passes to the library. */
+/**
+ * The service that decides. By default (`allowGiven`) it permits the requests of all configs that the program passes to
+ * the library.
+ */
 export const Trust = Context.Reference<TrustService>("effect-rl/trust/Trust", { defaultValue: allowGiven })
 
 /** Asks whether a config may do something. Fails if it may not. */
 export const permit = (request: TrustRequest): Effect.Effect<void, Untrusted> =>
   Effect.flatMap(Trust, (trust) => trust.permit(request))
 
-/** Runs an effect for a config that arrived while the program ran: it may do only what was permitted before. */
+/** Runs an Effect for a config that arrived while the program ran: it may only do what was permitted before. */
 export const onlyKnown: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = Effect.updateService(
   Trust,
   (trust): TrustService => ({ ...trust, permit: trust.permitKnown }),

@@ -1,6 +1,6 @@
 /**
- * Chooses the environment variables that a program gets which a config names: those that say where things are on this
- * machine, and those whose names the config lists. Keys of other services, such as `OPENAI_API_KEY`, stay here.
+ * Chooses the environment variables of a program that a config names: the common ones, which say where things are on
+ * this machine, and those that the config lists. Other variables, such as `OPENAI_API_KEY`, are not passed on.
  */
 
 /** The variables that every program gets. They hold no secrets. */
@@ -16,7 +16,7 @@ export const commonVariables: ReadonlyArray<string> = [
   "TMPDIR",
   "TZ",
   "USER",
-  // Where programs find their libraries and Python its packages:
+  // Where programs look for libraries, and Python for packages:
   "CONDA_PREFIX",
   "DYLD_LIBRARY_PATH",
   "LD_LIBRARY_PATH",
@@ -35,7 +35,7 @@ export const commonVariables: ReadonlyArray<string> = [
   "USERPROFILE",
 ]
 
-/** The environment of a program, or the name of a variable that it needs and that is not set. */
+/** The environment of a program, or the name of a variable that the config lists but that is not set. */
 type ProgramEnvironment = { readonly env: Readonly<Record<string, string>> } | { readonly missing: string }
 
 /** Returns the common variables that are set, and those in `names`, all of which must be set. */

@@ -47,7 +47,7 @@ export interface Hdf5Dataset {
 
 export type Hdf5Node = Hdf5Group | Hdf5Dataset
 
-/** We put so many texts into a heap collection (HDF5's storage for texts), which can have at most 65535. */
+/** The number of texts that we put into one heap collection (HDF5's storage for texts); HDF5 allows 65535. */
 const textsPerCollection = 4096
 const mostDimensions = 32
 
@@ -137,7 +137,7 @@ const checkShape = (path: string, { shape, data }: Hdf5Dataset): void => {
   }
 }
 
-/** The place that attributes with an empty text have: like HDF5's own library, we do not store empty texts. */
+/** The position that stands for an empty text: like HDF5's own library, we do not store empty texts. */
 const noPlace: TextPlace = { length: 0, collection: 0, index: 0 }
 
 const writeTexts = (texts: ReadonlyArray<Uint8Array>, append: AppendBytes): ReadonlyArray<TextPlace> => {

@@ -24,7 +24,7 @@ const u64 = integer(8)
 const bytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Array.from(values)
 const text = (value: string): Uint8Array => utf8.encode(value)
 
-/** The bytes of the address that HDF5 calls undefined. */
+/** The address that HDF5 calls undefined: all bits are 1. */
 const nowhere = new Uint8Array(8).fill(0xff)
 
 /** Appends zeros up to a multiple of eight bytes. */

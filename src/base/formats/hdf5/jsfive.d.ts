@@ -1,4 +1,4 @@
-/** The part of the package `jsfive`, which comes without types, that `read.ts` uses. */
+/** Declares the part of the package `jsfive`, which has no types, that `read.ts` uses. */
 declare module "jsfive" {
   export class Group {
     readonly keys: ReadonlyArray<string>
@@ -21,10 +21,10 @@ declare module "jsfive" {
   export const Filters: Map<number, (chunk: ArrayBuffer, itemSize: number) => ArrayBuffer>
 }
 
-/** The part of the package `pako`, which comes without types, that `read.ts` uses. */
+/** Declares the part of the package `pako`, which has no types, that `read.ts` uses. */
 declare module "pako" {
   export class Inflate {
-    /** 0, or the number of an error. */
+    /** The code of the error; 0 if there was none. */
     readonly err: number
     readonly msg: string
     onData: (part: Uint8Array) => void

@@ -24,7 +24,10 @@ interface NumberArray {
   readonly data: Float64Array
 }
 
-/** An HDF5 file in memory. Paths are the names on the way to a group or dataset, joined by `/`; "" is the whole file. */
+/**
+ * An HDF5 file in memory. A path is the names of the groups and of the dataset, joined by `/`; "" is the root of the
+ * file.
+ */
 export interface Hdf5File {
   /** Returns the names of a group's children; undefined if there is no group at the path. */
   readonly namesIn: (path: string) => Effect.Effect<ReadonlyArray<string> | undefined, FormatError>
@@ -34,7 +37,7 @@ export interface Hdf5File {
 
 type TreeNode = Inner | Leaf
 
-/** Opens an HDF5 file. Its datasets are decoded when they are asked for. */
+/** Opens an HDF5 file. A dataset is decoded when `numbers` is called. */
 export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Hdf5File, FormatError> {
   // Loaded here so that programs that read no HDF5 file do not load the package.
   const [{ Dataset, File, Filters, Group }, { Inflate }] = yield* Effect.promise(() =>
@@ -54,7 +57,7 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
   const file = yield* attempt("not an HDF5 file", () => new File(countedCopy(bytes, reading), ""))
 
   const most = Math.max(alwaysAllowed, numbersPerByte * bytes.length)
-  /** The numbers of each dataset that was read. */
+  /** How many numbers each dataset had that was read so far. */
   const claimed = new Map<string, number>()
 
   /** Returns the group or dataset at a path; undefined if there is none. */
@@ -97,8 +100,9 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
 })
 
 /**
- * Counts what the package reads from a file. The nodes of a tree have places of their own; in a damaged file a node can be its
- * own child, or be listed a thousand times on each of a hundred levels, and the package would read it as often.
+ * Limits how much the package reads from a file. In an intact file, every node of the tree has bytes of its own. In a
+ * damaged file a node can be its own child, or be listed a thousand times on each of a hundred levels, and the package
+ * would read it again each time.
  */
 class Hdf5Reading {
   private readonly length: number
@@ -110,11 +114,12 @@ class Hdf5Reading {
     this.length = length
   }
 
-  /** Begins to count for one question; for the values of a dataset, with the number of its chunks. */
+  /** Starts to count for one call; if it reads the values of a dataset, `chunks` is the number of its chunks. */
   begin(chunks?: number): void {
     this.places = 0
     this.copied = 0
-    // The chunks are the leaves of a tree that has no more nodes than leaves; other places have eight bytes at least.
+    // The tree of chunks has no more inner nodes than leaves (chunks); any other node takes at least eight bytes of the
+    // file.
     this.most = fewPlaces + (chunks === undefined ? this.length / 8 : placesOfChunk * chunks)
   }
 
@@ -127,14 +132,14 @@ class Hdf5Reading {
   }
 }
 
-/** The places that a file may have beyond those that its size says. */
+/** The number of reads that every file is allowed, in addition to those that its size allows. */
 const fewPlaces = 1000
-/** A chunk is read, and copied by each of a few filters; the tree has a node for it. */
+/** The number of reads per chunk: the chunk itself, its copies by a few filters, and its node in the tree. */
 const placesOfChunk = 8
-/** The most copies of a file that its filters make. */
+/** How many times the file's size the filters may copy. */
 const copies = 8
 
-/** Copies a file into a buffer that counts the parts that are taken from it, and from these. */
+/** Copies a file into a buffer that counts each part that is sliced from it, or from such a part. */
 const countedCopy = (bytes: Uint8Array, reading: Hdf5Reading): ArrayBuffer => {
   class Counted extends ArrayBuffer {
     override slice(from?: number, to?: number): ArrayBuffer {
@@ -148,16 +153,19 @@ const countedCopy = (bytes: Uint8Array, reading: Hdf5Reading): ArrayBuffer => {
   return copy
 }
 
-/** The most numbers of all datasets that are read for each byte of the file, and the number that is always allowed. */
+/**
+ * How many numbers the datasets that are read may have in total: per byte of the file, and a number that is always
+ * allowed.
+ */
 const numbersPerByte = 100
 const alwaysAllowed = 2 ** 23
 
 const countIn = (shape: ReadonlyArray<number>): number => shape.reduce((product, size) => product * size, 1)
 
-/** The number of the filter that compresses. */
+/** HDF5's number of the gzip filter. */
 const gzip = 1
 
-/** The bytes that another filter may add to a chunk before it is compressed. */
+/** The number of bytes by which another filter, such as a checksum, may enlarge a chunk before compression. */
 const checksumBytes = 4
 
 /** Unpacks a chunk of at most `most` bytes; throws if it is larger. */

@@ -1,7 +1,7 @@
 /**
- * Pictures of pixels in memory, with the operations that `svg.ts` draws with: shapes filled with a colour, and pictures
- * placed in others. Edges are smooth. The result has the same bits on every machine: it is computed with +, −, ×, ÷ and
- * rounding only.
+ * Holds pictures as pixels in memory, with the operations that `svg.ts` draws with: filling shapes with a colour, and
+ * placing a picture in another one. Edges are smooth. The result has the same bits on every machine: it is computed
+ * with +, −, ×, ÷ and rounding only.
  */
 /** Pixels in rows from the top left, each with red, green, blue and opacity from 0 to 255. */
 export interface Picture {
@@ -22,7 +22,7 @@ export interface Colour {
 /** An affine map: (x, y) becomes (a x + c y + e, b x + d y + f). */
 export type Matrix = readonly [a: number, b: number, c: number, d: number, e: number, f: number]
 
-/** The longest side of a picture that is drawn. */
+/** The longest side of a picture that we draw, in pixels. */
 export const mostSide = 4096
 
 /** The largest number of pixels in a picture: 4096 × 4096. */
@@ -38,7 +38,7 @@ export const empty = (width: number, height: number): Picture => ({
 /** Each row of pixels is sampled at this many heights; between left and right, the covered share is exact. */
 const samples = 4
 
-/** Draws a pixel's colour over the colour that it has. `cover` is the covered share of the pixel, times the opacity. */
+/** Draws a colour over the colour that a pixel has. `cover` is the covered share of the pixel, times the opacity. */
 const blend = (rgba: Uint8ClampedArray, at: number, [red, green, blue]: Colour["rgb"], cover: number): void => {
   if (cover === 1) {
     rgba[at] = red
@@ -107,8 +107,8 @@ const addSpan = (cover: Float64Array, from: number, to: number): void => {
 }
 
 /**
- * Fills a shape. A point is inside if the outlines go around it: `nonzero` counts the turns with their directions, and
- * `evenodd` asks for an odd number of them.
+ * Fills a shape. A point is inside if the outlines wind around it: for `nonzero`, if the turns in one direction exceed
+ * those in the other; for `evenodd`, if the number of turns is odd.
  */
 export const fill = (
   picture: Picture,
@@ -127,7 +127,7 @@ export const fill = (
   const end = Math.min(height, Math.ceil(lowest))
   for (let row = Math.max(0, Math.floor(highest)); row < end; row++) {
     const spans = spansOf(edges, row, rule)
-    // Within these columns every sample is covered, so only the columns beside them need their share.
+    // Within these columns every sample is covered, so only the columns to the left and right need their shares.
     const [from, to] = spans.length === 2 * samples ? whollyCovered(spans, width) : [first, first]
     cover.fill(0, first, last)
     for (let at = 0; at < spans.length; at += 2) {
@@ -141,7 +141,7 @@ export const fill = (
     if (alpha < 1) for (let at = start + 4 * from; at < start + 4 * to; at += 4) blend(rgba, at, rgb, alpha)
     else {
       blend(rgba, start + 4 * from, rgb, 1)
-      // Copies double the run, which is much faster than pixel by pixel.
+      // Each copy doubles the filled part, which is much faster than copying pixel by pixel.
       for (let size = 1; size < to - from; size *= 2) {
         const count = Math.min(size, to - from - size)
         rgba.copyWithin(start + 4 * (from + size), start + 4 * from, start + 4 * (from + count))
@@ -150,7 +150,7 @@ export const fill = (
   }
 }
 
-/** Blends a colour into the columns of a row by their covered shares, which are sums over the samples. */
+/** Blends a colour into the columns of a row by how much of each is covered; `cover` holds sums over the samples. */
 const blendCovered = (
   { width, rgba }: Picture,
   row: number,
@@ -184,7 +184,10 @@ const spansOf = (edges: ReadonlyArray<Edge>, row: number, rule: "nonzero" | "eve
   return spans
 }
 
-/** Returns the first column that all spans cover whole, and the one after the last; twice the same if there is none. */
+/**
+ * Returns the first column that all spans cover completely, and the one after the last; two equal numbers if there is
+ * none.
+ */
 const whollyCovered = (spans: ReadonlyArray<number>, width: number): readonly [from: number, to: number] => {
   let [from, to] = [0, width]
   for (let at = 0; at < spans.length; at += 2) {
@@ -194,7 +197,10 @@ const whollyCovered = (spans: ReadonlyArray<number>, width: number): readonly [f
   return from < to ? [from, to] : [0, 0]
 }
 
-/** Places a picture whose corner is at (0, 0) and whose size is 1 × 1 before the map. Each pixel takes the nearest one. */
+/**
+ * Places a picture on another one. `matrix` maps the unit square to the place where the picture goes. Each pixel takes
+ * the nearest pixel of the picture.
+ */
 export const place = (on: Picture, picture: Picture, [a, b, c, d, e, f]: Matrix, alpha = 1): void => {
   const determinant = a * d - b * c
   if (determinant === 0) return

@@ -1,8 +1,10 @@
 /**
- * Writes moving pictures as GIF files, which browsers, chats and READMEs show. A GIF has at most 256 colours, so pictures
- * with more get the nearest of those that fit all pictures best. Of each picture, only the part that changed is saved.
+ * Writes moving pictures as GIF files, which browsers, chats and READMEs show. A GIF has at most 256 colours, so
+ * pictures with more get the nearest of those that fit all pictures best. Of each picture, only the part that changed
+ * is saved.
  *
- * Ours, and not `gifenc`: that writes whole frames, so that only the compression would be left to it, 50 lines of this file.
+ * We do not use `gifenc`: it writes whole frames, so it could only replace the compression, which is 50 lines of this
+ * file.
  */
 import { ByteWriter } from "../ByteWriter.ts"
 import type { Picture } from "./Picture.ts"
@@ -20,11 +22,11 @@ interface Palette {
   readonly indexOf: (colour: number) => number
 }
 
-/** One colour of the 256 stays free: it means that a pixel does not change. */
+/** The largest number of colours. The 256th index is reserved: it means that a pixel does not change. */
 const mostColours = 255
 const unchanged = 255
 
-/** Returns the colour of a pixel as one number. A transparent pixel shows the white paper below it. */
+/** Returns the colour of a pixel as one number. A transparent pixel shows white. */
 const colourAt = (rgba: Uint8ClampedArray, at: number): number => {
   const alpha = rgba[at + 3]
   if (alpha === 255) return (rgba[at] << 16) | (rgba[at + 1] << 8) | rgba[at + 2]
@@ -49,7 +51,7 @@ export const countColours = (): Colours => {
       if (run > 0) counts.set(last, (counts.get(last) ?? 0) + run)
     },
     palette: () => {
-      // Sorted, so that the file does not depend on the order of the pictures' pixels.
+      // Sort the colours, so that the file does not depend on the order in which pixels were counted.
       const all = [...counts].sort(([one], [other]) => one - other)
       const boxes = all.length <= mostColours ? all.map((one) => [one]) : split(all)
       const rgb = Uint8Array.from(boxes.flatMap(meanColour))
@@ -63,7 +65,10 @@ type Counted = readonly [colour: number, count: number]
 
 const channel = (colour: number, shift: number): number => (colour >> shift) & 255
 
-/** Splits colours into boxes of similar ones: again and again, the box of the largest spread × weight^¼ at its median. */
+/**
+ * Splits colours into boxes of similar ones: repeatedly takes the box with the largest spread × weight^¼ and divides it
+ * at its median.
+ */
 const split = (all: ReadonlyArray<Counted>): ReadonlyArray<ReadonlyArray<Counted>> => {
   const spreadOf = (box: ReadonlyArray<Counted>) => {
     const spreads = [16, 8, 0].map((shift) => {
@@ -76,7 +81,8 @@ const split = (all: ReadonlyArray<Counted>): ReadonlyArray<ReadonlyArray<Counted
     })
     const widest = spreads.reduce((most, one) => (one.spread > most.spread ? one : most))
     const weight = box.reduce((sum, [, count]) => sum + count, 0)
-    // Many pixels matter more than few, but a rare colour of its own, such as an agent's, must not vanish either.
+    // Colours of many pixels matter more, but a rare colour, such as the agent's, must not vanish: hence the fourth
+    // root.
     return { box, ...widest, worth: widest.spread * Math.sqrt(Math.sqrt(weight)) }
   }
   const boxes = [spreadOf(all)]
@@ -119,7 +125,7 @@ export const writeGif = (width: number, height: number, colours: Colours): GifWr
   to.text("GIF89a")
   short(width)
   short(height)
-  // A palette of 256 colours follows.
+  // The flags of the header: a palette of 256 colours follows.
   to.piece(Uint8Array.of(0xf7, 0, 0))
   const table = new Uint8Array(768)
   table.set(rgb)
@@ -140,7 +146,8 @@ export const writeGif = (width: number, height: number, colours: Colours): GifWr
         pixels[at] = index
       }
       const { left, top, right, bottom } = changedPart(pixels, before, width)
-      // Do not remove the picture before the next one, and take one colour as transparent.
+      // The flags of a frame: keep the picture when the next one is drawn and, except in the first one, treat one
+      // colour as transparent.
       to.piece(Uint8Array.of(0x21, 0xf9, 4, before === undefined ? 4 : 5))
       short(hundredths)
       to.piece(Uint8Array.of(unchanged, 0, 0x2c))
@@ -181,8 +188,8 @@ const changedPart = (pixels: Uint8Array, before: Uint8Array | undefined, width: 
 }
 
 /**
- * Writes pixels by GIF's variant of LZW, with eight bits for a pixel, in blocks of at most 255 bytes. In `codes` is the code
- * of a known run of pixels followed by one more, at 256 times the run's code plus the pixel.
+ * Writes pixels by GIF's variant of LZW, with eight bits per pixel, in blocks of at most 255 bytes. `codes` is the
+ * table: at 256 times a run's code plus a pixel, it has the code of the run followed by that pixel, or 0.
  */
 const compress = (pixels: Uint8Array, to: ByteWriter, codes: Uint16Array): void => {
   const [clear, end] = [256, 257]
@@ -227,7 +234,8 @@ const compress = (pixels: Uint8Array, to: ByteWriter, codes: Uint16Array): void 
     run = pixels[at]
   }
   write(run)
-  // A reader adds a run to its table for this code, too, and reads longer codes if that was the last one of this size.
+  // A reader adds a run to its table after this code, too. If the table is then full for the current code length, the
+  // next code is longer.
   if (next === 1 << size && size < 12) size++
   write(end)
   if (count > 0) block[filled++] = bits & 255

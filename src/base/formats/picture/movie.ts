@@ -13,7 +13,7 @@ type Frames = ReadonlyArray<string>
 
 /** The shortest time in hundredths of a second for which browsers show a picture of a GIF. */
 const shortest = 2
-/** The time in hundredths of a second for which a GIF shows the end of an episode, besides the usual one. */
+/** The extra time in hundredths of a second for which a GIF shows the last picture of an episode. */
 const pause = 50
 
 interface Shown {
@@ -22,15 +22,15 @@ interface Shown {
 }
 
 /**
- * Returns the pictures that a GIF shows, and for how long. It leaves some out if there are more than 50 in a second, but
- * never the last one of an episode.
+ * Returns the pictures that a GIF shows, and how long it shows each. If there are more than 50 per second, it leaves
+ * some out, but never the last one of an episode.
  */
 export const timesOf = (episodes: ReadonlyArray<Frames>, speed: number): ReadonlyArray<Shown> => {
   const stride = Math.ceil((shortest * speed) / 100)
   return episodes.flatMap((frames) => {
     const last = frames.length - 1
     const indices = Array.from(frames.keys()).filter((index) => index % stride === 0 || index === last)
-    // The times are rounded such that their sum is right.
+    // Round the start times, not the durations, so that the sum of the durations is right.
     const startOf = (index: number): number => Math.round((100 * index) / speed)
     return indices.map((index, at) => ({
       svg: frames[index],
@@ -61,7 +61,7 @@ export const gifOf = Effect.fnUntraced(function* (
   const shown = timesOf(episodes, speed)
   const colours = countColours()
   let size: Picture | undefined
-  // Pixels need much memory, so each picture is drawn twice instead: for its colours, and for the file.
+  // All pixels together would need too much memory, so draw each picture twice: for its colours, and for the file.
   for (const { svg } of shown) {
     const picture: Picture = yield* drawn(svg, size)
     size ??= picture

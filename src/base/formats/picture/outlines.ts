@@ -1,4 +1,4 @@
-/** Makes the outlines of shapes: of ellipses, paths and texts, and of lines with a width. It only computes. */
+/** Makes the outlines of ellipses, paths, texts, and lines that have a width. It only computes. */
 import { FormatError } from "../FormatError.ts"
 import { cos, sin } from "../../rng/Elementary.ts"
 import type { Outlines } from "./Picture.ts"
@@ -7,7 +7,7 @@ import { glyphs, glyphWidth } from "./letters.ts"
 const turn = 2 * Math.PI
 const quarter = turn / 4
 
-/** Returns the number of straight parts that a full turn of this radius in pixels needs to look round. */
+/** Returns how many straight parts a full circle of this radius in pixels needs to look round. */
 const partsOf = (radius: number): number =>
   Math.min(400, Math.max(12, Math.ceil(8 * Math.sqrt(Math.max(1, radius)) + 8)))
 
@@ -111,15 +111,15 @@ const takes: Readonly<Record<string, number>> = { M: 2, L: 2, H: 1, V: 1, C: 6, 
 
 /** A pen that draws a path. */
 interface Pen {
-  /** How many pixels a unit has, which says how many parts a curve needs. */
+  /** The number of pixels of one unit, which decides how many straight parts a curve needs. */
   readonly scale: number
   readonly lines: Array<{ points: Array<number>; closed: boolean }>
-  /** Where the pen is, and where its line began. */
+  /** The position of the pen, and the position where its current line began. */
   x: number
   y: number
   startX: number
   startY: number
-  /** The last control point of a curve, for commands that go on smoothly, and the kind of that curve. */
+  /** The last control point of a curve and the kind of that curve, for commands that continue it smoothly. */
   controlX: number
   controlY: number
   lastCurve: string
@@ -159,7 +159,7 @@ export const pathLines = (path: string, scale: number): ReadonlyArray<Line> => {
   return pen.lines
 }
 
-/** Returns the points of the line that is being drawn; begins a line where the last one was closed. */
+/** Returns the points of the current line. If the last line was closed, begins a new one. */
 const openLine = ({ lines, x, y }: Pen): Array<number> => {
   const last = lines.at(-1)
   if (last !== undefined && !last.closed) return last.points
@@ -197,7 +197,7 @@ const quadratic = (pen: Pen, x1: number, y1: number, x2: number, y2: number): vo
   pen.controlY = y1
 }
 
-/** Draws one command of a path. Its small letter says that its points are relative to the pen. */
+/** Draws one command of a path. If its letter is lower-case, its points are relative to the pen. */
 const draw = (pen: Pen, letter: string, values: ReadonlyArray<number>): void => {
   const { x, y, lastCurve } = pen
   const upper = letter.toUpperCase()
@@ -227,7 +227,7 @@ const draw = (pen: Pen, letter: string, values: ReadonlyArray<number>): void => 
   pen.lastCurve = "CSQT".includes(upper) ? upper : ""
 }
 
-/** An arc of an ellipse: which of the four arcs between two points it is. */
+/** The shape of an arc of an ellipse, and which of the four arcs between two points it is. */
 interface EllipticArc {
   readonly radii: readonly [number, number]
   readonly degrees: number
@@ -235,7 +235,7 @@ interface EllipticArc {
   readonly isClockwise: boolean
 }
 
-/** Draws an arc of an ellipse to a point, as SVG's appendix on arcs computes it. */
+/** Draws an arc of an ellipse to a point, by the formulas in the SVG specification's notes on arcs. */
 const ellipticArc = (pen: Pen, { radii, degrees, isLarge, isClockwise }: EllipticArc, x1: number, y1: number): void => {
   const { x, y } = pen
   let [rx, ry] = radii.map(Math.abs)
@@ -260,7 +260,7 @@ const ellipticArc = (pen: Pen, { radii, degrees, isLarge, isClockwise }: Ellipti
   lineTo(pen, x1, y1)
 }
 
-/** Returns the whole turn that an angle lacks to have the direction of its arc. */
+/** Returns the full turn to add to an angle so that it has the direction of its arc: 0 or ± 2π. */
 const missingTurn = (by: number, isClockwise: boolean): number => {
   if (isClockwise) return by < 0 ? turn : 0
   return by > 0 ? -turn : 0
@@ -276,7 +276,7 @@ const angleOf = (x: number, y: number): number => {
     if (cos(middle) > cosine) low = middle
     else high = middle
   }
-  // Near 0 and π, the sine is the more precise.
+  // Near 0 and π, compare sines, which are more precise there than cosines.
   const angle = (low + high) / 2
   const precise =
     sine < 0.1 ? (cosine > 0 ? sine + (sine * sine * sine) / 6 : Math.PI - sine - (sine * sine * sine) / 6) : angle

@@ -1,5 +1,5 @@
 /**
- * Reads PNG files, which programs of other languages render, and writes pictures as such files. It reads all kinds of
+ * Reads PNG files, such as programs of other languages render, and writes pictures as PNG files. It reads all kinds of
  * pixels but no interlaced files.
  */
 import { Effect } from "effect"
@@ -57,7 +57,7 @@ export const decodePng = Effect.fnUntraced(function* (bytes: Uint8Array): Effect
     unfilter(line, before, raw[start], step)
     for (let column = 0; column < width; column++) {
       const to = 4 * (row * width + column)
-      /** Returns a value of the pixel as it is in the file. */
+      /** Returns a channel's value of the pixel, unscaled. */
       const value = (channel: number): number => {
         const at = column * channels + channel
         if (depth === 16) return line[2 * at]

@@ -1,10 +1,10 @@
 /**
- * Draws SVG documents as pixels, as far as envs need it: shapes, paths, groups with `transform`, texts in a built-in font,
- * and PNG files in them. A document with other elements, or with attributes such as `clip-path`, is refused, since its picture
- * would be wrong without them.
+ * Draws SVG documents as pixels. It supports what envs need: shapes, paths, groups with `transform`, texts in a
+ * built-in font, and embedded PNG files. A document with other elements, or with attributes such as `clip-path`, is
+ * refused, since its picture would be wrong without them.
  *
- * Ours, and not `@resvg/resvg-wasm`: that is a WebAssembly file of 2.5 MB without a font, which each page and edge worker that
- * draws an episode would load, and which is instantiated in another way in each of them.
+ * We do not use `@resvg/resvg-wasm`: each page and edge worker that draws an episode would have to load its 2.5 MB of
+ * WebAssembly, which have no font, and each of them instantiates WebAssembly in a different way.
  */
 import { Effect, Schema } from "effect"
 import { FormatError } from "../FormatError.ts"
@@ -26,7 +26,7 @@ import {
 
 /** Elements that draw nothing themselves. */
 const invisible: ReadonlySet<string> = new Set(["title", "desc", "metadata", "animate", "animateTransform", "set"])
-/** Attributes that elements take over from the group that they are in. */
+/** The attributes that an element inherits from its group. */
 const inherited = [
   "fill",
   "stroke",
@@ -41,7 +41,7 @@ const inherited = [
   "visibility",
 ]
 
-/** Attributes that change a picture and are not supported. */
+/** The attributes that change a picture but are not supported here. */
 const refused = [
   "clip-path",
   "mask",
@@ -89,7 +89,10 @@ const mapped = ([a, b, c, d, e, f]: Matrix, outlines: Outlines): Outlines =>
     points.map((value, at) => (at % 2 === 0 ? a * value + c * points[at + 1] + e : b * points[at - 1] + d * value + f)),
   )
 
-/** The lines of a shape, all closed for shapes without ends; undefined for an element that is no shape. */
+/**
+ * Returns the lines of a shape; they are closed, unless the shape has ends. Undefined for an element that is not a
+ * shape.
+ */
 const linesOf = (name: string, attributes: Attributes, scale: number): ReadonlyArray<Line> | undefined => {
   const number = (key: string): number => numberIn(attributes, name, key)
   const size = (key: string, otherwise = 0): number => sizeIn(attributes, name, key, otherwise)
@@ -116,26 +119,26 @@ const linesOf = (name: string, attributes: Attributes, scale: number): ReadonlyA
   }
 }
 
-/** The state in which an element is drawn: its attributes with those of its groups, its map and its opacity. */
+/** The state for drawing an element: its attributes with the inherited ones, its transform and its opacity. */
 interface Group {
   readonly name: string
   readonly attributes: Attributes
   readonly matrix: Matrix
   readonly opacity: number
   readonly isHidden: boolean
-  /** Where the letters of a text go on; undefined outside of texts. */
+  /** The position of the next letter of a text; undefined outside of texts. */
   readonly pen: Pen | undefined
 }
 
 interface Pen {
   x: number
   y: number
-  /** Whether letters were written from here, and whether a space follows them. */
+  /** Whether letters were already written with this pen, and whether a space must precede the next ones. */
   isUsed: boolean
   hasSpace: boolean
 }
 
-/** Returns the width and height of a document in pixels, and the map from its units to them. */
+/** Returns the width and height of a document in pixels, and the transform from its units to pixels. */
 const frameOf = (
   attributes: Attributes,
 ): { readonly width: number; readonly height: number; readonly matrix: Matrix } => {
@@ -216,7 +219,10 @@ const unreadable = (text: string, at: number): FormatError =>
 const isVisible = ({ isHidden, attributes }: Group): boolean =>
   !isHidden && attributes.visibility !== "hidden" && attributes.visibility !== "collapse"
 
-/** Returns where the letters of an element begin: a text has its own place, and a part of it goes on in its text. */
+/**
+ * Returns the pen for an element's letters: a text has its own position, and a part of a text continues at the text's
+ * pen.
+ */
 const penIn = (name: string, own: Attributes, group: Group): Pen | undefined => {
   if (name !== "text" && name !== "tspan") return group.pen
   const pen = name === "tspan" ? group.pen : { x: 0, y: 0, isUsed: false, hasSpace: false }
@@ -263,7 +269,7 @@ const drawShape = (picture: Picture, { name, attributes, matrix, opacity }: Grou
   fill(picture, mapped(matrix, stroked(lines, width, cap, scale)), outline)
 }
 
-/** Writes letters where the pen is. Spaces at the beginning of a text are left out. */
+/** Writes letters at the pen's position. Spaces at the beginning of a text are left out. */
 const drawText = (picture: Picture, letters: string, group: Group): void => {
   const { name, attributes, matrix, opacity, pen } = group
   if (pen === undefined) return

@@ -1,6 +1,6 @@
 /**
- * Reads the values of SVG attributes: numbers, shares, colours and transforms. A value that cannot be read is refused by a
- * FormatError that is thrown, since a picture with another value would be wrong.
+ * Reads the values of SVG attributes: numbers, shares, colours and transforms. Throws a FormatError for a value that it
+ * cannot read, since the picture would be wrong with any other value.
  */
 import { FormatError } from "../FormatError.ts"
 import { cos, sin } from "../../rng/Elementary.ts"
@@ -17,7 +17,7 @@ const numbers = new RegExp(digits, "g")
 /** Tells whether a text has only numbers, spaces and commas. */
 const isList = (text: string): boolean => !/[^\s,]/.test(text.replace(numbers, " "))
 
-/** Returns a number of units or pixels, which are the same here; other units are refused. */
+/** Returns a number in units or pixels, which are the same here. Throws for other units. */
 export const numberIn = (attributes: Attributes, name: string, key: string, otherwise = 0): number => {
   const text = attributes[key]
   if (text === undefined) return otherwise
@@ -132,7 +132,7 @@ export const times = ([a, b, c, d, e, f]: Matrix, [g, h, i, j, k, l]: Matrix): M
 ]
 
 const transforms = /(\w+)\s*\(([^()]*)\)/g
-/** The numbers of values that the parts of a transform can have. */
+/** For each kind of transform: how many numbers it can have. */
 const takes: Readonly<Record<string, ReadonlyArray<number>>> = {
   translate: [1, 2],
   scale: [1, 2],

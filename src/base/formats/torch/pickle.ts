@@ -1,7 +1,7 @@
 /**
- * Reads the pickles of `torch.save` without running code. A pickle is a program; this interpreter has the few
- * instructions that build lists, dicts, tuples, numbers, strings and tensors, and a fixed list of names. Any other
- * instruction or name is refused before it has an effect.
+ * Reads the pickles of `torch.save` without running code. A pickle is a program. This interpreter knows only the few
+ * instructions that build lists, dicts, tuples, numbers, strings and tensors, and a fixed list of names. It refuses any
+ * other instruction or name before it has an effect.
  *
  * @example
  * ```ts
@@ -44,7 +44,7 @@ export interface PickleDict {
   readonly entries: Map<PickleKey, PickleValue>
 }
 
-/** A name of Python, such as `torch.FloatStorage`: a class, or a function that REDUCE calls. */
+/** The name of a class in Python, such as `torch.FloatStorage`, or of a function that the instruction REDUCE calls. */
 interface Global {
   readonly _tag: "Global"
   readonly name: string
@@ -239,7 +239,7 @@ class PickleMachine {
     this.push({ _tag: "Global", name })
   }
 
-  /** Makes a storage of a reference such as `("storage", torch.FloatStorage, "0", "cpu", 12)`; ignores the device. */
+  /** Makes a storage from a reference such as `("storage", torch.FloatStorage, "0", "cpu", 12)`; ignores the device. */
   storage(id: PickleValue): Storage {
     const [kind, type, key, , elements] = isTuple(id) && id.items.length === 5 ? id.items : []
     const dtype = isGlobal(type) ? storages.get(type.name) : undefined
@@ -266,7 +266,10 @@ class PickleMachine {
     return this.refuse(`${callee.name} cannot be called`)
   }
 
-  /** Executes BUILD, which sets attributes: only of an OrderedDict, whose attributes (e.g. `_metadata`) are ignored. */
+  /**
+   * Executes BUILD, which sets attributes. Only an OrderedDict may have them, and its attributes (e.g. `_metadata`) are
+   * ignored.
+   */
   build(): void {
     const state = this.pop()
     const built = this.top()
@@ -309,7 +312,7 @@ const instructions: Readonly<Record<number, (machine: PickleMachine) => void>> =
   0x62: (m) => m.build(), // BUILD
 }
 
-/** Makes a tensor of the arguments of `_rebuild_tensor_v2`; returns undefined if they are not what torch writes. */
+/** Makes a tensor from the arguments of `_rebuild_tensor_v2`; returns undefined if they are not what torch writes. */
 const tensorOf = (args: ReadonlyArray<PickleValue>): TensorView | undefined => {
   const [storage, offset, shape, stride] = args
   // The others are requires_grad, backward_hooks and, in newer versions, metadata.

@@ -1,4 +1,4 @@
-/** Instructions of all pickle protocols that our reader refuses, with their names in Python's `pickle`. */
+/** Lists the instructions of all pickle protocols that our reader refuses, with their names in Python's `pickle`. */
 export const refusedOpcodes: ReadonlyMap<number, string> = new Map([
   [0x30, "POP"],
   [0x31, "POP_MARK"],

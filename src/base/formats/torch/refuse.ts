@@ -1,6 +1,9 @@
 import { FormatError } from "../FormatError.ts"
 
-/** Refuses a file of `torch.save` that cannot be read, or is not safe to read, at an offset if the place is known. */
+/**
+ * Throws the error for a `torch.save` file that cannot be read, or is not safe to read; `offset` is where, if it is
+ * known.
+ */
 export const refuse = (message: string, offset?: number): never => {
   throw new FormatError({ message, ...(offset === undefined ? {} : { offset }) })
 }

@@ -55,7 +55,7 @@ export const decode = (bytes: Uint8Array): TensorEntries => {
   return Object.fromEntries(tensors)
 }
 
-/** Returns the path of the only folder in the archive; its name is that of the file when it was saved. */
+/** Returns the path of the only folder in the archive. Its name is the name that the file had when it was saved. */
 const folderOf = (entries: ReadonlyMap<string, Uint8Array>): string => {
   const pickles = [...entries.keys()].filter((name) => /^[^/]+\/data\.pkl$/.test(name))
   if (pickles.length !== 1) refuse(`the archive has ${pickles.length} files FOLDER/data.pkl; torch.save writes one`)
@@ -83,7 +83,7 @@ const namedTensors = (root: PickleDict): ReadonlyArray<readonly [string, TensorV
   return [...tensors]
 }
 
-/** The number of elements that a view may have although its storage has fewer. */
+/** A view may always have this many elements, even if its storage has fewer. */
 const mostExpanded = 2 ** 20
 
 const tensorOf = (name: string, view: TensorView, contents: Uint8Array): TensorEntry => {

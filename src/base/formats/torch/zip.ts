@@ -63,7 +63,10 @@ const readerOf = (bytes: Uint8Array) => {
 const endSize = 22 // the size of the record at the end of an archive, without the comment that may follow it
 const largestComment = 0xffff
 
-/** Finds the central directory (the list of entries) by the record at the end, which only a comment can follow. */
+/**
+ * Finds the central directory (the list of entries) with the record at the end of the archive, which only a comment can
+ * follow.
+ */
 const findDirectory = (reader: ZipReader) => {
   for (let at = reader.size - endSize; at >= Math.max(0, reader.size - endSize - largestComment); at--) {
     if (reader.u32(at) !== 0x06054b50 || at + endSize + reader.u16(at + 20) !== reader.size) continue

@@ -1,6 +1,7 @@
 /**
- * Separate policies for the agents of a game, each learned by an algorithm of its own: its networks, optimiser and random
- * numbers are its own. The algorithms are those that play rollouts of a fixed number of steps, such as PPO and DQN.
+ * Trains separate policies for the agents of a game. Each policy has an algorithm of its own, with its own networks,
+ * optimiser and random numbers. Any algorithm that plays rollouts of a fixed number of steps can be used, such as PPO
+ * and DQN.
  */
 import { Effect, Schema } from "effect"
 import { ConfigError, decode, type Plain } from "../../../base/config/Config.ts"

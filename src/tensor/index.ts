@@ -1,4 +1,4 @@
-/** Tensors as expressions, differentiated, compiled, and run on a device. */
+/** Exports tensors as expressions, with their gradients, compilers and devices. */
 export { Backend, BackendError, BackendUnavailable, type Program } from "./backend/Backend.ts"
 export * as OnnxWeb from "./backend/onnx-web.ts"
 export * as Reference from "./backend/reference.ts"

@@ -46,7 +46,7 @@ export interface Program {
   readonly write: (state: string, data: Float32Array) => Effect.Effect<void, BackendError>
 }
 
-/** The error of a backend that cannot run on this machine. It names what is missing and how to install it. */
+/** Reports that a backend cannot run on this machine. The message names what is missing and how to install it. */
 export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()("BackendUnavailable", {
   backend: Schema.String,
   missing: Schema.String,
@@ -57,7 +57,7 @@ export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()
   }
 }
 
-/** The error of a program that failed while it was running. */
+/** Reports that a program failed while it was running. */
 export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
   backend: Schema.String,
   program: Schema.String,
@@ -70,7 +70,7 @@ export class BackendError extends Schema.TaggedError<BackendError>()("BackendErr
  */
 interface SyncProgram extends Pick<Program, "device" | "feeds" | "results" | "iterations"> {
   readonly runSync: () => void
-  /** Returns the numbers of a state, which the next run may change: `programOf` copies them. */
+  /** Returns the numbers of a state. The next run may change the array, so `programOf` copies it. */
   readonly read: (state: string) => Float32Array
   readonly write: (state: string, data: Float32Array) => void
 }
@@ -109,13 +109,13 @@ export const programOf = ({ name, state }: ProgramSpec, machine: SyncProgram): P
 /** Options of `compileAll`. */
 export interface GroupOptions {
   /**
-   * The names of feeds that are one array for all programs which have them. Where programs have different numbers of rows,
-   * the array has the most, and a program with fewer reads the first ones. Other feeds belong to their program.
+   * The names of feeds that all programs share as one array. If programs have different numbers of rows, the array has
+   * the largest number, and a program with fewer reads the first rows. All other feeds belong to one program.
    */
   readonly sharedFeeds?: ReadonlyArray<string>
 }
 
-/** The ways in which compiling fails, and what it needs: programs live as long as the scope. */
+/** The result of compiling. Programs live as long as the scope. */
 export type Compiling<A> = Effect.Effect<A, GraphError | BackendUnavailable | BackendError, Scope.Scope>
 
 /** Compiles graphs to programs. The Layer decides on which device they run. */
@@ -126,10 +126,10 @@ export class Backend extends Context.Service<
     /** Compiles one program, with states of its own. */
     readonly compile: (spec: ProgramSpec) => Compiling<Program>
     /**
-     * Compiles programs that share their states: states of the same name are one array, which a `write` to any of the
-     * programs and the next value of any of them replace for all. Use it to run one set of weights in programs with other
-     * static shapes. Only one program of a group may run at a time. It fails with a `GraphError` if a state has another
-     * shape in two of the programs.
+     * Compiles programs that share their states: states of the same name are one array, so a `write` to one program, or
+     * a next value that one program computes, changes the state for all. Use it to run the same weights in programs
+     * with different static shapes. Only one program of a group may run at a time. It fails with a `GraphError` if a
+     * state has another shape in two of the programs.
      *
      * @example
      * ```ts
@@ -147,7 +147,7 @@ export class Backend extends Context.Service<
   }
 >()("effect-rl/backend/Backend") {}
 
-/** Makes the arrays of the feeds that programs share, each as long as the longest that a program needs. */
+/** Makes the arrays of the feeds that programs share. Each has the largest length that one of the programs needs. */
 export const sharedArrays = (
   specs: Readonly<Record<string, ProgramSpec>>,
   names: ReadonlyArray<string>,
@@ -160,7 +160,7 @@ export const sharedArrays = (
   return new Map(Array.from(largest, ([name, outline]) => [name, dataFor(outline)]))
 }
 
-/** Makes the feeds of a program: those in `shared` are the beginnings of these arrays, the others arrays of its own. */
+/** Makes the feeds of a program: views of the arrays in `shared` where there is one, otherwise arrays of its own. */
 export const feedsOf = (
   spec: ProgramSpec,
   shared: ReadonlyMap<string, TensorData>,

@@ -52,12 +52,12 @@ export const auto = (options: {
 /**
  * The model of the costs. `run` is the time of a call in microseconds, and `node` that of each node of the graph.
  * `multiplyAdds` and `elements` are speeds: how many multiply-adds, and how many elements of elementwise functions, are
- * computed in one microsecond. A session takes longer for an array with more than `cache` elements, which leaves the caches
- * before the next node reads it: `spilled` such elements take another microsecond. `wasm` computes large batches in bands
- * that stay there. The numbers were fitted to 56 programs of six algorithms, with networks of 32-32 to 512-512 units and
- * minibatches of 1 to 32,768 rows, on one core of an AMD EPYC with 256-bit vectors; those of arrays that leave the caches to 25
- * updates of two networks, with 32 to 512 units and 64 to 32,768 rows. The same numbers are used on every machine, so that
- * the choice is the same everywhere.
+ * computed in one microsecond. An array with more than `cache` elements does not stay in the caches until the next node
+ * of a session reads it: `spilled` such elements take one more microsecond. On `wasm` this costs nothing, since it
+ * computes large batches in bands that fit the caches. The numbers were fitted to 56 programs of six algorithms, with
+ * networks of 32-32 to 512-512 units and minibatches of 1 to 32,768 rows, on one core of an AMD EPYC with 256-bit
+ * vectors; the numbers for arrays that leave the caches were fitted to 25 updates of two networks, with 32 to 512 units
+ * and 64 to 32,768 rows. The same numbers are used on every machine, so that the choice is the same everywhere.
  */
 const session = { run: 10, node: 0.19, multiplyAdds: 82_000, elements: 4500, spilled: 4700, cache: 1 << 19 }
 const wasm = { multiplyAdds: 40_000, elements: 14_000 }
@@ -80,7 +80,7 @@ const costsOf = (spec: ProgramSpec): { readonly onWasm: number; readonly inSessi
   const multiplyAdds = total(multiplyAddsOf)
   const elements = total(({ op, shape }) => (isElementwise(op) ? sizeOf(shape) : 0))
   const nodes = tensors.filter(({ inputs }) => inputs.length > 0).length
-  // Other ops that write large arrays, such as those of a cache, change a part of these.
+  // Other ops with large results, such as those on a decoder's cache, change only a part of an array.
   const spilled = total(({ op, shape }) =>
     (isElementwise(op) || op.kind === "matmul") && sizeOf(shape) > session.cache ? sizeOf(shape) : 0,
   )

@@ -1,6 +1,6 @@
 /**
- * Says what to do about a device of ONNX Runtime that is not available, that was lost or that has too little memory, from
- * the message that ONNX Runtime gave.
+ * Tells users what to do if a device of ONNX Runtime is not available, was lost or has too little memory, based on ONNX
+ * Runtime's error message.
  */
 
 type OrtDevice = "cpu" | "cuda" | "webgpu"
@@ -21,7 +21,7 @@ const remedies: Readonly<Record<OrtDevice, string>> = {
     `(Debian: apt-get install libvulkan1 mesa-vulkan-drivers; NVIDIA: its own driver). vulkaninfo must list the GPU; ${steps}`,
 }
 
-/** The libraries of CUDA by the beginnings of their names, and what has them. */
+/** The prefixes of the names of CUDA's libraries, with the package that contains them. */
 const libraries: ReadonlyArray<readonly [string, string]> = [
   ["libcudnn", "cuDNN 9 for CUDA 12 (NVIDIA's package libcudnn9-cuda-12)"],
   ["libcuda.", "the NVIDIA driver, which a container gets from the NVIDIA container toolkit"],
@@ -30,8 +30,8 @@ const libraries: ReadonlyArray<readonly [string, string]> = [
 ]
 
 /**
- * Returns what to do about a device that is not available for this reason. If the reason names a library of CUDA, it is
- * what has that library.
+ * Returns what to do about a device that is not available. If `missing`, the reason, names a CUDA library, that is to
+ * install what contains the library.
  *
  * @example
  * ```ts
@@ -49,7 +49,7 @@ export const remedyOf = (device: OrtDevice, missing = ""): string => {
 }
 
 const lost = /device (?:was|is) lost|lost device|device lost|device was destroyed|instance reference no longer exists/i
-// A buffer that WebGPU could not make is "invalid" where it is used first.
+// If WebGPU could not make a buffer, the error only says that the buffer is "invalid" where it is first used.
 const outOfMemory =
   /out of (?:\w+ )?memory|out_of_\w*memory|failed to allocate|alloc_failed|max buffer size|\[invalid buffer|integer overflow/i
 

@@ -1,4 +1,7 @@
-/** Keeps the compiled programs of the `wasm` backend between processes, so that they start faster. `named-node.ts` uses it. */
+/**
+ * Stores the compiled programs of the `wasm` backend on disk, so that later processes start faster. `named-node.ts`
+ * uses it.
+ */
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -12,16 +15,16 @@ const digestOf = (content: string | Uint8Array): Buffer => createHash("sha256").
 
 const prefix = "effect-rl-program-"
 
-/** With more files than this, the half that was not used for longest is removed. A file has about 100 kB. */
+/** If there are more files than this, the half that was unused for longest is removed. A file has about 100 kB. */
 const mostFiles = 200
 
 const isCompiled = (value: unknown): value is CompiledModule =>
   typeof value === "object" && value !== null && "bytes" in value && "state" in value && "programs" in value
 
 /**
- * Keeps each group of programs as a file in this folder: a digest of the rest, then the module and the places of its arrays.
- * A damaged file, and one of another user, is ignored; a file that cannot be written is left out. The programs are then compiled
- * again.
+ * Keeps each group of programs as a file in a folder. The file has a digest of its content, then the module and the
+ * addresses of its arrays. Files that are damaged or belong to another user are ignored, and a file that cannot be
+ * written is skipped; the programs are then compiled again.
  */
 export const keptIn = ({ folder, build }: CompileCache): KeptPrograms => {
   const fileOf = (description: string): string =>
@@ -51,7 +54,7 @@ export const keptIn = ({ folder, build }: CompileCache): KeptPrograms => {
         writeFileSync(temporary, Buffer.concat([digestOf(rest), rest]), { mode: 0o600 })
         renameSync(temporary, file)
       } catch {
-        // Where nothing can be written, the next process compiles again.
+        // If the file cannot be written, the next process compiles again.
       }
     },
   }
@@ -67,7 +70,7 @@ const removeOld = (folder: string): void => {
   for (const name of oldFirst.slice(0, mostFiles / 2)) rmSync(join(folder, name), { force: true })
 }
 
-/** Keeps programs where Node keeps compiled JavaScript; undefined if it keeps none. */
+/** Keeps programs in the folder where Node caches compiled JavaScript; undefined if Node has no such folder. */
 export const keptBesideCompiled = (): KeptPrograms | undefined => {
   const cache = compileCache()
   return cache && keptIn(cache)

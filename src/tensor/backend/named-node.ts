@@ -11,7 +11,9 @@ import * as wasm from "./wasm.ts"
 import { wideModules } from "./wide-node.ts"
 
 export interface NamedBackendOptions {
-  /** The number of threads that compute; 1 by default. `auto` takes more only where this cannot change a result. */
+  /**
+   * The number of threads that compute; 1 by default. `auto` uses more than one only if that cannot change a result.
+   */
   readonly threads?: number | "auto"
 }
 

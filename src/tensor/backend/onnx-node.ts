@@ -66,7 +66,8 @@ export const make = (
       compile: (spec) =>
         Effect.gen(function* () {
           const { sessions, programs } = yield* compileGroup({ program: spec })
-          // A frozen state is not written yet, and the model would be loaded again after the first write.
+          // If a state is frozen, wait: it is not written yet, and after the first write the model would have to be
+          // loaded again.
           const isFrozen = Object.values(spec.state).some(({ frozen }) => frozen === true)
           if (!isFrozen) yield* attempt(sessions.program.open, GraphError)
           return programs.program
@@ -82,7 +83,7 @@ const notInstalled = (device: Device): BackendUnavailable =>
   new BackendUnavailable({
     backend: device,
     missing: "the package onnxruntime-node is not installed",
-    // The package is needed for all devices; a GPU needs more.
+    // Every device needs the package; a GPU needs more.
     remedy: [...new Set(["cpu", device] as const)].map((needed) => `${remedyOf(needed)}.`).join(" "),
   })
 
@@ -137,7 +138,8 @@ const requireVulkan: Effect.Effect<void, BackendUnavailable> = Effect.suspend(()
   try {
     process.dlopen({ exports: {} }, "libvulkan.so.1")
   } catch (error) {
-    // A library that was found is refused, too, because it is no module of Node.
+    // A library that exists is refused, too, because it is not a Node module: only other errors mean that it is
+    // missing.
     const problem = messageOf(error)
     if (problem.includes("cannot open shared object file")) return Effect.fail(unavailable("webgpu", problem))
   }

@@ -114,7 +114,8 @@ const make = Effect.fnUntraced(function* (
     name: "onnx-web",
     compile: Effect.fnUntraced(function* (spec) {
       const { program, open } = (yield* compileGroup({ program: spec })).program
-      // A frozen state is not written yet, and the model would be loaded again after the first write.
+      // If a state is frozen, wait: it is not written yet, and after the first write the model would have to be loaded
+      // again.
       if (!Object.values(spec.state).some(({ frozen }) => frozen === true)) yield* open
       return program
     }),
@@ -136,7 +137,9 @@ const unavailable = (provider: string, missing: string): BackendUnavailable =>
         : "Let the page load the package's .wasm and .mjs files: env.wasm.wasmPaths says where they are.",
   })
 
-/** Says that the next values of the states stay in buffers of the GPU, which are inputs of later runs. */
+/**
+ * Returns the session's option by which the next values of states stay in GPU buffers, from which later runs read them.
+ */
 const statesOnGpu = (spec: ProgramSpec) =>
   Object.fromEntries(changing(spec).map(([name]) => [stateOutput(name), onGpu] as const))
 
@@ -175,7 +178,7 @@ const onGpu = "gpu-buffer"
 class SharedState {
   private readonly data: Float32Array
   private readonly shape: Shape
-  /** The tensor that has the numbers in a buffer of the GPU; if it is undefined, `data` has them. */
+  /** The tensor that holds the numbers in a GPU buffer; if it is undefined, `data` holds them. */
   private buffer: WebTensor | undefined
   /** How many times the state was changed. */
   changes = 0
@@ -229,7 +232,7 @@ class SharedState {
   }
 }
 
-/** A program, its session's opening, and its end. */
+/** A program, with the functions that open and close its session. */
 interface OpenedProgram {
   readonly program: Program
   readonly open: Effect.Effect<WebSession, GraphError>
@@ -294,7 +297,7 @@ const sessionProgram = (
     const fetched = yield* Effect.tryPromise({ try: () => Promise.resolve(opened.run(inputs)), catch: failure })
     const ran = fetched[iterationsOutput]?.size ?? count
     for (const [name] of changing(spec)) stateOf(name).replace(fetched[stateOutput(name)])
-    // A program that ended early has results only of the minibatches that ran.
+    // If a program ended early, its results cover only the minibatches that ran.
     for (const [name, data] of Object.entries(results)) {
       copyInto(fetched[resultOutput(name)].data, data, (data.length / count) * ran)
     }

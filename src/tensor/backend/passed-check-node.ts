@@ -1,6 +1,6 @@
 /**
- * Remembers, across processes, that the check of widened kernels found no difference, so that later processes start without
- * it. `wide-node.ts` uses it.
+ * Remembers across processes that the check of widened kernels has passed, so that later processes need not repeat it.
+ * `wide-node.ts` uses it.
  */
 import { createHash } from "node:crypto"
 import { writeFileSync } from "node:fs"
@@ -10,7 +10,7 @@ import { isMainThread } from "node:worker_threads"
 import { isOwnFile } from "../../../bin/userCache.js"
 import { compileCache } from "../../base/config/compile-cache-node.ts"
 
-/** Remembers that the check passed. */
+/** Stores whether the check has passed. */
 export interface PassedCheck {
   readonly has: () => boolean
   readonly add: () => void
@@ -19,7 +19,10 @@ export interface PassedCheck {
 /** Remembers nothing, so that each process makes the check. */
 export const never: PassedCheck = { has: () => false, add: () => {} }
 
-/** Remembers it by an empty file in this folder, for this build of the library and this processor alone: V8 compiles for the one that it runs on. */
+/**
+ * Stores it as an empty file in a folder, whose name contains this build of the library and this processor, because V8
+ * compiles differently for other processors.
+ */
 export const inFolder = (
   folder: string,
   { build, processor }: { readonly build: string; readonly processor: string },
@@ -32,15 +35,15 @@ export const inFolder = (
       try {
         writeFileSync(file, "", { mode: 0o600 })
       } catch {
-        // Where nothing can be written, the next process makes the check again.
+        // If the file cannot be written, the next process makes the check again.
       }
     },
   }
 }
 
 /**
- * Remembers it where Node keeps compiled JavaScript. It remembers nothing if Node keeps none, and nothing in threads, because
- * another thread could reset the flags of V8 that the check sets.
+ * Stores it where Node caches compiled JavaScript. It stores nothing if Node has no such folder, or in worker threads,
+ * because another thread could reset the flags of V8 that the check sets.
  */
 export const besideCompiled = (): PassedCheck => {
   const cache = isMainThread ? compileCache() : undefined

@@ -21,7 +21,7 @@ import {
   type TensorData,
 } from "./Backend.ts"
 
-/** Provides the backend `reference`. Feeds, results and states are float32; the numbers in between are doubles. */
+/** Provides the backend `reference`. Feeds, results and states are float32; intermediate results are doubles. */
 export const layer: Layer.Layer<Backend> = Layer.suspend(() => {
   const compileAll: Backend["Service"]["compileAll"] = (specs, options) =>
     attempt(() => interpretAll(specs, options), GraphError)
@@ -69,7 +69,7 @@ const interpret = (
   const { minibatches } = spec
   let iterations = 1
 
-  /** Copies the feeds into the graph's inputs. Of `gathered` feeds, it copies only the rows of this minibatch. */
+  /** Copies the feeds into the graph's inputs. From `gathered` feeds, copies only the rows of this minibatch. */
   const load = (iteration: number): void => {
     for (const [name, tensor] of Object.entries(spec.inputs)) {
       const buffer = bufferOf(tensor)

@@ -1,6 +1,6 @@
 /**
  * Makes programs that run in sessions of ONNX Runtime (a session is a model that ONNX Runtime has loaded), for
- * `onnx-node.ts`. Programs of a group have a session each, and bind the same tensors as their states.
+ * `onnx-node.ts`. Each program of a group has its own session, but all bind the same tensors as their states.
  */
 import { Record } from "effect"
 import type { Tensor as OrtTensor } from "onnxruntime-common"
@@ -129,7 +129,7 @@ const openingOf = (host: SessionHost, spec: ProgramSpec, states: States): Sessio
   const frozen = Object.keys(spec.state).filter((name) => isFrozen(spec.state[name]))
   let loaded: LoadedSession | undefined
   let closed = false
-  /** The number of changes of the frozen states before the model was loaded. */
+  /** How many times the frozen states had been changed when the model was loaded. */
   let changes = 0
   const close = (): void => {
     loaded?.session.dispose()
@@ -140,7 +140,7 @@ const openingOf = (host: SessionHost, spec: ProgramSpec, states: States): Sessio
     changes = states.changesOf(frozen)
     const model = emit(simplify(spec), {
       frozen: Object.fromEntries(frozen.map((name) => [name, states.read(name)])),
-      // Other devices lack some of these ops.
+      // Only the CPU has kernels for all of ONNX Runtime's own ops.
       runtimeOps: host.device === "cpu",
       parallel: host.device === "cpu" && host.threads > 1,
       webgpu: host.device === "webgpu",
@@ -215,7 +215,7 @@ class States {
   private readonly tensorOver: TensorOver
   private readonly tensors = new Map<string, OrtTensor>()
   private readonly users = new Map<string, Array<BoundInputs>>()
-  /** The arrays that `write` fills. A state leaves this map when a run replaces it by a tensor of ONNX Runtime. */
+  /** The arrays that `write` fills. When a run replaces a state by a tensor of ONNX Runtime, it leaves this map. */
   private readonly written = new Map<string, Float32Array>()
   private readonly changes = new Map<string, number>()
   private readonly download: (tensor: OrtTensor) => OrtTensor
@@ -225,7 +225,7 @@ class States {
     this.download = download
   }
 
-  /** Makes a state as zeros, if no program has made it before. */
+  /** Makes a state of zeros, unless another program of the group has already made it. */
   declare(name: string, shape: Shape): void {
     if (!this.tensors.has(name)) this.hold(name, new Float32Array(sizeOf(shape)), shape)
   }
@@ -236,7 +236,7 @@ class States {
     bound[stateInput(name)] = this.tensorOf(name)
   }
 
-  /** Returns how many times these states were changed, all together. */
+  /** Returns how many times these states were changed in total. */
   changesOf(names: ReadonlyArray<string>): number {
     return names.reduce((sum, name) => sum + (this.changes.get(name) ?? 0), 0)
   }
@@ -262,7 +262,7 @@ class States {
 
   write(name: string, data: Float32Array): void {
     const numbers = this.written.get(name)
-    // The numbers of a tensor that a run returned may also be an output, so they are never overwritten.
+    // Copy the numbers of a tensor that a run returned: it may also be an output, so it must not be overwritten.
     if (numbers === undefined) this.hold(name, data.slice(), this.tensorOf(name).dims)
     else {
       numbers.set(data)
@@ -311,7 +311,7 @@ const sessionProgram = (
     try {
       const { session, fetches, endsEarly } = opening.open()
       const fetched = session.run(bound, fetches, {})
-      // The output tensors become the next inputs, without a copy.
+      // The output tensors become the inputs of the next run, without a copy.
       for (const { name, from } of nexts) states.replace(name, fetched[from])
       // This output has one element for each minibatch that ran.
       if (endsEarly) iterations = fetched[iterationsOutput].size

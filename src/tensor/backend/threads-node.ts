@@ -6,13 +6,13 @@ import { helpExport } from "../graph/wasm/slices.ts"
 import type { Threads } from "./wasm.ts"
 import type { SharedModule } from "./wasmModules.ts"
 
-/** The program of a thread. It returns, and the thread ends, when the module's `release` has been called. */
+/** The source of a thread's program. It ends, and so does the thread, after the module's `release` is called. */
 const program = `
 const { module, memory } = require("node:worker_threads").workerData
 new WebAssembly.Instance(module, { env: { memory } }).exports[${JSON.stringify(helpExport)}]()
 `
 
-/** Makes threads of which `count` compute a program, with the one that runs it. */
+/** Makes helper threads: `count` threads compute a program, including the one that runs it. */
 export const nodeThreads = (count: number): Threads => ({
   count,
   start: (shared, helpers, failed) =>
@@ -28,14 +28,14 @@ const startOne = (shared: SharedModule, failed: (reason: string) => void): Effec
     const worker = new Worker(program, { eval: true, execArgv: [], stdin: false, workerData: shared })
     worker.on("error", (error) => failed(messageOf(error)))
     const end = new Promise<void>((resolve) => worker.once("exit", () => resolve()))
-    // A thread that helps does not keep the process alive.
+    // A helper thread does not keep the process alive.
     worker.unref()
     return Effect.promise(() => {
       worker.ref()
       return end
     })
   } catch (error) {
-    // For example, the system allows no more threads, or Node's permission model forbids them.
+    // This happens if, for example, the system allows no more threads or Node's permission model forbids them.
     failed(messageOf(error))
     return Effect.void
   }

@@ -48,22 +48,22 @@ export const layer: Layer.Layer<Backend> = Layer.suspend(() => Layer.succeed(Bac
 
 /** The threads that share the work of large programs. */
 export interface Threads {
-  /** How many threads compute a program, with the one that runs it. */
+  /** How many threads compute a program, including the one that runs it. */
   readonly count: number
   /**
-   * Starts threads that help with a module. They end when its `release` has been called; the result waits until they have
-   * ended. A program does not wait until they are ready: its own thread computes what no other thread has begun. So a
-   * thread that cannot start makes programs slower only; it calls `failed` with the reason.
+   * Starts threads that help with a module. They end after the module's `release` is called; the returned Effect waits
+   * for their ends. Programs do not wait for helpers: the thread that runs a program computes everything that no helper
+   * has begun. So if a thread cannot start, programs only get slower; then `failed` is called with the reason.
    */
   readonly start: (shared: SharedModule, helpers: number, failed: (reason: string) => void) => Effect.Effect<void>
-  /** What is worth dividing. By default, as measurements say. */
+  /** Which work is large enough to be divided. The default comes from measurements. */
   readonly worth?: Worth
 }
 
 /**
- * Makes the backend from a compiler of modules; `node.ts` passes that of `wide-node.ts`, which uses wider vectors. With
- * `threads`, several threads compute large programs. The results have the same bits with any number of them, and with any
- * `bandSizes`.
+ * Makes the backend from a compiler of modules; `node.ts` passes the compiler of `wide-node.ts`, which uses wider
+ * vectors. With `threads`, several threads compute large programs. The results have the same bits with any number of
+ * them, and with any `bandSizes`.
  */
 export const make = (
   modules: ModuleCompiler = plainModules,
@@ -82,12 +82,12 @@ export const make = (
   return { name: "wasm", compile: compileOne(compileAll), compileAll, warnings: Effect.sync(modules.warnings) }
 }
 
-/** Threads, and the function that hears of one that failed. */
+/** Helper threads, and the function to call if one of them fails. */
 interface Helpers extends Threads {
   readonly failed: (reason: string) => void
 }
 
-/** Makes a function that lets a warning be logged, once, and as long as the scope is open. */
+/** Makes a function that records a warning. It does so only once, and only while the scope is open. */
 const warnOfFailure = Effect.gen(function* () {
   const first = yield* Deferred.make<string>()
   yield* Deferred.await(first).pipe(
@@ -99,7 +99,7 @@ const warnOfFailure = Effect.gen(function* () {
   return (reason: string): void => void Deferred.doneUnsafe(first, Effect.succeed(reason))
 })
 
-/** Compiles programs to a module, or takes it from where it was kept. */
+/** Compiles programs to a module, or returns the module that was kept from an earlier time. */
 const moduleOf = <Name extends string>(
   specs: Readonly<Record<Name, ProgramSpec>>,
   options: CompileOptions,
@@ -129,7 +129,7 @@ const load = <Name extends string>(
   const compiled = moduleOf(specs, options, modules.kept)
   const module = modules.module(compiled.bytes)
   const { functions, memory, release } = instantiate(module, compiled)
-  /** Waits until the threads that help have ended; undefined before they have been started. */
+  /** Waits until the helper threads have ended; undefined if they were never started. */
   let ended: Effect.Effect<void> | undefined
   const end = Effect.suspend(() => {
     release()
@@ -137,7 +137,7 @@ const load = <Name extends string>(
   })
   const view = (place: ArrayAddress): TensorData => viewOf(memory.buffer, place)
   const states = Record.map(compiled.state, ({ address, length }) => new Float32Array(memory.buffer, address, length))
-  /** For each program, whether a state changed after its last `prepare`, whose values depend only on states. */
+  /** For each program, whether a state has changed since the last `prepare`, whose values depend only on states. */
   const prepared: Record<string, { stale: boolean }> = Record.map(specs, () => ({ stale: true }))
 
   const programs = Record.map(specs, (spec, name) => {

@@ -13,11 +13,11 @@ export interface ModuleCompiler {
   readonly wide: () => boolean
   /** Returns warnings about the modules compiled so far. */
   readonly warnings: () => ReadonlyArray<string>
-  /** Keeps the bytes of modules between processes. If left out, each process makes them. */
+  /** Keeps modules between processes. If left out, each process compiles its programs anew. */
   readonly kept?: KeptPrograms | undefined
 }
 
-/** Keeps the modules of groups of programs, by a description of all that decides about the module. */
+/** Keeps the modules of groups of programs. The key is a description of everything that determines the module. */
 export interface KeptPrograms {
   readonly get: (description: string) => CompiledModule | undefined
   readonly set: (description: string, compiled: CompiledModule) => void
@@ -36,7 +36,7 @@ interface WasmMemory {
   readonly buffer: ArrayBufferLike
 }
 
-/** What another thread needs to help with a module: it instantiates the module with the memory, and calls "help". */
+/** The data with which another thread helps: it instantiates the module with the memory, and calls `help`. */
 export interface SharedModule {
   readonly module: object
   readonly memory: WasmMemory
@@ -69,7 +69,7 @@ export const plainModules: ModuleCompiler = {
   warnings: () => [],
 }
 
-/** Says why the engine has compiled no module. */
+/** Explains why the engine did not compile a module. */
 const unavailable = (bytes: Uint8Array<ArrayBuffer>, error: unknown): BackendUnavailable => {
   if (typeof WebAssembly === "undefined" || !WebAssembly.validate(bytes)) {
     return new BackendUnavailable({

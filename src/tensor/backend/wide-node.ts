@@ -1,7 +1,7 @@
 /**
  * Makes V8 (Node's JavaScript engine) compile the modules of the `wasm` backend to vectors of 256 bits instead of 128;
- * we call this widening a module. It sets flags of this process's V8 for a moment, and reads the environment variable
- * `EFFECT_RL_WIDE`. `node.ts` uses it.
+ * we call this widening a module. To do so, it briefly changes flags of this process's V8. It reads the environment
+ * variable `EFFECT_RL_WIDE`. `node.ts` uses it.
  */
 import { setFlagsFromString } from "node:v8"
 import { Config, Effect } from "effect"
@@ -22,8 +22,8 @@ import { besideCompiled, never, type PassedCheck } from "./passed-check-node.ts"
  * then uses 128-bit operations, with the same results.
  *
  * Before the first module, a check program is compiled both ways. If any bit of its results differs, `warnings` says so
- * and no module is widened. A process whose Node keeps compiled JavaScript, as the command's does, keeps beside it that the
- * check has passed (see `passed-check-node.ts`).
+ * and no module is widened. If Node caches compiled JavaScript, as for the `effect` command, the same folder also
+ * records that the check has passed (see `passed-check-node.ts`).
  */
 export const wideModules: Effect.Effect<ModuleCompiler, BackendUnavailable> = Effect.suspend(() =>
   Config.Boolean(variable).pipe(
@@ -105,12 +105,15 @@ export const canWiden = ({
   triedVersions.includes(versions.v8.split(".", 2).join(".")) &&
   !execArgv.some((argument) => conflicting.test(argument))
 
-/** An empty section named `wide`. V8 reuses the code of modules with equal bytes, so a widened module gets this one. */
+/**
+ * An empty section with the name `wide`. V8 reuses the code of modules with equal bytes, so widened modules get this
+ * section to differ.
+ */
 const mark = Uint8Array.of(0x00, 0x05, 0x04, ...utf8.encode("wide"))
 
 const opposite = (flag: string): string => (flag.startsWith("--no-") ? `--${flag.slice(5)}` : `--no-${flag.slice(2)}`)
 
-/** Compiles a module to 256-bit vectors: sets the flags of V8, compiles all of the module, and resets the flags. */
+/** Compiles a module to 256-bit vectors: sets the flags of V8, compiles the whole module, and resets the flags. */
 export const widened: Widen = (bytes) => {
   const marked = new Uint8Array(bytes.length + mark.length)
   marked.set(bytes)

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 
 /**
- * The error of a graph that cannot be built or compiled. It names the op, the shapes of its inputs, and the line of user
+ * Reports that a graph cannot be built or compiled. It names the op, the shapes of its inputs, and the line of user
  * code that made the op. Functions that build graphs throw it; `Backend.compile` fails with it.
  */
 export class GraphError extends Schema.TaggedError<GraphError>()("GraphError", {
@@ -11,7 +11,7 @@ export class GraphError extends Schema.TaggedError<GraphError>()("GraphError", {
   where: Schema.String,
 }) {}
 
-/** Makes the error of a program as a whole, for which no line of user code can be named. */
+/** Makes the error for a problem of a whole program, for which no line of user code can be named. */
 export const programError = (
   name: string,
   message: string,

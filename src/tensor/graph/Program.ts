@@ -29,9 +29,10 @@ export interface StateSpec {
    */
   readonly frozen?: boolean
   /**
-   * Whether the state collects `next` of all minibatches: it has the shape [count, ...next.shape], and iteration k writes
-   * row k. The program itself does not read such a state, and nothing can end its minibatches early. Another program of
-   * the group reads it, so that what one program computes in a loop does not pass through JavaScript.
+   * Whether the state collects `next` of all minibatches: it has the shape [count, ...next.shape], and iteration k
+   * writes row k. The program itself must not read such a state, nor end its minibatches early. Another program of the
+   * group reads it, so that values which one program computes in a loop reach the other without passing through
+   * JavaScript.
    */
   readonly stacked?: boolean
 }
@@ -71,6 +72,6 @@ interface ChangingState {
   readonly stacked: boolean
 }
 
-/** Lists the states that collect a tensor of all minibatches, with this tensor. */
+/** Lists the states that collect a tensor over all minibatches, each with this tensor. */
 export const stackedStates = (spec: ProgramSpec): ReadonlyArray<readonly [string, Tensor]> =>
   changing(spec).flatMap(([name, { next, stacked }]) => (stacked ? [[name, next] as const] : []))

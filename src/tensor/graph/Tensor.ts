@@ -22,7 +22,7 @@ interface ArrayType {
 /** The classes of the arrays that hold the numbers of a tensor. */
 export const arrayTypes: Readonly<Record<DType, ArrayType>> = { f32: Float32Array, i32: Int32Array, bool: Uint8Array }
 
-/** The functions of one element, from f32 to f32. */
+/** The names of functions of one element, from f32 to f32. */
 export type UnaryFn =
   | "neg"
   | "abs"
@@ -40,12 +40,14 @@ export type UnaryFn =
   | "floor"
 
 /**
- * The functions of two elements. Both inputs have the same dtype: f32, or i32 for add, sub, mul, min and max. They
- * broadcast as in NumPy.
+ * The names of functions of two elements. Both inputs have the same dtype: f32, or i32 for add, sub, mul, min and max.
+ * They broadcast as in NumPy.
  */
 export type BinaryFn = "add" | "sub" | "mul" | "div" | "pow" | "min" | "max"
 
-/** The comparisons. Both inputs are f32 or both are i32, and the output is bool. They broadcast as in NumPy. */
+/**
+ * The names of comparisons. Both inputs are f32 or both are i32, and the output is bool. They broadcast as in NumPy.
+ */
 export type CompareFn = "less" | "lessEqual" | "greater" | "greaterEqual" | "equal" | "notEqual"
 
 export type ReduceFn = "sum" | "mean" | "max" | "min"
@@ -136,7 +138,9 @@ export interface Tensor {
 
 const elementwise = new Set<Op["kind"]>(["unary", "binary", "compare", "logical", "not", "where", "clip", "cast"])
 
-/** Tells whether each element of the result depends only on the elements at its place in the inputs, which broadcast. */
+/**
+ * Tells whether each element of the result depends only on the input elements at the same position, after broadcasting.
+ */
 export const isElementwise = ({ kind }: Op): boolean => elementwise.has(kind)
 
 export const sizeOf = (shape: Shape): number => shape.reduce((size, dimension) => size * dimension, 1)

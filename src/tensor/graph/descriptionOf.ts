@@ -1,4 +1,7 @@
-/** Describes programs by a text, so that the compiled form of the same programs can be found again. `tensor/backend/wasm.ts` uses it. */
+/**
+ * Describes programs by a text that serves as a key, so that a compiled form of equal programs can be found again.
+ * `tensor/backend/wasm.ts` uses it.
+ */
 import { Sha256 } from "../../base/config/sha256.ts"
 import { exactText } from "../../base/config/text.ts"
 import type { ProgramSpec } from "./Program.ts"
@@ -6,9 +9,9 @@ import { type Tensor, type TensorData, topologicalOrder } from "./Tensor.ts"
 import { rootsOf } from "./validate.ts"
 
 /**
- * Returns a text that says all about a group of programs: programs with equal texts compile to the same module. It has the
- * order in which tensors were made and which programs share a tensor or an array, but nothing that differs between two
- * processes that make the same programs.
+ * Returns a text that determines a group of programs completely: groups with equal texts compile to the same module.
+ * The text includes the order in which tensors were made, and which programs share a tensor or an array, but nothing
+ * that differs between two processes that make the same programs.
  *
  * @example
  * ```ts
@@ -51,7 +54,7 @@ const declared = ({ inputs, state }: ProgramSpec): ReadonlyArray<Tensor> => [
 const entries = <A, B>(record: Readonly<Record<string, A>>, of: (value: A) => B): ReadonlyArray<readonly [string, B]> =>
   Object.entries(record).map(([name, value]) => [name, of(value)])
 
-/** The largest size in bytes of an array that is in the text itself, and not only its digest. */
+/** Arrays of at most this many bytes are in the text itself; of larger ones, only the digest is. */
 const mostBytes = 256
 
 const bytesIn = (data: TensorData): ReadonlyArray<number> | string => {

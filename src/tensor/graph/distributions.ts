@@ -1,4 +1,4 @@
-/** Defines the distributions of actions of policies: their samples, log probabilities and entropies, as ops. */
+/** Defines the distributions from which policies draw actions: samples, log probabilities and entropies, as ops. */
 import {
   add,
   argMax,
@@ -36,8 +36,8 @@ import { broadcastShapes, fail, sameShape } from "./ops/core.ts"
 import type { Tensor } from "./Tensor.ts"
 
 /**
- * A distribution of actions for each row of a batch, as a policy's network outputs it. Sampling takes uniform numbers as an
- * input, so that it happens in the graph while the randomness stays outside.
+ * A distribution of actions for each row of a batch, computed from the outputs of a policy's network. Uniform random
+ * numbers for samples are an input, so that sampling happens in the graph while its randomness comes from outside.
  */
 export interface Distribution {
   /** The number of uniform numbers in [0, 1) that a sample of one row needs. */
@@ -54,7 +54,10 @@ export interface Distribution {
   readonly parameters: ReadonlyArray<Tensor>
   /** Returns KL(p ‖ q) of each row, where q is this distribution, and p one of the same kind with these parameters. */
   readonly klFrom: (parameters: Distribution["parameters"]) => Tensor
-  /** Returns what an exported policy says of the distribution, each [batch, n]: `logits`, or `mean` and `log_std`. */
+  /**
+   * Returns the outputs that an exported policy has for the distribution, each [batch, n]: `logits`, or `mean` and
+   * `log_std`.
+   */
   readonly outputs: () => Readonly<Record<string, Tensor>>
 }
 
@@ -62,7 +65,9 @@ export interface Categorical extends Distribution {
   readonly logProbabilities: Tensor
 }
 
-/** Replaces the logit or the value of a forbidden choice: the choice is never the best, and its probability is 0. */
+/**
+ * The logit or value that replaces that of a forbidden choice: the choice is never the best, and its probability is 0.
+ */
 const lowest = -1e30
 
 /**
@@ -92,13 +97,14 @@ export const categorical = (unmasked: Tensor, allowed?: Tensor): Categorical => 
   return {
     noiseSize: 1,
     logProbabilities,
-    // The action is the number of cumulative probabilities that are not above the noise. By rounding the last can be
-    // below 1, so the action is limited to n − 1.
+    // The action is the number of cumulative probabilities that are not above the noise. Rounding can make the last one
+    // less than 1, so the action is limited to n − 1.
     sample: (noise) => {
       const passed = sum(cast(greaterEqual(noise, cumSum(softmax(logits), -1)), "f32"), -1)
       const action = cast(minimum(passed, n - 1), "i32")
       if (allowed === undefined) return action
-      // By the same rounding, the action can be a forbidden one: about once in ten million draws.
+      // Because of the same rounding, a draw can be a forbidden action, about once in ten million draws: take the best
+      // action then.
       return where(greater(sum(mul(oneHot(action, n), allowed), -1), 0), action, argMax(logits))
     },
     mode: () => argMax(logits),
@@ -114,7 +120,7 @@ export const categorical = (unmasked: Tensor, allowed?: Tensor): Categorical => 
   }
 }
 
-/** Returns the columns `from` to `from + size` of a matrix; undefined if there is none. */
+/** Returns `size` columns of a matrix, beginning with `from`; undefined if there is no matrix. */
 const columnsOf = <T extends Tensor | undefined>(matrix: T, from: number, size: number): Tensor | T =>
   matrix === undefined ? matrix : slice(matrix, [0, from], [matrix.shape[0], size])
 
@@ -186,7 +192,7 @@ export const bernoulli = (logits: Tensor): Distribution => {
     },
     entropy: () => sum(sub(softplus(logits), mul(probability, logits)), -1),
     parameters: [logits],
-    // From log p(a) above, with E[a] = σ(p) for the logits p.
+    // This follows from log p(a) above, with the expectation E[a] = σ(p) under the logits p.
     klFrom: ([p]) => sum(add(sub(mul(sigmoid(p), sub(p, logits)), softplus(p)), softplus(logits)), -1),
     outputs: () => ({ logits }),
   }
@@ -248,10 +254,10 @@ export interface StateDependent {
 }
 
 /**
- * Makes Gaussians whose noise is a function of the features of a row (Raffin et al. 2021, arXiv:2005.05719): the action is
- * mean + features · M, where the elements of M are normal with mean 0 and the given deviations. As long as M stays the same, equal
- * rows have equal actions. Over all M, an action has the variance features² · deviation². A sample takes 2 f n uniform numbers a
- * row, or as many in one row, whose matrix all rows share.
+ * Makes Gaussians whose noise is a function of the features of a row (Raffin et al. 2021, arXiv:2005.05719): the action
+ * is mean + features · M, where the elements of M are normal with mean 0 and the given deviations. As long as M stays
+ * the same, equal rows have equal actions. Over all M, an action has the variance features² · deviation². A sample
+ * takes 2 f n uniform numbers per row; if only one row of them is passed, all rows share one matrix.
  *
  * @example
  * ```ts
@@ -323,7 +329,7 @@ export const squashed = (base: Gaussian): SquashedGaussian => {
     logProbability: (action) => logProbabilityOfRaw(atanh(action)),
     // There is no closed form. This estimate is the Gaussian's entropy plus the log slope of tanh at the mean.
     entropy: () => add(base.entropy(), sum(logSlope(mean), -1)),
-    // Both are the same function of their base.
+    // Squashing changes neither the parameters nor the KL divergence, so the base computes both.
     parameters: base.parameters,
     klFrom: base.klFrom,
     outputs: base.outputs,

@@ -21,7 +21,7 @@ const pair = Schema.Tuple([Schema.Int, Schema.Int])
 const convolution = { strides: pair, padding: Schema.Tuple([Schema.Int, Schema.Int, Schema.Int, Schema.Int]) }
 const unaryFns = ["neg", "abs", "sign", "exp", "log", "sqrt", "reciprocal", "sin", "cos", "tanh", "sigmoid"] as const
 
-/** All ops except constants, whose numbers are stored apart from the nodes. */
+/** All ops except constants, whose numbers are stored separately from the nodes. */
 const EncodedOp = Schema.Union([
   op("input", { name }),
   op("state", { name }),
@@ -76,7 +76,9 @@ interface Encoded {
   readonly positionOf: (tensor: Tensor) => number
 }
 
-/** Encodes the graph below some tensors. A clip's limit may be infinite, which plain JSON has no number for. */
+/**
+ * Encodes `roots` and all tensors that they depend on. A clip's limit may be infinite, which plain JSON cannot hold.
+ */
 export const encodeNodes = (roots: ReadonlyArray<Tensor>): Encoded => {
   const tensors = topologicalOrder(roots)
   const positions = new Map(tensors.map((tensor, position) => [tensor, position]))
@@ -90,7 +92,7 @@ export const encodeNodes = (roots: ReadonlyArray<Tensor>): Encoded => {
   return { nodes, constants, positionOf }
 }
 
-/** Makes the tensors of an encoded graph, in its order. Throws a RangeError if an input comes after its user. */
+/** Makes the tensors of an encoded graph, in order. Throws a RangeError if a tensor comes before one of its inputs. */
 export const decodeNodes = (
   nodes: EncodedNodes,
   constantAt: (position: number) => TensorData,

@@ -3,8 +3,9 @@ import { kernelOf } from "./kernels.ts"
 import { sizeOf, type Tensor, topologicalOrder } from "./Tensor.ts"
 
 /**
- * Computes tensors in doubles and without a backend. `leaves` has the numbers of each input and state that they depend
- * on. Use it for constants while a graph is built, and in tests; to compute a graph many times, compile it.
+ * Computes tensors in double precision, without a backend. `leaves` has the numbers of each input and state that the
+ * tensors depend on. Use it for constants while a graph is built, and in tests; to compute a graph many times, compile
+ * it.
  *
  * @example
  * ```ts

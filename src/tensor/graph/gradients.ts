@@ -82,7 +82,10 @@ export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): R
   return withRespectTo.map((tensor) => slopes.get(tensor) ?? constant(0, tensor.shape))
 }
 
-/** Adds up the gradients that a tensor gets from all ops that read it; by one concat if all these ops are slices. */
+/**
+ * Adds up the gradients that a tensor gets from all ops that read it. If all these ops are slices, one concat is
+ * enough.
+ */
 const total = (parts: ReadonlyArray<Tensor>): Tensor =>
   (parts.length === 1 ? undefined : joined(parts)) ?? parts.reduce((sum, part) => add(sum, part))
 
@@ -114,12 +117,14 @@ const stretchOf = ({ op, inputs }: Tensor) => {
   return others.length > 0 ? undefined : { axis, start: op.before[axis], piece: inputs[0] }
 }
 
-/** Makes the tensor of a gradient when it is called, so that a gradient that nothing needs adds no ops. */
+/**
+ * A function that makes the tensor of a gradient. If nobody needs the gradient, it is not called, and no ops are added.
+ */
 type Slope = () => Tensor
 
 /**
- * Backpropagates through one op: returns the gradient contribution for each float32 input of `y` that matters. `dy` is the
- * gradient of the loss with respect to `y`. The gradients of the tensors in `wanted` are results.
+ * Backpropagates through one op: returns the gradient contribution for each float32 input of `y` that matters. `dy` is
+ * the gradient of the loss with respect to `y`. `wanted` are the tensors whose gradients the caller asked for.
  */
 const pullBack = (
   y: Tensor,
@@ -215,7 +220,10 @@ const convolution =
   () =>
     make({ kind, strides, padding }, [left, right], like.shape, "f32")
 
-/** The gradients of y = f(x) with respect to x. `sign` and `floor` are missing: theirs is zero almost everywhere. */
+/**
+ * The gradients of y = f(x) with respect to x. `sign` and `floor` are missing, because their gradients are zero almost
+ * everywhere.
+ */
 const unarySlopes: Readonly<Partial<Record<UnaryFn, (dy: Tensor, x: Tensor, y: Tensor) => Slope>>> = {
   neg: (dy) => () => neg(dy),
   abs: (dy, x) => () => mul(dy, sign(x)),
@@ -247,7 +255,8 @@ const binarySlopes = (
     case "mul":
       // For x · x, one op computes both contributions.
       if (a === b) return [() => mul(mul(dy, 2), a)]
-      // For silu, x · σ(x), they have common factors. No gradient then passes through σ(x) itself.
+      // In silu, x · σ(x), both contributions have common factors, so one expression computes their sum. No gradient
+      // then goes through σ(x) itself.
       if (isSigmoidOf(b, a) && !wanted.has(b)) return [() => mul(dy, add(b, mul(y, sub(1, b))))]
       if (isSigmoidOf(a, b) && !wanted.has(a)) return [undefined, () => mul(dy, add(a, mul(y, sub(1, a))))]
       return [() => mul(dy, b), () => mul(dy, a)]
@@ -314,7 +323,9 @@ const reduceSlope = (fn: ReduceFn, axes: ReadonlyArray<number>, x: Tensor, y: Te
 const inverse = (permutation: ReadonlyArray<number>): ReadonlyArray<number> =>
   permutation.map((_, axis) => permutation.indexOf(axis))
 
-/** Brings a gradient to its input's shape: sums it over the axes along which the input was broadcast, or broadcasts. */
+/**
+ * Brings a gradient to its input's shape: sums it over the axes along which the input was broadcast, or broadcasts it.
+ */
 const toShape = (slope: Tensor, shape: Shape): Tensor => {
   if (sameShape(slope.shape, shape)) return slope
   const shift = slope.shape.length - shape.length

@@ -30,8 +30,8 @@ const fanIn = (shape: Shape): number => (shape.length === 4 ? sizeOf(shape.slice
 const fanOut = (shape: Shape): number => (shape.length === 4 ? shape[0] * shape[2] * shape[3] : shape[shape.length - 1])
 
 /**
- * Returns declarations of linear layers with the first values that PyTorch gives them: weights and biases uniform within
- * ±1/√inputs. Other parameters keep theirs.
+ * Replaces the initial values of linear layers by PyTorch's: weights and biases are uniform within ±1/√inputs. Other
+ * parameters keep theirs.
  */
 export const asPytorch = <D extends { readonly shape: Shape; readonly init: Initialiser }>(
   declarations: Readonly<Record<string, D>>,

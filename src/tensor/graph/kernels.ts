@@ -8,8 +8,8 @@ import { sizeOf, stridesOf } from "./Tensor.ts"
 /** Computes the numbers of one tensor from its inputs' numbers, in buffers that live as long as the program. */
 type TensorKernel = () => void
 
-// These functions store their result instead of returning it: V8 allocates a number that is returned by one of many
-// functions on the heap.
+// These functions store their result instead of returning it, which is faster: if one of many functions returns a
+// number, V8 allocates it on the heap.
 
 type Unary = (a: Float64Array, out: Float64Array) => (i: number) => void
 type Binary = (a: Float64Array, b: Float64Array, out: Float64Array) => (i: number, j: number, at: number) => void
@@ -302,8 +302,8 @@ const matmulKernel = (
 }
 
 /**
- * Makes the kernel of a convolution between images x, weights w and outputs y, given by their shapes. It sets `out` to
- * zero, then calls `tap` with the indices of each x, w and y for which the convolution adds x · w to y.
+ * Makes the kernel of a convolution between images x, weights w and outputs y of these shapes. It sets `out` to zero,
+ * then calls `tap` with the indices of each x, w and y for which the convolution adds x · w to y.
  */
 const eachTap = (
   { strides, padding }: Conv2dAttributes,

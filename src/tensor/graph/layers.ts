@@ -97,8 +97,8 @@ export interface LstmCell {
  * Makes a cell of a long short-term memory (Hochreiter and Schmidhuber 1997). The order of the gates is input, forget,
  * candidate, output.
  *
- * `forgetBias` is the first bias of the forget gates (Gers et al. 2000; Jozefowicz et al. 2015): the state of a new cell fades
- * with a time constant of 1 + exp(forgetBias) steps.
+ * `forgetBias` is the initial bias of the forget gates (Gers et al. 2000; Jozefowicz et al. 2015): the state of a new
+ * cell fades with a time constant of 1 + exp(forgetBias) steps.
  */
 export const lstmCell = (name: string, inputs: number, size: number, forgetBias = 0): LstmCell => {
   const fromInput: LstmCell["fromInput"] = (weights, x) =>
@@ -121,7 +121,7 @@ export const lstmCell = (name: string, inputs: number, size: number, forgetBias 
   }
 }
 
-/** Draws the biases of four gates: `bias` for the second, which are the forget gates, and 0 for the others. */
+/** Draws the biases of the four gates: `bias` for the second one, the forget gates, and 0 for the others. */
 const forgetGates =
   (bias: number): Initialiser =>
   (_, [length]) =>

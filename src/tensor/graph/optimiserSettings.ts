@@ -1,4 +1,7 @@
-/** Declares optimisers as settings, by name with options, and makes them. Algorithms have such a setting. */
+/**
+ * Declares the setting that chooses an optimiser, by a name with options, and makes the optimiser. Algorithms have such
+ * a setting.
+ */
 import { Schema } from "effect"
 import { fraction, nonNegative, positive } from "../../base/config/fields.ts"
 import * as Optimisers from "./optimisers.ts"

@@ -135,14 +135,17 @@ export const rmsprop = ({
   },
 })
 
-/** The coefficients of Newton and Schulz's iteration in Muon: they bring singular values from 0 to 1 near 1 fast. */
+/**
+ * The coefficients of the Newton-Schulz iteration in Muon. They quickly move singular values between 0 and 1 close to
+ * 1.
+ */
 const [linearTerm, cubicTerm, quinticTerm] = [3.4445, -4.775, 2.0315]
 
 /**
  * Replaces the singular values of a matrix by numbers near 1, from about 0.7 to 1.2, without computing them (Newton and
- * Schulz's iteration with the coefficients of Jordan et al. 2024): X ← 3.4445 X − 4.775 (XXᵀ)X + 2.0315 (XXᵀ)²X, from
- * X = M / ‖M‖. Singular values below about a five-hundredth of the norm need more than five steps. A matrix of zeros
- * stays one. With leading axes, each matrix of the last two axes is treated alone.
+ * Schulz's iteration with the coefficients of Jordan et al. 2024): X ← 3.4445 X − 4.775 (XXᵀ)X + 2.0315 (XXᵀ)²X, from X
+ * = M / ‖M‖. Singular values below about a five-hundredth of the norm need more than five steps. A matrix of zeros
+ * stays zero. If there are leading axes, each matrix in the last two axes is treated separately.
  *
  * @example
  * ```ts
@@ -154,7 +157,7 @@ export const orthogonalised = (matrix: Tensor, steps = 5): Tensor => {
   const [rows, columns] = matrix.shape.slice(-2)
   let x = div(matrix, add(sqrt(sum(square(matrix), [-2, -1], { keepDims: true })), 1e-7))
   for (let step = 0; step < steps; step++) {
-    // The smaller one of XXᵀ and XᵀX gives the same products.
+    // XXᵀ and XᵀX give the same result; use the smaller one.
     const tall = rows > columns
     const gram = matmul(x, x, tall ? { transposeA: true } : { transposeB: true })
     const polynomial = add(mul(gram, cubicTerm), mul(matmul(gram, gram), quinticTerm))
@@ -243,7 +246,7 @@ export const muon = ({
   },
 })
 
-/** Joins tensors, by these names, into a flat vector; `whole` is the vector of all of them. */
+/** Joins the tensors with these names into a flat vector. If they are all parameters, it has the layout of `whole`. */
 const joined = (names: ReadonlyArray<string>, tensors: Readonly<Record<string, Tensor>>, whole: Tensor): Tensor =>
   names.length === Object.keys(tensors).length ? whole : concat(names.map((key) => flatten(tensors[key])))
 

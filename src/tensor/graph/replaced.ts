@@ -3,8 +3,9 @@ import { make } from "./ops/core.ts"
 import { type Tensor, topologicalOrder } from "./Tensor.ts"
 
 /**
- * Builds a graph again with other tensors in place of some. `replacementFor` is asked for each tensor, inputs first, and
- * returns undefined for one that stays. Returns the function from a tensor of the old graph to that of the new one.
+ * Rebuilds a graph with some tensors replaced. `replacementFor` is called for each tensor, inputs first; it returns the
+ * replacement, or undefined to keep the tensor. Returns a function that maps a tensor of the old graph to its
+ * counterpart in the new one.
  */
 export const replaced = (
   roots: Iterable<Tensor>,

@@ -58,8 +58,9 @@ export const within =
     schedule(share === 0 ? 1 : progress / share)
 
 /**
- * The Schema of the course of a learning rate over a run: a name, or a name with options. `warmUp` is the share of the run over
- * which the rate rises from 0, and `end` the share of the learning rate with which a linear or cosine course ends.
+ * The Schema of the course of a learning rate over a run: a name, or a name with options. `warmUp` is the share of the
+ * run over which the rate rises from 0, and `end` is the share of the learning rate at which a linear or cosine course
+ * ends.
  */
 export const ScheduleCourse = Schema.Union([
   Schema.Literals(["constant", "linear", "cosine"]),
@@ -120,8 +121,9 @@ export interface ScheduledRun {
 }
 
 /**
- * Returns the key of a schedule that does not fit the run, and what is expected: `minLr` must not be above the learning
- * rate, the length of a decay must be known, and warm-up and decay must fit into `maxSteps`. Returns undefined if all fits.
+ * Returns the key of a schedule's setting that does not fit the run, with what was expected: `minLr` must not be above
+ * the learning rate, the length of a decay must be known, and warm-up and decay must fit into `maxSteps`. Returns
+ * undefined if all fits.
  */
 export const scheduleProblem = (
   { type, warmupSteps, decaySteps, minLr }: ScheduleConfig,
@@ -141,8 +143,8 @@ export const scheduleProblem = (
 /**
  * Returns the learning rate of each step; `step` is the number of steps before it. The rate rises along a line over the
  * first `warmupSteps`, stays at `learningRate`, and falls over the last `decaySteps` to `minLr`, along a line or half a
- * cosine. It is never below 1e-8 of `learningRate`. It depends on nothing but the step, so a run that is resumed goes on
- * with the rates that it would have had.
+ * cosine. It is never below 1e-8 of `learningRate`. It depends only on the step, so a resumed run uses the same rates
+ * as one that was never stopped.
  *
  * Throws a `GraphError` if `scheduleProblem` finds a problem.
  *

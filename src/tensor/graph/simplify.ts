@@ -50,10 +50,13 @@ const maxPasses = 12
 /** The largest number of rewrites of one tensor in one pass; the next pass continues with the result. */
 const maxSteps = 8
 
-/** Replaces `stopGradient(x)` by x: when a program is simplified, its graph already has the ops of all gradients. */
+/** Replaces `stopGradient(x)` by x. When a program is simplified, all gradients have already been computed. */
 const gradientStops: Rule = ({ op, inputs }) => (op.kind === "stopGradient" ? inputs[0] : undefined)
 
-/** Tells whether all JavaScript engines compute the same bits. Functions such as exp differ, so the backend computes them. */
+/**
+ * Tells whether an op gives the same bits in all JavaScript engines. Functions such as exp do not, so the backend must
+ * compute them.
+ */
 const isExact = ({ op }: Tensor): boolean => {
   switch (op.kind) {
     case "unary":
@@ -71,8 +74,9 @@ const isExact = ({ op }: Tensor): boolean => {
 const inexact: ReadonlySet<UnaryFn> = new Set(["exp", "log", "sin", "cos", "tanh", "sigmoid", "softplus"])
 
 /**
- * Replaces an op whose inputs are all constants by its result. It leaves ops whose bits JavaScript engines do not
- * agree on (see `isExact`), and results that would make the graph larger: more than 16 elements, and more than all inputs together.
+ * Replaces an op whose inputs are all constants by its result. It keeps ops whose bits differ between JavaScript
+ * engines (see `isExact`), and ops whose result would make the graph larger: more than 16 elements, and more than all
+ * inputs together.
  */
 const folding: Rule = (tensor) => {
   const { inputs, shape, dtype } = tensor
@@ -178,7 +182,7 @@ const firstRewrite = (tensor: Tensor, info: GraphInfo): Tensor | undefined => {
 
 /** Makes keys that are equal for equal expressions: the same op with the same settings on the same inputs. */
 const keyMaker = (): ((tensor: Tensor) => string) => {
-  // Most tensors are the same in several passes.
+  // Most tensors occur in several passes, so cache their keys.
   const keys = new Map<Tensor, string>()
   const arrays = new Map<object, number>()
   const nameOf = (data: object): number => {

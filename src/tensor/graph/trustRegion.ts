@@ -1,4 +1,4 @@
-/** Builds the step of a natural gradient within a trust region, as TRPO takes it (Schulman et al. 2015, arXiv:1502.05477). */
+/** Builds the natural gradient step within a trust region of TRPO (Schulman et al. 2015, arXiv:1502.05477). */
 import { gradients } from "./gradients.ts"
 import {
   add,
@@ -42,8 +42,8 @@ export interface TrustRegion {
 const tiny = 1e-30
 
 /**
- * Returns the function that multiplies a vector by the Hessian of a scalar, H v = ∇(∇f · v), without computing the matrix.
- * For a divergence from the policy of the same parameters, H is the Fisher matrix.
+ * Returns the function that multiplies a vector by the Hessian of a scalar, H v = ∇(∇f · v), without computing the
+ * matrix. If the scalar is the KL divergence from the policy with the same parameters, H is the Fisher matrix.
  *
  * @example
  * ```ts
@@ -56,17 +56,19 @@ export const hessianProduct = (scalar: Tensor, theta: Tensor): ((vector: Tensor)
   return (vector) => gradients(sum(mul(slope, stopGradient(vector))), [theta])[0]
 }
 
-/** The share of |b|² at which the squared residual of a solution is small enough. */
+/** A solution is good enough when its squared residual is below this share of |b|². */
 const solved = 1e-10
 
-/** The share of the largest curvature below which that of another direction is mostly rounding, in float32. */
+/**
+ * Directions whose curvature is below this share of the largest curvature are ignored: in float32, it is mostly
+ * rounding.
+ */
 const flat = 1e-4
 
 /**
  * Solves A x = b by at most `iterations` of the conjugate gradient (Hestenes and Stiefel 1952), from x = 0. A must be
- * symmetric and positive definite, and is given as a function that multiplies it by a vector. x stays from the iteration on in
- * which it nearly solves the system, or whose direction has hardly any curvature, along which rounding would decide how far x
- * goes.
+ * symmetric and positive definite; `product` multiplies it by a vector. x no longer changes once it nearly solves the
+ * system, or once a direction has hardly any curvature, because rounding would then decide the length of the step.
  *
  * @example
  * ```ts
@@ -100,10 +102,10 @@ export const conjugateGradient = (product: (vector: Tensor) => Tensor, b: Tensor
 const dot = (a: Tensor, b: Tensor): Tensor => sum(mul(a, b))
 
 /**
- * Builds a step from the parameters `theta` (a flat vector) that increases an objective and keeps a divergence within a limit.
- * The direction is s = F⁻¹ ∇objective, with the damped Fisher matrix F, at the length √(2 maxKl / sᵀ F s). The line search
- * takes the longest of the shrinking steps that increases the objective and is within the limit; if there is none, `theta`
- * stays. `surrogate` computes both numbers of any parameters.
+ * Builds a step from the parameters `theta` (a flat vector) that increases an objective and keeps a divergence within a
+ * limit. The direction is s = F⁻¹ ∇objective, with the damped Fisher matrix F, at the length √(2 maxKl / sᵀ F s). The
+ * line search takes the longest of the shrinking steps that increases the objective and is within the limit; if there
+ * is none, `theta` stays the same. `surrogate` computes the objective and the divergence for any parameters.
  *
  * @example
  * ```ts
@@ -128,7 +130,7 @@ export const trustRegionStep = (
   const length = sqrt(div(2 * maxKl, maximum(dot(direction, product(direction)), tiny)))
   const whole = mul(direction, length)
 
-  // From the shortest step to the longest, so that the longest one that passes is the last to be chosen.
+  // Try the steps from the shortest to the longest, so that the last one that passes is the longest.
   let fraction = constant(0)
   let divergence = constant(0)
   for (let attempt = tries - 1; attempt >= 0; attempt--) {

@@ -94,7 +94,7 @@ export const validateAll = (
   }
 }
 
-/** Throws a `GraphError` that names two programs if an array has a shape or dtype in one that does not fit the other's. */
+/** Throws a `GraphError` that names two programs if the shapes or dtypes that they need for an array differ. */
 const expectOneShape = (
   kind: string,
   programs: ReadonlyArray<readonly [string, TensorOutlines]>,

@@ -1,7 +1,7 @@
 /**
- * Defines the instructions by which threads that share a memory work together. All are sequentially consistent: a thread
- * that reads a number written by `store` or `add` also sees everything that the writer wrote before it. Addresses must be
- * multiples of the size of the number.
+ * Defines the instructions with which threads that share a memory coordinate. All are sequentially consistent: a thread
+ * that reads a number written by `store` or `add` also sees everything that the writer wrote before it. Addresses must
+ * be multiples of the size of the number.
  */
 import { type WasmCode, unsigned, type ValueType } from "./encode.ts"
 import type { Expression, I32, I64, Statement } from "./instructions.ts"
@@ -15,7 +15,10 @@ const load =
 const store =
   <T extends ValueType>(code: WasmCode) =>
   (address: I32, value: Expression<T>): Statement => [address.code, value.code, code]
-/** Makes a function that encodes a change of a number, which returns the number before it. */
+/**
+ * Makes a function that encodes an atomic change of a number. The instruction returns the number from before the
+ * change.
+ */
 const change =
   <T extends ValueType>(type: T, code: WasmCode) =>
   (address: I32, value: Expression<T>): Expression<T> => ({ type, code: [address.code, value.code, code] })
@@ -29,7 +32,7 @@ export const atomic32 = {
 export const atomic64 = {
   load: load("i64", atomic(0x11, 3)),
   store: store<"i64">(atomic(0x18, 3)),
-  /** Writes `next` if the number at the address is `expected`; returns the number before. */
+  /** Writes `next` if the number at the address is `expected`. Returns the number from before. */
   compareExchange: (address: I32, expected: I64, next: I64): I64 => ({
     type: "i64",
     code: [address.code, expected.code, next.code, atomic(0x49, 3)],
@@ -39,7 +42,7 @@ export const atomic64 = {
 /** Drops the result of an expression. */
 export const discard = ({ code }: Expression<ValueType>): Statement => [code, 0x1a]
 
-/** The time-out of a wait that has none. */
+/** The time-out of a wait without a limit. */
 const forever: WasmCode = [0x42, 0x7f]
 
 /** Sleeps until another thread calls `notify` with the address. Does not sleep if the number there is not `expected`. */

@@ -1,9 +1,10 @@
 /**
- * Encodes WebAssembly modules as bytes, as far as our modules (`tensor/graph/wasm`, `rl/returns/simd.ts`) need it: functions over
- * one memory that the module exports, with constants in data segments (initial contents of the memory). The module
- * owns the memory, or imports one that threads share.
+ * Encodes WebAssembly modules as bytes, with the features that our modules (`tensor/graph/wasm`, `rl/returns/simd.ts`)
+ * need: functions over one memory that the module exports, with constants in data segments (initial contents of the
+ * memory). The module owns the memory, or imports one that threads share.
  *
- * Code is a tree of bytes (`WasmCode`), so that expressions are composed without copying, and flattened once at the end.
+ * Code is a tree of bytes (`WasmCode`), so that expressions are composed without copying, and flattened once at the
+ * end.
  */
 import { utf8 } from "../../base/config/utf8.ts"
 import { ByteWriter } from "../../base/formats/ByteWriter.ts"
@@ -58,7 +59,7 @@ const append = (to: ByteWriter, code: Exclude<WasmCode, number>): void => {
   }
 }
 
-/** The buffer that all calls of `flatten` share, so that it is not grown anew in each. */
+/** The buffer that all calls of `flatten` share, so that not every call must grow one. */
 const scratch = new ByteWriter()
 
 /** Copies the bytes of a tree into one new array. */
@@ -98,7 +99,7 @@ const hash = (bytes: Uint8Array): number => {
   return word
 }
 
-/** Numbers in the memory before the module runs. */
+/** Initial content of the memory, at an address. */
 export interface Segment {
   readonly address: number
   readonly bytes: Uint8Array
@@ -158,8 +159,8 @@ export class ModuleBuilder {
 
   /**
    * Returns the bytes of the module. Its memory has `pages` pages of 64 KiB, can grow to `mostPages` and is exported as
-   * `memory`. With `shared`, the module imports a shared memory of this size as `env.memory`, and does not write its
-   * `segments`: each thread that instantiates the module would do so again.
+   * `memory`. With `shared`, the module imports a shared memory of this size as `env.memory`. Then it does not contain
+   * its `segments`, since each thread that instantiates the module would write them again; the caller writes them.
    */
   encode(pages: number, mostPages: number = pages, shared = false): Uint8Array<ArrayBuffer> {
     const types = this.types.map(({ params, results }) => [

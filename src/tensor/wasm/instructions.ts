@@ -66,7 +66,7 @@ const load =
 const store =
   <T extends ValueType>(opcode: WasmCode) =>
   (address: I32, value: Expression<T>, offset = 0): Statement => [address.code, value.code, memory(opcode, offset)]
-/** Makes a function that encodes a load of one lane; the result has all other lanes from the vector `into`. */
+/** Makes a function that encodes a load of one lane; all other lanes are copied from the vector `into`. */
 const loadLane =
   (opcode: number) =>
   (address: I32, into: V128, lane: number, offset = 0): V128 => ({
@@ -287,7 +287,7 @@ export const dispatch = (index: I32, cases: ReadonlyArray<Statement>): Statement
   ]
 }
 
-/** Returns `then` if the condition is not 0, else `otherwise`. Both are computed. */
+/** Returns `then` if the condition is not 0, else `otherwise`. Both are computed in any case. */
 export const choose = <T extends ValueType>(
   condition: I32,
   then: Expression<T>,

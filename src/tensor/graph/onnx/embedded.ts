@@ -46,7 +46,7 @@ const Json = jsonText(
     }),
   ),
 )
-/** Encodes a value as the Schema `Json` does, but without trying every kind of op for each node. */
+/** Encodes a value like the Schema `Json`, but faster: it does not try every kind of op for each node. */
 const encodeJson = (value: unknown): string =>
   JSON.stringify(value, (_, item: unknown) =>
     typeof item === "number" && !Number.isFinite(item) ? String(item) : item,
@@ -55,8 +55,9 @@ const encodeBase64 = Schema.encodeSync(Schema.Uint8ArrayFromBase64)
 const decodeJson = Schema.decodeUnknownSync(Json)
 
 /**
- * Returns a function that makes the text for a model's metadata from `about` and the numbers of the programs' states. The model
- * has `initializers`, and those of the states that `inModel` names; the text holds the numbers of all others.
+ * Returns a function that makes the text for a model's metadata from `about` and the numbers of the programs' states.
+ * Numbers that the model already has (in `initializers`, or in the states that `inModel` names) are only referred to;
+ * the text holds all others.
  */
 export const embedding = (programs: Embedded["programs"], initializers: ReadonlyArray<Initializer>) => {
   const roots = Object.values(programs).flatMap(({ inputs, outputs }) => [

@@ -16,7 +16,7 @@ export interface Emitted {
   readonly bytes: Uint8Array
   readonly inputs: ReadonlyArray<string>
   readonly outputs: ReadonlyArray<string>
-  /** The number of nodes that run for each minibatch, without the nodes before and after the loop. */
+  /** The number of nodes in the loop's body, which run for each minibatch. */
   readonly nodeCount: number
 }
 
@@ -79,7 +79,7 @@ const emitMinibatches = (graph: Graph, spec: ProgramSpec, minibatches: Minibatch
   for (const [name, tensor] of stages.feeds) outer.names.set(tensor, feedInput(name))
   for (const [name, { tensor }] of Object.entries(spec.state)) outer.names.set(tensor, stateInput(name))
 
-  // Compute before the loop the tensors that its body reads whole, and those of which each iteration reads a slice.
+  // Before the loop, compute the tensors that its body reads, either whole or one slice per iteration.
   const { continueWhile } = minibatches
   const read = new Set([...stages.body.flatMap(({ inputs }) => inputs), ...stages.bodyOutputs])
   const fixed = stages.fixed.filter((tensor) => read.has(tensor))
@@ -109,10 +109,10 @@ const gather = (from: string, rows: string, to: string) =>
   ({ op: "Gather", inputs: [from, rows], outputs: [to], attributes: { axis: 0 } }) as const
 
 /**
- * Emits the loop, and returns the number of nodes in its body. `sliced` has pairs of tensors: the first is read in the
- * body, the second has its values for all iterations and is computed before the loop. Without `continueWhile` the loop
- * is a `Scan`, which slices its inputs and stacks its outputs by itself. Otherwise it is a `Loop`, which can end early
- * but needs a node for each slice.
+ * Emits the loop, and returns the number of nodes in its body. `sliced` has pairs of tensors: the body reads the first,
+ * and the second, which is computed before the loop, has its values for all iterations. Without `continueWhile` the
+ * loop is a `Scan`, which slices its inputs and stacks its outputs by itself. Otherwise it is a `Loop`, which can end
+ * early but needs a node for each slice.
  */
 const emitLoop = (
   outer: Scope,

@@ -11,15 +11,15 @@ import { emitNodes, exportAs } from "./nodes.ts"
 import { counter, type Scope, type ScopeTarget } from "./scope.ts"
 import { partition } from "./stateParts.ts"
 
-/** Any ONNX runtime, with any number of threads. */
+/** The target is any ONNX runtime, with any number of threads. */
 const standard: ScopeTarget = { runtimeOps: false, parallel: true }
 
 interface OnnxExportOptions {
   /** The values of all states of the program, by name. The model contains them as constants. */
   readonly weightsAsInitializers: Readonly<Record<string, Float32Array>>
   /**
-   * A text, and more programs of the same weights, for the model's metadata. `readEmbedded` reads them. `main` is the program
-   * itself (for one row, if the model is for any number of them), unless `programs` has another one.
+   * A text and more programs with the same weights, for the model's metadata; `readEmbedded` reads them. `main` is the
+   * exported program itself (for one row, if the model allows any number), unless `programs` has another `main`.
    */
   readonly embedded?: Embedded | undefined
 }
@@ -29,8 +29,9 @@ interface OnnxExportOptions {
  * outputs keep their names. It is standard ONNX (opset 18), so every ONNX runtime runs it. The model does not update
  * its state: export a policy, not an update.
  *
- * A function from a number of rows to the program for as many makes a model for any number of rows: the first axis of its inputs
- * and outputs is named `batch`. Throws a `GraphError` if the program computes with the number itself, or has no row in an input.
+ * If `program` is a function that returns the program for a number of rows, the model allows any number of rows, and
+ * the first axis of its inputs and outputs has the name `batch`. Throws a `GraphError` if the program computes with the
+ * number of rows itself, or has an input without rows.
  *
  * @example
  * ```ts

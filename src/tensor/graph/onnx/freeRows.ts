@@ -1,6 +1,7 @@
 /**
- * Makes the first axis of a model free. Tensors have fixed shapes, so `export.ts` emits a program for two numbers of rows,
- * and `withFreeRows` compares both graphs: what differs depends on the number of rows, which the model reads when it runs.
+ * Makes an ONNX model for any number of rows. Tensors have fixed shapes, so `export.ts` emits a program for two numbers
+ * of rows, and `withFreeRows` compares both graphs: whatever differs depends on the number of rows, which the model
+ * computes when it runs.
  */
 import { fail } from "../ops/core.ts"
 import { type Attribute, Graph, type Initializer, type OnnxNode, type OnnxValue } from "./model.ts"
@@ -9,12 +10,12 @@ import { counter, initializer, int64, node, type Scope, type ScopeTarget } from 
 /** The name of the free axis. */
 const axisName = "batch"
 
-/** Two numbers of rows. They are primes, so that hardly another axis has such a size. */
+/** The two numbers of rows. They are primes, so that an axis of another kind hardly ever has such a size. */
 const sizes = [241, 251] as const
 
 /**
- * Returns the graph for any number of rows of a program, which `graphOf` emits for a fixed one. Throws a `GraphError` if more
- * than shapes, and constants with equal rows, depends on the number of rows.
+ * Returns the graph for any number of rows of a program, which `graphOf` emits for a fixed one. Only shapes, and
+ * constants whose rows are all equal, may depend on the number of rows; otherwise throws a `GraphError`.
  */
 export const withFreeRows = (graphOf: (rows: number) => Graph, target: ScopeTarget): Graph => {
   const [one, other] = [graphOf(sizes[0]), graphOf(sizes[1])]
@@ -27,7 +28,7 @@ export const withFreeRows = (graphOf: (rows: number) => Graph, target: ScopeTarg
   const [constants, otherConstants] = [byName(one), byName(other)]
   const used = new Set<string>()
   const rowsOf = rowCounter(scope, source.name)
-  /** The names in the first graph of what the nodes of the second one compute. */
+  /** For each name in the second graph, the name in the first graph of the same value. */
   const twins = new Map<string, string>()
   for (const [index, { inputs: read, ...rest }] of one.nodes.entries()) {
     const twin = other.nodes[index]
@@ -75,7 +76,7 @@ const isSame = (one: Initializer, other: Initializer): boolean =>
   one.shape.join() === other.shape.join() &&
   one.data.every((value, at) => Object.is(value, other.data[at]))
 
-/** Returns by which factor both sizes are multiples of the number of rows; undefined if they are not. */
+/** Returns the multiple of the number of rows that both sizes are; undefined if they are not the same multiple. */
 const multipleOf = (one: number, other: number): number | undefined => {
   const multiple = one / sizes[0]
   return Number.isInteger(multiple) && multiple * sizes[1] === other ? multiple : undefined
@@ -103,14 +104,17 @@ const rowCounter = (scope: Scope, input: string): ((multiple: number) => string)
   }
 }
 
-/** Returns the name of a constant of a node of `op` for any number of rows, from the constants for two numbers. */
+/**
+ * Returns the name of a constant that a node of `op` reads, for any number of rows; `one` and `other` are the constants
+ * for the two numbers.
+ */
 const dependent = (
   scope: Scope,
   op: string,
   [one, other]: readonly [Initializer, Initializer],
   rowsOf: (multiple: number) => string,
 ): string => {
-  /** Adds nodes for a list of sizes of which some depend on the number of rows. */
+  /** Adds nodes that compute a list of sizes, some of which depend on the number of rows. */
   const sizesOf = (own: ReadonlyArray<number>, others: ReadonlyArray<number>): string => {
     const parts = own.map((size, at) => {
       if (size === others[at]) return int64(scope, [size])
@@ -134,7 +138,7 @@ const dependent = (
   return node(scope, "Expand", [initializer(scope, own), sizesOf(one.shape, other.shape)])
 }
 
-/** Returns the row of a constant all rows of which are equal; else undefined. */
+/** Returns the row of a constant whose rows are all equal; undefined for other constants. */
 const rowIn = ({ name, dtype, shape, data }: Initializer): Initializer | undefined => {
   if (shape.length === 0 || shape[0] === 0) return undefined
   const length = data.length / shape[0]

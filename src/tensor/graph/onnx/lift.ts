@@ -6,7 +6,10 @@ import { broadcastTo, constant, reshape } from "../ops.ts"
 import { make } from "../ops/core.ts"
 import { isElementwise, type Op, type Shape, type Tensor } from "../Tensor.ts"
 
-/** Tells whether the op can be lifted, which adds an axis; six are the most. Products and convolutions stay in the loop. */
+/**
+ * Tells whether an op can be lifted. Lifting adds an axis, and six axes are the limit. Products and convolutions stay
+ * in the loop.
+ */
 export const isLiftable = ({ op, shape, inputs }: Tensor): boolean =>
   liftedOp(op) !== undefined && shape.length < 6 && inputs.every((input) => input.shape.length < 6)
 

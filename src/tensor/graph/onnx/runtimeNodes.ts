@@ -1,6 +1,5 @@
 /**
- * Translates groups of tensors to ops that ONNX Runtime has besides those of the standard, for `nodes.ts`. It uses them
- * where the scope's `runtimeOps` is true.
+ * Translates groups of tensors to ops that only ONNX Runtime has, for `nodes.ts`, if the scope's `runtimeOps` is true.
  */
 import { sizeOf, type Tensor } from "../Tensor.ts"
 import type { RmsNorm, Rotation } from "./fusions.ts"
@@ -19,14 +18,17 @@ const runtimeNode = (
   return output
 }
 
-/** Multiplies matrices, transposed or not; it reads a transposed side as it is, where a node for that would copy it. */
+/**
+ * Multiplies matrices, of which each may be transposed. This op reads a transposed side in place, while a separate
+ * transpose would copy it.
+ */
 export const transposedProduct = (
   scope: Scope,
   [a, b]: ReadonlyArray<string>,
   { transposeA, transposeB }: { readonly transposeA: boolean; readonly transposeB: boolean },
 ): string => runtimeNode(scope, "FusedMatMul", [a, b], { transA: transposeA ? 1 : 0, transB: transposeB ? 1 : 0 })
 
-/** The least number of multiply-adds for which one more transpose costs little. */
+/** The number of multiply-adds from which on one more transpose costs comparatively little. */
 const manyMultiplyAdds = 1 << 18
 
 /**
@@ -36,7 +38,10 @@ const manyMultiplyAdds = 1 << 18
 export const isQuickerTransposed = ({ op, inputs: [a], shape: [m, n] }: Tensor): boolean =>
   op.kind === "matmul" && op.transposeA && 4 * n <= m && m * n * a.shape[0] >= manyMultiplyAdds
 
-/** Computes aᵀ b as the transpose of bᵀ a. ONNX Runtime would join a Gemm with its transpose, but leaves this product. */
+/**
+ * Computes aᵀ b as the transpose of bᵀ a. It avoids Gemm, because ONNX Runtime would merge the transpose back into a
+ * Gemm.
+ */
 export const narrowProduct = (scope: Scope, { op, inputs: [a, b] }: Tensor): string => {
   const isTransposed = op.kind === "matmul" && op.transposeB
   const sides = [nameOf(scope, b), nameOf(scope, a)]
@@ -48,7 +53,8 @@ export const narrowProduct = (scope: Scope, { op, inputs: [a, b] }: Tensor): str
 export const rotary = (scope: Scope, { x, cos, sin, isBack }: Rotation): string => {
   const [heads, size] = x.shape.slice(-2)
   const tokens = sizeOf(x.shape) / (heads * size)
-  // The op selects a row of the cosines and sines by the position of a token; here, each token has its own row.
+  // The op looks up cosines and sines by a token's position; we pass a row for each token, so its position is its
+  // index.
   const places = int64(
     scope,
     Array.from({ length: tokens }, (_, place) => place),
@@ -70,12 +76,12 @@ export const rotary = (scope: Scope, { x, cos, sin, isBack }: Rotation): string 
   return node(scope, "Reshape", [rotated, int64(scope, x.shape)])
 }
 
-/** Normalises to a root mean square of 1 by ONNX Runtime's op, and names what other nodes read. */
+/** Normalises to a root mean square of 1 with ONNX Runtime's op, and names the results that other nodes read. */
 export const rmsNormalise = (scope: Scope, norm: RmsNorm): void => {
   const { graph, names, fresh } = scope
   const [result, inverse] = [fresh("normal"), fresh("inverse")]
   graph.nodes.push({
-    // ONNX Runtime has this op in ONNX's domain.
+    // ONNX Runtime implements this op in the standard domain.
     op: "SimplifiedLayerNormalization",
     inputs: [nameOf(scope, norm.x), nameOf(scope, norm.scale)],
     outputs: norm.isInverseRead ? [result, inverse] : [result],

@@ -2,7 +2,9 @@
 import type { Tensor } from "../Tensor.ts"
 import type { Attribute, Graph, Initializer } from "./model.ts"
 
-/** The place where tensors become nodes: the graphs that get nodes and constants, and the names used so far. */
+/**
+ * The state of a translation from tensors to nodes: the graphs that get nodes and constants, and the names used so far.
+ */
 export interface Scope {
   /** The graph that gets the nodes. */
   readonly graph: Graph
@@ -18,7 +20,7 @@ export interface Scope {
   readonly parallel: boolean
 }
 
-/** The options of a scope that say where its nodes will run. */
+/** The options of a scope that depend on where its nodes will run. */
 export type ScopeTarget = Pick<Scope, "runtimeOps" | "parallel">
 
 /** Makes the function `fresh` of a scope. Each name is the prefix and a number, and none is in `taken`. */

@@ -17,7 +17,7 @@ import { counted, isLiftable, lift, repeated } from "./lift.ts"
 export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
   const { count, continueWhile } = minibatches
   const totalSize = (tensor: Tensor): number => count * sizeOf(tensor.shape)
-  // The number of iterations is fixed only if no condition can end the loop early.
+  // The number of iterations is fixed unless a condition can end the loop early.
   const countKnown = continueWhile === undefined
 
   const { feeds, fixed, series, gatheredInside } = divideInputs(spec, minibatches)
@@ -85,7 +85,7 @@ export const stagesOf = (spec: ProgramSpec, minibatches: Minibatches) => {
   }
 }
 
-/** Divides the inputs of a program into those that are the same in each iteration, and those that it gathers rows of. */
+/** Divides the inputs of a program into those that are the same in each iteration, and those whose rows it gathers. */
 const divideInputs = ({ inputs }: ProgramSpec, { count, batch, rows, gathered }: Minibatches) => {
   const indices = input(indicesFeed, [count, batch], "i32")
   /** The feeds: the arrays that the caller fills, from which the tensors before the loop are computed. */
@@ -111,18 +111,21 @@ const divideInputs = ({ inputs }: ProgramSpec, { count, batch, rows, gathered }:
   return { feeds, fixed, series, gatheredInside }
 }
 
-/** The tensors whose values in all iterations are known, or can be collected, when the loop has ended. */
+/** The tensors whose values in all iterations are known before the loop, or can be collected by its end. */
 interface Iterated {
   readonly count: number
   readonly fixed: ReadonlySet<Tensor>
   readonly series: ReadonlyMap<Tensor, Tensor>
   /** Whether a tensor is computed in the loop or changes in it. */
   readonly isInside: (tensor: Tensor) => boolean
-  /** Whether only results need a tensor of the loop, so that it is computed after the loop instead. */
+  /** Whether only results need a tensor, so that it is computed after the loop instead of in it. */
   readonly isLiftedAfter: (tensor: Tensor) => boolean
 }
 
-/** Returns the function that gives the values of a tensor in all iterations, and the tensors that it collects. */
+/**
+ * Returns the function that returns the values of a tensor in all iterations, and the map of tensors that this function
+ * collects.
+ */
 const afterLoopOf = ({ count, fixed, series, isInside, isLiftedAfter }: Iterated) => {
   /** For each tensor of the body that results need, the tensor after the loop with its values in all iterations. */
   const collected = new Map<Tensor, Tensor>()
@@ -152,9 +155,12 @@ interface Carried {
   readonly next: Tensor
 }
 
-/** The largest number of elements, over all iterations, that are gathered before the loop. */
+/** The largest number of elements, over all iterations, of an input whose rows are gathered before the loop. */
 const mostLaidOut = 1 << 22
-/** An op leaves the loop only if its result has no more elements: a larger array costs more time than a node. */
+/**
+ * An op leaves the loop only if its result for all iterations has at most this many elements: a larger array costs more
+ * time than a node.
+ */
 const mostMoved = 1 << 17
 
 /** Returns the integer that each iteration adds to a state; undefined if the state changes in any other way. */

@@ -19,8 +19,9 @@ interface StatePart {
 }
 
 /**
- * Makes programs read the parts of their states as states of their own. All programs that one `partition` changes read the
- * same tensors; `filled` returns the parts with their numbers, from the numbers of the whole states.
+ * Makes programs read the parts of their states as states of their own. All programs that are changed by one
+ * `partition` read the same tensors. `filled` returns the parts with their numbers, which it takes from the whole
+ * states.
  */
 export const partition = () => {
   const parts = new Map<string, StatePart>()
@@ -30,7 +31,7 @@ export const partition = () => {
     parts.set(name, part)
     return part
   }
-  /** Returns the part that a tensor is: a state, a slice of a flat part, or a part in another shape. */
+  /** Returns the part of a state that a tensor equals: the whole state, a slice of a flat part, or a reshaped part. */
   const partIn = ({ op, inputs, shape }: Tensor, source: StatePart | undefined): StatePart | undefined => {
     if (source === undefined) return undefined
     const { whole, wholeName, start } = source

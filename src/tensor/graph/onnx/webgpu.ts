@@ -1,13 +1,13 @@
 /**
- * Rewrites a model for ONNX Runtime's WebGPU provider. A node for which the provider has no kernel runs on the CPU: its inputs
- * are copied from the GPU and its results back to it, and the GPU waits meanwhile. The loop `Scan` is such a node, so that
+ * Rewrites a model for ONNX Runtime's WebGPU provider. A node for which the provider has no kernel runs on the CPU: its
+ * inputs are copied from the GPU, its results are copied back, and the GPU waits. The loop `Scan` is such a node, so
  * all its states would be copied in each iteration.
  *
  * - A `Scan` becomes its iterations, one after another, if these are not too many nodes.
  * - `LogSoftmax`, `And`, `Or` and `Sign` become nodes that have kernels.
  * - A `Split` into more parts than a kernel can have buffers, which fails when it runs, becomes slices.
  *
- * Left on the CPU are the loops that can end early (`Loop`), and the change of `ArgMax`'s result from int64 to int32.
+ * Loops that can end early (`Loop`), and the conversion of `ArgMax`'s result from int64 to int32, stay on the CPU.
  */
 import { elementType, Graph, type Initializer, type OnnxNode, type OnnxValue } from "./model.ts"
 
@@ -17,7 +17,7 @@ const mostUnrolled = 1 << 15
 /** The number of buffers that a kernel can use on every device. A `Split` uses one for its input and one for each output. */
 const mostBuffers = 8
 
-/** Returns the model's graph rewritten. `count` is the number of iterations of its loop. */
+/** Returns the rewritten graph of a model. `count` is the number of iterations of its loop. */
 export const forWebGpu = (graph: Graph, count: number): Graph => {
   const constants: Array<Initializer> = [...graph.initializers]
   const result = rewritten(graph, constants, count)
@@ -25,7 +25,7 @@ export const forWebGpu = (graph: Graph, count: number): Graph => {
   return result
 }
 
-/** Returns a graph rewritten. New constants are added to `constants`, which has those of the model. */
+/** Returns a rewritten graph. New constants are added to `constants`, which has the constants of the model. */
 const rewritten = (graph: Graph, constants: Array<Initializer>, count: number): Graph => {
   const result = new Graph(graph.name)
   result.inputs.push(...graph.inputs)
@@ -94,11 +94,11 @@ const stack = (scope: NodesAndConstants, parts: ReadonlyArray<string>, to: strin
   if (isBool) push(scope, { op: "Cast", inputs: [numbers], outputs: [to], attributes: { to: elementType.bool } })
 }
 
-/** Adds a node, or the nodes that compute the same and have kernels. */
+/** Adds a node, or if it has no kernel, nodes that have kernels and compute the same. */
 const push = (scope: NodesAndConstants, node: OnnxNode): void => {
   const { op, inputs, outputs } = node
   const [output] = outputs
-  /** Adds a node whose output has a name of its own, and returns that name. */
+  /** Adds a node with a new name for its output, and returns that name. */
   const step = (
     name: string,
     stepOp: string,
@@ -152,7 +152,9 @@ const push = (scope: NodesAndConstants, node: OnnxNode): void => {
   }
 }
 
-/** Adds a constant, unless there is an equal one of this file, and returns its name. */
+/**
+ * Adds a constant and returns its name. If this file has already added an equal constant, returns the name of that one.
+ */
 const constant = (
   scope: NodesAndConstants,
   dtype: "f32" | "i32" | "i64",

@@ -55,7 +55,7 @@ const callerOutsideGraph = (): string => {
   return places.find((place) => !place.includes(graphFolder) && !place.startsWith("node:")) ?? ""
 }
 
-/** Returns the lines of the stack. Engines keep only ten by default, too few where ops call other ops. */
+/** Returns the lines of the stack. By default, engines keep only ten lines, too few if ops call other ops. */
 const stackOf = (depth: number): ReadonlyArray<string> => {
   const previousLimit = Error.stackTraceLimit
   Error.stackTraceLimit = depth
@@ -93,7 +93,10 @@ export const broadcastShapes = (op: string, ...tensors: ReadonlyArray<Tensor>): 
 export const lastTwoSwapped = (rank: number): ReadonlyArray<number> =>
   Array.from({ length: rank }, (_, axis) => (axis < rank - 2 ? axis : 2 * rank - 3 - axis))
 
-/** Returns the index of an axis, which may count from the end (−1 is the last); throws a `GraphError` if it is none. */
+/**
+ * Returns the index of an axis, which may be counted from the end (−1 is the last). Throws a `GraphError` if the tensor
+ * has no such axis.
+ */
 export const normalAxis = (op: string, tensor: Tensor, axis: number): number => {
   const rank = tensor.shape.length
   const normal = axis < 0 ? axis + rank : axis

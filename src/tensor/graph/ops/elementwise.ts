@@ -27,7 +27,10 @@ export const constant = (
   return make({ kind: "constant", data }, [], dimensions, dtype)
 }
 
-/** Returns the first number that `data` does not hold unchanged, or that is above `most`; undefined if there is none. */
+/**
+ * Returns the first number that the type of `data` cannot hold exactly, or that is above `most`; undefined if there is
+ * none.
+ */
 const firstUnlike = (value: number | ArrayLike<number>, data: TensorData, most: number): number | undefined => {
   for (let i = 0; i < data.length; i++) {
     const one = typeof value === "number" ? value : value[i]

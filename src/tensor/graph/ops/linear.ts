@@ -32,7 +32,7 @@ export interface Conv2dOptions {
   readonly strides?: number | readonly [number, number]
   /**
    * The padding with zeros: one number for all sides, or top, left, bottom and right. With `same`, the output's height
-   * and width are ⌈size / stride⌉, where size is that of the input.
+   * and width are ⌈size / stride⌉, where size is the size of the input.
    */
   readonly padding?: number | "same" | readonly [number, number, number, number]
 }

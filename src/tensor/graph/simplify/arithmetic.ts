@@ -1,7 +1,7 @@
 /**
  * Defines the simplification rules for arithmetic on single elements. A rule returns the simpler tensor, or undefined
- * if it does not apply. All hold for every float, NaN and infinities included, except for the sign of zero, and for one
- * rounding when two scale factors become one.
+ * if it does not apply. All rules are exact for every float, including NaN and the infinities. Only the sign of a zero
+ * may change, and the rounding when two scale factors become one.
  */
 import { abs, add, broadcastTo, cast, clip, mul, neg, sub, where } from "../ops.ts"
 import { make } from "../ops/core.ts"
@@ -11,7 +11,7 @@ import { likeShape, type Rule, scalarLike, uniformValue } from "./rule.ts"
 const isZero = (x: Tensor): boolean => uniformValue(x) === 0
 const isOne = (x: Tensor): boolean => uniformValue(x) === 1
 
-/** Returns `x` if it has the tensor's shape and can replace it, else undefined. */
+/** Returns `x` if it has the tensor's shape and dtype, so that it can replace the tensor; otherwise undefined. */
 const ifSameShape = (tensor: Tensor, x: Tensor): Tensor | undefined => (likeShape(tensor, x) ? x : undefined)
 
 const zeroLike = (tensor: Tensor): Tensor => broadcastTo(scalarLike(tensor, 0), tensor.shape)

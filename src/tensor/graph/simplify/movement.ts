@@ -151,7 +151,8 @@ export const concats: Rule = (tensor, { hasOneUser }) => {
     if (both === undefined) merged.push(part)
     else merged[merged.length - 1] = both
   }
-  // A joined slice with other users remains. If the program gets larger by that, `simplify` returns an earlier one.
+  // If a joined slice has other users, it remains, so the program may get larger. Then `simplify` returns an earlier
+  // version.
   return merged.length === tensor.inputs.length ? undefined : concat(merged, axis)
 }
 

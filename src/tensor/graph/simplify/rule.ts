@@ -9,7 +9,7 @@ import type { Tensor } from "../Tensor.ts"
 /** Returns a cheaper tensor of the same value, shape and dtype, or undefined if the rule does not apply. */
 export type Rule = (tensor: Tensor, graph: GraphInfo) => Tensor | undefined
 
-/** Tells a rule what it must know about the graph around the tensor. */
+/** The facts about the graph around a tensor that rules need. */
 export interface GraphInfo {
   /** Tells whether only one operation uses a tensor. When that operation is replaced, the tensor is no longer computed. */
   readonly hasOneUser: (tensor: Tensor) => boolean

@@ -1,11 +1,12 @@
 /**
- * Decides which groups of a program run in bands: all of them for some rows of a large batch, then for the next rows. A
- * layer then finds in a cache what the layer before it computed, while the whole arrays of a large batch would leave all
- * caches. An array that is read only in the band that computes it has no more rows than a band.
+ * Decides which groups (nodes of one loop) of a program run in bands. A band is some rows of a large batch: all groups
+ * compute one band, then the next. So a layer finds the results of the layer before it in a cache, which the whole
+ * arrays of a large batch would not fit into. An array that is read only in the band that computes it needs memory for
+ * only one band.
  *
- * A row of an array is what belongs to one index of its first axis. A group can run in bands if it computes rows from the
- * same rows of what the bands compute, or adds up all rows, as gradients of weights do. Rows are added in their order, as
- * they are without bands, so the results have the same bits.
+ * A row is the part of an array with one index along the first axis. A group can run in bands if each of its rows
+ * depends only on the same row of the other groups in the bands, or if it adds up all rows, as gradients of weights do.
+ * Rows are added in the same order as without bands, so the results have the same bits.
  */
 import { sizeOf } from "../Tensor.ts"
 import { nestOf } from "./emit.ts"
@@ -18,27 +19,35 @@ import { addsInOrder } from "./nest.ts"
 import { evenSize } from "./products/tileSizes.ts"
 import type { Bands, Stage } from "./stage.ts"
 
-/** Says when bands are worth it, and how large they are. */
+/** The sizes that decide when bands are worth it, and how large they are. */
 export interface BandSizes {
-  /** Groups run in bands if they write so many bytes of rows. */
+  /** Groups run in bands only if they write at least this many bytes of rows. */
   readonly worth: number
-  /** The bytes that a band writes, at most, if it has more than `rows` rows. */
+  /** The largest number of bytes that a band writes, unless it has only `rows` rows. */
   readonly band: number
-  /** The fewest rows of a band, a multiple of 16. */
+  /** The smallest number of rows of a band, a multiple of 16. */
   readonly rows: number
-  /** Groups do not run in bands if each band would read more bytes of weights and of sums of their gradients. */
+  /**
+   * Groups do not run in bands if each band would read more bytes than this of weights and of sums of their gradients.
+   */
   readonly weights: number
 }
 
-/** Measured with networks of 32 to 512 units and 128 to 32,768 rows: larger bands leave the second-level cache. */
+/**
+ * The usual sizes, measured with networks of 32 to 512 units and 128 to 32,768 rows: larger bands exceed the
+ * second-level cache.
+ */
 export const usualBandSizes: BandSizes = { worth: 1 << 20, band: 3 << 17, rows: 64, weights: 3 << 20 }
 
-/** A band has a multiple of so many rows, so that each element of a sum goes to the same lane as without bands. */
+/**
+ * The number of rows of a band is a multiple of this, so that each element of a sum goes to the same lane as without
+ * bands.
+ */
 const unit = 16
 
 /**
- * Divides groups, which are in an order in which they can run, into stages. `gathered` are the inputs of which the program
- * gathers rows, and `threads` is how many threads share the bands.
+ * Divides groups into stages. The groups must be in an order in which they can run. `gathered` are the inputs whose
+ * rows the program gathers, and `threads` is the number of threads that share the bands.
  */
 export const stagesOf = (
   { results }: Lowered,
@@ -62,12 +71,13 @@ export const stagesOf = (
     const written = banded.flatMap(({ stored }) => [...stored].filter((node) => !totals.has(node)))
     const isLocal = (node: Node): boolean =>
       !results.has(node) && uses.get(node)?.every(({ aligned, group }) => aligned && inside.has(group)) === true
-    // The rows of a gathered input are those of the minibatch. A graph can reshape it to other rows, which bands cannot gather.
+    // A gathered input has the rows of the minibatch. Bands can gather it only if the graph has not reshaped it to
+    // other rows.
     const inputs = [...gathered].filter(({ shape }) => shape[0] === rows)
     const local = new Set([...written, ...inputs].filter(isLocal))
     const bytes = written.reduce((sum, node) => sum + bytesOf(node), 0)
     if (local.size === 0 || bytes < sizes.worth || bytesOfWeights(banded, roles) > sizes.weights) return undefined
-    // Several bands for each thread, so that all end at nearly the same time.
+    // Give each thread several bands, so that all threads end at nearly the same time.
     const shared = threads === 1 ? rows : Math.ceil(rows / (4 * threads))
     const most = Math.max(sizes.rows, Math.min(shared, Math.floor((rows * sizes.band) / bytes)))
     const size = evenSize(rows, Math.min(rows, most), unit)
@@ -86,7 +96,10 @@ export const stagesOf = (
   return stages.some(({ bands }) => bands !== undefined) ? stages : plain
 }
 
-/** Returns the bytes that each band reads whatever its size: the second factors of products, or the sums of products. */
+/**
+ * Returns the bytes that every band reads, however small it is: the second factors of products, and the sums of
+ * products.
+ */
 const bytesOfWeights = (groups: ReadonlyArray<FusedGroup>, roles: ReadonlyMap<FusedGroup, Role>): number =>
   groups.reduce((sum, group) => {
     const { core } = group
@@ -94,7 +107,10 @@ const bytesOfWeights = (groups: ReadonlyArray<FusedGroup>, roles: ReadonlyMap<Fu
     return sum + 4 * sizeOf(roles.get(group)?.addsRows === true ? core.shape : core.inputs[1].shape)
   }, 0)
 
-/** Returns the number of rows that the most bytes of the stored arrays have: usually the size of the batch. */
+/**
+ * Returns the number of rows that occurs most, weighted by the bytes of the stored arrays: usually the size of the
+ * batch.
+ */
 const commonRows = (groups: ReadonlyArray<FusedGroup>): number => {
   const bytes = new Map<number, number>()
   for (const { stored } of groups)
@@ -111,7 +127,7 @@ interface GroupRead {
   readonly aligned: boolean
 }
 
-/** How a group would run in bands. */
+/** The way in which a group would run in bands. */
 interface Role {
   readonly reads: ReadonlyArray<GroupRead>
   /** Whether its core is a sum over all rows. */
@@ -123,13 +139,16 @@ const readsOf = (group: FusedGroup, role: Role | undefined): ReadonlyArray<Group
   return nodesOf(group).flatMap(({ inputs }) => inputs.map(({ node }) => ({ node, aligned: false })))
 }
 
-/** Lists what a group stores that is known only after all rows: a sum, and what the maps of a product make of it. */
+/**
+ * Lists the stored nodes that are complete only after all rows: a sum, and the maps that are applied to a sum of
+ * products.
+ */
 const totalsOf = ({ core, stored }: FusedGroup, role: Role | undefined): ReadonlyArray<Node> => {
   if (role?.addsRows !== true || core === undefined) return []
   return core.work.kind === "matmul" ? [...stored] : [core]
 }
 
-/** Finds the groups that can compute a batch of so many rows in bands, and how. */
+/** Finds the groups that can compute a batch of this many rows in bands, and how each does it. */
 const rolesOf = (groups: ReadonlyArray<FusedGroup>, rows: number): Map<FusedGroup, Role> =>
   new Map(
     groups.flatMap((group) => {
@@ -138,7 +157,7 @@ const rolesOf = (groups: ReadonlyArray<FusedGroup>, rows: number): Map<FusedGrou
     }),
   )
 
-/** Tells how a group would compute so many rows in bands; undefined if it cannot. */
+/** Describes how a group would compute this many rows in bands; undefined if it cannot. */
 const roleOf = (group: FusedGroup, rows: number): Role | undefined => {
   const { core, dims } = group
   const operands = expressionsOf(group).operands.map((ref) => readAlong(ref, dims, 0, rows))
@@ -151,7 +170,7 @@ const roleOf = (group: FusedGroup, rows: number): Role | undefined => {
       return { reads, addsRows: false }
     }
     if (k !== rows || core.work.along === "inner") return undefined
-    // The maps are applied at the end, when all rows have been added.
+    // The maps can be applied only when all rows have been added.
     const others = operands.map(({ node }) => ({ node, aligned: false }))
     return { reads: [readAlong(a, a.shape, 1, rows), readAlong(b, b.shape, 0, rows), ...others], addsRows: true }
   }
@@ -168,9 +187,9 @@ const readAlong = (ref: Ref, dims: ReadonlyArray<number>, axis: number, rows: nu
 }
 
 /**
- * Finds the level of each group. First run the groups of level −1, which do not run in bands; then the bands of level 0 and
- * the other groups of level 0; and so on. A sum of rows that need no bands gets no role: what depends on it, such as a
- * batch relative to its mean, can then run in the first bands.
+ * Finds the level of each group. First run the groups of level −1, which do not run in bands; then the bands of level 0
+ * and the other groups of level 0; and so on. A sum over rows that are known before all bands loses its role: then
+ * groups that depend on it, such as a normalisation by the batch's mean, can run in the first bands.
  */
 const levelsOf = (groups: ReadonlyArray<FusedGroup>, roles: Map<FusedGroup, Role>): ReadonlyMap<FusedGroup, number> => {
   const levels = new Map<FusedGroup, number>()

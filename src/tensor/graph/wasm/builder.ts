@@ -100,7 +100,7 @@ const planMatmul = (
   const [rowsA, innerA] = a.strides.slice(-2)
   const [innerB, columnsB] = b.strides.slice(-2)
   const batch = (commonShape(a.shape.slice(0, -2), b.shape.slice(0, -2)) ?? []).reduce((size, next) => size * next, 1)
-  /** The number of matrices of one side that are copied for each product. */
+  /** Returns how many matrices one operand of the product consists of, if each must be copied. */
   const copies = ({ shape, strides }: Ref): number =>
     shape.slice(0, -2).reduce((size, next, axis) => (strides[axis] === 0 ? size : size * next), 1) / batch
   const unit = (stride: number, size: number): boolean => stride === 1 || size === 1

@@ -38,7 +38,7 @@ export interface ArrayAddress {
 interface CompiledProgram {
   readonly feeds: Readonly<Record<string, ArrayAddress>>
   readonly results: Readonly<Record<string, ArrayAddress>>
-  /** Whether `prepare` computes anything; if not, it need not be called. */
+  /** Whether `prepare` computes anything. If not, callers need not call it. */
   readonly prepares: boolean
   /** Whether threads share the work of its runs. */
   readonly divided: boolean
@@ -49,14 +49,17 @@ export interface CompiledModule<Name extends string = string> {
   /** The states of all programs. */
   readonly state: Readonly<Record<string, ArrayAddress>>
   readonly programs: Readonly<Record<Name, CompiledProgram>>
-  /** The memory that threads share, if they divide work: the module imports it, and the caller writes `segments` to it. */
+  /**
+   * The memory that threads share, if they divide the work. Then the module imports it, and the caller writes
+   * `segments` to it.
+   */
   readonly shared: { readonly pages: number; readonly segments: ReadonlyArray<Segment> } | undefined
 }
 
 /** Returns the name of an exported function of a program. */
 export const exportOf = (fn: "prepare" | "run", program: string): string => `${fn}:${program}`
 
-// The table of constants that vector code loads is in the memory before all arrays.
+// The address of the table of constants that vector code loads; it precedes all arrays.
 const poolAddress = 64
 const poolBytes = 8192
 const pageBytes = 65536
@@ -71,9 +74,11 @@ export interface CompileOptions {
   readonly wide?: boolean
   /** How many threads compute a run of a large program. It changes the speed, not the results; 1 by default. */
   readonly threads?: number
-  /** What is worth dividing among threads; by default, as measurements say. */
+  /** Which groups are large enough to be divided among threads; the default comes from measurements. */
   readonly worth?: Worth | undefined
-  /** Which programs compute a large batch in bands of rows; by default, as measurements say. It changes no result. */
+  /**
+   * Which programs compute a large batch in bands of rows; the default comes from measurements. It changes no result.
+   */
   readonly bandSizes?: BandSizes | undefined
 }
 
@@ -117,7 +122,7 @@ export const compileAll = <Name extends string>(
     ({ groups, nodes }) =>
       new Map(
         values.keysOf(groups).flatMap(([key, node]) => {
-          // A result is computed in the memory of its program's output.
+          // A result already has memory: that of the program's output.
           if (nodes.results.has(node)) return []
           const address = places.get(key) ?? reserve(bytesOf(node))
           places.set(key, address)
@@ -185,7 +190,7 @@ const pagesFor = (top: number, specs: ReadonlyArray<ProgramSpec>): number => {
   throw programError(names, `${subject} ${gibibytes} GiB of memory, more than the 2 GiB of a module; ${remedy}`)
 }
 
-/** A program as nodes, as groups of nodes, and as stages in the order in which they run. */
+/** A program as nodes, divided into groups, which are divided into stages in the order in which they run. */
 interface Grouped {
   readonly spec: ProgramSpec
   readonly nodes: Lowered
@@ -250,7 +255,7 @@ const emitProgram = (
     const divided = { ...target, slices: phase === 0 ? undefined : slices }
     return stages[phase].flatMap((stage) => emitStage(divided, memory, stage, gather))
   }
-  // Phase 0 is the work of `prepare`; in `run`, phase 1 is done once and phase 2 for each minibatch.
+  // `prepare` does the work of phase 0. `run` does phase 1 once, and phase 2 for each minibatch.
   const preparation = calls(0)
   emitPrepare(target, name, preparation)
   emitRun(target, name, spec, nodes, memory, calls(1), (gather) => calls(2, gather))
@@ -288,12 +293,12 @@ const placeAt = (address: number, { dtype, shape }: Outline): ArrayAddress => ({
   length: sizeOf(shape),
 })
 
-// The names of memory areas that belong to no node: all rows of a feed, and stacked outputs.
+// The names of memory areas that belong to no node: the feed of a gathered input, and stacked outputs.
 const wholeInput = (name: string): string => `input ${name}`
 const stackedOutput = (name: string): string => `output ${name}`
 const currentIndices = "address of the minibatch's indices"
 
-/** Lists the feeds whose array is not that of an input's node: the indices, and inputs of which rows are gathered. */
+/** Lists the feeds that have an array besides the input's node: the indices, and the inputs whose rows are gathered. */
 const wholeInputsOf = ({ minibatches }: ProgramSpec): ReadonlySet<string> =>
   new Set(minibatches === undefined ? [] : [indicesFeed, ...minibatches.gathered])
 
@@ -309,7 +314,7 @@ const areaSizes = (spec: ProgramSpec, placed: ReadonlyMap<string, number>): Read
   return sizes
 }
 
-/** Returns the address of a memory area if there is one of this name, otherwise of the node. */
+/** Returns the address of the memory area with this name; if there is none, the address of the node. */
 const addressIn = (memory: MemoryPlan, area: string, node?: Node): number => {
   const address = memory.areas.get(area) ?? (node && memory.addressOf(node))
   if (address === undefined) throw new Error(`compile: ${area} has no memory`)
@@ -357,7 +362,7 @@ const emitRun = (
   const gathers = [...wholeOf.keys()]
     .filter((node) => !memory.local.has(node))
     .map((node) => gather(node, indices, i32.const(memory.addressOf(node)), batch))
-  // Bands are functions of their own, so they find the indices of the minibatch through memory.
+  // A band is a function of its own, so it reads from memory where the indices of the minibatch begin.
   const current = addressIn(memory, currentIndices)
   const gatherBand: GatherBand = (node, { own, row, size }) => {
     const from = i32.add(i32.load(i32.const(current)), i32.mul(row, i32.const(4)))

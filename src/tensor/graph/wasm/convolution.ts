@@ -39,7 +39,10 @@ export const convolution = (build: Builder, op: Conv2dAttributes, x: Ref, w: Ref
   return build.reshape(build.matmul(weights, patches), shape)
 }
 
-/** Computes dx: wᵀ · dy is the gradient of each patch, which is added, tap by tap, at the patch's place in dx. */
+/**
+ * Computes dx: wᵀ · dy is the gradient of each patch. Each tap's part of it is added to dx at the positions that the
+ * patch was copied from.
+ */
 export const convolutionInputGrad = (build: Builder, op: Conv2dAttributes, dy: Ref, w: Ref, shape: Shape): Ref => {
   const [outputs, channels, kh, kw] = w.shape
   const [images, , oh, ow] = dy.shape

@@ -12,15 +12,15 @@ import type { MemoryPlan } from "./memory.ts"
 import { writeNest } from "./loops.ts"
 import { type Access, divisible, type Nest, type NestShape } from "./nest.ts"
 
-/** Where a group is computed: the addresses of arrays and, if it runs in bands, which rows. */
+/** The place where a group is computed: the addresses of arrays and, if it runs in bands, the rows. */
 interface Room {
   readonly memory: MemoryPlan
   readonly band?: PlacedBand
 }
 
 /**
- * A band of `size` rows from the row `row` on. Each thread has its own copy of the arrays that have the rows of one band, and
- * of scratch memory: `own` and `scratch` are the offsets of this thread's copies, in bytes.
+ * A band of `size` rows from the row `row` on. Each thread has its own copy of scratch memory, and of the arrays that
+ * hold only one band: `own` and `scratch` are the offsets of this thread's copies, in bytes.
  */
 export interface PlacedBand {
   readonly size: number
@@ -89,8 +89,8 @@ const nameOf = ({ core, dims, members }: FusedGroup, band?: PlacedBand): string 
 }
 
 /**
- * Emits a nest, in slices if it is large and threads share the work. `compute` writes its computation, in the function that
- * it is given.
+ * Emits a nest (nested loops, see `nest.ts`), in slices if it is large and threads share the work. `compute` writes the
+ * computation into a function.
  */
 const emitLoops = (
   target: FunctionTarget,
@@ -115,7 +115,7 @@ const inBytes = (strides: ReadonlyArray<number>, node: Node): ReadonlyArray<numb
 const baseOf = (memory: MemoryPlan, { node, offset }: Ref): number =>
   memory.addressOf(node) + offset * bytesPer(node.dtype)
 
-/** Describes how a loop over `dims` reads or writes an array; without a room, at the address 0. */
+/** Describes how a loop over `dims` reads or writes an array. Without a room, the address is 0. */
 const accessOf = (room: Room | undefined, ref: Ref, dims: Shape): Access => {
   const elements = restride(ref.shape, ref.strides, dims)
   if (elements === undefined) throw new Error("emit: an array does not fit the loop that reads it")
@@ -125,7 +125,10 @@ const accessOf = (room: Room | undefined, ref: Ref, dims: Shape): Access => {
   return { dtype, base: baseOf(room.memory, ref), strides, inBand: room.memory.local.has(ref.node) }
 }
 
-/** Returns the array of a reduction's result, with a stride for each dimension of the loop: 0 for a reduced one. */
+/**
+ * Describes the array of a reduction's result, with a stride for each dimension of the loop; the stride of a reduced
+ * dimension is 0.
+ */
 const reducedAccess = (room: Room | undefined, node: Node, { dims, reduced }: FusedGroup): Access => {
   const kept = [...inBytes(stridesOf(dims.filter((_, d) => !reduced[d])), node)]
   const strides = reduced.map((isReduced) => (isReduced ? 0 : (kept.shift() ?? 0)))
@@ -134,7 +137,9 @@ const reducedAccess = (room: Room | undefined, node: Node, { dims, reduced }: Fu
   return { dtype, base: room.memory.addressOf(node), strides, inBand: room.memory.local.has(node) }
 }
 
-/** Describes the loops of a group of maps, or of maps and a reduction; without a room, with arrays at the address 0. */
+/**
+ * Describes the loops of a group of maps, or of maps and a reduction. Without a room, the addresses of arrays are 0.
+ */
 export const nestOf = (group: FusedGroup, room?: Room): NestShape => {
   const { core, dims, reduced } = group
   const stored = [...group.stored].filter((node) => node !== core)
@@ -232,8 +237,8 @@ const productDivision = (
 }
 
 /**
- * Emits a product. A band has some rows of its result; if the product is a sum over all rows, a band adds its steps to sums
- * that wait in memory, and without a band, at the end, these become the result.
+ * Emits a product. In a band, it computes some rows of the result. A product that sums over all rows is different: a
+ * band adds its part to sums that wait in memory, and a last call without a band turns these sums into the result.
  */
 const emitProduct = (
   target: FunctionTarget,
@@ -254,7 +259,9 @@ const emitProduct = (
   const inner = a.shape[a.shape.length - 1]
   const k = sums === undefined ? inner : (band?.size ?? 0)
   const whole = band === undefined || adds ? core.shape : core.shape.with(0, band.size)
-  /** Writes the product of the given shape. Scratch memory is at an address that is fixed or, after `bases`, a parameter. */
+  /**
+   * Writes the product of this shape. The address of scratch memory is fixed, or a parameter after those for `bases`.
+   */
   const write = (shape: Shape, args: ReadonlyArray<I32>): Statement =>
     emitCall(target, nameOf(group, band), args, (f) =>
       writeProduct(f, {
@@ -289,7 +296,7 @@ const emitProduct = (
   if (slices === undefined || target.slices === undefined) return write(core.shape, bases.map(i32.const))
   const { axis } = division
   const rows = core.shape.length - 2
-  /** The bytes from one element to the next along the axis, for each of `bases`. */
+  /** For each of `bases`: the number of bytes from one element to the next along the axis. */
   const strides = [
     axis === rows + 1 ? 0 : left[axis],
     axis === rows ? 0 : right[axis],
@@ -303,7 +310,10 @@ const emitProduct = (
   return target.slices.run(calls)
 }
 
-/** Returns the address of a band in an array, of which all rows or those of the band are in memory. */
+/**
+ * Returns the address of a band in an array. With `inBand`, the array has only the band's rows; otherwise it has all
+ * rows.
+ */
 const bandAt = ({ own, row }: PlacedBand, base: number, stride: number, inBand = false): I32 => {
   if (inBand) return i32.add(i32.const(base), own)
   return stride === 0 ? i32.const(base) : i32.add(i32.const(base), i32.mul(row, i32.const(stride)))

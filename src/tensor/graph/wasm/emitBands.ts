@@ -1,7 +1,8 @@
 /**
- * Emits the stages of a program (see `stage.ts`) for `compile.ts`. A function computes a band; it is called for one band after
- * another. If threads share the work, each computes bands of its own, and has its own memory for their rows. What all bands add
- * up is added in the order of the bands: each waits for its turn.
+ * Emits the stages of a program (see `stage.ts`) for `compile.ts`. A function computes a band; it is called for one
+ * band after another. If threads share the work, each of them computes other bands, and has its own memory for their
+ * rows. Sums over all rows are added in the order of the bands: a band waits until the one before it has added its
+ * part.
  */
 import { call, i32, type I32, loopWhile, memoryFill, type Statement } from "../../wasm/instructions.ts"
 import { emitGroups, type PlacedBand } from "./emit.ts"
@@ -11,13 +12,13 @@ import type { Node } from "./ir.ts"
 import { bytesOf, type MemoryPlan, waitingBytesOf } from "./memory.ts"
 import type { Stage } from "./stage.ts"
 
-/** The bytes of the number that says whose turn it is; it has a cache line of its own. */
+/** The bytes of the number of the band that may add next; it has a cache line of its own. */
 export const turnBytes = 64
 
 /** Writes code that gathers the rows of an input for a band. */
 export type GatherBand = (input: Node, band: PlacedBand) => Statement
 
-/** Emits a stage. `gather` is for the inputs of which only the rows of a band are in memory. */
+/** Emits a stage. `gather` is called for the inputs of which only the rows of a band are in memory. */
 export const emitStage = (
   target: FunctionTarget,
   memory: MemoryPlan,
@@ -31,7 +32,10 @@ export const emitStage = (
   const inputs = [...local].filter(({ work }) => work.kind === "leaf")
   const adding = groups.filter(({ core }) => core !== undefined && sums.has(core))
 
-  /** Adds the function that computes a band of so many rows. Its parameters are the first row, and the number of the thread. */
+  /**
+   * Adds the function that computes a band of `count` rows. Its parameters are the first row, and the number of the
+   * thread.
+   */
   const bandOf = (count: number): number => {
     const f = new FunctionBuilder(target, { params: ["i32", "i32"], results: [] }, `band of ${count} rows`)
     const [row, thread] = [f.param("i32", 0), f.param("i32", 1)]
@@ -50,7 +54,7 @@ export const emitStage = (
   const most = bandOf(size)
   const rest = rows % size
   const last = rest === 0 ? undefined : bandOf(rest)
-  /** Returns a call for the band that begins at a row, on the thread with this number. */
+  /** Returns a call that computes the band beginning at the row `first`, on the thread with this number. */
   const compute = (first: I32, thread: I32): Statement => call(most, [first, thread])
   const computeRest = (thread: I32): ReadonlyArray<Statement> =>
     last === undefined ? [] : [call(last, [i32.const(rows - rest), thread])]
@@ -71,7 +75,7 @@ export const emitStage = (
   return [
     [...sums].map((node) => emptySums(memory, node)),
     slices === undefined ? onOneThread() : [clearTurns, onThreads(slices)],
-    // The sums of products become results.
+    // After all bands, the sums of products become results.
     emitGroups(
       undivided,
       { memory },
@@ -80,7 +84,7 @@ export const emitStage = (
   ]
 }
 
-/** Emits code that sets a sum over rows to 0: where it waits between bands, or in the array of the result. */
+/** Emits code that sets a sum over rows to 0, either where it waits between bands or in the array of the result. */
 const emptySums = (memory: MemoryPlan, node: Node): Statement => {
   const waiting = memory.sumsAt(node)
   const bytes = waiting === undefined ? bytesOf(node) : waitingBytesOf(node)

@@ -48,8 +48,9 @@ export const expressionsOf = (group: FusedGroup) => {
 }
 
 /**
- * Emits the code of the group's maps for one block (a few vectors); `read` loads an operand, and `computed` has values
- * of nodes that are known before. Returns a function from a node to its value, or to its input's for a reduction.
+ * Emits the code of the group's maps for one block (a few vectors); `read` loads an operand, and `computed` has the
+ * values of nodes that were computed before. Returns a function that returns the value of a node; for a reduction, it
+ * returns the value of its input.
  */
 export const evaluate = (
   f: FunctionBuilder,

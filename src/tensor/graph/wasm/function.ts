@@ -59,18 +59,21 @@ export interface Slice {
 
 /** Divides the work of groups among threads. `Slices` implements it. */
 export interface WorkDivision {
-  /** The number of the thread, from 0 on, for the statements of slices. */
+  /** The number of the current thread, from 0 on, for use in the statements of slices. */
   readonly thread: I32
   /** Divides a dimension of a group into slices of whole units; undefined if the group is too small to be divided. */
   readonly of: (
     dimension: { readonly size: number; readonly unit: number },
     group: FusedGroup,
   ) => ReadonlyArray<Slice> | undefined
-  /** Returns a statement that computes slices, each by one of these statements, on any thread. They begin in this order. */
+  /**
+   * Returns a statement that computes slices, one by each of these statements. Any thread may compute any slice; they
+   * begin in this order.
+   */
   readonly run: (slices: ReadonlyArray<Statement>) => Statement
   /**
-   * Returns statements that run `statements` when it is the turn of `turn`, a number that is at this address, and then let it
-   * be the turn of `next`. Slices are begun in their order, so a slice may wait for an earlier one.
+   * Returns statements that wait until the number at an address is `turn`, run `statements`, and then set the number to
+   * `next`. Slices begin in their order, so a slice may wait for an earlier one.
    */
   readonly inTurn: (
     address: number,
@@ -85,13 +88,13 @@ export interface FunctionTarget {
   readonly module: ModuleBuilder
   readonly pool: ConstantPool
   /**
-   * The memory that a function may use for temporary values while it runs: its address, and its size. There is as much for
-   * each slice of a group, and for each thread.
+   * The memory for temporary values of a function while it runs: its address and size. Each slice of a group and each
+   * thread has a part of this size.
    */
   readonly scratch: { readonly address: number; readonly bytes: number }
-  /** The address of the numbers that say which band may add to the sums over all rows (see `emitBands.ts`). */
+  /** The address of the numbers that say which band may add next to the sums over all rows (see `emitBands.ts`). */
   readonly turns: number
-  /** Whether the engine combines pairs of vectors to wider ones, so that its registers hold twice as many. */
+  /** Whether the engine combines pairs of vectors, so that a register holds twice as much. */
   readonly wide: boolean
   /** Divides large groups among threads; undefined if one thread computes everything. */
   readonly slices: WorkDivision | undefined

@@ -2,15 +2,17 @@
  * Decides which nodes are computed together in one loop; such nodes are a group.
  *
  * Nodes are visited from last to first. A map (elementwise node) joins a group that uses it element by element, so that
- * its value need not be stored. If other groups use the map too, its group also stores it; it does not join if two
- * groups would then need each other's values. A matmul that only one group of maps uses becomes the core of that group:
- * the maps run on its sums while these are in registers.
+ * its value need not be stored. If other groups use the map too, its group also stores it. It does not join if two
+ * groups would then need each other's values. If only one group of maps uses a matmul, the matmul becomes the core of
+ * that group, and the maps run on its sums while these are in registers.
  */
 import { commonDims, isWhole, type Node, type NodePhase, type Ref, restride } from "./ir.ts"
 import type { Lowered } from "./lower.ts"
 
 export interface FusedGroup {
-  /** The dimensions of the loop, over the elements of the maps, of a reduction's input or of a matmul's output. */
+  /**
+   * The dimensions of the loop. It runs over the elements of the maps, of a reduction's input or of a matmul's output.
+   */
   dims: ReadonlyArray<number>
   /** Tells for each dimension whether the reduction is over it. */
   reduced: ReadonlyArray<boolean>
@@ -154,7 +156,7 @@ const placeMatmul = (fusion: Fusion, node: Node): void => {
   openGroup(fusion, node)
 }
 
-/** Whether `to` depends on something that `from` computes. */
+/** Tells whether `to` depends on a value that `from` computes. */
 const reaches = ({ uses, groups }: Fusion, from: FusedGroup, to: FusedGroup): boolean => {
   const seen = new Set<FusedGroup>()
   const pending = [from]

@@ -53,7 +53,7 @@ export const writeScatterAdd = (f: FunctionBuilder, rows: number, width: number,
   const [indices, updates, out] = [0, 1, 2].map((i) => f.param("i32", i))
   f.emit(memoryFill(out, i32.const(0), i32.const(4 * rows * width)))
   const vectors = Math.floor(width / 4)
-  // A loop over several vectors moves the pointers; a single vector does not.
+  // With several vectors per row, a loop moves the pointers; with one, there is no loop.
   const moved = vectors > 1 ? 16 * vectors : 0
   eachIndex(f, indices, count, () => {
     const row = rowAddress(f, out, indices, rows, 4 * width)

@@ -20,7 +20,9 @@ export type MapFn =
   | "toBool"
   | { readonly clip: readonly [number, number] }
 
-/** The place of an input in an assembled array: its offset and strides, in elements of that array. */
+/**
+ * The position of an input in an array that is assembled from pieces: offset and strides, in elements of that array.
+ */
 interface Piece {
   readonly offset: number
   readonly strides: ReadonlyArray<number>

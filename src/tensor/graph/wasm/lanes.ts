@@ -1,9 +1,10 @@
 /**
- * Emits code that loads and stores up to four elements of a vector (its lanes). Numbers are the same in memory and
- * lanes; a bool is a byte in memory, and a mask (all bits set or none) in a lane.
+ * Emits code that loads and stores up to four elements of a vector (its lanes). Numbers have the same bits in memory
+ * and in lanes; a bool is a byte in memory, and a mask (all bits set or none) in a lane.
  *
- * Callers store neighbouring vectors from last to first. V8 combines two stores to one of 256 bits; if the first of
- * them were at the lower address, it would store its vector once more, in case that the upper one is out of bounds.
+ * Callers store neighbouring vectors from last to first. The reason: V8 combines two stores to one of 256 bits. If the
+ * first store were at the lower address, V8 would store that vector once more, in case the upper address is out of
+ * bounds.
  */
 import type { DType } from "../Tensor.ts"
 import type { FunctionBuilder } from "./function.ts"

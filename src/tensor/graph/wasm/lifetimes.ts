@@ -1,7 +1,7 @@
 /**
- * Finds when each array of a program is first written and last read, for `memory.ts`. Time is counted in steps: a group is one
- * step. What outlives a band is needed in all bands of its stage. Products that add up all rows have one more step after the
- * bands, in which their sums become results.
+ * Finds when each array of a program is first written and last read, for `memory.ts`. Time is counted in steps: running
+ * a group is one step. An array that outlives a band is needed during all bands of its stage. Products that add up all
+ * rows have one more step after the bands, in which their sums become results.
  */
 import type { Bands, Stage } from "./stage.ts"
 import { type FusedGroup, nodesOf } from "./fuse.ts"
@@ -18,17 +18,17 @@ interface Lifetimes {
   /** The steps that first write and last read or write each array. */
   readonly first: ReadonlyMap<Node, number>
   readonly last: Map<Node, number>
-  /** The steps that write what a group stores. A group whose rows are written in bands has none. */
+  /** For each group, the step that writes its stored nodes. A group whose rows are written in bands has none. */
   readonly writing: ReadonlyMap<FusedGroup, number>
-  /** The nodes whose sums wait between bands, and for how long. */
+  /** The nodes whose sums wait in memory between bands, with the steps during which they wait. */
   readonly waiting: ReadonlyArray<Lifetime>
-  /** The arrays that have the rows of one band only, with the share of all rows that this is. */
+  /** The arrays that hold only one band, with the share of all rows that a band has. */
   readonly local: ReadonlyMap<Node, number>
   /** The number of steps. */
   readonly steps: number
 }
 
-/** Finds the lifetimes of arrays. `rootOf` returns the array in whose memory a node is computed. */
+/** Finds the lifetimes of arrays. A node may be computed inside another node's array, which `rootOf` returns. */
 export const lifetimesOf = (stages: ReadonlyArray<Stage>, rootOf: (node: Node) => Node): Lifetimes => {
   const first = new Map<Node, number>()
   const last = new Map<Node, number>()

@@ -4,8 +4,9 @@
  * Arrays with the same strides share one offset, a local variable; the start address of each array is a constant in its
  * instructions. So a loop over contiguous arrays has only one counter.
  *
- * Sums have a fixed order. Along the lanes there are up to four vectors of partial sums (with four, element i goes to
- * partial sum i mod 16), which are added in pairs at the end. Along other dimensions, elements are added in order.
+ * Sums have a fixed order. Along the dimension whose elements fill the lanes, there are up to four vectors of partial
+ * sums (with four, element i goes to partial sum i mod 16), which are added in pairs at the end. Along other
+ * dimensions, elements are added in order.
  */
 import { i32, type I32, type Local, loopWhile, v128, type V128 } from "../../wasm/instructions.ts"
 import type { FunctionBuilder } from "./function.ts"
@@ -31,25 +32,30 @@ interface Placed extends Access {
 /** The order of the loops over a nest, and how many vectors a step of them computes. */
 interface LoopOrder {
   readonly nest: Nest
-  /** The sizes of the dimensions: of one part, if threads divide the nest. */
+  /** The sizes of the dimensions. If threads divide the nest, these are the sizes of one part. */
   readonly dims: ReadonlyArray<number>
   readonly divided: Division | undefined
-  /** The dimension whose neighbours share a vector, −1 if there is none, and its size without bands. */
+  /**
+   * The dimension along which neighbours share a vector (−1 if there is none), and (`lanesOfWhole`) its size without
+   * bands.
+   */
   readonly along: number
   readonly lanesOfWhole: number
   /** Whether the lanes of a vector are parts of one reduction. */
   readonly carriesLanes: boolean
   readonly isReversed: boolean
   /**
-   * The largest number of vectors that are computed together. It is part of the order of sums along the lanes; elsewhere it
-   * is doubled if registers hold two vectors each.
+   * The largest number of vectors that are computed together. It determines the order of sums along the lanes, where it
+   * is fixed; elsewhere it is doubled if a register holds two vectors.
    */
   readonly widest: number
-  /** The largest number of vectors in a step of the lanes' loop: several times `widest` where only sums are kept. */
+  /**
+   * The largest number of vectors in a step of the loop along the lanes: several times `widest` if only sums are kept.
+   */
   readonly longest: number
   /** The dimensions from the outermost loop to the innermost. */
   readonly levels: ReadonlyArray<number>
-  /** The first level inside which the nest's reduction is carried on. */
+  /** The first level whose inner loops all belong to the nest's reduction. */
   readonly firstCarried: number
 }
 
@@ -59,24 +65,24 @@ interface Loops extends LoopOrder {
   readonly reads: ReadonlyArray<Placed>
   readonly writes: ReadonlyArray<Placed>
   readonly carry: (Carry & { readonly write: Placed }) | undefined
-  /** All arrays, and one of them for each offset. */
+  /** All arrays, and (`distinct`) one array for each offset. */
   readonly placed: ReadonlyArray<Placed>
   readonly distinct: ReadonlyArray<Placed>
-  /** The values that do not change in the inner loops, by the numbers of their reads. */
+  /** The values that do not change in the inner loops, by the index of their read. */
   readonly hoisted: Map<number, Block>
   /** The values of the reduction so far. */
   sums: ReadonlyArray<Local<"v128">>
 }
 
 /**
- * Writes the loops over `wholeNest` into the function `f`. With `elements`, the loops are over that many of the
- * dimension that `divisible` found, from the index on that is the function's first parameter. The parameters of a band are its
- * first row, and the offset of arrays that have the rows of one band only.
+ * Writes the loops over `wholeNest` into the function `f`. With `elements`, the loops cover only that many elements of
+ * the dimension that `divisible` found, beginning at the index in the function's first parameter. In a band, the
+ * parameters are its first row, and the offset of arrays that hold only one band.
  */
 export const writeNest = (f: FunctionBuilder, wholeNest: Nest, elements?: number): void => {
   const loops = placedLoops(f, orderOf(f, wholeNest, elements))
   hoist(loops, -1)
-  // Without a dimension along the lanes, one lane of one vector is used.
+  // If no dimension fills the lanes, only one lane of one vector is used.
   const used = loops.along < 0 ? 1 : 0
   writeLoops(loops, 0, used, used)
 }
@@ -132,10 +138,10 @@ const placedLoops = (f: FunctionBuilder, order: LoopOrder): Loops => {
 const startOf = (f: FunctionBuilder, { nest, dims, divided, isReversed }: LoopOrder, access: Access): I32 => {
   const { inBand, strides } = access
   if (nest.band !== undefined) {
-    // The nest of a band has no scan and is not divided.
+    // A nest in a band has no scan and is not divided.
     const [row, own] = [f.param("i32", 0), f.param("i32", 1)]
     if (inBand === true) return own
-    // The first dimension may be merged with others: one row has several of its elements then.
+    // The first dimension may be merged with others: then one row has several elements of it.
     return strides[0] === 0 ? i32.const(0) : i32.mul(row, i32.const((strides[0] * dims[0]) / nest.band))
   }
   const atEnd = (sum: number, stride: number, d: number): number =>
@@ -162,13 +168,13 @@ const hoist = ({ f, along, levels, widest, reads, hoisted }: Loops, level: numbe
     hoisted.set(index, new Array<V128>(widest).fill(loadSplat(f, dtype, offset, base)))
   })
 
-/** Returns the distance of neighbours in a vector, in bytes. */
+/** Returns the distance in bytes between neighbours that share a vector. */
 const strideOf = ({ along }: LoopOrder, { dtype, strides }: Access): number => {
   if (along >= 0) return strides[along]
   return dtype === "bool" ? 1 : 4
 }
 
-/** Loads `width` vectors of an array, of which the first is the vector `from` of the step. */
+/** Loads `width` vectors of an array, beginning with vector `from` of the step. */
 const load = (loops: Loops, index: number, from: number, width: number, lanes: number): Block => {
   const { f, reads, hoisted } = loops
   const existing = hoisted.get(index)
@@ -184,14 +190,17 @@ const load = (loops: Loops, index: number, from: number, width: number, lanes: n
 
 const store = (loops: Loops, access: Placed, from: number, block: Block, lanes: number): void => {
   const stride = strideOf(loops, access)
-  // From last to first (see `lanes.ts`).
+  // Store from last to first (see `lanes.ts`).
   for (let v = from + block.length - 1; v >= from; v--) {
     const count = Math.min(4, lanes - 4 * v)
     storeLanes(loops.f, access.dtype, access.offset, access.base + 4 * v * stride, stride, count, block[v - from])
   }
 }
 
-/** Writes the loops from level `at` on. Inside the lanes' loop, each step computes `lanes` elements (see `writeStep`). */
+/**
+ * Writes the loops from level `at` on. Inside the loop along the lanes, each step computes `lanes` elements (see
+ * `writeStep`).
+ */
 const writeLoops = (loops: Loops, at: number, width: number, lanes: number): void => {
   const { f, dims, along, levels, carry, firstCarried } = loops
   if (carry !== undefined && at === firstCarried) {
@@ -212,7 +221,7 @@ const writeLoops = (loops: Loops, at: number, width: number, lanes: number): voi
   if (carry !== undefined && carry.scan === undefined && at === firstCarried) storeReduced(loops, carry, width, lanes)
 }
 
-/** Writes the loop over the vectors along the lanes, and the code of the elements that fill no whole step. */
+/** Writes the loop over the vectors along the lanes, and the code for the elements that do not fill a whole step. */
 const writeLanesLoop = (loops: Loops, at: number): void => {
   const { f, nest, dims, divided, along, isReversed } = loops
   const step = 4 * loops.longest
@@ -245,7 +254,7 @@ const writeStep = (loops: Loops, width: number, lanes: number): void => {
   }
 }
 
-/** Writes the code of `width` vectors of a step, from the vector `from` on. */
+/** Writes the code of `width` vectors of a step, beginning with vector `from`. */
 const writeVectors = (loops: Loops, from: number, width: number, lanes: number): void => {
   const { f, nest, writes, carry, carriesLanes, sums } = loops
   const blocks = nest.compute((index) => load(loops, index, from, width, lanes), width)
@@ -268,7 +277,7 @@ const masked = (f: FunctionBuilder, carry: Carry, value: V128, valid: number): V
   return v128.bitselect(value, f.word(identity(carry)), mask)
 }
 
-/** Returns the value that a sum begins with: that of earlier bands, if there are any. */
+/** Returns the value with which a sum begins: the sum of earlier bands, if there are any. */
 const firstSum = (loops: Loops, carry: NonNullable<Loops["carry"]>, v: number, lanes: number): V128 => {
   const { base, dtype, offset } = carry.write
   if (carry.waiting !== undefined) return v128.load(i32.const(carry.waiting), 16 * v)
@@ -278,14 +287,14 @@ const firstSum = (loops: Loops, carry: NonNullable<Loops["carry"]>, v: number, l
     : loops.f.word(identity(carry))
 }
 
-/** Stores the value of a reduction; sums that are in several lanes are added first. */
+/** Stores the value of a reduction. If a sum is spread over several lanes, adds the lanes first. */
 const storeReduced = (loops: Loops, carry: NonNullable<Loops["carry"]>, width: number, lanes: number): void => {
   const { f, sums } = loops
   const to = carry.write
   if (!loops.carriesLanes) return store(loops, to, 0, sums.slice(0, width), lanes)
   const add = combine(carry)
   const { waiting } = carry
-  // From last to first (see `lanes.ts`).
+  // Store from last to first (see `lanes.ts`).
   if (waiting !== undefined) {
     for (let v = sums.length - 1; v >= 0; v--) f.emit(v128.store(i32.const(waiting), sums[v], 16 * v))
   }

@@ -179,7 +179,7 @@ export const lower = (spec: ProgramSpec) => {
     refs.set(tensor, lowerTensor(build, tensor, sources))
   }
 
-  // Each result needs a node of its own, which computes no other result.
+  // Two results may be the same tensor, but each needs a node of its own.
   const claimed = new Set<Node>()
   const resultNode = (tensor: Tensor): Node => {
     const ref = refOf(refs, tensor)
@@ -192,7 +192,7 @@ export const lower = (spec: ProgramSpec) => {
   const nextNodes = new Map(nexts.map(([name, next]) => [name, resultNode(next)]))
   /** The nodes of the outputs. All are different, so each can be computed in the memory of its output. */
   const outputs = new Map(Object.entries(spec.outputs).map(([name, tensor]) => [name, resultNode(tensor)]))
-  /** The nodes whose values of all minibatches become states. */
+  /** The nodes whose values in all minibatches are collected in states. */
   const stacked = new Map(collected.map(([name, next]) => [name, resultNode(next)]))
   const continueWhile = minibatches?.continueWhile === undefined ? undefined : resultNode(minibatches.continueWhile)
   /** The nodes whose values must be in memory at the end, since they are outputs, next states or the condition. */

@@ -22,7 +22,7 @@ export const bytesOf = ({ shape, dtype }: Outline): number => sizeOf(shape) * by
 /** Rounds bytes up, so that the next array is aligned too. */
 export const aligned = (bytes: number): number => Math.ceil(Math.max(bytes, 1) / alignment) * alignment
 
-/** The addresses of what several programs of a module share: nodes (see `shared.ts`) and memory areas. */
+/** The addresses that several programs of a module share: of nodes (see `shared.ts`) and of memory areas. */
 interface CommonAddresses {
   readonly nodes: ReadonlyMap<Node, number>
   readonly areas: ReadonlyMap<string, number>
@@ -37,14 +37,20 @@ export interface MemoryPlan {
   readonly inPlace: ReadonlySet<Node>
   /** The states whose next value must be copied at the end of a run. */
   readonly copied: ReadonlyMap<Node, Node>
-  /** The arrays that have the rows of one band only (see `bands.ts`), and the bytes of all, of which each thread has its own. */
+  /**
+   * The arrays that hold only one band (see `bands.ts`), and (`localBytes`) their total size; each thread has its own
+   * copy.
+   */
   readonly local: ReadonlySet<Node>
   readonly localBytes: number
-  /** Returns the address of sums over all rows that wait between bands; undefined if those of the node do not. */
+  /** Returns the address of a node's sums over all rows that wait between bands; undefined if its sums do not wait. */
   readonly sumsAt: (node: Node) => number | undefined
 }
 
-/** Allocates memory for intervals of time. Each array gets the first gap that is free during its whole interval. */
+/**
+ * Assigns memory to arrays that are needed during intervals of time. Each array gets the first gap that is free during
+ * its whole interval.
+ */
 class IntervalMemory {
   /** For each array, the interval of steps that need it, and its range of bytes. */
   private readonly taken: Array<{
@@ -103,16 +109,20 @@ const readsOnlyInStep = (group: FusedGroup, state: Node, next: Node): boolean =>
     ),
   )
 
-/** Returns the bytes of sums over all rows that wait between bands; 0 if they wait in the array of the result. */
+/**
+ * Returns the size in bytes of the sums over all rows that wait between bands; 0 if they wait in the array of the
+ * result.
+ */
 export const waitingBytesOf = ({ shape, work }: Node): number => {
   if (work.kind === "matmul") return waitingBytes(shape[0], shape[1])
   return sizeOf(shape) === 1 ? laneSumBytes : 0
 }
 
 /**
- * Plans the memory of one program. `sizes` has the bytes of its memory areas that belong to no node, and `common` the
- * addresses that are fixed already. The caller decides where the program's blocks of memory begin: `own` bytes of its own,
- * and what other programs may overwrite between two runs: `temporary` bytes and, for each thread, `local` bytes.
+ * Plans the memory of one program. `sizes` has the sizes in bytes of the memory areas that belong to no node, and
+ * `common` the addresses that are already fixed. The plan is relative to three blocks of memory, and the caller decides
+ * where they begin: `own` bytes that belong to the program alone, and two blocks that other programs may overwrite
+ * between its runs, of `temporary` bytes and, for each thread, `local` bytes.
  */
 export const planMemory = (
   lowered: Lowered,
@@ -143,7 +153,7 @@ export const planMemory = (
   for (const [name, bytes] of sizes) areas.set(name, reserve(bytes).offset)
 
   const concatenations = new Set([...placed.values()].map(({ parent }) => parent))
-  /** Whether the next value of a state can be computed in the state's memory. */
+  /** Tells whether the next value of a state can be computed in the state's memory. */
   const canOverwrite = (state: Node, next: Node, writer: FusedGroup): boolean =>
     !concatenations.has(next) &&
     (last.get(state) ?? -1) <= (writing.get(writer) ?? -2) &&
@@ -197,7 +207,7 @@ export const planMemory = (
 /** The addresses at which a program's blocks of memory begin. */
 type BlockStarts = Readonly<Record<"own" | "temporary" | "local", number>>
 
-/** Where a program's arrays are in its blocks of memory. */
+/** The offsets of a program's arrays in its blocks of memory. */
 interface MemoryLayout {
   readonly placed: ReturnType<typeof placements>
   readonly addresses: ReadonlyMap<Node, Address>
@@ -231,7 +241,10 @@ const planAt = (layout: MemoryLayout, starts: BlockStarts): MemoryPlan => {
   return { addressOf, areas: all, inPlace, copied, local: new Set(local.keys()), localBytes, sumsAt }
 }
 
-/** Says where an array is: in one of the program's blocks of memory, or at an address that other programs use too. */
+/**
+ * The position of an array: an offset in one of the program's blocks of memory, or an address that other programs use
+ * too.
+ */
 interface Address {
   readonly block: "own" | "temporary" | "local" | "common"
   readonly offset: number

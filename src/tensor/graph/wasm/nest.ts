@@ -1,11 +1,11 @@
 /**
- * Describes nested loops over strided arrays: the code of maps (elementwise nodes), reductions and cumulative sums. `loops.ts`
- * emits them.
+ * Describes nested loops over strided arrays, called nests, for maps (elementwise nodes), reductions and cumulative
+ * sums. `loops.ts` emits their code.
  *
- * Neighbours along one dimension fill the four lanes of a vector: the dimension that needs the fewest instructions.
+ * The four lanes of a vector hold neighbours along one dimension, the one that needs the fewest instructions.
  *
- * Threads can compute parts of a nest: neighbours along one dimension whose results are apart. The dimension of the lanes
- * follows from the whole nest, so each result is computed alike in any part.
+ * A nest can be divided among threads along a dimension that is not reduced. The dimension of the lanes is chosen for
+ * the whole nest, so each result is computed in the same way in every part.
  */
 import type { DType } from "../Tensor.ts"
 import { f32x4, i32x4, type V128 } from "../../wasm/instructions.ts"
@@ -17,7 +17,7 @@ export interface Access {
   readonly base: number
   /** The stride of each dimension, in bytes. */
   readonly strides: ReadonlyArray<number>
-  /** Whether only the rows of a band are in memory. */
+  /** Whether only the rows of one band are in memory. */
   readonly inBand?: boolean
 }
 
@@ -29,9 +29,9 @@ export interface Carry {
   /** The array for the results: with `scan` the value at each element, otherwise the last value. */
   readonly write: Access
   readonly scan?: { readonly exclusive: boolean; readonly reverse: boolean }
-  /** Whether the array holds the value of earlier bands, which goes on. */
+  /** Whether the value continues from the one of earlier bands, which is in the array. */
   readonly continues?: boolean
-  /** If lanes are added up, the address of the sums of lanes of earlier bands. */
+  /** The address where the sums of single lanes wait from one band to the next, if lanes are added up. */
   readonly waiting?: number | undefined
 }
 
@@ -44,7 +44,7 @@ export interface Nest {
   /** Computes a block (a few vectors) for each of `writes`, and last the block that `carry` adds up or compares. */
   readonly compute: (read: (index: number) => Block, width: number) => ReadonlyArray<Block>
   readonly carry?: Carry | undefined
-  /** The size of a band, if the loops are over the rows of one only. */
+  /** The number of rows of a band, if the loops cover only one band. */
   readonly band?: number | undefined
 }
 
@@ -126,7 +126,7 @@ export const combine = ({ fn, write: { dtype } }: Carry): ((a: V128, b: V128) =>
   return fn === "sum" ? lanes.add : lanes[fn]
 }
 
-/** The dimension of a nest that can be divided, its size, and the number of elements that should stay together. */
+/** A dimension along which a nest can be divided, its size, and how many elements should stay together. */
 export interface Division {
   readonly d: number
   readonly size: number
@@ -136,7 +136,9 @@ export interface Division {
 /** The largest number of lanes in a step of the inner loop of usual nests. */
 const laneUnit = 32
 
-/** Finds the dimension that can be divided into the most pieces; among several that are fine enough, the outermost. */
+/**
+ * Finds the dimension that can be divided into the most pieces, where 64 pieces are enough; the outermost of several.
+ */
 export const divisionOf = (nest: NestShape, along: number): Division | undefined => {
   const candidates = nest.dims.flatMap((size, d): ReadonlyArray<Division> =>
     isCarried(nest, d) ? [] : [{ d, size, unit: d === along ? laneUnit : 1 }],
@@ -150,19 +152,21 @@ export const divisionOf = (nest: NestShape, along: number): Division | undefined
 
 /**
  * Plans a nest: returns it with fewer dimensions, the dimension whose neighbours share a SIMD register (−1 if there is
- * none), and the size that this dimension has without bands. It follows from the whole nest, so a band computes the bits of
- * the whole.
+ * none), and the size that this dimension has without bands. The plan depends only on the whole nest, so a band
+ * computes the same bits.
  */
 export const planned = <N extends NestShape>(wholeNest: N) => {
   const whole = collapse(wholeNest)
   const along = chooseLanes(whole)
   const { band, dims } = wholeNest
-  // The first dimension is that of the rows, perhaps merged with others.
+  // The first dimension has the rows, perhaps merged with other dimensions.
   const sizes = band === undefined ? whole.dims : whole.dims.with(0, (whole.dims[0] / dims[0]) * band)
   return { nest: { ...whole, dims: sizes }, along, lanesOfWhole: whole.dims[along] }
 }
 
-/** Tells how a nest can be divided among threads: the number of elements of a dimension, and how many stay together. */
+/**
+ * Returns how a nest can be divided among threads: the size of a dimension, and how many of its elements stay together.
+ */
 export const divisible = (wholeNest: NestShape): { readonly size: number; readonly unit: number } | undefined => {
   const { along, nest } = planned(wholeNest)
   return divisionOf(nest, along)
@@ -174,5 +178,5 @@ export const addsInOrder = (wholeNest: NestShape): boolean => {
   return along >= 0 && (!isCarried(nest, along) || nest.dims.length === 1)
 }
 
-/** The bytes of the sums of lanes that wait between bands. */
+/** The size in bytes of the sums of single lanes that wait between bands. */
 export const laneSumBytes = 64

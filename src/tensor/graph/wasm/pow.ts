@@ -45,7 +45,7 @@ export const powFunction = (target: FunctionTarget): number => {
   const series = horner(f, f.let(f64.mul(s, s)), atanhSeries)
   const log2 = f64.add(f64.convertS(e), f64.mul(f64.mul(s, series), f64.const(2 * Math.LOG2E)))
 
-  // The result is 2^t. ±400 stands for t beyond all exponents of float32, which the bases 0 and ∞ give.
+  // The result is 2^t. Clip t to ±400, which is beyond all exponents of float32: bases of 0 and ∞ make t infinite.
   const t = f.let(f64.mul(y, log2))
   const towards = (positive: boolean): F64 =>
     choose(f64.gt(y, zero), f64.const(positive ? 400 : -400), f64.const(positive ? -400 : 400))

@@ -1,14 +1,14 @@
 /**
- * Finds the values that several programs of a module compute alike, for `compile.ts`. A value that depends only on states
- * and constants, such as a transposed copy of a weight, is computed by `prepare` and stays in memory. Programs that compute
- * the same one keep it in the same place: each `prepare` writes the same numbers there.
+ * Finds equal values in several programs of a module, for `compile.ts`. A value that depends only on states and
+ * constants, such as a transposed copy of a weight, is computed by `prepare` and stays in memory. Programs with equal
+ * values keep them at the same address, where each `prepare` writes the same numbers.
  */
 import { exactText } from "../../../base/config/text.ts"
 import type { TensorData } from "../Tensor.ts"
 import type { FusedGroup } from "./fuse.ts"
 import type { Node } from "./ir.ts"
 
-/** The largest number of elements of a constant that is compared by its elements, not by its identity. */
+/** Constants with at most this many elements are compared by their elements, larger ones by identity. */
 const mostCompared = 64
 
 export class SharedValues {
@@ -23,7 +23,7 @@ export class SharedValues {
       .flatMap(({ stored }) => [...stored].map((node) => [this.keyOf(node), node] as const))
   }
 
-  /** Returns a short text that is the same for nodes which compute the same from the same states and constants. */
+  /** Returns a short text that is equal for two nodes if they compute the same from the same states and constants. */
   private keyOf(node: Node): string {
     const existing = this.texts.get(node)
     if (existing !== undefined) return existing

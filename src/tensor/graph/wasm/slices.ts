@@ -1,12 +1,14 @@
 /**
- * Lets several threads compute a program. `emit.ts` divides large groups into slices, which write different elements, and
- * the bands of `emitBands.ts` are slices too; the functions of this file hand them out. Sums are never divided, and bands
- * add to them in their order, so the results have the same bits whoever computes a slice, and however many there are.
+ * Lets several threads compute a program. `emit.ts` divides large groups into slices, which write different elements,
+ * and the bands of `emitBands.ts` are slices too; the functions of this file distribute them. Sums are never divided,
+ * and bands add to them in order, so the results have the same bits whichever thread computes a slice, and however many
+ * slices there are.
  *
- * One thread runs the program, and the others help. For each divided group, the first publishes a ticket with the number of
- * its slices. Every thread takes slices by decreasing this number, until none is left; then the first waits for slices that
- * others have begun. So no thread is needed: if a helper has not started yet, or the system runs something else on its
- * core, the first thread computes all slices. A thread that waits spins for some microseconds and then sleeps.
+ * One thread runs the program, and the others help. For each divided group, the first thread publishes a ticket with
+ * the number of slices. Every thread takes slices by decreasing this number until none is left; then the first thread
+ * waits for the slices that helpers have begun. So no helper is required: if none has started yet, or the system runs
+ * other work on their cores, the first thread computes all slices. A thread that waits spins for some microseconds and
+ * then sleeps.
  */
 import { sizeOf } from "../Tensor.ts"
 import type { ModuleBuilder } from "../../wasm/encode.ts"
@@ -29,13 +31,16 @@ import { weightOf } from "./expression.ts"
 import { type WorkDivision, FunctionBuilder, type Slice, type FunctionTarget } from "./function.ts"
 import type { FusedGroup } from "./fuse.ts"
 
-/** The bytes of memory by which threads work together. Each number has a cache line of its own. */
+/** The size in bytes of the memory through which threads coordinate. Each number has a cache line of its own. */
 export const controlBytes = 512
 
 /** How often a thread looks for a change before it sleeps: about 20 microseconds. */
 const spins = 15_000
 
-/** The exported functions. `help` computes slices until another thread calls `release`; `helped` counts these slices. */
+/**
+ * The names of exported functions: `help` computes slices until another thread calls `release`; `helped` returns how
+ * many it computed.
+ */
 export const helpExport = "help"
 export const releaseExport = "release"
 export const helpedExport = "helped"
@@ -51,7 +56,7 @@ export class SliceFunctions implements WorkDivision {
   private readonly endTurn: number
   readonly thread: I32 = local("i32", 1)
 
-  /** `control` is the address of `controlBytes` bytes that are zeros at first. */
+  /** `control` is the address of `controlBytes` bytes, which must be zeros at first. */
   constructor(module: ModuleBuilder, control: number, threads: number, worth: Worth) {
     this.threads = threads
     this.control = control
@@ -78,7 +83,7 @@ export class SliceFunctions implements WorkDivision {
     return starts.map((start) => {
       const own = slices.slice(start, start + mostCount)
       const first = this.cases.length
-      // The last number is taken first.
+      // Slices are taken by decreasing a number, so the first slice gets the highest.
       this.cases.push(...own.toReversed())
       return call(this.fork, [i32.const((first << countBits) | own.length)])
     })
@@ -89,7 +94,7 @@ export class SliceFunctions implements WorkDivision {
     return [call(this.awaitTurn, [at, turn]), ...statements, call(this.endTurn, [at, next])]
   }
 
-  /** Adds the functions that hand out the slices, after all groups have been emitted. */
+  /** Adds the functions that distribute the slices, after all groups have been emitted. */
   finish(target: FunctionTarget): void {
     const word = (line: number): I32 => i32.const(this.control + 64 * line)
     const [ticket, finished, waiting, sleepers, ended, helped, joined, queued] = [0, 1, 2, 3, 4, 5, 6, 7].map(word)
@@ -99,7 +104,7 @@ export class SliceFunctions implements WorkDivision {
     slice.emit(dispatch(slice.param("i32", 0), this.cases))
     const sliceIndex = slice.finish()
 
-    // A ticket has the number of the group in this process, its first slice, and how many slices nobody has taken yet.
+    // A ticket holds the number of the group in this process, its first slice, and how many slices are not yet taken.
     const take = new FunctionBuilder(target, { params: ["i32"], results: ["i32"] }, "take slices")
     const thread = take.param("i32", 0)
     const seen = take.local("i64")
@@ -171,7 +176,10 @@ export class SliceFunctions implements WorkDivision {
     target.module.export(helpedExport, counter.finish(atomic32.load(helped)))
   }
 
-  /** Adds the functions of `inTurn`. A thread whose turn has not come spins and then sleeps; `queued` counts those. */
+  /**
+   * Adds the functions that `inTurn` calls. A waiting thread spins and then sleeps; `queued` counts the sleeping
+   * threads.
+   */
   private finishTurns(target: FunctionTarget, queued: I32): void {
     const f = new FunctionBuilder(target, { params: ["i32", "i32"], results: [] }, "await turn")
     const [at, turn] = [f.param("i32", 0), f.param("i32", 1)]
@@ -198,20 +206,20 @@ export class SliceFunctions implements WorkDivision {
 /** Decreases a counter, and tells whether it is still above 0. */
 const isPositive = (counter: Local<"i32">): I32 => i32.ne(counter.tee(i32.sub(counter, i32.const(1))), i32.const(0))
 
-/** The bits of a ticket that hold the number of slices, and the largest number that they hold. */
+/** The number of bits of a ticket that hold the number of slices, and the largest number that fits. */
 const countBits = 10
 const mostCount = (1 << countBits) - 1
 
-/** The shortest slice that is worth handing out, and the shortest run that is worth dividing, in microseconds. */
+/** The smallest work that is worth dividing, in microseconds: the shortest slice, and the shortest run. */
 export interface Worth {
   readonly slice: number
-  /** The shortest run, or minibatch, whose groups are divided. */
+  /** The shortest run (or minibatch) whose groups are divided. */
   readonly run: number
 }
 
 export const usualWorth: Worth = { slice: 10, run: 300 }
 
-/** Estimates how long one thread computes these groups once: for a run, or for one minibatch. */
+/** Estimates how long one thread needs for all these groups: for a run, or for one minibatch. */
 export const microsecondsOfAll = (groups: ReadonlyArray<FusedGroup>): number =>
   groups.reduce((sum, group) => (group.phase === 0 ? sum : sum + microsecondsOf(group)), 0)
 

@@ -3,10 +3,10 @@
  * the sums are still in registers.
  *
  * The result is computed in tiles of a few rows and columns. A tile has up to nine vectors, as the sixteen registers
- * must also hold operands; sixteen if the engine combines pairs of vectors to wider ones. Large products are computed in
- * blocks of rows, whose operands are copied to contiguous memory that fits the caches. If k is large, the sums of all tiles
- * are computed for a part of k, and wait in memory for the next part. All this changes the order of memory accesses, never
- * that of additions, so all give the same bits. Vectors are along columns or along the inner
+ * must also hold operands; sixteen if the engine combines pairs of vectors to wider ones. Large products are computed
+ * in blocks of rows, whose operands are copied to contiguous memory that fits the caches. If k is large, the sums of
+ * all tiles are computed for a part of k, and wait in memory for the next part. All this changes the order of memory
+ * accesses, but never the order of additions, so the bits are the same. Vectors are along columns or along the inner
  * dimension k (or along rows: this is the transposed product along columns). Along columns, each step of k multiplies
  * single elements of a with vectors of b, and each element of c is a sum in the order of k. Along k, a vector has four
  * partial sums of one element of c, each of every fourth product, which are added at the end.
@@ -54,7 +54,10 @@ class ProductWriter {
   private readonly a: Walker
   private readonly b: Walker
   private readonly tiles: TileWriter
-  /** The walkers that move together with the result: those of `reads` and `writes`, and of sums that wait in memory. */
+  /**
+   * The pointers that move together with the result: those of `reads` and `writes`, and of the sums that wait in
+   * memory.
+   */
   private results: ReadonlyArray<Walker>
 
   constructor(f: FunctionBuilder, product: Product, [left, right]: readonly [number, number]) {
@@ -96,7 +99,10 @@ class ProductWriter {
     if (bytes !== 0) this.f.emit(walker.pointer.set(i32.add(walker.pointer, i32.const(bytes))))
   }
 
-  /** Repeats the code of `write` for each piece of a list. `move` moves the pointers after each, and at last back. */
+  /**
+   * Repeats the code of `write` for each piece of a list. `move` moves the pointers after each piece, and back at the
+   * end.
+   */
   private blocks(
     list: ReadonlyArray<{ readonly size: number; readonly times: number }>,
     move: (elements: number) => void,
@@ -141,7 +147,10 @@ class ProductWriter {
     this.results = outside
   }
 
-  /** Writes loops over rows and, inside, columns; or over blocks if that reads less from outside the first-level cache. */
+  /**
+   * Writes loops over rows with loops over columns inside; or over blocks, if fewer reads then miss the first-level
+   * cache.
+   */
   private columnTiles(steps: TileSteps): void {
     const { m, n } = this.p
     const { k } = steps
@@ -159,7 +168,7 @@ class ProductWriter {
     }
   }
 
-  /** Writes loops over blocks of rows, in these over panels of columns, and in these over tiles. */
+  /** Writes loops over blocks of rows, inside them loops over panels of columns, and inside these loops over tiles. */
   private columnBlocks(steps: TileSteps): void {
     const { m, n } = this.p
     const { k } = steps
@@ -220,7 +229,7 @@ class ProductWriter {
     f.repeat(k / unroll, () => {
       for (let i = 0; i < unroll; i++) {
         const row = Array.from({ length: vectors }, (_, v) => f.let(v128.load(from, i * step + 16 * v)))
-        // From last to first (see `lanes.ts`).
+        // Store from last to first (see `lanes.ts`).
         for (let v = vectors - 1; v >= 0; v--) f.emit(v128.store(to, row[v], 16 * (i * vectors + v)))
       }
       f.emit(to.set(i32.add(to, i32.const(16 * vectors * unroll))))
@@ -258,7 +267,7 @@ class ProductWriter {
 /** Writes the product into a function whose parameters are the addresses of a, b, the reads and the writes. */
 export const writeProduct = (f: FunctionBuilder, product: Product): void => {
   const { along, m, n } = product
-  // Along the inner dimension, the sums of four rows are added up together: a product of fewer rows is transposed.
+  // Along the inner dimension, four rows are summed up together, so a product of fewer rows is transposed.
   const exchanged = along === "rows" || (along === "inner" && m < 4 && n > m)
   const writer = exchanged ? new ProductWriter(f, transposed(product), [1, 0]) : new ProductWriter(f, product, [0, 1])
   writer.write()

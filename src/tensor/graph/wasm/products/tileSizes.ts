@@ -1,4 +1,4 @@
-/** Chooses the sizes of the tiles and blocks of matrix products (`matmul.ts`) by those of caches and registers. */
+/** Chooses the sizes of the tiles and blocks of matrix products (`matmul.ts`) to fit caches and registers. */
 
 /** The size of the first-level data cache of most machines. It affects the order of the loops, not the results. */
 export const firstCacheBytes = 32768
@@ -12,7 +12,7 @@ export const packedBytes = (k: number): number => 4 * (panelWidth + mostBlockRow
 /** The bytes of an array of m × n sums, whose rows are whole vectors. */
 export const sumsBytes = (m: number, n: number): number => 16 * m * Math.ceil(n / 4)
 
-/** The bytes for the sums of a product, or of the transposed product. */
+/** The largest number of bytes for the sums of a product, whether it is computed as it is or transposed. */
 export const waitingBytes = (m: number, n: number): number => Math.max(sumsBytes(m, n), sumsBytes(n, m))
 
 /** The bytes of scratch memory that a product needs at most. */
@@ -23,8 +23,8 @@ export const scratchFor = (m: number, k: number, n: number): number =>
 const mostSums = 1 << 18
 
 /**
- * Returns how many steps of the inner dimension are computed for all tiles before the next steps, for a product whose a is
- * transposed. The rows of these steps, of a and of b, stay in the caches; the sums wait in memory.
+ * Returns how many steps of the inner dimension are computed for all tiles before the next steps follow, for a product
+ * with a transposed a. The rows of these steps, of a and of b, stay in the caches; the sums wait in memory.
  */
 export const depthFor = (m: number, k: number, n: number): number => (k >= 256 && m * n <= mostSums ? 128 : k)
 
@@ -38,7 +38,10 @@ const mostBlockRows = (k: number): number =>
 /** Returns the number of rows of a block. */
 export const blockRowsFor = (m: number, k: number): number => evenSize(m, mostBlockRows(k), panelWidth)
 
-/** Returns a multiple of `unit`, at most `most` or one unit; it divides `count` if such a number is not much smaller. */
+/**
+ * Returns a multiple of `unit` that is at most `most` (but at least one unit). It divides `count` if such a number is
+ * not much smaller.
+ */
 export const evenSize = (count: number, most: number, unit: number): number => {
   const largest = Math.max(unit, most - (most % unit))
   for (let size = largest; size >= largest / 2; size -= unit) if (count % size === 0) return size
@@ -53,8 +56,8 @@ export const pieces = (count: number, size: number): ReadonlyArray<{ readonly si
   ].filter((piece) => piece.size > 0 && piece.times > 0)
 
 /**
- * Returns the number of vectors in each row of a tile: a tile has at most 1 × 8, 2 × 4, 3 × 3, 4 × 2 or 8 × 1. With `wide`
- * vectors, of which each holds two, it has at most 2 × 8, 3 × 4 or 4 × 4.
+ * Returns the number of vectors in each row of a tile: a tile has at most 1 × 8, 2 × 4, 3 × 3, 4 × 2 or 8 × 1. If
+ * `wide`, where a register holds two vectors, it has at most 2 × 8, 3 × 4 or 4 × 4.
  */
 export const vectorsFor = (rows: number, available: number, wide: boolean): number => {
   const narrow = rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1

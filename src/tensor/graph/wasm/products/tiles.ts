@@ -28,8 +28,8 @@ export interface Product {
   /** The address of memory for temporary values. */
   readonly scratch: I32
   /**
-   * The address of sums of earlier steps of the inner dimension (see `sumsBytes`). With `adds` the sums of the steps from k
-   * are added there; without it, the maps are applied to the sums there, and k is 0.
+   * The address of the sums of earlier steps of the inner dimension (see `sumsBytes`). With `adds`, the sums of k more
+   * steps are added to them; otherwise k is 0, and the maps are applied to these sums.
    */
   readonly sums?: { readonly address: I32; readonly adds: boolean } | undefined
   /** Applies the maps: computes the values for each of `writes` from sums; `read` loads from one of `reads`. */
@@ -56,9 +56,9 @@ interface TileVector {
 /** The steps of the inner dimension for which a tile is computed. */
 export interface TileSteps {
   readonly k: number
-  /** Holds the sums of earlier steps; undefined if there are none. */
+  /** Points to the sums of earlier steps; undefined if there are none. */
   readonly sums?: Walker
-  /** Whether later steps follow, so that the sums are only stored for them. */
+  /** Whether later steps follow, so that the sums are stored and no maps are applied yet. */
   readonly continued?: boolean
 }
 
@@ -147,7 +147,7 @@ export class TileWriter {
       }
     })
     if (earlier !== undefined && steps.continued === true) {
-      // From last to first (see `lanes.ts`).
+      // Store from last to first (see `lanes.ts`).
       for (let i = sums.length - 1; i >= 0; i--) f.emit(v128.store(earlier.pointer, sums[i], offset(i, earlier)))
       return
     }
@@ -186,7 +186,7 @@ export class TileWriter {
         })
       })
       this.writes.forEach((walker, i) => {
-        // From last to first (see `lanes.ts`).
+        // Store from last to first (see `lanes.ts`).
         for (const [j, place] of [...places.entries()].toReversed()) {
           const value = values[i][j]
           storeLanes(f, walker.dtype, walker.pointer, offset(walker, place), walker[lanes], place.count, value)
@@ -214,7 +214,7 @@ export class TileWriter {
     }
     const whole = Math.floor(p.k / 4)
     const rest = p.k % 4
-    // The loop moves copies of the pointers, so the addresses of the remainder count from the start.
+    // The loop moves copies of the pointers, so the addresses for the remainder are relative to the start.
     this.alongInner(whole, left, right, 16, 16, (a, b, i) => step(a, b, i, undefined))
     if (rest > 0) {
       const mask = f.let(v128.const([-1, rest > 1 ? -1 : 0, rest > 2 ? -1 : 0, 0]))

@@ -96,6 +96,20 @@ export const takeFence = Effect.fnUntraced(function* (
 })
 
 /**
+ * Removes the files and folders that earlier holders of the run were writing when they were killed, wherever they are in its
+ * folder. A holder that lives is harmed no further: its lease is lost, and with it what it has not renamed into place.
+ */
+const removeLeftovers = Effect.fnUntraced(function* (directory: string, number: number) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  for (const file of yield* fs.readDirectory(directory, { recursive: true })) {
+    const writer = /^\..+\.(\d+)\.tmp$/.exec(path.basename(file))?.[1]
+    if (writer !== undefined && Number(writer) < number)
+      yield* fs.remove(path.join(directory, file), { recursive: true, force: true })
+  }
+})
+
+/**
  * Opens a folder whose files are changed only while `check` succeeds. The check runs directly before each change. Temporary
  * names have the number of the lease: a process that lost it cannot write into the files of the next one.
  */
@@ -104,6 +118,8 @@ export const fenced = Effect.fnUntraced(function* (
   { check, number }: Pick<Fence, "check" | "number">,
 ) {
   const fs = yield* FileSystem.FileSystem
+  // A leftover that cannot be removed takes room and harms nothing else.
+  if (number > 1) yield* Effect.ignore(removeLeftovers(directory, number))
   const refused = (error: RunStoreError) =>
     PlatformError.systemError({
       // The tag must not be `PermissionDenied`, because making a link ignores that error.

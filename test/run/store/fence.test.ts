@@ -75,6 +75,25 @@ describe("a run that a second process takes over while the first one lives", () 
     }).pipe(Effect.provide(disk)),
   )
 
+  it.effect("removes what killed processes were writing, wherever that is, and nothing else", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporaryDirectory
+      const fs = yield* FileSystem.FileSystem
+      yield* takeFence(directory, "process 1")
+      const calls = `${directory}/llm_calls/train/actions`
+      yield* fs.makeDirectory(`${directory}/checkpoints/.step_1.1.tmp/lora`, { recursive: true })
+      yield* fs.makeDirectory(calls, { recursive: true })
+      const leftovers = [`${calls}/.call_00.json.1.tmp`, `${directory}/checkpoints/.step_1.1.tmp/lora/a.bin`]
+      const others = [`${calls}/call_00.json`, `${calls}/.call_01.json.7.tmp`, `${calls}/.of-a-user.tmp`]
+      for (const file of [...leftovers, ...others]) yield* fs.writeFileString(file, "{}")
+      const second = yield* takeFence(directory, "process 2")
+      yield* fenced(directory, second)
+      for (const file of leftovers) assert.isFalse(yield* fs.exists(file), file)
+      for (const file of others) assert.isTrue(yield* fs.exists(file), file)
+      assert.deepStrictEqual(yield* fs.readDirectory(`${directory}/checkpoints`), [])
+    }).pipe(Effect.provide(disk)),
+  )
+
   it.effect("stops a checkpoint that the first one had begun to write", () =>
     Effect.gen(function* () {
       const directory = yield* temporaryDirectory

@@ -6,7 +6,12 @@ const slow = ["**/*.slow.test.ts"]
 export default defineConfig(({ mode }) => ({
   test: {
     reporters: ["default", "./test/house/closingLine.ts", "./test/house/watchdog.ts"],
-    setupFiles: ["./test/house/seeds.ts", "./test/house/ownSettings.ts", "./test/house/assertions.ts"],
+    setupFiles: [
+      "./test/house/compileCache.ts",
+      "./test/house/seeds.ts",
+      "./test/house/ownSettings.ts",
+      "./test/house/assertions.ts",
+    ],
     // By `--mode all` the laws are tried with other inputs each time; else with a fifth of them, always the same. Trainings of a second would
     // spend most of it on compiling wide vectors, which have the same bits: the tests of these vectors ask for them.
     env: mode === "all" ? {} : { PROPERTY_SEED: "1", PROPERTY_TRIES: "fifth", EFFECT_RL_WIDE: "0" },

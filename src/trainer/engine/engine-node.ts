@@ -1,4 +1,5 @@
 /** The program of an engine's thread. `thread-node.ts` starts it, and `messages.ts` declares the messages between both. */
+import { totalmem } from "node:os"
 import { workerData } from "node:worker_threads"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
@@ -20,7 +21,9 @@ const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 const open = ({ baseDir, name, ...settings }: EngineTask) =>
   openBaseModel(settings.model, { baseDir, seed: settings.seed }).pipe(
-    Effect.flatMap((base) => Layer.build(Engine.layer(engineModel(settings, { ...base, name })))),
+    Effect.flatMap((base) =>
+      Layer.build(Engine.layer({ ...engineModel(settings, { ...base, name }), mostBytes: totalmem() })),
+    ),
     Effect.map(Context.get(Engine)),
   )
 

@@ -3,6 +3,7 @@
  * arrays, which JSON lacks. For other values (a function, a class instance, a cycle) `toText` throws `NotPlain`.
  * Snapshots and `checkEnv` convert the states of envs with it.
  */
+import { jsonValue } from "../../../base/config/text.ts"
 
 /** `toText` throws this if a value is not plain data: `path` is e.g. `state.cars[0]`, and `kind` e.g. `a function`. */
 export class NotPlain {
@@ -21,7 +22,14 @@ type Json = null | boolean | number | string | Array<Json> | { [key: string]: Js
 
 export const toText = (value: unknown): string => JSON.stringify(encode(value, "state", new Set()))
 
-export const fromText = (text: string): unknown => decode(JSON.parse(text))
+/** Reads what `toText` wrote. Returns undefined for any other text: a checkpoint can come from somebody else. */
+export const fromText = (text: string): unknown => {
+  try {
+    return decode(jsonValue(text))
+  } catch {
+    return undefined
+  }
+}
 
 const encode = (value: unknown, path: string, ancestors: Set<object>): Json => {
   switch (typeof value) {

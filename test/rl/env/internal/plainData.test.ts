@@ -62,4 +62,9 @@ describe("plain data", () => {
     const shared = { a: 1 }
     assert.deepEqual(fromText(toText([shared, shared])), [shared, shared])
   })
+
+  it.each(["no JSON", `${"[".repeat(100_000)}${"]".repeat(100_000)}`, '{"$":"bigint","value":"x"}'])(
+    "is undefined for a text that was not written by it (%#)",
+    (text) => assert.isUndefined(fromText(text)),
+  )
 })

@@ -1,11 +1,10 @@
 /**
- * Defines the interface `Agent`. An agent gets an observation, calls a language model as often as it needs to, and
- * answers with an action for the env, with calls of tools that it cannot run itself, or with the reason why it does not
- * act.
+ * Defines the interface `Agent`. An agent gets an observation, and calls a language model as often as it needs to. It returns
+ * an action for the env, calls of tools that it cannot run itself, or the reason why it does not act.
  *
- * Its short-term state is reset at the beginning of an episode. It may have a memory, which outlives episodes and is
- * written in training only. The clones of an agent share its model and, with the option `shareMemory`, its memory, but
- * never its short-term state.
+ * Its short-term state is reset at the beginning of an episode. It may also have a memory, which lasts for many episodes, and
+ * which is only written in training. The clones of an agent share its model and, with the option `shareMemory`, its memory,
+ * but never its short-term state.
  *
  * @example
  * ```ts
@@ -34,13 +33,13 @@ export type ToolResult = typeof ToolResult.Type
 /**
  * Records one call of the model by an agent, with everything that is needed to train on it.
  *
- * `target` says what acts upon the completion: the agent itself (`internal`: its own tools or its memory), the code
- * that plays the episode (`external`: other tools), or the env (`env`: `parsed` holds the action).
+ * `target` says what uses the completion: the agent itself (`internal`: for its own tools or its memory), the code that plays
+ * the episode (`external`: for other tools), or the env (`env`: `parsed` holds the action).
  */
 export const ModelCall = Schema.Struct({
   purpose: Schema.Literals(["action", "reflection"]),
   target: Schema.Literals(["internal", "external", "env"]),
-  /** The number of earlier calls since the last observation; the results of external tools do not reset it. */
+  /** The number of calls since the last observation, before this one. Results of external tools do not reset it. */
   loopIndex: Schema.Int,
   /** The messages of the whole prompt. */
   messages: Schema.Array(ChatMessage),
@@ -64,7 +63,7 @@ export type AgentInput =
   | {
       readonly _tag: "Observation"
       readonly text: string
-      /** The external tools that the agent may call. If left out, the tools of the last observation stay. */
+      /** The external tools that the agent may call. If left out, they stay the same as for the last observation. */
       readonly tools?: ReadonlyArray<ToolSpec>
     }
   /** The results of the external tool calls that ended the agent's last turn. */
@@ -75,8 +74,8 @@ export interface AgentTurn {
   /** All calls of the model in this turn; the last one gave the outcome. */
   readonly calls: ReadonlyArray<ModelCall>
   /**
-   * The agent acts in the env, gives no action because its answer could not be used, or asks for calls of external
-   * tools. A `reward` is the parser's reward for the form of the answer, and negative for a penalty.
+   * The agent acts in the env, fails to act because its answer could not be used, or calls external tools. `reward` is the
+   * parser's reward for the form of the answer; it is negative for a penalty.
    */
   readonly outcome:
     | { readonly _tag: "Act"; readonly action: string; readonly reward: number }
@@ -109,9 +108,9 @@ export interface Agent {
   readonly reset: Effect.Effect<void>
   /** Takes a turn: calls the model until there is an outcome. */
   readonly act: (input: AgentInput) => Effect.Effect<AgentTurn, AgentFailure>
-  /** Gives the agent the result of the env step that its action caused. */
+  /** Passes the result of an env step, which the agent's action has caused, to the agent. */
   readonly observe: (result: StepResult) => Effect.Effect<void, AgentFailure>
-  /** Ends the episode. Returns the calls of the model that the agent made for that, such as for a reflection. */
+  /** Ends the episode. Returns the calls of the model that the agent made at the end, such as a reflection. */
   readonly endEpisode: Effect.Effect<ReadonlyArray<ModelCall>, AgentFailure>
   /** Makes an agent with the same model and settings, but a short-term state of its own. */
   readonly cloneForEpisode: (options: CloneOptions) => Effect.Effect<Agent>

@@ -47,30 +47,29 @@ export const fields = <Type extends string>(type: Type) => ({
   /** The language model, and the settings of its calls. */
   lmConfig: LmConfig,
   /**
-   * The system prompt, which stands before all other messages; `{file:path}` inserts the text of a file. null: no
-   * system prompt.
+   * The system prompt, the first message of every prompt; `{file:path}` inserts the text of a file. null: no system prompt.
    */
   systemPrompt: prompt,
   /**
-   * How the action is found in an answer: all of it, the boxed part, the content of a tag, or the value of a key of
-   * JSON. Of several parsers, the first that can read the answer is used.
+   * The parser, which finds the action in an answer: all of the answer (`whole`), its boxed part, the content of a tag, or
+   * the value of a key in JSON. In a list of parsers, the first one that can read the answer is used.
    */
   parser: withDefault(ParserConfig, "whole"),
-  /** Does not act upon an answer that was cut off at its length limit. */
+  /** Whether answers that were cut off at the length limit are refused, so that the agent does not act. */
   rejectIncompleteCompletions: withDefault(Schema.Boolean, true),
   /** Asks the server for the tokens of every call, to train on. */
   traceTokens: withDefault(Schema.Boolean, false),
-  /** Has no effect: an agent prints nothing. The key is accepted so that files that have it stay valid. */
+  /** This setting has no effect, because agents print nothing. It is accepted so that existing files stay valid. */
   verbose: withDefault(Schema.Boolean, true),
 })
 
 /** The fields of the Schema that kinds of agent with a memory have in addition. */
 export const memoryFields = {
-  /** The memory that keeps experience, by its `_type`; null takes the default memory of the kind of agent. */
+  /** The memory, by its `_type`; null uses the default memory of the agent's type. */
   memoryConfig: withDefault(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown)), null),
   /**
-   * The number of memory entries in a prompt: the last ones, or those most similar to the observation. null stands for
-   * all entries, 0 for none.
+   * The number of memory entries in a prompt: the last ones or, for some memories, those most similar to the observation.
+   * null stands for all entries, 0 for none.
    */
   historyK: withDefault(Schema.NullOr(bounded("countOrNone")), null),
 }
@@ -98,7 +97,7 @@ export interface DecodedAgent {
    */
   readonly config: Plain
   readonly lmConfig: LmConfig
-  /** Asks the service `Trust` about the programs that the agent starts. `make` does so, too. */
+  /** Asks the service `Trust` about the programs that the agent would start. `make` does this, too. */
   readonly permit: Effect.Effect<void, ConfigError>
   readonly make: Effect.Effect<Agent, ConfigError | AgentError, Lm>
 }
@@ -112,7 +111,7 @@ export interface AgentKind {
   ) => Effect.Effect<DecodedAgent, ConfigError, FileSystem.FileSystem | Path.Path>
 }
 
-/** Describes a kind of agent to `make`. */
+/** The rules from which `make` makes a kind of agent. */
 export interface KindRules<Config extends CommonAgentSettings & { readonly memoryConfig?: unknown }, Encoded> {
   readonly type: string
   /** The Schema of the config: the `fields`, the `memoryFields` of kinds with a memory, and the kind's own settings. */
@@ -121,9 +120,9 @@ export interface KindRules<Config extends CommonAgentSettings & { readonly memor
   readonly memory?: Plain | null
   /** The keys of further prompts, besides `systemPrompt`, in which `{file:path}` inserts a file. */
   readonly prompts?: ReadonlyArray<string>
-  /** The keys, among `prompts`, of settings whose whole value may be the name of a file. */
+  /** Those of the `prompts` whose whole value may be the name of a file. */
   readonly fileNames?: ReadonlyArray<string>
-  /** Asks the service `Trust` about the programs that an agent of this config starts. Default: it starts none. */
+  /** Asks the service `Trust` about the programs that an agent with this config would start. By default it starts none. */
   readonly permit?: (config: Config, from: From) => Effect.Effect<void, ConfigError>
   readonly make: (config: Config, parts: AgentParts) => Effect.Effect<Agent, ConfigError | AgentError, Lm>
 }
@@ -141,8 +140,8 @@ const settingsOf = (config: CommonAgentSettings, systemPrompt: string | null): A
 })
 
 /**
- * Makes a kind of agent from its rules. Its `decode` checks a config, inserts the files of prompts, and prepares the
- * parser and the memory; `rules.make` gets these and makes the agent.
+ * Makes a kind of agent from its rules. The kind's `decode` checks a config, inserts the files of prompts, and prepares the
+ * parser and the memory; then `rules.make` makes the agent from them.
  */
 export const make = <Config extends CommonAgentSettings & { readonly memoryConfig?: unknown }, Encoded>(
   rules: KindRules<Config, Encoded>,

@@ -31,17 +31,17 @@ const reflexion = Schema.Struct({
   ...memoryFields,
   /** Makes the agent reflect when a training episode is over. */
   enableReflection: withDefault(Schema.Boolean, true),
-  /** Reflects only on episodes whose scores add up to less than `failure_threshold`. */
+  /** Whether the agent reflects only on failed episodes: those whose scores add up to less than `failure_threshold`. */
   reflectOnFailureOnly: withDefault(Schema.Boolean, false),
   /** An episode counts as a success if its scores add up to at least this number. */
   failureThreshold: withDefault(real, 1),
-  /** The number of reflections, the newest ones, that a prompt holds before the history; null stands for all. */
+  /** The number of reflections (the newest ones) in a prompt, before the history; null stands for all. */
   maxReflectionsInPrompt: withDefault(Schema.NullOr(bounded("countOrNone")), 10),
   /** The system prompt for acting; null uses `system_prompt`. */
   agentSystemPrompt: prompt,
   /** The system prompt for reflecting; null uses the built-in prompt. */
   reflectionSystemPrompt: prompt,
-  /** Examples that are shown before the episode to reflect on, as a text or as the name of a file; null shows none. */
+  /** Examples for the prompt for reflecting, before the episode, as a text or as the name of a file; null shows none. */
   reflectionFewShotExamples: prompt,
 })
 
@@ -50,14 +50,14 @@ const loopFields = {
   ...memoryFields,
   /** The largest number of calls of the model for one action. */
   maxCalls: withDefault(bounded("count"), 8),
-  /** The servers whose tools the agent may call, besides those of the task. */
+  /** The MCP servers whose tools the agent may call, besides the tools of the task. */
   tools: withDefault(Schema.Array(ToolSource), []),
 }
 
 const tool = Schema.Struct({
   ...fields(ToolAgent.type),
   ...loopFields,
-  /** Forbids tool calls in the answer to the last of the `max_calls` requests, so that the model has to act. */
+  /** Whether the last of the `max_calls` requests forbids tool calls, so that the model has to act. */
   shotClock: withDefault(Schema.Boolean, true),
 })
 
@@ -112,7 +112,7 @@ export const builtIn: ReadonlyArray<AgentKind> = [
       Effect.gen(function* () {
         const [memory, tools] = [yield* making, yield* toolsOf(sources)]
         const { parser: decoded, ...rest } = settings
-        // The agent's default parser also reads `finish[…]`, so leave it in place unless the config sets another one.
+        // The agent's default parser also reads `finish[…]`, so it is only replaced if the config sets another one.
         const own = parser === "whole" || decoded === undefined ? {} : { parser: decoded }
         return yield* ReActAgent.make({ ...rest, ...own, memory, historyK, maxCalls, tools })
       }),
@@ -136,7 +136,10 @@ export const AgentConfig = Schema.Union([
   Schema.Struct({ ...react.fields, ...withMemory }),
 ])
 
-/** Decodes a config, strictly, with keys in snake_case or camelCase. Adds defaults and the texts of prompt files. */
+/**
+ * Decodes a config with keys in snake_case or camelCase. Unknown keys are errors. Adds defaults and the texts of prompt
+ * files.
+ */
 export const decode = (
   config: unknown,
   from: From = { source: "agent" },

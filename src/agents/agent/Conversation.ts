@@ -1,7 +1,7 @@
 /**
- * Makes the conversation between an agent and its model: calls the model and the agent's tools, and finds the action in
- * the answer. Messages are only appended, so each request begins with the previous request and the answer to it. All
- * built-in agents use it; they differ in their messages, and in when they reset the conversation.
+ * Makes the conversation between an agent and its model: calls the model and the agent's tools, and finds the action in the
+ * answer. Messages are only appended, so each request begins with the previous request and the answer to it. All built-in
+ * agents use it. They differ in the messages that they add, and in the moments at which they reset the conversation.
  */
 import { Effect, Schema } from "effect"
 import { display } from "../../base/config/Config.ts"
@@ -34,7 +34,7 @@ export interface CallFormat {
   readonly callsIn: (completion: Completion, external: ReadonlyArray<ToolSpec>) => ReadonlyArray<ToolCall>
   /** Describes new external tools to the model, in a text before the observation. */
   readonly introduce?: (external: ReadonlyArray<ToolSpec>) => string
-  /** Makes the messages by which the model gets the results of its calls. */
+  /** Makes the messages that carry the results of calls to the model. */
   readonly resultMessages: (results: ReadonlyArray<ToolResult>) => ReadonlyArray<ChatMessage>
 }
 
@@ -48,8 +48,8 @@ export interface ConversationOptions {
   /** The largest number of calls of the model for one observation, 1 by default. */
   readonly maxCalls?: number
   /**
-   * Whether the last of the `maxCalls` requests forbids tool calls, so that the model has to act; false by default. It
-   * still describes the tools, so that it begins with the request before it.
+   * Whether the last of the `maxCalls` requests forbids tool calls, so that the model has to act; false by default. This
+   * request still describes the tools, so that it begins with the text of the request before.
    */
   readonly shotClock?: boolean
   /** The format of tool calls; by default the provider's own. */
@@ -57,13 +57,13 @@ export interface ConversationOptions {
 }
 
 export interface Conversation {
-  /** Says whether the conversation has no messages yet, except the system prompt. */
+  /** Tells whether the conversation has no messages yet, except the system prompt. */
   readonly isNew: () => boolean
   /** Removes all messages except the system prompt. */
   readonly reset: () => void
   /**
-   * Adds a text as a message of the user, sets the external tools, and takes a turn. If the turn fails, nothing has
-   * changed.
+   * Adds a user message with this text, sets the external tools, and takes a turn. If the turn fails, the conversation is
+   * unchanged.
    */
   readonly say: (text: string, externalTools?: ReadonlyArray<ToolSpec>) => Effect.Effect<AgentTurn, AgentFailure>
   /** Adds the results of the external calls that ended the last turn, and takes the next turn. */
@@ -80,18 +80,18 @@ export const requestOf = ({
   seed = null,
   traceTokens = false,
 }: AgentSettings): Omit<LmRequest, "messages"> => {
-  // The defaults stand in the parameter list, since those also replace keys that are present but undefined.
+  // The defaults are in the parameter list, because these also replace keys that are present but undefined.
   return { ...LmRequest.defaults, model, temperature, topP, maxOutputTokens, stop, seed, traceTokens }
 }
 
-/** Gives the first messages of a conversation: the system prompt, if there is one. */
+/** Returns the first messages of a conversation: the system prompt, if there is one. */
 export const systemMessages = (prompt: string | null | undefined): ReadonlyArray<ChatMessage> =>
   prompt === null || prompt === undefined || prompt === "" ? [] : [{ role: "system", content: prompt }]
 
 const incompleteFeedback =
   "Your answer was longer than it may be and was cut off, so it was not acted upon. Answer more briefly."
 
-/** Says whether a completion was cut off at its length limit, and the settings forbid to act upon it. */
+/** Tells whether a completion was cut off at its length limit and must therefore be refused. */
 export const isIncomplete = ({ finishReason }: Completion, settings: AgentSettings): boolean =>
   finishReason === "length" && settings.rejectIncompleteCompletions !== false
 
@@ -130,7 +130,7 @@ interface ConversationState extends Required<
   readonly system: ReadonlyArray<ChatMessage>
   /** The tools that the agent runs itself, by name. */
   readonly ownTools: ReadonlyMap<string, Tool>
-  /** The descriptions of these tools, if requests list them. */
+  /** The descriptions of the agent's own tools, if requests list them. */
   readonly ownSpecs: ReadonlyArray<ToolSpec>
   messages: Array<ChatMessage>
   /** The external tools, which the agent does not run itself. */
@@ -169,7 +169,7 @@ const wrong = ({ agent }: ConversationState, problem: string, more: { readonly u
 const isExternal = (state: ConversationState, { name }: ToolCall): boolean =>
   state.external.some((spec) => spec.name === name)
 
-/** Runs one of the agent's own tools. An unknown tool is an error that the model sees. */
+/** Runs one of the agent's own tools. If no tool has this name, the model sees an error. */
 const runTool = (state: ConversationState, call: ToolCall): Effect.Effect<ToolResult> => {
   const tool = state.ownTools.get(call.name)
   if (tool !== undefined) return tool.call(call)
@@ -177,7 +177,7 @@ const runTool = (state: ConversationState, call: ToolCall): Effect.Effect<ToolRe
   return Effect.succeed(failed(call, `There is no tool "${call.name}"${names === "" ? "" : `; there are ${names}`}.`))
 }
 
-/** Parses the text of an answer. Fails if the parser throws or gives something else than a `ParseResult`. */
+/** Parses the text of an answer. Fails if the parser throws or does not return a `ParseResult`. */
 const read = (state: ConversationState, text: string): Effect.Effect<ParseResult, AgentError> =>
   Effect.try({
     try: () => state.parser(text),
@@ -200,7 +200,7 @@ interface AskedCompletion {
   readonly prompt: ReadonlyArray<ChatMessage>
   readonly specs: ReadonlyArray<ToolSpec>
   readonly completion: Completion
-  /** Whether the answer was cut off, and the agent does not act upon such answers. */
+  /** Whether the answer was cut off, so that the agent refuses it. */
   readonly incomplete: boolean
 }
 
@@ -219,7 +219,7 @@ const ask = Effect.fnUntraced(function* (
     tools: specs,
     toolChoice: isLast && shotClock && specs.length > 0 ? "none" : "auto",
   })
-  // Our own providers fail if a filter withheld the answer; other services and older cached answers may not.
+  // Our own providers fail if a filter withholds the answer. Other services, and old cached answers, may not fail.
   if (completion.finishReason === "content_filter") return yield* withheld(settings.model)
   state.callCount++
   state.messages.push(asMessage(completion))
@@ -245,7 +245,7 @@ const record = (
   state.messages.push(...resultMessages(result.toolResults))
 }
 
-/** Why an answer is refused: the feedback to the model, and the result of each of its tool calls. */
+/** The reasons for which an answer is refused: the feedback to the model, and the result of each of its tool calls. */
 interface RefusedAnswer {
   readonly feedback: string
   readonly callResult: string
@@ -261,7 +261,7 @@ const tooManyCalls: RefusedAnswer = {
   callResult: "Not run: too many calls.",
 }
 
-/** Ends the turn without an action: the model gets the feedback next, and an error for each of its tool calls. */
+/** Ends the turn without an action. The next request has the feedback, and an error for each of the answer's tool calls. */
 const refuse = (
   state: ConversationState,
   calls: Array<ModelCall>,
@@ -288,7 +288,7 @@ const runTools = Effect.fnUntraced(function* (
     (call) => runTool(state, call),
   )
   const isInternal = externalCalls.length === 0
-  // The agent does not act upon a text next to a tool call, so it does not matter if the parser throws.
+  // Text beside a tool call is not an action, so it does not matter if the parser throws.
   const parsed = isInternal ? yield* Effect.orElseSucceed(read(state, asked.completion.content), () => null) : null
   record(state, calls, asked, { target: isInternal ? "internal" : "external", parsed, toolResults })
   return externalCalls
@@ -362,7 +362,7 @@ const answer = (state: ConversationState, results: ReadonlyArray<ToolResult>) =>
         wrong(state, `expected the results of the calls [${expected.join(", ")}], found those of [${found}]`),
       )
     }
-    // Put the results into the order of the calls. Several calls may have the same id; each result is used once.
+    // Sort the results in the order of the calls. Several calls may have the same id; each result is used once.
     const byId = Map.groupBy(results, ({ toolCallId }) => toolCallId)
     const inOrder = expected.flatMap((id) => byId.get(id)?.shift() ?? [])
     return turnAfter(state, () => {

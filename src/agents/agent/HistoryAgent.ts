@@ -1,4 +1,4 @@
-/** Makes the history agent (`history_agent` in configs), whose prompts show what happened before, from its memory. */
+/** Makes the history agent (`history_agent` in configs), whose prompts show earlier steps from its memory. */
 import { Effect } from "effect"
 import type { ConfigError } from "../../base/config/Config.ts"
 import type { Lm } from "../lm/Lm.ts"
@@ -19,8 +19,8 @@ export interface HistoryAgentConfig extends AgentSettings {
 export const type = "history_agent"
 
 /**
- * Makes the agent that learns from feedback in its prompt: before each observation the prompt holds the earlier
- * observations, actions and feedback, of this episode and of those before it.
+ * Makes the agent that learns from feedback in its prompt. Before each observation, the prompt shows earlier observations,
+ * actions and feedback, from this episode and from earlier ones.
  *
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 /**
- * Gives agents the tools of servers that speak the Model Context Protocol (MCP): programs that are started here and read
- * calls from stdin, and servers at an address. The tools are listed when an agent is made. A call that fails, takes too
- * long, or reports an error becomes a result that the model sees, as it is for all tools.
+ * Lets agents use the tools of servers with the Model Context Protocol (MCP): programs that are started on this machine and
+ * read calls from stdin, or servers at an address. The tools are listed when an agent is made. As for all tools, if a call
+ * fails or takes too long, the model sees the error as the result.
  *
  * @example
  * ```ts
@@ -26,28 +26,27 @@ export const McpConfig = Schema.Struct({
   /** The arguments of the program. */
   args: withDefault(Schema.Array(Schema.String), []),
   /**
-   * The names of the environment variables that the program gets, besides `PATH`, `HOME` and a few more that hold no
-   * secrets.
+   * The names of the environment variables that the program gets, besides `PATH`, `HOME` and a few others without secrets.
    */
   env: withDefault(Schema.Array(Schema.String), []),
   /** The folder in which the program starts; null is the current one. */
   cwd: optionalText,
-  /** The address of a server that speaks the protocol's streamable HTTP. */
+  /** The address of a server, which must use the protocol's streamable HTTP. */
   url: optionalText,
-  /** The name of the environment variable whose value is sent to the address as the bearer token. */
+  /** The name of the environment variable with the bearer token for the address. */
   tokenVariable: optionalText,
-  /** The version of the protocol that the server has to speak. */
+  /** The version of the protocol that the server must support. */
   protocol: withDefault(Schema.Literals(["2025-11-25", "2026-07-28"]), "2025-11-25"),
   /** The names of the tools to use; null uses all of them. */
   only: withDefault(Schema.NullOr(Schema.Array(Schema.String)), null),
-  /** The beginning of the names by which the model calls the tools, for several servers with the same names. */
+  /** A prefix of the tools' names, to distinguish tools of several servers with the same name. */
   prefix: withDefault(Schema.String, ""),
-  /** The time limit in seconds of each call. The start of a server may take a minute, or as long as a call. */
+  /** The time limit in seconds of each call. Starting the server may take a minute, or this time if it is longer. */
   timeoutS: withDefault(positiveBelow("seconds"), 30),
 })
 export type McpConfig = typeof McpConfig.Type
 
-/** A server as code describes it; what is left out has its default. */
+/** A server as it is described in code. Settings that are left out have their defaults. */
 export type McpOptions = Partial<McpConfig>
 
 /** The Schema of an entry of an agent's `tools`. */
@@ -80,7 +79,7 @@ export const tools = (options: McpOptions): Effect.Effect<ReadonlyArray<Tool>, A
     Effect.flatMap((config) => Effect.flatMap(McpServers, (servers) => servers.tools(config))),
   )
 
-/** Returns what a server would do that needs trust, if its config comes from somebody else; undefined for nothing. */
+/** Returns what a server would do that needs the user's trust, such as starting a program; undefined if nothing does. */
 const trustRequest = (
   { command, args, env: variables, cwd, url, tokenVariable }: McpConfig,
   place: string,
@@ -93,7 +92,7 @@ const trustRequest = (
   return { _tag: "Sending", place, variable: tokenVariable, address: url }
 }
 
-/** Asks the service `Trust` about the servers in an agent's config, which may come from somebody else. */
+/** Asks the service `Trust` about the servers in an agent's config, because the config may come from somebody else. */
 export const permitTools = (
   sources: ReadonlyArray<typeof ToolSource.Type>,
   from: ConfigOrigin,

@@ -10,7 +10,7 @@ export type MemorylessAgentConfig = Conversation.AgentSettings
 export const type = "memoryless_agent"
 
 /**
- * Makes the agent without a memory: every observation begins a new conversation, whose first message is `Q: ` and the
+ * Makes the agent without a memory. Every observation begins a new conversation, whose first message is `Q: ` followed by the
  * observation.
  *
  * @example

@@ -57,10 +57,10 @@ export const refused = (feedback: string, reward = defaultPenalty): ParseResult 
 const fails = ({ penalty = defaultPenalty, feedback }: ParserOptions, defaultFeedback: string): ParseResult =>
   refused(feedback ?? defaultFeedback, penalty)
 
-/** Makes the capital letters of ASCII small. Other letters could change the length of the text. */
+/** Converts the capital letters of ASCII to small ones. Converting other letters could change the length of the text. */
 const lowerCase = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
-/** Takes the whole text as the action, without the whitespace around it. */
+/** Returns the whole text as the action, without whitespace at its ends. */
 export const whole: Parser = (text) => parsed(text.trim())
 
 /**
@@ -108,8 +108,8 @@ export interface JsonOptions<A> extends ParserOptions {
 }
 
 /**
- * Makes a parser that finds JSON in an answer, and takes the last JSON that fits a Schema. The answer may be only JSON,
- * or have it in a fenced block or within other text.
+ * Makes a parser that takes the last JSON in an answer that fits a Schema. The JSON may be the whole answer, in a fenced
+ * block, or within other text.
  *
  * @example
  * ```ts
@@ -140,12 +140,12 @@ export const json = <S extends Schema.Codec<unknown, unknown>>(
   }
 }
 
-/** Gives the value of the text if the whole text is JSON, or else the objects and arrays within it, in their order. */
+/** Returns the value of the text if the whole text is JSON; otherwise the objects and arrays within it, in order. */
 const jsonIn = (text: string): ReadonlyArray<unknown> => {
   const all = parsedJson(text)
   if (all !== undefined) return [all]
   const values: Array<unknown> = []
-  // Each unclosed bracket is searched up to the end of the text, so the search stops after this number of them.
+  // For each unclosed bracket, the whole rest of the text is searched, so the number of searched brackets is limited.
   let bracketsLeft = 200
   for (let at = 0; at < text.length && bracketsLeft > 0; at++) {
     if (text[at] !== "{" && text[at] !== "[") continue
@@ -162,7 +162,9 @@ const jsonIn = (text: string): ReadonlyArray<unknown> => {
   return values
 }
 
-/** Finds where the bracket at `from` is closed, ignoring brackets in strings; undefined if it is not closed. */
+/**
+ * Returns the position at which the bracket at `from` is closed, ignoring brackets in strings; undefined if it is not closed.
+ */
 const closing = (text: string, from: number): number | undefined => {
   let depth = 0
   let quoted = false
@@ -179,8 +181,8 @@ const closing = (text: string, from: number): number | undefined => {
 }
 
 /**
- * Makes a parser that tries parsers in order until one finds an action. If none does, it joins the feedback of all, and
- * the penalty is the largest of theirs.
+ * Makes a parser that tries several parsers in order until one finds an action. If none does, the feedback of all is joined,
+ * and the largest penalty counts.
  */
 export const orElse =
   (first: Parser, ...others: ReadonlyArray<Parser>): Parser =>
@@ -196,7 +198,10 @@ export const orElse =
     return refused(feedback.join(" Or: "), penalty)
   }
 
-/** Makes a parser that changes the action of another one. `change` may refuse or reward it by a `ParseResult`. */
+/**
+ * Makes a parser that changes the action of another one. `change` returns the new action, or a `ParseResult` to refuse or
+ * reward it.
+ */
 export const map =
   (parser: Parser, change: (action: string) => string | ParseResult): Parser =>
   (text) => {
@@ -243,7 +248,10 @@ const One = Schema.Union([
   Schema.Struct({ json: Schema.NonEmptyString }),
 ])
 
-/** The config of a parser: `whole`, `boxed`, `{ tag: move }`, `{ json: answer }`, or a list of these to try. */
+/**
+ * The config of a parser: `whole`, `boxed`, `{ tag: move }`, `{ json: answer }`, or a list of these, which are tried in
+ * order.
+ */
 export const ParserConfig = Schema.Union([One, Schema.NonEmptyArray(One)])
 export type ParserConfig = typeof ParserConfig.Type
 

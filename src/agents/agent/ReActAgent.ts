@@ -21,7 +21,7 @@ export const type = "react_agent"
 /** Matches the label at the beginning of a line, such as `Thought:` or `Action 2:`. */
 const label = /^[ \t]*(Thought|Action|Observation)[ \t]*\d*[ \t]*:[ \t]*/gim
 
-/** Gives the text after the first label with this name, up to the next label; undefined if there is no such label. */
+/** Returns the text after the first label with this name, up to the next label; undefined if there is no such label. */
 const lineOf = (name: string, text: string): string | undefined => {
   const labels = [...text.matchAll(label)]
   const at = labels.findIndex(([, word]) => word.toLowerCase() === name)
@@ -31,8 +31,8 @@ const lineOf = (name: string, text: string): string | undefined => {
 }
 
 /**
- * Makes a parser that takes the text after the first `Action:` as the action, up to the next label. It ignores later
- * text, because the model may have invented the next observation there.
+ * Makes a parser that takes the text after the first `Action:` as the action, up to the next label. Later text is ignored,
+ * because the model may have invented the next observation in it.
  *
  * @example
  * ```ts
@@ -50,12 +50,12 @@ export const action =
     return line === "" ? refused(feedback, penalty) : parsed(line, reward)
   }
 
-/** Gives the content of `finish[…]` or `answer[…]`, e.g. `Paris` for `finish[Paris]`; other text stays as it is. */
+/** Returns the content of `finish[…]` or `answer[…]`, e.g. `Paris` for `finish[Paris]`. Other text is returned unchanged. */
 const finished = (text: string): string => /^(?:finish|answer)\s*\[(.*)\]$/is.exec(text)?.[1].trim() ?? text
 
 /**
- * Finds a call of one of the tools, `name[input]` or `name(input)`, in the action line, and gives it the `id`. The list
- * has one call, or none. The input is JSON, or the value of a tool's only parameter.
+ * Finds a call of one of the tools in the action line: `name[input]` or `name(input)`, where the input is JSON or the value
+ * of the tool's only parameter. Returns a list with the call, which gets the `id`, or an empty list.
  */
 const callIn = (text: string, tools: ReadonlyArray<ToolSpec>, id: string): ReadonlyArray<ToolCall> => {
   const match = /^([\w-]+)\s*(?:\[(.*)\]|\((.*)\))$/s.exec(lineOf("action", text) ?? "")
@@ -66,7 +66,7 @@ const callIn = (text: string, tools: ReadonlyArray<ToolSpec>, id: string): Reado
   return [{ id, name, arguments: argumentsOf(tool, (inBrackets ?? inParentheses ?? "").trim()) }]
 }
 
-/** Returns the arguments of a call as JSON, which the input already is, or the value of a tool's only parameter. */
+/** Returns the arguments of a call as JSON. The input is already JSON, or the value of the tool's only parameter. */
 const argumentsOf = ({ parameters }: ToolSpec, input: string): string => {
   if (input === "" || input.startsWith("{")) return input
   const { properties } = parameters
@@ -78,9 +78,9 @@ const argumentsOf = ({ parameters }: ToolSpec, input: string): string => {
 }
 
 /**
- * Makes the format in which the model calls tools: in action lines. Calls in the provider's own format, which some
- * models make anyway, work too. A call in an action line has the id `action`, and its result is a message that begins
- * with `Observation:`.
+ * Makes the format in which the model calls tools in action lines. Calls in the provider's own format, which some models make
+ * nevertheless, also work. A call in an action line has the id `action`, and its result is a message that begins with
+ * `Observation:`.
  */
 const formatOf = (own: ReadonlyArray<ToolSpec>): CallFormat => ({
   native: false,
@@ -107,7 +107,7 @@ const listOf = (tools: ReadonlyArray<ToolSpec>, opening: string): string =>
     "Any other action is for the task itself; `Action: finish[…]` gives an answer.",
   ].join("\n")
 
-/** Gives the instructions of the system prompt: the format of answers, and the agent's own tools. */
+/** Returns the instructions for the system prompt: the format of answers, and the agent's own tools. */
 const instructions = (tools: ReadonlyArray<ToolSpec>): string => {
   const form =
     "Answer with two lines: `Thought: …`, what you think, and `Action: …`, what you do. Then wait: what you see next is said to you as `Observation: …`."
@@ -127,7 +127,7 @@ const instructions = (tools: ReadonlyArray<ToolSpec>): string => {
  */
 export const make = (config: ReActAgentConfig): Effect.Effect<Agent, ConfigError, Lm> => {
   const { tools = [], memory = null, systemPrompt, parser = finished } = config
-  // The tools by which the model reads and writes its notes are called in action lines, too.
+  // The tools for the model's notes are called in action lines, too.
   const specs = [...notesTools(memory, true), ...tools].map(({ spec }) => spec)
   return conversationAgent({
     type,
@@ -135,7 +135,7 @@ export const make = (config: ReActAgentConfig): Effect.Effect<Agent, ConfigError
       ...config,
       systemPrompt: [...(systemPrompt ? [systemPrompt] : []), instructions(specs)].join("\n\n"),
       parser: map(action(), parser),
-      // Stop the model before it writes the observation itself.
+      // Stop the model before it invents the observation.
       stop: [...new Set([...(config.stop ?? []), "\nObservation:"])],
     },
     format: formatOf(specs),

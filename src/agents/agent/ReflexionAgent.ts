@@ -1,4 +1,4 @@
-/** Makes the Reflexion agent (`reflexion_agent` in configs), whose model writes after an episode what to do better. */
+/** Makes the Reflexion agent (`reflexion_agent` in configs). After an episode, its model writes what to do better. */
 import { Effect } from "effect"
 import type { ConfigError } from "../../base/config/Config.ts"
 import type { ChatMessage } from "../lm/Chat.ts"
@@ -17,18 +17,21 @@ export interface ReflexionAgentConfig extends Conversation.AgentSettings {
   readonly memory?: AgentMemory | null
   /** The number of memory entries in a prompt, not counting reflections; null stands for all entries, 0 for none. */
   readonly historyK?: number | null
-  /** Whether the agent reflects after an episode of training; true by default. */
+  /** Whether the agent reflects after a training episode; true by default. */
   readonly enableReflection?: boolean
-  /** Reflects only on episodes whose scores add up to less than `failureThreshold` (1 by default). */
+  /**
+   * Whether the agent reflects only on failed episodes: those whose scores add up to less than `failureThreshold` (1 by
+   * default).
+   */
   readonly reflectOnFailureOnly?: boolean
   readonly failureThreshold?: number
-  /** The number of reflections before the history in a prompt, the newest ones; 10 by default, and null for all. */
+  /** The number of reflections (the newest ones) in a prompt, before the history; 10 by default. null stands for all. */
   readonly maxReflectionsInPrompt?: number | null
   /** The system prompt for acting; by default `systemPrompt`. */
   readonly agentSystemPrompt?: string | null
   /** The system prompt for reflecting; by default a built-in one. */
   readonly reflectionSystemPrompt?: string | null
-  /** Examples that stand before the episode in the prompt for reflecting. */
+  /** Examples for the prompt for reflecting, before the episode. */
   readonly reflectionFewShotExamples?: string | null
 }
 
@@ -41,8 +44,8 @@ not: what was the mistake, and what should be done instead? Be specific; what yo
 const isReflection = (type: string): boolean => type === "Reflection"
 
 /**
- * Makes the agent that reflects (Shinn et al. 2023, arXiv:2303.11366): after an episode of training, it writes down
- * what to do better, and later prompts hold these reflections before the history.
+ * Makes the agent that reflects (Shinn et al. 2023, arXiv:2303.11366). After a training episode, it writes down what to do
+ * better; later prompts show these reflections before the history.
  *
  * @example
  * ```ts
@@ -56,7 +59,7 @@ export const make = (config: ReflexionAgentConfig): Effect.Effect<Agent, ConfigE
     yield* checkCount(type, "history_k", historyK)
     yield* checkCount(type, "max_reflections_in_prompt", maxReflectionsInPrompt)
 
-    /** Says whether the agent must reflect on the episode that has ended, by its settings and the episode's score. */
+    /** Tells whether the agent must reflect on the episode that has ended, by its settings and the episode's score. */
     const mustReflect = ({ training, recollection }: Remembering): boolean => {
       if (!training || !enableReflection || recollection.trajectory().length === 0) return false
       return !reflectOnFailureOnly || recollection.score() < failureThreshold

@@ -31,7 +31,7 @@ export interface ToolRules<Parameters extends Schema.Codec<unknown, unknown>, E>
   readonly description: string
   /** The Schema of the parameters, which must be an object. */
   readonly parameters: Parameters
-  /** Runs the tool and gives its result; a text is used as it is, and any other value as JSON. */
+  /** Runs the tool and returns its result. A text is used as it is; other values become JSON. */
   readonly run: (parameters: Parameters["Type"]) => Effect.Effect<Schema.Json, E>
   /** The time limit of a call, 30 seconds by default. */
   readonly timeout?: Duration.Input
@@ -60,8 +60,7 @@ export const make = <Parameters extends Schema.Codec<unknown, unknown>, E>(rules
             duration: timeout,
             orElse: () => Effect.fail(`${name} took longer than ${Duration.format(timeout)} and was stopped.`),
           }),
-          // A tool that throws or interrupts itself must not end the run. If the run itself is interrupted, the tool
-          // is, too.
+          // A tool that throws or interrupts itself must not end the run. But if the run is interrupted, so is the tool.
           Effect.catchDefect((defect) => Effect.fail(`${name} failed: ${messageOf(defect)}`)),
           Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(`${name} failed: it was interrupted`)),
         )

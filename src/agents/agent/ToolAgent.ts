@@ -13,9 +13,9 @@ export interface ToolAgentConfig extends ConversationAgentConfig {
 export const type = "tool_agent"
 
 /**
- * Makes the agent that calls tools before it acts. It runs its own tools; if a tool fails, the model gets the error as
- * the tool's result. The protocol, which plays the episode, runs the tools of the env and its own tools. Every prompt
- * describes all tools, even when no more calls are allowed, so that each prompt begins with the one before it.
+ * Makes the agent that calls tools before it acts. It runs its own tools; if a tool fails, the model gets the error as the
+ * tool's result. The protocol (the code that plays the episode) runs the tools of the env and its own tools. Every prompt
+ * describes all tools, even when no more calls are allowed, so that each prompt begins with the text of the prompt before.
  *
  * @example
  * ```ts

@@ -1,6 +1,9 @@
 import { Schema } from "effect"
 
-/** An episode cannot be played: the agents, env or user's code do not fit the protocol, e.g. a player has no agent. */
+/**
+ * Reports that an episode cannot be played: the agents, the env or the user's code do not fit the protocol, e.g. a player has
+ * no agent.
+ */
 export class ProtocolError extends Schema.TaggedError<ProtocolError>()("ProtocolError", {
   protocol: Schema.String,
   /** The id of the rollout that could not be completed. */

@@ -1,23 +1,26 @@
 /**
  * Defines a rollout, the record of an episode step by step, as plain data. In files it is one line of JSON.
  *
- * A turn is everything that an agent does between two observations: any number of `AgentStep`s (each a call of the
- * model), of which the last may lead to an `EnvironmentStep`. If the agent reflects on the episode after its end, this
- * is one more turn. Ids consist of the rollout's id and counters, so the same seed gives the same file.
+ * A turn is everything that an agent does between two observations: any number of `AgentStep`s (each is a call of the model);
+ * the last one may lead to an `EnvironmentStep`. A reflection after the end of the episode is one more turn. Ids consist of
+ * the rollout's id and counters, so the same seed gives the same file.
  */
 import { Schema } from "effect"
 import { ModelCall, ToolResult } from "../agent/Agent.ts"
 import { type LmUsage, noUsage } from "../lm/Chat.ts"
 import { Feedback } from "../task/Feedback.ts"
 
-/** The limit that cut off an episode (steps or calls of the model; the env's own) or a training sample (its length). */
+/**
+ * The limit that cut off an episode (the protocol's steps or calls of the model; the env's own limit) or a training sample
+ * (its length).
+ */
 export const TruncationReason = Schema.Literals(["max_steps", "env", "max_seq_len"])
 export type TruncationReason = typeof TruncationReason.Type
 
 /**
- * Says whether and how an episode ended; in a step, whether and how it ended with this step. `terminated` means that
- * the env ended it (or the protocol, if a failed parse ends episodes); `truncated` means that a limit cut it off, which
- * `truncationReason` names. At most one of both is true; the reason is null unless `truncated` is true.
+ * Describes how an episode ended, or in a step, whether it ended with this step. `terminated` means that the env ended it (or
+ * the protocol, if a failed parse ends episodes). `truncated` means that a limit cut it off, and `truncationReason` names the
+ * limit; otherwise that is null. At most one of the two flags is true.
  */
 export const RolloutEnding = Schema.Struct({
   terminated: Schema.Boolean,
@@ -26,7 +29,7 @@ export const RolloutEnding = Schema.Struct({
 })
 export type RolloutEnding = typeof RolloutEnding.Type
 
-/** The ending of a step after which the episode continues. */
+/** The ending of a step after which the episode goes on. */
 export const notEnded: RolloutEnding = { terminated: false, truncated: false, truncationReason: null }
 /** The ending of a last step with which the env ended the episode. */
 export const terminated: RolloutEnding = { terminated: true, truncated: false, truncationReason: null }
@@ -49,7 +52,10 @@ export const AgentStep = Schema.TaggedStruct("AgentStep", {
   call: ModelCall,
   /** The results of external tools, which the agent does not run itself. */
   toolResults: Schema.Array(ToolResult),
-  /** The penalty if the answer gave no action, else 0: the parser's reward for an action is part of the env step's. */
+  /**
+   * The penalty if the answer gave no action, otherwise 0. The parser's reward for an action is part of the env step's
+   * reward.
+   */
   reward: Schema.Finite,
   // These differ from `notEnded` only if the episode ends with this step, without another env step.
   ...RolloutEnding.fields,
@@ -73,7 +79,7 @@ export const EnvironmentStep = Schema.TaggedStruct("EnvironmentStep", {
   agentStepIds: Schema.Array(Schema.String),
   observation: Schema.String,
   action: Schema.String,
-  /** The observation after the step, also if the episode ended with it; null if there is none. */
+  /** The observation after the step, even if the episode ended with it; null if there is none. */
   nextObservation: Schema.NullOr(Schema.String),
   feedback: Feedback,
   /** The env's score plus the reward of the agent's parser. */
@@ -123,7 +129,10 @@ export type Rollout = typeof Rollout.Type
 export const totalReward = (steps: ReadonlyArray<RolloutStep>): number =>
   steps.reduce((sum, { reward }) => sum + reward, 0)
 
-/** Adds up the scores that the env gave. Unlike the total reward, they are without what the agent's parser rewards. */
+/**
+ * Adds up the scores that the env gave. Unlike the total reward, this leaves out the rewards and penalties of the agent's
+ * parser.
+ */
 export const scoreOf = ({ steps }: Pick<Rollout, "steps">): number =>
   steps.reduce((sum, step) => sum + (step._tag === "EnvironmentStep" ? step.feedback.score : 0), 0)
 

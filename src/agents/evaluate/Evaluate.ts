@@ -1,9 +1,9 @@
 /**
- * Plays the tasks of a data set, many at a time, by a protocol: code that plays one episode. `frozen` makes the
- * protocol for an agent that must not learn. `each` passes the played episodes to a callback, `all` returns them, and
- * `one` plays a single episode. An episode that fails is a result, too, and does not stop the others. Episodes come in
- * the order of the tasks, so the result does not depend on the concurrency. No files are written: the callers, such as
- * `execute.ts` and the validation of agents in training, record the episodes.
+ * Plays the tasks of a data set, many at a time, with a protocol (the code that plays one episode). `frozen` makes the
+ * protocol for an agent that must not learn. `each` passes the played episodes to a callback, `all` returns them, and `one`
+ * plays a single episode. An episode that fails is a result, too, and does not stop the others. Episodes come in the order of
+ * the tasks, so the result does not depend on the concurrency. No files are written: the callers, such as `execute.ts` and
+ * the validation of agents in training, record the episodes.
  *
  * @example
  * ```ts
@@ -32,7 +32,9 @@ export interface EvaluationPlan<Env extends TaskInfo = TextEnv> {
   readonly tasks: Tasks<Env>
   /** The protocol that plays the episodes, e.g. `frozen(agent)`. */
   readonly protocol: Protocol<Env>
-  /** The seed of envs and sampling. The n-th episode of a task has the same randomness in every evaluation with it. */
+  /**
+   * The seed of envs and sampling. The n-th episode of a task has the same random numbers in every evaluation with this seed.
+   */
   readonly seed: number
   /** The number of episodes that are played at the same time. */
   readonly concurrency: number
@@ -44,7 +46,10 @@ export interface EvaluationPlan<Env extends TaskInfo = TextEnv> {
   readonly onFailed?: (index: number, error: EpisodeFailure | DatasetError) => void
 }
 
-/** Makes the protocol that plays clones of the agent, which read its memory but cannot write it: it learns nothing. */
+/**
+ * Makes a protocol that plays with clones of the agent. The clones read its memory but cannot write it, so the agent does not
+ * learn.
+ */
 export const frozen = (agent: Agent, options: SingleAgent.SingleAgentOptions = {}): Protocol => ({
   name: "SingleAgent",
   play: Effect.fnUntraced(function* (episode: EpisodeToPlay) {
@@ -77,12 +82,12 @@ export const all = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   return episodes
 })
 
-/** Stands for the task in the result of an episode whose task could not be read from the data set. */
+/** The description of a task that could not be read from the data set, for the result of its episode. */
 const unreadTask: TaskInfo = { id: "unknown", type: "unknown", metadata: {} }
 
 /**
- * Plays one episode and returns it, with its `error` if it failed; `index` counts all episodes, those of the first task
- * first. This Effect itself fails only for a reason that all episodes would share: a wrong API key, a spent budget.
+ * Plays one episode and returns it, with its `error` if it failed. `index` counts all episodes, beginning with those of the
+ * first task. Fails only for a reason that all episodes would share, such as a wrong API key or a spent budget.
  */
 export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   { tasks, protocol, seed, repeats = 1, phase = { _tag: "default" }, onFailed }: EvaluationPlan<Env>,
@@ -129,7 +134,7 @@ export const one = Effect.fnUntraced(function* <Env extends TaskInfo = TextEnv>(
   })
   if (Exit.isSuccess(exit)) {
     const [first] = exit.value
-    // `onStep` also received the steps of other players and of sub-agents: keep only those of the first rollout.
+    // `onStep` also received the steps of other players and of sub-agents. Keep only those of the first rollout.
     const ownIds = new Set(first.steps.map(({ id }) => id))
     timedSteps = timedSteps.filter(({ id }) => ownIds.has(id))
     return { ...outcome(), ending: first.ending, rollouts: exit.value, error: null }

@@ -1,7 +1,7 @@
 /**
  * Defines the settings of an evaluation. `read` decodes them from a config; it leaves the sections of the data set, the
- * agents and the scorers undecoded for `Evaluations.ts`, which calls it. `namesOf` chooses the agents' names for
- * tables. All functions only compute.
+ * agents and the scorers undecoded for `Evaluations.ts`, which calls it. `namesOf` chooses the agents' names for tables.
+ * These are pure functions.
  */
 import { Effect, Schema } from "effect"
 import { AgentConfig } from "../agent/Agents.ts"
@@ -25,7 +25,7 @@ import { kindField } from "../../run/RunSpec.ts"
 const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDefault(Schema.NullOr(schema), null)
 
 export const OutputSettings = Schema.Struct({
-  /** The folder for the run's folder `YYYYMMDD_HHMMSS`; null takes the results folder of the command that starts it. */
+  /** The folder in which the run's folder `YYYYMMDD_HHMMSS` is created; null uses the results folder of the command. */
   resultsDir: optional(Schema.NonEmptyString),
   /**
    * The level of messages in `run.log` and the terminal. `ERROR` shows failures and the start of the run, `WARN` adds
@@ -40,49 +40,52 @@ export const EvaluationSettings = Schema.Struct({
   kind: kindField("evaluation"),
   /** The name of the run, which is shown in lists and is a part of its folder's name. */
   name: withDefault(runName, "evaluation"),
-  /** A line that describes the evaluation, for people; null describes it by its agents, tasks and seed. */
+  /** A description of the evaluation in one line; null makes one from its agents, tasks and seed. */
   description: optional(Schema.String),
-  /**
-   * The seed of all randomness: of the envs, of the model's sampling, and of the resampling for intervals and tests.
-   */
+  /** The seed of all random numbers: of the envs, the model's sampling, and the resampling for intervals and tests. */
   seed: withDefault(bounded("seed"), 0),
   /** The number of episodes of each task. */
   repeats: withDefault(bounded("repeats"), 1),
   /** The number of episodes that are played at the same time; null is the number of CPU cores. */
   workers: optional(atOnce),
-  /** The number of steps after which an episode is cut off; null leaves that to the envs. */
+  /** The number of steps after which an episode is cut off; null leaves the limit to the envs. */
   maxStepsPerEpisode: optional(bounded("count")),
   /** The scorers of each episode, by name or with settings. The first one is also used for pass@k and for `by`. */
   scorers: withDefault(Schema.Array(Schema.Unknown).check(Schema.isMinLength(1)), ["score"]),
   /** The values of k for pass@k, the chance that at least one of k episodes passes; null uses `repeats` as k. */
   passAt: optional(Schema.Array(bounded("passes"))),
-  /** An episode passes if the first scorer gives it at least this score. */
+  /** The smallest score of the first scorer with which an episode passes. */
   passThreshold: withDefault(real, 1),
-  /** Keys of the tasks' metadata. The report has the first scorer's mean for each value of such a key. */
+  /** Keys of the tasks' metadata. For each value of such a key, the report has the mean of the first scorer. */
   by: withDefault(Schema.Array(Schema.String), []),
   /** The confidence level of all intervals. */
   confidence: withDefault(fraction.check(Schema.isGreaterThan(0), Schema.isLessThan(1)), 0.95),
-  /** The folder of a finished evaluation of the same tasks, to compare with; null compares with none. */
+  /** The folder of a finished evaluation of the same tasks to compare with; null compares with none. */
   compareTo: optional(Schema.NonEmptyString),
-  /** Shows progress and tables in the terminal. */
+  /** Whether progress and tables are shown in the terminal. */
   verbose: withDefault(Schema.Boolean, true),
   /** The folder for the files that an evaluation writes, and the level of its messages. */
   output: withDefault(OutputSettings, {}),
 })
 export type EvaluationSettings = typeof EvaluationSettings.Type
 
-/** The Schema of a config. The sections of the data set and the agents stay undecoded: their types do that later. */
+/** The Schema of a config. The sections of the data set and the agents are decoded later, by their types. */
 const Whole = Schema.Struct({
   ...EvaluationSettings.fields,
   /** The data set whose tasks are played. */
   dataset: Schema.optionalKey(Schema.Unknown),
   /** The agent that plays. */
   agent: Schema.optionalKey(Schema.Unknown),
-  /** Several agents instead of `agent`: a list, or a record by their names. Each is compared with the first. */
+  /**
+   * Several agents instead of `agent`: a list, or a record with their names as keys. Each agent is compared with the first.
+   */
   agents: Schema.optionalKey(Schema.Unknown),
 })
 
-/** The Schema of a config with the settings of all built-in types, in which messages look up misplaced keys. */
+/**
+ * The Schema of a config with the settings of all built-in types. Error messages use it to find where a misplaced key
+ * belongs.
+ */
 const whole = Schema.Struct({ ...EvaluationSettings.fields, dataset: DatasetConfig, agent: AgentConfig })
 
 /** The config of one agent, not decoded yet, with the name that the config gives to the agent. */
@@ -94,8 +97,8 @@ export interface AgentSection {
 }
 
 /**
- * Converts the section `agents` to a record. For a list, its keys are the agents' positions. For a record, the keys are
- * the agents' names: copies each into its agent as `name`, because a later step converts the keys to camelCase.
+ * Converts the section `agents` to a record. The keys of a list become the agents' positions. The keys of a record are the
+ * agents' names: each is copied into its agent as `name`, because a later step converts the keys to camelCase.
  */
 const keyed = (agents: unknown): unknown => {
   if (Array.isArray(agents)) return Object.fromEntries(agents.map((agent, index) => [String(index), agent]))
@@ -125,7 +128,7 @@ export const read = Effect.fnUntraced(function* (
   { source = "evaluation", name, overrides = [], lines = new Map() }: ReadOptions,
 ) {
   const written = isPlain(config) && "agents" in config ? { ...config, agents: keyed(config.agents) } : config
-  // Saved configs hold a placeholder instead of an API key. An override with this placeholder sets nothing.
+  // Saved configs have a placeholder instead of an API key. An override with this placeholder is ignored.
   const usableOverrides = overrides.filter((override) => !String(override.value).includes(shownKey))
   const { value, from } = yield* overridden(written, { lines, overrides: usableOverrides, source, whole })
   const { dataset, agent, agents, ...settings } = yield* decode(
@@ -171,8 +174,8 @@ const split = Effect.fnUntraced(function* (section: unknown, prefix: ReadonlyArr
 })
 
 /**
- * Returns the name of each agent for tables: its name in the config, or else its type. If several agents have the same
- * type, the model is appended. If that is still not unique, the second of them gets a 2, the third a 3, and so on.
+ * Returns the name of each agent for tables: its name in the config, otherwise its type. If several agents have the same
+ * type, the model is appended. If names are still equal, the second one gets a 2, the third a 3, and so on.
  */
 export const namesOf = (
   agents: ReadonlyArray<{ readonly name: string | undefined; readonly type: string; readonly model: string | null }>,

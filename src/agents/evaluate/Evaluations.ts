@@ -1,7 +1,7 @@
 /**
- * Runs and compares evaluations. `fromConfig` runs the evaluation that a config describes: it opens the data set, the
- * models, the agents and the scorers; `execute.ts` then plays the episodes and writes the run's folder. `compare` reads
- * two finished evaluations from their folders by `readRows`, and changes no file. The command `effect eval` calls them.
+ * Runs and compares evaluations. `fromConfig` runs the evaluation that a config describes: it opens the data set, the models,
+ * the agents and the scorers; `execute.ts` then plays the episodes and writes the run's folder. `compare` reads two finished
+ * evaluations from their folders with `readRows`, and changes no files. The command `effect eval` calls them.
  *
  * @example
  * ```ts
@@ -56,13 +56,16 @@ export type EvaluationNeeds = RunStore | Recorder | Lms.LmNeeds
 export interface EvaluationOptions extends ReadOptions {
   /** The folder from which relative paths of data sets, prompts and evaluations start; by default the current one. */
   readonly baseDir?: string
-  /** Returns where to create the run's folder if the config sets `results_dir`; by default in that folder itself. */
+  /**
+   * Returns where to create the run's folder if the config sets `results_dir`. By default, it is created in that folder
+   * itself.
+   */
   readonly placeOf?: (resultsDir: string) => Effect.Effect<OwnPlace, never, Path.Path>
 }
 
 /**
- * Runs the evaluation that a config describes, and returns its result. If the service `RunStore` is made to resume, it
- * opens the folder of a stopped evaluation, and only the missing episodes are played.
+ * Runs the evaluation that a config describes, and returns its result. If the service `RunStore` resumes a stopped
+ * evaluation, only the missing episodes are played.
  */
 export const fromConfig = (
   config: unknown,
@@ -79,7 +82,7 @@ export const prepare = Effect.fnUntraced(function* (
   const sections = yield* read(config, options)
   const { settings, from } = sections
   const { source } = from
-  // Check the data set and all agents first, so that one error lists the problems of all.
+  // Check the data set and all agents first, so that one error lists all problems.
   yield* checkAll([
     Datasets.decode(sections.dataset, { ...from, prefix: ["dataset"] }),
     ...sections.agents.map((one) => decodedAgent(one, from, baseDir)),
@@ -151,13 +154,15 @@ export const prepare = Effect.fnUntraced(function* (
 const decodedAgent = ({ name, prefix, config }: AgentSection, from: DecodeOptions, baseDir: string) =>
   Effect.map(Agents.decode(config, { ...from, prefix, baseDir }), (decoded) => ({ ...decoded, name, prefix }))
 
-/** Returns the settings of a scorer that must not change on a resume: of a judge's model, its name and temperature. */
+/**
+ * Returns the settings of a scorer that must not change on a resume. Of a judge's model, these are its name and temperature.
+ */
 const scorerIdentity = ({ lmConfig, ...plain }: Plain): Plain =>
   isPlain(lmConfig) ? { ...plain, model: lmConfig.model, temperature: lmConfig.temperature } : plain
 
 /**
- * Reads the finished evaluation in `folder` (the setting `compare_to`), which is relative to the config's folder or the
- * current one. Returns the folder's absolute path, and a row for each episode.
+ * Reads the finished evaluation in `folder` (the setting `compare_to`). A relative path starts from the config's folder or
+ * the current one. Returns the folder's absolute path, and a row for each episode.
  */
 const readEarlier = Effect.fnUntraced(function* (folder: string, baseDir: string, from: DecodeOptions) {
   const refuse = (problem: string): ConfigError => ConfigError.at(from, "compare_to", problem)
@@ -191,8 +196,8 @@ export const readRows = Effect.fnUntraced(function* (
 
 /**
  * Compares two finished evaluations of the same tasks; `left` and `right` are their folders. Each agent of `right` is
- * compared with the agent of the same name in `left`, or with the first agent of `left` if that has no such agent.
- * Fails if no scorer, or no scored task, is in both.
+ * compared with the agent of the same name in `left`, or with the first agent of `left` if no name matches. Fails if the
+ * evaluations have no scorer, or no scored task, in common.
  */
 export const compare = Effect.fnUntraced(function* (
   left: string,

@@ -1,14 +1,17 @@
 /**
- * Defines the Schema of an episode that a language-model agent played in an evaluation, from which tables, scores and
- * events are made. `scored` turns a step of a rollout (the record of everything that an agent did) into a scored step,
- * also for trainings of agents. All functions only compute.
+ * Defines the Schema of an episode that a language-model agent played in an evaluation. Tables, scores and events are made
+ * from it. `scored` converts a step of a rollout (the record of an episode) to a scored step; trainings of agents use it,
+ * too. These are pure functions.
  */
 import { Schema } from "effect"
 import { RolloutFailure } from "../episode/rollouts/Outcome.ts"
 import { RolloutEnding, parseFailureOf, Rollout, type RolloutStep } from "../episode/Rollout.ts"
 import { Feedback } from "../task/Feedback.ts"
 
-/** A step with a score: an env step, or an answer of the model without an action (score 0; reward: the penalty). */
+/**
+ * A step with a score: an env step, or an answer of the model without an action, whose score is 0 and whose reward is the
+ * penalty.
+ */
 const ScoredStep = Schema.Struct({
   observation: Schema.String,
   /** The action; null if the model's answer contained no action. */
@@ -67,9 +70,9 @@ export const lastOf = ({ steps }: Pick<EpisodeToScore, "steps">) => ({
 })
 
 /**
- * Converts a step of a rollout to a scored step. Returns undefined for a call of the model that needs no score, because
- * an env step or another call of the model followed from it. The bonus or penalty of the agent's parser is part of
- * `reward` but not of `score`, so that the score stays within the env's range.
+ * Converts a step of a rollout to a scored step. Returns undefined for a call of the model that led to an env step or another
+ * call, because only that one is scored. The bonus or penalty of the agent's parser is part of `reward` but not of `score`,
+ * so that the score stays within the env's range.
  */
 export const scored = (step: RolloutStep): ScoredStep | undefined => {
   const { reward, terminated, truncated, truncationReason } = step

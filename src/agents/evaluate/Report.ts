@@ -1,8 +1,8 @@
 /**
- * Computes the report of an evaluation from the rows of its episodes, and formats it as text. For each agent, it has
- * the mean of every scorer with a confidence interval, pass@k (the chance that at least one of k episodes passes) and
- * similar values, means by metadata, costs and failures; and it compares each agent with the first one, task by task.
- * It touches no files. `execute.ts` and `Evaluations.ts` make reports; `effect eval` and the dashboard show them.
+ * Computes the report of an evaluation from the rows of its episodes, and formats it as text. For each agent, it has the mean
+ * of every scorer with a confidence interval, pass@k (the chance that at least one of k episodes passes) and similar values,
+ * means by metadata, costs and failures; and it compares each agent with the first one, task by task. These are pure
+ * functions. `execute.ts` and `Evaluations.ts` make reports; `effect eval` and the page show them.
  *
  * @example
  * ```ts
@@ -10,8 +10,8 @@
  * console.log(Report.text(report))
  * ```
  *
- * Means are over tasks: each task counts once, whatever the number of its episodes. Failed episodes are counted, but
- * are not part of means.
+ * Means are over tasks: each task counts once, however many episodes it has. Failed episodes are counted, but do not
+ * contribute to means.
  */
 import { Schema } from "effect"
 import { withDefault } from "../../base/config/fields.ts"
@@ -26,7 +26,7 @@ import type { EpisodeRow } from "./rows.ts"
 export const Summary = Schema.Struct({ tasks: Schema.Int, ...Interval.fields })
 export type Summary = typeof Summary.Type
 
-/** The direction of the scorer; `none` in the report of an earlier version, which has no directions. */
+/** The direction of the scorer. Reports of earlier versions have no directions; they get `none`. */
 const directionOf = { direction: withDefault(Schema.Literals(directions), "none") }
 
 export const AgentReport = Schema.Struct({
@@ -51,9 +51,9 @@ export const AgentReport = Schema.Struct({
 export type AgentReport = typeof AgentReport.Type
 
 /**
- * Compares two agents by one scorer, task by task. `right` is an agent of this evaluation; `left` is this evaluation's
- * first agent, or an agent of another evaluation. Differences are right minus left. `better` and `worse` count the tasks on
- * which the right agent's value is, by the scorer's direction; without a direction, those on which it is higher and lower.
+ * Compares two agents by one scorer, task by task. `right` is an agent of this evaluation; `left` is this evaluation's first
+ * agent, or an agent of another evaluation. Differences are right minus left. `better` and `worse` count the tasks on which
+ * the right agent's value is better or worse by the scorer's direction; without a direction, higher or lower.
  */
 export const ComparisonReport = Schema.Struct({
   left: Schema.String,
@@ -73,11 +73,11 @@ export type Report = typeof Report.Type
 export interface ReportOptions {
   /** The names of the scorers; the first one is used for pass@k and for the means by metadata. */
   readonly scorers: ReadonlyArray<string>
-  /** The direction of each scorer by its name. Default: higher values are better, but for costs such as `tokens`. */
+  /** The direction of each scorer by its name. By default higher values are better, except for costs such as `tokens`. */
   readonly directions?: ReadonlyMap<string, ScoreDirection>
   /** The values of k for pass@k, if each task was played several times. */
   readonly passAt?: ReadonlyArray<number>
-  /** The score of the first scorer at or above which an episode has passed. */
+  /** The smallest score of the first scorer with which an episode passes. */
   readonly threshold?: number
   /** The metadata keys for which means are reported. */
   readonly by?: ReadonlyArray<string>
@@ -88,7 +88,10 @@ export interface ReportOptions {
 
 type EpisodeRows = ReadonlyArray<EpisodeRow>
 
-/** Returns a function that gives the key of a row's task: its id, with its position if several tasks share an id. */
+/**
+ * Returns a function that computes the key of a row's task: the task's id, with its position if several tasks have the same
+ * id.
+ */
 const taskKey = (rows: EpisodeRows): ((row: EpisodeRow) => string) => {
   const byId = Map.groupBy(rows, ({ env_id }) => env_id)
   const shared = [...byId.values()].some((group) => new Set(group.map(({ task }) => task)).size > 1)
@@ -96,8 +99,8 @@ const taskKey = (rows: EpisodeRows): ((row: EpisodeRow) => string) => {
 }
 
 /**
- * Combines the scores that `scorer` gave to the episodes of a task into one value, by default their mean. Returns a map
- * from the tasks' keys to these values, without tasks that have no score, or too few of them for `reduce`.
+ * Combines the scores that `scorer` gave to the episodes of a task into one value, by default their mean. Returns a map from
+ * the tasks' keys to these values. Tasks that have no score, or too few for `reduce`, are left out.
  */
 export const perTask = (rows: EpisodeRows, scorer: string, reduce: Reducer = mean): ReadonlyMap<string, number> => {
   const values = new Map<string, number>()
@@ -144,7 +147,7 @@ const reportOf = (agent: string, rows: EpisodeRows, options: ReportOptions): Age
           ...passCounts.flatMap((at) =>
             summary(rows, first, passAt(at, threshold)).map((one) => ({ reducer: "pass" as const, at, ...one })),
           ),
-          // For scores of 0 and 1, the best of k is the same as pass@k: report it only if a score has a fraction.
+          // For scores that are only 0 or 1, the best of k equals pass@k, so it is reported only if a score has a fraction.
           ...(rows.some(({ scores }) => (scores[first] ?? 0) % 1 !== 0)
             ? summary(rows, first, bestOf(repeats)).map((one) => ({ reducer: "best" as const, at: repeats, ...one }))
             : []),
@@ -182,7 +185,7 @@ export const compare = (
 
 type CompareOptions = Pick<ReportOptions, "scorers" | "directions" | "confidence" | "seed">
 
-/** Makes the report of all agents, in the order of their first rows; compares each other agent with the first one. */
+/** Makes the report of all agents, in the order of their first rows. Each other agent is compared with the first one. */
 export const of = (rows: EpisodeRows, options: ReportOptions): Report => {
   const agents = [...Map.groupBy(rows, ({ agent }) => agent)].map(([name, some]) => ({ name, rows: some }))
   const [first, ...others] = agents

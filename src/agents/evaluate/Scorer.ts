@@ -1,8 +1,7 @@
 /**
- * Defines scorers, and makes the built-in ones. A scorer computes a number from a played episode, or null if there is
- * nothing to score, for instance because the task has no right answer. Means leave out an episode with null. Only the
- * judge calls a language model; the others only compute. `Scorers.ts` makes scorers from configs, `rows.ts` applies
- * them.
+ * Defines scorers, and makes the built-in ones. A scorer computes a number from a played episode, or null if there is nothing
+ * to score, for instance because the task has no right answer. Means leave out an episode with null. Only the judge calls a
+ * language model; the others are pure functions. `Scorers.ts` makes scorers from configs, `rows.ts` applies them.
  *
  * @example
  * ```ts
@@ -21,7 +20,7 @@ import { type ScoreDirection, usualDirection } from "./direction.ts"
 import { lastOf, type EpisodeToScore } from "./PlayedEpisode.ts"
 import { usageOf } from "../episode/Rollout.ts"
 
-/** The error of a scorer that a user wrote and that threw. */
+/** Reports that a scorer which a user wrote threw an error. */
 export class ScorerError extends Schema.TaggedError<ScorerError>()("ScorerError", {
   scorer: Schema.String,
   message: Schema.String,
@@ -31,9 +30,9 @@ export class ScorerError extends Schema.TaggedError<ScorerError>()("ScorerError"
 
 export interface Scorer {
   readonly name: string
-  /** Which of its values are better. */
+  /** Which values of this scorer are better. */
   readonly direction: ScoreDirection
-  /** Whether the scorer measures time. The digest of an evaluation's results leaves such scores out, as they vary. */
+  /** Whether the scorer measures time. Such scores vary, so the digest of an evaluation's results leaves them out. */
   readonly timed: boolean
   /** Scores an episode; failed episodes are not scored. */
   readonly score: (played: EpisodeToScore) => Effect.Effect<number | null, LmError | ScorerError>
@@ -42,8 +41,9 @@ export interface Scorer {
 type Score = number | null
 
 /**
- * Makes a scorer from a function of an episode. Higher values are better, unless `direction` says otherwise or the name is
- * that of a cost: `tokens`, `cost`, `calls` or `latency`. If the function throws, scoring fails with a `ScorerError`.
+ * Makes a scorer from a function of an episode. By default higher values are better, except for costs: scorers named
+ * `tokens`, `cost`, `calls` or `latency`. `direction` overrides this. If the function throws, scoring fails with a
+ * `ScorerError`.
  */
 export const make = (
   name: string,
@@ -70,35 +70,35 @@ export const make = (
     ),
 })
 
-/** Makes the scorer that gives the sum of the env's scores. */
+/** Makes the scorer that returns the sum of the env's scores. */
 export const score = (name = "score"): Scorer => make(name, ({ totalScore }) => totalScore)
 
-/** Makes the scorer that gives 1 if the sum of the env's scores reaches a threshold, else 0. */
+/** Makes the scorer that returns 1 if the sum of the env's scores reaches a threshold, otherwise 0. */
 export const solved = ({ name = "solved", threshold = 1 } = {}): Scorer =>
   make(name, ({ totalScore }) => (totalScore >= threshold ? 1 : 0))
 
 /** Makes the scorer that counts the steps of an episode. */
 export const steps = (name = "steps"): Scorer => make(name, (played) => played.steps.length, { direction: "none" })
 
-/** Makes a scorer that compares the last action of an episode with the right answer, the target. */
+/** Makes a scorer that compares the last action of an episode with the right answer (the target). */
 const answered = (name: string, compare: AnswerScorer): Scorer =>
   make(name, (played) => {
     const { answer, target } = lastOf(played)
-    // An episode without an answer may have no target either, but it counts as wrong.
+    // An episode without an answer counts as wrong, even if it has no target.
     if (answer === null) return 0
     return target === null ? null : compare(answer, { targets: [target] }).score
   })
 
 /**
- * Makes the scorer that gives 1 if the last action equals the target, else 0. It ignores upper and lower case, spaces,
+ * Makes the scorer that returns 1 if the last action equals the target, otherwise 0. It ignores upper and lower case, spaces,
  * quotes, a full stop and a surrounding `\boxed{…}`.
  */
 export const exact = (name = "exact"): Scorer => answered(name, sameText)
 
-/** Makes the scorer that gives the F1 score of the words that the last action shares with the target. */
+/** Makes the scorer that returns the F1 score of the words that the last action and the target have in common. */
 export const f1 = (name = "f1"): Scorer => answered(name, sameWords)
 
-/** Makes the scorer that gives 1 if the last action contains the target, else 0. It ignores case and extra spaces. */
+/** Makes the scorer that returns 1 if the last action contains the target, otherwise 0. It ignores case and extra spaces. */
 export const contains = (name = "contains"): Scorer =>
   make(name, (played) => {
     const { answer, target } = lastOf(played)
@@ -138,8 +138,8 @@ export interface JudgeOptions {
 }
 
 /**
- * Makes the scorer that asks a language model to score the episode from 0 to 1. It gives null if the call fails or the
- * answer has no such score. A wrong API key and a spent budget are errors, since every later call would fail, too.
+ * Makes the scorer that asks a language model to score the episode from 0 to 1. It returns null if the call fails or the
+ * answer has no such score. A wrong API key or a spent budget is an error, because every later call would fail, too.
  */
 export const judge = ({ name = "judge", lm, config, rubric }: JudgeOptions): Scorer => ({
   name,

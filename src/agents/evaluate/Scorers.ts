@@ -1,7 +1,7 @@
 /**
- * Makes scorers from a config, which has for each scorer the name of its type, or settings with a `type`. It reads the
- * files that a judge's rubric names, and opens the judge's model. `Evaluations.ts` calls `openAll`. With `make` and
- * `Kinds`, a program adds scorers of its own.
+ * Makes scorers from a config, in which each scorer is the name of a type, or settings with a `type`. It also reads the files
+ * that a judge's rubric names, and opens the judge's model. `Evaluations.ts` calls `openAll`. With `make` and `Kinds`, a
+ * program adds scorers of its own.
  *
  * @example
  * ```yaml
@@ -32,7 +32,7 @@ import * as Scorer from "./Scorer.ts"
 type OpeningFailure = ConfigError | LmError
 
 export interface ScorerContext<E = OpeningFailure, R = never> {
-  /** The source of the config and of its keys, for error messages. */
+  /** The origin of the config and of its keys, for error messages. */
   readonly from: DecodeOptions
   /** The folder that relative paths in the config start from. */
   readonly baseDir: string
@@ -60,7 +60,7 @@ interface CommonScorerSettings {
   readonly direction?: ScoreDirection
 }
 
-/** Gives a scorer the direction of its config, if that has one. */
+/** Sets the direction of a scorer, if its config has one. */
 const directed = (scorer: Scorer.Scorer, { direction = scorer.direction }: CommonScorerSettings): Scorer.Scorer => ({
   ...scorer,
   direction,
@@ -120,7 +120,7 @@ const judge: ScorerKind = {
 
 const SolvedConfig = Schema.Struct({
   ...fields("solved"),
-  /** The sum of the env's scores at or above which an episode is solved. */
+  /** The smallest sum of the env's scores with which an episode is solved. */
   threshold: withDefault(real, 1),
 })
 
@@ -139,7 +139,7 @@ export const builtIn: ReadonlyArray<ScorerKind> = [
   judge,
 ]
 
-/** The service with the kinds of scorers that configs can name. To add a kind, provide it with a longer list. */
+/** The service with the kinds of scorers that configs can name. Provide a longer list to add a kind. */
 export const Kinds = Context.Reference<ReadonlyArray<ScorerKind>>("effect-rl/evaluate/ScorerKinds", {
   defaultValue: () => builtIn,
 })

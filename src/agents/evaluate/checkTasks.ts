@@ -4,12 +4,14 @@ import { choiceHint } from "../../base/config/closest.ts"
 import { checkAll, ConfigError, type DecodeOptions } from "../../base/config/Config.ts"
 import type { TaskSet } from "../task/TaskSet.ts"
 
-/** The number of tasks that are looked at. A set can make its tasks on demand, so all of a huge one would take long. */
+/**
+ * The number of tasks that are checked. A set may make its tasks on demand, so checking all of a huge set would take long.
+ */
 const most = 10_000
 
 /**
- * Fails if two tasks have the same id, so that their rows could not be told apart, or if no task has a key of `by` in its
- * metadata. Tasks that cannot be opened are left out: they count as failed when they are played.
+ * Fails if two tasks have the same id, because their rows could not be distinguished, or if no task has a key of `by` in its
+ * metadata. Tasks that cannot be opened are skipped: they count as failed when they are played.
  */
 export const checkTasks = Effect.fnUntraced(function* (
   tasks: TaskSet,

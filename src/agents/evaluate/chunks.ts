@@ -1,7 +1,7 @@
 /**
- * The job by which episodes of an evaluation are played on other machines: a chunk is some adjacent episodes of one agent.
- * `execute.ts` asks for chunks; `worker.ts` plays them. Chunks begin at the same episodes in every process, so that a
- * resumed evaluation asks for the same jobs again and gets the answers that are there.
+ * Defines the job that plays episodes of an evaluation on another machine. A chunk is a range of one agent's episodes.
+ * `execute.ts` asks for chunks; `worker.ts` plays them. Chunks are the same in every process, so that a resumed evaluation
+ * asks for the same jobs again and gets answers that already exist.
  */
 import { Schema } from "effect"
 import { DispatchError, job } from "../../spread/cluster/Dispatcher.ts"
@@ -20,20 +20,23 @@ const ChunkFields = Schema.Struct({
 export type ChunkEpisode = typeof ChunkFields.Type
 
 /**
- * An episode as it travels: JSON that fits the Schema. It is not decoded, because that would reorder its keys, but the
- * files of the run must have the same text as on one machine.
+ * An episode in the form in which it is sent: JSON that fits the Schema. It is not decoded, because decoding would reorder
+ * its keys, and the run's files must have the same text as on one machine.
  */
 const ChunkEpisode = Schema.declare(Schema.is(ChunkFields))
 
-/** The job that plays a chunk. Its failures are those of the evaluation, which end it. */
+/** The job that plays a chunk. Its failures are failures that end the whole evaluation. */
 export const chunkJob = job({
   name: "evaluation",
   payload: Schema.Struct({
-    /** Names the run: no two runs have the same. */
+    /** The id of the run. No two runs have the same id. */
     run: Schema.String,
-    /** The whole config of the evaluation, without secrets: each machine takes API keys from its own environment. */
+    /** The whole config of the evaluation, without secrets: each machine reads API keys from its own environment. */
     config: Schema.Record(Schema.String, Schema.Unknown),
-    /** The settings on which the episodes depend, with the digest of the data set. A worker refuses to play others. */
+    /**
+     * The settings on which the episodes depend, with the digest of the data set. A worker with other settings refuses the
+     * job.
+     */
     identity: Schema.Record(Schema.String, Schema.Unknown),
     agent: Schema.Int,
     from: Schema.Int,

@@ -1,13 +1,16 @@
-/** Says which values of a scorer are better, and writes comparisons by it. Pure functions, which the page loads, too. */
+/**
+ * Defines which values of a scorer are better, and formats comparisons accordingly. These are pure functions, which the page
+ * loads, too.
+ */
 
 /**
- * Which values of a scorer are better: higher ones, lower ones (as for tokens and time), or neither: it only describes an
- * episode, as the number of its steps does.
+ * Which values of a scorer are better: higher ones, lower ones (as for tokens and time), or none, if the scorer only
+ * describes an episode (as the number of steps does).
  */
 export const directions = ["higher", "lower", "none"] as const
 export type ScoreDirection = (typeof directions)[number]
 
-/** The directions of values by their usual names. */
+/** The default directions of scorers by name. */
 const usual: ReadonlyMap<string, ScoreDirection> = new Map([
   ["tokens", "lower"],
   ["cost", "lower"],
@@ -16,7 +19,7 @@ const usual: ReadonlyMap<string, ScoreDirection> = new Map([
   ["steps", "none"],
 ])
 
-/** Returns the direction of a scorer by its name, if nothing else says it: `lower` for `tokens`, and for most `higher`. */
+/** Returns the default direction of a scorer by its name: `higher` for most names, `lower` for costs such as `tokens`. */
 export const usualDirection = (name: string): ScoreDirection => usual.get(name) ?? "higher"
 
 interface Compared {
@@ -26,13 +29,13 @@ interface Compared {
   readonly worse: number
 }
 
-/** Names a scorer in a table of comparisons, with its direction if that isn't the usual one. */
+/** Returns the text of a scorer in a table of comparisons: its name, with its direction if that is not the default. */
 export const scorerText = ({ scorer, direction }: Pick<Compared, "scorer" | "direction">): string =>
   direction === "lower" ? `${scorer} (lower is better)` : scorer
 
 /**
- * Writes the two cells of a table with the numbers of tasks that are better and worse. By a scorer without a direction, these
- * are the tasks whose value is higher and lower.
+ * Formats the two cells of a table with the numbers of tasks that are better and worse. For a scorer without a direction,
+ * these are the tasks whose value is higher and lower.
  */
 export const changeTexts = ({ better, worse, direction }: Omit<Compared, "scorer">): readonly [string, string] =>
   direction === "none" ? [`${better} higher`, `${worse} lower`] : [String(better), String(worse)]

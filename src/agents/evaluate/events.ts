@@ -1,4 +1,4 @@
-/** Makes the events from which evaluations and trainings of agents write logs and scores. It only computes. */
+/** Makes the events from which evaluations and trainings of agents write logs and scores. These are pure functions. */
 import type { RolloutEnding } from "../episode/Rollout.ts"
 import type { EpisodeEnded, RunEvent, StepScored } from "../../run/record/RunEvent.ts"
 import type { EpisodeToScore, TimedStep } from "./PlayedEpisode.ts"
@@ -9,7 +9,9 @@ interface ActingAgent {
   readonly model: string | null
 }
 
-/** Makes the event of one scored step; it has observation, action and further details only if `verbose` is set. */
+/**
+ * Makes the event of one scored step. The observation, the action and further details are included only if `verbose` is set.
+ */
 export const stepScored = (
   step: TimedStep,
   about: Omit<StepScored, "_tag" | "score" | "details"> & { readonly agent: ActingAgent; readonly verbose: boolean },

@@ -1,7 +1,7 @@
 /**
- * Executes a prepared evaluation as a run: plays and scores the episodes of one agent after another. Each episode is
- * written at once to the journal, from which a stopped evaluation resumes, and in order to the tables of the run's
- * folder. At the end, `metrics.json` gets the report, and the journal is removed. `Evaluations.ts` calls it.
+ * Executes a prepared evaluation as a run: plays and scores the episodes of one agent after another. Each episode is written
+ * at once to the journal, from which a stopped evaluation resumes, and later, in order, to the tables of the run's folder. At
+ * the end, `metrics.json` gets the report, and the journal is removed. `Evaluations.ts` calls it.
  */
 import { Clock, Effect, Schema, type Scope } from "effect"
 import type { FormatError } from "../../base/formats/FormatError.ts"
@@ -68,13 +68,13 @@ export interface PreparedEvaluation {
   readonly scorers: ReadonlyArray<Scorer>
   /** The config with all defaults, which is saved as `config.yaml`. */
   readonly effective: Plain
-  /** The settings that must be the same when the evaluation is resumed: those on which its episodes depend. */
+  /** The settings on which the episodes depend. They must be the same when the evaluation is resumed. */
   readonly identity: Plain
   /** The rows of another evaluation to compare with; null if there is none. */
   readonly other: ReadonlyArray<EpisodeRow> | null
   /** Whether every call of a model is written to a file. */
   readonly logCalls: boolean
-  /** The counter of the calls, tokens and cost of all agents. A resumed evaluation continues it. */
+  /** The counter of the calls, tokens and cost of all agents. When an evaluation is resumed, the counter continues. */
   readonly spent: SpendingCounter
   /** The name of the config in error messages. */
   readonly source: string
@@ -90,12 +90,12 @@ export const EvaluationResult = Schema.Struct({
   failed: Schema.Int,
   /** The failed episodes by their reason; left out if there are none. */
   failures: Schema.optionalKey(FailureCounts),
-  /** The env scores of the first agent, in the same form as a training's validation; null if there are none. */
+  /** The env scores of the first agent, in the form of a training's validation; null if there are none. */
   validation: Schema.NullOr(ValidationSummary),
   report: Report.Report,
   /** The confidence level of the report's intervals. */
   confidence: Schema.Finite,
-  /** The SHA-256 over all rows without times and retries; equal digests mean equal results. */
+  /** The SHA-256 over all rows, without times and retries. Equal digests mean equal results. */
   digest: Schema.String,
   wallSeconds: Schema.Finite,
 })
@@ -104,9 +104,12 @@ export type EvaluationResult = typeof EvaluationResult.Type
 export type ExecuteError = ConfigError | LmError | Run.RunError | FormatError | ScorerError | DispatchError
 
 interface EvaluationProgress {
-  /** The rows of the recorded episodes: those of the first agent, then those of the second, and so on. */
+  /** The rows of the recorded episodes: first those of the first agent, then those of the second, and so on. */
   readonly rows: Array<EpisodeRow>
-  /** The places in the journal, by `keyOf`, of episodes that an earlier process played and that must be read again. */
+  /**
+   * The episodes that an earlier process played, by `keyOf`, with their positions in the journal, from which they must be
+   * read again.
+   */
   readonly earlier: Map<string, Journal.JournalledEpisode>
 }
 
@@ -155,9 +158,9 @@ const specOf = ({ settings, tasks, contestants, effective }: PreparedEvaluation)
 }
 
 /**
- * Makes the state with which the run starts: begins a new journal, or finds the episodes in the journal of an earlier
- * process. The tables are written again from the first episode, so they need no restoring. Without a journal, a run to
- * resume must be finished already: then nothing is played, and its saved result is returned.
+ * Makes the state with which the run starts: begins a new journal, or reads the journal of an earlier process. The tables
+ * need not be restored, because they are written again from the first episode. If a resumed run has no journal, it must be
+ * finished already: then nothing is played, and its saved result is returned.
  */
 const open = Effect.fnUntraced(function* (
   prepared: PreparedEvaluation,
@@ -202,13 +205,13 @@ const playEpisode = Effect.fnUntraced(function* (prepared: PreparedEvaluation, a
   const { phase = { _tag: "default" } } = evaluation
   const played = yield* Evaluate.one(evaluation, index)
   const row = yield* episodeRow(played, { agent: name, scorers, price }).pipe(
-    // Label a judge's call by its episode: the log and the cache then don't depend on the order of concurrent calls.
+    // Label a judge's call with its episode, so that the log and the cache don't depend on the order of concurrent calls.
     Effect.provideService(CallContext, { phase, purpose: "judgement", episode: index + 1, step: 0 }),
   )
   return { played, row }
 })
 
-/** Plays the episodes of a chunk for another machine, with the calls of models if they are to be logged. */
+/** Plays the episodes of a chunk for another machine. Includes the calls of models if they are to be logged. */
 export const playChunk = Effect.fnUntraced(function* (
   prepared: PreparedEvaluation,
   chunk: Chunk & { readonly agent: number },
@@ -226,7 +229,7 @@ export const playChunk = Effect.fnUntraced(function* (
   return episodes
 })
 
-/** Adds what an episode on another machine has spent, except its judge, to the totals of the run. */
+/** Adds what an episode on another machine has spent to the totals of the run. The calls of judges are not included. */
 const addSpending = (
   spent: SpendingCounter,
   { calls, retries, input_tokens, output_tokens, cost }: EpisodeRow,
@@ -337,7 +340,7 @@ const scoredEpisodes = (rows: ReadonlyArray<EpisodeRow>, agent: string): Validat
     .filter((row) => row.agent === agent && row.error === null)
     .map(({ score, steps, terminated, truncated }) => ({ return: score, length: steps, terminated, truncated }))
 
-/** Checks a run to resume whose journal is gone. Fails unless the run is finished and had the same settings. */
+/** Checks a resumed run that has no journal. Fails unless the run is finished and had the same settings. */
 const checkFinished = Effect.fnUntraced(function* ({ effective, source }: PreparedEvaluation, files: RunFiles) {
   const path = files.directory
   if ((yield* finishedResult(files, EvaluationResult)) === undefined || !(yield* files.exists(Layout.configJson))) {
@@ -354,7 +357,7 @@ const checkFinished = Effect.fnUntraced(function* ({ effective, source }: Prepar
   return yield* ConfigError.at({ source }, key, problem)
 })
 
-/** Returns the settings on which an evaluation's result depends, in snake_case; removes all other settings. */
+/** Returns the settings on which an evaluation's result depends, in snake_case, without all other settings. */
 const essential = (config: unknown): Plain => {
   const renamed = toSnakeCase(config)
   if (!isPlain(renamed)) return {}
@@ -362,7 +365,7 @@ const essential = (config: unknown): Plain => {
   return rest
 }
 
-/** Fails if the settings at the beginning of the journal differ from those of this evaluation. */
+/** Fails if the settings in the first line of the journal differ from those of this evaluation. */
 const refuseOther = ({ identity, source }: PreparedEvaluation, before: Plain): Effect.Effect<void, ConfigError> => {
   const keys = [...new Set([...Object.keys(identity), ...Object.keys(before)])]
   const key = keys.find((one) => JSON.stringify(identity[one]) !== JSON.stringify(before[one]))
@@ -371,7 +374,9 @@ const refuseOther = ({ identity, source }: PreparedEvaluation, before: Plain): E
   return Effect.fail(ConfigError.at({ source }, key, problem))
 }
 
-/** Encodes a row for the digest, without values that vary between equal runs: times, retries, scores in `timed`. */
+/**
+ * Encodes a row for the digest, without values that vary between equal runs: times, retries, and the scores named in `timed`.
+ */
 const timeless = (
   { duration_ms: _duration, retries: _retries, scores, ...row }: EpisodeRow,
   timed: ReadonlySet<string>,

@@ -1,7 +1,7 @@
 /**
- * Writes and reads the journal of an evaluation, `played.jsonl`: a line with settings, then a line for every episode,
- * which is written as soon as the episode has its scores. A stopped evaluation resumes from it without repeating a call
- * of a model. Each line ends with its own SHA-256 (its seal), so that a changed line is noticed. `execute.ts` calls it.
+ * Writes and reads the journal of an evaluation, `played.jsonl`. It has a line with settings, then a line for every episode,
+ * which is written as soon as the episode has its scores. A stopped evaluation resumes from it without repeating any call of
+ * a model. Each line ends with its own SHA-256 (its seal), so that a changed line is detected. `execute.ts` calls it.
  */
 import { Effect, Schema, Semaphore, Stream } from "effect"
 import { FormatError } from "../../base/formats/FormatError.ts"
@@ -27,11 +27,13 @@ export const JournalEntry = Schema.Struct({
 })
 export type JournalEntry = typeof JournalEntry.Type
 
-/** The first line of a journal: the settings that the episodes were played with. */
+/** The first line of a journal: the settings with which the episodes were played. */
 export const JournalHead = Schema.Struct({ evaluation: Schema.Record(Schema.String, Schema.Unknown) })
 type JournalHead = typeof JournalHead.Type
 
-/** The place of an episode's line in the journal. Only places are kept in memory, where not all episodes would fit. */
+/**
+ * The position of an episode's line in the journal. Only positions are kept in memory, because all episodes would not fit.
+ */
 export interface JournalledEpisode extends Part {
   readonly agent: string
   readonly index: number
@@ -44,19 +46,19 @@ const entryOf = valueOf(JournalEntry)
 const isEntry = Schema.is(JournalEntry)
 
 /**
- * Parses the line of an episode. Fails if it does not fit the Schema. The result is the parsed JSON, not a decoded
- * value: decoding would reorder its keys, but a resumed evaluation must write the same text to its tables.
+ * Parses the line of an episode. Fails if it does not fit the Schema. The result is the parsed JSON, not a decoded value:
+ * decoding would reorder its keys, and a resumed evaluation must write the same text to its tables.
  */
 const parsedEntry = Effect.fnUntraced(function* (path: string, line: JsonLine) {
   const value = yield* jsonOf(path, line)
   return isEntry(value) ? value : yield* entryOf(path, line)
 })
 
-/** Matches the seal: the key `sha256` at the end of a line, with the hash of the line as it was before. */
+/** Matches the seal: the key `sha256` at the end of a line, with the hash of the line without the seal. */
 const seal = /,"sha256":"([0-9a-f]{64})"\}$/
 const sealLength = `,"sha256":"${"0".repeat(64)}"}`.length
 
-/** Returns the SHA-256 in hex digits. It is synchronous: waiting here could change the order of the episodes. */
+/** Returns the SHA-256 in hex digits. It must be synchronous: waiting here could change the order of the episodes. */
 const digestOf = (bytes: Uint8Array): string => {
   const hash = new Sha256()
   hash.update(bytes)
@@ -72,7 +74,7 @@ const sealed = (value: unknown): string => {
 /** Checks the digest at the end of a line, and returns the line without it. */
 const unsealed = Effect.fnUntraced(function* (path: string, line: JsonLine) {
   const [, digest] = seal.exec(utf8.decode(line.bytes.subarray(-sealLength))) ?? []
-  // Cut the seal off after its first byte, and make that byte the closing brace that the seal replaced.
+  // Keep the first byte of the seal, and make it the closing brace that the seal replaced.
   const bytes = line.bytes.slice(0, 1 - sealLength)
   bytes[bytes.length - 1] = closingBrace
   if (digest === digestOf(bytes)) return { ...line, bytes }
@@ -87,8 +89,8 @@ const unsealed = Effect.fnUntraced(function* (path: string, line: JsonLine) {
 const closingBrace = "}".charCodeAt(0)
 
 /**
- * Reads the journal of an earlier process: its settings, the places of its episodes, and the calls, tokens, cost and
- * time that they took. Without a journal, the settings are undefined. Removes an incomplete last line from the file.
+ * Reads the journal of an earlier process: its settings, the positions of its episodes, and the calls, tokens, cost and time
+ * that they took. Without a journal, the settings are undefined. Removes an incomplete last line from the file.
  */
 export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
   const path = `${run.directory}/${files.journal}`
@@ -113,7 +115,7 @@ export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
       const { row, played, ...totals } = yield* parsedEntry(path, content)
       const bytes = line.bytes.length + "\n".length
       entries.push({ agent: row.agent, index: played.index, offset: line.end - bytes, bytes })
-      // Concurrent episodes may have been written in another order than they ended, so keep the largest totals.
+      // Concurrent episodes may be written in another order than the one in which they ended, so keep the largest totals.
       if (spent === undefined || totals.spent.calls >= spent.calls) spent = totals.spent
       seconds = Math.max(seconds, totals.seconds)
     }),
@@ -122,7 +124,7 @@ export const readEarlier = Effect.fnUntraced(function* (run: RunFiles) {
   return { evaluation, entries, spent, seconds }
 })
 
-/** Reads one episode from its place in the journal. */
+/** Reads one episode from its position in the journal. */
 export const readAgain = (
   run: RunFiles,
   kept: JournalledEpisode,
@@ -149,7 +151,7 @@ export const readAgain = (
 export const begin = (run: RunFiles, evaluation: JournalHead["evaluation"]): Effect.Effect<void, RunStoreError> =>
   run.append(files.journal, `${sealed({ evaluation })}\n`)
 
-/** Opens the journal, and returns a function that appends an episode; an interruption waits for the complete line. */
+/** Opens the journal, and returns a function that appends an episode. An interruption waits until the line is complete. */
 export const journal = Effect.fnUntraced(function* (run: RunFiles) {
   const append = yield* run.appending(files.journal)
   const oneAtATime = Semaphore.makeUnsafe(1)

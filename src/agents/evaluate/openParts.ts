@@ -30,7 +30,10 @@ export const openParts = Effect.fnUntraced(function* (from: DecodeOptions, baseD
         { spent, baseDir, source: `${sourceOf(from, [...prefix, "model"].join("."))}: ${sectionName(prefix)}` },
       ),
     )
-  /** Opens the data set that the section `key` below the prefix of `from` describes, and the model that it calls for feedback, if there is one. */
+  /**
+   * Opens the data set that the section `key`, below the prefix of `from`, describes, and the model for feedback, if it needs
+   * one.
+   */
   const openDataset = (config: unknown, key: string) => {
     const section = [...(from.prefix ?? []), key]
     return Datasets.open(config, {

@@ -1,6 +1,6 @@
 /**
- * Defines reducers: functions that combine the scores of a task's episodes into one value, which does not depend on the
- * order of the episodes. `Report.ts` applies them.
+ * Defines reducers: functions that combine the scores of a task's episodes into one value. The order of the episodes does not
+ * matter. `Report.ts` applies them.
  *
  * @example
  * ```ts
@@ -23,7 +23,7 @@ export interface EpisodeScore {
 /** Combines the episodes of a task into one value. Returns null if there are too few episodes. */
 export type Reducer = (samples: ReadonlyArray<EpisodeScore>) => number | null
 
-/** Returns the values in ascending order: sums must always add them in one order, as it affects the last bits. */
+/** Returns the values in ascending order, because the order in which values are added affects the last bits of a sum. */
 const ordered = (samples: ReadonlyArray<EpisodeScore>): Float64Array =>
   Float64Array.from(samples, ({ value }) => value).sort()
 
@@ -39,7 +39,7 @@ export const passAt =
     const { length: n } = samples
     if (n < k) return null
     const missed = samples.filter(({ value }) => !(value >= threshold)).length
-    // The chance that k episodes all miss is C(missed, k) / C(n, k); multiplying factors avoids large numbers.
+    // The probability that k episodes all fail is C(missed, k) / C(n, k). Multiplying factors avoids large numbers.
     let allMiss = 1
     for (let drawn = 0; drawn < k; drawn++) allMiss *= Math.max(0, missed - drawn) / (n - drawn)
     return 1 - allMiss
@@ -52,8 +52,8 @@ export const bestOf =
     const { length } = samples
     if (length < n) return null
     const sorted = ordered(samples)
-    // Value `at` is the best of n if the other n - 1 stand before it: with probability C(at, n - 1) / C(length, n). For
-    // the last value that is n / length; each step down multiplies it by a simple factor.
+    // Value `at` is the best of n episodes if the other n - 1 come before it, with probability C(at, n - 1) / C(length, n).
+    // For the last value that is n / length; each step down multiplies it by a simple factor.
     let chance = n / length
     let sum = 0
     for (let at = length - 1; at >= n - 1; at--) {
@@ -64,9 +64,9 @@ export const bestOf =
   }
 
 /**
- * Returns the mean score of the episodes that gave the most frequent answer. If several answers are equally frequent, it
- * is the mean over the episodes that gave any of them.
- * Case, spaces and quotes do not matter. Episodes without an answer count only if no episode has one.
+ * Returns the mean score of the episodes with the most frequent answer. If several answers are equally frequent, returns the
+ * mean over the episodes with any of them. Case, spaces and quotes do not matter. Episodes without an answer count only if no
+ * episode has one.
  */
 export const majority: Reducer = (samples) => {
   const answered = samples.flatMap(({ value, answer }) => (answer === null ? [] : [{ value, answer }]))

@@ -1,8 +1,8 @@
-/** Collects the calls of models by episodes that another machine plays, and reports them where the run is recorded. */
+/** Collects the calls of models while another machine plays episodes, and reports them where the run is recorded. */
 import { Effect } from "effect"
 import { type CallRecord, CallSink } from "../lm/middleware/logged.ts"
 
-/** Runs an Effect, and returns its result with the calls of models, if they are to be logged. */
+/** Runs an Effect, and returns its result together with its calls of models, if they are to be logged. */
 export const withCalls = Effect.fnUntraced(function* <A, E, R>(isLogged: boolean, work: Effect.Effect<A, E, R>) {
   const calls: Array<CallRecord> = []
   const collect = isLogged ? CallSink.whole((call) => Effect.sync(() => calls.push(call))) : null
@@ -10,7 +10,7 @@ export const withCalls = Effect.fnUntraced(function* <A, E, R>(isLogged: boolean
   return { result, calls }
 })
 
-/** Reports finished calls of another machine to the sink of the run. */
+/** Reports the finished calls of another machine to the run's sink. */
 export const reportCalls = Effect.fnUntraced(function* (calls: ReadonlyArray<CallRecord>) {
   const sink = yield* CallSink
   if (sink === null) return

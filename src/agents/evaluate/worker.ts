@@ -1,6 +1,6 @@
 /**
- * Plays chunks of evaluations for other machines. A worker opens the data set, the models and the agents of an evaluation
- * for its first chunk, and keeps them for the next ones.
+ * Plays chunks of evaluations for other machines. For the first chunk of an evaluation, a worker opens the data set, the
+ * models and the agents; it keeps them open for the next chunks.
  */
 import { Effect, type Scope } from "effect"
 import { DispatchError, type Handler, handler } from "../../spread/cluster/Dispatcher.ts"

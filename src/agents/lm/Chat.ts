@@ -88,7 +88,7 @@ export const TokenTrace = Schema.Struct({
   logprobs: Schema.NullOr(Schema.Array(Schema.Finite)),
   /** The text of each completion token. A character that spans several tokens is in the text of the last of these. */
   texts: Schema.optionalKey(Schema.Array(Schema.String)),
-  /** The weights that generated the completion; only servers of this library tell. */
+  /** The weights that generated the completion. Only servers of this library report them. */
   weights: Schema.optionalKey(
     Schema.Struct({
       /** The name of the base model or adapter. */
@@ -112,7 +112,7 @@ export const LmRequest = Object.assign(
     stop: Schema.Array(Schema.String),
     /** The seed of the sampling, for servers that accept one. */
     seed: Schema.NullOr(Schema.Int),
-    /** Asks the server for token ids and log-probabilities. */
+    /** Whether the server is asked for token ids and log-probabilities. */
     traceTokens: Schema.Boolean,
   }),
   {
@@ -137,19 +137,19 @@ export const Completion = Schema.Struct({
   finishReason: FinishReason,
   usage: Usage,
   tokens: Schema.NullOr(TokenTrace),
-  /** The name that the server gives for the model that answered. */
+  /** The name that the server reports for the model that answered. */
   model: Schema.String,
   /** The number of attempts; 1 if the first one succeeded. */
   attempts: Schema.Int,
 })
 export type Completion = typeof Completion.Type
 
-/** The answer that a model shall learn to give: a text, or the call of a tool. */
+/** The answer that a model is trained to give: a text, or the call of a tool. */
 export type ChatAnswer = string | Pick<ToolCall, "name" | "arguments">
 
 /**
- * Returns messages as one system prompt and one prompt, for formats that have no conversations: a single message as it is; of
- * several, each with the name of its speaker.
+ * Converts messages to one system prompt and one prompt, for formats without conversations. A single message is not changed;
+ * of several messages, each begins with its role.
  */
 export const asPrompts = (
   messages: ReadonlyArray<ChatMessage>,

@@ -1,8 +1,8 @@
 /**
- * Converts a conversation to one sequence of token ids, for the models that run in this process (`scripted:`,
- * `builtin:`), whose tokenizers are in `base/tokens/words.ts`. A new message only adds ids at the end of the sequence, so the
- * prompts and completions of a conversation can be joined into one training sample. This file only computes. Models with
- * a chat template encode conversations by `base/tokens/ChatTemplate.ts`.
+ * Converts a conversation to one sequence of token ids, for the models that run in this process (`scripted:`, `builtin:`),
+ * whose tokenizers are in `base/tokens/words.ts`. A new message only adds ids at the end of the sequence, so the prompts and
+ * completions of a conversation can be joined into one training sample. Models with a chat template use
+ * `base/tokens/ChatTemplate.ts` instead.
  */
 import type { ChatMessage, LmRequest } from "./Chat.ts"
 import type { Tokenizer } from "../../base/tokens/Tokenizer.ts"
@@ -33,7 +33,7 @@ export const promptIds = (
   return ids
 }
 
-/** Encodes an answer. The id that ends a message follows only if it is `finished`, i.e. was not cut off. */
+/** Encodes an answer. The id that ends a message is added only if the answer is `finished`, i.e. was not cut off. */
 export const completionIds = (tokenizer: Encoder, message: ChatMessage, finished: boolean): ReadonlyArray<number> => [
   ...tokenizer.encode(textOf(message)),
   ...(finished ? [end] : []),

@@ -14,7 +14,7 @@ import type { Provider } from "./providers/Provider.ts"
 
 export interface DecodersService {
   /**
-   * Opens the model in a folder, whose path is absolute. Models that are opened twice share one engine. The message of a
+   * Opens the model in a folder, whose path is absolute. If a model is opened twice, both share one engine. The message of a
    * failure names the file, the key or tensor, and what was expected.
    */
   readonly open: (folder: string) => Effect.Effect<Provider, { readonly message: string }>

@@ -1,6 +1,6 @@
 /**
- * Defines the service that calls a language model, of any provider. Retries, limits, budgets, the cache and the log
- * of calls are middleware: functions from one such service to another, which compose in any order.
+ * Defines the service that calls a language model, of any provider. Retries, limits, budgets, the cache and the log of calls
+ * are middleware: functions that wrap such a service, and that can be combined in any order.
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import type { Completion, LmRequest } from "./Chat.ts"
@@ -10,16 +10,14 @@ export interface LmService {
   readonly complete: (request: LmRequest) => Effect.Effect<Completion, LmError>
 }
 
-/**
- * A function that takes an `Lm` service and gives one that wraps each of its calls, e.g. `limited(limits)`.
- */
+/** A function that wraps each call of an `Lm` service, e.g. `limited(limits)`. */
 export type Middleware = (lm: LmService) => LmService
 
 export class Lm extends Context.Service<Lm, LmService>()("effect-rl/lm/Lm") {
   static readonly complete = (request: LmRequest): Effect.Effect<Completion, LmError, Lm> =>
     Effect.flatMap(Lm, (lm) => lm.complete(request))
 
-  /** Makes a Layer that wraps its input `Lm` in all these middleware; the first of them is closest to the model. */
+  /** Makes a Layer that wraps its input `Lm` in all these middleware; the first one is closest to the model. */
   static readonly middleware = (...all: ReadonlyArray<Middleware>): Layer.Layer<Lm, never, Lm> =>
     Layer.effect(
       Lm,
@@ -29,8 +27,8 @@ export class Lm extends Context.Service<Lm, LmService>()("effect-rl/lm/Lm") {
 
 /**
  * Identifies a call by the phase of the run, the episode, the step and the purpose of the call. The log, the cache, the
- * retries and the sampling seeds use it. The code that plays an episode provides it by
- * `Effect.provideService(CallContext, { … })`; the phase `default` stands for calls outside of runs.
+ * retries and the sampling seeds use it. The code that plays an episode provides it with `Effect.provideService(CallContext,
+ * { … })`. The phase `default` is for calls outside of runs.
  */
 export const CallPlace = Schema.Struct({
   phase: Schema.Union([

@@ -25,13 +25,14 @@ import {
 } from "../../base/config/fields.ts"
 import { type ChatMessage, LmRequest } from "./Chat.ts"
 
-/** The text that the files of a run contain instead of an API key. As the value of `api_key`, it counts as no key. */
+/** The text that a run's files contain instead of an API key. As the value of `api_key`, it means that there is no key. */
 export const shownKey = shownSecret
 
 const Secret = Schema.String.pipe(
   Schema.decodeTo(Schema.Redacted(Schema.String), {
     decode: SchemaGetter.transform((key: string) => Redacted.make(key)),
-    // Configs are saved in files, but keys must not be. `${NAME}` is saved, because a repeated run needs it.
+    // Configs are saved in files, but keys must not be. `${NAME}` is saved, because a repeated run needs the name of the
+    // variable.
     encode: SchemaGetter.transform((key: Redacted.Redacted) =>
       variableIn(Redacted.value(key)) === undefined ? shownKey : Redacted.value(key),
     ),
@@ -41,7 +42,10 @@ const Secret = Schema.String.pipe(
 /** Removes the user name and the password from an address: all text between `https://` and the last `@`. */
 export const withoutUser = (url: string): string => url.replace(/^([a-z][a-z\d+.-]*:(?=[\\/]))?([\\/]*).*@/is, "$1$2")
 
-/** Removes user name and password from an address, and the keys from its query, so that a file may hold the address. */
+/**
+ * Removes the user name and the password from an address, and the keys from its query, so that the address can be saved in a
+ * file.
+ */
 const shownUrl = (address: string): string => {
   const url = URL.parse(address)
   const hasNoUser = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === ""
@@ -115,22 +119,21 @@ export interface LmOptions {
    * scripted:, builtin: or decoder:.
    */
   readonly model: string
-  /** The sampling temperature: 0 always takes the likeliest token, 1 samples from the model's own distribution. @default 0.2 */
+  /**
+   * The sampling temperature: 0 always takes the likeliest token; 1 samples from the model's own distribution. @default 0.2
+   */
   readonly temperature?: number
   /** The number of tokens after which an answer is cut off; by default, agents do not act upon such an answer. @default 2048 */
   readonly maxOutputTokens?: number
-  /** Writes every call as a file below `llm_calls/`. @default false */
+  /** Whether every call is written as a file below `llm_calls/`. @default false */
   readonly logCalls?: boolean
-  /** The largest number of times that a call is tried again after temporary failures. @default 5 */
+  /** The largest number of retries of a call after temporary failures. @default 5 */
   readonly maxRetries?: number
   /** The delay before the first retry, in seconds. @default 1 */
   readonly startingDelay?: number
   /** The factor by which the delay grows from one retry to the next. @default 2 */
   readonly backoffFactor?: number
-  /**
-   * The longest delay before a retry, in seconds. A delay is only longer if the server asks for it: up to a minute.
-   * @default 10
-   */
+  /** The longest delay before a retry, in seconds. The server can ask for a longer one, up to a minute. @default 10 */
   readonly maxDelay?: number
   /** The address of the server; null takes the default address of the model's provider. @default null */
   readonly baseUrl?: string | null
@@ -139,11 +142,15 @@ export interface LmOptions {
    * which has no tools. @default null
    */
   readonly protocol?: "openai" | "anthropic" | "toka" | null
-  /** The API key. It is better kept in the environment: `${NAME}` takes the value of that variable. @default null */
+  /**
+   * The API key. `${NAME}` reads it from that environment variable, which is safer than writing the key here. @default null
+   */
   readonly apiKey?: string | null
   /** The time limit of one attempt, in seconds. @default 900 */
   readonly timeoutS?: number
-  /** The size limit of a server's answer, in megabytes; a longer answer is refused before it fills the memory. @default 64 */
+  /**
+   * The largest size of a server's answer, in megabytes; a longer answer is refused before it fills the memory. @default 64
+   */
   readonly maxAnswerMb?: number
   /** Texts at which the model stops its answer. @default [] */
   readonly stopSequences?: ReadonlyArray<string> | null
@@ -153,19 +160,18 @@ export interface LmOptions {
    */
   readonly thinkingBudget?: number | null
   /**
-   * Has no effect: `model`, `protocol` and `baseUrl` decide how a model is called. The key is accepted so that files with
-   * it stay valid.
-   * @default null
+   * This setting has no effect: `model`, `protocol` and `baseUrl` decide how a model is called. It is accepted so that
+   * existing files stay valid. @default null
    */
   readonly useServer?: boolean | null
   /**
-   * Whether answers are cached: `record` calls the model only for new requests and stores its answers, `replay` gives
-   * stored answers only, `off` always calls the model. @default "off"
+   * Whether answers are cached: `record` calls the model only for new requests, and stores its answers; `replay` only returns
+   * stored answers; `off` always calls the model. @default "off"
    */
   readonly cache?: "record" | "replay" | "off"
   /** The folder of the cached answers. @default "lm_cache" */
   readonly cacheDir?: string
-  /** Limits on the calls at the same time, and on requests and tokens per minute. */
+  /** Limits on concurrent calls, and on requests and tokens per minute. */
   readonly limits?: LimitsOptions
   /** Limits on what a run may spend before it stops. */
   readonly budget?: BudgetOptions

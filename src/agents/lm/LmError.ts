@@ -1,8 +1,8 @@
-/** Defines the error with which a call of a language model fails. Providers and middleware make it. */
+/** Defines the error of a failed call of a language model, which providers and middleware return. */
 import { Schema } from "effect"
 import { Usage } from "./Chat.ts"
 
-/** Reports that a call failed. It is never replaced by an empty answer, which could be scored by mistake. */
+/** Reports that a call failed. A failure must never become an empty answer, because that could be scored by mistake. */
 export class LmError extends Schema.TaggedError<LmError>()("LmError", {
   model: Schema.String,
   /**
@@ -51,10 +51,10 @@ export const lmError = (
 export const withheld = (model: string): LmError =>
   lmError(model, "refused", "a filter withheld the answer", { attempts: 1 })
 
-/** Says whether every later call would fail in the same way: the key is wrong, or the budget is spent. */
+/** Tells whether every later call would fail in the same way, because the key is wrong or the budget is spent. */
 export const isFinal = (error: { readonly _tag: string }): error is LmError =>
   error._tag === "LmError" && "reason" in error && (error.reason === "unauthorised" || error.reason === "budget")
 
-/** Tells whether an error says that the run has spent its budget: it stops, to be resumed with a larger one. */
+/** Tells whether an error means that the run has spent its budget, so that it stops and can be resumed with a larger one. */
 export const isSpent = (error: { readonly _tag: string }): boolean =>
   error._tag === "LmError" && "reason" in error && error.reason === "budget"

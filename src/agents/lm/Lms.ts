@@ -1,7 +1,7 @@
 /**
- * Opens the model that a config describes: the model's name determines the provider (the code that calls the model),
- * and the other settings determine the middleware. Opening reads the API key from the environment, for `builtin:FILE.json`
- * the file, and for `decoder:FOLDER` the model. Only calls of the opened model use the network.
+ * Opens the model that a config describes. The model's name determines the provider (the code that calls the model), and the
+ * other settings determine the middleware. Opening a model reads the API key from the environment, the file of
+ * `builtin:FILE.json`, or the model of `decoder:FOLDER`. It does not use the network; only calls do.
  *
  * @example
  * ```ts
@@ -36,11 +36,11 @@ import * as Scripted from "./providers/scripted.ts"
 import * as Toka from "./providers/toka.ts"
 
 export interface LmOpenOptions {
-  /** The counter of the tokens and money that all models of the run have spent together; a new counter by default. */
+  /** The counter of the tokens and money that all models of the run have spent; a new counter by default. */
   readonly spent?: SpendingCounter
-  /** Additional scripts, which a config names as `scripted:NAME`. */
+  /** Additional scripts, which configs can name as `scripted:NAME`. */
   readonly scripts?: Readonly<Record<string, Scripted.Script>>
-  /** Additional models, which a config names as `builtin:NAME`, e.g. one that learns. */
+  /** Additional models, such as one that is being trained, which configs can name as `builtin:NAME`. */
   readonly models?: Readonly<Record<string, LmService>>
   /** The name of the config in error messages. */
   readonly source?: string
@@ -51,8 +51,8 @@ export interface LmOpenOptions {
 export type LmNeeds = HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
 
 /**
- * Opens the model of a config, wrapped in middleware. From the inside out: every attempt counts against the budget and
- * waits for the limits, failed attempts are retried, answers are cached, calls are logged, and requests get a seed.
+ * Opens the model of a config, wrapped in middleware. From the inside to the outside: every attempt counts against the budget
+ * and waits for the limits, failed attempts are retried, answers are cached, calls are logged, and requests get a seed.
  */
 export const open = Effect.fnUntraced(function* (
   config: LmConfig,
@@ -95,7 +95,9 @@ export const fromLanguageModel: Layer.Layer<Lm, never, LanguageModel.LanguageMod
   Effect.map(LanguageModel.LanguageModel, toLm),
 )
 
-/** Replaces the model if `cache: replay` is set: the cache answers or fails every call, so a call of this is a bug. */
+/**
+ * Replaces the model if `cache: replay` is set. The cache answers or fails every call, so a call that arrives here is a bug.
+ */
 const uncalled: LmService = {
   complete: ({ model }) => Effect.die(new Error(`${model} was called, but only its cache may answer (cache: replay)`)),
 }
@@ -120,7 +122,7 @@ const makers = { openai: OpenAi.make, anthropic: Anthropic.make, toka: Toka.make
 
 type LmAddress = Pick<LmConfig, "model" | "baseUrl" | "protocol">
 
-/** Returns the protocol and the address by which a model is called; undefined if its name alone does not tell them. */
+/** Returns the protocol and the address for calls of a model; undefined if they cannot be determined by the model's name. */
 const serverFor = ({ model, baseUrl, protocol: chosen }: LmAddress) => {
   const server = servers.find(({ name }) => name.test(model))
   if (server === undefined && baseUrl === null && chosen === null) return undefined
@@ -129,14 +131,14 @@ const serverFor = ({ model, baseUrl, protocol: chosen }: LmAddress) => {
   return { protocol, at: baseUrl ?? (server?.protocol === protocol ? server.at : protocols[protocol].at) }
 }
 
-/** The server that a model's requests go to. */
+/** The server to which the requests of a model are sent. */
 export interface RequestDestination {
   readonly address: string
-  /** The variable of the environment that holds its key, if the config names no other; null for none. */
+  /** The default environment variable for the server's key; null if there is none. */
   readonly usualVariable: string | null
 }
 
-/** Returns where the requests of a model go; undefined for a model that is called without a server. */
+/** Returns the server to which the requests of a model are sent; undefined for a model that needs no server. */
 export const destinationOf = (config: LmAddress): RequestDestination | undefined => {
   const server = inProcess.test(config.model) ? undefined : serverFor(config)
   if (server === undefined) return undefined
@@ -144,7 +146,7 @@ export const destinationOf = (config: LmAddress): RequestDestination | undefined
   return { address: server.at, usualVariable: url === null ? null : protocols[server.protocol].variableOf(url) }
 }
 
-/** Matches the models that need no server: their kind, and the rest of the name. */
+/** Matches the names of models that need no server. The groups are their kind and the rest of the name. */
 const inProcess = /^(scripted|builtin|decoder):(.*)$/s
 
 /** Removes the prefix that selects the provider (`vllm:` and so on) from the name of a model. */
@@ -202,7 +204,7 @@ const builtIn = Effect.fnUntraced(function* (name: string, { model }: LmConfig, 
   ])
 })
 
-/** Opens the model of a trainer or of Hugging Face in a folder, which computes in this process. */
+/** Opens the model of a trainer, or a model in Hugging Face's format, in a folder. It computes in this process. */
 const decoder = Effect.fnUntraced(function* (folder: string, { model }: LmConfig, options: LmOpenOptions) {
   const refuse = (problem: string) => configError(options, "model", problem)
   if (folder === "") return yield* refuse(`"${model}": expected decoder:FOLDER, found no folder`)
@@ -217,7 +219,7 @@ const configError = ({ source = "lm_config" }: LmOpenOptions, key: string, probl
 
 const kinds = ["vllm", "toka", "scripted", "builtin", "decoder", "claude", "gemini", "gpt"]
 
-/** Makes the error for an unknown model. It suggests the closest of `names` or, without these, the closest prefix. */
+/** Makes the error for an unknown model. It suggests the closest of `names` or, if that is empty, the closest prefix. */
 const unknown = (model: string, options: LmOpenOptions, names: ReadonlyArray<string> = []): ConfigError => {
   const [, head, rest] = /^(\w+)([:-].+)$/s.exec(model) ?? []
   const kind = head === undefined || names.length > 0 ? undefined : closest(head, kinds)

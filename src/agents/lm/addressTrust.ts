@@ -1,6 +1,6 @@
 /**
- * Asks the service `Trust` about the address of a model that a config names: what a model is asked holds the texts of files,
- * and the request may hold a key.
+ * Asks the service `Trust` about the address of a model in a config, because the requests contain texts from files and may
+ * contain a key.
  */
 import { Effect, Redacted } from "effect"
 import { ConfigError, type ConfigOrigin, placeOf, variableIn } from "../../base/config/Config.ts"
@@ -9,13 +9,13 @@ import { permit } from "../../base/trust/Trust.ts"
 import type { LmConfig } from "./LmConfig.ts"
 import type { RequestDestination } from "./Lms.ts"
 
-/** Tells whether an address is of this computer; an address that cannot be read is none. */
+/** Tells whether an address belongs to this computer. An invalid address does not. */
 export const isOfThisComputer = (address: string): boolean =>
   URL.canParse(address) && isLoopback(new URL(address).hostname)
 
 /**
- * Asks about the address that a model's config names, unless it is of this computer and gets no secret. An address that the
- * config leaves out is asked about if it would get another variable than its own key.
+ * Asks about the address in a model's config, unless it belongs to this computer and gets no secret. If the config has no
+ * address, asks only if the default server would get another environment variable than its own key.
  */
 export const permitAddress = (
   { baseUrl, apiKey }: LmConfig,

@@ -1,6 +1,6 @@
 /**
- * Writes every call of a model as a file: `llm_calls/train/actions/action_episode_000001_step_0001_call_00.json`. It is
- * written when the call begins, and again with the response when the call ends.
+ * Writes every call of a model as a file: `llm_calls/train/actions/action_episode_000001_step_0001_call_00.json`. The file is
+ * written when the call begins, and again with the response when it ends.
  *
  * @example
  * ```ts
@@ -66,7 +66,10 @@ const fileOf = (record: CallRecord, callIndex: number): CallFile => {
 
 const withoutPunctuation = (millis: number): string => timestamp(millis).replace(/[-:.]/g, "")
 
-/** Returns the content of the file of a call with the keys of the original runtime, which has two prompts for each call. */
+/**
+ * Returns the content of a call's file with the keys of another runtime (form `original`), which has two prompts for each
+ * call.
+ */
 const originalFileOf = ({ model, context, request, response, error, startedAtMillis, endedAtMillis }: CallRecord) => {
   const { phase, purpose, episode, step } = context
   const { system, prompt } = asPrompts(request.messages)
@@ -104,12 +107,12 @@ const originalFileOf = ({ model, context, request, response, error, startedAtMil
   }
 }
 
-/** The number of steps of agents for which a count of calls is kept; far more than are ever in progress at once. */
+/** The number of steps of agents whose calls are counted at the same time. It is far more than are ever in progress. */
 const rememberedSteps = 1 << 16
 
 /**
- * Makes the sink that writes a run's calls to files, with keys of our own or those of the original runtime. A failure to write
- * is a defect, which ends the run.
+ * Makes the sink that writes a run's calls to files, with our own keys or those of the other runtime. A failure to write is a
+ * defect, which ends the run.
  */
 export const callFiles = (run: RunFiles, form: "own" | "original" = "own"): CallSink => {
   const counts = new Map<string, number>()

@@ -1,7 +1,7 @@
 /**
- * Exchanges a request for an answer with a server that is not a model, such as the Hugging Face hub. Each exchange has a
- * time limit and a size limit, and follows redirections. Temporary failures are repeated if the request may be sent twice.
- * Errors are one line without secrets, and the authorization goes to no host but the server's own.
+ * Sends requests to servers that are not models, such as the Hugging Face hub, and reads the answers. Each request has a time
+ * limit and a size limit, and follows redirections. After a temporary failure it is repeated, if it may be sent twice. Errors
+ * are one line without secrets. The authorization is sent only to the server's own host.
  */
 import { Clock, Context, Effect, Option, Redacted, Stream } from "effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
@@ -23,37 +23,40 @@ export const ServerRetries = Context.Reference<Retries>("effect-rl/lm/ServerRetr
   defaultValue: () => ({ maxRetries: 5, startingDelay: 1, backoffFactor: 2, maxDelay: 10, jitter: 0.25 }),
 })
 
-/** The delays of the first request to a server: if it cannot be reached, its address is most likely wrong, so ask for a short time. */
+/**
+ * The delays for the first request to a server. They are short: if the server cannot be reached, its address is probably
+ * wrong.
+ */
 export const firstRetries = Effect.map(ServerRetries, (usual) => ({
   ...usual,
   maxRetries: Math.min(2, usual.maxRetries),
 }))
 
-/** The seconds in which a server has to begin its answer, and after which an answer that has stopped is ended. */
+/** The number of seconds in which a server must begin its answer, and for which an answer may pause. */
 const patience = 60
 
-/** The bytes of a request's body for which its server gets another second. */
+/** The number of bytes in a request's body that give the server another second. */
 const bytesASecond = 50_000
 
-/** The bytes of a refusal that are read. */
+/** The number of bytes that are read of a refusal. */
 const refusalBytes = 16 * 1024
 
-/** A server, and what it has to know about us. */
+/** A server, with what its requests need. */
 export interface Site {
-  /** The name of what is asked for, which begins the messages of errors. */
+  /** The name of the requested thing, with which error messages begin. */
   readonly name: string
   readonly client: HttpClient.HttpClient
   readonly origin: string
-  /** The value of the header; null without one. */
+  /** The value of the header `authorization`; null if it is not sent. */
   readonly authorization: Redacted.Redacted | null
-  /** Other texts that no message may show, such as the password within the authorization. */
+  /** Other texts that no message may show, such as the password inside the authorization. */
   readonly secrets: ReadonlyArray<Redacted.Redacted>
-  /** Tells the user what to check if the server itself answers 401 or 403. */
+  /** Advice for the user if the server itself answers 401 or 403. */
   readonly hint: string
 }
 
 export interface ServerAnswer {
-  /** The address without its query, which may hold a signature. */
+  /** The address without its query, which may contain a signature. */
   readonly at: string
   readonly isOwn: boolean
   readonly status: number
@@ -64,12 +67,12 @@ export interface ServerAnswer {
 export interface ExchangeOptions {
   /** The largest answer in bytes; 16 MiB by default. */
   readonly mostBytes?: number
-  /** The statuses beside 2xx that are no failures. */
+  /** The statuses, besides 2xx, that do not count as failures. */
   readonly accepted?: ReadonlyArray<number>
-  /** Whether the request may be sent twice; by default those with GET and PUT. */
+  /** Whether the request may be sent twice; by default, only GET and PUT may. */
   readonly isRepeatable?: boolean
   readonly retries?: Retries
-  /** Explains a refusal in other words than the server's. */
+  /** Returns an explanation of a refusal that replaces the server's own message. */
   readonly explain?: (answer: ServerAnswer) => string | undefined
 }
 
@@ -84,10 +87,10 @@ const messageIn = (text: string): string => {
 
 const isTemporary = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
-/** Returns a text of a server as a part of a message: without secrets, in one line, and not too long. */
+/** Formats a text of a server for a message: in one line, without secrets, and not too long. */
 export const quoted = (site: Site, text: string): string => {
   const secrets = [...(site.authorization === null ? [] : [site.authorization]), ...site.secrets].map(Redacted.value)
-  // A tag or an escape could be a part of a secret, so secrets are removed before the text is taken apart, and after it.
+  // Remove secrets before and after the message is extracted, because a tag or an escape could be part of a secret.
   const message = withoutSecrets(messageIn(withoutSecrets(text, secrets)), secrets)
   return shortened(oneLine(message).trim(), 300)
 }
@@ -119,7 +122,7 @@ const redirected = (
   return target.origin === from.origin ? next : HttpClientRequest.removeHeader(next, "authorization")
 }
 
-/** Exchanges a request once. */
+/** Sends a request once, and reads the answer. */
 const once = Effect.fnUntraced(function* (
   site: Site,
   first: HttpClientRequest.HttpClientRequest,
@@ -187,9 +190,7 @@ const once = Effect.fnUntraced(function* (
   return yield* fail("rejected", `${first.url.replace(/[?#].*/, "")} is redirected too often`)
 })
 
-/**
- * Exchanges a request for an answer, which `decode` reads. An answer that it calls `malformed` is asked for again.
- */
+/** Sends a request, and decodes the answer with `decode`. If `decode` fails as `malformed`, the request is repeated. */
 export const exchange = <A = ServerAnswer>(
   site: Site,
   request: HttpClientRequest.HttpClientRequest,
@@ -206,6 +207,6 @@ export const exchange = <A = ServerAnswer>(
     return value
   })
 
-/** Returns the message of an error without the name of what was asked for. */
+/** Returns the message of an error without the name at its beginning. */
 export const withoutName = ({ name }: Site, { message }: LmError): string =>
   message.startsWith(`${name}: `) ? message.slice(name.length + 2) : message

@@ -4,7 +4,7 @@ import { decode } from "../../base/config/Config.ts"
 import { jsonValue, messageOf } from "../../base/config/text.ts"
 import type { ToolCall } from "./Chat.ts"
 
-/** Decodes the arguments of a call by a Schema. Fails with a text that tells the model what is wrong with them. */
+/** Decodes the arguments of a call with a Schema. Fails with a text that tells the model what is wrong with them. */
 export const toolArguments = Effect.fnUntraced(function* <Parameters extends Schema.Codec<unknown, unknown>>(
   parameters: Parameters,
   { name, arguments: text }: ToolCall,

@@ -1,6 +1,6 @@
 /**
- * Turns a game for several players into a task for one player, the agent. A policy plays each other player, from that
- * player's own observations. The task keeps the game, so that agents can also play it with each other.
+ * Turns a game for several players into a task for one player, the agent. A policy plays each of the other players, from that
+ * player's own observations. The task also has the original game, so that agents can play it against each other.
  *
  * @example
  * ```ts
@@ -18,22 +18,25 @@ import { EnvError } from "../../base/EnvError.ts"
 import type { MultiTextEnv, MultiTextEpisode, MultiTextStep, Scene } from "./MultiTextEnv.ts"
 import { make as makeText, type TextEnv } from "./TextEnv.ts"
 
-/** Returns the action of a player, from its observation and a random stream of its own. */
+/** Returns the action of a player, from its observation and its own random stream. */
 export type TextPolicy = (observation: string, random: Stream) => string
 
-/** The task's fields, the agent's player, and the others' policy. `metadata` and `maxSteps` default to the game's. */
+/**
+ * The fields of the task, the agent's player, and the policy of the others. By default, `metadata` and `maxSteps` are those
+ * of the game.
+ */
 export interface TextSeat
   extends Pick<TextEnv, "id" | "type" | "maxSteps" | "demonstrate">, Partial<Pick<TextEnv, "metadata">> {
   /** The player that the agent plays. */
   readonly player: string
-  /** Plays all other players. */
+  /** The policy of all other players. */
   readonly others: TextPolicy
 }
 
-/** The number of steps that the game may take without a turn of the agent; then the step fails with an `EnvError`. */
+/** The number of steps that the game may take without a turn of the agent. After that, the step fails with an `EnvError`. */
 const mostSteps = 1000
 
-/** The state of the task: the game's episode, and `now`: who acts next, and what each player observes. */
+/** The state of the task: the game's episode, and in `now` the players that act next and the players' observations. */
 interface Table {
   readonly episode: MultiTextEpisode
   readonly now: Scene

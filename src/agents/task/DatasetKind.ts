@@ -26,7 +26,7 @@ export interface DatasetContext {
   readonly baseDir: string
   /** The source of the config, for error messages. */
   readonly from: DecodeOptions
-  /** Opens a language model that writes feedback. Data sets that need one cannot be opened without it. */
+  /** Opens the language model that writes feedback. If it is left out, data sets that need one cannot be opened. */
   readonly openLm?: (config: LmConfig) => Effect.Effect<LmService, ConfigError>
 }
 
@@ -61,13 +61,13 @@ export const make = <S extends Schema.Codec<unknown, unknown>>(kind: {
 
 /** The keys of every kind of data set. */
 export const orderFields = {
-  /** The number of tasks that are used, beginning with the first in their order, shuffled or not; null uses all. */
+  /** The number of tasks that are used, from the beginning of the order (shuffled or not); null uses all. */
   maxSamples: withDefault(Schema.NullOr(bounded("countOrNone")), null),
-  /** Shuffles the tasks, in an order drawn by `seed`. */
+  /** Whether the tasks are shuffled, in an order that depends on `seed`. */
   shuffle: withDefault(Schema.Boolean, false),
   /** The seed of the shuffled order; for games, also the seed of the tasks themselves. */
   seed: withDefault(bounded("seed"), 42),
-  /** Has no effect: a data set prints nothing. The key is accepted so that files that have it stay valid. */
+  /** This setting has no effect, because a data set prints nothing. It is accepted so that existing files stay valid. */
   verbose: withDefault(Schema.Boolean, true),
 }
 

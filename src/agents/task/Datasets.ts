@@ -1,5 +1,6 @@
 /**
- * Opens data sets from configs: finds the kind, decodes the config, and lets the kind read the file or make the tasks.
+ * Opens data sets from configs: finds the kind of data set and decodes the config; then the kind reads a file or makes the
+ * tasks.
  *
  * @example
  * ```ts
@@ -64,7 +65,7 @@ export const Kinds = Context.Reference<ReadonlyArray<DatasetKind>>("effect-rl/ta
   defaultValue: () => builtIn,
 })
 
-/** The Schema of a data set's config of any built-in kind, from which the JSON Schema of config files is made. */
+/** The Schema of a data set's config of any built-in kind. The JSON Schema of config files is made from it. */
 export const DatasetConfig = Schema.Union(builtIn.map(({ schema }) => schema))
 
 /** An open data set. */
@@ -119,7 +120,7 @@ const kindOf = (type: unknown, from: DecodeOptions) =>
     return Effect.fail(ConfigError.at(from, "type", `unknown kind of data set ${display(type)}; ${hint}`))
   })
 
-/** Converts the keys of a config to snake_case, as in a file; the items are data and stay the same. */
+/** Converts the keys of a config to snake_case, as in a file. The items are data and stay the same. */
 const inFile = (encoded: Plain): Plain => {
   const { items, ...rest } = encoded
   const snake = toSnakeCase(rest)
@@ -151,7 +152,10 @@ export const open = (
     return { type: kind.type, tasks, config: { ...effective, ...(revision && { hf_revision: revision }) } }
   })
 
-/** Returns the commit of a config's data set on the hub, by which it is opened again; undefined if it is on no hub. */
+/**
+ * Returns the commit of a config's data set on the Hugging Face hub, with which it is opened again; undefined for other data
+ * sets.
+ */
 const revisionOf = (effective: Plain, from: DecodeOptions) => {
   const { hf_dataset: id, hf_revision: revision, dataset_path: file = null, items = null } = effective
   const isOnHub = typeof id === "string" && "hf_revision" in effective && file === null && items === null

@@ -1,6 +1,6 @@
 /**
- * Defines tools of an env: a name, a description, parameters with a Schema, and a function from state to state. A wrong
- * call gives an error result, which the model sees and can react to, and doesn't change the state.
+ * Defines tools of an env: a name, a description, parameters with a Schema, and a function from state to state. A wrong call
+ * doesn't change the state; its result is an error that the model sees and can react to.
  *
  * @example
  * ```ts
@@ -21,8 +21,8 @@ import { toolArguments } from "../lm/toolArguments.ts"
 import type { CallResult, TextRules } from "./TextEnv.ts"
 
 /**
- * The return value of a tool's function: the new state and a result, which is a text or a value that becomes JSON; or a
- * problem, which the model is told.
+ * The return value of a tool's function: the new state and a result (a text, or a value that becomes JSON), or a problem,
+ * which is shown to the model.
  */
 export type ToolOutcome<State> = { readonly state: State; readonly content: Schema.Json } | { readonly problem: string }
 
@@ -45,7 +45,7 @@ export const make = <State, Parameters extends Schema.Codec<unknown, unknown>>(t
     spec: {
       name,
       description,
-      // Made when it is first read: the tools of all games are made where the library is loaded.
+      // The Schema is made when it is first read, because the tools of all games are defined when the library is loaded.
       get parameters() {
         return (schema ??= jsonSchema(parameters))
       },

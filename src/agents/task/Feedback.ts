@@ -19,18 +19,18 @@ export const Feedback = Schema.Struct({
 export type Feedback = typeof Feedback.Type
 
 /**
- * Tells whether a score or reward can be used: it is finite, also as a number of 32 bits, as which losses compute it. Larger
- * ones would become infinite when they are added up or compared.
+ * Tells whether a score or reward can be used: it must be finite, even as a 32-bit number, because losses use these. A larger
+ * number would become infinite when it is added or compared.
  */
 export const isReward = (value: number): boolean => Number.isFinite(Math.fround(value))
 
-/** Says what was expected in place of a reward that `isReward` refuses, for error messages. */
+/** Describes what was expected instead of a reward that `isReward` refuses, for error messages. */
 export const expectedReward = (found: number): string =>
   Number.isFinite(found) ? "a number from -3.4e38 to 3.4e38" : "a finite number"
 
 type Rest = Partial<Omit<Feedback, "score">>
 
-/** The feedback that an env may return: the current form, or an older one, which is read with a warning. */
+/** The feedback that an env may return: the current form, or an older one, which is accepted with a warning. */
 export type FeedbackInput =
   | Feedback
   | (Rest & { readonly correct: boolean | number })
@@ -47,7 +47,7 @@ const textOf = (value: unknown): string | null =>
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null
 
-/** Converts any value to feedback. `warning` is null, or says that it has an older form or no valid score. */
+/** Converts any value to feedback. `warning` says that the value has an older form or no valid score; otherwise null. */
 export const fromForeign = (value: unknown): { readonly feedback: Feedback; readonly warning: string | null } => {
   const fields = isPlain(value) ? value : {}
   const key = ["score", "correct", "is_correct", "isCorrect"].find((name) => isPresent(fields[name]))
@@ -73,12 +73,12 @@ export const fromForeign = (value: unknown): { readonly feedback: Feedback; read
   }
 }
 
-/** The warnings logged so far: each is logged once per type of env. */
+/** The warnings that were logged so far. Each warning is logged once per type of env. */
 export const Warned = Context.Reference<Set<string>>("effect-rl/task/Warned", { defaultValue: () => new Set() })
 
-/** Reads the feedback of an env of this type; logs a warning once if it is of an older form. */
+/** Reads the feedback of an env of this type. If it has an older form, logs a warning once. */
 export const readFeedback = (type: string, input: FeedbackInput): Effect.Effect<Feedback> => {
-  // A program without types may give a score as a text. Its feedback is read as that of another program.
+  // A program without types may return a score as a text. Such feedback is read like an older form.
   if ("score" in input && typeof input.score === "number") return Effect.succeed(input)
   const { feedback, warning } = fromForeign(input)
   if (warning === null) return Effect.succeed(feedback)

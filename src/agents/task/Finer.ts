@@ -1,14 +1,4 @@
-/**
- * Makes the data sets of `type: finer`, from records that ask which tag fits a number in a financial report.
- *
- * @example
- * ```yaml
- * train_dataset:
- *   type: finer
- *   dataset_path: data/finer.jsonl # {"context": "Which tag has 12.5 in …?", "target": "InterestExpense"} a line
- *   prepend_options: true
- * ```
- */
+/** Makes the data sets with `type: finer`, from records that ask which tag fits a number in a financial report. */
 import { Effect, Schema } from "effect"
 import type { Plain } from "../../base/config/Config.ts"
 import { withDefault } from "../../base/config/fields.ts"
@@ -21,9 +11,9 @@ import { make as makeQuestion } from "./Question.ts"
 export const Config = Schema.Struct({
   type: Schema.Literal("finer"),
   ...recordFields({ input: "context", target: "target", split: "test" }),
-  /** Puts the list of tags before every question. */
+  /** Whether every question begins with the list of tags. */
   prependOptions: withDefault(Schema.Boolean, false),
-  /** The tags from which the agent chooses; null takes all tags that are an answer in this data set. */
+  /** The tags from which the agent chooses; null uses all tags that are an answer in this data set. */
   options: withDefault(Schema.NullOr(Schema.Array(Schema.String)), null),
 })
 export const kind: DatasetKind = makeKind({
@@ -34,12 +24,12 @@ export const kind: DatasetKind = makeKind({
       const applyTemplate = yield* templateOf(config, context)
       const answers = new Set<string>()
       let cached: string | undefined
-      // The list is made when the first question is asked, since by then all records have been read.
+      // The list is made when the first question is asked, because all records have been read by then.
       const options = (): string => (cached ??= (config.options ?? [...answers].toSorted()).join(", "))
       const tags = config.prependOptions
         ? (question: string) => `The tags to choose from: ${options()}.\n\n${question}`
         : (question: string) => question
-      // True while `open` checks all records; after that, tasks are made on demand.
+      // True while `open` checks all records. Later, tasks are made on demand.
       let reading = true
       const task = (fields: Plain, index: number) => {
         const question = readQuestion(fields, config)

@@ -1,6 +1,6 @@
 /**
- * Defines tasks in words for several players, who act in turn or at the same time. Every step says who acts next, what
- * each player observes, and each player's feedback. `Against` turns such a task into one for a single agent.
+ * Defines tasks in words for several players, who act in turn or at the same time. Every step returns the players that act
+ * next, the observations, and the feedback of each player. `Against` converts such a task to a task for a single agent.
  *
  * @example
  * ```ts
@@ -40,11 +40,11 @@ export type ByPlayer<A> = Readonly<Record<string, A>>
 /** The state of a game between two steps: which players move next, and what players observe. */
 export interface Scene {
   /**
-   * The players that move next: one in a game of turns; several if they move at the same time, without seeing each
-   * other's actions; none if the episode is over.
+   * The players that act next: one in a turn-based game; several if they act at the same time, without seeing each other's
+   * actions; none if the episode is over.
    */
   readonly toMove: ReadonlyArray<string>
-  /** The observations by player. Each player in `toMove` has one; others may have one, e.g. at the end of the game. */
+  /** The observations by player. Each player in `toMove` has one; others may have one, too, e.g. at the end of the game. */
   readonly observations: ByPlayer<string | null>
 }
 
@@ -53,7 +53,7 @@ export interface MultiTextStep extends Scene, Omit<TextStep, "observation" | "fe
   readonly feedback: ByPlayer<Feedback>
 }
 
-/** An episode in progress. Its `toMove` and `observations` are its first ones; each step returns the next ones. */
+/** An episode in progress. `toMove` and `observations` are for the first step; each step returns the next ones. */
 export interface MultiTextEpisode extends Scene {
   /** Takes a step. `actions` has an action of each player in `toMove`, and of no other player. */
   readonly step: (actions: ByPlayer<string>) => Effect.Effect<MultiTextStep, EnvError>
@@ -72,7 +72,7 @@ export interface MultiTextEnv extends Omit<TextEnv, "begin" | "demonstrate" | "g
 export interface MultiTextRules<State>
   extends Omit<MultiTextEnv, "metadata" | "begin">, Partial<Pick<MultiTextEnv, "metadata">> {
   readonly begin: (random: Stream) => OrEffect<Scene & { readonly state: State }>
-  /** Takes a step from an action of each player in `toMove`. `random` is the random stream of this step. */
+  /** Takes a step with an action of each player in `toMove`. `random` is the random stream of this step. */
   readonly step: (
     state: State,
     actions: ByPlayer<string>,
@@ -95,7 +95,10 @@ export const make = <State>(rules: MultiTextRules<State>): MultiTextEnv => {
   const { id, players, tools = [], call: answer } = rules
   const guard = guardOf(id)
 
-  /** Describes what is wrong in a scene, or undefined. `informed` are players with feedback; `over`: the game ended. */
+  /**
+   * Returns what is wrong with a scene; undefined if nothing is. `informed` are the players with feedback; `over` tells
+   * whether the game has ended.
+   */
   const problem = (
     { toMove, observations }: Scene,
     informed: ReadonlyArray<string>,

@@ -1,14 +1,4 @@
-/**
- * Makes tasks from mathematical problems: `type: omega_math`.
- *
- * @example
- * ```yaml
- * train_dataset:
- *   type: omega_math
- *   dataset_path: data/omega.jsonl # {"input": "Solve x^2 = 4.", "target": "{-2, 2}"} a line
- *   feedback_type: ground_truth_solution
- * ```
- */
+/** Makes the data sets with `type: omega_math`, from mathematical problems. */
 import { Effect, Schema } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { isPlain, type Plain, ConfigError } from "../../base/config/Config.ts"
@@ -35,7 +25,7 @@ export const Config = Schema.Struct({
   evalMode: withDefault(Schema.Literals(modes), "auto"),
   /** The largest difference between two numbers that count as equal. */
   evalTolerance: withDefault(nonNegative, 1e-6),
-  /** Whether the answer must be in `\boxed{…}` or be the whole text; if false, it may also be among other words. */
+  /** Whether the answer must be in `\boxed{…}` or be the whole text; if false, it may also be surrounded by other words. */
   expectBoxed: withDefault(Schema.Boolean, false),
   /** The form of an answer: `text`, or `json` for an object with `final_answer` and `rationale`. */
   outputType: withDefault(Schema.Literals(["text", "json"]), "text"),
@@ -49,11 +39,11 @@ export const Config = Schema.Struct({
   ),
   /** The model that writes the feedback, with the same keys as the agent's. */
   feedbackLmConfig: withDefault(Schema.NullOr(LmConfig), null),
-  /** Lets the model write the feedback; false shows the solution itself instead. */
+  /** Whether the model writes the feedback; if false, the feedback is the solution itself. */
   enableLlmFeedback: withDefault(Schema.Boolean, true),
   /** The number of subsets that are used, in the order of the records; null uses all. */
   numSubsets: withDefault(Schema.NullOr(bounded("countOrNone")), null),
-  /** The number of records that are used of each subset, beginning with its first record; null uses all. */
+  /** The number of records of each subset that are used, in the order of the records; null uses all. */
   samplesPerSubset: withDefault(Schema.NullOr(bounded("countOrNone")), null),
 })
 export type OmegaMathConfig = typeof Config.Type
@@ -65,8 +55,9 @@ const subsetOf = (fields: Plain): string => {
 }
 
 /**
- * Limits the number of subsets and of records in each. Call `note` for each record of the file, then `pick` for each in
- * the order of the tasks: it returns whether the record stays within the limits, and counts it.
+ * Limits the number of subsets, and of records in each subset. First call `note` for each record of the file. Then call
+ * `pick` for each record in the order of the tasks: it counts the record, and returns whether the record is within the
+ * limits.
  */
 const subsets = ({ numSubsets, samplesPerSubset }: OmegaMathConfig) => {
   const numbers = new Map<string, number>()
@@ -101,7 +92,7 @@ const unfenced = (text: string): string => /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s
 const jsonInstruction =
   'Answer with one JSON object and nothing else: {"final_answer": "the answer alone", "rationale": "how you got it"}'
 
-/** Makes a scorer that scores the `final_answer` in a JSON answer by `score`; an answer without it gets 0. */
+/** Makes a scorer that scores the `final_answer` in a JSON answer with `score`. An answer without it gets 0. */
 const ofJson =
   (score: AnswerScorer): AnswerScorer =>
   (answer, key) => {
@@ -139,7 +130,9 @@ const describe = (answer: string, { question = "", targets, fields = {} }: Answe
   ].join("\n\n")
 }
 
-/** Makes a scorer that lets a model explain a wrong answer. If the model fails, the feedback shows the solution. */
+/**
+ * Makes a scorer in which a model explains a wrong answer. If the call of the model fails, the feedback shows the solution.
+ */
 const byModel =
   (score: AnswerScorer, lm: LmService, config: LmConfig): AnyScorer =>
   (answer, key) => {
@@ -182,7 +175,10 @@ const scorerOf = (config: OmegaMathConfig, { from, openLm }: DatasetContext) =>
     return byModel(score, yield* openLm(feedbackLmConfig), feedbackLmConfig)
   })
 
-/** Returns the config; its field names become `messages` and `ground_truth` if a record has these, but not its own. */
+/**
+ * Returns the config, with the field names `messages` and `ground_truth` if a record has these fields instead of the
+ * config's.
+ */
 const namesFor = (config: OmegaMathConfig, fields: Plain): OmegaMathConfig =>
   fieldOf(fields, config.inputField) === undefined &&
   fieldOf(fields, config.targetField) === undefined &&

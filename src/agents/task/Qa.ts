@@ -1,13 +1,6 @@
 /**
- * Makes tasks from questions whose answers are scored. The questions come from a file or from the config: `type: qa`.
- *
- * @example
- * ```yaml
- * train_dataset:
- *   type: qa
- *   dataset_path: data/train.jsonl # {"question": "2 + 2?", "answer": 4} a line
- *   task_type: numeric
- * ```
+ * Makes the data sets with `type: qa`, from questions whose answers are scored. The questions come from a file or from the
+ * config.
  */
 import { Context, Effect, Schema } from "effect"
 import { choiceHint } from "../../base/config/closest.ts"
@@ -21,12 +14,15 @@ import { ConfigError } from "../../base/config/Config.ts"
 
 export type { AnyScorer as Scorer } from "./Question.ts"
 
-/** The user's own scorers. A config selects one by `task_type: custom`, with the scorer's name as `env_class`. */
+/** The user's own scorers. A config selects one with `task_type: custom` and its name as `env_class`. */
 export const Scorers = Context.Reference<Readonly<Record<string, AnyScorer>>>("effect-rl/task/Scorers", {
   defaultValue: () => ({}),
 })
 
-/** Maps classes of envs in other programs, which a config may name as `env_class`, to the task type that scores so. */
+/**
+ * Maps the names of classes in another program, which a config may use as `env_class`, to the task type with the same
+ * scoring.
+ */
 const classes = { QAEnv: "exact", MathQAEnv: "numeric", MCQEnv: "mcq" } as const
 
 const builtIn = { exact, f1, numeric, mcq } as const
@@ -36,7 +32,7 @@ export const Config = Schema.Struct({
   ...recordFields({ input: "question", target: "answer" }),
   /** How answers are compared: as texts, by common words, as numbers, as choices, or by the scorer `env_class`. */
   taskType: withDefault(Schema.Literals(["exact", "f1", "numeric", "mcq", "custom"]), "exact"),
-  /** The name of a custom scorer, or of another program's class that does the same; null scores by `task_type`. */
+  /** The name of a custom scorer, or of another program's class with the same scoring; null uses `task_type`. */
   envClass: withDefault(Schema.NullOr(Schema.String), null),
 })
 export type QaConfig = typeof Config.Type

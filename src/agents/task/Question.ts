@@ -19,7 +19,7 @@ import type { AnswerKey } from "./answers/score.ts"
 import type { FeedbackInput } from "./Feedback.ts"
 import { type StepInput, make as makeEnv, type TextEnv } from "./TextEnv.ts"
 
-/** Gives feedback on an answer; as an Effect if it needs a program's or a model's result. */
+/** Returns feedback on an answer; as an Effect if it needs the result of a program or a model. */
 export type AnyScorer = (answer: string, key: AnswerKey) => FeedbackInput | Effect.Effect<FeedbackInput, EnvError>
 
 export interface QuestionOptions {

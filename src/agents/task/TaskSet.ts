@@ -11,7 +11,7 @@ import { Effect, Schema } from "effect"
 import { stream } from "../../base/rng/Rng.ts"
 import type { TextEnv } from "./TextEnv.ts"
 
-/** The error for a data set that can't be read or is invalid. It names the file, the line, and what was expected. */
+/** Reports that a data set can't be read or is invalid. The message names the file, the line, and what was expected. */
 export class DatasetError extends Schema.TaggedError<DatasetError>()("DatasetError", {
   path: Schema.String,
   message: Schema.String,
@@ -20,7 +20,7 @@ export class DatasetError extends Schema.TaggedError<DatasetError>()("DatasetErr
 export interface TaskSet {
   readonly name: string
   readonly size: number
-  /** The digest of the contents and of how they are read. A run is not resumed with another digest. */
+  /** The digest of the contents and of how they are read. A run cannot be resumed with another digest. */
   readonly digest: string
   /** Returns the task at an index from 0 to `size` − 1. */
   readonly at: (index: number) => Effect.Effect<TextEnv, DatasetError>
@@ -44,7 +44,7 @@ export const of = (name: string, envs: ReadonlyArray<TextEnv>, digest?: string):
 export interface TaskOrder {
   readonly shuffle: boolean
   readonly seed: number
-  /** The number of tasks to keep, from the first in the order; null keeps all. */
+  /** The number of tasks to keep, from the beginning of the order; null keeps all. */
   readonly maxSamples: number | null
 }
 
@@ -56,8 +56,8 @@ const indicesOf = (size: number, { shuffle, seed, maxSamples }: TaskOrder): Int3
 }
 
 /**
- * Shuffles tasks, and keeps the first `maxSamples` of the new order. Of these, `pick` keeps those for whose index in
- * the original set it returns true; it is called in the new order.
+ * Shuffles tasks, and keeps the first `maxSamples` of the new order. Then keeps only tasks for which `pick` returns true; it
+ * gets the index in the original set, and is called in the new order.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
- * Defines tasks in words: observations and actions are text, and every step gives feedback. `make` checks what the
- * rules of an env return.
+ * Defines tasks in words: observations and actions are text, and every step gives feedback. `make` makes an env from
+ * functions (its rules), and checks what they return.
  *
  * @example
  * ```ts
@@ -58,20 +58,22 @@ export interface TextEnv {
   readonly id: string
   readonly type: string
   readonly metadata: Readonly<Record<string, unknown>>
-  /** Truncates episodes at this many steps, unless a lower limit is set from outside. */
+  /** The number of steps after which episodes are truncated, unless the caller sets a lower limit. */
   readonly maxSteps?: number
   /** The tools that can be called between steps; none by default. */
   readonly tools?: ReadonlyArray<ToolSpec>
   /**
-   * Makes the next move of a good play, an action or the call of a tool, for agents that learn by imitation. `seen` is the
-   * last observation or result of a tool, and `made` the number of moves so far. Not every task has one.
+   * Returns the next move of a good player, an action or the call of a tool, for agents that learn by imitation. `seen` is
+   * the last observation or result of a tool, and `made` the number of moves so far. Not every task has this function.
    */
   readonly demonstrate?: (seen: string, random: Stream, made: number) => ChatAnswer
-  /** The game for several players in which this task is the seat of one of them, so that agents can play it together. */
+  /**
+   * The game for several players, if the task is one player's part of it. It lets agents play the game against each other.
+   */
   readonly game?: MultiTextEnv
   /**
-   * Begins an episode. The stream is its only randomness: the same stream and actions give the same episode. The scope is that
-   * of the episode: when it closes, the episode frees what it holds, such as a process.
+   * Begins an episode. The stream is its only randomness: the same stream and actions give the same episode. The scope lasts
+   * as long as the episode: when it closes, the episode frees its resources, such as a process.
    */
   readonly begin: (random: Stream) => Effect.Effect<TextEpisode, EnvError, Scope.Scope>
 }

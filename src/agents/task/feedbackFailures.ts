@@ -1,6 +1,6 @@
 /**
- * Counts the calls of models that write feedback and failed: the episode goes on with other feedback, so without the count
- * nobody would notice. A run provides a counter of its own, and reports it at its end.
+ * Counts the failed calls of models that write feedback. The episode continues with other feedback, so without this count
+ * nobody would notice the failures. A run provides its own counter, and reports it at the end.
  */
 import { Context, Effect } from "effect"
 
@@ -21,7 +21,7 @@ export const countFailure = (message: string): Effect.Effect<void> =>
     counter.last = message
   })
 
-/** Runs `body` with a counter of its own, and calls `report` with a line about the failures, if there were any. */
+/** Runs `body` with its own counter. If calls failed, passes a line about them to `report`. */
 export const reportingFailures = <A, E, R, E2, R2>(
   body: Effect.Effect<A, E, R>,
   report: (message: string) => Effect.Effect<void, E2, R2>,

@@ -1,4 +1,7 @@
-/** Keeps the memory entries of an agent's current episode, and makes prompts from entries, for agents with a memory. */
+/**
+ * Collects the memory entries of an agent's current episode, and formats memory entries for prompts, for agents with a
+ * memory.
+ */
 import { Effect } from "effect"
 import type { Feedback } from "../../task/Feedback.ts"
 import type { StepResult } from "../Agent.ts"
@@ -6,18 +9,18 @@ import type { AgentError } from "../AgentError.ts"
 import { holding } from "../memory/entries.ts"
 import type { AgentMemory, MemoryEntry } from "../memory/Memory.ts"
 
-/** Reflections are not history: they have their own place in a prompt. */
+/** Reflections are not part of the history: they have their own section in a prompt. */
 const isHistory = (type: string): boolean => type !== "Reflection"
 
 export type Recollection = ReturnType<typeof makeRecollection>
 
 /**
- * Makes the recollection of an agent: it turns its episode into memory entries, and memory entries into the history of
- * a prompt. `contentOf` converts a feedback to the content of its entry.
+ * Makes the recollection of an agent: it converts the steps of the current episode to memory entries, and memory entries to
+ * the history in a prompt. `contentOf` converts a feedback to the content of its entry.
  *
- * When a step is over, its observation, action and feedback become one entry each; an observation is added once, even
- * if several answers to it could not be parsed. In training, the entries are added to the memory. In evaluation they
- * are only kept here until the next episode begins, but prompts show them in the same way.
+ * When a step is over, its observation, action and feedback become one entry each; an observation is added once, even if
+ * several answers to it could not be parsed. In training, the entries are added to the memory. In evaluation, they are kept
+ * only until the next episode begins; prompts show them in the same way.
  */
 export const makeRecollection = (
   memory: AgentMemory,
@@ -63,8 +66,8 @@ export const makeRecollection = (
       return add("Observation", last)
     }),
     /**
-     * Gives the history for a prompt: the last `limit` entries (null: all). If the memory recalls similar entries,
-     * gives the `limit` entries of earlier episodes most similar to `query`, and then all entries of this episode.
+     * Returns the history for a prompt: the last `limit` entries (null: all). If the memory recalls similar entries, returns
+     * the `limit` entries of earlier episodes that are most similar to `query`, followed by all entries of this episode.
      */
     history: (query: string, limit: number | null): Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError> => {
       const selection = { query, limit, where: isHistory }
@@ -82,17 +85,17 @@ export const makeRecollection = (
         return all.slice(Math.max(0, all.length - limitOfBoth))
       })
     },
-    /** Gives the entries of this episode. */
+    /** Returns the entries of this episode. */
     trajectory: (): ReadonlyArray<MemoryEntry> => trajectory,
-    /** Gives the sum of the feedback scores in this episode. */
+    /** Returns the sum of the feedback scores in this episode. */
     score: () => score,
   }
 }
 
-/** Caches the lines of entries: entries never change, and the same ones stand in many prompts. */
+/** Caches the lines of entries: an entry never changes, and appears in many prompts. */
 const lines = new WeakMap<MemoryEntry, string>()
 
-/** Gives the line of an entry in a prompt, e.g. `OBSERVATION: A door.`; an object is shown as JSON. */
+/** Returns the line of an entry in a prompt, e.g. `OBSERVATION: A door.`; an object is shown as JSON. */
 export const lineOf = (entry: MemoryEntry): string => {
   const cached = lines.get(entry)
   if (cached !== undefined) return cached

@@ -1,4 +1,4 @@
-/** Checks the inputs and settings of agents, and gives their clones a memory. Several kinds of agent use it. */
+/** Checks the inputs and settings of agents, and provides the memory of their clones. Several kinds of agent use it. */
 import { Effect } from "effect"
 import { ConfigError, display } from "../../../base/config/Config.ts"
 import type { AgentFailure, CloneOptions, AgentInput, AgentTurn } from "../Agent.ts"
@@ -6,7 +6,7 @@ import { AgentError } from "../AgentError.ts"
 import type { AgentMemory } from "../memory/Memory.ts"
 import type { Tool } from "../Tool.ts"
 
-/** Acts on an observation, for agents that call no tools. If the input is the results of tools, it fails. */
+/** Handles an observation with `act`, for agents that call no tools. Fails if the input is results of tools. */
 export const withoutTools = (
   agent: string,
   input: AgentInput,
@@ -16,13 +16,13 @@ export const withoutTools = (
     ? act(input.text)
     : Effect.fail(new AgentError({ agent, message: `${agent}: expected an observation, found results of tools` }))
 
-/** Gives the memory for a clone of an agent: the agent's own memory if it is shared, or else a copy of it. */
+/** Returns the memory for a clone of an agent: the agent's own memory if it is shared, otherwise a copy. */
 export const memoryFor = (
   memory: AgentMemory,
   { shareMemory }: Pick<CloneOptions, "shareMemory">,
 ): Effect.Effect<AgentMemory> => (shareMemory ? Effect.succeed(memory) : memory.copy)
 
-/** Refuses a setting that is neither null nor a whole number of at least `least`. */
+/** Fails if a setting is neither null nor a whole number of at least `least`. */
 export const checkCount = (
   agent: string,
   key: string,
@@ -35,7 +35,7 @@ export const checkCount = (
         ConfigError.at({ source: agent }, key, `expected a whole number of at least ${least}, found ${display(value)}`),
       )
 
-/** Refuses a list in which two tools have the same name, since a call could mean either tool. */
+/** Fails if two tools have the same name, because a call could mean either tool. */
 export const checkNames = (agent: string, tools: ReadonlyArray<Tool>): Effect.Effect<void, ConfigError> => {
   const names = tools.map(({ spec }) => spec.name)
   const twice = names.find((name, at) => names.indexOf(name) !== at)

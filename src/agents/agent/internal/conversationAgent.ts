@@ -1,4 +1,4 @@
-/** Makes the agents whose episode is one conversation: the tool and ReAct agents. */
+/** Makes the agents that have one conversation per episode: the tool agent and the ReAct agent. */
 import { Effect } from "effect"
 import { Lm, type LmService } from "../../lm/Lm.ts"
 import type { Agent, AgentFailure, AgentInput, AgentTurn } from "../Agent.ts"
@@ -32,8 +32,8 @@ interface ConversationAgentOptions {
 }
 
 /**
- * Makes an agent whose episode is one conversation: the first prompt holds the recalled entries of earlier episodes,
- * and later messages are appended. So each prompt of an episode begins with the one before it.
+ * Makes an agent that has one conversation per episode. The first prompt shows recalled entries of earlier episodes; later
+ * messages are appended, so each prompt begins with the text of the prompt before.
  */
 export const conversationAgent = Effect.fnUntraced(function* (options: ConversationAgentOptions) {
   const { type, config } = options
@@ -105,6 +105,6 @@ const build = (
   }
 }
 
-/** Gives the tools by which the model reads and writes its notes if the memory is a `KeyValueMemory`, or else none. */
+/** Returns the tools for the model's notes if the memory is a `KeyValueMemory`; otherwise none. */
 export const notesTools = (memory: AgentMemory | null, training: boolean): ReadonlyArray<Tool> =>
   memory?.type === KeyValueMemory.type ? KeyValueMemory.tools(memory, training) : []

@@ -1,4 +1,4 @@
-/** Reads the prompts of a config and inserts the files that they name. Agents and scorers use it. */
+/** Reads the prompts of a config, and inserts the text of the files that they name. Agents and scorers use it. */
 import { Effect, type FileSystem, type Path } from "effect"
 import { mostBytes, readText, shownPath } from "../../../base/config/files.ts"
 import { ConfigError, type DecodeOptions, type Plain } from "../../../base/config/Config.ts"
@@ -13,10 +13,10 @@ export interface From extends DecodeOptions {
 /** Matches `{file:path}` and `${file:path}`, and `{{file:`, which stands for the text `{file:`. */
 const reference = /\{\{file:|\$?\{file:([^{}\n]*)\}/g
 
-/** Escapes a text so that `inject` gives it back unchanged when the config is read again. */
+/** Escapes a text, so that `inject` returns it unchanged when the config is read again. */
 const escaped = (text: string): string => text.replaceAll("{file:", "{{file:")
 
-/** Says whether a text is the name of a file. */
+/** Tells whether a text is the name of a file. */
 const isFileName = (text: string): boolean => /^\S+\.(txt|md|json|jsonl|yaml|yml)$/.test(text)
 
 interface Injected {
@@ -27,8 +27,8 @@ interface Injected {
 }
 
 /**
- * Inserts the texts of files into the settings `keys` of a config, in which `{file:path}` names a file. The settings
- * `bare`, which are among them, may also consist of a file's name only. Fails if a file is missing.
+ * Inserts the texts of files into the settings `keys` of a config, in which `{file:path}` names a file. The settings `bare`
+ * (a part of `keys`) may also be only the name of a file. Fails if a file is missing.
  */
 export const inject = Effect.fnUntraced(function* (
   config: Plain,

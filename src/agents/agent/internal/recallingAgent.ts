@@ -1,4 +1,4 @@
-/** Makes the agents that begin a new conversation at every observation: the history and Reflexion agents. */
+/** Makes the agents that begin a new conversation at each observation: the history agent and the Reflexion agent. */
 import { Effect } from "effect"
 import { Lm, type LmService } from "../../lm/Lm.ts"
 import type { Feedback } from "../../task/Feedback.ts"
@@ -8,7 +8,7 @@ import type { AgentMemory, MemoryEntry } from "../memory/Memory.ts"
 import { memoryFor, withoutTools } from "./agents.ts"
 import { makeRecollection, promptOf, type Recollection } from "./Recollection.ts"
 
-/** Holds an agent's model, its memory (read-only outside of training) and the recollection of its current episode. */
+/** The model of an agent, its memory (read-only outside of training), and the recollection of its current episode. */
 export interface Remembering {
   readonly lm: LmService
   readonly memory: AgentMemory
@@ -21,12 +21,12 @@ interface RecallingAgentOptions {
   readonly settings: Conversation.AgentSettings
   /** Converts a feedback to the content of its memory entry. */
   readonly contentOf: (feedback: Feedback) => MemoryEntry["content"]
-  /** Gives the memory entries that the prompt for an observation shows. */
+  /** Returns the memory entries that the prompt for an observation shows. */
   readonly recall: (
     remembering: Remembering,
     observation: string,
   ) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentFailure>
-  /** Ends the episode, and gives the calls of the model that were made for that, such as for a reflection. */
+  /** Ends the episode, and returns the calls of the model that were made at the end, such as a reflection. */
   readonly endEpisode: (remembering: Remembering) => Effect.Effect<ReadonlyArray<ModelCall>, AgentFailure>
 }
 

@@ -1,4 +1,4 @@
-/** Connects to an MCP server by Effect's client, and converts its tools to tools of an agent. */
+/** Connects to an MCP server with Effect's client, and converts the server's tools to tools of an agent. */
 import { Config, Effect, Record, Redacted, Schema, type Scope } from "effect"
 import * as McpClient from "effect/ai/McpClient"
 import * as McpProtocol from "effect/ai/McpProtocol"
@@ -56,7 +56,7 @@ const types: Readonly<Record<string, (value: unknown) => boolean>> = {
   object: isPlain,
 }
 
-/** Describes what is wrong with arguments: a key is missing or has another type. The server checks all the rest. */
+/** Describes a problem of a call's arguments: a key is missing or has another type. The server checks everything else. */
 const problemOf = (schema: unknown, given: Plain): string | undefined => {
   if (!isPlain(schema)) return undefined
   const required: ReadonlyArray<unknown> = Array.isArray(schema["required"]) ? schema["required"] : []
@@ -73,7 +73,7 @@ const problemOf = (schema: unknown, given: Plain): string | undefined => {
   return undefined
 }
 
-/** Returns the text of a result. What is no text is named, because a model of text cannot see it. */
+/** Returns the text of a result. Parts that are not text, which the model cannot see, are only named. */
 const textOf = ({ content, structuredContent }: McpSchema.CallToolResult): string => {
   const parts = content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`))
   return parts.length === 0 && structuredContent !== undefined ? JSON.stringify(structuredContent) : parts.join("\n")
@@ -108,10 +108,13 @@ const toolOf = (client: McpClient.McpClient, tool: McpSchema.Tool, { prefix, tim
   return { ...own, spec: { ...own.spec, parameters: isPlain(tool.inputSchema) ? tool.inputSchema : {} } }
 }
 
-/** The seconds in which a server has to start. Programs such as `npx` may download the server first. */
+/**
+ * The time limit in seconds for the start of a server. It is long because programs such as `npx` may download the server
+ * first.
+ */
 const slowestStart = 60
 
-/** Connects to a server and lists its tools, by their names. The connection lasts as long as the scope. */
+/** Connects to a server and returns its tools, by their names. The connection lasts until the scope closes. */
 export const connect = Effect.fnUntraced(function* (
   config: McpConfig,
 ): Effect.fn.Return<ReadonlyArray<Tool>, AgentError, HttpClient.HttpClient | ChildProcessSpawner | Scope.Scope> {

@@ -1,7 +1,7 @@
 /**
- * Runs MCP servers for agents. A program ends when the Layer's scope is closed: first its stdin is closed, then it gets
- * SIGTERM, and after five seconds SIGKILL. If this process is killed, the program's stdin is closed, too, upon which it
- * has to end by the protocol.
+ * Starts and ends MCP servers for agents. When the Layer's scope closes, the stdin of each program is closed, then it gets
+ * SIGTERM, and after five seconds SIGKILL. If this process is killed, the stdin closes, too, and the protocol requires the
+ * program to end.
  */
 import { Context, Effect, Exit, type FileSystem, Layer, type Path, Scope, Semaphore } from "effect"
 import type * as HttpClient from "effect/http/HttpClient"
@@ -12,7 +12,7 @@ import type { Tool } from "../Tool.ts"
 const makeServers = Effect.gen(function* () {
   const scope = yield* Effect.scope
   const context = yield* Effect.context<HttpClient.HttpClient | FileSystem.FileSystem | Path.Path>()
-  // Most runs have no such server, so the modules are loaded for the first one.
+  // The modules are loaded for the first server, because most runs have none.
   const loaded = yield* Effect.cached(
     Effect.gen(function* () {
       const [{ connect }, { layer }, { ChildProcessSpawner }] = yield* Effect.promise(() =>
@@ -40,7 +40,7 @@ const makeServers = Effect.gen(function* () {
           const tools = yield* connect(config).pipe(
             Effect.provideService(ChildProcessSpawner, spawner),
             Effect.provideContext(Context.add(context, Scope.Scope, own)),
-            // A server that cannot be used ends now, not with the program.
+            // End a server that cannot be used now, instead of when the Layer's scope closes.
             Effect.onError(() => Scope.close(own, Exit.void)),
           )
           connected.set(key, tools)

@@ -1,4 +1,4 @@
-/** Makes the memory `bm25`, which finds earlier entries by the words in them. It needs no model, and only computes. */
+/** Makes the memory `bm25`, which finds earlier entries by the words in them. It needs no model. */
 import { Effect } from "effect"
 import type { AgentMemory } from "./Memory.ts"
 import { fromStore } from "./MemoryStore.ts"
@@ -7,13 +7,13 @@ import { type MemoryExperience, experienceStore, type Ranking, textOf, words } f
 export const type = "bm25"
 
 export interface Bm25Options {
-  /** The number of entries that are kept, 1000 by default; beyond it the oldest is forgotten. null sets no limit. */
+  /** The number of entries to keep, 1000 by default. If there are more, the oldest is forgotten. null sets no limit. */
   readonly maxLength?: number | null
 }
 
 /**
- * Makes the memory that recalls entries that share words with the query, where rare words count more: Okapi BM25
- * (Robertson and Zaragoza 2009, doi:10.1561/1500000019).
+ * Makes the memory that recalls entries which have words in common with the query; rare words count more (Okapi BM25,
+ * Robertson and Zaragoza 2009, doi:10.1561/1500000019).
  *
  * @example
  * ```ts
@@ -24,14 +24,17 @@ export interface Bm25Options {
 export const make = ({ maxLength = 1000 }: Bm25Options = {}): AgentMemory =>
   fromStore(type, "similar", experienceStore(maxLength, ranking))
 
-/** `k1` sets how much a repeated word counts, and `b` how much the length of a text counts against it (Okapi BM25). */
+/**
+ * The parameters of Okapi BM25: `k1` sets how much a repeated word counts, and `b` how much the length of a text is
+ * penalised.
+ */
 const k1 = 1.2
 const b = 0.75
 
 /**
- * Ranks by BM25. We do not use a library: a resumed run must recall exactly what an uninterrupted run does. Libraries
- * keep running means as floats, whose rounding depends on entries that are long forgotten; here all state is integers.
- * An experience is a group of entries that belong together (see experiences.ts).
+ * Ranks by BM25. We do not use a library, because a resumed run must recall exactly the same entries as an uninterrupted run.
+ * Libraries keep running means as floats, whose rounding depends on forgotten entries; here, all state is integers. An
+ * experience is a group of entries that belong together (see experiences.ts).
  */
 const ranking = (): Ranking => {
   /** Maps each word to the experiences that contain it, and to its number of occurrences in each. */
@@ -65,7 +68,7 @@ const ranking = (): Ranking => {
       Effect.sync(() => {
         const scores = new Map<MemoryExperience, number>()
         const mean = total / lengths.size
-        // Sort the words, since the sum of floats depends on their order.
+        // Sort the words, because the rounding of a sum depends on the order.
         for (const word of [...new Set(words(query))].sort()) {
           const places = occurrences.get(word)
           if (places === undefined) continue

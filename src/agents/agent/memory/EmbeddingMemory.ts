@@ -10,9 +10,9 @@ import { type MemoryExperience, experienceStore, type Ranking, textOf } from "./
 export const type = "embeddings"
 
 export interface EmbeddingMemoryOptions {
-  /** The number of entries that are kept, 1000 by default; beyond it the oldest is forgotten. null sets no limit. */
+  /** The number of entries to keep, 1000 by default. If there are more, the oldest is forgotten. null sets no limit. */
   readonly maxLength?: number | null
-  /** The service that embeds texts; by default their words are hashed. */
+  /** The service that embeds texts; the default hashes their words. */
   readonly embeddings?: EmbeddingsService
 }
 
@@ -32,7 +32,7 @@ export const make = ({ maxLength = 1000, embeddings = hashing() }: EmbeddingMemo
     experienceStore(maxLength, () => ranking(embeddings)),
   )
 
-/** Gives the text to embed for an experience: its first entry, usually an observation, as queries are. */
+/** Returns the text of an experience that is embedded: its first entry, which is usually an observation, like queries. */
 const contentOf = ({ entries }: MemoryExperience): string => textOf(entries[0])
 
 const failed = (problem: string): AgentError => new AgentError({ agent: type, message: `memory "${type}": ${problem}` })
@@ -57,7 +57,7 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
     const texts = added.map(contentOf)
     const [vector, ...others] = yield* embed([query, ...texts])
     for (const [at, experience] of added.entries()) {
-      // While the texts were embedded, the experience or its first entry may have been forgotten.
+      // The experience, or its first entry, may have been forgotten while the texts were embedded.
       if (experience.entries.length > 0 && contentOf(experience) === texts[at]) vectors.set(experience, others[at])
     }
     return { query, vector }
@@ -66,7 +66,7 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
   /** Concurrent queries share one request for the embeddings of the new experiences. */
   const once = singleFlight<EmbeddedQuery, AgentError>()
 
-  /** Returns the vector of a query once every experience has a vector, also those added while the requests run. */
+  /** Returns the vector of a query when every experience has a vector, including experiences that are added meanwhile. */
   const embedded = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<MemoryExperience>) {
     let made: EmbeddedQuery | undefined
     while (experiences.some(isNew)) made = yield* once("", embedAll(query, experiences))

@@ -1,7 +1,6 @@
 /**
- * Converts texts to vectors (embeddings): the more similar two texts are, the closer are the directions of their
- * vectors. The default service hashes words: it needs no model, and gives the same vectors on every machine. To use a
- * model, provide the reference `Embeddings`.
+ * Converts texts to vectors (embeddings). The vectors of similar texts have similar directions. The default service hashes
+ * words: it needs no model, and gives the same vectors on every machine. To use a model, provide the reference `Embeddings`.
  *
  * @example
  * ```ts
@@ -16,16 +15,16 @@ import type { AgentFailure } from "../Agent.ts"
 import { words } from "./experiences.ts"
 
 export interface EmbeddingsService {
-  /** Gives a vector for each text, all of the same length. Equal texts must always have equal vectors. */
+  /** Returns a vector for each text. All vectors have the same length, and equal texts always have equal vectors. */
   readonly embed: (texts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Float32Array>, AgentFailure>
 }
 
-/** Hashes a text to 32 bits by FNV-1a, which is the same on every machine. */
+/** Hashes a text to 32 bits with FNV-1a, which gives the same result on every machine. */
 const hash = (text: string): number => {
-  // The first constant is the start value of FNV-1a, and the second its prime.
+  // The first constant is the initial value of FNV-1a, and the second its prime.
   let bits = 0x811c9dc5
   for (let at = 0; at < text.length; at++) bits = Math.imul(bits ^ text.charCodeAt(at), 0x01000193)
-  // Mix the bits with a constant of MurmurHash3, since the low bits of FNV-1a are not random enough.
+  // Mix the bits with a constant of MurmurHash3, because the low bits of FNV-1a are not random enough.
   bits = Math.imul(bits ^ (bits >>> 15), 0x85ebca6b)
   return (bits ^ (bits >>> 13)) >>> 0
 }
@@ -44,7 +43,7 @@ export const hashing = ({ dimensions = 256 }: { readonly dimensions?: number } =
     }
     for (const word of words(text)) {
       addFeature(word, 1)
-      // Trigrams make `key` and `keys` similar. All trigrams of a word together weigh less than the word itself.
+      // Trigrams make `key` and `keys` similar. Together, all trigrams of a word count less than the word itself.
       const marked = `^${word}$`
       for (let at = 0; at + 3 <= marked.length; at++) addFeature(`3:${marked.slice(at, at + 3)}`, 1 / marked.length)
     }
@@ -53,7 +52,7 @@ export const hashing = ({ dimensions = 256 }: { readonly dimensions?: number } =
   return { embed: (texts) => Effect.sync(() => texts.map(one)) }
 }
 
-/** Gives the cosine similarity of two vectors, from -1 to 1; 0 if one of them is zero. */
+/** Returns the cosine similarity of two vectors, from -1 to 1; 0 if one of them is zero. */
 export const cosine = (a: Float32Array, b: Float32Array): number => {
   let dot = 0
   let one = 0

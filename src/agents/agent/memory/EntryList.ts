@@ -2,9 +2,9 @@
 import type { MemoryEntry } from "./Memory.ts"
 
 /**
- * Makes a list that forgets the oldest entry when there are more than `maxLength` (null: no limit). Forgotten entries
- * stay in the array until they are more than half of it (and more than 32, so that short arrays are not copied at every
- * turn). So adding an entry takes constant time on average.
+ * Makes a list that forgets its oldest entry when it has more than `maxLength` entries (null: no limit). Forgotten entries
+ * are removed from the array only when they are more than half of it, and more than 32, so that adding an entry takes
+ * constant time on average.
  */
 export const entryList = (maxLength: number | null) => {
   let items: Array<MemoryEntry> = []
@@ -23,12 +23,12 @@ export const entryList = (maxLength: number | null) => {
 
   return {
     length: () => items.length - first,
-    /** Adds an entry, and gives the entry that is forgotten because of it; undefined if none is. */
+    /** Adds an entry. Returns the entry that is forgotten for it; undefined if none is. */
     add: (entry: MemoryEntry): MemoryEntry | undefined => {
       items.push(entry)
       return maxLength !== null && items.length - first > maxLength ? forgetFirst() : undefined
     },
-    /** Gives the last `limit` entries (null: all) whose type passes the filter, as a new array. */
+    /** Returns the last `limit` entries (null: all) whose type passes the filter, as a new array. */
     last: (limit: number | null, where?: (type: string) => boolean): ReadonlyArray<MemoryEntry> => {
       if (where === undefined) return items.slice(limit === null ? first : Math.max(first, items.length - limit))
       const latest: Array<MemoryEntry> = []

@@ -1,4 +1,4 @@
-/** Makes the memory `key_value`, which keeps notes, and the tools by which the model writes and reads these notes. */
+/** Makes the memory `key_value`, which keeps notes, and the tools with which the model writes and reads them. */
 import { Effect, Schema } from "effect"
 import * as Tool from "../Tool.ts"
 import { entry } from "./entries.ts"
@@ -8,13 +8,13 @@ import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 export const type = "key_value"
 
 export interface KeyValueOptions {
-  /** The number of notes that are kept, 100 by default; beyond it the oldest is forgotten. null sets no limit. */
+  /** The number of notes to keep, 100 by default. If there are more, the oldest is forgotten. null sets no limit. */
   readonly maxLength?: number | null
 }
 
 /**
- * Makes a memory of notes with names, in which a new note replaces the old note of the same name. It keeps only the
- * notes that the model writes by `tools`; it ignores other entries, such as observations.
+ * Makes a memory of named notes. A new note replaces the old note with the same name. The memory keeps only notes that the
+ * model writes with `tools`, and ignores other entries, such as observations.
  *
  * @example
  * ```ts
@@ -64,8 +64,8 @@ const store = (maxLength: number | null): MemoryStore => {
 }
 
 /**
- * Makes the tools by which a model writes and reads its notes: `remember`, `look_up` and `forget`. In evaluation,
- * writing is an error that the model sees.
+ * Makes the tools with which a model writes and reads its notes: `remember`, `look_up` and `forget`. In evaluation, a call
+ * that writes returns an error to the model.
  *
  * @example
  * ```ts

@@ -26,37 +26,37 @@ const bound = (value: number) => withDefault(Schema.NullOr(bounded("entries")), 
 /** Recalls the last entries. */
 export const HistoryListConfig = Schema.Struct({
   _type: Schema.Literal(HistoryList.type),
-  /** The number of entries that are kept; beyond it, the oldest is forgotten. null sets no limit. */
+  /** The number of entries to keep; if there are more, the oldest is forgotten. null sets no limit. */
   maxLength: bound(100),
 })
 
 /** Recalls the last entries, and has a separate limit for the number of reflections. */
 export const ReflectionsConfig = Schema.Struct({
   _type: Schema.Literal(Reflections.type),
-  /** The number of entries other than reflections that are kept; null sets no limit. */
+  /** The number of entries, without reflections, to keep; null sets no limit. */
   maxLength: bound(200),
-  /** The number of reflections that are kept; null sets no limit. */
+  /** The number of reflections to keep; null sets no limit. */
   maxReflections: bound(200),
 })
 
-/** Recalls entries that share words with the observation. */
+/** Recalls entries that have words in common with the observation. */
 export const Bm25Config = Schema.Struct({
   _type: Schema.Literal(Bm25Memory.type),
-  /** The number of entries that are kept; beyond it, the oldest is forgotten. null sets no limit. */
+  /** The number of entries to keep; if there are more, the oldest is forgotten. null sets no limit. */
   maxLength: bound(1000),
 })
 
-/** Recalls entries that are similar to the observation, by the service `Embeddings`. */
+/** Recalls entries that are similar to the observation, with the service `Embeddings`. */
 export const EmbeddingsConfig = Schema.Struct({
   _type: Schema.Literal(EmbeddingMemory.type),
-  /** The number of entries that are kept; beyond it, the oldest is forgotten. null sets no limit. */
+  /** The number of entries to keep; if there are more, the oldest is forgotten. null sets no limit. */
   maxLength: bound(1000),
 })
 
-/** Keeps notes with names, which the model writes by tools. */
+/** Keeps named notes, which the model writes with tools. */
 export const KeyValueConfig = Schema.Struct({
   _type: Schema.Literal(KeyValueMemory.type),
-  /** The number of notes that are kept; null sets no limit. */
+  /** The number of notes to keep; null sets no limit. */
   maxLength: bound(100),
 })
 
@@ -94,7 +94,7 @@ export const Kinds = Context.Reference<ReadonlyArray<MemoryKind>>("effect-rl/age
   defaultValue: () => builtIn,
 })
 
-/** Decodes the config of a memory: its `_type`, and the settings of that kind in camelCase. Fails on any other key. */
+/** Decodes the config of a memory: its `_type`, and the settings of that kind in camelCase. An unknown key is an error. */
 export const decode = (config: Plain, from: DecodeOptions): Effect.Effect<DecodedMemory, ConfigError> =>
   Effect.flatMap(Kinds, (kinds) => {
     const { _type: type } = config

@@ -1,6 +1,6 @@
 /**
- * The memory of an agent is a list of entries that outlives episodes, and is saved as lines of JSON. The kinds of
- * memory differ in which entries they keep, and in which of them they recall for a prompt.
+ * Defines the memory of an agent: a list of entries that lasts for many episodes, and is saved as lines of JSON. The kinds of
+ * memory differ in the entries that they keep, and in those that they recall for a prompt.
  *
  * @example
  * ```ts
@@ -29,7 +29,7 @@ export interface RecallQuery {
   readonly limit: number | null
   /** Selects entries by their type; by default entries of all types are recalled. */
   readonly where?: (type: string) => boolean
-  /** Entries to leave out, because the prompt holds them already. */
+  /** Entries to leave out, because the prompt has them already. */
   readonly except?: ReadonlySet<MemoryEntry>
 }
 
@@ -41,17 +41,17 @@ export interface AgentMemory {
   /** The number of entries beyond which the oldest is forgotten; null or undefined sets no limit. */
   readonly maxLength?: number | null
   readonly length: Effect.Effect<number>
-  /** Adds an entry. It fails if JSON cannot hold the entry. In a read-only view it throws (as a defect). */
+  /** Adds an entry. Fails if the entry cannot be converted to JSON. A read-only view throws instead (a defect). */
   readonly add: (entry: MemoryEntry) => Effect.Effect<void, AgentError>
-  /** Gives at most `limit` entries, oldest first. The array does not change when entries are added. */
+  /** Returns at most `limit` entries, oldest first. The array does not change when entries are added. */
   readonly recall: (query: RecallQuery) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
-  /** Gives all entries. */
+  /** Returns all entries. */
   readonly entries: Effect.Effect<ReadonlyArray<MemoryEntry>>
-  /** Gives the entries as lines of JSON. */
+  /** Returns the entries as lines of JSON. */
   readonly snapshot: Effect.Effect<string>
   /**
-   * Replaces all entries with the entries of a snapshot. If a line is invalid, the error names the line, and nothing
-   * changes.
+   * Replaces all entries by the entries of a snapshot. If a line is invalid, fails with an error that names the line, and
+   * changes nothing.
    */
   readonly restore: (snapshot: string, source: string) => Effect.Effect<void, AgentError>
   /** A view of this memory through which no entries can be added. */

@@ -1,16 +1,19 @@
-/** Makes a memory from its store, so that all kinds of memory share checks, snapshots, copies and read-only views. */
+/**
+ * Makes a memory from a store of its entries, so that all kinds of memory share checks, snapshots, copies and read-only
+ * views.
+ */
 import { Effect } from "effect"
 import { display } from "../../../base/config/Config.ts"
 import { AgentError } from "../AgentError.ts"
 import { fromLines, holding, toLines } from "./entries.ts"
 import type { AgentMemory, MemoryEntry, RecallQuery } from "./Memory.ts"
 
-/** The part of a memory that differs between the kinds of memory: it keeps the entries, and recalls some of them. */
+/** The part of a memory that differs between kinds: it keeps the entries, and recalls some of them. */
 export interface MemoryStore {
   readonly maxLength: number | null
   readonly length: () => number
   readonly add: (entry: MemoryEntry) => void
-  /** Says whether a snapshot of this kind can hold an entry; by default it can hold all. */
+  /** Tells whether this kind of memory keeps an entry; by default it keeps all. */
   readonly accepts?: (entry: MemoryEntry) => boolean
   readonly recall: (query: RecallQuery) => Effect.Effect<ReadonlyArray<MemoryEntry>, AgentError>
   readonly entries: () => ReadonlyArray<MemoryEntry>

@@ -8,9 +8,9 @@ import { fromStore, type MemoryStore } from "./MemoryStore.ts"
 export const type = "reflections"
 
 export interface ReflectionsOptions {
-  /** The number of entries other than reflections that are kept, 200 by default; null sets no limit. */
+  /** The number of entries, without reflections, to keep, 200 by default; null sets no limit. */
   readonly maxLength?: number | null
-  /** The number of reflections that are kept, 200 by default; null sets no limit. */
+  /** The number of reflections to keep, 200 by default; null sets no limit. */
   readonly maxReflections?: number | null
 }
 
@@ -31,7 +31,7 @@ const isReflection = (type: string): boolean => type === "Reflection"
 const store = (bounds: Required<ReflectionsOptions>): MemoryStore => {
   const reflections = entryList(bounds.maxReflections)
   const others = entryList(bounds.maxLength)
-  /** Maps each entry to the number of entries added before it, by which `merged` sorts the entries of both lists. */
+  /** Maps each entry to the number of entries that were added before it. `merged` sorts the entries of both lists by it. */
   const order = new WeakMap<MemoryEntry, number>()
   let added = 0
   const positionOf = (entry: MemoryEntry): number => order.get(entry) ?? 0
@@ -58,7 +58,7 @@ const store = (bounds: Required<ReflectionsOptions>): MemoryStore => {
     maxLength: bounds.maxLength,
     length: () => reflections.length() + others.length(),
     add: (value) => {
-      // If an entry is added a second time, add a copy of it, since `order` holds one number per object.
+      // If the same object is added a second time, add a copy, because `order` has one number per object.
       const stored = order.has(value) ? entry(value.type, value.content) : value
       order.set(stored, added++)
       const list = isReflection(stored.type) ? reflections : others

@@ -1,11 +1,11 @@
-/** Makes memory entries, checks them, and converts them to lines of JSON and back. It only computes. */
+/** Makes memory entries, checks them, and converts them to lines of JSON and back. These are pure functions. */
 import { Effect, Schema } from "effect"
 import { display, isPlain } from "../../../base/config/Config.ts"
 import { messageOf, parsedJson } from "../../../base/config/text.ts"
 import { AgentError } from "../AgentError.ts"
 import { MemoryEntry } from "./Memory.ts"
 
-/** Remembers the entries that `entry` has made. They are already copied and frozen, so a memory keeps them uncopied. */
+/** The entries that `entry` has made. They are already copied and frozen, so a memory need not copy them. */
 const made = new WeakSet<MemoryEntry>()
 
 const frozen = (value: unknown): unknown => {
@@ -28,7 +28,8 @@ export const entry = (type: string, content: MemoryEntry["content"]): MemoryEntr
 }
 
 /**
- * Gives an entry that a memory can keep: the given entry, or a frozen copy of it. Fails if JSON cannot hold the entry.
+ * Returns the entry in a form that a memory can keep: the entry itself, or a frozen copy. Fails if it cannot be converted to
+ * JSON.
  */
 export const holding = (memory: string, value: MemoryEntry): Effect.Effect<MemoryEntry, AgentError> =>
   Effect.try({

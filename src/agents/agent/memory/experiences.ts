@@ -15,11 +15,11 @@ export interface MemoryExperience {
   readonly entries: ReadonlyArray<MemoryEntry>
 }
 
-/** Ranks experiences by their similarity to a query. The store tells it of every entry that is added or forgotten. */
+/** Ranks experiences by their similarity to a query. The store notifies it of every entry that is added or forgotten. */
 export interface Ranking {
   readonly added: (experience: MemoryExperience, entry: MemoryEntry) => void
   readonly forgotten: (experience: MemoryExperience, entry: MemoryEntry) => void
-  /** Gives the scores of the experiences that are similar to the query; a higher score is more similar. */
+  /** Returns the scores of the experiences that are similar to the query; a higher score is more similar. */
   readonly scores: (
     query: string,
     experiences: ReadonlyArray<MemoryExperience>,
@@ -40,7 +40,7 @@ export const words = (text: string): ReadonlyArray<string> =>
     .toLowerCase()
     .match(/[\p{L}\p{M}\p{N}]+/gu) ?? []
 
-/** Gives the text of an entry, for comparing it with others. */
+/** Returns the text of an entry, to compare it with other texts. */
 export const textOf = ({ content }: MemoryEntry): string =>
   typeof content === "string" ? content : Object.values(content).map(wordsOf).join(" ")
 
@@ -91,7 +91,7 @@ export const experienceStore = (maxLength: number | null, ranking: () => Ranking
       let room = limit
       for (const [{ number, entries }] of best) {
         const wantedEntries = entries.filter(isWanted)
-        // Only the best experience is shortened to fit the limit; others are recalled as a whole or not at all.
+        // Only the best experience is shortened to fit the limit. Other experiences are recalled as a whole or not at all.
         const shown =
           wantedEntries.length <= room ? wantedEntries : chosen.length === 0 ? wantedEntries.slice(0, room) : []
         if (shown.length === 0) continue

@@ -1,7 +1,7 @@
 /**
- * Defines the protocol in which an agent delegates tasks. The agent gets a tool `delegate`; a call of it plays an
- * episode of a sub-agent, which sees only the task and may delegate in turn, down to a maximum depth. `play` returns
- * the agent's rollout, followed by the rollouts of all sub-agents.
+ * Defines the protocol in which an agent delegates tasks. The agent gets a tool `delegate`; a call of this tool plays an
+ * episode of a sub-agent, which sees only the task, and may itself delegate down to a maximum depth. `play` returns the
+ * agent's rollout, followed by the rollouts of all sub-agents.
  *
  * @example
  * ```ts
@@ -94,7 +94,7 @@ const lastAction = ({ steps }: Rollout): string | null =>
 const noAnswer = (name: string, { ending }: Rollout): string =>
   `${name} gave no answer${ending.truncated ? ` and was cut off (${ending.truncationReason})` : ""}.`
 
-/** The error if a delegation is refused, or the sub-agent fails. Its message becomes the result of the tool call. */
+/** Reports that a delegation was refused, or that the sub-agent failed. The message becomes the result of the tool call. */
 class DelegationRefused extends Schema.TaggedError<DelegationRefused>()("Refused", { message: Schema.String }) {}
 const refused = (message: string): DelegationRefused => new DelegationRefused({ message })
 
@@ -108,11 +108,13 @@ const playTree = Effect.fnUntraced(function* (
   const { agents, maxDepth = 1, maxDelegations = 16 } = options
   const depth = episode.parent?.depth ?? 0
   const mayDelegate = depth < maxDepth && Object.keys(agents).length > 0
-  /** The rollouts of each delegated episode, in the order in which the delegations began, whichever ends first. */
+  /** The rollouts of each delegated episode, in the order in which the delegations began. */
   const children: Array<ReadonlyArray<Rollout>> = []
   let delegations = 0
 
-  /** Plays the episode of a call of `delegate` with the arguments `text` (JSON); returns the answer for the parent. */
+  /**
+   * Plays the episode for a call of `delegate`; `text` is the call's arguments as JSON. Returns the answer for the parent.
+   */
   const delegated = Effect.fnUntraced(function* (text: string, caller: CallSite) {
     if (!mayDelegate) return yield* refused(`No more delegation: the maximum depth of ${maxDepth} is reached.`)
     const json = yield* Effect.try({
@@ -128,7 +130,7 @@ const playTree = Effect.fnUntraced(function* (
     }
     const number = delegations++
     const { agent: template, env = answering, result = lastAction, description: _, ...childLimits } = agents[name]
-    /** Calls a function of the user, the `option` of the sub-agent. If it throws, the call of `delegate` fails. */
+    /** Calls a function of the user, which is the `option` of a sub-agent. If it throws, the call of `delegate` fails. */
     const guarded = <A>(option: string, make: () => A): Effect.Effect<A, DelegationRefused> =>
       Effect.try({
         try: make,
@@ -162,7 +164,7 @@ const playTree = Effect.fnUntraced(function* (
   return [rollout, ...children.flat()]
 })
 
-/** Makes the protocol. Clones of the agent and its sub-agents play each episode, so many can be played at a time. */
+/** Makes the protocol. Each episode is played by clones of the agent and its sub-agents, so many can be played at a time. */
 export const make = (agent: Agent, options: DelegatingOptions): Protocol => ({
   name: "Delegating",
   play: Effect.fnUntraced(function* (episode) {

@@ -10,13 +10,13 @@
  * rollouts.map(({ meta, totalReward }) => [meta.player, totalReward]) // [["X", 1], ["O", -1]]
  * ```
  *
- * In a round, all players act whose turn it is; it counts as one of the `maxSteps`. A player whose answer cannot be
- * parsed acts again in the next round; the env takes its step when all of them have given an action. If the episode ends
- * before that, the players' calls of the model are recorded, but no env step.
+ * In each round, all players whose turn it is act. The round counts as one of the `maxSteps`. A player whose answer cannot be
+ * parsed acts again in the next round; the env takes its step when all of these players have given an action. If the episode
+ * ends before that, the calls of the model are recorded, but no env step.
  *
- * In a player's rollout, an env step lasts from the player's action until the player must act again, or the episode
- * ends. The step's feedback is the sum of all feedback that the player gets in that time, also for the moves of others.
- * If a player has a score before its first action, its rollout begins with a step without an action.
+ * In a player's rollout, an env step lasts from the player's action until the player must act again or the episode ends. The
+ * step's feedback is the sum of all feedback in that time, including feedback for moves of others. If a player gets a score
+ * before its first action, its rollout begins with a step without an action.
  */
 import { Effect, Record } from "effect"
 import type { Agent, AgentInput } from "../../agent/Agent.ts"
@@ -46,7 +46,7 @@ export type Agents = Agent | Readonly<Record<string, Agent>>
 
 const protocol = "MultiAgentSync"
 
-/** Says whether one agent plays all players; an agent has a function `act`, a record of agents has none. */
+/** Tells whether one agent plays all players. An agent has a function `act`; a record of agents has none. */
 const isOneAgent = (agents: Agents): agents is Agent => typeof agents["act"] === "function"
 
 /** Returns the agents in the order of the players; fails unless the names are exactly the players. */
@@ -70,13 +70,13 @@ interface Pending extends TakenAction {
 interface PlayerState {
   /** The next input of the agent. */
   input: AgentInput
-  /** The last action, until its result is complete, when the player must act again or the episode ends; else null. */
+  /** The last action, until its result is complete (when the player must act again or the episode ends); otherwise null. */
   pending: Pending | null
   /** The latest observation since the player's last action, or null if there is none. */
   observation: string | null
   /** All feedback that the player got since its last action. */
   feedback: Array<Feedback>
-  /** The latest info that a step's result had; undefined if none had any since the last complete step. */
+  /** The latest info in a step's result; undefined if there was none since the last complete step. */
   info: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -95,7 +95,7 @@ const merged = (all: ReadonlyArray<Feedback>): Feedback => {
 /** Makes a player: an agent, the recording of its rollout, its state, and the functions that `play` calls. */
 const playerOf = (name: string, agent: Agent, episode: EpisodeToPlay<MultiTextEnv>) => {
   const recording = makeRecording({ ...episode, groupId: episode.groupId ?? episode.id }, `${episode.id}/${name}`)
-  // Each player has its own seed, so that an agent that plays several players does not answer the same for all of them.
+  // Each player has its own seed; otherwise an agent that plays several players would give the same answers for all.
   const samplingSeed = stream(episode.samplingSeed, "player", name).uint32()
   const seeded = <A, E>(effect: Effect.Effect<A, E>) => Effect.provideService(effect, SamplingSeed, samplingSeed)
   const state: PlayerState = {
@@ -118,7 +118,7 @@ const playerOf = (name: string, agent: Agent, episode: EpisodeToPlay<MultiTextEn
       if (Object.hasOwn(feedback, name)) state.feedback.push(feedback[name])
       if (info !== undefined) state.info = info
     },
-    /** Makes the latest observation the agent's next input; its first input has the descriptions of the tools, too. */
+    /** Makes the latest observation the agent's next input. The first input also has the descriptions of the tools. */
     turnTo: (tools: ReadonlyArray<ToolSpec>): void => {
       const text = state.observation ?? ""
       state.input = isNew ? firstInput(text, tools) : { _tag: "Observation", text }
@@ -170,7 +170,7 @@ export const play = Effect.fnUntraced(function* (
   const specs = externalTools(env, options)
   for (const player of toMove) player.turnTo(specs)
 
-  /** The actions given since the last step of the env, which waits until all players in `toMove` have given one. */
+  /** The actions since the env's last step. The env waits until all players in `toMove` have given one. */
   const ready = new Map<ReturnType<typeof playerOf>, Pending>()
   let ending: RolloutEnding = notEnded
   let step = 0
@@ -221,7 +221,8 @@ export const play = Effect.fnUntraced(function* (
   const context: CallContext = { ...callContext, purpose: "action", step }
   for (const player of players) {
     yield* player.finishStep(ending, context)
-    // The env never took the last action of a player who waited for others, so a call of the model is the last step.
+    // The env never took the last action of a player that waited for others, so this player's last step is a call of the
+    // model.
     if (ready.has(player)) player.recording.endLastStep(ending)
   }
   for (const player of players) yield* player.reflect(context)
@@ -229,8 +230,8 @@ export const play = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes the protocol. Clones of the agents, which share their memories, play each episode, so many can be played at a
- * time. If `agents` is one agent, it plays against itself.
+ * Makes the protocol. Each episode is played by clones of the agents, which share the agents' memories, so many can be played
+ * at a time. If `agents` is one agent, it plays against itself.
  */
 export const make = (agents: Agents, options: MultiAgentOptions = {}): Protocol<MultiTextEnv> => ({
   name: protocol,

@@ -1,7 +1,7 @@
 /**
- * Defines the protocol in which one agent plays all players of a task's game, such as both X and O of a tic-tac-toe
- * task. `play` returns a rollout for each player, with that player's rewards. The policy that plays the other players
- * in the task itself takes no part.
+ * Defines the protocol in which one agent plays all players of a task's game, such as both X and O of a tic-tac-toe task.
+ * `play` returns a rollout for each player, with that player's rewards. The task's own policy for the other players is not
+ * used.
  *
  * @example
  * ```ts

@@ -28,15 +28,15 @@ export interface SingleAgentOptions extends ToolOptions {
   /** The maximum number of steps; null sets no limit. The env's own limit applies as well. */
   readonly maxSteps?: number | null
   /**
-   * The number of calls of the model at which the episode is cut off; null sets no limit. All calls count except those
-   * of a reflection. If an agent runs tools of its own, its calls in one turn may exceed the limit.
+   * The number of calls of the model at which the episode is cut off; null sets no limit. All calls count, except
+   * reflections. An agent that runs its own tools may exceed the limit within a turn.
    */
   readonly maxCalls?: number | null
   /** Whether an answer that cannot be parsed ends the episode; otherwise (the default) the model may try again. */
   readonly stopOnParseError?: boolean
   /**
-   * Whether an episode whose next prompt is too long for the model ends there, cut off, with what it has so far. By default
-   * the episode fails. A first prompt that is too long always fails it.
+   * Whether an episode ends, truncated, when its next prompt is too long for the model. By default, the episode fails. If the
+   * first prompt is too long, it always fails.
    */
   readonly endsIfPromptTooLong?: boolean
 }
@@ -65,9 +65,9 @@ const protocol = "SingleAgent"
 const isPromptTooLong = (error: EpisodeFailure): boolean => error._tag === "LmError" && error.promptTooLong === true
 
 /**
- * Plays an episode with the given agent itself (not with a clone); first resets its short-term state. An agent in
- * training gets the feedback, and may write to its memory. Calls of the model have the caller's `CallContext` (it
- * labels calls in logs), with the current step.
+ * Plays an episode with the given agent itself (not with a clone); first resets its short-term state. An agent in training
+ * gets the feedback, and may write to its memory. Calls of the model are labelled in logs with the caller's `CallContext` and
+ * the current step.
  */
 export const play: (
   agent: Agent,
@@ -117,7 +117,7 @@ export const play: (
   (effect, _agent, episode) => Effect.scoped(Effect.provideService(effect, SamplingSeed, episode.samplingSeed)),
 )
 
-/** Makes the protocol. A clone of the agent, with its memory, plays each episode, so many can be played at a time. */
+/** Makes the protocol. Each episode is played by a clone of the agent, with its memory, so many can be played at a time. */
 export const make = (agent: Agent, options: SingleAgentOptions = {}): Protocol => ({
   name: protocol,
   play: Effect.fnUntraced(function* (episode) {

@@ -6,14 +6,16 @@ import type { EpisodeToPlay } from "../Protocol.ts"
 import type { AgentStep, RolloutEnding, EnvironmentStep, Rollout, RolloutStep } from "../Rollout.ts"
 import { notEnded, terminated, truncatedBy } from "../Rollout.ts"
 
-/** Returns how an env step ended the episode, if it did. `isLast`: whether a limit ends the episode with this step. */
+/**
+ * Returns how the episode ended with an env step, if it did. `isLast` tells whether a limit ends the episode with this step.
+ */
 export const endingOf = (step: Pick<TextStep, "terminated" | "truncated">, isLast: boolean): RolloutEnding => {
   if (step.terminated) return terminated
   if (step.truncated === true) return truncatedBy("env")
   return isLast ? truncatedBy("max_steps") : notEnded
 }
 
-/** A call of the model to record. Left out, `toolResults` are empty, `reward` is 0, and `ending` is `notEnded`. */
+/** A call of the model to record. By default, `toolResults` is empty, `reward` is 0, and `ending` is `notEnded`. */
 type RecordedCall = Pick<AgentStep, "turnId" | "call"> &
   Partial<Pick<AgentStep, "toolResults" | "reward">> & { readonly ending?: RolloutEnding }
 
@@ -100,7 +102,10 @@ export const makeRecording = (episode: EpisodeToPlay<NamedEnv>, id: string = epi
         ...(envStep.info === undefined ? {} : { info: envStep.info }),
       })
     },
-    /** Ends the last step, if it was recorded before the episode ended. `onStep` got it as it was then. */
+    /**
+     * Marks the last step as the end of the episode, if it was recorded before. `onStep` has already received it without the
+     * mark.
+     */
     endLastStep: (ending: RolloutEnding): void => {
       const last = steps.at(-1)
       if (last !== undefined) steps[steps.length - 1] = { ...last, ...ending }

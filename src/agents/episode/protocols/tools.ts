@@ -1,6 +1,6 @@
 /**
- * Answers calls of external tools, which an agent does not run itself: by the user's functions (handlers), and
- * otherwise by the env. The protocols use it.
+ * Answers calls of external tools, which an agent does not run itself: with the user's functions (handlers), otherwise with
+ * the env. The protocols use it.
  */
 import { Cause, Duration, Effect } from "effect"
 import type { AgentInput, ToolResult } from "../../agent/Agent.ts"
@@ -26,9 +26,11 @@ export interface ToolOptions {
   readonly tools?: ReadonlyArray<ToolSpec>
   /** The handlers by the names of the tools. Calls of other tools go to the env, if it has tools. */
   readonly handlers?: Readonly<Record<string, ToolHandler>>
-  /** How many times in one turn tool calls are answered, 16 by default; then the turn ends without an action. */
+  /**
+   * The number of times in one turn that tool calls are answered, 16 by default. After that, the turn ends without an action.
+   */
   readonly maxToolRounds?: number
-  /** The time limit of a call, 60 seconds by default. After it, the result says that there was no answer. */
+  /** The time limit of a call, 60 seconds by default. After this time, the model gets the result that there was no answer. */
   readonly toolTimeout?: Duration.Input
   /** The number of calls of one completion that are answered at the same time, 1 by default. */
   readonly toolConcurrency?: number
@@ -72,7 +74,7 @@ export const externalTools = (
 export const firstInput = (text: string, tools: ReadonlyArray<ToolSpec>): AgentInput =>
   tools.length === 0 ? { _tag: "Observation", text } : { _tag: "Observation", text, tools }
 
-/** Answers calls of tools; returns the results in the same order. Fails if there are no tools or a handler throws. */
+/** Answers calls of tools, and returns the results in the same order. Fails if there are no tools, or if a handler throws. */
 export const answers = (
   { protocol, options, env }: Toolbox,
   calls: ReadonlyArray<ToolCall>,

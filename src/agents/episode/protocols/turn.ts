@@ -11,7 +11,7 @@ import type { EpisodeRecording, TakenAction } from "./recording.ts"
 import { type RolloutEnding, notEnded, terminated, truncatedBy } from "../Rollout.ts"
 import { answers, noCallsLeft, refused, type Toolbox, toolDefaults, tooManyRounds } from "./tools.ts"
 
-/** The result of a turn: an action; or if there was none, the agent's next input, and whether the episode ends. */
+/** The result of a turn: an action. If there was none, the agent's next input, and whether the episode ends. */
 export type TurnResult =
   | (TakenAction & { readonly _tag: "Act" })
   | { readonly _tag: "Failed"; readonly input: AgentInput; readonly ending: RolloutEnding }
@@ -23,7 +23,7 @@ interface TurnOptions {
   readonly stopOnParseError: boolean
   /** Whether this turn is the last one that `maxSteps` allows. */
   readonly isLast: boolean
-  /** The number of calls of the model that the whole episode may make; tool calls in the last one are refused. */
+  /** The number of calls of the model in the whole episode. Tool calls in the last one are refused. */
   readonly maxCalls: number
   readonly context: CallContext
 }

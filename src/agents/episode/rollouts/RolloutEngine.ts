@@ -1,11 +1,11 @@
 /**
- * Plays a batch of requests for episodes, many at a time, and gives their outcomes in the order of the requests:
- * `write` to a file, `stream` as a stream, and `each` to a function. `read` and `rollouts` read such a file.
+ * Plays a batch of requests for episodes, many at a time. The outcomes come in the order of the requests: `write` writes them
+ * to a file, `stream` returns a stream, and `each` calls a function. `read` and `rollouts` read such a file.
  *
- * A failed episode does not stop the others: it is recorded, retried or dropped. A failure that all episodes would
- * have, such as a wrong key or a spent budget, stops the batch; the next `write` resumes at the end of the file. If
- * episodes depend only on their seeds (not on a memory that other episodes write), the same requests give the same
- * file, whatever the concurrency, and whether or not the batch was stopped.
+ * A failed episode does not stop the others: it is recorded, retried or dropped. A failure that all episodes would share,
+ * such as a wrong API key or a spent budget, stops the batch; the next `write` resumes at the end of the file. If episodes
+ * depend only on their seeds (not on a memory that other episodes write), the same requests give the same file, whatever the
+ * concurrency, and whether or not the batch was stopped.
  *
  * @example
  * ```ts
@@ -34,7 +34,7 @@ import type { Rollout } from "../Rollout.ts"
 import type { RolloutRequest } from "./RolloutRequest.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 
-/** Tasks by their positions; `digest` changes if the tasks change. A `TaskSet` has this interface. */
+/** A set of tasks, by position. `digest` changes if the tasks change. A `TaskSet` has this interface. */
 export interface Tasks<Env = TextEnv> {
   readonly size: number
   readonly digest: string
@@ -43,7 +43,7 @@ export interface Tasks<Env = TextEnv> {
 
 /** An event while a batch is played; `index` is the position of the request in the batch. */
 export type BatchEvent =
-  /** Comes first if earlier runs of the batch completed requests: `done` of them, with `failed` failures recorded. */
+  /** Comes first if earlier runs of the batch have completed `done` requests, of which `failed` are recorded as failures. */
   | { readonly _tag: "Resumed"; readonly done: number; readonly failed: number }
   | { readonly _tag: "Started"; readonly index: number; readonly id: string }
   | { readonly _tag: "Retried"; readonly index: number; readonly id: string; readonly failure: RolloutFailure }
@@ -104,7 +104,10 @@ const protocolOf = <Env>({ protocol }: RolloutBatch<Env>, request: RolloutReques
 
 const silent = (): Effect.Effect<void> => Effect.void
 
-/** Plays a request, with its retries, and returns its outcome. Fails only if all others would, e.g. by a wrong key. */
+/**
+ * Plays a request, with its retries, and returns the outcome. Fails only for a reason that all requests would share, e.g. a
+ * wrong API key.
+ */
 const playRequest = Effect.fnUntraced(function* <Env>(
   batch: RolloutBatch<Env>,
   tasks: string,
@@ -146,7 +149,9 @@ const playRequest = Effect.fnUntraced(function* <Env>(
 const shortDigest = (tasks: Pick<Tasks, "digest">): Effect.Effect<string> =>
   Effect.map(sha256(utf8.encode(tasks.digest)), (digest) => digest.slice(0, 16))
 
-/** Plays the requests after those that `done` counts, emits the outcomes in order, and returns the batch's totals. */
+/**
+ * Plays the remaining requests, after those that `done` counts. Emits the outcomes in order, and returns the batch's totals.
+ */
 const playRest = Effect.fn("effect-rl.rollouts")(function* <Env, E>(
   batch: RolloutBatch<Env>,
   tasks: string,

@@ -16,31 +16,31 @@ import { utf8 } from "../../../base/config/utf8.ts"
 
 export type RolloutFilter = (rollout: Rollout) => boolean
 
-/** Keeps the rollouts that every one of the filters keeps. */
+/** Makes a filter that keeps rollouts which pass all of the filters. */
 export const all =
   (...filters: ReadonlyArray<RolloutFilter>): RolloutFilter =>
   (rollout) =>
     filters.every((filter) => filter(rollout))
 
-/** Keeps the rollouts that at least one of the filters keeps. */
+/** Makes a filter that keeps rollouts which pass at least one of the filters. */
 export const any =
   (...filters: ReadonlyArray<RolloutFilter>): RolloutFilter =>
   (rollout) =>
     filters.some((filter) => filter(rollout))
 
-/** Keeps the rollouts that the filter leaves out. */
+/** Makes a filter that keeps rollouts which do not pass the filter. */
 export const not =
   (filter: RolloutFilter): RolloutFilter =>
   (rollout) =>
     !filter(rollout)
 
-/** Keeps rollouts of at least this total reward. */
+/** Keeps rollouts with at least this total reward. */
 export const rewardAtLeast =
   (least: number): RolloutFilter =>
   ({ totalReward }) =>
     totalReward >= least
 
-/** Keeps rollouts of at most this total reward. */
+/** Keeps rollouts with at most this total reward. */
 export const rewardAtMost =
   (most: number): RolloutFilter =>
   ({ totalReward }) =>
@@ -72,7 +72,7 @@ export const parseFailuresAtMost =
 export const incompleteCompletions = (rollout: Pick<Rollout, "steps">): number =>
   countCalls(rollout, ({ call }) => call.completion.finishReason === "length")
 
-/** Keeps rollouts with at most this many completions that were cut off; with 0, rollouts with no such completion. */
+/** Keeps rollouts with at most this many completions that were cut off. */
 export const incompleteCompletionsAtMost =
   (most: number): RolloutFilter =>
   (rollout) =>
@@ -92,8 +92,8 @@ export const transcript = ({ meta, steps }: Pick<Rollout, "meta" | "steps">): st
   ])
 
 /**
- * Keeps the first of rollouts with equal keys; by default the key is the transcript. The filter stores 64
- * characters for each rollout that it has seen; each call of `distinct()` makes a filter that has seen none.
+ * Keeps the first of several rollouts with equal keys. The key is the transcript by default. The filter remembers 64
+ * characters of each rollout, so use a new filter for each list.
  */
 export const distinct = (keyOf: (rollout: Rollout) => string = transcript): RolloutFilter => {
   const seen = new Set<string>()
@@ -105,7 +105,7 @@ export const distinct = (keyOf: (rollout: Rollout) => string = transcript): Roll
   }
 }
 
-/** Keeps the rollouts of groups in which total rewards differ; equal rewards cannot show which actions are better. */
+/** Keeps the rollouts of groups whose total rewards differ. Equal rewards do not show which actions are better. */
 export const groupsThatDiffer = (rollouts: ReadonlyArray<Rollout>): ReadonlyArray<Rollout> => {
   const rewards = new Map<string | null, Set<number>>()
   for (const { meta, totalReward } of rollouts) {

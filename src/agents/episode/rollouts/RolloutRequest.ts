@@ -8,8 +8,8 @@
  * const requests = RolloutRequest.expand(RolloutRequest.forTasks(tasks, { seed: 1 }), 8)
  * ```
  *
- * A request's seeds depend on the given seed, on the task's position and on the number of the repetition, but not on
- * how many requests there are: with eight repetitions, the first four have the same seeds as with four.
+ * A request's seeds depend on the given seed, the task's position and the number of the repetition, but not on the number of
+ * requests: the first four of eight repetitions have the same seeds as four repetitions.
  */
 import { Schema } from "effect"
 import { naturalInt } from "../../../base/config/fields.ts"
@@ -30,7 +30,10 @@ export const RolloutRequest = Schema.Struct({
 })
 export type RolloutRequest = typeof RolloutRequest.Type
 
-/** Draws a seed of 53 bits, as many as a number holds exactly. In a million, two are equal in 1 of 18,000 cases. */
+/**
+ * Draws a seed of 53 bits, as many as a number can hold exactly. Among a million seeds, two are equal with probability 1 in
+ * 18,000.
+ */
 const seedOf = (random: Stream): number => (random.uint32() >>> 11) * 4_294_967_296 + random.uint32()
 
 /** Makes an iterable that can be iterated several times: each time, it calls `items` for a new iterator. */
@@ -39,12 +42,12 @@ const again = <A>(items: () => Iterator<A>): Iterable<A> => ({ [Symbol.iterator]
 export interface ForTasks {
   /** The seed from which the seeds of all requests are derived. */
   readonly seed: number
-  /** The beginning of the requests' ids, `task` by default. */
+  /** The prefix of the requests' ids, `task` by default. */
   readonly name?: string
   readonly tags?: Readonly<Record<string, string>>
 }
 
-/** Gives a request for each task of a set, in order. Requests are made lazily. */
+/** Returns a request for each task of a set, in order. The requests are made lazily. */
 export const forTasks = (
   { size }: { readonly size: number },
   { seed, name = "task", tags = {} }: ForTasks,
@@ -58,7 +61,7 @@ export const forTasks = (
   })
 
 export interface RepeatOptions {
-  /** Whether the repetitions have different env seeds. By default all have the same, so that only actions differ. */
+  /** Whether the repetitions have different env seeds. By default all have the same env seed, so that only actions differ. */
   readonly varyEnv?: boolean
 }
 

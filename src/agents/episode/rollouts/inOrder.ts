@@ -1,11 +1,11 @@
 /**
- * Works on many items at a time, and emits their results in the order of the items, whichever is finished first.
- * Batches of rollouts and evaluations use it to play their episodes.
+ * Works on many items at a time, and emits their results in the order of the items. Batches of rollouts and evaluations use
+ * it to play their episodes.
  *
- * An item is taken from the iterable when work on it begins, and its result is kept until the results of all items
- * before it are emitted. While one item is slow, work begins on fewer than `concurrency + ahead` items after it, so a
- * million items take no more memory than a few thousand. (Effect's `Stream.mapEffect` emits in order, too, but begins
- * no further items while it waits for a slow one.)
+ * An item is taken from the iterable when work on it begins. Its result is kept until the results of all earlier items are
+ * emitted. While one item is slow, work begins on fewer than `concurrency + ahead` later items, so memory is limited even for
+ * a million items. (Effect's `Stream.mapEffect` emits in order, too, but begins no further items while it waits for a slow
+ * one.)
  *
  * @example
  * ```ts
@@ -16,7 +16,10 @@ import { Effect } from "effect"
 
 interface InOrderOptions<Item, Result, E, R, E2, R2> {
   readonly concurrency: number
-  /** At most `concurrency + ahead` items are begun and not emitted yet. `ahead` is 1024 by default. */
+  /**
+   * The number of items, in addition to `concurrency`, that may be started before an earlier item is emitted; 1024 by
+   * default.
+   */
   readonly ahead?: number
   readonly work: (item: Item, index: number) => Effect.Effect<Result, E, R>
   /** Receives the results one at a time: it is called again only after the last call has ended. */
@@ -59,7 +62,7 @@ export const inOrder = <Item, Result, E = never, R = never, E2 = never, R2 = nev
         if (index === emitted) yield* emitFinished
       }
     })
-    // There may be more workers than items; a worker without an item ends at once.
+    // There may be more workers than items. A worker without an item ends at once.
     const length = Array.isArray(items) ? Math.min(items.length, concurrency) : concurrency
     const workers = Array.from({ length }, () => worker)
     return Effect.all(workers, { concurrency: "unbounded", discard: true })

@@ -1,6 +1,6 @@
 /**
- * Resumes and appends to a batch's file of outcomes, which has a line for each completed request, in order: `resume`
- * checks the lines that earlier runs wrote, and `appending` adds lines. `RolloutEngine` uses both.
+ * Resumes a batch's file of outcomes, which has a line for each completed request, in order. `resume` checks the lines of
+ * earlier runs, and `appending` adds lines. `RolloutEngine` uses both.
  */
 import { Effect, FileSystem, Path, type PlatformError, Schema, Semaphore, Stream } from "effect"
 import { FormatError } from "../../../base/formats/FormatError.ts"
@@ -11,7 +11,7 @@ import { line, RolloutOutcome } from "./Outcome.ts"
 import { type RolloutRequest, textOf } from "./RolloutRequest.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 
-/** Collected lines are written when they have this many characters, and at the latest after `flushInterval`. */
+/** The number of characters at which buffered lines are written; at the latest they are written after `flushInterval`. */
 const bufferLength = 256 * 1024
 const flushInterval = "100 millis"
 
@@ -38,9 +38,9 @@ const failedTo = (operation: string, path: string, error: PlatformError.Platform
   new FormatError({ path, message: `${path}: cannot ${operation}: ${oneLine(error.message)}` })
 
 /**
- * Checks that the lines of a file belong to the first requests of a batch, cuts off an incomplete last line, and
- * returns the totals. Takes these requests from the iterator, so that the caller plays the rest. If `gaps` is true,
- * requests may lack a line, because failed ones were dropped. `tasks` is a hash of the set of tasks.
+ * Checks that the lines of a file belong to the first requests of a batch, cuts off an incomplete last line, and returns the
+ * totals. These requests are taken from the iterator, so that the caller plays the others. If `gaps` is true, requests may
+ * have no line, because failed ones were dropped. `tasks` is a hash of the set of tasks.
  */
 export const resume = Effect.fnUntraced(function* (
   path: string,
@@ -93,7 +93,7 @@ export const resume = Effect.fnUntraced(function* (
   return { outcomes, rollouts, failed, dropped }
 })
 
-/** Opens or creates a file to append outcomes, until the Scope closes. Lines are collected and written together. */
+/** Opens or creates a file, and appends outcomes to it until the scope closes. Lines are buffered and written together. */
 export const appending = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const { dirname } = yield* Path.Path
@@ -105,7 +105,7 @@ export const appending = Effect.fnUntraced(function* (path: string) {
   let texts: Array<string> = []
   let size = 0
   let broken: FormatError | undefined
-  // A failed write may have left half a line. Write nothing after it, so that `resume` can cut it off.
+  // A failed write may leave half a line. Nothing is written after it, so that `resume` can cut it off.
   const write = Effect.suspend((): Effect.Effect<void, FormatError> => {
     if (broken !== undefined) return Effect.fail(broken)
     if (size === 0) return Effect.void

@@ -1,4 +1,4 @@
-/** Defines the training samples that are made from rollouts, and the error if they cannot be made. */
+/** Defines the training samples that are made from rollouts, and the error of this conversion. */
 import { Schema } from "effect"
 import { TruncationReason } from "../Rollout.ts"
 
@@ -41,9 +41,9 @@ const Fields = Schema.Struct({
   terminated: Schema.Boolean,
   /** Whether the episode was truncated with this turn, or this sample was cut off at `maxSeqLen`. */
   truncated: Schema.Boolean,
-  /** Whether the env ended the episode, also if not with this turn. */
+  /** Whether the env ended the episode, with this turn or a later one. */
   episodeTerminated: Schema.Boolean,
-  /** Whether a limit cut off the episode, also if not with this turn. */
+  /** Whether a limit cut off the episode, with this turn or a later one. */
   episodeTruncated: Schema.Boolean,
   /** The reason why the episode was truncated; `max_seq_len` if only this sample was cut off. */
   truncationReason: Schema.NullOr(TruncationReason),
@@ -81,7 +81,7 @@ export const Sample = Fields.pipe(
 )
 export type Sample = typeof Sample.Type
 
-/** The error if a rollout cannot be converted to samples; the message is one line that names the turn. */
+/** Reports that a rollout cannot be converted to samples. The message is one line that names the turn. */
 export class SampleError extends Schema.TaggedError<SampleError>()("SampleError", {
   rollout: Schema.String,
   turn: Schema.String,

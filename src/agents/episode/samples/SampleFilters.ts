@@ -1,5 +1,5 @@
 /**
- * Defines filters of single samples, to choose the turns to train on where `RolloutFilters` chooses whole episodes. `select`
+ * Defines filters of single samples, which choose the turns to train on. (`RolloutFilters` chooses whole episodes.) `select`
  * also counts what each filter leaves out.
  *
  * @example
@@ -32,37 +32,37 @@ export const parsed: SampleFilter = ({ parseFailed }) => !parseFailed
 /** Keeps the turns that ended with a step of the env. */
 export const envTurns: SampleFilter = ({ hasEnvStep }) => hasEnvStep
 
-/** Keeps the turns that ended without a step of the env: failed parses, spent calls and reflections. */
+/** Keeps the turns that ended without a step of the env: failed parses, turns cut off by a limit, and reflections. */
 export const agentTurns: SampleFilter = ({ hasEnvStep }) => !hasEnvStep
 
-/** Keeps samples with a credit above zero, so that only what went well is trained on. */
+/** Keeps samples with a positive credit, so that only successful actions are trained on. */
 export const positive: SampleFilter = ({ credit }) => credit > 0
 
-/** Keeps the samples that every one of the filters keeps. */
+/** Makes a filter that keeps samples which pass all of the filters. */
 export const all =
   (...filters: ReadonlyArray<SampleFilter>): SampleFilter =>
   (sample) =>
     filters.every((filter) => filter(sample))
 
-/** Keeps the samples that at least one of the filters keeps. */
+/** Makes a filter that keeps samples which pass at least one of the filters. */
 export const any =
   (...filters: ReadonlyArray<SampleFilter>): SampleFilter =>
   (sample) =>
     filters.some((filter) => filter(sample))
 
-/** Keeps the samples that the filter leaves out. */
+/** Makes a filter that keeps samples which do not pass the filter. */
 export const not =
   (filter: SampleFilter): SampleFilter =>
   (sample) =>
     !filter(sample)
 
-/** Selected samples, and the number of those that were kept and that each filter left out. */
+/** The selected samples, with the number of kept samples, and the number that each filter left out. */
 export interface Selection<Name extends string> {
   readonly samples: ReadonlyArray<Sample>
   readonly counts: Readonly<Record<Name | "kept", number>>
 }
 
-/** Keeps the samples that all named filters keep. One that several of them leave out counts for the first. */
+/** Keeps the samples that pass all named filters. A sample that fails several of them is counted for the first. */
 export const select = <Name extends string>(
   samples: ReadonlyArray<Sample>,
   filters: Readonly<Record<Name, SampleFilter>>,

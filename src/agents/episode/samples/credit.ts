@@ -35,8 +35,8 @@ const checkFraction = (name: string, value: number): void => {
 }
 
 /**
- * Credits a rollout without a parent with its reward, and any other one with `1 − share` of its reward plus
- * `share · discount` of its parent's credit.
+ * Credits a rollout with `1 − share` of its reward plus `share · discount` of its parent's credit. A rollout without a parent
+ * gets its whole reward.
  */
 export const mixed = ({ share, discount }: Mix): RolloutCredit => {
   checkFraction("share", share)
@@ -58,13 +58,13 @@ export const mixed = ({ share, discount }: Mix): RolloutCredit => {
   }
 }
 
-/** Credits each rollout with the reward of the first rollout in its chain of parents, which nobody delegated. */
+/** Credits each rollout with the reward of its first ancestor, which was not delegated. */
 export const parents: RolloutCredit = mixed({ share: 1, discount: 1 })
 
 /**
- * Credits rollouts so that each passes credit on to its children (the rollouts that it delegated). It has its own
- * reward and what its parent gave it; of the sum it gives `share` to its children, in equal parts, and keeps the rest.
- * Without children it keeps all. So the sum of all credits is the sum of all rewards.
+ * Lets each rollout pass credit on to its children (the rollouts that it delegated). It starts with its own reward plus the
+ * credit from its parent. It gives `share` of this sum to its children, in equal parts, and keeps the rest; without children
+ * it keeps all. So the sum of all credits is the sum of all rewards.
  */
 export const shared = ({ share }: Pick<Mix, "share">): RolloutCredit => {
   checkFraction("share", share)
@@ -86,7 +86,7 @@ export const shared = ({ share }: Pick<Mix, "share">): RolloutCredit => {
   }
 }
 
-/** Says whether a turn is a reflection; reflections come after all rewards, so they get no credit. */
+/** Tells whether a turn is a reflection. Reflections come after all rewards, so they get no credit. */
 const isReflection = (steps: ReadonlyArray<RolloutStep>): boolean =>
   steps.every((step) => step._tag === "AgentStep" && step.call.purpose === "reflection")
 
@@ -94,7 +94,7 @@ const isReflection = (steps: ReadonlyArray<RolloutStep>): boolean =>
 export const turnsOf = ({ steps }: Rollout): ReadonlyArray<ReadonlyArray<RolloutStep>> =>
   Array.from(Map.groupBy(steps, ({ turnId }) => turnId).values())
 
-/** Makes a `StepCredit` of a function that returns the credit of each turn, which all steps of the turn get. */
+/** Makes a `StepCredit` from a function that returns the credit of each turn. All steps of a turn get the turn's credit. */
 const perTurn =
   (
     credit: RolloutCredit,
@@ -116,8 +116,8 @@ export const episodic = (credit: RolloutCredit = own): StepCredit =>
   perTurn(credit, (turns, total) => turns.map((steps) => (isReflection(steps) ? 0 : total)))
 
 /**
- * Credits the steps of a turn with the rewards from that turn on, discounted from turn to turn (reward to go). If
- * `credit` gives a rollout more or less than its own reward, the difference counts as a reward of its last turn.
+ * Credits the steps of a turn with the rewards of this turn and later ones, discounted by turn (reward to go). If `credit`
+ * differs from the rollout's own reward, the difference counts as a reward of the last turn.
  */
 export const toGo = (
   credit: RolloutCredit = own,
@@ -126,7 +126,7 @@ export const toGo = (
   checkFraction("discount", discount)
   return perTurn(credit, (turns, total, { totalReward }) => {
     const values: Array<number> = turns.map(() => 0)
-    // The rewards after turn `at`, discounted; at first, the difference between the rollout's credit and its reward.
+    // The discounted rewards after turn `at`. It starts with the difference between the rollout's credit and its reward.
     let ahead = total - totalReward
     let isLast = true
     for (let at = turns.length - 1; at >= 0; at--) {

@@ -3,7 +3,7 @@
  * tokens: the first prompt, its completion, the tokens that the second prompt adds, its completion, and so on. A mask
  * marks the tokens that the model wrote.
  *
- * The tokens come from the model's server, or if it reports none, from a tokenizer. Only `read` touches files.
+ * The tokens come from the model's server or, if the server reports none, from a tokenizer. Only `read` reads files.
  *
  * @example
  * ```ts
@@ -28,13 +28,16 @@ export interface SampleOptions {
   readonly tokenizer?: Encoder
   /** The number of tokens at which samples are cut off and marked as truncated; null (the default) sets no limit. */
   readonly maxSeqLen?: number | null
-  /** Gives the credit of each step; by default every step gets its rollout's own reward. */
+  /** Computes the credit of each step; by default, every step gets its rollout's own reward. */
   readonly credit?: StepCredit
-  /** Returns the weight of a turn by its last step; 1 by default. Trainers multiply the credit by it. */
+  /** Returns the weight of a turn from its last step; 1 by default. Trainers multiply the credit by it. */
   readonly weight?: (step: RolloutStep, rollout: Rollout) => number
-  /** Whether to fail (the default) or begin another sample if a prompt does not continue the turn's tokens so far. */
+  /**
+   * What to do if a prompt does not begin with the turn's tokens so far: `fail` (the default), or begin another sample
+   * (`split`).
+   */
   readonly onBreak?: "fail" | "split"
-  /** Whether to fail if a call has no log-probabilities; if not, `logprobs` is null in turns where no call has them. */
+  /** Whether to fail if a call has no log-probabilities. If false, `logprobs` is null in turns where no call has any. */
   readonly requireLogprobs?: boolean
 }
 
@@ -46,7 +49,7 @@ interface Tokens {
   readonly logprobs: ReadonlyArray<number> | null
 }
 
-/** The tokens of one sample, which grow while calls are joined; a turn has several parts only if it was split. */
+/** The tokens of one sample, which grow as calls are joined. A turn becomes several of these only if it is split. */
 interface GrowingSample {
   readonly ids: Array<number>
   readonly mask: Array<0 | 1>
@@ -59,7 +62,7 @@ const wrong = ({ id }: Rollout, step: RolloutStep, reason: SampleError["reason"]
   return Effect.fail(new SampleError({ rollout: id, turn: step.turnId, step: step.id, reason, message }))
 }
 
-/** Returns the tokens of a call: from the server, or else from the tokenizer. */
+/** Returns the tokens of a call, from the server or otherwise from the tokenizer. */
 const tokensOf = (
   rollout: Rollout,
   step: AgentStep,
@@ -90,7 +93,7 @@ const tokensOf = (
   })
 }
 
-/** Returns why a prompt does not begin with `ids`, the turn's tokens so far; undefined if it does. */
+/** Returns why a prompt does not begin with `ids` (the turn's tokens so far); undefined if it does. */
 const breakOf = (ids: ReadonlyArray<number>, prompt: ReadonlyArray<number>): string | undefined => {
   const at = ids.findIndex((id, index) => index < prompt.length && id !== prompt[index])
   if (at >= 0) return `its prompt differs at token ${at} from the earlier tokens of the turn`

@@ -1,6 +1,6 @@
 /**
- * Limits the calls, the tokens and the money that a run may spend on its models. The totals include all models of the
- * run. They are in memory; a checkpoint saves them, so a resumed run continues the count.
+ * Limits the calls, the tokens and the money that a run may spend on its models. The totals include all models of the run.
+ * They are kept in memory and saved in checkpoints, so a resumed run continues the count.
  *
  * @example
  * ```ts
@@ -56,8 +56,8 @@ export class SpendingCounter {
 }
 
 /**
- * Finds the price of a model: the one whose `model` is the longest beginning of the model's name, with or without a
- * prefix such as `vllm:`. Gives undefined if there is none.
+ * Finds the price of a model: the one whose `model` matches the longest beginning of the model's name, with or without a
+ * prefix such as `vllm:`. Returns undefined if no price matches.
  */
 export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | undefined => {
   const name = model.replace(/^[a-z]+:/, "")
@@ -68,7 +68,7 @@ export const priceOf = (model: string, prices: ReadonlyArray<Price>): Price | un
 
 const kinds = ["calls", "tokens", "money"] as const
 
-/** Makes calls fail once the budget is spent. Calls that are running at that moment still end, and are counted. */
+/** Makes calls fail once the budget is spent. Calls that are already running still finish, and are counted. */
 export const budgeted =
   (budget: Budget, prices: ReadonlyArray<Price>, spent: SpendingCounter): Middleware =>
   (lm) => ({

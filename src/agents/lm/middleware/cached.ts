@@ -1,5 +1,5 @@
 /**
- * Reads answers of models from files, and writes new answers there, so that a run can be repeated without its model.
+ * Caches the answers of models in files, so that a run can be repeated without its model.
  *
  * The name of an answer's file is a hash of the whole request. If the model samples the answer without a seed, the hash
  * includes the call's `CallContext` and the number of earlier equal requests in that context: equal requests of
@@ -29,7 +29,7 @@ interface CacheOptions {
   /** `record` calls the model if there is no answer yet; `replay` never calls it. */
   readonly mode: "record" | "replay"
   readonly directory: string
-  /** Other settings that the answers depend on; they become part of the cache key. */
+  /** Other settings on which the answers depend; they become part of the cache key. */
   readonly also?: Plain
 }
 
@@ -74,7 +74,7 @@ export const cached = Effect.fnUntraced(function* ({ mode, directory, also = {} 
   const files = yield* cacheFiles(directory)
   const middleware: Middleware = (lm) => {
     const once = singleFlight<Completion, LmError>()
-    /** The number of equal requests so far, by their JSON, in each context; freed together with the context. */
+    /** The number of equal requests so far, by their JSON, for each context. It is freed together with the context. */
     const countsByContext = new WeakMap<CallContext, Map<string, number>>()
 
     const answer = Effect.fnUntraced(function* (question: CachedRequest): Effect.fn.Return<Completion, LmError> {
@@ -100,7 +100,7 @@ export const cached = Effect.fnUntraced(function* ({ mode, directory, also = {} 
         const digest = yield* digestOf(completion)
         const text = `${JSON.stringify({ ...question, completion, digest }, null, 1)}\n`
         const isFirst = yield* files.write(key, text, isDamaged, request.model)
-        // If another process has saved an answer first, return that one, since a replay returns it, too.
+        // If another process has saved an answer first, return that one, because a replay returns it, too.
         return isFirst ? completion : ((yield* files.read(key, request.model)) ?? completion)
       })
       return yield* once(key, readOrRecord)

@@ -1,9 +1,9 @@
 /**
- * Makes calls wait, in the order of their arrival, so that there are never too many calls at the same time, or too many
- * requests or tokens in any minute. All state is in memory.
+ * Delays calls, in the order of their arrival, so that there are never too many concurrent calls, or too many requests or
+ * tokens in any minute. All state is in memory.
  *
- * Effect's `RateLimiter` cannot replace it, for two reasons. It can let twice the limit pass within a minute. And it
- * cannot give back the tokens that were estimated for an answer but not used, nor the place of an interrupted call.
+ * Effect's `RateLimiter` cannot replace it, for two reasons. It may allow twice the limit within a minute. And it cannot give
+ * back tokens that were estimated for an answer but not used, or the place of an interrupted call.
  *
  * @example
  * ```ts
@@ -36,7 +36,7 @@ export const expectedTokens = ({ messages, tools, maxOutputTokens }: LmRequest):
   return Math.ceil(characters / 4) + (maxOutputTokens ?? 0)
 }
 
-/** The requests of the last minute, as the limits by minute count them. */
+/** The requests of the last minute, for the limits per minute. */
 interface LastMinute {
   /** The largest numbers of requests and tokens. */
   readonly requests: number
@@ -62,13 +62,13 @@ const dropOldEntries = (last: LastMinute, now: number): void => {
   last.first = 0
 }
 
-/** Gives the time in milliseconds that a request with `expected` tokens has to wait at least; 0 admits it now. */
+/** Returns the time in milliseconds for which a request with `expected` tokens must wait; 0 admits it now. */
 const waitFor = (last: LastMinute, expected: number, now: number): number => {
   dropOldEntries(last, now)
   const { requests, tokens, entries, first, sum } = last
-  // Find `until`: all entries before that index have to be older than a minute before the request is admitted.
+  // Find `until`: the request is admitted when all entries before this index are older than a minute.
   let until = Math.max(first, entries.length - requests + 1)
-  // A request that needs more than all tokens of a minute counts as all of them, and is admitted alone.
+  // A request that needs more than the tokens of a minute counts as all of them, and is admitted alone.
   let tokenSum = sum + Math.min(expected, tokens)
   for (let at = first; at < entries.length && (tokenSum > tokens || at < until); at++) {
     tokenSum -= entries[at].tokens
@@ -93,7 +93,7 @@ const admit = Effect.fnUntraced(function* (last: LastMinute, request: LmRequest)
   }
 })
 
-/** Replaces an entry's estimate by the tokens that its request used. */
+/** Replaces the estimate in an entry by the number of tokens that its request used. */
 const settle = (last: LastMinute, entry: AdmittedRequest, used: number): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (entry.counts) last.sum += used - entry.tokens
@@ -103,7 +103,7 @@ const settle = (last: LastMinute, entry: AdmittedRequest, used: number): Effect.
     return Effect.asVoid(Deferred.succeed(waiting, undefined))
   })
 
-/** Makes the middleware that lets calls wait; a limit that is null does not apply. */
+/** Makes the middleware that delays calls. A limit that is null does not apply. */
 export const limited =
   ({ concurrency, requestsPerMinute, tokensPerMinute }: Limits): Middleware =>
   (lm) => {

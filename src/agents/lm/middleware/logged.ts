@@ -37,10 +37,7 @@ export const CallRecord = Schema.Struct({
 export type CallRecord = typeof CallRecord.Type
 
 export interface CallSink {
-  /**
-   * Receives the record of a call that begins. Gives a function that gets the final record at the end, even of a call
-   * that fails.
-   */
+  /** Receives the record of a call that begins. Returns a function that receives the final record, even if the call fails. */
   readonly begin: (begun: CallRecord) => Effect.Effect<(ended: CallRecord) => Effect.Effect<void>>
 }
 

@@ -1,6 +1,6 @@
 /**
- * Repeats a call after a temporary failure, with growing delays between the attempts. A part of each delay is random,
- * but equal for the same call in every run.
+ * Repeats a call after a temporary failure, with growing delays between the attempts. A part of each delay is random, but the
+ * same for the same call in every run.
  *
  * @example
  * ```ts
@@ -22,7 +22,7 @@ export interface Retry {
   /** The error of the attempt that is retried. */
   readonly error: LmError
   readonly seconds: number
-  /** The number of retries that remain, this one included. */
+  /** The number of remaining retries, including this one. */
   readonly triesLeft: number
 }
 
@@ -37,7 +37,7 @@ export const longestRetryAfter = 60
 const isTemporary = ({ reason }: LmError): boolean => reason === "unavailable" || reason === "malformed"
 
 /**
- * Gives the delay in seconds before retry number `retry` (counted from 1). The delay grows by `backoffFactor` with each
+ * Returns the delay in seconds before retry number `retry` (counted from 1). The delay grows by `backoffFactor` with each
  * retry up to `maxDelay`, and is then shortened by the share `jitter` × `chance` (`chance` is random, from 0 to 1).
  *
  * If the server asks for a longer delay (`retryAfter`), that delay is used instead and lengthened by the same share. It
@@ -79,8 +79,8 @@ const scheduleOf = (config: Retries, chance: (retry: number) => Effect.Effect<nu
 
 /**
  * Repeats an effect after temporary failures (`unavailable`, `malformed`), and fails with LmError `exhausted` after
- * `maxRetries` retries. Gives the value, and the number of attempts that failed before it. `chance` gives the random
- * number for the delay of a retry (see `delayOf`).
+ * `maxRetries` retries. Returns the value, and the number of failed attempts before it. `chance` returns the random number
+ * for the delay of a retry (see `delayOf`).
  */
 export const persistently = <A>(
   config: Retries,
@@ -101,7 +101,7 @@ export const persistently = <A>(
     )
   })
 
-/** Makes the middleware that retries calls. `attempts` of a completion counts the failed attempts, too. */
+/** Makes the middleware that retries calls. The field `attempts` of a completion includes the failed attempts. */
 export const retrying =
   (config: Retries): Middleware =>
   (lm) => ({

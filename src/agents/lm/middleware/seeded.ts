@@ -1,6 +1,6 @@
 /**
- * Gives requests the seed by which a server samples the answer. The code that plays an episode provides its
- * `SamplingSeed`; the middleware `seeded` derives a seed for each call from it, always the same for the same call.
+ * Sets the seed with which a server samples an answer. The code that plays an episode provides its `SamplingSeed`; the
+ * middleware `seeded` derives a seed for each call from it, always the same for the same call.
  */
 import { Context, Effect } from "effect"
 import { stream } from "../../../base/rng/Rng.ts"
@@ -22,7 +22,7 @@ export const seeded: Middleware = (lm) => ({
       const samplingSeed = yield* SamplingSeed
       if (request.seed !== null || samplingSeed === null) return yield* lm.complete(request)
       const { purpose, step } = yield* CallContext
-      // Servers take signed 32-bit integers, so `>>> 1` keeps 31 bits.
+      // Servers accept signed 32-bit integers, so `>>> 1` keeps 31 bits.
       const seed = stream(samplingSeed, "sampling", purpose, step, request.messages.length).uint32() >>> 1
       return yield* lm.complete({ ...request, seed })
     }),

@@ -1,9 +1,10 @@
 import { Cause, Deferred, Effect, Exit, Option } from "effect"
 
 /**
- * Makes a function that runs an effect under a key. While that effect runs, other callers with the same key wait for
- * its result. If it is interrupted, one of the waiting callers runs its own effect. The cache of answers uses it.
- * Effect's `Cache` cannot replace it: that computes a value from the key alone, without the context of each caller.
+ * Makes a function that runs an effect under a key. While that effect runs, other callers with the same key wait for its
+ * result. If it is interrupted, one of the waiting callers runs its own effect. The cache of answers uses this function.
+ * Effect's `Cache` cannot replace it, because `Cache` computes a value from the key alone, without the context of each
+ * caller.
  *
  * @example
  * ```ts

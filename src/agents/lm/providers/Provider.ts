@@ -1,6 +1,6 @@
 /**
  * Defines a `Provider`, which calls a model over HTTP (`openAi.ts`, `anthropic.ts`) or is a script (`scripted.ts`), and
- * converts it to Effect's `LanguageModel`. Programs use that to run Effect's own AI functions on our providers.
+ * converts it to Effect's `LanguageModel`. With that, programs can run Effect's own AI functions on our providers.
  * `languageModel.ts` converts in the other direction.
  */
 import { Effect, Layer, Stream } from "effect"
@@ -24,7 +24,7 @@ export interface Provider {
   /** The model for requests that do not name one. */
   readonly model: string
   readonly complete: (request: LmRequest, format?: JsonFormat) => Effect.Effect<Completion, LmError>
-  /** Gives the parts of the answer as they arrive. If a provider has no `stream`, the whole answer is one part. */
+  /** Returns the parts of the answer as they arrive. If a provider has no `stream`, the whole answer is one part. */
   readonly stream?: (request: LmRequest) => Stream.Stream<Response.StreamPartEncoded, LmError>
 }
 

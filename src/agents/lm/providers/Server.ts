@@ -1,4 +1,4 @@
-/** Defines the HTTP server that a provider calls, and makes it from options. It may read a key from the environment. */
+/** Defines the HTTP server that a provider calls, and makes it from options. The key may be read from the environment. */
 import { Effect, type Redacted } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import { type ApiKey, keyOf } from "./keys.ts"
@@ -14,7 +14,7 @@ export interface Server {
   readonly keyHeader: "authorization" | "x-api-key"
   /** The headers of every request, except the header that holds the key. */
   readonly headers: Readonly<Record<string, string>>
-  /** The time limit of an attempt in seconds, until the last byte of the answer. */
+  /** The time limit of an attempt in seconds, up to the last byte of the answer. */
   readonly timeoutS: number
   /** The size limit of an answer in bytes, after decompression. */
   readonly maxAnswerBytes: number
@@ -24,14 +24,14 @@ export interface Server {
 export interface LmServerOptions {
   /** The server's name for the model. It is used in error messages, and for requests that name no model. */
   readonly model: string
-  /** The address; one without a path gets `/v1`. null takes the protocol's default address. */
+  /** The address. If it has no path, `/v1` is added. null uses the protocol's default address. */
   readonly baseUrl?: string | null
   /** The key, or `${NAME}` for the environment variable that holds it. */
   readonly apiKey?: Redacted.Redacted | null
   /**
    * The variable that holds the key if `apiKey` is not set. By default, it is the variable of the company that owns the
-   * address (`OPENAI_API_KEY`, `GOOGLE_API_KEY`, `ANTHROPIC_API_KEY`); other addresses get no key, since a key must not
-   * reach a server it is not for.
+   * address (`OPENAI_API_KEY`, `GOOGLE_API_KEY`, `ANTHROPIC_API_KEY`); other addresses get no key, because a key must only be
+   * sent to its own server.
    */
   readonly keyVariable?: string | null
   /** The time limit of an attempt in seconds, 900 by default. */
@@ -44,13 +44,11 @@ export interface LmServerOptions {
 export interface ServerProtocol extends Pick<Server, "keyHeader" | "headers"> {
   /** The default address. */
   readonly at: string
-  /**
-   * Gives the name of the environment variable that holds the key for an address; null if no key must be sent there.
-   */
+  /** Returns the name of the environment variable with the key for an address; null if no key may be sent to it. */
   readonly variableOf: (url: URL) => string | null
 }
 
-/** Parses the base URL of a config. One without a path gets `/v1`, where servers of these protocols listen. */
+/** Parses the base URL of a config. If it has no path, adds `/v1`, where servers of these protocols listen. */
 export const baseUrlOf = (model: string, address: string): Effect.Effect<URL, LmError> => {
   const url = URL.parse(address)
   const wrong = (expected: string): Effect.Effect<never, LmError> => {

@@ -29,13 +29,15 @@ export const protocol: ServerProtocol = {
 }
 
 export interface AnthropicOptions extends LmServerOptions {
-  /** Whether to stream all answers, so that the connection does not stay silent during a long answer. */
+  /** Whether to stream all answers, so that the connection is not silent during a long answer. */
   readonly streaming?: boolean
   /** The number of tokens for thinking before the answer, in addition to `maxOutputTokens`; null turns thinking off. */
   readonly thinkingBudget?: number | null
 }
 
-/** Makes the provider that calls a server; this sends nothing. `options.model` serves requests without a model. */
+/**
+ * Makes the provider that calls a server; this sends no request yet. `options.model` is used for requests that name no model.
+ */
 export const make = Effect.fnUntraced(function* (options: AnthropicOptions) {
   const { thinkingBudget = null, streaming = false } = options
   const server = yield* serverOf(options, protocol)

@@ -1,4 +1,4 @@
-/** Encodes requests and decodes answers of Anthropic's messages protocol, for `anthropic.ts`. It only computes. */
+/** Encodes requests and decodes answers of Anthropic's messages protocol, for `anthropic.ts`. These are pure functions. */
 import { Schema } from "effect"
 import { isPlain, type Plain } from "../../../base/config/Config.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest } from "../Chat.ts"
@@ -16,10 +16,7 @@ interface AnthropicTurn {
   readonly content: Array<ContentBlock>
 }
 
-/**
- * Parses the arguments of a tool call. The protocol requires an object, so any other text becomes the object
- * `{ arguments: text }`.
- */
+/** Parses the arguments of a tool call. The protocol requires an object, so any other text becomes `{ arguments: text }`. */
 const inputOf = (text: string): Plain => {
   const input = jsonOrText(text)
   return isPlain(input) ? input : { arguments: text }
@@ -63,8 +60,8 @@ export const requestBody = (
 ): Readonly<Record<string, unknown>> => {
   const begin = request.messages.findIndex(({ role }) => role !== "system")
   const system = request.messages.slice(0, begin < 0 ? undefined : begin).map(({ content }) => content)
-  // After a tool's result, the server requires the earlier thoughts, which we do not keep: so turn thinking off. Also
-  // turn it off for a `format`, since a thinking model must not be forced to call a tool (see `tool_choice` below).
+  // Turn thinking off after a tool's result, because the server would require the earlier thoughts, which we do not keep.
+  // Also turn it off for a `format`, because a thinking model must not be forced to call a tool (see `tool_choice` below).
   const budget = request.messages.at(-1)?.role === "tool" || format !== undefined ? null : thinkingBudget
   const tools = request.tools.map(({ name, description, parameters }) => {
     return { name, description, input_schema: parameters }
@@ -76,7 +73,7 @@ export const requestBody = (
     ...(system.length === 0 ? {} : { system: system.join("\n\n") }),
     messages: turnsOf(begin < 0 ? [] : request.messages.slice(begin)),
     ...(tools.length === 0 ? {} : { tools, tool_choice: choices[request.toolChoice] }),
-    // The protocol has no JSON mode, so require the call of a tool: the arguments of that call are the answer.
+    // The protocol has no JSON mode, so require the call of a tool whose arguments are the answer.
     ...(format === undefined
       ? {}
       : {
@@ -100,7 +97,7 @@ const Counted = Schema.Struct({
   output_tokens: count,
 })
 /**
- * Makes the Schema of parts and events of all types except `types`, e.g. thoughts, so that types added to the protocol
+ * Makes the Schema of parts and events of all types except `types`, e.g. thoughts, so that types which the protocol adds
  * later cause no error.
  */
 const otherThan = (...types: ReadonlyArray<string>) =>
@@ -118,7 +115,7 @@ const Message = Schema.Struct({
   usage: Schema.optionalKey(Counted),
 })
 
-/** An error that the server reports instead of an answer, or in the middle of one. */
+/** An error that the server reports instead of an answer, or within one. */
 const Failed = Schema.Struct({ type: Schema.Literal("error"), error: Schema.Unknown })
 const isFailed = Schema.is(Failed)
 
@@ -150,7 +147,7 @@ export class AnthropicAnswer {
   /** Whether the answer has a text part, even an empty one. */
   hasContent = false
   readonly calls: Array<{ readonly id: string; readonly name: string; arguments: string }> = []
-  /** The reason why the answer ended, in the server's own word. */
+  /** The reason why the answer ended, as the server names it. */
   finish: string | null = null
   model: string | null = null
   usage: typeof Counted.Type = {}
@@ -172,7 +169,7 @@ const gatherPart = (into: AnthropicAnswer, part: typeof Part.Type, whole: boolea
   return ""
 }
 
-/** Adds a whole answer to `into`. Gives the answer's text, or the failure that the server reports instead. */
+/** Adds a whole answer to `into`. Returns the answer's text, or the failure that the server reports instead. */
 export const gatherWhole = (into: AnthropicAnswer, message: typeof Whole.Type): string | FailureBody => {
   if (isFailed(message)) return message
   for (const part of message.content) gatherPart(into, part, true)
@@ -182,7 +179,7 @@ export const gatherWhole = (into: AnthropicAnswer, message: typeof Whole.Type): 
   return into.content
 }
 
-/** Adds a piece of a stream to `into`. Gives the text in it, or the failure that the server reports instead. */
+/** Adds a piece of a stream to `into`. Returns the text in it, or the failure that the server reports instead. */
 export const gather = (into: AnthropicAnswer, piece: typeof Piece.Type): string | FailureBody => {
   if (isFailed(piece)) return piece
   if ("message" in piece) {
@@ -198,7 +195,7 @@ export const gather = (into: AnthropicAnswer, piece: typeof Piece.Type): string 
     const call = into.calls.at(-1)
     if ("partial_json" in delta && call !== undefined) call.arguments += delta.partial_json
     if ("stop_reason" in delta) into.finish = delta.stop_reason ?? null
-    // A later report of token counts holds only some of them, so keep the others.
+    // A later report of token counts has only some of them, so keep the others.
     if ("usage" in piece) {
       const counts = Object.entries(piece.usage ?? {}).filter(([, count]) => count !== null)
       into.usage = { ...into.usage, ...Object.fromEntries(counts) }

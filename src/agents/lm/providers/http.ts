@@ -20,12 +20,12 @@ import { LmError, lmError } from "../LmError.ts"
 import type { Server } from "./Server.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 
-/** Gives an address without its query, which may hold a secret. */
+/** Returns an address without its query, which may contain a secret. */
 const shown = (url: URL): string => `${url.origin}${url.pathname}`
 
 /**
- * Gives the first `length` characters of a text from the server, without the API key. The key is removed before the
- * text is cut, because the beginning of a key would not be found.
+ * Returns the first `length` characters of a text from the server, without the API key. The key is removed before the text is
+ * cut, because a part of a key would not be found.
  */
 const clip = ({ key }: Server, text: string, length = 300): string => {
   const safe = withoutKey(text, key)
@@ -49,10 +49,13 @@ export const failure = (
 const failureAt = (server: Server, reason: LmError["reason"], problem: string): LmError =>
   failure(server, reason, `${shown(server.baseUrl)}${problem}`)
 
-/** Finds the error message in the body of a failed response, under any of the keys that servers use; or undefined. */
+/**
+ * Finds the error message in the body of a failed response, under any of the keys that servers use; undefined if there is
+ * none.
+ */
 const messageIn = (body: unknown, depth = 0): string | undefined => {
   if (typeof body === "string") return body
-  // No server nests its message this deeply, and a recursion without a limit could exhaust the stack.
+  // No server nests its message this deeply. Without a limit, the recursion could exhaust the stack.
   if (depth > 8) return undefined
   if (Array.isArray(body)) return messageIn(body[0], depth + 1)
   if (!isPlain(body)) return undefined
@@ -99,7 +102,9 @@ export const refusedInBody = (server: Server, body: FailureBody): LmError => {
   return failureAt(server, "unavailable", ` reported a failure: ${clip(server, messageIn(body) ?? text)}`)
 }
 
-/** Gives the seconds to wait before a retry, from the headers (a number or a date); undefined if they name none. */
+/**
+ * Returns the number of seconds to wait before a retry, from the headers (a number or a date); undefined if they have none.
+ */
 export const retryAfterOf = (
   headers: Readonly<Record<string, string | undefined>>,
   now: number,
@@ -120,19 +125,19 @@ const unreachable = (server: Server, url: URL, { reason }: HttpClientError.HttpC
   return failure(server, "unavailable", `${shown(url)} cannot be reached: ${cause}`)
 }
 
-/** Properties of an answer that its completion does not hold. */
+/** Properties of an answer that are not part of its completion. */
 interface AnswerFacts {
   /** Whether the answer has a text part, even an empty one. */
   readonly hasContent: boolean
-  /** The reason that the model gave for declining; empty if it did not decline. */
+  /** The reason for which the model declined; empty if it did not decline. */
   readonly refusal: string
-  /** The reason why the answer ended, in the server's own word; null if the server gave none. */
+  /** The reason why the answer ended, as the server names it; null if the server sent none. */
   readonly finish: string | null
 }
 
 /**
- * Gives the completion, or fails if it must not be scored: a filter withheld it, the model declined, or it has neither
- * a text nor a tool call. The error holds the token usage, which the server bills.
+ * Returns the completion. Fails if it must not be scored: a filter withheld it, the model declined, or it has neither a text
+ * nor a tool call. The error has the token usage, because the server bills it.
  */
 export const answered = (
   server: Server,
@@ -194,7 +199,9 @@ const bodyOf = (server: Server, response: HttpClientResponse.HttpClientResponse)
     })
   })
 
-/** Makes a function that decodes UTF-8 piece by piece, and fails on invalid bytes; `more`: another piece follows. */
+/**
+ * Makes a function that decodes UTF-8 piece by piece, and fails on invalid bytes. `more` means that another piece follows.
+ */
 const textOf = (server: Server) => {
   const decoder = new TextDecoder("utf-8", { fatal: true })
   return (bytes: Uint8Array, more: boolean): Effect.Effect<string, LmError> =>
@@ -225,15 +232,15 @@ const withKey = ({ key, keyHeader }: Server, request: HttpClientRequest.HttpClie
     : HttpClientRequest.setHeader(request, keyHeader, Redacted.value(key.secret))
 }
 
-/** Sends a request with the server's key, and gives the response if its status is 2xx. */
+/** Sends a request with the server's key. Returns the response if its status is 2xx. */
 const send = Effect.fnUntraced(function* (server: Server, keyless: HttpClientRequest.HttpClientRequest) {
   const request = withKey(server, HttpClientRequest.setHeaders(keyless, server.headers))
   const url = new URL(request.url)
   const init = yield* Effect.serviceOption(FetchHttpClient.RequestInit)
   const response = yield* server.client.execute(request).pipe(
-    // Do not follow redirections: neither the key nor the prompt is meant for another server.
+    // Do not follow redirections: the key and the prompt must not reach another server.
     Effect.provideService(FetchHttpClient.RequestInit, { ...Option.getOrUndefined(init), redirect: "manual" }),
-    // The query of an address may hold a secret, so traces must hide the parameters of every name (`/^/`).
+    // The query of an address may contain a secret, so traces must hide parameters with any name (`/^/`).
     Effect.provideService(UrlParams.CurrentRedactedNames, [/^/]),
     // Do not send our trace ids to a server.
     Effect.provideService(HttpClient.TracerPropagationEnabled, false),
@@ -245,7 +252,9 @@ const send = Effect.fnUntraced(function* (server: Server, keyless: HttpClientReq
   return yield* refusal(server, response.status, text, retryAfterOf(response.headers, now), url)
 })
 
-/** Makes the error for an answer that cannot be decoded. It may have been damaged on its way, so a retry may help. */
+/**
+ * Makes the error for an answer that cannot be decoded. It may have been damaged during the transfer, so a retry may help.
+ */
 const unreadable = (server: Server, problem: string, text: string): LmError =>
   failureAt(
     server,
@@ -253,7 +262,7 @@ const unreadable = (server: Server, problem: string, text: string): LmError =>
     `: cannot read the answer: ${problem}, found ${JSON.stringify(clip(server, text, 120))}`,
   )
 
-/** Makes a function that decodes the JSON text of an answer by a Schema; it fails with the reason `malformed`. */
+/** Makes a function that decodes the JSON text of an answer with a Schema. It fails with the reason `malformed`. */
 export const read = <S extends Schema.Codec<unknown, unknown>>(
   server: Server,
   schema: S,
@@ -270,7 +279,7 @@ const textFrom = (server: Server, request: HttpClientRequest.HttpClientRequest):
     Effect.timeoutOrElse({ duration: server.timeoutS * 1000, orElse: () => Effect.fail(timedOut(server)) }),
   )
 
-/** Posts a request, and gives the text of the whole answer. */
+/** Posts a request, and returns the text of the whole answer. */
 export const requestText = (server: Server, path: string, body: unknown): Effect.Effect<string, LmError> =>
   textFrom(server, posting(server, path, body))
 

@@ -1,6 +1,6 @@
 /**
- * Finds the API keys of servers: in the config, where `${NAME}` names an environment variable, or else in the server's
- * usual variable, e.g. `OPENAI_API_KEY`. A key never appears in a message, a log or a file.
+ * Finds the API keys of servers: in the config, where `${NAME}` names an environment variable, otherwise in the server's
+ * default variable, e.g. `OPENAI_API_KEY`. A key never appears in a message, a log or a file.
  */
 import { Config, Effect, Redacted } from "effect"
 import { variableIn } from "../../../base/config/Config.ts"
@@ -14,9 +14,9 @@ export interface ApiKey {
 }
 
 /**
- * Finds the key for a server. A key in the config is used as it is; if the config's `apiKey` is `${NAME}`, the key is
- * the value of the environment variable NAME; without `apiKey`, it is the value of `usualVariable`. Gives null for a
- * server without `apiKey` and `usualVariable`, which needs no key. Fails if the environment variable is not set.
+ * Finds the key for a server. A key in the config is used as it is; if the config's `apiKey` is `${NAME}`, the key is the
+ * value of the environment variable NAME; without `apiKey`, it is the value of `usualVariable`. Returns null if there is
+ * neither `apiKey` nor `usualVariable`, because the server needs no key. Fails if the environment variable is not set.
  */
 export const keyOf = Effect.fnUntraced(function* (
   model: string,
@@ -25,7 +25,7 @@ export const keyOf = Effect.fnUntraced(function* (
 ) {
   const setting = apiKey === null || apiKey === undefined ? "" : Redacted.value(apiKey).trim()
   const configVariable = variableIn(setting)
-  // A config that was saved has `shownKey` in the place of the key, so the key has to come from the environment.
+  // A saved config has `shownKey` instead of the key, so the key must come from the environment.
   if (configVariable === undefined && setting !== "" && setting !== shownKey)
     return yield* checked(model, setting, "api_key")
   const name = configVariable ?? usualVariable
@@ -40,14 +40,14 @@ export const keyOf = Effect.fnUntraced(function* (
 })
 
 /**
- * Says whether a config holds a key, and not the name of a variable. Short values such as `none` do not count as keys.
+ * Tells whether a config has the key itself, not the name of a variable. Short values such as `none` do not count as keys.
  */
 export const isKeyItself = (apiKey: Redacted.Redacted | null): boolean => {
   const setting = apiKey === null ? "" : Redacted.value(apiKey).trim()
   return setting.length >= 8 && setting !== shownKey && variableIn(setting) === undefined
 }
 
-/** Refuses a key that is not a valid header value, since the HTTP client's own error message would show the key. */
+/** Fails if a key is not a valid header value, because the HTTP client's own error message would show the key. */
 const checked = (model: string, value: string, from: string): Effect.Effect<ApiKey, LmError> =>
   /^[\x21-\x7e]+$/.test(value)
     ? Effect.succeed({ secret: Redacted.make(value), from })
@@ -59,16 +59,19 @@ const checked = (model: string, value: string, from: string): Effect.Effect<ApiK
         ),
       )
 
-/** Replaces these secrets, and all that looks like a key, by `<redacted>` in a server's text, which may quote the request. */
+/**
+ * Replaces these secrets, and everything that looks like a key, by `<redacted>` in a server's text, which may quote the
+ * request.
+ */
 export const withoutSecrets = (text: string, secrets: ReadonlyArray<string>): string =>
   secrets
     .filter((secret) => secret !== "")
-    // A secret may be a part of a longer one.
+    // Longer secrets first: a secret may be a part of a longer one.
     .sort((left, right) => right.length - left.length)
     .reduce((safe, secret) => safe.replaceAll(secret, shownKey), text)
     .replace(/\bBearer\s+\S+/gi, `Bearer ${shownKey}`)
     .replace(/\bsk-[\w*-]{8,}/g, shownKey)
 
-/** Replaces the key, and all that looks like a key, by `<redacted>` in a server's text. */
+/** Replaces the key, and everything that looks like a key, by `<redacted>` in a server's text. */
 export const withoutKey = (text: string, key: ApiKey | null): string =>
   withoutSecrets(text, key === null ? [] : [Redacted.value(key.secret)])

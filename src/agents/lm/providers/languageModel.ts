@@ -1,6 +1,6 @@
 /**
- * Converts Effect's `LanguageModel` to our `LmService` (`toLm`), so that our agents can call every such model.
- * `Provider.ts` converts in the other direction, and uses the smaller conversions of this file.
+ * Converts Effect's `LanguageModel` to our `LmService` (`toLm`), so that our agents can call such a model. `Provider.ts`
+ * converts in the other direction, and uses the smaller conversions of this file.
  */
 import { Context, Effect, Option, Result, Schema } from "effect"
 import type * as AiError from "effect/ai/AiError"
@@ -33,7 +33,7 @@ const readFinish = Schema.decodeUnknownOption(
 )
 const readCall = Schema.decodeUnknownOption(Schema.Struct({ arguments: Schema.String }))
 
-/** Parses JSON, and gives other text unchanged. */
+/** Parses JSON; returns other text unchanged. */
 export const jsonOrText = (text: string): unknown =>
   Result.getOrElse(
     Result.try(() => Tool.unsafeSecureJsonParse(text)),
@@ -41,8 +41,8 @@ export const jsonOrText = (text: string): unknown =>
   )
 
 /**
- * Gives the arguments of a tool call as the text that the model wrote, which `metadata` holds for our own providers.
- * Without such metadata, gives the JSON of the decoded arguments.
+ * Returns the arguments of a tool call as the text that the model wrote, which our own providers store in `metadata`. Without
+ * such metadata, returns the decoded arguments as JSON.
  */
 export const argumentsOf = (part: { readonly params: unknown }, metadata: unknown): string =>
   Option.match(readCall(metadata), {
@@ -92,7 +92,7 @@ const makeToolkit = (tools: ReadonlyArray<ToolSpec>) =>
   )
 const toolkits = new WeakMap<ReadonlyArray<ToolSpec>, ReturnType<typeof makeToolkit>>()
 
-/** Gives the same toolkit object for the same array of tools, since Effect caches decoders by toolkit object. */
+/** Returns the same toolkit object for the same array of tools, because Effect caches decoders by toolkit object. */
 const toolkitOf = (tools: ReadonlyArray<ToolSpec>) => {
   const cached = toolkits.get(tools)
   if (cached !== undefined) return cached
@@ -143,7 +143,7 @@ export const toLm = (languageModel: LanguageModel.LanguageModel): LmService => (
   complete: (request) => {
     const { messages, tools, toolChoice, ...settings } = request
     const prompt = Prompt.fromMessages(messages.map(promptMessage))
-    // Let Effect neither run the tools nor check their arguments, since agents do both.
+    // Effect must neither run the tools nor check their arguments, because agents do both.
     const deferred = { disableToolCallResolution: true, toolCallValidation: "deferred" } as const
     const response: Effect.Effect<{ readonly content: ReadonlyArray<Response.AnyPart> }, AiError.AiError> =
       tools.length === 0

@@ -24,11 +24,9 @@ import { bytes, end, firstWord, roles, words } from "../../../base/tokens/words.
 import type { LmService } from "../Lm.ts"
 
 export interface NgramOptions {
-  /** The answers from which the model chooses one. */
+  /** The answers of which the model chooses one. */
   readonly answers?: ReadonlyArray<string>
-  /**
-   * The words of which the model's answers consist. Without `answers` and `vocabulary`, it generates any ASCII text.
-   */
+  /** The words from which the model's answers are made. Without `answers` and `vocabulary`, it generates any ASCII text. */
   readonly vocabulary?: ReadonlyArray<string>
   /** The number of the answer's last tokens that are used as features, 3 by default. */
   readonly order?: number
@@ -55,7 +53,7 @@ export const sample = ({ promptIds, completionIds }: TokenTrace, weight: number)
 
 const Table = Schema.Record(Schema.String, Schema.Record(Schema.String, Schema.Finite))
 
-/** A model's options and what it has learnt, as a file holds them. */
+/** The options of a model, and its table of weights, as a file stores them. */
 export const NgramSnapshot = Schema.Struct({
   kind: Schema.Literal("effect-rl/ngram"),
   answers: Schema.NullOr(Schema.Array(Schema.String)),
@@ -66,10 +64,10 @@ export const NgramSnapshot = Schema.Struct({
 })
 export type NgramSnapshot = typeof NgramSnapshot.Type
 
-/** A function that takes the tokens of an unfinished answer, and gives the tokens that may come next. */
+/** A function that returns the tokens that may come next, after the tokens of an unfinished answer. */
 type Grammar = (generated: ReadonlyArray<number>) => ReadonlyArray<number>
 
-/** Makes a grammar that allows only these texts, given as token ids. */
+/** Makes a grammar that allows only these texts, each as a list of token ids. */
 const oneOf = (texts: ReadonlyArray<ReadonlyArray<number>>): Grammar => {
   const following = new Map<string, Set<number>>()
   for (const ids of texts) {
@@ -99,10 +97,10 @@ const ascii: Grammar = (() => {
   return () => ids
 })()
 
-/** The data from which the next token is predicted: the features of the prompt, and the answer's tokens so far. */
+/** The input from which the next token is predicted: the features of the prompt, and the answer's tokens so far. */
 type Context = { readonly prompt: ReadonlyArray<string>; readonly generated: ReadonlyArray<number> }
 
-/** A model: it answers requests (`lm`) and learns from samples (`learn`), which changes its table of weights. */
+/** A model that answers requests (`lm`) and learns from samples (`learn`), which changes its table of weights. */
 export class Ngram {
   readonly tokenizer: Tokenizer
   readonly order: number
@@ -134,8 +132,8 @@ export class Ngram {
 
   /**
    * Makes a gradient step on `weight` × log-probability for each sample. Weights of 1 imitate the samples; rewards or
-   * advantages as weights give REINFORCE, if the samples were drawn at temperature 1. Gives the mean log-probability of
-   * the generated tokens before the step.
+   * advantages as weights give REINFORCE, if the samples were drawn at temperature 1. Returns the mean log-probability of the
+   * generated tokens before the step.
    */
   learn(samples: Iterable<NgramSample>, { learningRate = 1 }: { readonly learningRate?: number } = {}): number {
     let total = 0
@@ -173,7 +171,7 @@ export class Ngram {
     return { kind: "effect-rl/ngram", answers, vocabulary, order, table: Object.fromEntries(rows) }
   }
 
-  /** Replaces what the model has learnt by the table of a snapshot. */
+  /** Replaces the table of weights by the table of a snapshot. */
   restore(table: NgramSnapshot["table"]): void {
     this.table.clear()
     for (const [key, row] of Object.entries(table)) {
@@ -214,7 +212,7 @@ export class Ngram {
     }
   }
 
-  /** Cuts `ids` at the first stop sequence in their text, which is removed, too. Says whether there was one. */
+  /** Cuts `ids` at the first stop sequence in their text, which is removed, too. Returns whether there was one. */
   private cutAtStop(ids: Array<number>, stop: ReadonlyArray<string>): boolean {
     if (stop.length === 0) return false
     const text = this.tokenizer.decode(ids)
@@ -225,7 +223,7 @@ export class Ngram {
     return true
   }
 
-  /** Gives the keys of the table rows whose sum is the logits of the next token. */
+  /** Returns the keys of the table rows whose sum is the logits of the next token. */
   private keysOf({ prompt, generated }: Context): ReadonlyArray<string> {
     const last = generated.slice(-this.order).join()
     const keys = prompt.map((feature) => `${feature} | ${last}`)
@@ -235,7 +233,7 @@ export class Ngram {
     return keys
   }
 
-  /** Gives the probability of each allowed token; `keys` are the keys of the table rows to add up. */
+  /** Returns the probability of each allowed token; `keys` are the keys of the table rows to add up. */
   private chancesOf(keys: ReadonlyArray<string>, allowed: ReadonlyArray<number>, temperature: number): Array<number> {
     const logits = allowed.map(() => 0)
     for (const key of keys) {
@@ -295,7 +293,7 @@ class ConversationReader {
   }
 }
 
-/** Gives the features of a text: its last paragraph as a whole, and each word in that paragraph. */
+/** Returns the features of a text: its last paragraph as a whole, and each word in that paragraph. */
 const featuresOf = (text: string): ReadonlyArray<string> => {
   const paragraphs = text.trim().split(/\n\s*\n/)
   const last = paragraphs[paragraphs.length - 1]
@@ -303,7 +301,7 @@ const featuresOf = (text: string): ReadonlyArray<string> => {
   return [`"${last}"`, ...new Set(parts)]
 }
 
-/** Makes a model that has learnt nothing yet. */
+/** Makes a model that has not learnt anything yet. */
 export const make = (options: NgramOptions = {}): Ngram => new Ngram(options)
 
 /** Makes a model from the JSON text of a snapshot; `source` is the name of that text in error messages. */

@@ -24,9 +24,9 @@ export const openAiUrl = "https://api.openai.com/v1"
 export const geminiUrl = "https://generativelanguage.googleapis.com/v1beta/openai"
 
 export interface OpenAiOptions extends LmServerOptions {
-  /** Whether to stream all answers, since some gateways close a connection that is silent for a minute. */
+  /** Whether to stream all answers, because some gateways close a connection that is silent for a minute. */
   readonly streaming?: boolean
-  /** The number of tokens that Gemini may think; other servers ignore it. */
+  /** The number of tokens that Gemini may use for thinking; other servers ignore it. */
   readonly thinkingBudget?: number | null
   /** Fields that are added to every request. */
   readonly extra?: Readonly<Record<string, unknown>>
@@ -47,7 +47,9 @@ const thinking = (url: URL, budget: number | null | undefined): Readonly<Record<
     ? { extra_body: { google: { thinking_config: { thinking_budget: budget } } } }
     : {}
 
-/** Makes the provider that calls a server; this sends nothing. `options.model` serves requests without a model. */
+/**
+ * Makes the provider that calls a server; this sends no request yet. `options.model` is used for requests that name no model.
+ */
 export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
   const server = yield* serverOf(options, protocol)
   const { baseUrl } = server
@@ -59,7 +61,7 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
   const readPrompt = read(server, Schema.Struct({ prompt: Schema.String }))
   const readTokens = read(server, Schema.Struct({ tokens: Schema.Array(Schema.Int) }))
 
-  /** Asks llama.cpp for the token ids of the prompt, which its answers do not hold. */
+  /** Asks llama.cpp for the token ids of the prompt, which are not part of its answers. */
   const promptIds = Effect.fnUntraced(function* (request: LmRequest) {
     const at = (name: string): string => `${baseUrl.pathname.replace(/\/v1$/, "")}/${name}`
     const body = Wire.requestBody(request, dialect, { stream: false })
@@ -74,7 +76,7 @@ export const make = Effect.fnUntraced(function* (options: OpenAiOptions) {
       // Only llama.cpp has the endpoints that `promptIds` calls. Without them, a valid answer has no token trace.
       const ids = yield* Effect.orElseSucceed(promptIds(request), () => null)
       const counted = from.usage?.inputTokens ?? 0
-      // If the server counted another number of tokens, its template added something to this call: give no trace.
+      // If the server counted another number of tokens, its template has added tokens to this call, so there is no trace.
       from.promptIds = ids !== null && counted > 0 && counted !== ids.length ? null : ids
     }
     return yield* answered(server, Wire.completionOf(request, from), from)

@@ -1,6 +1,6 @@
 /**
- * Embeds texts: requests their vectors over HTTP from a server with OpenAI's protocol (OpenAI itself, vLLM, llama.cpp,
- * Ollama), and retries after temporary failures.
+ * Embeds texts with a server that has OpenAI's protocol (OpenAI itself, vLLM, llama.cpp, Ollama). Requests are repeated after
+ * temporary failures.
  *
  * @example
  * ```ts
@@ -23,7 +23,7 @@ export interface OpenAiEmbeddingsOptions extends LmServerOptions, Partial<Retrie
 }
 
 export interface OpenAiEmbeddings {
-  /** Gives a vector for each text, in their order. */
+  /** Returns a vector for each text, in order. */
   readonly embed: (texts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Float32Array>, LmError>
 }
 

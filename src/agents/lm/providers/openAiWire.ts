@@ -1,4 +1,4 @@
-/** Encodes requests and decodes answers of OpenAI's chat completions protocol, for `openAi.ts`. It only computes. */
+/** Encodes requests and decodes answers of OpenAI's chat completions protocol, for `openAi.ts`. These are pure functions. */
 import { Schema } from "effect"
 import { withDefault } from "../../../base/config/fields.ts"
 import type { ChatMessage, Completion, FinishReason, LmRequest, ToolCall } from "../Chat.ts"
@@ -14,7 +14,8 @@ export interface Dialect {
 }
 
 /**
- * Recognises OpenAI's reasoning models. They refuse a temperature, and use another field name for the limit of tokens.
+ * Tells whether a name belongs to OpenAI's reasoning models. They refuse a temperature, and use another field for the limit
+ * of tokens.
  */
 const thinks = (model: string): boolean => /(^|\/|^ft:)(o\d|gpt-5(?!.*chat))/.test(model)
 
@@ -119,7 +120,7 @@ const Choice = Schema.Struct({
   ),
   token_ids: Ids,
   prompt_token_ids: Ids,
-  /** The weights of the answer, from a server of this library; other servers may use the key otherwise. */
+  /** The weights of the answer, from a server of this library. Other servers may use this key for something else. */
   weights: maybe(Schema.Unknown),
 })
 
@@ -133,7 +134,7 @@ const Counts = Schema.Struct({
 
 const shared = { model: maybe(Schema.String), usage: maybe(Counts), prompt_token_ids: Ids }
 
-/** An error in the body of a response with status 200, as some gateways send it. */
+/** An error in the body of a response with status 200, which some gateways send. */
 const Failed = Schema.Struct({ error: Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]) })
 const isFailed = Schema.is(Failed)
 
@@ -142,7 +143,7 @@ const WholeChoice = Schema.Struct({ ...Choice.fields, message: Message })
 /** A whole answer; the list of choices must not be empty. */
 export const Whole = Schema.Union([Failed, Schema.Struct({ ...shared, choices: Schema.NonEmptyArray(WholeChoice) })])
 
-/** A piece of a streamed answer. The piece that holds the usage has an empty list of choices, or no list. */
+/** A piece of a streamed answer. The piece with the usage has an empty list of choices, or none. */
 export const AnswerPiece = Schema.Union([
   Failed,
   Schema.Struct({ ...shared, choices: Schema.Array(Choice) }),
@@ -163,10 +164,10 @@ export class OpenAiAnswer {
   content = ""
   /** Whether the answer has a text part, even an empty one. */
   hasContent = false
-  /** The reason that the model gave for declining to answer; empty if it did not decline. */
+  /** The reason for which the model declined to answer; empty if it did not decline. */
   refusal = ""
   readonly calls: Array<{ readonly index: number | null; readonly id: string; name: string; arguments: string }> = []
-  /** The reason why the answer ended, in the server's own word. */
+  /** The reason why the answer ended, as the server names it. */
   finish: string | null = null
   /** Whether the event that ends the stream has arrived. */
   ended = false
@@ -205,7 +206,7 @@ const gatherCalls = (
   }
 }
 
-/** Adds a whole answer or a piece of one to `into`. Gives its text, or the failure that the server reports instead. */
+/** Adds a whole answer, or a piece of one, to `into`. Returns its text, or the failure that the server reports instead. */
 export const gather = (into: OpenAiAnswer, piece: typeof AnswerPiece.Type): string | FailureBody => {
   if (isFailed(piece)) return piece
   into.model ??= piece.model ?? null
@@ -242,7 +243,7 @@ export const gather = (into: OpenAiAnswer, piece: typeof AnswerPiece.Type): stri
 /** The option that makes a `TextDecoder` keep the bytes of an incomplete character until the next token. */
 const streamed = { stream: true }
 
-/** Gives the token trace of an answer; null if the server gave none, or an incomplete one. */
+/** Returns the token trace of an answer; null if the server sent none, or an incomplete one. */
 const tokensOf = (from: OpenAiAnswer): Completion["tokens"] => {
   const completionIds = completionIdsOf(from)
   if (from.promptIds === null || completionIds.length === 0) return null
@@ -257,14 +258,14 @@ const tokensOf = (from: OpenAiAnswer): Completion["tokens"] => {
   }
 }
 
-/** Gives the token ids of an answer; empty if the server gave none, or did not give one for every token. */
+/** Returns the token ids of an answer; an empty list if the server did not send one for every token. */
 export const completionIdsOf = ({ ids, logprobs, logprobIds }: OpenAiAnswer): ReadonlyArray<number> =>
   ids.length > 0 ? ids : logprobIds.length === logprobs.length ? logprobIds : []
 
 /** Makes the completion of a request from its collected answer. */
 export const completionOf = (request: LmRequest, from: OpenAiAnswer): Completion => {
   const toolCalls = from.calls.map((call, at): ToolCall => ({
-    // Some servers give no id. Make one that no other turn has, so that the result of a tool finds its call.
+    // Some servers send no id. Make one that no other turn has, so that the result of a tool can be assigned to its call.
     id: call.id === "" ? `call_${request.messages.length}_${at}` : call.id,
     name: call.name,
     arguments: call.arguments === "" ? "{}" : call.arguments,

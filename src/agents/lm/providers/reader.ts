@@ -1,13 +1,13 @@
 /**
- * Defines the model `scripted:reader` for tests and examples. It answers a question from its prompt, or else says "I
- * don't know.". In the prompt, it uses
+ * Defines the model `scripted:reader` for tests and examples. It answers a question from its prompt, otherwise with "I don't
+ * know.". In the prompt, it uses
  *
  * - a rule in a reflection, `RULE: [subject] -> answer`, for every question with that `[subject]`; for a question without
  *   brackets the subject is the whole question
  * - an earlier observation of the same question, if its feedback names the target or says that the action was right
  *
- * When it is asked to reflect, it states the rule that the episode shows. So an agent with a memory does better than one
- * without, and one that reflects does best.
+ * When it is asked to reflect, it states the rule that the episode shows. So an agent with a memory scores better than one
+ * without, and an agent that reflects scores best.
  */
 import type { LmRequest } from "../Chat.ts"
 
@@ -30,7 +30,7 @@ const entriesOf = (text: string): ReadonlyArray<ContentEntry> => {
     if (labelled !== null) {
       entries.push({ type: labelled[1] === "Q" ? "OBSERVATION" : labelled[1], lines: [labelled[2]] })
     } else if (line.trim() === "") {
-      // Text after an empty line belongs to no label.
+      // Text after an empty line has no label.
       if (last !== undefined && last.type !== "") entries.push({ type: "", lines: [] })
     } else if (last === undefined) entries.push({ type: "", lines: [line] })
     else last.lines.push(line)
@@ -40,7 +40,7 @@ const entriesOf = (text: string): ReadonlyArray<ContentEntry> => {
     .filter(({ content }) => content !== "")
 }
 
-/** Gives the subject of a question: the text in square brackets, or else the whole question. */
+/** Returns the subject of a question: the text in square brackets, otherwise the whole question. */
 const subjectOf = (question: string): string => {
   const bracketed = /\[[^\]]+\]/.exec(question)
   return bracketed === null ? `[${question}]` : bracketed[0]
@@ -50,7 +50,7 @@ const subjectOf = (question: string): string => {
 const targetOf = (feedback: string): string | undefined => {
   const json = /"target"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}]+)/.exec(feedback)
   if (json !== null) return json[1].startsWith('"') ? String(JSON.parse(json[1])) : json[1]
-  // The greedy prefix finds the last answer of "Your answer was: 3. The answer is: 4".
+  // The greedy prefix makes this match the last answer in "Your answer was: 3. The answer is: 4".
   const sentence =
     /^.*\b(?:target|answer|expected)(?:\s+(?:is|was|answer is|answer was))?\s*[:=]?\s+["'`“]?(.+?)["'`”]?\s*[.!]?$/i
   return sentence.exec(feedback)?.[1]
@@ -60,8 +60,8 @@ const praised = (feedback: string): boolean =>
   /^(correct|right|yes)\b/i.test(feedback) || /"score"\s*:\s*1\b/.test(feedback)
 
 /**
- * Gives the answer to the observation with the index `at`, as the feedback shows it: the target, or the action if the
- * feedback calls it right. Gives undefined if there is no such feedback before the next observation.
+ * Returns the right answer to the observation with the index `at`, according to its feedback: the target, or the action if
+ * the feedback calls it right. Returns undefined if there is no such feedback before the next observation.
  */
 const learntFrom = (entries: ReadonlyArray<ContentEntry>, at: number): string | undefined => {
   let action: string | undefined

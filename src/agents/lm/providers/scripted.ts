@@ -1,6 +1,6 @@
 /**
- * Provides an `Lm` that answers each request with the result of `script`, a function of the request, without a server.
- * For tests, examples and baselines. A script can also be an Effect that fails or takes time.
+ * Provides an `Lm` that answers each request with the result of `script`, a function of the request. It needs no server, and
+ * is for tests, examples and baselines. A script can also be an Effect that fails or takes time.
  *
  * @example
  * ```ts

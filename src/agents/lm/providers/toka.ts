@@ -1,7 +1,7 @@
 /**
- * Calls a Tokasaurus server by the small protocol of its own that older experiments use (`protocol: toka`): one system
- * prompt and one prompt go to `/generate`, and a text comes back. It has neither tools nor streams. A call makes one
- * attempt; the middleware `retrying` repeats it.
+ * Calls a Tokasaurus server by its own small protocol, which older experiments use (`protocol: toka`): a system prompt and a
+ * prompt are posted to `/generate`, and the answer is a text. It has neither tools nor streams. A call makes one attempt; the
+ * middleware `retrying` repeats it.
  *
  * @example
  * ```ts
@@ -26,7 +26,7 @@ export const protocol: ServerProtocol = { at: tokaUrl, variableOf: () => null, k
 /** A field that servers may leave out or set to null. */
 const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** An answer. Servers differ in the names of the text and of the reason why it ended. */
+/** An answer. Servers use different names for the text and for the reason why it ended. */
 const Answer = Schema.Struct({
   text: maybe(Schema.String),
   output: maybe(Schema.String),
@@ -35,13 +35,15 @@ const Answer = Schema.Struct({
   usage: maybe(Schema.Struct({ prompt_tokens: maybe(Schema.Int), completion_tokens: maybe(Schema.Int) })),
 })
 
-/** Makes the provider that calls a server; this sends nothing. `options.model` serves requests without a model. */
+/**
+ * Makes the provider that calls a server; this sends no request yet. `options.model` is used for requests that name no model.
+ */
 export const make = Effect.fnUntraced(function* (
   options: LmServerOptions,
 ): Effect.fn.Return<Provider, LmError, HttpClient.HttpClient> {
   const server = yield* serverOf(options, protocol)
   const readAnswer = read(server, Answer)
-  // Other protocols begin below /v1; an address with another path is taken as it is.
+  // Other protocols begin below `/v1`, which is removed; any other path of the address is kept.
   const path = `${server.baseUrl.pathname.replace(/\/v1$/, "")}/generate`
   return {
     model: server.model,

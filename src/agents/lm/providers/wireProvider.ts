@@ -1,7 +1,6 @@
 /**
- * Makes a provider (see `Provider.ts`) from a server and its wire format (the JSON of its calls). The provider
- * sends HTTP requests, and collects each answer, which the server sends whole or as a stream of pieces. `openAi.ts` and
- * `anthropic.ts` use it.
+ * Makes a provider (see `Provider.ts`) from a server and its wire format (the JSON of its calls). The provider sends HTTP
+ * requests, and collects each answer, which arrives whole or as a stream of pieces. `openAi.ts` and `anthropic.ts` use it.
  */
 import { Effect, type Schema, Stream } from "effect"
 import type * as Response from "effect/ai/Response"
@@ -11,7 +10,7 @@ import { broken, requestEvents, type FailureBody, read, refusedInBody, requestTe
 import { finishPart, type JsonFormat, type Provider, toolCallPart } from "./Provider.ts"
 import type { Server } from "./Server.ts"
 
-/** Says whether to request a stream, and which format the answer must have. */
+/** The form of an answer: whether it is streamed, and the format that it must have. */
 export interface AnswerForm {
   readonly stream: boolean
   readonly format?: JsonFormat | undefined
@@ -29,13 +28,15 @@ interface Wire<Gathered, Whole, Piece> {
   /** The data of the event that ends a stream, if that event is not a piece. */
   readonly endOfStream?: string
   readonly empty: () => Gathered
-  /** Adds a whole answer to `into`. Gives its text, or the failure that the server reports instead. */
+  /** Adds a whole answer to `into`. Returns its text, or the failure that the server reports instead. */
   readonly gatherWhole: (into: Gathered, answer: Whole) => string | FailureBody
-  /** Adds a piece of a stream to `into`. Gives the piece's text, or the failure that the server reports instead. */
+  /** Adds a piece of a stream to `into`. Returns the piece's text, or the failure that the server reports instead. */
   readonly gather: (into: Gathered, piece: Piece) => string | FailureBody
-  /** Says whether a stream that has stopped gave a whole answer; some servers leave out the event that ends it. */
+  /**
+   * Tells whether a stream that has stopped contains a whole answer, because some servers leave out the event that ends it.
+   */
   readonly isComplete: (from: Gathered) => boolean
-  /** Makes the completion of a collected answer, or fails if the answer must not be used. */
+  /** Makes the completion from a collected answer. Fails if the answer must not be used. */
   readonly completed: (request: LmRequest, from: Gathered, format?: JsonFormat) => Effect.Effect<Completion, LmError>
 }
 
@@ -61,8 +62,8 @@ export const providerOf = <Gathered extends { ended: boolean }, Whole, Piece>(
     )
 
   /**
-   * Streams the texts of an answer; at the end, `into` holds the whole answer. `into.ended` is set when the event that
-   * ends the stream has arrived; nothing is read after it.
+   * Streams the texts of an answer, and collects the whole answer in `into`. `into.ended` is set when the event that ends the
+   * stream arrives; nothing is read after it.
    */
   const texts = (request: LmRequest, into: Gathered, format?: JsonFormat): Stream.Stream<string, LmError> =>
     requestEvents(server, path, body(request, { format, stream: true })).pipe(

@@ -1,4 +1,4 @@
-/** The common part of the readers of formats in which a call is a JSON object: it keeps the text that is not yet read. */
+/** The base class of the readers of formats in which a call is a JSON object. It keeps the text that is not read yet. */
 import { CallReader } from "./callReader.ts"
 import type { AnswerEvent, ReaderOptions, ToolReader } from "./ToolFormat.ts"
 
@@ -6,7 +6,7 @@ export abstract class BufferedReader implements ToolReader {
   private readonly tools: ReadonlyArray<string>
   /** The text that is not yet read. */
   protected buffer = ""
-  /** Reads the call that began last. */
+  /** Reads the last call. */
   protected call: CallReader
 
   constructor({ tools }: ReaderOptions) {
@@ -23,7 +23,7 @@ export abstract class BufferedReader implements ToolReader {
 
   abstract end(): ReadonlyArray<AnswerEvent>
 
-  /** Reads a part of the buffer. Returns whether the rest of the buffer can be read. */
+  /** Reads a part of the buffer. Returns whether more of the buffer can be read now. */
   protected abstract step(events: Array<AnswerEvent>): boolean
 
   /** Begins a call, whose JSON object is at the beginning of a text. */
@@ -32,7 +32,7 @@ export abstract class BufferedReader implements ToolReader {
     this.buffer = text
   }
 
-  /** Reads the call as far as the buffer holds it. Returns its events, and whether its end was reached. */
+  /** Reads as much of the call as the buffer has. Returns its events, and whether the call is complete. */
   protected readCall(): { readonly events: ReadonlyArray<AnswerEvent>; readonly isComplete: boolean } {
     const { events, rest } = this.call.push(this.buffer)
     this.buffer = rest ?? ""

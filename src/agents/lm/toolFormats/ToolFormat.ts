@@ -1,6 +1,6 @@
 /**
- * Defines how a family of models writes calls of tools into its text, and reads them out again while the text arrives.
- * The chat template of a model decides its format: `formatOf` finds it.
+ * Defines how a family of models writes tool calls in its text, and reads these calls while the text arrives. The chat
+ * template of a model decides its format: `formatOf` finds it.
  *
  * @example
  * ```ts
@@ -16,10 +16,10 @@ export type AnswerEvent =
   | { readonly _tag: "Call"; readonly name: string }
   | { readonly _tag: "Arguments"; readonly text: string }
 
-/** Splits an answer that arrives in pieces. Whatever is no call, also a call that cannot be read, is text. */
+/** Splits an answer into text and calls while it arrives in pieces. A call that cannot be read is text. */
 export interface ToolReader {
   readonly push: (text: string) => ReadonlyArray<AnswerEvent>
-  /** Ends the answer, and gives what was held back. */
+  /** Ends the answer, and returns the events of the text that was held back. */
   readonly end: () => ReadonlyArray<AnswerEvent>
 }
 
@@ -34,8 +34,8 @@ export type FormatName = (typeof formatNames)[number]
 export interface ToolFormat {
   readonly name: FormatName
   /**
-   * The beginning of an answer that calls a tool: this one or, for null, any. A server that puts it before the model's
-   * answer makes the model call a tool.
+   * The beginning of an answer that calls a tool: this tool or, for null, any tool. If a server puts it before the model's
+   * answer, the model must call a tool.
    */
   readonly opening: (tool: string | null) => string
   readonly reader: (options: ReaderOptions) => ToolReader

@@ -1,6 +1,6 @@
 /**
- * Reads one call of a tool, a JSON object like `{"name": "add", "arguments": {"a": 1}}`, while its text arrives. The
- * arguments are passed on as soon as the name is read, in the words of the model. It only computes.
+ * Reads one call of a tool, a JSON object like `{"name": "add", "arguments": {"a": 1}}`, while its text arrives. Once the
+ * name is read, the text of the arguments is passed on as the model wrote it.
  */
 import { isPlain } from "../../../base/config/plain.ts"
 import { parsedJson } from "../../../base/config/text.ts"
@@ -28,7 +28,7 @@ class ObjectEnd {
   }
 }
 
-/** The beginning of a call up to its arguments, if it begins with the name and the arguments are an object. */
+/** Matches the beginning of a call up to its arguments, if the name comes first and the arguments are an object. */
 const header = /^\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)/
 
 /** The result of `CallReader.push`: events, and the text after the call if the call has ended. */
@@ -41,7 +41,7 @@ export class CallReader {
   private text = ""
   /** The index up to which `whole` has searched. */
   private searched = 0
-  /** The index of the first character of the arguments that was not passed on; −1 before the arguments. */
+  /** The index of the next character of the arguments to pass on; −1 before the arguments. */
   private passed = -1
   private readonly whole = new ObjectEnd()
   private readonly argumentsEnd = new ObjectEnd()
@@ -53,7 +53,7 @@ export class CallReader {
     this.tools = tools
   }
 
-  /** Reads the next piece; the first piece begins with the object's brace. */
+  /** Reads the next piece. The first piece begins with the object's brace. */
   push(piece: string): Pushed {
     this.text += piece
     const events: Array<AnswerEvent> = []
@@ -79,19 +79,19 @@ export class CallReader {
     return { events, rest: this.text.slice(end) }
   }
 
-  /** Gives what was held back of a call that was cut off. */
+  /** Returns the events of the text that was held back, for a call that was cut off. */
   end(): ReadonlyArray<AnswerEvent> {
     return this.passed >= 0 || this.text === "" ? [] : [{ _tag: "Text", text: this.text }]
   }
 
-  /** Reads a whole object whose keys have another order, or which is no call. */
+  /** Reads a whole object whose keys are in another order, or which is not a call. */
   private complete(object: string): ReadonlyArray<AnswerEvent> {
     const call = parsedJson(object)
     const text: ReadonlyArray<AnswerEvent> = [{ _tag: "Text", text: object }]
     if (!isPlain(call) || typeof call.name !== "string") return text
     const values = call.arguments ?? call.parameters
     if (values === undefined && !this.tools.includes(call.name)) return text
-    // Some models write the arguments as a text with JSON in it.
+    // Some models write the arguments as a text that contains JSON.
     const written = typeof values === "string" ? values : JSON.stringify(values ?? {})
     return [
       { _tag: "Call", name: call.name },

@@ -1,6 +1,6 @@
 /**
- * Returns how many characters at the beginning of `text` can be passed on while it is unknown how the text continues:
- * all but a trailing part that may be whitespace followed by the beginning of `tag`.
+ * Returns how many characters at the beginning of `text` can be passed on before more text arrives: all except whitespace and
+ * a beginning of `tag` at its end.
  */
 export const heldBack = (text: string, tag: string): number => {
   let begun = Math.min(text.length, tag.length - 1)

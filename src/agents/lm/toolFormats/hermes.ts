@@ -1,4 +1,4 @@
-/** Reads calls of tools as Hermes and Qwen models write them: `<tool_call>{"name": …, "arguments": …}</tool_call>`. */
+/** Reads tool calls as Hermes and Qwen models write them: `<tool_call>{"name": …, "arguments": …}</tool_call>`. */
 import { BufferedReader } from "./BufferedReader.ts"
 import { heldBack } from "./heldBack.ts"
 import type { AnswerEvent, ToolFormat } from "./ToolFormat.ts"
@@ -7,7 +7,10 @@ const opened = "<tool_call>"
 const closed = "</tool_call>"
 
 class HermesReader extends BufferedReader {
-  /** `opening`: after the opening tag; `calling`: inside of the JSON object; `closing`: before the closing tag. */
+  /**
+   * The position in the answer. `opening`: after the opening tag; `calling`: inside the JSON object; `closing`: before the
+   * closing tag.
+   */
   private state: "text" | "opening" | "calling" | "closing" = "text"
   /** The whitespace before the last opening tag. */
   private gap = ""
@@ -21,7 +24,7 @@ class HermesReader extends BufferedReader {
   protected step(events: Array<AnswerEvent>): boolean {
     if (this.state === "text") {
       const at = this.buffer.indexOf(opened)
-      // The line feeds between a text and a call belong to neither; if no call follows, `gap` becomes text.
+      // Line feeds between a text and a call belong to neither. If no call follows, `gap` becomes text.
       const until = at < 0 ? heldBack(this.buffer, opened) : this.buffer.slice(0, at).trimEnd().length
       if (until > 0) events.push({ _tag: "Text", text: this.buffer.slice(0, until) })
       if (at >= 0) this.gap = this.buffer.slice(until, at)
@@ -34,7 +37,7 @@ class HermesReader extends BufferedReader {
       const trimmed = this.buffer.trimStart()
       if (trimmed === "") return false
       if (!trimmed.startsWith("{")) {
-        // The tag is followed by no object, so it is text.
+        // No object follows the tag, so the tag is text.
         events.push({ _tag: "Text", text: this.gap + opened })
         this.state = "text"
         return true
@@ -56,7 +59,7 @@ class HermesReader extends BufferedReader {
     return true
   }
 
-  /** Puts the tag before the text of an object that was no call. */
+  /** Puts the tag before the text of an object that is not a call. */
   private readonly withTag = (event: AnswerEvent): AnswerEvent =>
     event._tag === "Text" ? { _tag: "Text", text: this.gap + opened + event.text } : event
 }

@@ -1,6 +1,6 @@
 /**
- * Reads calls of tools as Llama 3 models write them: the whole answer is `{"name": …, "parameters": …}`, or several of
- * these with `;` between them, sometimes after `<|python_tag|>`.
+ * Reads tool calls as Llama 3 models write them: the whole answer is `{"name": …, "parameters": …}`, or several of these with
+ * `;` between them, sometimes after `<|python_tag|>`.
  */
 import { BufferedReader } from "./BufferedReader.ts"
 import type { AnswerEvent, ToolFormat } from "./ToolFormat.ts"
@@ -8,12 +8,12 @@ import type { AnswerEvent, ToolFormat } from "./ToolFormat.ts"
 const tag = "<|python_tag|>"
 
 class Llama3Reader extends BufferedReader {
-  /** `begin`: before the answer's first character; `next`: after a call. */
+  /** The position in the answer. `begin`: before its first character; `next`: after a call. */
   private state: "begin" | "calling" | "next" | "text" = "begin"
 
   end(): ReadonlyArray<AnswerEvent> {
     if (this.state === "calling") return this.call.end()
-    // Whitespace and separators after the last call are no text.
+    // Whitespace and separators after the last call are not text.
     const isSeparator = this.state === "next" && /^[\s;]*$/.test(this.buffer)
     return this.buffer === "" || isSeparator ? [] : [{ _tag: "Text", text: this.buffer }]
   }
@@ -28,7 +28,7 @@ class Llama3Reader extends BufferedReader {
         const read = this.readCall()
         events.push(...read.events)
         if (!read.isComplete) return false
-        // If the object was no call, the answer is JSON for people, and so is what follows.
+        // If the object is not a call, the answer is JSON for people, and the rest of it is text, too.
         this.state = read.events.some(({ _tag }) => _tag === "Text") ? "text" : "next"
         return true
       }

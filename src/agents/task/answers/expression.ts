@@ -1,7 +1,6 @@
 /**
- * Parses expressions that people and models write, in plain text or LaTeX, into functions of their variables. Two
- * expressions count as equivalent if their values agree at 24 random points, which are the same in each call. `math.ts`
- * uses it.
+ * Parses mathematical expressions, in plain text or LaTeX, into functions of their variables. Two expressions count as
+ * equivalent if their values agree at 24 random points, which are the same in each call. `math.ts` uses it.
  */
 import { stream } from "../../../base/rng/Rng.ts"
 import { bare } from "./number.ts"
@@ -44,11 +43,11 @@ const applied = (sign: string, left: Formula, right: Formula): Formula => {
   return (at) => operator(left(at), right(at))
 }
 const greek = "alpha|beta|gamma|delta|epsilon|theta|lambda|mu|phi|psi|omega|rho|sigma|tau"
-/** The longest name comes first: `sinh` is one word, not `sin` and `h`. */
+/** Sort long names first, so that `sinh` is read as one word, not as `sin` and `h`. */
 const names = Object.keys(functions).toSorted((a, b) => b.length - a.length)
 const words = new RegExp(`^(?:${[...names, "frac", "pi", greek].join("|")})`)
 
-// Its groups: a number, letters, a sign, and any other character.
+// The groups of this pattern: a number, letters, a sign, and any other character.
 const token =
   /\s+|(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)|\\?([A-Za-z]+)|(\*\*|[-+*/^(){}[\]!_])|([\s\S])/gy
 
@@ -71,7 +70,7 @@ const tokensOf = (text: string): ReadonlyArray<string> | undefined => {
     if (number !== undefined) tokens.push(number)
     else if (sign !== undefined) tokens.push(sign === "**" ? "^" : sign)
     else if (letters !== undefined) {
-      // Splits letters without spaces: "xy" is a product, "sinx" is a function of x.
+      // Split letters without spaces: "xy" is a product, "sinx" is a function of x.
       for (let rest = letters; rest !== "";) {
         const word = words.exec(rest)?.[0] ?? rest[0]
         tokens.push(word)
@@ -89,7 +88,7 @@ const factorial = (value: number): number => {
   return product
 }
 
-/** The error that the parser throws if a text is not an expression. This file always catches it. */
+/** The error that the parser throws if a text is not an expression. It is always caught in this file. */
 class Unreadable extends Error {}
 
 const closing: Readonly<Record<string, string>> = { "(": ")", "{": "}", "[": "]" }
@@ -119,7 +118,7 @@ class ExpressionParser {
     return this.#takeOf(wanted) !== undefined
   }
 
-  /** Takes the next token if it is one of the signs. */
+  /** Returns the next token and moves on, if the token is one of the signs; otherwise undefined. */
   #takeOf(...signs: ReadonlyArray<string>): string | undefined {
     const sign = signs.find((candidate) => candidate === this.#peek())
     if (sign !== undefined) this.#at++
@@ -261,7 +260,7 @@ export const equivalent = (left: string, right: string): boolean => {
   const tries = names.length === 0 ? 1 : 24
   let compared = 0
   for (let index = 0; index < tries; index++) {
-    // Roots and logarithms need positive values, but differences in sign show only at negative ones: try both.
+    // Roots and logarithms need positive values, but differences in sign show only at negative values, so try both.
     const low = index % 2 === 0 ? 0.1 : -3
     const at = new Map(names.map((name) => [name, low + (3 - low) * stream(0, "expression", index, name).uniform()]))
     const [x, y] = [a.value(at), b.value(at)]

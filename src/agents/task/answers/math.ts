@@ -12,7 +12,7 @@ import { bare, lastNumber, numberOf } from "./number.ts"
 import { exact, type AnswerKey, type AnswerScorer, verdict } from "./score.ts"
 import { normalise, unboxed } from "./text.ts"
 
-/** The ways to compare answers: `auto` by the target's form, `expr_equiv` as expressions, others as a kind of value. */
+/** The ways to compare answers: by the target's form (`auto`), as expressions (`expr_equiv`), or as one kind of value. */
 export const modes = ["auto", "numeric_tol", "tuple_tol", "set_tol", "matrix_tol", "expr_equiv"] as const
 export type Mode = (typeof modes)[number]
 
@@ -55,13 +55,13 @@ const within = (text: string, open: string): string | undefined => {
   return undefined
 }
 
-/** Returns the list itself; undefined if one of its items is undefined. */
+/** Returns the list if all of its items are defined; otherwise undefined. */
 const complete = <A>(items: ReadonlyArray<A | undefined>): ReadonlyArray<A> | undefined => {
   const present = items.filter((item) => item !== undefined)
   return present.length === items.length ? present : undefined
 }
 
-/** Reads each text of a list as a value; undefined if one of them is not a value, or if there is no list. */
+/** Parses each text of a list as a value; undefined if one of them is not a value, or if there is no list. */
 const all = (texts: ReadonlyArray<string> | undefined): ReadonlyArray<MathValue> | undefined =>
   texts && complete(texts.map(valueOf))
 
@@ -76,7 +76,7 @@ const latexMatrix = (text: string): MathValue | undefined => {
 /** Converts LaTeX's brackets to plain ones, and removes math delimiters, spacing commands and a final full stop. */
 const plainly = (text: string): string =>
   text
-    // `\(` and `\[` delimit LaTeX's formulas, but not after another backslash, since `\\` is a line end.
+    // `\(` and `\[` delimit formulas in LaTeX, but not after another backslash, because `\\` is a line break.
     .replace(/\$|(?<!\\)\\[()[\]]/g, "")
     .replace(/\\(?:left|right)\s*/g, "")
     .replace(/\\langle/g, "(")
@@ -91,7 +91,7 @@ const plainly = (text: string): string =>
 /** The largest number of characters of an answer that is parsed, so that parsing takes little time and stack. */
 const mostCharacters = 2000
 
-/** Reads a text as a matrix, tuple, set or number; undefined if it is none of these. */
+/** Parses a text as a matrix, tuple, set or number; undefined if it is none of these. */
 const valueOf = (source: string): MathValue | undefined => {
   if (source.length > mostCharacters) return undefined
   const text = plainly(source)
@@ -136,7 +136,7 @@ const same = (a: MathValue, b: MathValue, tolerance: number): boolean => {
     return a.items.length === b.items.length && a.items.every((item, at) => same(item, b.items[at], tolerance))
   }
   if (a._tag === "Set" && b._tag === "Set") {
-    // An item that is repeated in a set counts once.
+    // An item that occurs twice in a set counts once.
     const each = (some: ReadonlyArray<MathValue>, others: ReadonlyArray<MathValue>) =>
       some.every((item) => others.some((other) => same(item, other, tolerance)))
     return each(a.items, b.items) && each(b.items, a.items)
@@ -144,7 +144,7 @@ const same = (a: MathValue, b: MathValue, tolerance: number): boolean => {
   return false
 }
 
-/** Finds the last matrix in a text or, without one, the last group in brackets, among other words. */
+/** Returns the last matrix in a text or, if there is none, the last group in brackets. */
 const lastGroup = (text: string): string | undefined => {
   const plain = plainly(text)
   const matrix = [...plain.matchAll(/\\begin\{(\w+)\}[\s\S]*?\\end\{\1\}/g)].at(-1)
@@ -159,7 +159,7 @@ const lastGroup = (text: string): string | undefined => {
   return undefined
 }
 
-/** Reads a whole text as a value of this kind; undefined if it is not one. A tuple or set may lack its brackets. */
+/** Parses a whole text as a value of this kind; undefined if it is not one. The brackets of a tuple or set may be missing. */
 const read = (text: string, kind: ValueKind): MathValue | undefined => {
   const value = valueOf(text.replace(/^\s*\\?[A-Za-z]\s*=/, ""))
   if (kind === "Matrix") return value !== undefined && isMatrix(value) ? value : undefined
@@ -193,7 +193,10 @@ const kinds: Readonly<Record<string, ValueKind>> = {
   matrix_tol: "Matrix",
 }
 
-/** Finds a value of this kind in an answer, or undefined; unless `expectBoxed`, it may stand among other words. */
+/**
+ * Finds a value of this kind in an answer; undefined if there is none. If `expectBoxed` is false, the value may be surrounded
+ * by other words.
+ */
 const valueIn = (answer: string, kind: ValueKind, expectBoxed: boolean): MathValue | undefined => {
   const proper = unboxed(answer)
   const whole = read(proper, kind)
@@ -206,7 +209,7 @@ const valueIn = (answer: string, kind: ValueKind, expectBoxed: boolean): MathVal
   return group === undefined ? undefined : read(group, kind)
 }
 
-/** Tells whether an answer equals one target; or returns a text, the reason, if it holds no value to compare. */
+/** Tells whether an answer equals one target. Returns a text with the reason if the answer has no value to compare. */
 const against = (answer: string, target: string, { mode, tolerance, expectBoxed }: MathOptions): boolean | string => {
   const wanted = unboxed(target)
   const proper = unboxed(answer)
@@ -219,7 +222,7 @@ const against = (answer: string, target: string, { mode, tolerance, expectBoxed 
   return a === undefined ? `there is no ${kind.toLowerCase()} in it` : same(a, b, tolerance)
 }
 
-/** Makes a scorer of mathematical answers; `auto` takes the kind from the target. */
+/** Makes a scorer of mathematical answers. With `auto`, the target determines the kind of value. */
 export const math =
   (options: MathOptions): AnswerScorer =>
   (answer: string, key: AnswerKey) => {

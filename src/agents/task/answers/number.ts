@@ -1,11 +1,11 @@
-/** Reads numbers that people and models write, in plain text or LaTeX. The scorers of answers use it. */
+/** Parses numbers in plain text or LaTeX, as people and models write them. The scorers of answers use it. */
 import { unboxed } from "./text.ts"
 
 // Besides groups of three digits, groups of two are allowed, as in 12,34,567 (written so in India).
 const digits = String.raw`(?:\d{1,3}(?:,\d{2,3})*,\d{3}|\d+)`
 const number = String.raw`[-+]?(?:${digits}(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?`
 const whole = new RegExp(`^${number}$`)
-// After a digit, a letter or a bracket, "-" is a minus between two numbers, not the sign of one.
+// After a digit, a letter or a bracket, "-" is a minus between two numbers, not a sign.
 const within = new RegExp(
   String.raw`(?:(?<![\w.)\]}])[-+])?(?:${digits}(?:\.\d+)?|(?<![\d.])\.\d+)(?:[eE][-+]?\d+)?`,
   "g",
@@ -33,7 +33,9 @@ const fraction = new RegExp(
 )
 const quotient = new RegExp(String.raw`^(${number})\s*/\s*(${number})$`)
 
-/** Reads a whole text as a number, or returns undefined: `1,234.5`, `$3$`, `-\frac{1}{2}`, `2/3`, `1.5 \times 10^3`. */
+/**
+ * Parses a whole text as a number; undefined if it is not one: `1,234.5`, `$3$`, `-\frac{1}{2}`, `2/3`, `1.5 \times 10^3`.
+ */
 export const numberOf = (text: string): number | undefined => {
   const plain = bare(unboxed(text))
   if (whole.test(plain)) return read(plain)
@@ -46,9 +48,12 @@ export const numberOf = (text: string): number | undefined => {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Returns the number in a text: the boxed one, else the whole text, else the last one in it; undefined without any. */
+/**
+ * Returns the number in a text: the boxed one, otherwise the whole text, otherwise the last number in it; undefined if there
+ * is none.
+ */
 export const lastNumber = (text: string): number | undefined => {
-  // The last number is near the end, and searching a long text full of digits would take much time.
+  // The last number is near the end, and searching a long text full of digits would be slow.
   const plain = unboxed(text).slice(-4000)
   const exact = numberOf(plain)
   if (exact !== undefined) return exact

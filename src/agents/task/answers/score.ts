@@ -23,7 +23,7 @@ export interface AnswerKey {
 
 export type AnswerScorer = (answer: string, key: AnswerKey) => Feedback
 
-/** Makes feedback, with a message that all scorers share. `why` is the reason why `answer` is wrong, if it is known. */
+/** Makes feedback with the message that all scorers use. `why` is the reason why `answer` is wrong, if it is known. */
 export const verdict = (score: number, target: string, answer: string, why?: string): Feedback => ({
   score,
   target,
@@ -116,11 +116,11 @@ const named = (text: string, choices: ReadonlyArray<string>): number | undefined
   const marked = /^\(?([a-z])(?:[).:]+|$)\s*(.*)$/s.exec(plain)
   if (marked === null) return undefined
   const index = indexOfLetter(marked[1], choices.length)
-  // If a text follows the letter, it must be the text of that choice: "a: London" names no choice if A is Paris.
+  // If a text follows the letter, it must be the text of that choice: if A is Paris, "a: London" names no choice.
   return index !== undefined && (marked[2] === "" || marked[2] === normalise(choices[index])) ? index : undefined
 }
 
-/** Returns the index of the choice that a target names. A number that is no choice's text is itself the index. */
+/** Returns the index of the choice that a target names. A number that is not the text of a choice is itself an index. */
 export const choiceOf = (target: string, choices: ReadonlyArray<string>): number | undefined => {
   const index = named(target, choices)
   if (index !== undefined) return index
@@ -128,11 +128,11 @@ export const choiceOf = (target: string, choices: ReadonlyArray<string>): number
   return number !== undefined && number < choices.length ? number : undefined
 }
 
-/** Returns the index of the choice that an answer names, as a whole or at its end ("the answer is B"). */
+/** Returns the index of the choice that an answer names, as its whole text or at its end ("the answer is B"). */
 const chosen = (answer: string, choices: ReadonlyArray<string>): number | undefined => {
   const direct = named(unboxed(answer), choices)
   if (direct !== undefined) return direct
-  // Remove the space at the end first: many line ends there would make the search slow.
+  // Remove spaces at the end first, because many line ends there would make the search slow.
   const plain = answer.trimEnd()
   const ending = [...plain.matchAll(/\b(?:answer|option|choice)\b\s*(?:is|are|=|:)?\s*:?\s*([^\n]+)/gi)].at(-1)
   if (ending === undefined) return undefined

@@ -1,7 +1,4 @@
-/**
- * Normalises answers that people and models write (case, spaces, quotes, full stops) and reads `\boxed{…}`, so that
- * the scorers of answers can compare them.
- */
+/** Normalises answers (case, spaces, quotes, full stops) and reads `\boxed{…}`, so that scorers can compare them. */
 
 /** Returns a text in lower case, with single spaces, without quotes around it and without a final `.` or `!`. */
 export const normalise = (text: string): string => {
@@ -13,7 +10,7 @@ export const normalise = (text: string): string => {
   let bare = plain.replace(/\s+/g, " ").trim()
   for (;;) {
     const before = bare
-    // An ellipsis is not a full stop, and a punctuation mark alone is an answer.
+    // An ellipsis is not a full stop, and a text that is only a punctuation mark is not changed.
     bare = bare.replace(/([^.])[.!]$/, "$1").trim()
     const wrapped = /^(["'`*_]{1,3})(.+)\1$/s.exec(bare)
     if (wrapped !== null) bare = wrapped[2].trim()
@@ -21,7 +18,7 @@ export const normalise = (text: string): string => {
   }
 }
 
-/** Maps the position of each opening brace to that of its closing one. Braces after a backslash don't count. */
+/** Maps the position of each opening brace to that of its closing brace. Braces after a backslash don't count. */
 const braces = (text: string): ReadonlyMap<number, number> => {
   const closed = new Map<number, number>()
   const open: Array<number> = []

@@ -1,6 +1,6 @@
 /**
- * Declares the service that runs untrusted programs and reports the outcome of each test; `runner-node.ts` implements
- * it. A program doesn't learn the expected values, so it can pass only by being right.
+ * Declares the service that runs untrusted programs and reports the outcome of each test; `runner-node.ts` implements it. A
+ * program doesn't see the expected values, so only a right program can pass.
  *
  * @example
  * ```ts
@@ -14,8 +14,8 @@ import { Context, Effect, Schema } from "effect"
 import { parsedJson } from "../../../base/config/text.ts"
 
 /**
- * A test of a program: `run` is a JavaScript expression that is evaluated after the program, and `expected` is its
- * expected value as JSON. If the expression gives a promise, the promise is awaited.
+ * A test of a program: `run` is a JavaScript expression that is evaluated after the program, and `expected` is its expected
+ * value as JSON. A promise is awaited.
  */
 export const CodeTest = Schema.Struct({
   run: Schema.String,
@@ -25,7 +25,7 @@ export type CodeTest = typeof CodeTest.Type
 
 export type TestOutcome =
   | { readonly _tag: "Passed" }
-  /** `got` is the value as JSON, or a description if JSON cannot hold the value. */
+  /** The value was wrong: `got` is the value as JSON, or a description if JSON cannot represent it. */
   | { readonly _tag: "Failed"; readonly got: string }
   | { readonly _tag: "Threw"; readonly message: string }
   | { readonly _tag: "TimedOut" }
@@ -39,7 +39,7 @@ export interface CodeWork {
   readonly tests: ReadonlyArray<CodeTest>
 }
 
-/** The error if programs cannot be run at all, whatever their content. */
+/** Reports that programs cannot be run at all, whatever their content. */
 export class CodeRunnerError extends Schema.TaggedError<CodeRunnerError>()("CodeRunnerError", {
   message: Schema.String,
 }) {}
@@ -76,7 +76,7 @@ const sameJson = (a: unknown, b: unknown): boolean => {
   return a === b
 }
 
-/** Returns a test's outcome: whether the answer's value equals the expected one as JSON, or what it threw. */
+/** Returns a test's outcome: whether the value equals the expected one as JSON, or the exception. */
 export const judge = (test: CodeTest, { value, threw }: CodeAnswer): TestOutcome => {
   if (value === undefined) return { _tag: "Threw", message: threw ?? "nothing" }
   return sameJson(parsedJson(value), test.expected) ? { _tag: "Passed" } : { _tag: "Failed", got: value }

@@ -1,7 +1,7 @@
 /**
- * Makes tasks in which the agent writes a function in JavaScript, scored by tests that run in a sandbox: `type: code`.
- * The score is 1 if all tests pass, or with `partial: true` the share of tests that pass. With several attempts, the
- * agent learns which test failed first and its outcome, but not the expected value.
+ * Makes tasks in which the agent writes a function in JavaScript, scored by tests that run in a sandbox: `type: code`. The
+ * score is 1 if all tests pass, or with `partial: true` the share of tests that pass. With several attempts, the feedback
+ * shows the first failed test and its outcome, but not the expected value.
  *
  * @example
  * ```yaml
@@ -30,7 +30,7 @@ export const programOf = (action: string): string => {
   return code.replace(/^([ \t]*)export\s+(?:default\s+)?(?=(?:async\s+)?(?:function|class|const|let|var)\b)/gm, "$1")
 }
 
-/** Describes an outcome to the agent. The words follow the test's expression: `add(1, 2)` "gave 4, which is wrong". */
+/** Describes an outcome for the agent. The words come after the test's expression: `add(1, 2)` "gave 4, which is wrong". */
 const wordsOf = Match.typeTags<TestOutcome>()({
   Passed: () => "passed",
   Failed: ({ got }) => `gave ${got.length > 200 ? `${got.slice(0, 200)}…` : got}, which is wrong`,
@@ -40,7 +40,7 @@ const wordsOf = Match.typeTags<TestOutcome>()({
   Crashed: ({ message }) => `crashed: ${message}`,
 })
 
-/** Describes the outcome of an attempt to the agent: which test failed first, and how. */
+/** Describes the outcome of an attempt for the agent: the test that failed first, and how it failed. */
 const report = (tests: ReadonlyArray<CodeTest>, outcomes: ReadonlyArray<TestOutcome>): string => {
   const passed = outcomes.filter(({ _tag }) => _tag === "Passed").length
   const at = outcomes.findIndex(({ _tag }) => _tag !== "Passed")
@@ -76,8 +76,8 @@ export const make = ({
     id,
     type: "code",
     metadata,
-    // With several attempts, allow one more step per attempt for a thought (an action that begins with `think:`), which
-    // takes a step but runs no program.
+    // With several attempts, allow one more step per attempt for a thought (an action that begins with `think:`), which runs
+    // no program.
     maxSteps: attempts === 1 ? 1 : 2 * attempts,
     begin: () => ({ state: { tried: 0 }, observation: prompt }),
     step: ({ tried }, action) =>

@@ -1,12 +1,13 @@
 /**
- * `guest` runs in a separate process, which `runner-node.ts` starts with the function's text; so it refers to nothing
- * else in this file. It reads a program and its tests from stdin, runs them in a new realm (a JavaScript global
- * environment that shares no object with the process) for each test, and writes the answers to stdout. The answers are
- * not trusted, only compared with the expected values. It calls `lock` (`lockDown` below) before the program runs.
+ * Runs an untrusted program and its tests, in a separate process. `runner-node.ts` starts the process with the text of the
+ * function `guest`, so this function refers to nothing else in this file. It reads a program and its tests from stdin, and
+ * writes the answers to stdout. For each test, the program runs in a new realm (a JavaScript global environment that shares
+ * no object with the process). The answers are not trusted, only compared with the expected values. Before the program runs,
+ * `lock` (`lockDown` below) is called.
  *
- * The realm is the first barrier. If a program escapes from it, further ones remain: no code can be made from text;
- * Node's internal bindings are removed; the process has no permissions (`--permission`), no environment variables and
- * little memory, and is killed after a time limit.
+ * The realm is the first barrier. If a program escapes from it, there are others: no code can be made from text; Node's
+ * internal bindings are removed; the process has no permissions (`--permission`), no environment variables and little memory,
+ * and is killed after a time limit.
  */
 // oxlint-disable-next-line max-lines-per-function -- its text is sent to another process, whole
 export const guest = (lock: () => void): void => {
@@ -17,8 +18,8 @@ export const guest = (lock: () => void): void => {
   const chunks: Array<Uint8Array> = []
 
   /**
-   * Runs in each realm before the program, and keeps the built-in functions that it uses, which the program could
-   * replace. The result of a test becomes a text: `v` and the value as JSON, or `t` and what was thrown.
+   * Runs in each realm before the program. It keeps references to the built-in functions that it uses, because the program
+   * could replace them. The result of a test is a text: `v` and the value as JSON, or `t` and the exception.
    */
   const inRealm = () => {
     const { stringify } = JSON
@@ -97,7 +98,7 @@ export const guest = (lock: () => void): void => {
       } catch (error) {
         thrown(error)
       }
-      // A realm has no timers, so a promise that can settle does so without much delay: two turns of the event loop.
+      // A realm has no timers, so a promise that can settle does so within two turns of the event loop.
       if (settled() === undefined) await nextTurn()
       if (settled() === undefined) await nextTurn()
       answer(index, ofRealm(settled()))
@@ -112,8 +113,8 @@ export const guest = (lock: () => void): void => {
 }
 
 /**
- * Removes from the process what a program could use if it escaped from its realm, e.g. Node's internal bindings. Like
- * `guest`, this function is sent to the process as text, so it refers to nothing in this file.
+ * Removes everything from the process that a program could use if it escaped from its realm, e.g. Node's internal bindings.
+ * Like `guest`, this function is sent to the process as text, so it refers to nothing in this file.
  */
 export const lockDown = (): void => {
   const refuse = (): never => {
@@ -124,7 +125,7 @@ export const lockDown = (): void => {
       try {
         Object.defineProperty(from, name, { value: refuse, writable: false, configurable: false })
       } catch {
-        // If a property cannot be replaced, it is missing or frozen: ignore the error.
+        // A property that cannot be replaced is missing or frozen, so ignore the error.
       }
     }
   }

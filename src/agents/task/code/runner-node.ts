@@ -13,7 +13,10 @@ import { CodeAnswer, CodeRunner, CodeRunnerError, judge, type TestOutcome, type 
 import { guest, lockDown } from "./guest-node.ts"
 
 interface CodeRunnerOptions {
-  /** The time limit in milliseconds for all tests of a program, from when its process is ready; 5000 by default. */
+  /**
+   * The time limit in milliseconds for all tests of a program, from the moment at which its process is ready; 5000 by
+   * default.
+   */
   readonly timeoutMs?: number
   /** The memory of a program in MiB, in addition to the memory that Node itself needs; 128 by default. */
   readonly memoryMb?: number
@@ -42,7 +45,9 @@ export const flags = (memoryMb: number, text = guestText): ReadonlyArray<string>
 const residentOfNode = 96
 const dataOfNode = 1024
 
-/** Starts the process, with limits of the shell: Node can't limit buffers outside its heap, core dumps or files. */
+/**
+ * Starts the process, with limits set by the shell, because Node can't limit buffers outside its heap, core dumps or files.
+ */
 const started = (memoryMb: number): ChildProcess => {
   const options = { env: {}, cwd: "/", stdio: ["pipe", "pipe", "pipe"] as ["pipe", "pipe", "pipe"] }
   if (process.platform === "win32") return spawn(process.execPath, flags(memoryMb), { ...options, cwd: undefined })

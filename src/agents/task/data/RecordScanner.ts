@@ -1,7 +1,7 @@
 /**
- * Splits the bytes of a JSON Lines or CSV file into records, chunk by chunk, in one pass. `Records.ts` feeds it the chunks
- * of a file; it reads no file itself. A record ends at a line feed; in CSV, at the first line feed outside quotes. Lines
- * with only spaces are skipped.
+ * Splits the bytes of a JSON Lines or CSV file into records, chunk by chunk, in one pass. `Records.ts` passes the chunks of a
+ * file to it. A record ends at a line feed; in CSV, at the first line feed outside quotes. Lines with only spaces are
+ * skipped.
  */
 import { joined } from "../../../base/config/bytes.ts"
 
@@ -19,19 +19,22 @@ export class RecordScanner {
   #pending: Array<Uint8Array> = []
   #pendingBytes = 0
   #isInsideQuotes = false
-  /** The place of the current record in the file, in bytes, and the number of its first line. */
+  /** The offset of the current record in the file, in bytes, and the number of its first line. */
   #offset = 0
   #firstLine = 1
   /** The number of line feeds in the current record so far. */
   #lineFeeds = 0
 
-  /** `emit` receives a record without its line end, its offset and its line. If it returns a problem, the scan ends. */
+  /**
+   * Makes a scanner. `emit` receives each record without its line end, with its offset and its line. If it returns a problem,
+   * the scan ends.
+   */
   constructor(isCsv: boolean, emit: (bytes: Uint8Array, offset: number, line: number) => string | undefined) {
     this.#isCsv = isCsv
     this.#emit = emit
   }
 
-  /** Scans a chunk. Returns a problem as `:line: text`, to which the caller adds the path; undefined if there is none. */
+  /** Scans a chunk. Returns a problem as `:line: text`, before which the caller puts the path; undefined if there is none. */
   push(chunk: Uint8Array): string | undefined {
     let from = 0
     for (let end = this.#endIn(chunk, 0); end >= 0; end = this.#endIn(chunk, from)) {

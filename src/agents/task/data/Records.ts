@@ -1,9 +1,8 @@
 /**
- * Returns records by their index: from a JSONL or CSV file, read on demand, or from a list. `fileSet.ts` makes tasks of
- * them.
+ * Reads records by their index, from a JSONL or CSV file (on demand) or from a list. `fileSet.ts` makes tasks from them.
  *
- * Opening a file reads it once from end to end and checks every record, so that errors are reported before a run
- * begins. After that, only the offset and the line of each record are kept, 16 bytes for each.
+ * Opening a file reads it once from end to end and checks every record, so that errors are reported before a run begins.
+ * After that, only the offset and the line of each record are kept in memory (16 bytes).
  */
 import { Effect, FileSystem, type Path, type PlatformError, Stream } from "effect"
 import { isPlain, type Plain } from "../../../base/config/Config.ts"
@@ -30,7 +29,7 @@ interface Records {
 /** Checks a record; returns a description of the problem, or undefined if there is none. */
 type RecordCheck = (fields: Plain, index: number) => string | undefined
 
-/** The separator of the fields in a file of each extension; files of JSON objects have none. */
+/** The separator of fields for each file extension; null for files of JSON objects. */
 const separators: Readonly<Record<string, string | null>> = {
   ".jsonl": null,
   ".ndjson": null,
@@ -54,7 +53,7 @@ const textOf = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-/** Reads a record from the JSON on a line. */
+/** Parses a record from a line of JSON. */
 export const fromJson = (text: string, line: number): Parsed => {
   const value = parsedJson(text)
   if (isPlain(value)) return { fields: value }
@@ -62,7 +61,7 @@ export const fromJson = (text: string, line: number): Parsed => {
   return { line, problem: `expected a JSON object on one line, found ${shown(text)}${hint}` }
 }
 
-/** Reads a record from a line of values, whose header has these `names`. */
+/** Parses a record from a line of values. `names` are the names of the columns. */
 export const fromCsv = (text: string, line: number, separator: string, names: ReadonlyArray<string>): Parsed => {
   const values = fieldsOf(text, separator, line)
   if ("problem" in values) return values
@@ -72,7 +71,7 @@ export const fromCsv = (text: string, line: number, separator: string, names: Re
   return { fields: Object.fromEntries(names.map((name, at) => [name, values[at]])) }
 }
 
-/** Describes the problem of a header; undefined if it has none. */
+/** Returns the problem of a header; undefined if it has none. */
 export const headerProblem = (names: ReadonlyArray<string>): string | undefined => {
   const twice = names.find((name, at) => names.indexOf(name) !== at)
   if (twice !== undefined) return `expected a header of different names, found ${shown(twice)} twice`
@@ -87,11 +86,11 @@ const withoutLineEnds = (text: string): string => {
   return (lineEnd < 0 ? text : text.slice(0, lineEnd)).replace(/\r$/, "")
 }
 
-/** The records of a file that was scanned, by their places in it. */
+/** The records of a scanned file, by their offsets. */
 interface ScannedFile {
   /** The character between the values of a line; null for JSON lines. */
   readonly separator: string | null
-  /** Where the records begin, and the numbers of their lines. */
+  /** The offsets of the records, and the numbers of their lines. */
   readonly offsets: Array<number>
   readonly lines: Array<number>
   /** The names of the columns, once the header is read. */
@@ -103,7 +102,7 @@ interface ScannedFile {
 const parse = ({ separator, names }: ScannedFile, text: string, line: number): Parsed =>
   separator === null ? fromJson(text, line) : fromCsv(text, line, separator, names ?? [])
 
-/** Adds a record; returns its problem with the number of the line, if it has one. */
+/** Adds a record. Returns its problem with the number of the line, if it has one. */
 const addRecord = (
   scanned: ScannedFile,
   check: RecordCheck,
@@ -130,8 +129,8 @@ const addRecord = (
 }
 
 /**
- * Opens the records of a file. `name` is the file's path as the config gives it. If the file is at another `place`, such
- * as in a cache, it is read there, and messages have its name.
+ * Opens the records of a file. `name` is the file's path in the config. If `place` is set, for example to a cached copy, the
+ * file is read from there, but messages show `name`.
  */
 export const ofFile = (
   name: string,

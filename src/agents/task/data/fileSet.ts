@@ -1,4 +1,4 @@
-/** Makes data sets from records: defines the config keys that all of them share, and converts records to tasks. */
+/** Makes data sets from records: defines the config keys that all such data sets share, and converts records to tasks. */
 import { Effect, Schema } from "effect"
 import { type Plain, ConfigError, placeOf } from "../../../base/config/Config.ts"
 import { orDefault, withDefault } from "../../../base/config/fields.ts"
@@ -19,33 +19,33 @@ export const recordFields = (defaults: {
   readonly target: string
   readonly split?: string
 }) => ({
-  /** The file of the records, as JSON lines or CSV; a relative path starts at the config's folder. */
+  /** The file of the records, as JSON lines or CSV. A relative path starts at the config's folder. */
   datasetPath: optionalText,
   /** The records themselves, if the config lists them. */
   items: withDefault(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))), null),
   /** The name of a data set on the Hugging Face hub, such as `openai/gsm8k`, which is downloaded once. */
   hfDataset: optionalText,
-  /** The subset of the hub's data set; null takes its usual one. */
+  /** The subset of the hub's data set; null uses the default subset. */
   hfSubset: optionalText,
-  /** The branch, tag or commit of the hub's data set; null takes the newest. A run records the commit. */
+  /** The branch, tag or commit of the hub's data set; null uses the newest commit. A run records the commit. */
   hfRevision: optionalText,
-  /** The records of the hub's data set: a split, a slice such as `train[:100]`, or a sum, `train+test[:10%]`. */
+  /** The records of the hub's data set: a split, a slice such as `train[:100]`, or a sum such as `train+test[:10%]`. */
   split: orDefault(Schema.String, defaults.split ?? "train"),
-  /** The key of each record that holds the question. */
+  /** The key, in each record, of the question. */
   inputField: withDefault(Schema.String, defaults.input),
-  /** The key of each record that holds the right answer, or a list of right answers. */
+  /** The key, in each record, of the right answer, or of a list of right answers. */
   targetField: withDefault(Schema.String, defaults.target),
   /** Another name of `input_field`. */
   questionField: Schema.optionalKey(Schema.String),
   /** Another name of `target_field`. */
   answerField: Schema.optionalKey(Schema.String),
-  /** The key of each record that holds the choices; null if questions have no choices. */
+  /** The key, in each record, of the choices; null if questions have no choices. */
   choicesField: optionalText,
-  /** The key of each record that holds its id; null makes the id from the record's position. */
+  /** The key, in each record, of its id; null makes the id from the record's position. */
   idField: optionalText,
-  /** The keys of each record whose values become the env's metadata. */
+  /** The keys, in each record, whose values become the env's metadata. */
   metaFields: withDefault(Schema.Array(Schema.String), []),
-  /** The text that the agent gets, with the question in place of `{question}`; null is the question alone. */
+  /** The text that the agent gets, in which `{question}` is replaced by the question; null uses only the question. */
   instructionTemplate: optionalText,
   ...orderFields,
 })
@@ -66,7 +66,7 @@ export const templateOf = (config: RecordConfig, { from }: DatasetContext) => {
 /** Returns the name of a data set: its file's name without folder and extension. */
 const nameOf = (path: string): string => path.replace(/^.*[\\/]/s, "").replace(/(?<=.)\.[^.]*$/s, "")
 
-/** Opens the data set of a config. `pick` keeps those records for whose index in the file it returns true. */
+/** Opens the data set of a config. `pick` gets the index of a record in the file, and returns whether to keep it. */
 export const open = (
   config: RecordConfig,
   context: DatasetContext,

@@ -1,4 +1,6 @@
-/** Reads ranges of a file in pages of 16 KiB, and keeps the pages used last, so that a small file is read only once. */
+/**
+ * Reads ranges of a file in pages of 16 KiB, and keeps the most recently used pages, so that a small file is read only once.
+ */
 import { Effect, type FileSystem, type PlatformError, Stream } from "effect"
 import { joined } from "../../../base/config/bytes.ts"
 
@@ -13,7 +15,7 @@ export const pages = (fs: FileSystem.FileSystem, path: string): ReadRange => {
   const kept = new Map<number, Uint8Array>()
 
   const keep = (page: number, bytes: Uint8Array): void => {
-    // A Map keeps insertion order, so its first key is the page used least recently.
+    // A Map keeps the order of insertion, so its first key is the page that was used least recently.
     kept.delete(page)
     kept.set(page, bytes)
     for (const oldest of kept.keys()) {

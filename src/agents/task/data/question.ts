@@ -14,7 +14,7 @@ interface FieldNames {
   readonly metaFields: ReadonlyArray<string>
 }
 
-/** A question as a record states it, and the `key` by which its answers are scored. */
+/** A question from a record, with the `key` by which its answers are scored. */
 export interface AskedQuestion {
   readonly question: string
   readonly key: AnswerKey
@@ -23,8 +23,8 @@ export interface AskedQuestion {
 }
 
 /**
- * Returns the field with this name, in camelCase or snake_case: the keys of records that a config itself contains (`items`)
- * may have been converted from one to the other.
+ * Returns the field with this name in camelCase or snake_case, because the keys of records in a config (`items`) may have
+ * been converted from one to the other.
  */
 export const fieldOf = (fields: Plain, name: string): unknown =>
   [name, camelCase(name), snakeCase(name)]
@@ -58,7 +58,7 @@ const questionOf = (value: unknown): string | undefined => {
 const scalar = (value: unknown): string | undefined =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : undefined
 
-/** Returns the items of a list as texts; undefined if it is no list of texts, numbers and booleans. */
+/** Returns the items of a list as texts; undefined if it is not a list of texts, numbers and booleans. */
 const scalars = (value: unknown): ReadonlyArray<string> | undefined => {
   if (!Array.isArray(value)) return undefined
   const all = value.map(scalar).filter((item) => item !== undefined)
@@ -74,7 +74,7 @@ const choicesOf = (value: unknown): ReadonlyArray<string> | undefined => {
   return scalars(value)
 }
 
-/** Reads the question of a record; returns a description of the problem if it cannot. */
+/** Reads the question of a record. Returns a description of the problem if it cannot be read. */
 export const readQuestion = (fields: Plain, names: FieldNames): AskedQuestion | string => {
   const input = fieldOf(fields, names.inputField)
   if (input === undefined) return missing(fields, names.inputField, "input_field")
@@ -112,10 +112,10 @@ export const readQuestion = (fields: Plain, names: FieldNames): AskedQuestion | 
   }
 }
 
-/** Puts a question into a text in place of `{question}`; `{{` and `}}` in the text stand for single braces. */
+/** Inserts a question into a text at `{question}`; `{{` and `}}` in the text become single braces. */
 export type Template = (question: string) => string
 
-/** Makes a template from its text; returns the problem if the text is not valid. */
+/** Makes a template from its text. Returns the problem if the text is not valid. */
 export const template = (text: string): Template | { readonly problem: string } => {
   const parts: Array<string | null> = []
   const token = /\{\{|\}\}|\{question\}|\{[^{}]*\}?|\}/g

@@ -1,6 +1,6 @@
 /**
- * Makes the tasks of ALFWorld: text adventures in a household, which its simulator plays in Python. `effect_rl_alfworld.py`
- * is the program between them.
+ * Makes the tasks of ALFWorld: text adventures in a household, with a simulator in Python. The program
+ * `effect_rl_alfworld.py` connects to the simulator.
  *
  * @example
  * ```yaml
@@ -19,26 +19,26 @@ const Config = Schema.Struct({
   type: withDefault(Schema.Literal("alfworld"), "alfworld"),
   /** ALFWorld's own config file. */
   baseConfigPath: Schema.NonEmptyString,
-  /** Which of its games are played: `train`, or those in seen or unseen rooms. */
+  /** The games that are played: those for training, or those for evaluation in seen or unseen rooms. */
   split: withDefault(
     Schema.Literals(["train", "eval_in_distribution", "eval_out_of_distribution"]),
     "eval_out_of_distribution",
   ),
   /** The number of games, in the order of their names; null plays all. */
   numEpisodes: withDefault(Schema.NullOr(bounded("tasks")), 1),
-  /** A file of JSON with examples, two of which come before the first observation; null for none. */
+  /** A JSON file with examples, two of which are shown before the first observation; null shows none. */
   promptsPath: withDefault(Schema.NullOr(Schema.NonEmptyString), null),
   /** The number of steps after which a game is truncated; null leaves that to the simulator. */
   maxSteps: withDefault(Schema.NullOr(bounded("count")), 50),
   /** Whether observations end with the list of the possible actions. */
   showActions: withDefault(Schema.Boolean, false),
-  /** The Python that has ALFWorld. */
+  /** The Python interpreter in which ALFWorld is installed. */
   python: withDefault(Schema.NonEmptyString, "python3"),
-  /** The number of processes, and so of games that are played at the same time. */
+  /** The number of processes, which is also the number of games that are played at the same time. */
   processes: withDefault(bounded("programs"), 4),
   /** The number of seconds after which a request without a reply fails; the first one loads the simulator. */
   timeoutSeconds: withDefault(positiveBelow("seconds"), 300),
-  /** The names of the environment variables that Python gets, besides `PATH`, `HOME` and others that hold no secrets. */
+  /** The names of the environment variables that Python gets, besides `PATH`, `HOME` and others without secrets. */
   variables: withDefault(Schema.Array(Schema.NonEmptyString), []),
   ...orderFields,
 })
@@ -69,7 +69,7 @@ export const kind: DatasetKind = makeKind({
         timeoutSeconds,
         variables,
       }
-      // The folders of the files may differ between machines and are no part of the tasks.
+      // Paths are left out of the identity, because folders may differ between machines.
       const identity = { split, maxSteps, prompts: config.promptsPath !== null }
       const keys = { program: "python", count: "numEpisodes" }
       const tasks = yield* openTasks(program, { showActions, count: numEpisodes, identity }, from, keys)

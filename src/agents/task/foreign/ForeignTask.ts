@@ -1,6 +1,6 @@
 /**
- * Makes tasks in words that a program of any language plays, such as ALFWorld or TextWorld: the program reads and writes
- * lines of JSON, as docs/agents/foreign-tasks.md describes.
+ * Makes tasks in words from a program in any language, such as ALFWorld or TextWorld. The program reads and writes lines of
+ * JSON, as docs/agents/foreign-tasks.md describes.
  *
  * @example
  * ```yaml
@@ -27,9 +27,9 @@ import {
 
 const Config = Schema.Struct({
   type: withDefault(Schema.Literal("foreign"), "foreign"),
-  /** The program that plays the tasks, and its arguments. */
+  /** The program that simulates the tasks, and its arguments. */
   command: Schema.NonEmptyArray(Schema.NonEmptyString),
-  /** The name of the tasks, which the program gets too. */
+  /** The name of the tasks, which the program also gets. */
   id: Schema.NonEmptyString,
   /** The options that the program gets. */
   options: withDefault(Schema.Record(Schema.String, Schema.Json), {}),
@@ -37,11 +37,11 @@ const Config = Schema.Struct({
   numTasks: withDefault(Schema.NullOr(bounded("tasks")), null),
   /** Whether observations end with the list of the possible actions, if the program lists them. */
   showActions: withDefault(Schema.Boolean, true),
-  /** The number of processes, and so of episodes that are played at the same time. */
+  /** The number of processes, which is also the number of episodes that are played at the same time. */
   processes: withDefault(bounded("programs"), 4),
   /** The number of seconds after which a request without a reply fails. */
   timeoutSeconds: withDefault(positiveBelow("seconds"), 60),
-  /** The names of the environment variables that the program gets, besides `PATH`, `HOME` and others that hold no secrets. */
+  /** The names of the environment variables that the program gets, besides `PATH`, `HOME` and others without secrets. */
   variables: Schema.optionalKey(Schema.Array(Schema.NonEmptyString)),
   ...orderFields,
 })
@@ -83,7 +83,7 @@ const make = (
   })
 }
 
-/** Says how the tasks of a program are made: how many of them, and what their digest depends on. */
+/** Describes which tasks of a program are made, and on what their digest depends. */
 interface WantedTasks {
   readonly showActions: boolean
   /** The number of tasks; null uses all that the program has. */

@@ -1,6 +1,6 @@
 /**
- * Declares the service that starts programs which play tasks in words, and implements their pool: an episode has a process
- * for itself while it is played, and then gives it back. docs/agents/foreign-tasks.md describes the lines of JSON that a
+ * Declares the service for programs that simulate tasks in words, and implements it as a pool of processes: an episode has
+ * its own process while it is played, and then gives it back. docs/agents/foreign-tasks.md describes the lines of JSON that a
  * program reads and writes.
  */
 import { Context, Effect, Exit, Result, Schema, Scope, Semaphore } from "effect"
@@ -10,33 +10,33 @@ import { type EnvError, invalid } from "../../../base/EnvError.ts"
 
 const version = 1
 
-/** A program that plays tasks in words. */
+/** A program that simulates tasks in words. */
 export interface TextProgramOptions {
-  /** The name of its tasks here, which the program gets too. */
+  /** The name of the tasks, which the program also gets. */
   readonly id: string
   /** The program and its arguments. */
   readonly command: ReadonlyArray<string>
-  /** The name of a script of this library, beside this file, which the command gets as its last argument. */
+  /** The name of a script of this library, next to this file, which the command gets as its last argument. */
   readonly script?: string
   readonly options: Readonly<Record<string, unknown>>
-  /** The number of processes, and so of episodes that are played at the same time. */
+  /** The number of processes, which is also the number of episodes that are played at the same time. */
   readonly processes: number
   /** The number of seconds after which a request without a reply fails. */
   readonly timeoutSeconds: number
-  /** The names of the environment variables that it gets, besides the common ones. */
+  /** The names of the environment variables that the program gets, besides the common ones. */
   readonly variables?: ReadonlyArray<string>
 }
 
 /** Sends a line, and waits for the line that replies. */
 type AskLine = (line: string) => Effect.Effect<string, EnvError>
 
-/** Starts a process of a program, which ends with the scope. */
+/** Starts a process of a program, and ends it when the scope closes. */
 export type StartProgram = (program: TextProgramOptions) => Effect.Effect<AskLine, EnvError, Scope.Scope>
 
 /** The reply to the first request. */
 const ProgramDescription = Schema.Struct({
   protocol: Schema.Int,
-  /** The number of tasks; null or left out if the program makes as many as it is asked for. */
+  /** The number of tasks; null or left out if the program can make any number. */
   tasks: Schema.optionalKey(Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0)))),
   maxSteps: Schema.optionalKey(Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0)))),
 })
@@ -65,7 +65,7 @@ const decodeDescription = decoderOf(ProgramDescription)
 const decodeBegun = decoderOf(BegunEpisode)
 const decodeStepped = decoderOf(Stepped)
 
-/** Reads a line that a program wrote as the reply to a request of this type. */
+/** Parses a line that a program wrote as the reply to a request of this type. */
 const read = <A>(
   id: string,
   type: string,
@@ -104,11 +104,11 @@ export interface TextProgram {
 }
 
 interface TextProgramsService {
-  /** Opens a program. It is started for the first data set that names it, and ends with the service. */
+  /** Opens a program. It is started for the first data set that uses it, and ends with the service. */
   readonly open: (program: TextProgramOptions) => Effect.Effect<TextProgram, EnvError>
 }
 
-/** The programs that play tasks in words. `effect-rl/node` provides them in `platform`, and ends them with it. */
+/** The service for programs that simulate tasks in words. `effect-rl/node` provides it in `platform`. */
 export const TextPrograms = Context.Reference<TextProgramsService>("effect-rl/task/TextPrograms", {
   defaultValue: () => ({
     open: ({ id }) =>
@@ -118,12 +118,12 @@ export const TextPrograms = Context.Reference<TextProgramsService>("effect-rl/ta
 
 interface StartedTextProgram extends TextProcess {
   readonly description: ProgramDescription
-  /** Whether it has replied to all requests, so that another episode can use it. */
+  /** Tells whether the process has replied to all requests, so that another episode can use it. */
   readonly isIdle: () => boolean
   readonly close: Effect.Effect<void>
 }
 
-/** Makes the service, which ends all processes with the scope. */
+/** Makes the service. It ends all processes when the scope closes. */
 export const pooled = (start: StartProgram): Effect.Effect<TextProgramsService, never, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
@@ -200,7 +200,7 @@ const openProgram = Effect.fnUntraced(function* (scope: Scope.Scope, start: Star
           const free = idle.pop()
           return free === undefined ? another : Effect.succeed(free)
         }),
-        // A process that still owes a reply, or has ended, is of no use to another episode.
+        // A process that has not replied to all requests, or has ended, cannot be used for another episode.
         (process) => (process.isIdle() ? Effect.sync(() => idle.push(process)) : process.close),
         { interruptible: true },
       ),

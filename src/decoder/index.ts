@@ -1,4 +1,4 @@
-/** Language models of our own: networks, weights of others, generating, serving. */
+/** Language models that this library runs itself: networks, reading weights of others, generating, serving. */
 export * as LmAdapter from "./huggingFace/Adapter.ts"
 export * as LmDirectory from "./huggingFace/LmDirectory.ts"
 export * as Decoder from "./networks/Decoder.ts"

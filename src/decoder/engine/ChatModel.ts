@@ -1,7 +1,7 @@
 /**
- * Turns a conversation into the token ids of a prompt, and a model's text into an answer with calls of tools: what is
- * needed around an `Engine`, which only knows token ids. The HTTP server and the provider in this process share it, so
- * both give a model the same prompt.
+ * Converts a conversation to the token ids of a prompt, and a model's text to an answer with tool calls, because an `Engine`
+ * handles only token ids. The HTTP server and the provider in this process both use it, so they give a model the same
+ * prompts.
  *
  * @example
  * ```ts
@@ -25,22 +25,25 @@ import {
   type ToolReader,
 } from "../../agents/lm/toolFormats/ToolFormats.ts"
 
-/** The part of a tokenizer that a conversation needs. */
+/** The methods of a tokenizer that a conversation needs. */
 export type ModelTokens = Pick<Tokenizer, "encode" | "decode" | "bytesOf" | "longestToken">
 
-/** A model that can be talked to: its tokens, its template, and how it writes calls of tools. */
+/** A model with which one can chat: its tokenizer, its chat template, and its format of tool calls. */
 export interface ChatModel {
   readonly tokens: ModelTokens
-  /** Null for a model that only continues texts. */
+  /** The chat template; null for a model that only continues texts. */
   readonly template: {
     /** Renders a conversation; fails if the template refuses it. */
     readonly render: (options: ChatRenderOptions) => Effect.Effect<string, { readonly message: string }>
   } | null
-  /** Null for a model that calls no tools. */
+  /** The format of tool calls; null for a model that calls no tools. */
   readonly toolFormat: ToolFormat | null
 }
 
-/** Makes the chat model of a tokenizer and its template, whose source shows the format of calls unless it is named. */
+/**
+ * Makes the chat model of a tokenizer and its template. If the format of tool calls is not given, it is detected from the
+ * template.
+ */
 export const make = (
   { tokenizer, template }: { readonly tokenizer: Tokenizer; readonly template: ChatTemplate },
   toolFormat: FormatName | "none" | "auto" = "auto",
@@ -50,11 +53,11 @@ export const make = (
   toolFormat: toolFormat === "auto" ? formatOf(template.source) : toolFormat === "none" ? null : byName[toolFormat],
 })
 
-/** Reports that a conversation cannot be put to the model. */
+/** Reports that a conversation cannot be converted to a prompt of the model. */
 export class PromptError extends Schema.TaggedError<PromptError>()("PromptError", {
   /** The part of the request that is wrong. */
   part: Schema.Literals(["messages", "tools", "toolChoice"]),
-  /** The problem, and what was expected, in one line. */
+  /** The problem and what was expected, in one line. */
   message: Schema.String,
   /** Whether the conversation has more tokens than `maxTokens`. */
   isTooLong: Schema.optionalKey(Schema.Boolean),
@@ -63,12 +66,14 @@ export class PromptError extends Schema.TaggedError<PromptError>()("PromptError"
 export interface ChatConversation {
   readonly messages: ChatRenderOptions["messages"]
   readonly tools: ReadonlyArray<{ readonly type: "function"; readonly function: { readonly name: string } }>
-  /** `none` hides the tools; a name or `required` make the model call a tool. */
+  /** `none` hides the tools; `required` or a name makes the model call a tool. */
   readonly toolChoice: "none" | "auto" | "required" | { readonly name: string }
-  /** Default: true. */
+  /** Whether the prompt ends with the beginning of the assistant's message. Default: true. */
   readonly addGenerationPrompt?: boolean
   readonly variables?: Readonly<Record<string, unknown>>
-  /** The most tokens of the prompt. A longer one is refused before all of it is encoded. Default: no limit. */
+  /**
+   * The largest number of tokens of the prompt. A longer one is refused before it is encoded completely. Default: no limit.
+   */
   readonly maxTokens?: number
 }
 
@@ -78,7 +83,7 @@ export interface ChatPrompt {
   readonly reader: () => ToolReader
 }
 
-/** The reader of an answer in which no call is expected. */
+/** The reader of an answer that contains no calls. */
 const textReader: ToolReader = {
   push: (text) => (text === "" ? [] : [{ _tag: "Text", text }]),
   end: () => [],
@@ -92,7 +97,7 @@ const callsOf = (message: unknown): typeof Calls.Type => (hasCalls(message) ? me
 const charactersIn = (messages: ChatRenderOptions["messages"]): number =>
   messages.reduce((sum, { content }) => sum + (typeof content === "string" ? content.length : 0), 0)
 
-/** Some templates write the tool's name before its result, but OpenAI's protocol only refers to the call. */
+/** Some templates write the tool's name before its result, but in OpenAI's protocol a result has only the id of the call. */
 const withToolNames = (messages: ChatRenderOptions["messages"]): ChatRenderOptions["messages"] => {
   const names = new Map<unknown, unknown>()
   return messages.map((message) => {
@@ -104,7 +109,7 @@ const withToolNames = (messages: ChatRenderOptions["messages"]): ChatRenderOptio
 
 /**
  * Renders and encodes a conversation. If the model must call a tool, the prompt ends with the beginning of a call, so the
- * model can only continue it; the reader knows that beginning.
+ * model can only continue it. The reader already has this beginning.
  */
 export const promptOf = Effect.fnUntraced(function* (
   { tokens, template, toolFormat }: ChatModel,

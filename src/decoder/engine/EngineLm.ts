@@ -1,6 +1,6 @@
 /**
- * Calls a model that runs in this process, by an `Engine`, without HTTP. It gives the same prompts, answers and token
- * traces as the provider `OpenAi` over the server of `src/decoder/serve/`, so a rollout does not depend on where its model runs.
+ * Calls a model that runs in this process in an `Engine`, without HTTP. Prompts, answers and token traces are the same as
+ * with the provider `OpenAi` and the server of `src/decoder/serve/`, so a rollout does not depend on where its model runs.
  *
  * @example
  * ```ts
@@ -40,7 +40,7 @@ export interface EngineLmOptions {
   readonly chat: ChatModel
   /** The base model or adapter for requests that name no model, or come from a config with `builtin:` or `decoder:`. */
   readonly model: string
-  /** Settings of the sampling that requests have no keys for, such as `topK`. */
+  /** Sampling settings that requests do not have, such as `topK`. */
   readonly sampling?: RequestedSampling
 }
 
@@ -64,7 +64,7 @@ const templateTool = ({ name, description, parameters }: ToolSpec) => ({
   function: { name, description, parameters },
 })
 
-/** Faults that another attempt may not meet again. */
+/** The reasons of failures after which another attempt may succeed. */
 const temporary: ReadonlyArray<EngineError["reason"]> = ["backend", "closed"]
 
 const failure =
@@ -89,7 +89,7 @@ const traceOf = (tokens: ModelTokens, promptIds: ReadonlyArray<number>, generate
   }
 }
 
-/** Returns the token ids with which the model is asked to answer a request, and a reader of the answer. */
+/** Returns the prompt of a request as token ids, and a reader of the answer. */
 export const promptOf = (
   chat: ChatModel,
   { messages, tools, toolChoice }: Pick<LmRequest, "messages" | "tools" | "toolChoice">,
@@ -102,9 +102,11 @@ export const promptOf = (
     addGenerationPrompt,
   })
 
-/** Makes the provider of an engine's model. It cannot promise an answer in JSON, so it refuses such requests. */
+/**
+ * Makes the provider of an engine's model. It refuses requests for answers in JSON, because it cannot guarantee that format.
+ */
 export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmOptions): Provider => {
-  // An evaluation may have thousands of such answers.
+  // Warn only once: an evaluation may have thousands of such answers.
   let hasWarned = false
   return {
     model,
@@ -153,7 +155,7 @@ export const make = ({ engine, chat, model, sampling: defaults = {} }: EngineLmO
   }
 }
 
-/** Provides `Lm` by the engine of the context. */
+/** Provides `Lm` with the engine of the context. */
 export const layer = (options: Omit<EngineLmOptions, "engine">): Layer.Layer<Lm, never, Engine> =>
   Layer.effect(
     Lm,

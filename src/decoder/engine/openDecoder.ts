@@ -1,6 +1,6 @@
 /**
- * Opens a language model in a folder of Hugging Face's layout, and makes an engine that generates with it on the backend
- * of the context. The command `effect serve` opens its model by it.
+ * Opens a language model in a folder of Hugging Face's layout, and makes an engine that generates with it on the backend of
+ * the context. The command `effect serve` uses it.
  *
  * @example
  * ```ts
@@ -25,21 +25,21 @@ import * as ChatModel from "./ChatModel.ts"
 import { type FormatError } from "../../base/formats/FormatError.ts"
 
 export interface OpenDecoderOptions {
-  /** The name by which requests ask for the model. Default: the name of the folder. */
+  /** The name of the model in requests. Default: the name of the folder. */
   readonly name?: string | undefined
-  /** The most tokens of a prompt and its answer together. Default: the model's, up to 2048. */
+  /** The largest number of tokens of a prompt and its answer together. Default: the model's, up to 2048. */
   readonly maxLength?: number | undefined
-  /** The most answers that are generated in one step. Default: 32. */
+  /** The largest number of answers that are generated in one step. Default: 32. */
   readonly slots?: number | undefined
   /** The number of tokens in a page of the cache. Default: 16. */
   readonly pageSize?: number | undefined
-  /** The most bytes of the caches and the adapters, 64 GiB by default. */
+  /** The largest number of bytes of the caches and the adapters. Default: 64 GiB. */
   readonly mostBytes?: number | undefined
   /** The number of adapters that can be loaded at the same time. Default: 0, which generates faster. */
   readonly maxAdapters?: number | undefined
   /** The largest rank of an adapter. Default: 16. */
   readonly maxRank?: number | undefined
-  /** How the model writes calls of tools. Default: `auto`, as its chat template shows. */
+  /** The format in which the model writes tool calls. Default: `auto`, which detects it from the chat template. */
   readonly toolFormat?: FormatName | "none" | "auto" | undefined
   /** The seed of requests that have none. Default: 0. */
   readonly seed?: number | undefined
@@ -51,7 +51,7 @@ export interface OpenedDecoder {
   readonly chat: ChatModel.ChatModel
   /** Reads an adapter of this model from a folder. */
   readonly readAdapter: (files: ReadableParts, folder: string) => Effect.Effect<StepAdapter, ConfigError | FormatError>
-  /** Reads other weights of this model from a folder, such as those of a later training step. */
+  /** Reads other weights of this model from a folder, for example from a later training step. */
   readonly readWeights: (
     files: ReadableParts,
     folder: string,
@@ -67,7 +67,7 @@ const rowsUpTo = (most: number): ReadonlyArray<number> => {
   return [...rows, most]
 }
 
-/** A model that is in memory. */
+/** A model in memory. */
 interface DecoderInMemory {
   /** The name by which requests ask for the model. */
   readonly name: string
@@ -81,7 +81,7 @@ interface DecoderEngineOptions extends Pick<
   OpenDecoderOptions,
   "maxLength" | "slots" | "pageSize" | "seed" | "mostBytes"
 > {
-  /** The adapters that can be loaded at the same time, all of the rank of `shape` or a lower one; none by default. */
+  /** The number of adapters that can be loaded at the same time, with at most the rank of `shape`; none by default. */
   readonly adapters?: { readonly slots: number; readonly shape: AdapterShape } | undefined
 }
 
@@ -150,7 +150,7 @@ export const openDecoder = Effect.fnUntraced(function* (
   }
 })
 
-/** Makes the functions that read other weights of a model. Adapters get all `targets`, as the engine has them. */
+/** Makes the functions that read other weights of a model. Adapters are extended to all `targets` of the engine. */
 export const readersOf = (
   decoder: DecoderConfig,
   targets: AdapterShape["targets"],

@@ -1,6 +1,6 @@
 /**
- * Makes the completion that a model would give if it wrote a certain answer: a text, or the call of a tool in the words
- * of its chat template. Supervised fine-tuning learns from the tokens of such completions.
+ * Makes the completion of a model for a given answer: a text, or a tool call in the format of its chat template. Supervised
+ * fine-tuning learns from the tokens of such completions.
  *
  * @example
  * ```ts

@@ -27,22 +27,25 @@ import { FormatError } from "../../base/formats/FormatError.ts"
 
 export { type AdapterConfig, decodeAdapterConfig, encodeAdapterConfig } from "./adapterConfig.ts"
 
-/** An adapter as an `Engine` and a `MultiLoRA` take it: its settings, and its matrices A and B. */
+/** An adapter in the form that an `Engine` and a `MultiLoRA` accept: its settings, and its matrices A and B. */
 export interface LoraAdapter {
-  /** The settings as the file has them. */
+  /** The settings as they are in the file. */
   readonly config: AdapterConfig
   readonly rank: number
-  /** What the adapter adds is multiplied by alpha / rank, also if the file says that alpha is divided by √rank. */
+  /**
+   * The output of the adapter is multiplied by alpha / rank. If the file divides by √rank instead, this alpha is converted
+   * accordingly.
+   */
   readonly alpha: number
   readonly targets: ReadonlyArray<Projection>
   /** The matrices by their names in the decoder, e.g. `model.layers.0.self_attn.q_proj.lora_A.weight`. */
   readonly tensors: NamedTensors
 }
 
-/** peft wraps the base model twice, which shows in the names of the tensors. */
+/** The prefix of the tensors' names in peft's files. */
 const prefix = "base_model.model."
 
-/** Makes an adapter of its settings and matrices, for saving. */
+/** Makes an adapter from its settings and matrices, to save it. */
 export const make = (config: AdapterConfig, tensors: NamedTensors): LoraAdapter => {
   const { rank, targets } = config
   return { config, rank, alpha: scalingOf(config) * rank, targets, tensors }
@@ -54,8 +57,8 @@ export interface AdapterLoadOptions {
 }
 
 /**
- * Loads the adapter in a folder. Fails if it uses a feature that we lack, or if its matrices do not fit the decoder, as
- * those of an adapter for another model.
+ * Loads the adapter in a folder. Fails if it uses a feature that we do not support, or if its matrices do not fit the
+ * decoder, because the adapter is for another model.
  */
 export const load = Effect.fnUntraced(function* (
   files: ReadableParts,
@@ -127,8 +130,8 @@ export const save = Effect.fnUntraced(function* (
 })
 
 /**
- * Adds matrices of zeros for the projections of `targets` that the adapter leaves alone, so that it can stand in a table
- * of adapters with more targets. What the adapter computes stays the same.
+ * Adds matrices of zeros for those `targets` that the adapter does not change, so that it fits into a table of adapters with
+ * more targets. Its output stays the same.
  */
 export const withTargets = (
   adapter: LoraAdapter,
@@ -146,8 +149,8 @@ export const withTargets = (
 }
 
 /**
- * Returns the weights of the base model with an adapter added: W + scaling · B A for each projection that it adapts.
- * Arrays of other parameters are those of `weights`, not copies.
+ * Returns the weights of the base model with an adapter merged into them: W + scaling · B A for each projection of the
+ * adapter. Other arrays are not copied.
  */
 export const merge = (decoder: DecoderConfig, weights: NamedTensors, adapter: LoraAdapter): NamedTensors => {
   const merged: Record<string, NamedArray> = { ...weights }

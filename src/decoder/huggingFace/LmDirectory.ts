@@ -1,6 +1,6 @@
 /**
  * Opens and saves the folder of a language model in Hugging Face's layout: `config.json`, `generation_config.json`, the
- * weights in safetensors files, the tokenizer and the chat template. Servers and trainers open a model by one call.
+ * weights in safetensors files, the tokenizer and the chat template. Servers and trainers open a model with one call.
  *
  * @example
  * ```ts
@@ -43,7 +43,7 @@ export interface GenerationDefaults {
   readonly maxTokens?: number
 }
 
-/** An opened model, whose weights are read when they are asked for. */
+/** An opened model. Its weights are read when they are needed. */
 export interface LmDirectory {
   /** The path of the folder. */
   readonly path: string
@@ -52,10 +52,10 @@ export interface LmDirectory {
   readonly tokenizer: Tokenizer
   readonly template: ChatTemplate
   readonly weights: ModelWeights
-  /** The ids that end a generation: those of the generation config, or else of the config, and the tokenizer's. */
+  /** The ids that end a generation: those of the generation config (or, without them, of the config) and of the tokenizer. */
   readonly eosIds: ReadonlyArray<number>
   readonly generation: GenerationDefaults
-  /** Files to be saved with the model again: those of the tokenizer, and `generation_config.json` if there is one. */
+  /** Files that are saved with the model again: the tokenizer's files, and `generation_config.json` if it exists. */
   readonly otherFiles: Readonly<Record<string, Uint8Array>>
 }
 
@@ -79,9 +79,8 @@ export interface LmDirectoryOptions {
 }
 
 /**
- * Opens the model in a folder of `files`, such as a `FileTree`. All files but the tensors are read and checked: the
- * weights must be those that the config describes, and the tokenizer must fit them. An error names the file and the key
- * or tensor.
+ * Opens the model in a folder of `files`, such as a `FileTree`. All files except the tensors are read and checked: the
+ * weights must match the config, and the tokenizer must match the weights. An error names the file and the key or tensor.
  */
 export const open = Effect.fnUntraced(function* (
   files: ReadableParts,
@@ -142,7 +141,7 @@ const defaultsOf = (json: typeof GenerationJson.Type): GenerationDefaults => {
   }
 }
 
-/** A model to be saved: an opened model with the numbers of its weights, or one that was made from scratch. */
+/** A model to save: an opened model with its weights, or one that was made from scratch. */
 export interface ModelToSave {
   readonly decoder: DecoderConfig
   readonly weights: Readonly<Record<string, NamedArray>>
@@ -150,14 +149,14 @@ export interface ModelToSave {
   readonly otherFiles: Readonly<Record<string, Uint8Array>>
   /** The ids that end a generation. */
   readonly eosIds: ReadonlyArray<number>
-  /** The other special ids, and further keys of `config.json`: those of the model from which this one was made. */
+  /** The other special ids, and further keys of `config.json`, from the model on which this one is based. */
   readonly config?: Partial<Pick<ModelConfig, "bosId" | "padId" | "json">> | undefined
 }
 
 export interface SaveOptions {
-  /** The number type in the files. Default: `float32`, which loses nothing. */
+  /** The number type in the files. Default: `float32`, which is exact. */
   readonly type?: WeightType | undefined
-  /** The most tensor bytes per file; above that, the weights are split over several. Default: 5 GB. */
+  /** The largest number of tensor bytes per file. More weights are split over several files. Default: 5 GB. */
   readonly maxShardBytes?: number | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
- * Converts the `config.json` of a Hugging Face model to a `DecoderConfig` and back. It reads the architectures `llama`
- * and `qwen2`, in the spelling of transformers 5 (`rope_parameters`, `dtype`) and that of older versions (`rope_theta`
- * and `rope_scaling`, `torch_dtype`). A feature that our decoder lacks is an error that names its key.
+ * Converts the `config.json` of a Hugging Face model to a `DecoderConfig` and back. It reads the architectures `llama` and
+ * `qwen2`, with the keys of transformers 5 (`rope_parameters`, `dtype`) or of older versions (`rope_theta` and
+ * `rope_scaling`, `torch_dtype`). A feature that our decoder does not support is an error that names its key.
  *
  * @example
  * ```ts
@@ -17,20 +17,20 @@ import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { modelFiles } from "../../base/formats/modelFiles.ts"
 import { type DecoderConfig, decodeConfig, type RopeScaling } from "../networks/DecoderConfig.ts"
 
-/** The number types in which weights are stored. They are computed with as 32-bit floats. */
+/** The number types in which weights are stored. In computations they are 32-bit floats. */
 const weightTypes = ["float32", "bfloat16", "float16"] as const
 export type WeightType = (typeof weightTypes)[number]
 
-/** A model's config: the sizes of its decoder, and what the file says about tokens and weights. */
+/** A model's config: the sizes of its decoder, its special tokens, and the number type of its weights. */
 export interface ModelConfig {
   readonly decoder: DecoderConfig
-  /** The number type of the weights; null if the file does not say it. */
+  /** The number type of the weights; null if the file does not have it. */
   readonly weightType: WeightType | null
   readonly bosId: number | null
-  /** The ids that end a generation; a generation config may name others. */
+  /** The ids that end a generation. A generation config may override them. */
   readonly eosIds: ReadonlyArray<number>
   readonly padId: number | null
-  /** The file as it was read, whose further keys are kept when the model is saved. */
+  /** The content of the file. Keys that we do not use are kept when the model is saved. */
   readonly json: Plain
 }
 
@@ -43,7 +43,7 @@ export const idsOf = (ids: typeof TokenIds.Type | null | undefined): ReadonlyArr
 
 const Rope = Schema.Struct({
   rope_type: maybe(Schema.String),
-  /** How older files spell `rope_type`. */
+  /** The name of `rope_type` in older files. */
   type: maybe(Schema.String),
   rope_theta: maybe(positive),
   factor: maybe(positive),
@@ -86,7 +86,7 @@ type ConfigJson = typeof ConfigJson.Type
 
 const architectures = ["llama", "qwen2"] as const
 
-/** The values of transformers for keys that a file lacks. */
+/** The defaults of transformers for keys that a file lacks. */
 const defaults = { maxPositions: { llama: 2048, qwen2: 32_768 }, rmsNormEpsilon: 1e-6, theta: 10_000 }
 
 /** Decodes the contents of `config.json`; `path` names the file in errors. */
@@ -146,7 +146,7 @@ export const decodeModelConfig = Effect.fnUntraced(function* (
 const unexpected = (path: string, key: string, expected: ReadonlyArray<string>, found: unknown): ConfigError =>
   ConfigError.at({ source: path }, key, `expected ${expected.join(" or ")}, found ${display(found)}`)
 
-/** Fails if the config asks for a feature that our decoder lacks. */
+/** Fails if the config needs a feature that our decoder does not support. */
 const refuseOthers = Effect.fnUntraced(function* (json: ConfigJson, path: string) {
   const activation = json.hidden_act ?? "silu"
   if (activation !== "silu") return yield* unexpected(path, "hidden_act", ["silu"], activation)
@@ -161,7 +161,7 @@ const refuseOthers = Effect.fnUntraced(function* (json: ConfigJson, path: string
   if (layer !== undefined) return yield* unexpected(path, "layer_types", ["full_attention"], layer)
 })
 
-/** Returns the rotary embeddings' base and scaling, from either spelling. */
+/** Returns the base and the scaling of the rotary embeddings, from the new or the old keys. */
 const ropeOf = Effect.fnUntraced(function* (json: ConfigJson, path: string) {
   const [key, rope]: readonly [string, Rope] =
     json.rope_parameters === undefined || json.rope_parameters === null
@@ -215,8 +215,8 @@ const scalingOf = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a `config.json` that transformers 4 and 5 and servers such as vLLM can read. It keeps the further keys of the file
- * from which the model was read. Fails for biases that the architecture cannot have.
+ * Makes a `config.json` that transformers 4 and 5 and servers such as vLLM can read. Unknown keys of the file from which the
+ * model was read are kept. Fails for biases that the architecture cannot have.
  */
 export const encodeModelConfig = Effect.fnUntraced(function* ({
   decoder,

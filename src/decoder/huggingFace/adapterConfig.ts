@@ -22,11 +22,11 @@ export interface AdapterConfig {
   /** Whether alpha is divided by the square root of the rank instead of the rank (rsLoRA). */
   readonly rankStabilised: boolean
   readonly targets: ReadonlyArray<Projection>
-  /** The name or path of the base model; null if the file does not say it. */
+  /** The name or path of the base model; null if the file does not have it. */
   readonly base: string | null
 }
 
-/** Returns the factor of what an adapter adds to its projections. */
+/** Returns the factor by which the output of an adapter is multiplied. */
 export const scalingOf = ({ rank, alpha, rankStabilised }: AdapterConfig): number =>
   alpha / (rankStabilised ? Math.sqrt(rank) : rank)
 
@@ -41,7 +41,7 @@ const AdapterJson = Schema.Struct({
   base_model_name_or_path: maybe(Schema.String),
 })
 
-/** Settings of features that we have not, with the values that switch these off, besides null, false, [] and {}. */
+/** Settings of features that we do not support, with the values that switch these off, besides null, false, [] and {}. */
 const features: Readonly<Record<string, ReadonlyArray<unknown>>> = {
   use_dora: [],
   use_qalora: [],
@@ -59,7 +59,7 @@ const features: Readonly<Record<string, ReadonlyArray<unknown>>> = {
   target_parameters: [],
   trainable_token_indices: [],
   alora_invocation_tokens: [],
-  // Ways to draw A and B. Others than these change the base model, too.
+  // The ways to initialise A and B that are supported. Others also change the base model.
   init_lora_weights: [true, "gaussian"],
 }
 
@@ -95,7 +95,7 @@ export const decodeAdapterConfig = Effect.fnUntraced(function* (
 
 const moduleOf = (parameter: string): string => parameter.replace(/\.weight$/, "")
 
-/** Finds the projections that `target_modules` means: the ends of modules' names, a regular expression, or all. */
+/** Finds the projections that match `target_modules`: the ends of modules' names, a regular expression, or all. */
 const targetsOf = Effect.fnUntraced(function* (
   target: string | ReadonlyArray<string>,
   path: string,
@@ -120,7 +120,10 @@ const targetsOf = Effect.fnUntraced(function* (
   return yield* wrong(`expected some of ${projections.join(", ")}, found ${display(target)}`)
 })
 
-/** Returns how peft compares modules' names: it matches a whole name by an expression, or its end by a list. */
+/**
+ * Returns the way in which peft compares modules' names: an expression must match the whole name, a list contains ends of
+ * names.
+ */
 const matcherOf = (target: string | ReadonlyArray<string>, wrong: (problem: string) => ConfigError) =>
   typeof target === "string"
     ? Effect.try({

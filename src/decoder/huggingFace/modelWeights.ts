@@ -1,6 +1,6 @@
 /**
- * Reads the weights of a Hugging Face model, checked against its config, one tensor at a time; and writes them, whole or
- * in shards. Numbers are 32-bit floats in memory, whatever their type in the files.
+ * Reads the weights of a Hugging Face model one tensor at a time, after checking them against the config, and writes weights
+ * to one file or to shards. Numbers are 32-bit floats in memory, whatever their type in the files.
  *
  * @example
  * ```ts
@@ -24,7 +24,7 @@ import { FormatError } from "../../base/formats/FormatError.ts"
 export interface ModelWeights {
   /** The file of the weights, or the index of their shards. */
   readonly path: string
-  /** The number type of the tensors in the files; that of the largest share, if they differ. */
+  /** The number type of the tensors in the files; the most frequent one if they differ. */
   readonly type: WeightType
   /** Reads one parameter. */
   readonly read: (name: string) => Effect.Effect<NamedArray, FormatError>
@@ -38,7 +38,7 @@ const wrongWeights = (path: string, message: string): FormatError =>
 const floats: Readonly<Partial<Record<Dtype, WeightType>>> = { F32: "float32", BF16: "bfloat16", F16: "float16" }
 const dtypeOfType: Readonly<Record<WeightType, Dtype>> = { float32: "F32", bfloat16: "BF16", float16: "F16" }
 
-/** Tensors that older files have besides the parameters, and that are computed from the config. */
+/** Tells whether a tensor of older files is not a parameter but computed from the config. */
 const isComputed = (name: string): boolean => name.endsWith(".rotary_emb.inv_freq")
 
 /** Opens the weights in a folder and checks the names, shapes and number types of all tensors, before any is read. */
@@ -49,7 +49,7 @@ export const openWeights = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ModelWeights, FormatError> {
   const stored = yield* open(files, folder)
   const declared = parametersOf(config)
-  // A tied head has no tensor of its own; some files have one that equals the embedding's.
+  // A tied head has no tensor of its own, but some files contain one that equals the embedding.
   const ignored = (name: string): boolean => isComputed(name) || (config.tiedEmbeddings && name === headName)
   yield* checkTensors(stored, declared, ignored)
   const read = Effect.fnUntraced(function* (name: string) {
@@ -65,7 +65,7 @@ export const openWeights = Effect.fnUntraced(function* (
   return { path: stored.path, type, read, readAll }
 })
 
-/** Fails if a parameter has no tensor, a tensor no parameter, or a tensor another shape or number type. */
+/** Fails if a parameter has no tensor, a tensor no parameter, or if shapes or number types differ. */
 export const checkTensors = Effect.fnUntraced(function* (
   { tensors, path }: TensorFiles,
   declared: Readonly<Record<string, Declaration>>,
@@ -96,7 +96,7 @@ const listed = (names: ReadonlyArray<string>): string => {
   return `${shown.join(", ")}${names.length > 3 ? ` and ${names.length - 3} more` : ""}`
 }
 
-/** The content of a file, whose parts are made while it is written. */
+/** The content of a file. Its parts may be made while it is written. */
 export type FileContents = Uint8Array | Iterable<Uint8Array>
 
 /** A place to which a folder is written as a whole or not at all, such as a `FileTree`. */
@@ -108,8 +108,8 @@ export interface FolderWriter {
 }
 
 /**
- * Returns the files of weights by name: one, or several and their index above `maxShardBytes`. Fails if a declared
- * parameter is missing or has another shape. Other arrays are left out.
+ * Returns the files of weights by name: one file or, above `maxShardBytes`, several files and their index. Fails if a
+ * declared parameter is missing or has another shape. Other arrays are left out.
  */
 export const weightFiles = Effect.fnUntraced(function* (
   weights: Readonly<Record<string, NamedArray>>,

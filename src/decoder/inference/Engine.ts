@@ -1,10 +1,10 @@
 /**
- * The service that generates text with a model: `generate` returns a whole answer, `stream` its tokens as they come. All
- * requests share the steps of one program (continuous batching) and a cache of keys and values, and a request's
- * answer does not depend on the requests beside it.
+ * The service that generates text with a model: `generate` returns a whole answer, `stream` its tokens as they are generated.
+ * All requests share the steps of one program (continuous batching) and a cache of keys and values, but an answer does not
+ * depend on other requests.
  *
- * Adapters and weights can be replaced while requests run. A request finishes on the weights with which it began, and its
- * answer names them.
+ * Adapters and weights can be replaced while requests run. A request uses the weights with which it began until its end, and
+ * its answer names them.
  *
  * @example
  * ```ts

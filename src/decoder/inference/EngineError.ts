@@ -1,4 +1,4 @@
-/** Defines the error with which a request to an `Engine` fails. */
+/** Defines the error of a failed request to an `Engine`. */
 import { Schema } from "effect"
 
 /** Reports that a request, or a change of the weights, failed. Other requests are not affected. */
@@ -9,7 +9,7 @@ export class EngineError extends Schema.TaggedError<EngineError>()("EngineError"
    * - `tokenOutOfRange`: a token id of the prompt or of `stopTokenIds` is not in the vocabulary
    * - `unknownModel`: there is no model or adapter of this name
    * - `wrongWeights`: weights or an adapter don't fit the model: a tensor is missing, unknown, or of another shape
-   * - `full`: there is no room for a further adapter
+   * - `full`: there is no room for another adapter
    * - `notFinite`: the model computed logits that are not numbers, so no token can be drawn
    * - `backend`: the device failed
    * - `closed`: the engine was closed before the request was complete

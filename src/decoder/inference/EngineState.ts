@@ -16,20 +16,20 @@ export interface EngineOptions {
   readonly eosIds?: ReadonlyArray<number>
   /** The training step of the base model's weights, 0 by default. */
   readonly step?: number
-  /** The most requests that run at the same time; by default, as many as a step has rows. */
+  /** The largest number of requests that run at the same time; by default, the number of rows of a step. */
   readonly mostRunning?: number
-  /** The seed of the requests that have none: the n-th such request takes a number of `Rng.stream(seed, "request", n)`. */
+  /** The seed of the requests that have none: the n-th such request gets a number of `Rng.stream(seed, "request", n)`. */
   readonly seed?: number
   /**
-   * Steps are computed only while this latch is open. A trainer that computes in the same thread closes it while it has
-   * work of its own. New weights are loaded and requests accepted in any case. By default it is always open.
+   * Steps are computed only while this latch is open. A trainer that computes in the same thread closes it while it is busy.
+   * Loading weights and accepting requests do not depend on the latch. By default it is always open.
    */
   readonly steps?: Latch.Latch
 }
 
-/** A change of the weights, which waits until no request needs the numbers that it overwrites. */
+/** A change of the weights. It waits until no request needs the weights that it overwrites. */
 export interface Change {
-  /** Says whether the change can be made now; otherwise which requests may not begin until then. */
+  /** Returns null if the change can be made now. Otherwise tells which requests may begin before the change is made. */
   readonly ready: () => { readonly mayBegin: (model: string) => boolean } | null
   readonly perform: Effect.Effect<void, EngineError>
   readonly done: Deferred.Deferred<void, EngineError>
@@ -49,19 +49,19 @@ export interface EngineState {
   readonly versions: ModelVersions
   readonly scheduler: Scheduler
   readonly waiters: ReturnType<typeof makeStepWaiters>
-  /** The changes of the weights that wait, in their order. */
+  /** The waiting changes of the weights, in order. */
   readonly changes: Array<Change>
   /** The change that is being made. */
   making: Change | null
   /** Open while there may be something to do. */
   readonly work: Latch.Latch
-  /** The most tokens of a prompt and its answer together. */
+  /** The largest number of tokens of a prompt and its answer together. */
   readonly maxLength: number
   /** The number of requests that have arrived. */
   arrived: number
   /** The number of requests without a seed. */
   unseeded: number
-  /** Why no request can be served any more. */
+  /** The reason why no request can be served any more. */
   closed: Exit.Exit<never, EngineError> | null
 }
 
@@ -89,7 +89,7 @@ export const makeEngineState = (model: StepModel, options: EngineOptions): Engin
   }
 }
 
-/** Ends all requests and changes, also those that come later. The first exit stays. */
+/** Ends all requests and changes, including later ones. If the engine is already closed, its first exit stays. */
 export const closeEngine = (state: EngineState, exit: Exit.Exit<never, EngineError>): void => {
   state.closed ??= exit
   state.scheduler.endAll(exit)

@@ -1,4 +1,4 @@
-/** A request in the engine: its tokens, the text that they decode to, and when they end. */
+/** Holds a request of the engine: its tokens, their text, and the conditions that end it. */
 import type { Exit } from "effect"
 import type { Stream } from "../../base/rng/Rng.ts"
 import { stream } from "../../base/rng/Rng.ts"
@@ -10,20 +10,20 @@ import type { Sampling } from "./Sampling.ts"
 import { makeStopSearch, type StopSearch } from "./stopStrings.ts"
 import type { Version } from "./Versions.ts"
 
-/** Decodes tokens to text one by one; `Tokenizer` has this method. */
+/** Decodes tokens to text one by one. `Tokenizer` has this method. */
 export interface Detokenizer {
   readonly decoder: () => { readonly push: (id: number) => string; readonly end: () => string }
 }
 
 interface JobOptions {
-  /** The number of this request among those of the engine, in the order of their arrival. */
+  /** The number of this request, in the order of arrival. */
   readonly order: number
   readonly model: string
   readonly promptIds: ArrayLike<number>
   readonly sampling: Sampling
   readonly seed: number
   readonly eosIds: ReadonlyArray<number>
-  /** The most tokens of the prompt and the answer together. */
+  /** The largest number of tokens of the prompt and the answer together. */
   readonly maxLength: number
   readonly detokenizer: Detokenizer
   readonly onEvent?: ((event: GenerateEvent) => void) | undefined
@@ -38,17 +38,17 @@ export class EngineJob {
   readonly onEvent: ((event: GenerateEvent) => void) | undefined
   readonly onEnd: (exit: Exit.Exit<Generated, EngineError>) => void
   readonly promptLength: number
-  /** The prompt and the answer; the first `known` elements are known. */
+  /** The tokens of the prompt and the answer; only the first `known` elements are set. */
   readonly ids: Int32Array
   known: number
   state: "waiting" | "running" | "ended" = "waiting"
-  /** The weights of the request; null until it begins. */
+  /** The version of the weights for this request; null until the request begins. */
   version: Version | null = null
-  /** Its pages of the cache, while it reads its prompt. */
+  /** The request's pages of the cache, while its prompt is read. */
   sequence: Sequence | null = null
-  /** Its row of the cache, while it generates; until then −1. */
+  /** The request's row of the cache while it generates; before that, −1. */
   row = -1
-  /** The number of its tokens in the step in progress, and while it reads, its row there. */
+  /** The number of the request's tokens in the current step and, while its prompt is read, its row in the step. */
   count = 0
   readingRow = 0
 
@@ -59,7 +59,7 @@ export class EngineJob {
   private readonly generated: Array<GeneratedToken> = []
   private text = ""
 
-  /** The number of tokens that are in the cache while it generates: all but the newest. */
+  /** The number of tokens that are in the cache while the request generates: all except the newest. */
   get cached(): number {
     return this.known - 1
   }
@@ -81,7 +81,9 @@ export class EngineJob {
     this.stops = makeStopSearch(options.sampling.stop)
   }
 
-  /** Draws the next token from the logits that begin at `offset`. Returns the answer if it is complete, else undefined. */
+  /**
+   * Draws the next token from the logits that begin at `offset`. Returns the answer if it is complete; otherwise undefined.
+   */
   next(drawing: TokenDraw, logits: Float32Array, offset: number): Generated | EngineError | undefined {
     const { sampling, generated, version } = this
     if (version === null) return undefined

@@ -1,47 +1,48 @@
 /**
- * Decides which pages of the cache of keys and values belong to which sequences. A page has room for `pageSize` tokens. It
- * holds no numbers itself: the model's cache does.
+ * Assigns the pages of the cache of keys and values to sequences. A page has room for `pageSize` tokens. This class does not
+ * store keys and values; the model's cache does.
  *
  * Full pages of prompts are shared by all sequences that begin with the same tokens. If the rest of a prompt is the beginning
- * of a page in the cache, the sequence copies that beginning into a page of its own, because it will write behind it. So a
- * page is written by one sequence at most, and never while it is shared. A sequence whose next page is being computed by
- * another one waits for it instead of computing the same.
+ * of a page in the cache, the sequence copies this beginning into its own page, because it will write after it. So a page is
+ * written by at most one sequence, and never while it is shared. If another sequence is computing the next page of a
+ * sequence, the sequence waits instead of computing the same page.
  *
- * Only the tokens of prompts are shared, not generated ones: a model computes a prompt page by page and an answer token by
- * token, which rounds differently, and an answer must not depend on what is in the cache.
+ * Only tokens of prompts are shared, not generated tokens. A model computes a prompt page by page and an answer token by
+ * token, and these round differently; an answer must not depend on the content of the cache.
  *
- * Pages that no sequence uses keep their tokens until their room is needed; then the least recently used one goes first.
+ * Pages that no sequence uses keep their tokens until their room is needed. Then the least recently used page is removed
+ * first.
  */
 
 /** A page, or the root of a tree of pages. */
 interface PageNode {
-  /** The pages that follow this one, by their first token. */
+  /** The pages after this one, by their first token. */
   readonly children: Map<number, Array<CachePage>>
 }
 
-/** The beginning of all sequences that one version of the weights computes. */
+/** The root of all sequences that are computed with one version of the weights. */
 export interface Root extends PageNode {
-  /** Whether the pages below are kept when no sequence uses them. */
+  /** Whether pages below the root are kept when no sequence uses them. */
   alive: boolean
 }
 
 interface CachePage extends PageNode {
   readonly index: number
-  /** Tokens of the prompt that are in the page, or will be when the sequence that fills it has computed them. */
+  /** The tokens of the prompt in this page: those that are in it, and those that a sequence is computing for it. */
   readonly tokens: Int32Array
   planned: number
-  /** The number of them that are in the cache. */
+  /** The number of these tokens that are already in the cache. */
   ready: number
   /** The number of sequences that use this page. */
   references: number
   parent: PageNode | null
   root: Root | null
-  /** The neighbours in the list of pages that no sequence uses. */
+  /** The neighbours in the list of unused pages. */
   older: CachePage | null
   newer: CachePage | null
 }
 
-/** A sequence of tokens, of which the first `length` are in the cache. */
+/** A sequence of tokens. The first `length` tokens are in the cache. */
 export interface Sequence {
   readonly root: Root
   readonly tokens: Int32Array
@@ -52,18 +53,18 @@ export interface Sequence {
 }
 
 interface CacheCounts {
-  /** Pages of sequences. */
+  /** The number of pages that sequences use. */
   readonly used: number
-  /** Pages that no sequence uses, but whose tokens are kept. */
+  /** The number of pages that no sequence uses but whose tokens are kept. */
   readonly kept: number
   readonly free: number
 }
 
-/** Says where the numbers of the pages are. */
+/** Reads and writes the numbers of pages. */
 export interface PageStore {
   readonly pages: number
   readonly pageSize: number
-  /** Sets all numbers of a page to zero. A page must not pass on numbers that are not finite. */
+  /** Sets all numbers of a page to zero, so that numbers that are not finite are not passed on to the next sequence. */
   readonly clear: (page: number) => void
   /** Copies the keys and values of the first `tokens` tokens of a page into another page. */
   readonly copy: (from: number, to: number, tokens: number) => void
@@ -73,7 +74,7 @@ export class PagedCache {
   readonly pageSize: number
   readonly pages: number
   private readonly free: Array<CachePage> = []
-  /** The ends of the list of pages that no sequence uses. A page always precedes the page that it follows in the tree. */
+  /** The ends of the list of unused pages. In the list, a page comes before the page that precedes it in the tree. */
   private oldest: CachePage | null = null
   private newest: CachePage | null = null
   private kept = 0
@@ -99,12 +100,12 @@ export class PagedCache {
     }
   }
 
-  /** Makes the root of the sequences that a new version of the weights computes. */
+  /** Makes the root for the sequences of a new version of the weights. */
   makeRoot(): Root {
     return { children: new Map(), alive: true }
   }
 
-  /** Frees the pages below a root that no sequence uses, and the others as soon as their sequences release them. */
+  /** Frees the pages below a root: unused ones now, and the others as soon as their sequences release them. */
   forget(root: Root): void {
     root.alive = false
     for (let page = this.oldest; page !== null;) {
@@ -131,7 +132,10 @@ export class PagedCache {
     return { root, tokens, prompt, length: 0, pages: [] }
   }
 
-  /** Counts the full pages at the beginning of a prompt that other sequences use now, so that sharing them takes no room. */
+  /**
+   * Counts the full pages at the beginning of a prompt that other sequences are using now, so that sharing them needs no
+   * room.
+   */
   shared(root: Root, tokens: Int32Array, prompt: number): number {
     const { pageSize } = this
     let count = 0
@@ -144,7 +148,7 @@ export class PagedCache {
   }
 
   /**
-   * Takes the next tokens of a sequence's prompt from the cache, as far as they are there. Call it before each computation of
+   * Takes the next tokens of a sequence's prompt from the cache, as far as it has them. Call it before each computation of
    * prompt tokens. Returns true if the sequence should wait, because another one is computing its next tokens.
    */
   reuse(sequence: Sequence): boolean {
@@ -160,7 +164,7 @@ export class PagedCache {
       if (wanted === pageSize) {
         pages.push(page)
       } else {
-        // The page stays retained while the sequence takes a page, so that it is not evicted for that.
+        // Keep the page while the sequence takes another one, so that it is not evicted for it.
         const own = this.grow(sequence)
         if (own !== null) {
           this.store.copy(page.index, own.index, wanted)
@@ -180,7 +184,7 @@ export class PagedCache {
     return Math.min(length, sequence.pages.length * this.pageSize)
   }
 
-  /** Notes that the keys and values of the next `count` tokens of a sequence are in its pages now. */
+  /** Records that the keys and values of a sequence's next `count` tokens are now in its pages. */
   fill(sequence: Sequence, count: number): void {
     for (let left = count; left > 0; left--) {
       if (sequence.length < sequence.prompt) sequence.pages[Math.floor(sequence.length / this.pageSize)].ready++
@@ -188,9 +192,9 @@ export class PagedCache {
     }
   }
 
-  /** Takes all pages from a sequence. The tokens of its prompt stay in the cache until their room is needed. */
+  /** Takes all pages away from a sequence. The tokens of its prompt stay in the cache until their room is needed. */
   release(sequence: Sequence): void {
-    // The last page comes first, so that in the list each page precedes the one that it follows.
+    // Release the last page first, so that in the list each page comes before its predecessor in the tree.
     for (let page = sequence.pages.pop(); page !== undefined; page = sequence.pages.pop()) {
       page.planned = page.ready
       this.drop(page)
@@ -198,7 +202,7 @@ export class PagedCache {
     sequence.length = 0
   }
 
-  /** Takes a page for the next tokens of a sequence, if there is one. */
+  /** Takes a page for the next tokens of a sequence. Returns null if there is none. */
   private grow({ root, tokens, prompt, pages }: Sequence): CachePage | null {
     const page = this.free.pop() ?? this.evict()
     if (page === null) return null
@@ -218,7 +222,7 @@ export class PagedCache {
     return page
   }
 
-  /** Removes the least recently used page from the cache, if no sequence uses one. */
+  /** Removes the least recently used of the unused pages from the cache. Returns null if all pages are used. */
   private evict(): CachePage | null {
     const page = this.oldest
     if (page === null) return null
@@ -254,7 +258,7 @@ export class PagedCache {
     this.free.push(page)
   }
 
-  /** Adds a page that no sequence uses to the list, as the most recently used one. */
+  /** Adds an unused page to the list, as the most recently used one. */
   private list(page: CachePage): void {
     page.older = this.newest
     if (this.newest === null) this.oldest = page
@@ -274,7 +278,10 @@ export class PagedCache {
   }
 }
 
-/** Returns the page below `node` that has or will have `count` tokens from index `at` on, if possible one that has them. */
+/**
+ * Returns the page below `node` that has, or will have, `count` tokens from index `at` on. Prefers a page that already has
+ * them.
+ */
 const pageFor = (node: PageNode, tokens: Int32Array, at: number, count: number): CachePage | null => {
   let best: CachePage | null = null
   for (const page of node.children.get(tokens[at]) ?? []) {

@@ -1,6 +1,6 @@
 /**
- * Writes the keys and values of the sequences that generate, each in a row of its own. The arrays are inputs of the programs
- * of `rowStep.ts`, which says how they are laid out.
+ * Writes the keys and values of the sequences that generate; each sequence has its own row. The arrays are inputs of the
+ * programs of `rowStep.ts`, which describes their layout.
  */
 import type { DecoderConfig } from "../networks/DecoderConfig.ts"
 
@@ -20,7 +20,7 @@ interface CacheSegment {
 
 type CacheSizes = Pick<DecoderConfig, "layers" | "keyValueHeads" | "headDim">
 
-/** Pages with the keys and values of a prompt, which `cachedStep.ts` lays out. */
+/** Pages with the keys and values of a prompt; `cachedStep.ts` describes their layout. */
 interface Pages {
   readonly cache: Float32Array
   readonly pageSize: number
@@ -28,11 +28,11 @@ interface Pages {
 
 export class RowCache {
   private readonly config: CacheSizes
-  /** The segments of each row, and the place of the first token of each. */
+  /** The segments of each row, with the position of the first token of each segment. */
   private readonly segments: ReadonlyArray<CacheSegment & { readonly begin: number }>
-  /** For each row, the number of places that were written since it was last filled with zeros. */
+  /** For each row, the number of tokens that were written since it was last filled with zeros. */
   private readonly used = new Map<number, number>()
-  /** The keys or values of one row in a layer of a segment, while rows are exchanged. */
+  /** A buffer for the keys or values of one row, in a layer of a segment, while rows are exchanged. */
   private readonly exchanged: Float32Array
 
   constructor(config: CacheSizes, segments: ReadonlyArray<CacheSegment>) {
@@ -43,9 +43,9 @@ export class RowCache {
     this.segments = segments.map((segment) => ({ ...segment, begin: (begin += segment.length) - segment.length }))
   }
 
-  /** Begins a sequence in a row, with the first `tokens` tokens of some pages. */
+  /** Begins a sequence in a row: copies the first `tokens` tokens from pages. */
   fill(row: number, { cache, pageSize }: Pages, pages: ReadonlyArray<number>, tokens: number): void {
-    // The numbers of the row's last sequence may not be finite.
+    // Clear the row first, because the numbers of its last sequence may not be finite.
     this.clear(row)
     const { layers, keyValueHeads, headDim } = this.config
     const linesOfPage = layers * 2 * keyValueHeads * pageSize
@@ -56,8 +56,8 @@ export class RowCache {
   }
 
   /**
-   * Writes token `at` of a row: its keys and values for each layer and head, which begin at `from`. The numbers of one head
-   * follow those of the one before at a distance of `stride` times the size of a head.
+   * Writes token `at` of a row: its keys and values for each layer and head, from `entries` at the index `from` on. The
+   * numbers of the next head begin `stride` times the size of a head later.
    */
   write(row: number, at: number, entries: Float32Array, from: number, stride = 1): void {
     const { keyValueHeads, headDim } = this.config
@@ -98,7 +98,9 @@ export class RowCache {
     this.used.set(row, 0)
   }
 
-  /** Visits the arrays of the segments that so many tokens use, with the number of elements that each has for a row. */
+  /**
+   * Visits the arrays of the segments that are needed for `tokens` tokens, with the number of elements per row of each array.
+   */
   private eachUsed(tokens: number, visit: (array: Float32Array, length: number) => void): void {
     const { keyValueHeads, headDim } = this.config
     for (const { begin, layers, length } of this.segments) {

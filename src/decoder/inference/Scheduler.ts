@@ -1,10 +1,10 @@
 /**
- * Decides which tokens each step computes (continuous batching). It has no Effect: `makeEngine.ts` calls `plan`, runs the
+ * Decides which tokens each step computes (continuous batching). It has no Effects: `makeEngine.ts` calls `plan`, runs the
  * program, and calls `apply`.
  *
- * Requests begin in the order of their arrival, while there is room for their prompts in the cache. Steps that read prompts, a
- * page of each, alternate with steps in which all requests that have read their prompts generate a token: so a long prompt
- * delays the others by one short step at a time.
+ * Requests begin in the order of arrival, while the cache has room for their prompts. Steps that read a page of each prompt
+ * alternate with steps that generate a token for each request whose prompt is read. So a long prompt delays the other
+ * requests only by one short step at a time.
  */
 import { Exit } from "effect"
 import { type TokenDraw, makeDrawing } from "./draw.ts"
@@ -22,7 +22,7 @@ export class Scheduler {
   private readonly drawing: TokenDraw
   private readonly mostRunning: number
   private lastKind: "reading" | "generating" = "generating"
-  /** Both lists are in the order of arrival. */
+  /** The requests that wait and those that have begun, each in the order of arrival. */
   private readonly waiting: Array<EngineJob> = []
   private readonly running: Array<EngineJob> = []
   /** The requests that generate, by their row of the cache. */
@@ -55,7 +55,7 @@ export class Scheduler {
     }
   }
 
-  /** Returns whether a request has begun that has not ended. */
+  /** Tells whether a request has begun and not ended. */
   get isBusy(): boolean {
     return this.running.length > 0
   }
@@ -64,7 +64,7 @@ export class Scheduler {
     insert(this.waiting, job)
   }
 
-  /** Ends a request: its pages and its row are free for others, and its version of the weights has a user less. */
+  /** Ends a request: frees its pages and its row, and releases its version of the weights. */
   end(job: EngineJob, exit: Exit.Exit<Generated, EngineError>): void {
     if (job.state === "ended") return
     const list = job.state === "running" ? this.running : this.waiting
@@ -83,25 +83,25 @@ export class Scheduler {
     for (const job of [...this.running, ...this.waiting]) this.end(job, exit)
   }
 
-  /** Ends the requests of the step in progress, whose program failed. */
+  /** Ends the requests in the current step, because its program failed. */
   fail(message: string): void {
     for (const job of this.running.filter(({ count }) => count > 0))
       this.end(job, Exit.fail(engineError(job.model, "backend", message)))
   }
 
   /**
-   * Writes the inputs of the next step, and returns the program to run; null if there is nothing to compute. Requests begin
-   * only if `mayBegin` says so for their model; those that have begun go on.
+   * Writes the inputs of the next step, and returns the program to run; null if there is nothing to compute. New requests
+   * begin only if `mayBegin` returns true for their model.
    */
   plan(mayBegin: (model: string) => boolean): PlannedStep | null {
     this.admit(mayBegin)
     for (const job of this.running) job.count = 0
     const first = this.lastKind === "reading" ? this.planGenerating() : null
-    // A prompt that the cache has as a whole is read without a step, so that its request can generate now.
+    // A prompt that is completely in the cache needs no step to be read, so its request can generate now.
     return first ?? this.planReading() ?? this.planGenerating()
   }
 
-  /** Stores what the program computed, and draws the next tokens. */
+  /** Stores the results of the program, and draws the next tokens. */
   apply({ kind, program }: PlannedStep): void {
     this.steps++
     this.lastKind = kind
@@ -120,7 +120,7 @@ export class Scheduler {
   }
 
   private applyGenerating(program: GeneratingProgram): void {
-    // A copy, because requests that end leave the list.
+    // Iterate over a copy, because requests that end are removed from the list.
     for (const job of this.running.slice()) {
       if (job.count === 0) continue
       program.store(job.row, job.cached)
@@ -130,7 +130,7 @@ export class Scheduler {
     }
   }
 
-  /** Lets requests begin, in the order of their arrival. */
+  /** Lets waiting requests begin, in the order of arrival. */
   private admit(mayBegin: (model: string) => boolean): void {
     let promised = 0
     for (const { sequence } of this.running)
@@ -192,7 +192,7 @@ export class Scheduler {
     return { kind: "reading", program }
   }
 
-  /** Decides how many tokens of its prompt a request reads in the next step, and says whether there are any. */
+  /** Decides how many tokens of its prompt a request reads in the next step. Returns whether there are any. */
   private schedule(job: EngineJob): boolean {
     const { sequence } = job
     if (sequence === null || hasRead(sequence)) return false
@@ -201,12 +201,12 @@ export class Scheduler {
     this.cachedPromptTokens += sequence.length - before
     if (waits || hasRead(sequence)) return false
     const count = Math.min(this.model.pageSize, sequence.prompt - sequence.length)
-    // Requests begin only when there is room for their prompts.
+    // A request begins only when there is room for its whole prompt, so this always succeeds.
     job.count = this.cache.extend(sequence, sequence.length + count) - sequence.length
     return job.count > 0
   }
 
-  /** Plans a step that generates a token of each request that has read its prompt. */
+  /** Plans a step that generates a token for each request whose prompt is read. */
   private planGenerating(): PlannedStep | null {
     for (const job of this.running) if (job.sequence !== null && hasRead(job.sequence)) this.seat(job, job.sequence)
     const jobs = this.running.filter(({ row }) => row !== -1)
@@ -228,7 +228,7 @@ export class Scheduler {
     return { kind: "generating", program }
   }
 
-  /** Gives a request that has read its prompt a row of the cache. Its pages stay in the cache until their room is needed. */
+  /** Assigns a row of the cache to a request whose prompt is read. Its pages stay in the cache until their room is needed. */
   private seat(job: EngineJob, sequence: Sequence): void {
     job.row = this.rows.indexOf(null)
     this.rows[job.row] = job
@@ -241,7 +241,7 @@ export class Scheduler {
     job.sequence = null
   }
 
-  /** Moves requests to the rows that a program has, and long ones to those in which it has room for them. */
+  /** Moves requests to rows of the program, and long sequences to the rows that have room for them. */
   private place(jobs: ReadonlyArray<EngineJob>, { rows, longRows, shortRoom }: GeneratingProgram): void {
     const isLong = ({ cached }: EngineJob): boolean => cached > shortRoom
     for (const job of jobs) {
@@ -281,8 +281,8 @@ const clear = ({ adapters, lengths, tokens }: StepFeeds): void => {
 const mostRows = (programs: ReadonlyArray<{ readonly rows: number }>): number => programs[programs.length - 1].rows
 
 /**
- * Says whether a prompt is read. Its last token is computed as the generated ones are: it gives the logits of the first token,
- * and the tokens before it are shared by all requests with the same prompt.
+ * Tells whether a prompt is read. Its last token is not included, because it is computed like generated tokens: it gives the
+ * logits of the first one. The tokens before it are shared by all requests with the same prompt.
  */
 const hasRead = ({ length, prompt }: Sequence): boolean => length >= prompt
 

@@ -1,19 +1,19 @@
 /**
- * Keeps the versions of the weights: the base model's, and those of each adapter. A request takes a version when it begins
- * and keeps it to its end. A version that was replaced is removed when its last request ends: only then is its place for
- * adapters free, and only then is its part of the cache given up.
+ * Keeps the versions of the weights: of the base model, and of each adapter. A request uses the version with which it began
+ * until its end. A replaced version is removed when its last request ends; only then are its slot and its part of the cache
+ * freed.
  */
 import type { PagedCache, Root } from "./PagedCache.ts"
 import type { WeightsUsed } from "./EngineService.ts"
 
 export interface Version {
   readonly used: WeightsUsed
-  /** The adapter's place among the adapters; −1 for the base model. */
+  /** The slot of the adapter; −1 for the base model. */
   readonly slot: number
   root: Root
-  /** The number of requests that have begun with this version and not ended. */
+  /** The number of requests in progress that use this version. */
   users: number
-  /** Whether requests that begin now take this version. */
+  /** Whether new requests use this version. */
   current: boolean
 }
 
@@ -44,7 +44,7 @@ export class ModelVersions {
     return [...this.adapters.values()].map(({ used }) => used).sort((a, b) => (a.model < b.model ? -1 : 1))
   }
 
-  /** Returns the version that a request of this name takes when it begins now. */
+  /** Returns the version that a new request for this name uses. */
   find(name: string): Version | undefined {
     return name === this.base.used.model ? this.base : this.adapters.get(name)
   }
@@ -60,8 +60,8 @@ export class ModelVersions {
   }
 
   /**
-   * Returns the place for a new version of an adapter; `wait` if a place becomes free when requests of replaced versions
-   * end, `drain` if one becomes free when the requests of this adapter end, and `full` if no place becomes free.
+   * Returns the slot for a new version of an adapter. Returns `wait` if a slot becomes free when requests of replaced
+   * versions end, `drain` if one becomes free when the requests of this adapter end, and `full` if no slot becomes free.
    */
   placeFor(name: string): number | "wait" | "drain" | "full" {
     const free = this.freeSlots.at(-1)
@@ -72,7 +72,7 @@ export class ModelVersions {
     return old === undefined ? "full" : "drain"
   }
 
-  /** Replaces an adapter's version by the one that was written to the place `slot`. */
+  /** Replaces an adapter's version by the one that was written to the slot `slot`. */
   replace(name: string, step: number, slot: number): void {
     const old = this.adapters.get(name)
     this.adapters.set(name, this.make({ model: name, step, baseStep: this.base.used.step }, slot))
@@ -82,7 +82,7 @@ export class ModelVersions {
     else this.retire(old)
   }
 
-  /** Removes an adapter; returns whether there was one. */
+  /** Removes an adapter. Returns whether it existed. */
   unload(name: string): boolean {
     const old = this.adapters.get(name)
     if (old === undefined) return false
@@ -91,7 +91,7 @@ export class ModelVersions {
     return true
   }
 
-  /** Replaces the base model's version. No request uses any version. */
+  /** Replaces the base model's version. No request may be using a version. */
   replaceBase(step: number): void {
     this.cache.forget(this.base.root)
     this.base = this.make({ ...this.base.used, step, baseStep: step }, -1)

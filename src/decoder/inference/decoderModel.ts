@@ -34,7 +34,7 @@ const readName = (rows: number): string => `read-${rows}`
 
 const generateName = ({ rows, count, longRows }: GeneratingSize): string => `generate-${rows}-${count}-${longRows}`
 
-/** Describes a program, with the adapters if the model has room for any. */
+/** Describes a program. It includes adapters if the model has slots for them. */
 const specOf = (
   layout: ModelLayout,
   name: string,
@@ -51,7 +51,7 @@ const specOf = (
 
 const readSpec = (layout: ModelLayout, rows: number): ProgramSpec =>
   specOf(layout, readName(rows), rows, (adapt) => {
-    // The last page is never written. Places without a page name it.
+    // The last page is never written; unused elements of `pages` refer to it.
     const sizes = {
       sequences: rows,
       chunk: layout.pageSize,
@@ -60,7 +60,7 @@ const readSpec = (layout: ModelLayout, rows: number): ProgramSpec =>
       cachePages: layout.pages + 1,
     }
     const { inputs, outputs } = cachedStep(layout.config, layout.weights, sizes, adapt)
-    // Only the last token of a prompt needs logits, and a program that generates computes it.
+    // No logits are needed here: only the last token of a prompt needs them, and a program that generates computes it.
     return { inputs, outputs: { entries: outputs.entries } }
   })
 
@@ -163,7 +163,7 @@ const adapterFunctions = (
   spec: ProgramSpec,
 ): Pick<StepModel, "adapterProblem" | "writeAdapter"> => {
   if (slots === 0) return { adapterProblem: () => undefined, writeAdapter: () => Effect.void }
-  /** Has room for one adapter: to see whether one fits, and to fill it up to the rank of the slots. */
+  /** A table for a single adapter, to check whether an adapter fits, and to extend it to the rank of the slots. */
   const room = new MultiLoRA(config, shape, 1)
   const values = Record.map(
     Record.filter(spec.state, (_, name) => !(name in declarations)),
@@ -208,7 +208,7 @@ const pageFunctions = ({
   }
 }
 
-/** Returns why values cannot be the weights of a model; undefined if they can. */
+/** Returns why arrays cannot be the weights of a model; undefined if they can. */
 const weightsProblem = (
   { declarations }: ModelLayout,
   values: Readonly<Record<string, NamedArray>>,
@@ -223,7 +223,7 @@ const weightsProblem = (
   return unknown === undefined ? undefined : `parameter "${unknown}": the model has no such parameter`
 }
 
-/** Makes the model: its programs are compiled, and its caches are empty. */
+/** Makes the model: compiles its programs, and makes empty caches. */
 export const decoderModel = Effect.fnUntraced(function* (
   config: DecoderConfig,
   sizes: EngineSizes = {},

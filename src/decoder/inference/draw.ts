@@ -1,10 +1,10 @@
 /**
- * Draws a token from logits. The settings apply in the order of Hugging Face's `generate`: temperature, top-k, top-p (on
- * the tokens that top-k left), min-p. vLLM applies min-p before top-k and top-p; the order matters only where min-p and
- * top-p are both set. A tie is always decided by the lower id, so top-k keeps exactly k tokens.
+ * Draws a token from logits. The settings apply in the order of Hugging Face's `generate`: temperature, top-k, top-p (on the
+ * tokens that top-k left), min-p. vLLM applies min-p before top-k and top-p; the order matters only where min-p and top-p are
+ * both set. Of equally likely tokens, the lower id is always preferred, so top-k keeps exactly k tokens.
  *
- * Everything is computed in float64 from exact comparisons of the logits, without an allocation per token, and with the same
- * bits on every machine.
+ * Logits are compared exactly, and all sums are float64. So the bits are the same on every machine. Nothing is allocated per
+ * token.
  */
 import { exp, log } from "../../base/rng/Elementary.ts"
 import { mostTopLogprobs } from "./Sampling.ts"
@@ -23,11 +23,14 @@ export interface TokenDraw {
   readonly vocabSize: number
   /** exp((logit − largest logit) / temperature) of each token. */
   readonly weights: Float64Array
-  /** A heap of ids with the likeliest on top. Popped ids follow behind it: the r-th likeliest is at vocabSize − 1 − r. */
+  /**
+   * A heap of ids, with the likeliest at the top. Popped ids are stored after the heap: the r-th likeliest is at vocabSize −
+   * 1 − r.
+   */
   readonly order: Int32Array
   /** Log-probability of the drawn token. */
   logprob: number
-  /** The likeliest tokens, as many as `topLogprobs`, and their log-probabilities. */
+  /** The `topLogprobs` likeliest tokens, and their log-probabilities. */
   readonly topIds: Int32Array
   readonly topLogprobs: Float64Array
 }
@@ -41,7 +44,7 @@ export const makeDrawing = (vocabSize: number): TokenDraw => ({
   topLogprobs: new Float64Array(mostTopLogprobs),
 })
 
-/** Moves the id at `at` down until no id below it is likelier. The logits of the row begin at `offset`. */
+/** Moves the id at `at` down the heap until no id below it is likelier. The logits of the row begin at `offset`. */
 const sink = (order: Int32Array, logits: Float32Array, offset: number, start: number, size: number): void => {
   const id = order[start]
   const logit = logits[offset + id]
@@ -73,8 +76,8 @@ const pop = (order: Int32Array, logits: Float32Array, offset: number, size: numb
 }
 
 /**
- * Draws a token from the logits that begin at `offset`; `uniform`, in [0, 1), chooses it among the tokens that the settings
- * leave, which stand in the order of their ids. Returns the id, or −1 if a logit is NaN or +∞ or all are −∞.
+ * Draws a token from the logits that begin at `offset`. The number `uniform`, in [0, 1), chooses among the tokens that the
+ * settings keep, in the order of their ids. Returns the id, or −1 if a logit is NaN or +∞ or all are −∞.
  *
  * `drawing.logprob` and `drawing.topLogprobs` are logarithms of softmax(logits / temperature) before top-k, top-p and min-p;
  * with temperature 0, of softmax(logits).
@@ -111,7 +114,7 @@ export const draw = (
   const greedy = temperature === 0
   const ranked = !greedy && ((topK > 0 && topK < vocabSize) || topP < 1)
   const listed = Math.min(topLogprobs, vocabSize)
-  // The number of the likeliest tokens that are popped from the heap so far.
+  // The number of tokens that were popped from the heap so far.
   let popped = 0
   if (ranked || listed > 0) {
     for (let id = 0; id < vocabSize; id++) order[id] = id
@@ -126,7 +129,8 @@ export const draw = (
 
   let chosen = best
   if (!greedy) {
-    // The least likely token that is kept. Of equally likely ones, those up to its id are kept.
+    // The logit and the id of the least likely token that is kept. Of tokens with the same logit, only those up to this id
+    // are kept.
     let lastLogit = -Infinity
     let lastId = vocabSize
     if (ranked) {
@@ -156,7 +160,7 @@ export const draw = (
     let cumulative = 0
     for (let id = 0; id < vocabSize; id++) {
       if (weights[id] === 0) continue
-      // If rounding makes the sum smaller than the target, the last kept token remains chosen.
+      // If rounding makes the sum smaller than the target, the last kept token is chosen.
       chosen = id
       cumulative += weights[id]
       if (cumulative > target) break

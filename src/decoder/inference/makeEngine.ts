@@ -1,4 +1,4 @@
-/** Makes an `Engine` from a model that computes steps. One fiber runs the steps while there is work, and sleeps otherwise. */
+/** Makes an `Engine` from a model that computes steps. A fiber runs steps while there is work, and sleeps otherwise. */
 import { Cause, Deferred, Effect, Exit, Option, Queue, Schema, type Scope, Stream } from "effect"
 import type { BackendError } from "../../tensor/backend/Backend.ts"
 import { messageOf } from "../../base/config/text.ts"
@@ -29,7 +29,7 @@ export const makeEngine = Effect.fnUntraced(function* (
     ),
   )
   yield* Effect.forever(runStep(state)).pipe(
-    // Only a defect ends the loop. All requests end with it, instead of waiting for ever.
+    // Only a defect ends the loop. Then all requests end with it, instead of waiting for ever.
     Effect.onError((cause) =>
       Effect.sync(() => (Cause.hasInterruptsOnly(cause) ? undefined : closeEngine(state, Exit.failCause(cause)))),
     ),
@@ -52,14 +52,14 @@ export const makeEngine = Effect.fnUntraced(function* (
   }
 })
 
-/** Makes the changes of the weights that can be made, and computes one step; sleeps if there is nothing to do. */
+/** Makes the changes of weights that are possible now, and computes one step. Sleeps if there is nothing to do. */
 const runStep = Effect.fnUntraced(function* (state: EngineState) {
   const { changes, scheduler, steps, work } = state
-  // Close this first: a request that ends below can resume its caller at once, which may bring new work.
+  // Close the latch first: a request that ends below may resume its caller at once, and the caller may add work.
   work.closeUnsafe()
   const mayBegin = changes.length === 0 ? always : yield* makeChanges(state)
-  // A change of the weights must not wait for the latch, because its caller may have closed it. So requests whose end
-  // the change waits for go on.
+  // A change of the weights must not wait for the latch, because its caller may have closed it. So the requests for whose end
+  // the change waits continue.
   if (steps !== undefined && !steps.isOpen() && changes.length === 0)
     return yield* Effect.raceFirst(steps.await, work.await)
   const planned = scheduler.plan(mayBegin)
@@ -67,11 +67,11 @@ const runStep = Effect.fnUntraced(function* (state: EngineState) {
   const exit = yield* Effect.exit(planned.program.run)
   if (Exit.isSuccess(exit)) scheduler.apply(planned)
   else scheduler.fail((yield* failureOf(exit.cause)).message)
-  // The fibers of the requests run between the steps.
+  // Let the fibers of the requests run between the steps.
   yield* Effect.yieldNow
 })
 
-/** Returns why an engine refuses a prompt and its settings; undefined if it takes them. */
+/** Returns why an engine refuses a prompt and its settings; undefined if it accepts them. */
 const promptProblem = (
   { model, maxLength }: EngineState,
   promptIds: ArrayLike<number>,
@@ -97,7 +97,7 @@ const promptProblem = (
   return undefined
 }
 
-/** Checks a request, and adds it to those that wait for a step. */
+/** Checks a request, and adds it to the waiting ones. */
 const submit = Effect.fnUntraced(function* (
   state: EngineState,
   { model: modelName, promptIds, sampling: options = {} }: GenerateRequest,
@@ -161,7 +161,7 @@ const streamEvents = (state: EngineState, request: GenerateRequest): Stream.Stre
     )
   })
 
-/** Returns the error of a program that failed; a defect or an interruption is passed on. */
+/** Returns the error of a failed program. A defect or an interruption is passed on. */
 const failureOf = (cause: Cause.Cause<BackendError>): Effect.Effect<BackendError> => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   return error === undefined ? Effect.orDie(Effect.failCause(cause)) : Effect.succeed(error)

@@ -1,34 +1,37 @@
-/** Lays out a model for the engine: the sizes of its programs and of its caches, within the memory that they may take. */
+/** Chooses the sizes of a model's programs and caches for the engine, within the memory limit. */
 import { type AdapterShape, type DecoderConfig, parametersOf, statesOf } from "../networks/Decoder.ts"
 
 /** The sizes of an engine's programs and of its cache. */
 export interface EngineSizes {
   /**
-   * The numbers of sequences for which there is a program that generates. A step runs the smallest that is large enough; the
-   * largest number is the most requests that run at the same time. By default these are 1, 8 and 32, or fewer if 32
-   * sequences of `maxLength` would have more than 32,768 tokens.
+   * The numbers of sequences for which a program that generates is compiled. A step runs the smallest one that is large
+   * enough; the largest number limits the requests that run at the same time. By default these are 1, 8 and 32, or fewer if
+   * 32 sequences of `maxLength` would have more than 32,768 tokens.
    */
   readonly generating?: ReadonlyArray<number> | undefined
-  /** The numbers of prompts for which there is a program that reads a page of each, [1, 8] by default. */
+  /** The numbers of prompts for which a program that reads a page of each is compiled, [1, 8] by default. */
   readonly reading?: ReadonlyArray<number> | undefined
-  /** The most tokens of a prompt and its answer together; by default the model's, up to 2048. */
+  /** The largest number of tokens of a prompt and its answer together; by default the model's, up to 2048. */
   readonly maxLength?: number | undefined
   /** The number of tokens in a page of the cache of prompts, 16 by default. */
   readonly pageSize?: number | undefined
   /**
-   * The number of tokens that the cache of prompts has room for. By default it has room for those of all requests that run
-   * at the same time, up to 16,384 tokens.
+   * The number of tokens for which the cache of prompts has room. By default it has room for all requests that run at the
+   * same time, up to 16,384 tokens.
    */
   readonly cacheTokens?: number | undefined
   /**
-   * The number of tokens of the first segment of the rows in which requests generate, 64 by default; each further segment
-   * doubles the room. A step computes whole segments, as many as its longest sequence needs. A step of many rows computes
-   * only the first segment of half of them, if no more sequences are longer than that.
+   * The number of tokens in the first segment of the cache's rows, in which requests generate, 64 by default; each further
+   * segment doubles the room. A step computes as many whole segments as its longest sequence needs. In a step with many rows,
+   * half of them have only the first segment, if at most half of the sequences are longer.
    */
   readonly firstSegment?: number | undefined
-  /** The adapters that can be loaded at the same time, all of the rank of `shape` or a lower one; none by default. */
+  /** The number of adapters that can be loaded at the same time, with at most the rank of `shape`; none by default. */
   readonly adapters?: { readonly slots: number; readonly shape: AdapterShape } | undefined
-  /** The most bytes of both caches and of the adapters together, 64 GiB by default. Larger ones are refused before they are made. */
+  /**
+   * The largest number of bytes of both caches and the adapters together, 64 GiB by default. If they need more, an error is
+   * returned before they are allocated.
+   */
   readonly mostBytes?: number | undefined
 }
 
@@ -45,7 +48,7 @@ const defaults = {
 
 const bytesOfNumber = 4
 
-/** The size of a program that generates: its rows, its segments, and the rows that have more than the first of these. */
+/** The size of a program that generates: its rows, its segments, and the number of rows that have all segments. */
 export interface GeneratingSize {
   readonly rows: number
   readonly count: number
@@ -55,24 +58,24 @@ export interface GeneratingSize {
 /** The sizes of a model's programs and caches. */
 interface ModelSizes {
   readonly config: DecoderConfig
-  /** The most tokens of a prompt and its answer together. */
+  /** The largest number of tokens of a prompt and its answer together. */
   readonly maxLength: number
   readonly pageSize: number
-  /** The pages of a prompt of `maxLength` tokens. */
+  /** The number of pages for a prompt of `maxLength` tokens. */
   readonly pagesPerRow: number
-  /** The pages of the cache of prompts. */
+  /** The number of pages in the cache of prompts. */
   readonly pages: number
   /** The lengths of the segments of a row. */
   readonly segments: ReadonlyArray<number>
   readonly generating: ReadonlyArray<GeneratingSize>
-  /** The numbers of prompts for which there is a program that reads. */
+  /** The numbers of prompts for which a program that reads is compiled. */
   readonly reading: ReadonlyArray<number>
-  /** The adapters that can be loaded at the same time. */
+  /** The number of adapters that can be loaded at the same time. */
   readonly slots: number
   readonly shape: AdapterShape
 }
 
-/** The sizes of a model that has room, with its parameters. */
+/** The sizes of a model that fits in memory, with its parameters. */
 export interface ModelLayout extends ModelSizes {
   /** The parameters of the model without adapters. */
   readonly declarations: ReturnType<typeof parametersOf>
@@ -107,13 +110,13 @@ export const sizesOf = (config: DecoderConfig, sizes: EngineSizes): ModelSizes =
   }
 }
 
-/** Adds the parameters to sizes that have room. */
+/** Adds the parameters to sizes that fit in memory. */
 export const layoutOf = (sizes: ModelSizes): ModelLayout => {
   const declarations = parametersOf(sizes.config)
   return { ...sizes, declarations, weights: statesOf(declarations) }
 }
 
-/** Returns why the caches and the adapters of a model would take too much memory; undefined if they have room. */
+/** Returns why the caches and the adapters of a model need too much memory; undefined if they fit. */
 export const memoryProblemOf = (layout: ModelSizes, mostBytes = defaults.mostBytes): string | undefined => {
   const { maxLength, pages, pageSize, slots, shape } = layout
   const rows = layout.generating.at(-1)?.rows ?? NaN
@@ -121,7 +124,7 @@ export const memoryProblemOf = (layout: ModelSizes, mostBytes = defaults.mostByt
   const { layers, keyValueHeads, headDim, hiddenSize, intermediateSize } = layout.config
   const ofToken = 2 * layers * keyValueHeads * headDim * bytesOfNumber
   const caches = (rows * maxLength + promptTokens) * ofToken
-  // Both matrices of an adapter have the rank on one side, and at most this on the other.
+  // Each matrix of an adapter has the rank on one side, and at most this size on the other.
   const widest = 2 * Math.max(hiddenSize, intermediateSize)
   const adapters = slots * shape.rank * shape.targets.length * layers * widest * bytesOfNumber
   if (caches + adapters <= mostBytes) return undefined
@@ -132,14 +135,14 @@ export const memoryProblemOf = (layout: ModelSizes, mostBytes = defaults.mostByt
   return `it has room for ${shown(mostBytes)}, but would need for ${ofCaches}${ofAdapters}; ${remedy}`
 }
 
-/** The fewest rows for which there is a program that reads only the first segment of half of them. */
+/** The smallest number of rows for which there is a program that reads only the first segment of half of them. */
 const fewestHalved = 16
 
-/** Lists the numbers of long rows of the programs with so many rows, and so many segments behind the first. */
+/** Lists the possible numbers of long rows for programs with `rows` rows and `more` segments after the first. */
 const longRowsOf = (rows: number, more: number): ReadonlyArray<number> =>
   more > 0 && rows >= fewestHalved ? [Math.ceil(rows / 2), rows] : [rows]
 
-/** Divides a row into segments: each is as long as all before it together, the last one perhaps shorter. */
+/** Divides a row into segments. Each segment is as long as all segments before it together; the last one may be shorter. */
 const segmentsFor = (maxLength: number, first: number): ReadonlyArray<number> => {
   const lengths = [Math.min(first, maxLength)]
   for (let room = lengths[0]; room < maxLength; room *= 2) lengths.push(Math.min(room, maxLength - room))

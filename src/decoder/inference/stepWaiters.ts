@@ -2,7 +2,7 @@
 import { Deferred, Effect } from "effect"
 
 /**
- * Makes a list without any caller. `stepOf` returns the step of a model's weights; undefined for a model that is not
+ * Makes an empty list of waiting callers. `stepOf` returns the step of a model's weights; undefined for a model that is not
  * loaded.
  *
  * @example
@@ -29,7 +29,7 @@ export const makeStepWaiters = (stepOf: (model: string) => number | undefined) =
           Effect.sync(() => all.delete(waiter)),
         )
       }),
-    /** Lets those continue whose weights are loaded. Call it after each change of the weights. */
+    /** Resumes the callers whose weights are loaded. Call it after each change of the weights. */
     look: (): void => {
       for (const { model, step, reached } of all) if (has(model, step)) Deferred.doneUnsafe(reached, Effect.void)
     },

@@ -1,16 +1,16 @@
 /**
- * Finds stop strings in a text that comes in pieces. The text ends before the stop string that is complete first; of those
- * that are complete at the same character, before the longest. The result does not depend on where the pieces end.
+ * Finds stop strings in a text that arrives in pieces. The text ends before the stop string that is completed first; if
+ * several are completed by the same character, before the longest one. The result does not depend on where the pieces end.
  */
 export interface StopSearch {
   /**
-   * Takes the next piece of the text, and returns what is certain to precede every stop string. The rest, which could be the
-   * beginning of one, is held back.
+   * Adds the next piece of the text, and returns the text that certainly comes before every stop string. The rest, which
+   * could be the beginning of a stop string, is held back.
    */
   readonly push: (piece: string) => string
-  /** The stop string that was found; the text ends before it. */
+  /** Returns the stop string that was found, before which the text ends; null if there is none yet. */
   readonly found: () => string | null
-  /** Returns the text that was held back. Call it when no further piece comes. */
+  /** Returns the text that was held back. Call it after the last piece. */
   readonly end: () => string
 }
 

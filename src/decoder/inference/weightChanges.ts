@@ -1,6 +1,6 @@
 /**
- * Changes the weights of an engine: loads and unloads adapters, and replaces the base model's weights. A change waits
- * until no request needs the numbers that it overwrites; the engine's loop makes it between two steps.
+ * Changes the weights of an engine: loads and unloads adapters, and replaces the base model's weights. A change waits until
+ * no request needs the weights that it overwrites; then the engine's loop makes it between two steps.
  */
 import { Deferred, Effect, Exit } from "effect"
 import type { BackendError } from "../../tensor/backend/Backend.ts"
@@ -13,7 +13,7 @@ const never = (): boolean => false
 
 type LoadedAdapter = Parameters<EngineService["loadAdapter"]>[0]
 
-/** Makes the changes that can be made now, in their order. Returns which requests may begin. */
+/** Makes the changes that are possible now, in order. Returns a function that tells which requests may begin. */
 export const makeChanges = Effect.fnUntraced(function* (state: EngineState) {
   for (let change = state.changes.at(0); change !== undefined; change = state.changes.at(0)) {
     const wait = change.ready()
@@ -28,7 +28,7 @@ export const makeChanges = Effect.fnUntraced(function* (state: EngineState) {
   return always
 })
 
-/** Adds a change to those that wait, and returns when it is made. A caller that is interrupted takes it back. */
+/** Adds a change to the waiting ones, and returns when it is made. If the caller is interrupted, the change is removed. */
 const change = (
   state: EngineState,
   ready: Change["ready"],
@@ -41,7 +41,7 @@ const change = (
     state.work.openUnsafe()
     return Effect.onInterrupt(Deferred.await(entry.done), () =>
       Effect.sync(() => {
-        // A change that is being made is completed.
+        // A change that has begun is completed even after an interruption.
         const index = state.changes.indexOf(entry)
         if (index !== -1 && entry !== state.making) state.changes.splice(index, 1)
       }),
@@ -51,14 +51,14 @@ const change = (
 const onDevice = (model: string, effect: Effect.Effect<void, BackendError>): Effect.Effect<void, EngineError> =>
   Effect.mapError(effect, ({ message }) => engineError(model, "backend", message))
 
-/** Says whether an adapter can be loaded now, or which requests have to end before. */
+/** Tells whether an adapter can be loaded now, or which requests must end before. */
 const adapterReady = ({ versions }: EngineState, adapterName: string): ReturnType<Change["ready"]> => {
   const place = versions.placeFor(adapterName)
   if (place === "drain") return { mayBegin: (other) => other !== adapterName }
   return place === "wait" ? { mayBegin: always } : null
 }
 
-/** Writes an adapter into its place; fails if all places are taken. */
+/** Writes an adapter into a slot. Fails if all slots are taken. */
 const writeAdapter = ({ model, versions }: EngineState, { name, step, adapter }: LoadedAdapter) =>
   Effect.suspend(() => {
     const place = versions.placeFor(name)
@@ -68,7 +68,7 @@ const writeAdapter = ({ model, versions }: EngineState, { name, step, adapter }:
     }
     return Effect.tapError(
       Effect.map(onDevice(name, model.writeAdapter(place, adapter)), () => versions.replace(name, step, place)),
-      // The failed write may have damaged the old version, if it had the same place.
+      // If the old version used the same slot, the failed write may have damaged it.
       () => Effect.sync(() => (versions.find(name)?.slot === place ? versions.unload(name) : undefined)),
     )
   })
@@ -107,7 +107,7 @@ export const loadWeights = (
       () => (scheduler.isBusy ? { mayBegin: never } : null),
       Effect.tapError(
         Effect.map(onDevice(name, model.writeWeights(weights)), () => versions.replaceBase(step)),
-        // Some of the old weights may be overwritten, so that no request can be answered.
+        // Some of the old weights may have been overwritten, so no request can be answered any more.
         (error) => Effect.sync(() => closeEngine(state, Exit.fail(error))),
       ),
     )

@@ -4,8 +4,8 @@ import { type ConfigError, decode } from "../../base/config/Config.ts"
 import { bounded, intBetween, positive } from "../../base/config/fields.ts"
 
 /**
- * Defines how rotary frequencies are changed for sequences that are longer than in the first training: `linear` divides
- * all of them by a factor; `llama3` divides the low ones, keeps the high ones, and interpolates between.
+ * Defines how rotary frequencies are changed for sequences that are longer than in the original training. `linear` divides
+ * all frequencies by a factor; `llama3` divides low ones, keeps high ones, and interpolates between them.
  */
 export const RopeScaling = Schema.Union([
   Schema.TaggedStruct("linear", { factor: positive }),
@@ -13,7 +13,7 @@ export const RopeScaling = Schema.Union([
     factor: positive,
     lowFrequencyFactor: positive,
     highFrequencyFactor: positive,
-    /** The greatest number of positions in the first training. */
+    /** The largest number of positions in the original training. */
     originalMaxPositions: bounded("count"),
   }),
 ])
@@ -29,27 +29,30 @@ export interface DecoderConfig {
   readonly layers: number
   /** The number of query heads. */
   readonly heads: number
-  /** The number of heads for keys and values, each of which serves `heads / keyValueHeads` query heads. */
+  /** The number of heads for keys and values. Each of them serves `heads / keyValueHeads` query heads. */
   readonly keyValueHeads: number
-  /** The size of a head, which need not be `hiddenSize / heads`. It is even, as rotary embeddings need pairs. */
+  /** The size of a head, which need not be `hiddenSize / heads`. It is even, because rotary embeddings need pairs. */
   readonly headDim: number
-  /** The greatest number of positions for which the model was made. Graphs do not check positions against it. */
+  /** The largest number of positions for which the model was made. Graphs do not check it. */
   readonly maxPositions: number
   readonly rmsNormEpsilon: number
   /** Rotary position embeddings: the base of the frequencies, and their scaling. */
   readonly rope: { readonly theta: number; readonly scaling: RopeScaling | null }
-  /** Which linear layers have a bias: the projections to queries, keys and values, the one after them, the MLP's. */
+  /**
+   * The linear layers that have a bias: the projections to queries, keys and values, the output projection of attention, the
+   * MLP's.
+   */
   readonly biases: { readonly qkv: boolean; readonly output: boolean; readonly mlp: boolean }
-  /** Whether the head that computes logits has the weights of the token embedding. */
+  /** Whether the head that computes logits uses the weights of the token embedding. */
   readonly tiedEmbeddings: boolean
 }
 
 const size = bounded("modelUnits")
 
-/** The most weights that one matrix may have, because a program addresses its memory by 32 bits. */
+/** The largest number of weights in a matrix, because the addresses of a program have 32 bits. */
 const mostWeights = 2 ** 30
 
-/** Checks what the fields of a config must be together. Each problem is at the key that a person would change. */
+/** Checks conditions on several fields of a config together. Each problem names the key that a person would change. */
 const together = Schema.makeFilter((config: DecoderConfig) => {
   const { heads, keyValueHeads, headDim, rope, vocabSize, hiddenSize, intermediateSize } = config
   const { scaling } = rope
@@ -73,7 +76,7 @@ const together = Schema.makeFilter((config: DecoderConfig) => {
   ]
 })
 
-/** The Schema of `DecoderConfig`; a value that it accepts is one from which all graphs of this folder can be built. */
+/** The Schema of `DecoderConfig`. All graphs of this folder can be built from a value that it accepts. */
 export const DecoderConfig = Schema.Struct({
   architecture: Schema.Literals(["llama", "qwen2"]),
   vocabSize: size,

@@ -4,19 +4,19 @@ import type { Stream } from "../../base/rng/Rng.ts"
 import { AdapterError, adapterLayoutOf, adapterParametersOf, type AdapterShape } from "./adapters.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 
-/** The settings of one adapter: what it adds is multiplied by alpha / rank. */
+/** The settings of one adapter, whose output is multiplied by alpha / rank. */
 export interface AdapterOptions {
-  /** At most the rank of the table. */
+  /** The rank of the adapter, at most the table's. */
   readonly rank: number
   readonly alpha: number
 }
 
 /**
- * The adapters of several runs in one array, `table` [adapters, size], that a trainer feeds to its program. An adapter
- * of a lower rank than the table's keeps zeros in the unused rows of A and columns of B. Their gradients are zero, so
- * they stay zero.
+ * Holds the adapters of several runs in one array, `table` [adapters, size], which is an input of a trainer's program. If an
+ * adapter has a lower rank than the table, the unused rows of A and columns of B are zeros. Their gradients are zero, so they
+ * stay zero.
  *
- * A place that no run uses, or that was cleared, has only zeros and the scaling 0: it adds nothing to the base model.
+ * A slot that no run uses has only zeros and the scaling 0, so it does not change the base model.
  *
  * @example
  * ```ts
@@ -29,7 +29,7 @@ export interface AdapterOptions {
 export class MultiLoRA {
   readonly shape: AdapterShape
   readonly adapters: number
-  /** How many numbers an adapter has. */
+  /** The number of elements of an adapter. */
   readonly size: number
   /** All adapters, one after another. */
   readonly table: Float32Array
@@ -54,13 +54,13 @@ export class MultiLoRA {
     this.options = Array.from({ length: adapters })
   }
 
-  /** Returns the numbers of one adapter: a view into `table`. */
+  /** Returns the numbers of one adapter as a view into `table`. */
   row(index: number): Float32Array {
     const at = this.checked(index) * this.size
     return this.table.subarray(at, at + this.size)
   }
 
-  /** Returns the settings with which an adapter was reset or loaded; undefined for a place that no run uses. */
+  /** Returns the settings with which an adapter was reset or loaded; undefined for an unused slot. */
   optionsOf(index: number): AdapterOptions | undefined {
     return this.options[this.checked(index)]
   }
@@ -74,7 +74,7 @@ export class MultiLoRA {
     })
   }
 
-  /** Returns copies of an adapter's parameters with the adapter's own rank, by name: what its files hold. */
+  /** Returns copies of an adapter's parameters with the adapter's own rank, by name, as files store them. */
   stateDictOf(index: number): NamedTensors {
     const rank = this.options[this.checked(index)]?.rank
     if (rank === undefined) throw refusal(`adapter ${index}: it was neither reset nor loaded`)
@@ -91,7 +91,9 @@ export class MultiLoRA {
     })
   }
 
-  /** Makes a new adapter, which adds nothing yet: A is drawn from `random` and the parameter's name, and B is zero. */
+  /**
+   * Makes a new adapter that does not change the model yet: A is drawn from `random` and the parameter's name, and B is zero.
+   */
   reset(index: number, options: AdapterOptions, random: Stream): void {
     const draw = (name: string, shape: ReadonlyArray<number>): Float32Array =>
       this.declarations[name].init(random.child(name), shape)
@@ -99,8 +101,8 @@ export class MultiLoRA {
   }
 
   /**
-   * Replaces an adapter by what `stateDictOf` returned, or a file held. Throws an `AdapterError`, and changes nothing, if
-   * a parameter is missing, unexpected or of another shape, or has a number that is not finite.
+   * Replaces an adapter by parameters from `stateDictOf` or from a file. Throws an `AdapterError`, and changes nothing, if a
+   * parameter is missing, unexpected or of another shape, or has a number that is not finite.
    */
   load(index: number, options: AdapterOptions, parameters: NamedTensors): void {
     for (const name of Object.keys(parameters))
@@ -119,7 +121,7 @@ export class MultiLoRA {
     this.fill(index, options, (name) => parameters[name].data)
   }
 
-  /** Frees a place: all of its numbers become zero. */
+  /** Frees a slot: sets all of its numbers to zero. */
   clear(index: number): void {
     this.row(index).fill(0)
     this.scalings[index] = 0
@@ -167,23 +169,26 @@ export class MultiLoRA {
 
 const refusal = (message: string): AdapterError => new AdapterError({ message })
 
-/** Returns the first number that is not finite. A loop takes a quarter of the time of `find`. */
+/** Returns the first number that is not finite. This loop is four times as fast as `find`. */
 const firstNotFinite = (numbers: Float32Array): number | undefined => {
   for (let at = 0; at < numbers.length; at++) if (!Number.isFinite(numbers[at])) return numbers[at]
   return undefined
 }
 
-/** Returns the shape that a parameter has with another rank: A is [rank, inputs], B is [outputs, rank]. */
+/** Returns the shape of a parameter with another rank: A is [rank, inputs], B is [outputs, rank]. */
 const withRank = (name: string, shape: ReadonlyArray<number>, rank: number): ReadonlyArray<number> =>
   shape.with(name.endsWith("lora_A.weight") ? 0 : 1, rank)
 
-/** Visits the rows of the matrix `own`, which is the upper left part of the matrix `whole`: where each begins in both. */
+/**
+ * Visits the rows of the matrix `own`, which is the upper left part of the matrix `whole`, with the index of each row's
+ * beginning in both.
+ */
 const eachUsedRow = (
   [, wholeColumns]: ReadonlyArray<number>,
   [rows, columns]: ReadonlyArray<number>,
   visit: (own: number, inWhole: number, columns: number) => void,
 ): void => {
-  // Rows of the same length follow each other in both.
+  // If the rows have the same length, they are adjacent in both.
   if (columns === wholeColumns) return visit(0, 0, rows * columns)
   for (let row = 0; row < rows; row++) visit(row * columns, row * wholeColumns, columns)
 }

@@ -1,13 +1,13 @@
 /**
- * Low-rank adapters (LoRA, Hu et al. 2021, arXiv:2106.09685), many in one graph: a projection W x of a token becomes
- * W x + (alpha / rank) B A x, with the matrices A and B of the token's adapter.
+ * Builds low-rank adapters (LoRA, Hu et al. 2021, arXiv:2106.09685), many in one graph. A projection W x of a token becomes W
+ * x + (alpha / rank) B A x, with the matrices A and B of the token's adapter.
  *
  * All adapters are the rows of one table, [adapters, numbers of an adapter]. Tokens are sorted by adapter and divided into
- * blocks, each of one adapter, so that the adapters' products are batched products over blocks. What an adapter adds, and
- * its gradient, depend on its own blocks alone; the gradient of an adapter without blocks is exactly zero.
+ * blocks with one adapter each, so that the products are batched over blocks. The output and the gradient of an adapter
+ * depend only on its own blocks; the gradient of an adapter without blocks is exactly zero.
  *
- * Attention multiplies the values of excluded tokens by zero, and zero times NaN is NaN. So give each run windows of its
- * own: then an adapter that has become NaN cannot change another one. With finite numbers, runs can share a window.
+ * Attention multiplies the values of excluded tokens by zero, and zero times NaN is NaN. So give each run its own windows:
+ * then an adapter that has become NaN cannot affect others. With finite numbers, runs can share a window.
  */
 import { Schema } from "effect"
 import { type Initialiser, uniform, zeros } from "../../tensor/graph/initialisers.ts"
@@ -20,22 +20,24 @@ import type { DecoderConfig } from "./DecoderConfig.ts"
 import type { Adapt } from "./layers.ts"
 import { type Projection, projectionName, projectionSizes } from "./parameters.ts"
 
-/** The sizes that all adapters of a table have. */
+/** The common sizes of all adapters in a table. */
 export interface AdapterShape {
-  /** The rank of the table's matrices. An adapter of a lower rank fills the remaining rows and columns with zeros. */
+  /** The rank of the table's matrices. An adapter of a lower rank has zeros in the remaining rows and columns. */
   readonly rank: number
   /** The projections that have an adapter, in every layer. */
   readonly targets: ReadonlyArray<Projection>
 }
 
-/** An adapter, or the routing of tokens to adapters, is not as it must be. The message is one line for people. */
+/** Reports that an adapter, or the assignment of tokens to adapters, is wrong. The message is one line for people. */
 export class AdapterError extends Schema.TaggedError<AdapterError>()("AdapterError", { message: Schema.String }) {}
 
-/** Draws as PyTorch draws a linear layer: Kaiming-uniform with a = √5, within ±1 / √inputs, for [outputs, inputs]. */
+/**
+ * Draws initial values like PyTorch's linear layer: Kaiming-uniform with a = √5, within ±1 / √inputs, for [outputs, inputs].
+ */
 export const kaimingUniform: Initialiser = (random, shape) =>
   uniform(1 / Math.sqrt(shape[shape.length - 1]))(random, shape)
 
-/** The projections with a common input. Their matrices A stand next to each other, so that one product serves them all. */
+/** The projections with a common input. Their matrices A are adjacent, so that one product computes them all. */
 export const siblings: ReadonlyArray<ReadonlyArray<Projection>> = [
   ["q_proj", "k_proj", "v_proj"],
   ["o_proj"],
@@ -44,8 +46,8 @@ export const siblings: ReadonlyArray<ReadonlyArray<Projection>> = [
 ]
 
 /**
- * Declares the parameters of one adapter, in the order in which they stand in a row of the table: A [rank, inputs],
- * Kaiming-uniform, and B [outputs, rank], zeros, so that a new adapter changes nothing.
+ * Declares the parameters of one adapter, in the order of a row of the table: A [rank, inputs], which is Kaiming-uniform, and
+ * B [outputs, rank], which is zero, so that a new adapter does not change the model.
  *
  * @example
  * ```ts
@@ -75,7 +77,7 @@ export const adapterParametersOf = (config: DecoderConfig, { rank, targets }: Ad
   return declarations
 }
 
-/** Returns where each parameter of an adapter begins in its row, and how many numbers a row has. */
+/** Returns the position of each parameter in an adapter's row, and the length of a row. */
 export const adapterLayoutOf = (
   declarations: Declarations,
 ): { readonly offsets: ReadonlyMap<string, number>; readonly size: number } => {
@@ -107,8 +109,8 @@ interface RoutingOptions {
 }
 
 /**
- * Makes the table, a state named `adapters`, and the inputs `blockAdapters` and `scalings`, and returns with them the
- * function that a forward graph takes as `adapt`. The tokens of the graph are divided into `blocks` equal blocks.
+ * Makes the table (a state named `adapters`) and the inputs `blockAdapters` and `scalings`. Returns them with the function
+ * for the parameter `adapt` of a forward graph. The tokens of the graph are divided into `blocks` equal blocks.
  *
  * @example
  * ```ts
@@ -136,7 +138,7 @@ export const routedAdapters = (
   return { table, blockAdapters, scalings, adapt: adaptBy(config, shape, offsets, routing) }
 }
 
-/** The tensors of the one adapter that all tokens of a program have. */
+/** The tensors of the adapter in a program whose tokens all have the same adapter. */
 export interface OneAdapterTensors {
   /** The numbers of the adapter, an input f32. Differentiate with respect to it to train the adapter. */
   readonly adapter: Tensor
@@ -145,9 +147,9 @@ export interface OneAdapterTensors {
 }
 
 /**
- * Makes the inputs `adapter` and `scaling` for a program whose tokens all have the same adapter, and returns with them the
- * function that a forward graph takes as `adapt`. It computes what `routedAdapters` does, by plain matrix products, which
- * are faster than batched ones, and its gradient has the size of one adapter.
+ * Makes the inputs `adapter` and `scaling` for a program whose tokens all have the same adapter. Returns them with the
+ * function for the parameter `adapt` of a forward graph. It computes the same as `routedAdapters`, with plain matrix
+ * products, which are faster than batched ones. Its gradient has the size of one adapter.
  *
  * @example
  * ```ts
@@ -173,13 +175,13 @@ export const oneAdapter = (
   return { adapter, scaling, adapt: adaptBy(config, shape, offsets, routing) }
 }
 
-/** Says how tokens get the numbers of their adapters. */
+/** Describes how tokens get the matrices of their adapters. */
 interface Routing {
   /** The leading axes of all products: the number of blocks, or none if all tokens have one adapter. */
   readonly groups: ReadonlyArray<number>
   /** alpha / rank, which broadcasts to [...groups, tokens, n]. */
   readonly scale: Tensor
-  /** Returns the matrix [...groups, rows, columns] that begins at a place of an adapter. */
+  /** Returns the matrices [...groups, rows, columns] that begin at `offset` in their adapters. */
   readonly matrices: (offset: number, rows: number, columns: number) => Tensor
 }
 
@@ -213,9 +215,9 @@ const adaptBy = (
 }
 
 /**
- * Computes the adapter of each block from the number of tokens of each adapter, whose tokens come in the order of the
- * adapters. Each number must be a multiple of `block`: count padding with the tokens before it. Throws an
- * `AdapterError` if they do not fill exactly `tokens` tokens.
+ * Computes the adapter of each block from the number of tokens of each adapter. The tokens are sorted by adapter. Each number
+ * must be a multiple of `block`: padding counts for the adapter before it. Throws an `AdapterError` if the sum of the numbers
+ * is not `tokens`.
  *
  * @example
  * ```ts

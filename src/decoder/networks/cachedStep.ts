@@ -1,10 +1,11 @@
 /**
- * The graph that reads prompts: it computes the next tokens of several sequences from their cached keys and values. Sequences
- * with the same beginning share its pages. (The step that generates, `rowStep.ts`, has a row of the cache for each sequence.)
+ * Builds the graph that reads prompts: it computes the next tokens of several sequences from their cached keys and values.
+ * Sequences with the same beginning share pages of the cache. (The step that generates, `rowStep.ts`, has a row of the cache
+ * for each sequence.)
  *
- * The caller owns the cache, an array of pages, and the keys and values of a page are in the order [layers, 2,
- * keyValueHeads, pageSize, headDim] with keys first. The graph reads pages and returns the keys and values of new tokens;
- * `storeEntries` writes them into pages.
+ * The caller owns the cache, which is an array of pages. A page has the order [layers, 2, keyValueHeads, pageSize, headDim],
+ * with keys before values. The graph reads pages and returns the keys and values of new tokens; `storeEntries` writes them
+ * into pages.
  */
 import {
   add,
@@ -31,7 +32,7 @@ import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"
 import { excluded } from "./packed.ts"
 import { rotate, rotationOf, scaledRotation } from "./rope.ts"
 
-/** The sizes of a cached step. Its cost depends on them alone, so use programs of several sizes that share weights. */
+/** The sizes of a cached step. Its cost depends only on them, so compile programs of several sizes that share weights. */
 export interface StepShape {
   /** The number of sequences in a step. */
   readonly sequences: number
@@ -45,7 +46,7 @@ export interface StepShape {
   readonly cachePages: number
 }
 
-/** The tensors of a cached step. The result of one sequence does not depend on what else is in the step. */
+/** The tensors of a cached step. The result of one sequence does not depend on the other sequences in the step. */
 export interface CachedStep {
   /**
    * `tokens` i32 [sequences, chunk]: the new tokens. Unused ones come last in a row, and can be any token.
@@ -53,9 +54,9 @@ export interface CachedStep {
    * `lengths` i32 [sequences]: the number of tokens of each sequence in the cache, which is also the position of its first
    * new token.
    *
-   * `pages` i32 [sequences, pages]: the pages of each sequence in order. Unused places name any page of finite numbers,
-   * as the weight zero of a number that is not finite would be NaN. For the same reason, a page whose last sequence had
-   * such numbers must be filled with zeros before another sequence gets it.
+   * `pages` i32 [sequences, pages]: the pages of each sequence in order. Unused elements may refer to any page with finite
+   * numbers: zero times a number that is not finite would be NaN. For the same reason, a page whose last sequence had such
+   * numbers must be filled with zeros before another sequence gets it.
    *
    * `cache` f32 [cachePages, numbers of a page].
    */
@@ -68,7 +69,7 @@ export interface CachedStep {
   }
 }
 
-/** Returns how many numbers a page has. */
+/** Returns the number of elements of a page. */
 export const pageLength = ({ layers, keyValueHeads, headDim }: DecoderConfig, pageSize: number): number =>
   layers * 2 * keyValueHeads * pageSize * headDim
 
@@ -125,7 +126,7 @@ const cachedAttention = (
   const notLater = lessEqual(constant(iota(chunk), [1, chunk]), constant(iota(chunk), [chunk, 1]))
   const newMask = where(notLater, constant(0), constant(excluded))
 
-  // Each layer's keys, and its values, are one row of this table for each page.
+  // In this table, each row has the keys, or the values, of one layer of a page.
   const table = reshape(cache, [cachePages * layers * 2, keyValueHeads * pageSize * headDim])
   const firstRows = mul(pages, layers * 2)
   const cached = (row: number): Tensor =>
@@ -150,7 +151,7 @@ const cachedAttention = (
     const k = transpose(newKeys, [0, 2, 1, 3])
     const v = transpose(byHead(values, keyValueHeads), [0, 2, 1, 3])
 
-    // Products of single pages need no copy that joins the pages of a sequence.
+    // Separate products for each page need no copy that joins the pages of a sequence.
     const byPage = matmul(expandDims(q, 1), cached(2 * layer), { transposeB: true })
     const cachedScores = add(
       reshape(transpose(byPage, [0, 2, 3, 1, 4]), [sequences, keyValueHeads, group * chunk, capacity]),
@@ -177,11 +178,11 @@ interface Stored {
   readonly entries: TypedNumbers
   /** The row of the sequence in the step. */
   readonly sequence: number
-  /** The pages of the sequence in order; only those of its new tokens are read. */
+  /** The pages of the sequence in order. Only those of its new tokens are used. */
   readonly pages: ArrayLike<number>
   /** The number of tokens of the sequence that were in the cache before the step. */
   readonly length: number
-  /** The number of new tokens to keep, which can be fewer than the step computed. */
+  /** The number of new tokens to store, which may be less than the step computed. */
   readonly count: number
 }
 
@@ -191,7 +192,7 @@ interface TypedNumbers {
   [index: number]: number
 }
 
-/** Writes the keys and values of one sequence's new tokens, from the output `entries`, into its pages of the cache. */
+/** Writes the keys and values of one sequence's new tokens, from the output `entries`, into the sequence's pages. */
 export const storeEntries = (
   { layers, keyValueHeads, headDim }: DecoderConfig,
   { chunk, pageSize }: Pick<StepShape, "chunk" | "pageSize">,

@@ -1,4 +1,4 @@
-/** Builds the layers of a decoder transformer. How tokens attend to each other is left to the caller. */
+/** Builds the layers of a decoder transformer. The caller provides the attention. */
 import { add, gather, matmul, mul, reshape, rmsNorm, silu } from "../../tensor/graph/ops.ts"
 import { sizeOf, type Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Weights } from "../../rl/model/trunk.ts"
@@ -6,12 +6,12 @@ import type { DecoderConfig } from "./DecoderConfig.ts"
 import { embeddingName, finalNormName, headOf, type Projection, projectionName, weightOf } from "./parameters.ts"
 
 /**
- * Computes what adapters add to projections of `x` [tokens, inputs], all of one layer: for each projection a tensor
- * [tokens, outputs], or undefined if it has no adapter.
+ * Computes the outputs of adapters for projections of `x` [tokens, inputs] in one layer: a tensor [tokens, outputs] for each
+ * projection, or undefined if it has no adapter.
  */
 export type Adapt = (x: Tensor, layer: number, targets: ReadonlyArray<Projection>) => ReadonlyArray<Tensor | undefined>
 
-/** Computes attention in one layer, from queries [tokens, heads · headDim] and keys and values to the heads' outputs. */
+/** Computes attention in one layer: from queries [tokens, heads · headDim], keys and values to the outputs of the heads. */
 export type Attend = (layer: number, queries: Tensor, keys: Tensor, values: Tensor) => Tensor
 
 interface Transformer {
@@ -57,8 +57,8 @@ export const transformer = ({ config, weights, tokens, attend, adapt }: Transfor
 }
 
 /**
- * Computes logits [..., vocabSize] from hidden states [..., hiddenSize]. It is the most expensive product of a small
- * model, so gather the hidden states that are needed first.
+ * Computes logits [..., vocabSize] from hidden states [..., hiddenSize]. This is the most expensive product of a small model,
+ * so first gather only the hidden states that are needed.
  */
 export const logitsOf = (config: DecoderConfig, weights: Weights, hidden: Tensor): Tensor => {
   const leading = hidden.shape.slice(0, -1)

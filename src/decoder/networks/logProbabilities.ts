@@ -1,4 +1,4 @@
-/** Computes the log-probabilities of the tokens of packed sequences, on which all token losses are built. */
+/** Computes the log-probabilities of the tokens of packed sequences. All token losses use them. */
 import {
   add,
   constant,
@@ -29,14 +29,14 @@ interface LogProbabilityOptions extends Pick<PackedInputs, "tokens" | "contexts"
 export interface TokenPredictions {
   /** log π(token t | the tokens before it in its sequence). */
   readonly logProbability_t: Tensor
-  /** The entropy of the distribution that token t was drawn from, in nats. */
+  /** The entropy, in nats, of the distribution from which token t was drawn. */
   readonly entropy_t: Tensor
 }
 
 /**
- * Predicts each token from those before it in its sequence. Place t of the results is about token t itself, so masks,
- * advantages and sampled log-probabilities that are aligned with the tokens need no shift. The first token of a sequence
- * and padding have 0, and no gradient flows from them.
+ * Predicts each token from the tokens before it in its sequence. Element t of the results belongs to token t, so masks,
+ * advantages and sampled log-probabilities that are aligned with the tokens need no shift. For the first token of a sequence
+ * and for padding, the results are 0, and no gradient flows from them.
  *
  * @example
  * ```ts
@@ -56,9 +56,9 @@ export const predictions = (
   const count = rows * width
   const places = flatten(contexts)
   const hasContext = greaterEqual(places, 0)
-  // The state of a token predicts the next one of each sequence that has the token.
+  // The hidden state of a token predicts the next token of each sequence that contains it.
   const before = gather(reshape(hidden, [count, config.hiddenSize]), where(hasContext, places, 0))
-  // Dividing the states by the temperature, not the logits, takes less: there are fewer numbers.
+  // Divide the hidden states by the temperature instead of the logits, because they have fewer elements.
   const cooled = temperature === undefined ? before : mul(before, reshape(reciprocal(temperature), [count, 1]))
   const all = logSoftmax(logitsOf(config, weights, cooled))
   const firsts = constant(Int32Array.from({ length: count }, (_, token) => token * config.vocabSize))

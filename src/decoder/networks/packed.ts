@@ -1,4 +1,4 @@
-/** The forward graph over packed sequences, for training: windows of tokens, each with one or more sequences. */
+/** Builds the forward graph over packed sequences, for training: windows of tokens, each with one or more sequences. */
 import {
   add,
   and,
@@ -22,11 +22,11 @@ import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"
 import { rotate, rotationOf, scaledRotation } from "./rope.ts"
 
 /**
- * The inputs of a packed program, all i32 [rows, width]: `rows` windows of `width` tokens. A window holds sequences one
- * after another, and attention stays inside of a sequence. Sequences that begin with the same tokens can share these: then
- * the shared tokens stand once, before the remaining tokens of all these sequences.
+ * The inputs of a packed program, all i32 [rows, width]: `rows` windows of `width` tokens. A window has one or more
+ * sequences, one after another, and attention stays inside a sequence. Sequences that begin with the same tokens can share
+ * these tokens: then they are stored once, before the remaining tokens of all these sequences.
  *
- * The sequences `a b c`, `a b d e` and `f` stand in a window of seven tokens like this, the first two with a shared `a b`:
+ * For example, the sequences `a b c`, `a b d e` and `f` in a window of seven tokens, where the first two share `a b`:
  *
  * | input       | numbers                |
  * | ----------- | ---------------------- |
@@ -39,11 +39,14 @@ export interface PackedInputs {
   readonly tokens: Tensor
   /** The position of each token in its sequence, from 0. */
   readonly positions: Tensor
-  /** Where the token before it in its sequence stands, as row · width + place; −1 for a first token and for padding. */
+  /**
+   * The index, row · width + position in the window, of the token before it in its sequence; −1 for a first token and for
+   * padding.
+   */
   readonly contexts: Tensor
   /**
-   * The place in the window behind the last token of all sequences that have this token. The tokens from this one up to
-   * there attend to it. It is 0 for padding, to which no token attends.
+   * The position in the window after the last token of all sequences that contain this token. The tokens from this one up to
+   * that position attend to it. It is 0 for padding, to which no token attends.
    */
   readonly ends: Tensor
 }
@@ -56,7 +59,7 @@ export const packedInputs = (rows: number, width: number): PackedInputs => ({
   ends: input("ends", [rows, width], "i32"),
 })
 
-/** A score that is so low that its token gets an attention of exactly zero, but that no infinity or NaN can follow from. */
+/** The score of an excluded token. It is low enough for an attention of exactly zero, but cannot cause an infinity or NaN. */
 export const excluded = -1e9
 
 /**
@@ -85,8 +88,8 @@ export const packedLogits = (config: DecoderConfig, weights: Weights, inputs: Pa
   logitsOf(config, weights, hiddenStates(config, weights, inputs, adapt))
 
 /**
- * The number of queries whose scores are computed together. Each group reads the keys up to its last query only, so that
- * a long window does not compute scores that its mask excludes.
+ * The number of queries whose scores are computed together. Each group reads only the keys up to its last query, so that
+ * fewer scores that the mask excludes are computed in a long window.
  */
 const queriesAtOnce = 256
 
@@ -99,7 +102,7 @@ const packedAttention = (config: DecoderConfig, { positions, ends }: PackedInput
   const places = Int32Array.from({ length: width }, (_, place) => place)
   const notLater = lessEqual(constant(places, [1, width]), constant(places, [width, 1]))
   const notEnded = less(constant(places, [width, 1]), reshape(ends, [rows, 1, width]))
-  // One mask serves all heads and layers.
+  // All heads and layers use the same mask.
   const mask = reshape(where(and(notEnded, notLater), 0, excluded), [rows, 1, 1, width, width])
 
   return (_, queries, keys, values) => {

@@ -1,4 +1,6 @@
-/** Names, shapes and initial values of a decoder's parameters. The names are those of Hugging Face's files. */
+/**
+ * Defines the names, shapes and initial values of a decoder's parameters. The names are the same as in Hugging Face's files.
+ */
 import { Record } from "effect"
 import { constant, normal, zeros } from "../../tensor/graph/initialisers.ts"
 import { state } from "../../tensor/graph/ops.ts"
@@ -9,11 +11,11 @@ import type { Stream } from "../../base/rng/Rng.ts"
 import type { Declarations, Weights } from "../../rl/model/trunk.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 
-/** The linear layers inside of a decoder's layer. */
+/** The linear layers in each layer of a decoder. */
 export const projections = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"] as const
 export type Projection = (typeof projections)[number]
 
-/** The part of a layer that a projection belongs to. */
+/** The part of a layer to which a projection belongs. */
 const moduleOf: Readonly<Record<Projection, "self_attn" | "mlp">> = {
   q_proj: "self_attn",
   k_proj: "self_attn",
@@ -52,19 +54,19 @@ export const projectionSizes = (
 const hasBias = ({ biases }: DecoderConfig, projection: Projection): boolean =>
   moduleOf[projection] === "mlp" ? biases.mlp : projection === "o_proj" ? biases.output : biases.qkv
 
-/** The standard deviation of initial weights in Hugging Face's models, where a config does not state another. */
+/** The default standard deviation of initial weights in Hugging Face's models. */
 export const usualInitializerRange = 0.02
 
 export const embeddingName = "model.embed_tokens.weight"
 export const finalNormName = "model.norm.weight"
 export const headName = "lm_head.weight"
 
-/** Returns the name of the parameter with which logits are computed. */
+/** Returns the name of the parameter that computes logits. */
 export const headOf = ({ tiedEmbeddings }: DecoderConfig): string => (tiedEmbeddings ? embeddingName : headName)
 
 /**
- * Declares the parameters of a decoder by name. Matrices have the shape [outputs, inputs], as in PyTorch, and initial
- * values with the standard deviation `initializerRange`.
+ * Declares the parameters of a decoder by name. Matrices have the shape [outputs, inputs], as in PyTorch. The standard
+ * deviation of their initial values is `initializerRange`.
  *
  * @example
  * ```ts
@@ -103,7 +105,7 @@ export const parametersOf = (config: DecoderConfig, initializerRange = usualInit
 export const statesOf = (declarations: Declarations): Weights =>
   Record.map(declarations, ({ shape }, name) => state(name, shape))
 
-/** Draws the initial values of all declared parameters. A parameter's values depend on `random` and its name alone. */
+/** Draws the initial values of all declared parameters. The values of a parameter depend only on `random` and its name. */
 export const initialValues = (declarations: Declarations, random: Stream): Readonly<Record<string, NamedArray>> =>
   Record.map(declarations, ({ shape, init }, name) => ({ shape, data: init(random.child(name), shape) }))
 

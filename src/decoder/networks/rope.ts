@@ -3,7 +3,7 @@ import { cast, concat, constant, cos, mul, reshape, sin, split, sub, add } from 
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { DecoderConfig, RopeScaling } from "./DecoderConfig.ts"
 
-/** Returns the angle, in radians a position, by which each pair of a head's numbers rotates: headDim / 2 frequencies. */
+/** Returns the angle, in radians per position, by which each pair of a head's numbers is rotated: headDim / 2 frequencies. */
 export const rotaryFrequencies = ({ headDim, rope }: DecoderConfig): Float64Array =>
   Float64Array.from({ length: headDim / 2 }, (_, pair) => scaled(rope.theta ** ((-2 * pair) / headDim), rope.scaling))
 
@@ -11,14 +11,14 @@ const scaled = (frequency: number, scaling: RopeScaling | null): number => {
   if (scaling === null) return frequency
   if (scaling._tag === "linear") return frequency / scaling.factor
   const { factor, lowFrequencyFactor, highFrequencyFactor, originalMaxPositions } = scaling
-  /** The number of turns that the pair made within a sequence of the first training. */
+  /** The number of full turns of the pair within a sequence of the original training. */
   const turns = (originalMaxPositions * frequency) / (2 * Math.PI)
   const kept = (turns - lowFrequencyFactor) / (highFrequencyFactor - lowFrequencyFactor)
   const share = Math.min(1, Math.max(0, kept))
   return (1 - share) * (frequency / factor) + share * frequency
 }
 
-/** The cosines and sines of all angles: [...positions.shape, 1, headDim / 2]; the axis of 1 is for the heads. */
+/** The cosines and sines of all angles: [...positions.shape, 1, headDim / 2]. The axis of size 1 is for the heads. */
 interface RotaryAngles {
   readonly cos: Tensor
   readonly sin: Tensor
@@ -31,7 +31,10 @@ export const rotationOf = (config: DecoderConfig, positions: Tensor): RotaryAngl
   return { cos: cos(angles), sin: sin(angles) }
 }
 
-/** Multiplies all that is rotated by a number. Attention scales its queries by this, at no further cost. */
+/**
+ * Scales a rotation: everything that is rotated with it is multiplied by `factor`. Attention scales its queries in this way,
+ * without additional cost.
+ */
 export const scaledRotation = ({ cos, sin }: RotaryAngles, factor: number): RotaryAngles => ({
   cos: mul(cos, factor),
   sin: mul(sin, factor),

@@ -1,10 +1,11 @@
 /**
- * The graph that generates text: it computes one token for each of several sequences from their cached keys and values.
+ * Builds the graph that generates text: it computes one token for each of several sequences from their cached keys and
+ * values.
  *
- * Each sequence has a row of the cache, in which its tokens stand next to each other, so that products read the cache in
- * place. (The step that reads prompts, `cachedStep.ts`, gathers pages instead, because prompts share them.) A row is divided
- * into segments, and a program reads only the first ones, of some rows only the very first: so short sequences do not pay for
- * the room of long ones.
+ * Each sequence has a row of the cache, in which its tokens are adjacent, so that products read the cache in place. (The step
+ * that reads prompts, `cachedStep.ts`, gathers pages instead, because prompts share them.) A row is divided into segments. A
+ * program reads only the first few segments, and of some rows only the first one, so that short sequences do not pay for the
+ * room of long ones.
  */
 import {
   add,
@@ -27,20 +28,20 @@ import { type Adapt, type Attend, logitsOf, transformer } from "./layers.ts"
 import { excluded } from "./packed.ts"
 import { rotate, rotationOf, scaledRotation } from "./rope.ts"
 
-/** The sizes of a step over rows. Its cost depends on them alone, so use programs of several sizes that share weights. */
+/** The sizes of a step over rows. Its cost depends only on them, so compile programs of several sizes that share weights. */
 export interface RowShape {
   /** The number of sequences in a step. */
   readonly rows: number
   /** The number of tokens of each segment that the step reads. */
   readonly segments: ReadonlyArray<number>
   /**
-   * The number of rows that have all segments; the other ones have only the first, so their sequences must be short. By
+   * The number of rows that have all segments; the other rows have only the first one, so their sequences must be short. By
    * default all rows have all segments.
    */
   readonly longRows?: number
 }
 
-/** The tensors of a step over rows. What it computes for a row does not depend on the other rows. */
+/** The tensors of a step over rows. The result of a row does not depend on the other rows. */
 export interface RowStep {
   /**
    * `tokens` i32 [rows]: the new token of each sequence.
@@ -48,8 +49,8 @@ export interface RowStep {
    * `lengths` i32 [rows]: the number of tokens of each sequence in the cache, which is also the position of the new one.
    *
    * `keys-LAYER-SEGMENT` f32 [rows, keyValueHeads, headDim, tokens] and `values-LAYER-SEGMENT` f32 [rows, keyValueHeads,
-   * tokens, headDim], with the rows and the tokens of the segment: the cache. Its unused places need finite numbers, as the
-   * weight zero of a number that is not finite would be NaN.
+   * tokens, headDim], with the rows and the tokens of the segment: the cache. Its unused elements must be finite, because
+   * zero times a number that is not finite would be NaN.
    */
   readonly inputs: Readonly<Record<string, Tensor>>
   readonly outputs: {
@@ -60,7 +61,7 @@ export interface RowStep {
   }
 }
 
-/** Returns the name of the input with the keys, or the values, of a layer in a segment. */
+/** Returns the name of the input for the keys, or the values, of a layer in a segment. */
 export const cacheInput = (part: "keys" | "values", layer: number, segment: number): string =>
   `${part}-${layer}-${segment}`
 
@@ -94,7 +95,7 @@ export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape
     const starts = x.shape.map(() => 0)
     return slice(x, starts, x.shape.with(0, longRows))
   }
-  /** Appends zeros for the other rows to a tensor of the long ones. */
+  /** Appends zeros to a tensor of the long rows, for the other rows. */
   const padded = (x: Tensor): Tensor =>
     longRows === rows
       ? x
@@ -107,7 +108,7 @@ export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape
   const queryRotation = scaledRotation(rotation, 1 / Math.sqrt(headDim))
   const places = Int32Array.from({ length: room }, (_, place) => place)
   const isCached = less(constant(places), reshape(lengths, [rows, 1]))
-  // The new token's score stands before those of the cache, so that the place of each score does not depend on `segments`.
+  // The new token's score comes before those of the cache, so that the position of each score does not depend on `segments`.
   const mask = concat([constant(new Float32Array(rows), [rows, 1]), where(isCached, 0, excluded)], 1)
   const headMask = reshape(mask, [rows, 1, 1, 1 + room])
 
@@ -127,7 +128,7 @@ export const rowStep = (config: DecoderConfig, weights: Weights, shape: RowShape
     const newScore = matmul(q, reshape(newKeys, [rows, keyValueHeads, headDim, 1]))
     const [firstKeys, ...moreKeys] = cached("keys", layer)
     const longQueries = longOf(q)
-    // The mask excludes the scores that are appended.
+    // The mask excludes the appended scores.
     const scores = [matmul(q, firstKeys), ...moreKeys.map((segment) => padded(matmul(longQueries, segment)))]
     const shares = softmax(add(concat([newScore, ...scores], 3), headMask))
     const [newShare, firstShares, ...moreShares] = split(shares, [1, ...segments], 3)

@@ -1,8 +1,8 @@
 /**
- * Low-rank adapters for generating, where each sequence has a model of its own: the matrices of all adapters stand next to each
- * other, one product with them serves all sequences, and of its numbers each sequence keeps those of its own adapter. With
- * dozens of adapters this takes less time than a copy of the matrices for each sequence, which is how `adapters.ts` computes
- * the adapters of blocks of tokens.
+ * Builds low-rank adapters for generating, where each sequence may have its own adapter. The matrices of all adapters are
+ * adjacent, so one product computes all adapters for all sequences, and each sequence keeps only the results of its own. With
+ * dozens of adapters, this is faster than a copy of the matrices for each sequence, which `adapters.ts` uses for blocks of
+ * tokens.
  */
 import { constant, equal, input, matmul, reshape, slice, state, where } from "../../tensor/graph/ops.ts"
 import type { NamedArray } from "../../tensor/graph/Parameters.ts"
@@ -16,7 +16,9 @@ interface SelectedOptions {
   readonly shape: AdapterShape
   /** The number of adapters that can be loaded. */
   readonly slots: number
-  /** The number of sequences. The tokens of the graph are those of the first sequence, then those of the second … */
+  /**
+   * The number of sequences. In the graph, the tokens of the first sequence come first, then those of the second, and so on.
+   */
   readonly rows: number
 }
 
@@ -24,12 +26,12 @@ interface SelectedOptions {
 export interface SelectedAdapters {
   /** `slots` i32 [rows]: the slot of each sequence's adapter, −1 for none. */
   readonly inputs: Readonly<Record<"slots", Tensor>>
-  /** The matrices of all adapters, which `fillSlot` fills; their numbers must be finite. */
+  /** The matrices of all adapters, which `fillSlot` fills. All numbers must be finite. */
   readonly states: Readonly<Record<string, Tensor>>
   readonly adapt: Adapt
 }
 
-/** The contents of a slot: the parameters of an adapter, with the rank of all slots, and its alpha / rank. */
+/** The content of a slot: the parameters of an adapter, with the rank of all slots, and its alpha / rank. */
 interface SlotContents {
   readonly slot: number
   readonly parameters: Readonly<Record<string, NamedArray>>
@@ -45,9 +47,9 @@ const nameOfA = (layer: number, [first]: ReadonlyArray<Projection>): string =>
 const nameOfB = (layer: number, projection: Projection): string => `${projectionName(layer, projection)}.lora_B.all`
 
 /**
- * Makes the tensors of adapters, and the function that a forward graph takes as `adapt`.
+ * Makes the tensors of adapters, and the function for the parameter `adapt` of a forward graph.
  *
- * The other slots do not change the numbers that an adapter adds to a sequence, not even in the last bit.
+ * The output of an adapter does not depend on the other slots, not even in the last bit.
  *
  * @example
  * ```ts
@@ -81,7 +83,7 @@ export const selectedAdapters = (config: DecoderConfig, { shape, slots, rows }: 
     const [tokens] = x.shape
     const shrunk = matmul(x, states[nameOfA(layer, group)], { transposeB: true })
     const parts = reshape(shrunk, [rows, tokens / rows, group.length, slots * rank])
-    // A product with zeros would not do: with another adapter's large numbers, a sequence's might not be finite.
+    // Select instead of multiplying by zeros: large numbers of another adapter could make the product not finite.
     const own = reshape(where(isOwn, parts, 0), [tokens, group.length * slots * rank])
     return asked.map((projection) => {
       const index = group.indexOf(projection)
@@ -130,5 +132,7 @@ export const fillSlot = (
 
 const largest = 3.4028234663852886e38 // float32
 
-/** Returns a number that is finite in float32 too: other sequences multiply it by zero. */
+/**
+ * Limits a number to the range of float32: an infinite one would affect other sequences, because they multiply it by zero.
+ */
 const limited = (number: number): number => Math.max(-largest, Math.min(largest, number))

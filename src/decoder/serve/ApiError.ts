@@ -1,12 +1,12 @@
-/** Defines the error of a request to the server, and its form in OpenAI's protocol. */
+/** Defines the error of a failed request to the server, and its form in OpenAI's protocol. */
 import { Schema } from "effect"
 import type { EngineError } from "../inference/EngineError.ts"
 
-/** Reports that a request was refused or failed. The message is for the client and has no internals. */
+/** Reports that a request was refused or failed. The message is for the client and does not show internals. */
 export class ApiError extends Schema.TaggedError<ApiError>()("ApiError", {
   /** The status of the HTTP response. */
   status: Schema.Int,
-  /** A word for programs, e.g. `model_not_found`; null if there is no special one. */
+  /** A code for programs, e.g. `model_not_found`; null if there is no special one. */
   code: Schema.NullOr(Schema.String),
   /** The path of the wrong key in the request's body; null if the whole request is wrong. */
   param: Schema.NullOr(Schema.String),
@@ -25,7 +25,7 @@ export const modelNotFound = (model: string): ApiError =>
     message: `the model "${model}" does not exist; GET /v1/models lists those that do`,
   })
 
-/** The error of a fault of the server. The server's log says what happened; the client need not know. */
+/** The error for a fault of the server. The server's log has the details; the client does not get them. */
 export const internalError = new ApiError({
   status: 500,
   code: null,
@@ -36,7 +36,7 @@ export const internalError = new ApiError({
 export const unavailable = (message: string): ApiError =>
   new ApiError({ status: 503, code: "unavailable", param: null, message })
 
-/** The statuses of errors that a client causes, by the engine's reasons, with the code in the answer. */
+/** The status and the code for each reason of the engine that the client has caused. */
 const refusals: Readonly<
   Partial<Record<EngineError["reason"], { readonly status: number; readonly code: string | null }>>
 > = {

@@ -1,7 +1,7 @@
 /**
- * Serves an `Engine` over HTTP by OpenAI's protocol: chat and text completions, whole or streamed, the list of models, and
- * vLLM's routes for adapters and for token ids. Clients of OpenAI's API work with it when they change their base URL.
- * `server-node.ts` listens with Node; on other platforms, give `app` to their HTTP server.
+ * Serves an `Engine` over HTTP with OpenAI's protocol: chat and text completions, whole or streamed, the list of models, and
+ * vLLM's routes for adapters and token ids. Clients of OpenAI's API only need another base URL. `server-node.ts` listens with
+ * Node; on other platforms, give `app` to their HTTP server.
  *
  * @example
  * ```ts
@@ -25,19 +25,22 @@ import { failure, reported } from "./responses.ts"
 import { makeServerState, type ServerState } from "./ServerState.ts"
 
 export interface ServeOptions {
-  /** The tokens, the chat template and the calls of tools of the engine's model. */
+  /** The tokenizer, the chat template and the format of tool calls of the engine's model. */
   readonly chat: ChatModel
-  /** Reads an adapter from a path that a client sends. Without it, clients cannot load or unload adapters. */
+  /** Reads an adapter from a path that a client sends. If it is left out, clients cannot load or unload adapters. */
   readonly readAdapter?: (path: string) => Effect.Effect<StepAdapter, { readonly message: string }>
-  /** Whether clients may also replace and unload adapters that no client has loaded. Default: false. */
+  /** Whether clients may also replace and unload adapters that were not loaded by clients. Default: false. */
   readonly replaceAdapters?: boolean
-  /** The most answers to generate at the same time, with those that wait; further requests get status 429. Default: 1024. */
+  /** The largest number of answers that are in progress or waiting; further requests get status 429. Default: 1024. */
   readonly maxRequests?: number | undefined
   /** The key that clients must send as a bearer token; `/health` needs none. */
   readonly apiKey?: Redacted.Redacted | undefined
-  /** The names by which clients address the server. Without it, any name will do: then something else must keep pages of other sites out. */
+  /**
+   * Checks the name by which a client addresses the server. Without it, every name is accepted; then something else must
+   * protect the server from pages of other sites.
+   */
   readonly guard?: HostGuard | undefined
-  /** The largest body of a request in bytes. Default: 32 MiB. */
+  /** The largest size of a request's body in bytes. Default: 32 MiB. */
   readonly maxBodyBytes?: number
 }
 
@@ -56,7 +59,7 @@ export interface ServedApp {
 
 type RouteHandler<R> = Effect.Effect<HttpServerResponse.HttpServerResponse, ApiError | EngineError, R>
 
-/** Answers a failure in the protocol's form, and a defect as a fault of the server. */
+/** Converts a failure to a response in the protocol's form, and a defect to a fault of the server. */
 const answeringFailures = <R>(handler: RouteHandler<R>) =>
   handler.pipe(
     Effect.catch((error) => Effect.map(reported(error), failure)),
@@ -69,7 +72,7 @@ const isAuthorised = (request: HttpServerRequest.HttpServerRequest, apiKey: Reda
   return sameKey(sent, Redacted.value(apiKey))
 }
 
-/** Makes the routes of the server. All but `/health` need the key. */
+/** Makes the routes of the server. All except `/health` need the key. */
 const routesOf = (state: ServerState, adapters: ClientAdapters, apiKey: Redacted.Redacted | undefined) => {
   const guarded = <R>(handler: RouteHandler<R>) =>
     answeringFailures(

@@ -1,6 +1,6 @@
 /**
- * Holds the state that the routes of a server share, and what each of them does with it: reading a body, finding the model
- * that a request names, encoding a prompt, and naming an answer.
+ * Holds the state that the routes of a server share, with functions of it: they read a body, find the model that a request
+ * names, encode a prompt, and make the id of an answer.
  */
 import { ByteSize, Clock, Effect } from "effect"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
@@ -20,7 +20,7 @@ export interface ServerState {
   readonly chat: ChatModel
   readonly texts: TokenTexts
   readonly gate: Gate
-  /** The most answers to generate at the same time, with those that wait. */
+  /** The largest number of answers that are in progress or waiting. */
   readonly maxAnswers: number
   /** The largest body of a request in bytes. */
   readonly maxBodyBytes: number
@@ -44,14 +44,14 @@ export const makeServerState = Effect.fnUntraced(function* (
   return state
 })
 
-/** Returns an id that no other answer of this server has, and the time of the answer. */
+/** Returns a unique id for an answer, and its time. */
 export const beginAnswer = (state: ServerState, prefix: string) =>
   Effect.map(Clock.currentTimeMillis, (now) => ({
     id: `${prefix}-${state.startedAtMillis.toString(36)}-${state.answers++}`,
     created: Math.floor(now / 1000),
   }))
 
-/** Reads the text of the current request's body; it must be sent as JSON. */
+/** Reads the text of the current request's body. Its content type must be JSON. */
 const bodyText = Effect.fnUntraced(function* (maxBodyBytes: number) {
   const request = yield* HttpServerRequest.HttpServerRequest
   // Pages of other origins cannot send this content type without a preflight request, which the server never allows.
@@ -89,7 +89,7 @@ export const readBody = Effect.fnUntraced(function* ({ engine, maxAnswers, maxBo
   return problem === undefined ? value : yield* problem
 })
 
-/** Encodes a prompt that is a text. `param` names it in errors. */
+/** Encodes a prompt that is a text. `param` is its name in errors. */
 export const encodePrompt = (
   { chat }: ServerState,
   text: string,
@@ -99,7 +99,7 @@ export const encodePrompt = (
     badRequest(`${param}: the prompt ${message}`, param, "context_length_exceeded"),
   )
 
-/** Returns the model that a request names; the base model, if it names none. */
+/** Returns the model that a request names; the base model if the request names none. */
 export const modelOf = Effect.fnUntraced(function* ({ engine }: ServerState, name: string | null | undefined) {
   const models = yield* engine.models
   const model = typeof name === "string" ? models.find((model) => model.name === name) : models[0]

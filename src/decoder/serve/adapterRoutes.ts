@@ -1,4 +1,4 @@
-/** Answers the requests by which clients load and unload adapters. */
+/** Handles the requests with which clients load and unload adapters. */
 import { Effect } from "effect"
 import type { StepAdapter } from "../inference/Engine.ts"
 import { ApiError, badRequest } from "./ApiError.ts"
@@ -10,7 +10,7 @@ import { readBody, type ServerState } from "./ServerState.ts"
 export interface ClientAdapters {
   /** Reads an adapter from a path that a client sends; undefined if clients cannot load any. */
   readonly read: ((path: string) => Effect.Effect<StepAdapter, { readonly message: string }>) | undefined
-  /** Whether clients may also replace and unload adapters that no client has loaded. */
+  /** Whether clients may also replace and unload adapters that were not loaded by clients. */
   readonly mayReplaceAll: boolean
   /** The names of the adapters that clients have loaded. */
   readonly loaded: Set<string>
@@ -23,13 +23,13 @@ const adaptersRefused = new ApiError({
   message: "this server loads no adapters for its clients",
 })
 
-/** The step in the name of a folder that ends with `step_N`, as trainers name their broadcasts. */
+/** Returns the step from the name of a folder that ends with `step_N`, like the broadcasts of trainers. */
 const stepIn = (path: string): number | undefined => {
   const digits = /(?:^|[\\/])step_(\d+)[\\/]*$/.exec(path)?.[1]
   return digits === undefined ? undefined : Number(digits)
 }
 
-/** Fails if an adapter is the server's own. */
+/** Fails if an adapter was not loaded by a client. */
 const checkOwner = Effect.fnUntraced(function* ({ engine }: ServerState, adapters: ClientAdapters, name: string) {
   const models = yield* engine.models
   if (adapters.mayReplaceAll || adapters.loaded.has(name) || models.every((model) => model.name !== name)) return

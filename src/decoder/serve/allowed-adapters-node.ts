@@ -1,4 +1,4 @@
-/** Limits the adapters that clients of a server can load to those in some folders. `effect serve` uses it. */
+/** Limits the adapters that clients of a server may load to those in certain folders. `effect serve` uses it. */
 import { readdirSync, realpathSync } from "node:fs"
 import { isAbsolute, join, relative, resolve, sep } from "node:path"
 import { Effect } from "effect"
@@ -16,12 +16,14 @@ const realOf = (path: string): string | undefined => {
   }
 }
 
-/** Returns the real path of the folder of an adapter; undefined if it, or a file in it, is not in one of these folders. */
+/**
+ * Returns the real path of an adapter's folder; undefined if the folder, or a file in it, is outside of the allowed folders.
+ */
 const locate = (folders: ReadonlyArray<string>, path: string): string | undefined => {
   if (path.includes("\0")) return undefined
   const typed = resolve(path)
   const roots = folders.flatMap((folder) => realOf(folder) ?? [])
-  // A path that leads elsewhere as a text is not looked up, so that no difference shows whether it exists.
+  // A path that is outside as a text is not looked up, so that answers do not show whether it exists.
   if (![...folders, ...roots].some((folder) => isIn(resolve(folder), typed))) return undefined
   const real = realOf(typed)
   const isAllowed = (found: string | undefined): boolean =>
@@ -34,13 +36,16 @@ const locate = (folders: ReadonlyArray<string>, path: string): string | undefine
   }
 }
 
-/** The one answer about all paths that a client may not name: it must not find out which files the server has. */
+/**
+ * The answer for every path that a client may not use. It is always the same, so that clients cannot find out which files
+ * exist.
+ */
 export const refusedPath =
   "lora_path: there is no adapter at that path that clients may load; the flag --adapters DIR allows a folder"
 
 /**
- * Makes the function that reads the adapter at a path that a client names. Neither `..` nor symbolic links lead out of the
- * folders, and all refusals are the same.
+ * Makes the function that reads an adapter at a client's path. Neither `..` nor symbolic links lead out of the folders, and
+ * all refusals are the same.
  */
 export const adaptersIn =
   <A>(

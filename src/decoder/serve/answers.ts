@@ -1,4 +1,4 @@
-/** Answers the requests that generate text: chat completions and completions, whole or streamed. */
+/** Handles the requests that generate text: chat completions and completions, whole or streamed. */
 import { Effect, Schema } from "effect"
 import type { ModelInfo } from "../inference/Engine.ts"
 import { badRequest } from "./ApiError.ts"
@@ -50,7 +50,7 @@ const promptsOf = (prompt: CompletionBody["prompt"]): ReadonlyArray<CompletionPr
 
 const isIds = Schema.is(Schema.Array(Schema.Int))
 
-/** Encodes the prompts that are texts. The echo of a prompt is its text, if the request asks for it. */
+/** Encodes the prompts that are texts. If the request has `echo`, also returns their texts. */
 const encodedPrompts = Effect.fnUntraced(function* (state: ServerState, request: CompletionBody, model: ModelInfo) {
   const addSpecial = request.add_special_tokens ?? true
   const textOf = (prompt: CompletionPrompt): string =>

@@ -1,30 +1,32 @@
-/** Encodes answers of `POST /v1/chat/completions`: whole ones, and the chunks of streamed ones. It only computes. */
+/** Encodes answers of `POST /v1/chat/completions`: whole ones, and the chunks of streamed ones. These are pure functions. */
 import type { Generated, GeneratedToken, WeightsUsed } from "../inference/Engine.ts"
 import { type AnswerEvent, collect, type ToolReader } from "../../agents/lm/toolFormats/ToolFormat.ts"
 import type { ChoiceEvent } from "./choices.ts"
 import type { TokenTexts } from "./tokenTexts.ts"
 import { fingerprint, weightsBody } from "./weightsUsed.ts"
 
-/** The parts of a request that its answer depends on. */
+/** The parts of a request on which its answer depends. */
 export interface ChatQuestion {
   readonly id: string
   /** The time of the answer, in seconds since 1970. */
   readonly created: number
   readonly model: string
   readonly promptIds: ReadonlyArray<number>
-  /** The number of messages in the conversation; it makes the ids of calls differ between turns. */
+  /** The number of messages in the conversation. It makes the ids of calls different in each turn. */
   readonly turns: number
   readonly reader: () => ToolReader
-  /** Whether to give only the first call of an answer. */
+  /** Whether only the first call of an answer is returned. */
   readonly onlyOneCall: boolean
   readonly logprobs: boolean
   readonly tokenIds: boolean
-  /** Whether a stream ends with a chunk that counts the tokens. */
+  /** Whether a stream ends with a chunk that has the numbers of tokens. */
   readonly usage: boolean
   readonly texts: TokenTexts
 }
 
-/** The id of a call. It is the same for the same conversation and answer, so that a seed determines the whole answer. */
+/**
+ * Returns the id of a call. It depends only on the conversation and the answer, so that a seed determines the whole answer.
+ */
 const callId = (turns: number, choice: number, call: number): string =>
   choice === 0 ? `call_${turns}_${call}` : `call_${turns}_${choice}_${call}`
 
@@ -98,7 +100,7 @@ class StreamedChoice {
     this.reader = question.reader()
   }
 
-  /** Returns the delta of a piece of text; empty if the reader holds the text back. */
+  /** Returns the delta for a piece of text; empty if the reader holds the text back. */
   push(text: string) {
     return this.delta(this.reader.push(text))
   }
@@ -132,7 +134,7 @@ class StreamedChoice {
   }
 }
 
-/** Encodes a stream of events as chunks, each the data of one server-sent event. */
+/** Encodes a stream of events as chunks. Each chunk is the data of one server-sent event. */
 export class ChatChunks {
   private readonly question: ChatQuestion
   private readonly choices: ReadonlyArray<StreamedChoice>

@@ -13,20 +13,20 @@ import { stream as randomStream } from "../../base/rng/Rng.ts"
 import { badRequest } from "./ApiError.ts"
 import type { ChatBody, CompletionBody } from "./requests.ts"
 
-/** Returns the seed of a choice. The first one has the request's own seed, so `n` does not change it. */
+/** Returns the seed of a choice. The first choice has the request's own seed, so it does not depend on `n`. */
 const seedOf = (seed: number | null, choice: number): number | null =>
   seed === null || choice === 0 ? seed : randomStream(seed, "choice", choice).integer(2 ** 31)
 
-/** The settings of a request that are not about one choice. */
+/** The settings of a request that apply to all choices. */
 interface RequestSettings {
   readonly body: ChatBody | CompletionBody
   readonly model: ModelInfo
-  /** The most tokens of each answer that the client asked for; null for as many as the model has room for. */
+  /** The largest number of tokens of each answer, as the client set it; null uses all the room of the model. */
   readonly maxTokens: number | null
   readonly topLogprobs: number
 }
 
-/** The most tokens of a completion whose request does not say it, as OpenAI's servers have it. */
+/** The default for the largest number of tokens of a completion, as on OpenAI's servers. */
 const completionTokens = 16
 
 /** Makes the engine's request for each choice: the `n` choices of the first prompt, then those of the next. */
@@ -81,8 +81,8 @@ export interface ChoiceEvent {
 }
 
 /**
- * Generates all choices at the same time, and streams their events. The effect ends with the first event, so that a
- * request that the engine refuses fails before its response begins. The scope's end stops the generation.
+ * Generates all choices at the same time, and streams their events. The Effect returns when the first event arrives, so that
+ * a request which the engine refuses fails before its response begins. The generation stops when the scope closes.
  */
 export const streamAll = Effect.fnUntraced(function* (
   engine: EngineService,

@@ -1,11 +1,11 @@
-/** Encodes answers of `POST /v1/completions`: whole ones, and the chunks of streamed ones. It only computes. */
+/** Encodes answers of `POST /v1/completions`: whole ones, and the chunks of streamed ones. These are pure functions. */
 import type { Generated, GeneratedToken, WeightsUsed } from "../inference/Engine.ts"
 import { usageOf } from "./chatAnswer.ts"
 import type { ChoiceEvent } from "./choices.ts"
 import type { TokenTexts } from "./tokenTexts.ts"
 import { fingerprint, weightsBody } from "./weightsUsed.ts"
 
-/** The parts of a request that its answer depends on. */
+/** The parts of a request on which its answer depends. */
 export interface CompletionQuestion {
   readonly id: string
   /** The time of the answer, in seconds since 1970. */
@@ -13,14 +13,14 @@ export interface CompletionQuestion {
   readonly model: string
   readonly prompts: ReadonlyArray<{
     readonly ids: ReadonlyArray<number>
-    /** The text to put before each answer; empty without `echo`. */
+    /** The text before each answer; empty without `echo`. */
     readonly echo: string
   }>
   /** The number of choices of each prompt. */
   readonly n: number
   readonly logprobs: boolean
   readonly tokenIds: boolean
-  /** Whether a stream ends with a chunk that counts the tokens. */
+  /** Whether a stream ends with a chunk that has the numbers of tokens. */
   readonly usage: boolean
   readonly texts: TokenTexts
 }
@@ -63,10 +63,10 @@ export const completionAnswer = (question: CompletionQuestion, generated: Readon
   usage: usageOf(promptTokens(question), generated),
 })
 
-/** Encodes a stream of events as chunks, each the data of one server-sent event. */
+/** Encodes a stream of events as chunks. Each chunk is the data of one server-sent event. */
 export class CompletionChunks {
   private readonly question: CompletionQuestion
-  /** The length of the text of the tokens so far, for each choice that has begun. */
+  /** The length of the text so far, for each choice that has begun. */
   private readonly offsets = new Map<number, number>()
   private readonly finished: Array<Generated> = []
   private readonly weights = new Map<number, WeightsUsed>()

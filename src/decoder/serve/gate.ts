@@ -1,15 +1,15 @@
 /**
- * Counts the answers that a server is generating. It refuses requests beyond a limit, so that a queue cannot grow without
- * end, and lets a server that stops finish the answers that it has begun.
+ * Counts the answers that a server is generating. It refuses requests above a limit, so that the queue cannot grow without
+ * end, and lets a stopping server finish answers that have begun.
  */
 import { Effect, Latch, type Scope } from "effect"
 import { ApiError, unavailable } from "./ApiError.ts"
 import { tooManyAnswers } from "./limits.ts"
 
 export interface Gate {
-  /** Takes places for this many answers, until the scope closes. */
+  /** Reserves room for this many answers until the scope closes. */
   readonly enter: (answers: number) => Effect.Effect<void, ApiError, Scope.Scope>
-  /** Refuses all further requests, and waits until all places are free. */
+  /** Refuses all further requests, and waits until all answers are finished. */
   readonly drain: Effect.Effect<void>
   readonly isDraining: () => boolean
 }

@@ -1,25 +1,25 @@
-/** Refuses bodies of requests that would take long to decode and to answer, by the lengths of their lists alone. */
+/** Refuses bodies of requests that would take long to decode or to answer, only by the lengths of their lists. */
 import { isPlain, type Plain } from "../../base/config/plain.ts"
 import { type ApiError, badRequest } from "./ApiError.ts"
 
 interface RequestLimits {
-  /** The most tokens of a prompt and its answer. */
+  /** The largest number of tokens of a prompt and its answer. */
   readonly maxTokens: number
-  /** The most answers that the server generates at the same time. */
+  /** The largest number of answers that the server generates at the same time. */
   readonly maxAnswers: number
 }
 
-/** The most keys of a body, which has fewer than 60 even with all settings of other servers. */
+/** The largest number of keys in a body. Even with all settings of other servers, a body has fewer than 60. */
 const mostKeys = 256
 
-/** The most messages of a conversation, tools, texts that end an answer, and characters of such a text. */
+/** The largest numbers of messages, of tools, of texts that end an answer, and of tokens that end it. */
 const most = { messages: 10_000, tools: 1024, stop: 64, stop_token_ids: 1024 } as const
 const mostOfStop = 1024
 
-/** The number of token ids that `POST /detokenize` converts, if the model takes fewer. */
+/** The number of token ids that `POST /detokenize` accepts, if the model's own limit is lower. */
 const mostDetokenized = 65_536
 
-/** Refuses a request for more answers than the server ever generates at the same time: it would never be its turn. */
+/** Refuses a request for more answers than the server can ever generate at the same time, because it would wait for ever. */
 export const tooManyAnswers = (answers: number, maxAnswers: number, param: string | null): ApiError =>
   badRequest(
     `${param === null ? "" : `${param}: `}expected prompts and n for at most ${maxAnswers} answers in one request ` +

@@ -1,4 +1,4 @@
-/** Answers the requests that describe models, and those that convert between texts and token ids. */
+/** Handles the requests that describe models, and those that convert between texts and token ids. */
 import { Effect } from "effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
@@ -20,7 +20,7 @@ const modelBody = ({ startedAtMillis }: ServerState, { name, base, step, maxLeng
 })
 
 const decodeAwaited = decoder(AwaitedStep)
-/** Waits until the model has the weights of the step that the query names, at most for as long as it says. */
+/** Waits until the model has the weights of the step in the query, but no longer than the time in the query. */
 const awaitStepOf = Effect.fnUntraced(function* ({ engine }: ServerState, name: string) {
   const { step, wait } = yield* Effect.flatMap(HttpServerRequest.ParsedSearchParams, (query) =>
     decodeAwaited({ ...query }),
@@ -28,7 +28,7 @@ const awaitStepOf = Effect.fnUntraced(function* ({ engine }: ServerState, name: 
   if (step !== undefined) yield* Effect.timeoutOption(engine.awaitStep(name, step), `${wait} seconds`)
 })
 
-/** Lists the models, or describes the one whose name, which may contain slashes, is the rest of the path. */
+/** Lists the models. If the path continues, describes the model with that name, which may contain slashes. */
 export const models = Effect.fnUntraced(function* (state: ServerState) {
   const { "*": name = "" } = yield* HttpRouter.params
   if (name === "") {

@@ -1,6 +1,6 @@
 /**
- * Defines the bodies of requests and decodes them. Settings that this server lacks are refused if they would change the
- * answer; harmless ones are ignored, as other servers of the protocol do.
+ * Defines the bodies of requests and decodes them. Settings that this server does not support are refused if they would
+ * change the answer; harmless ones are ignored, as on other servers of the protocol.
  */
 import { Effect, Schema, SchemaIssue } from "effect"
 import { closest } from "../../base/config/closest.ts"
@@ -12,11 +12,11 @@ import { type ApiError, badRequest } from "./ApiError.ts"
 /** A key that may be left out or null. */
 const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
-/** The most choices of one prompt. */
+/** The largest number of choices of one prompt. */
 const mostChoices = 128
 
 const SamplingFields = {
-  /** The base model, if left out. */
+  /** The name of the model; the base model if left out. */
   model: maybe(Schema.String),
   n: maybe(intBetween(1, mostChoices)),
   temperature: maybe(nonNegative),
@@ -25,7 +25,7 @@ const SamplingFields = {
   top_k: maybe(Schema.Int.check(Schema.isGreaterThanOrEqualTo(-1))),
   min_p: maybe(fraction),
   max_tokens: maybe(positiveInt),
-  /** Cuts the most tokens to the room that the prompt leaves, instead of refusing a request for more. */
+  /** Whether `max_tokens` is cut to the room that the prompt leaves, instead of refusing a request for more. */
   clip_max_tokens: maybe(Schema.Boolean),
   seed: maybe(Schema.Int),
   stop: maybe(Schema.Union([Schema.NonEmptyString, Schema.Array(Schema.NonEmptyString)])),
@@ -33,7 +33,7 @@ const SamplingFields = {
   ignore_eos: maybe(Schema.Boolean),
   stream: maybe(Schema.Boolean),
   stream_options: maybe(Schema.Struct({ include_usage: maybe(Schema.Boolean) })),
-  /** Adds the token ids of the prompt and of the answer. */
+  /** Whether the answer includes the token ids of the prompt and of the answer. */
   return_token_ids: maybe(Schema.Boolean),
 }
 
@@ -72,7 +72,7 @@ const Conversation = {
   tools: maybe(Schema.Array(FunctionTool)),
   /** Whether the prompt ends with the beginning of the assistant's message; true by default. */
   add_generation_prompt: maybe(Schema.Boolean),
-  /** More variables of the chat template. */
+  /** Further variables of the chat template. */
   chat_template_kwargs: maybe(Schema.Record(Schema.String, Schema.Unknown)),
 }
 
@@ -99,11 +99,11 @@ const Ids = Schema.NonEmptyArray(naturalInt)
 export const CompletionBody = Schema.Struct({
   ...SamplingFields,
   prompt: Schema.Union([Schema.String, Ids, Schema.NonEmptyArray(Schema.String), Schema.NonEmptyArray(Ids)]),
-  /** The number of likeliest tokens to list for each token. */
+  /** The number of likeliest tokens that are listed for each token. */
   logprobs: maybe(intBetween(0, mostTopLogprobs)),
-  /** Puts the prompt before each answer's text. */
+  /** Whether the prompt is put before each answer's text. */
   echo: maybe(Schema.Boolean),
-  /** Whether a text gets the tokenizer's own special tokens; true by default. */
+  /** Whether the tokenizer's special tokens are added to a text; true by default. */
   add_special_tokens: maybe(Schema.Boolean),
 })
 export type CompletionBody = typeof CompletionBody.Type
@@ -121,14 +121,14 @@ export const DetokenizeBody = Schema.Struct({ model: maybe(Schema.String), token
 export const LoadAdapterBody = Schema.Struct({
   lora_name: Schema.NonEmptyString.check(Schema.isMaxLength(256)),
   lora_path: Schema.NonEmptyString.check(Schema.isMaxLength(4096)),
-  /** The training step of the weights; by default the number in a path that ends with `step_N`, or else 0. */
+  /** The training step of the weights; by default the number in a path that ends with `step_N`, otherwise 0. */
   step: maybe(naturalInt),
 })
 
 /** The body of `POST /v1/unload_lora_adapter`. */
 export const UnloadAdapterBody = Schema.Struct({ lora_name: Schema.NonEmptyString })
 
-/** The query of `GET /v1/models/NAME`: the step of the weights to wait for, and for how many seconds at most. */
+/** The query of `GET /v1/models/NAME`: the step of the weights to wait for, and the longest time in seconds. */
 export const AwaitedStep = Schema.Struct({
   step: Schema.optionalKey(Schema.NumberFromString.check(Schema.isInt(), Schema.isGreaterThanOrEqualTo(0))),
   wait: withDefault(Schema.NumberFromString.check(Schema.isBetween({ minimum: 0, maximum: 60 })), "0"),
@@ -137,7 +137,7 @@ export const AwaitedStep = Schema.Struct({
 const isEmpty = (value: unknown): boolean =>
   (Array.isArray(value) && value.length === 0) || (isPlain(value) && Object.keys(value).length === 0) || value === ""
 
-/** Settings of other servers that would change the answer, with the values that change nothing. */
+/** Settings of other servers that would change the answer, with the values that have no effect. */
 const unsupported: Readonly<Record<string, ReadonlyArray<unknown> | ((value: unknown) => boolean)>> = {
   frequency_penalty: [0],
   presence_penalty: [0],
@@ -187,10 +187,10 @@ const harmless = [
   "request_id",
 ]
 
-/** A longer key is no misspelt setting. */
+/** The length in characters above which a key is not compared with known settings. */
 const longestName = 64
 
-/** Returns why a body has a setting that the server must not ignore; undefined if it has none. */
+/** Returns an error if a body has a setting that must not be ignored; otherwise undefined. */
 const problemOf = (body: Plain, known: ReadonlyArray<string>): ApiError | undefined => {
   for (const [key, value] of Object.entries(body)) {
     if (value === null || value === undefined || known.includes(key)) continue
@@ -200,7 +200,8 @@ const problemOf = (body: Plain, known: ReadonlyArray<string>): ApiError | undefi
       return badRequest(`${key} is not supported by this server; leave it out`, key, "unsupported_parameter")
     }
     if (harmless.includes(key)) continue
-    // A name that is almost right would silently change the answer; any other may belong to another server.
+    // A key that is almost the name of a setting is an error, because ignoring it would silently change the answer. Any other
+    // unknown key may be meant for another server.
     const near = key.length > longestName ? undefined : closest(key, known)
     if (near !== undefined) return badRequest(`unknown key "${key}"; did you mean "${near}"?`, key, "unknown_parameter")
   }
@@ -209,14 +210,14 @@ const problemOf = (body: Plain, known: ReadonlyArray<string>): ApiError | undefi
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Spells the path of a key as clients do: `messages[0].role`. */
+/** Formats the path of a key as clients write it: `messages[0].role`. */
 const spelled = (path: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }>): string =>
   path
     .map((part) => (typeof part === "object" ? part.key : part))
     .map((key, index) => (typeof key === "number" ? `[${key}]` : index === 0 ? String(key) : `.${String(key)}`))
     .join("")
 
-/** Makes a function that decodes a body by its Schema. It fails with an error that names the first wrong key. */
+/** Makes a function that decodes a body with its Schema. It fails with an error that names the first wrong key. */
 export const decoder = <S extends Schema.Codec<unknown, unknown>>(
   schema: S,
 ): ((body: unknown) => Effect.Effect<S["Type"], ApiError>) => {

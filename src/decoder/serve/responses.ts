@@ -12,7 +12,7 @@ export const json = (value: unknown, status = 200): HttpServerResponse.HttpServe
 /** Makes the response to a request that was refused or failed. */
 export const failure = (error: ApiError): HttpServerResponse.HttpServerResponse => {
   const response = json(errorBody(error), error.status)
-  // Clients such as OpenAI's wait this long before they try again.
+  // Clients such as OpenAI's wait for this time before they try again.
   return error.status === 429 || error.status === 503
     ? HttpServerResponse.setHeader(response, "retry-after", "1")
     : response
@@ -27,13 +27,15 @@ export const reported = (error: ApiError | EngineError): Effect.Effect<ApiError>
 
 const event = (data: string): string => `data: ${data}\n\n`
 
-/** Turns the events of an answer into the chunks of a stream. */
+/** Converts the events of an answer to the chunks of a stream. */
 interface ChunkWriter {
   readonly push: (event: ChoiceEvent) => ReadonlyArray<object>
   readonly end: () => ReadonlyArray<object>
 }
 
-/** Streams the events of an answer. A failure after the beginning becomes an event, since the status has been sent. */
+/**
+ * Streams the events of an answer. A failure after the beginning becomes an event, because the status has already been sent.
+ */
 export const streamed = (events: Stream.Stream<ChoiceEvent, EngineError>, chunks: ChunkWriter) => {
   const written = (all: ReadonlyArray<object>): string => all.map((chunk) => event(JSON.stringify(chunk))).join("")
   const parts = events.pipe(

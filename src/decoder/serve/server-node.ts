@@ -1,4 +1,4 @@
-/** Listens for the server's requests with Node's HTTP server. `effect serve` and tests use it. */
+/** Serves an engine with Node's HTTP server. `effect serve` and tests use it. */
 import { createServer } from "node:http"
 import { hostname } from "node:os"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
@@ -14,13 +14,13 @@ export interface ListenOptions extends Omit<ServeOptions, "guard"> {
   readonly host: string
   /** The port; 0 chooses a free port. */
   readonly port: number
-  /** More names by which clients may address the server. */
+  /** Further names by which clients may address the server. */
   readonly allowedHosts?: ReadonlyArray<string>
 }
 
 /**
- * Serves the engine of the context until the scope closes. Then it refuses further requests, finishes those that have
- * begun, and closes their connections.
+ * Serves the engine of the context until the scope closes. Then it refuses further requests, finishes those in progress, and
+ * closes all connections.
  */
 export const serve = Effect.fnUntraced(function* (
   options: ListenOptions,
@@ -40,7 +40,7 @@ export const serve = Effect.fnUntraced(function* (
       return new ServeError({ message: `cannot listen at ${options.host}:${options.port}: ${hint}` })
     }),
   )
-  // Clients keep connections open for further requests, so close these when the last answer is complete.
+  // Clients keep connections open for further requests, so these are closed when the last answer is complete.
   yield* Effect.addFinalizer(() =>
     Effect.andThen(
       drain,

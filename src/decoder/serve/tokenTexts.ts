@@ -1,11 +1,11 @@
-/** Writes tokens and their log-probabilities in the forms of OpenAI's protocol. It only computes. */
+/** Formats tokens and their log-probabilities for OpenAI's protocol. These are pure functions. */
 import type { TokenCandidate, GeneratedToken } from "../inference/Engine.ts"
 import type { ModelTokens } from "../engine/ChatModel.ts"
 
-/** JSON has no −Infinity; other servers write this number for a token that cannot occur. */
+/** The log-probability of a token that cannot occur, because JSON has no −Infinity. Other servers send the same number. */
 const least = -9999
 
-/** Writes the texts of tokens, and remembers them: an answer has few different tokens. */
+/** Makes the texts of tokens, and caches them, because an answer has few different tokens. */
 export class TokenTexts {
   private readonly known = new Map<number, { readonly token: string; readonly bytes: ReadonlyArray<number> }>()
   private readonly tokens: ModelTokens
@@ -14,7 +14,7 @@ export class TokenTexts {
     this.tokens = tokens
   }
 
-  /** Returns a token's bytes, and its text, in which bytes that are no character are `�`. */
+  /** Returns a token's bytes and its text. In the text, bytes that are not a character become `�`. */
   of(id: number): { readonly token: string; readonly bytes: ReadonlyArray<number> } {
     const known = this.known.get(id)
     if (known !== undefined) return known
@@ -28,12 +28,12 @@ export class TokenTexts {
     return { ...this.of(id), logprob: Math.max(logprob, least) }
   }
 
-  /** Returns the log-probability of a token and of the likeliest tokens, as a chat answer lists them. */
+  /** Returns the log-probability of a token and of the likeliest tokens, in the form of a chat answer. */
   chat(token: GeneratedToken) {
     return { ...this.candidate(token), top_logprobs: token.top.map((candidate) => this.candidate(candidate)) }
   }
 
-  /** Returns the lists of a completion's log-probabilities. `offset` is the length of the text before the first token. */
+  /** Returns the log-probabilities of a completion, as lists. `offset` is the length of the text before the first token. */
   completion(tokens: ReadonlyArray<GeneratedToken>, offset: number) {
     const offsets: Array<number> = []
     let at = offset

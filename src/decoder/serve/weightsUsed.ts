@@ -1,12 +1,12 @@
-/** Writes which weights an answer came from. It only computes. */
+/** Formats the weights that generated an answer. These are pure functions. */
 import type { WeightsUsed } from "../inference/Engine.ts"
 
-/** Returns the weights in an answer's own key `weights`. */
+/** Returns the content of an answer's key `weights`, which is our own extension. */
 export const weightsBody = ({ model, step, baseStep }: WeightsUsed) => ({ model, step, base_step: baseStep })
 
 /**
- * Returns the `system_fingerprint` of an answer: the model and its training step, e.g. `run_a@12`. The choices of one
- * answer may come from different steps, if weights were loaded between their beginnings: `run_a@12+run_a@13`.
+ * Returns the `system_fingerprint` of an answer: the model and its training step, e.g. `run_a@12`. If weights were loaded
+ * between the beginnings of two choices, an answer has both: `run_a@12+run_a@13`.
  */
 export const fingerprint = (used: Iterable<WeightsUsed>): string =>
   [...new Set(Array.from(used, ({ model, step }) => `${model}@${step}`))].join("+")

@@ -6,10 +6,10 @@ import type { Stream } from "../../base/rng/Rng.ts"
 import { EnvError } from "../../base/EnvError.ts"
 import type { CallResult, TextRules, TextStep } from "./TextEnv.ts"
 
-/** The result of a function that the author of an env writes: a value, or an Effect of it. */
+/** The result of a function that the author of an env writes: a value, or an Effect that returns it. */
 export type OrEffect<A, R = never> = A | Effect.Effect<A, EnvError, R>
 
-/** Describes why info or extra feedback can't be saved as JSON, e.g. because of a bigint; undefined if it can be. */
+/** Returns the reason why info or extra feedback can't be saved as JSON, e.g. because of a bigint; undefined if it can. */
 export const notJson = (value: unknown, step: number): string | undefined => {
   try {
     JSON.stringify(value)
@@ -50,7 +50,7 @@ export const guardOf = (id: string) => {
   return { wrong, run }
 }
 
-/** Returns the fields of an env that are copied from its rules, with defaults: all but its functions. */
+/** Returns the fields of an env that are copied from its rules, with defaults: all fields except functions. */
 export const headOf = ({
   id,
   type,
@@ -67,7 +67,7 @@ export const headOf = ({
   ...(demonstrate !== undefined && { demonstrate }),
 })
 
-/** Keeps the state of an episode and counts its steps and tool calls. After the episode's end, both fail. */
+/** Keeps the state of an episode, and counts its steps and tool calls. After the end of the episode, both fail. */
 export const lifeOf = <State>(
   { wrong, run }: ReturnType<typeof guardOf>,
   tools: ReadonlyArray<ToolSpec>,
@@ -79,7 +79,10 @@ export const lifeOf = <State>(
   let calls = 0
   let over = false
   return {
-    /** Takes a step by the author's `rule`. If `check` refuses its result, the state stays and no step counts. */
+    /**
+     * Takes a step with the author's `rule`. If `check` refuses the result, the state stays the same and the step does not
+     * count.
+     */
     step: <Result extends Pick<TextStep, "terminated" | "truncated"> & { readonly state: State }, A>(
       rule: (state: State, random: Stream, steps: number) => OrEffect<Result>,
       check: (result: Result, number: number) => Effect.Effect<A, EnvError>,
@@ -97,7 +100,7 @@ export const lifeOf = <State>(
           }),
         )
       }),
-    /** Answers a tool call by the author's `answer`. The call of a tool that doesn't exist gives an error result. */
+    /** Answers a tool call with the author's `answer`. If the tool doesn't exist, the result is an error. */
     call: (
       { name: called }: ToolCall,
       answer: ((state: State, random: Stream) => OrEffect<CallResult & { readonly state: State }>) | undefined,

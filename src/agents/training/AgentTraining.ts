@@ -22,7 +22,7 @@ export interface AgentTraining {
   readonly agent: Agent
   readonly train: TaskSet | null
   readonly validation: TaskSet | null
-  /** The agent and the data sets, as `config.yaml` describes them. */
+  /** The agent and the data sets in the form of `config.yaml`. */
   readonly described: {
     readonly agent: Plain
     readonly trainDataset: Plain | null
@@ -34,18 +34,18 @@ export interface AgentTraining {
   readonly warnings?: ReadonlyArray<string>
   /** Whether every call of the model is written to a file below `llm_calls/`. */
   readonly logCalls: boolean
-  /** Counts the calls, tokens and cost for the budget, also those before a resume; undefined if none are counted. */
+  /** Counts the calls, tokens and cost for the budget, including those before a resume; undefined if there is no budget. */
   readonly spent?: SpendingCounter
   /** The price of the agent's calls; undefined if it has none. */
   readonly price?: Price | undefined
-  /** How other machines get this training; undefined if they cannot. */
+  /** The description with which other machines load this training; undefined if they cannot. */
   readonly sent?: SentTraining | undefined
-  /** The same, with the settings on which episodes depend. `execute.ts` adds them. */
+  /** The same description, with the settings on which episodes depend. `execute.ts` adds them. */
   readonly sendable?: Sendable | undefined
   /** The source of each setting (a file and line, or an override), for error messages. */
   readonly from: DecodeOptions
 }
 
-/** Returns the number of tasks to train on, one episode each, including those that `start_episode_index` skips. */
+/** Returns the number of training tasks, one episode each, including those that `start_episode_index` skips. */
 export const totalEpisodesOf = ({ settings, train }: AgentTraining): number =>
   Math.min(train?.size ?? 0, settings.runtime.maxEnvsToVisit ?? Infinity)

@@ -1,5 +1,5 @@
 /**
- * Trains agents that ask a language model: `run` an agent that is made in code, `fromConfig` one that a config
+ * Trains agents that ask a language model. `run` trains an agent that is made in code, `fromConfig` one that a config
  * describes. The agent plays one task after another, and stores what it learns from the feedback in its memory. Between
  * episodes, it is validated on other tasks, and checkpoints are saved. `validate` validates a saved checkpoint.
  *
@@ -37,20 +37,25 @@ export interface RuntimeInput<E = never, R = never> {
   readonly train?: TaskSet | null
   readonly validation?: TaskSet | null
   /**
-   * The agent's settings, besides its type, that `config.yaml` shows. A run can only be resumed with the same settings.
+   * The agent's settings, besides its type, that are saved in `config.yaml`. A run can only be resumed with the same
+   * settings.
    */
   readonly agentConfig?: Plain
   /**
-   * Writes a file below `llm_calls/` for each call of a model with the middleware `logged` (`Lm.middleware(logged)`).
+   * Whether the run writes a file below `llm_calls/` for each call of a model with the middleware `logged`
+   * (`Lm.middleware(logged)`).
    */
   readonly logCalls?: boolean
   /** The name of the run, which is shown in lists and is a part of its folder's name. @default "run" */
   readonly name?: string
-  /** A line that describes the run, for people; null describes it by its agent, tasks and seed. @default null */
+  /** A description of the run in one line; null makes one from its agent, tasks and seed. @default null */
   readonly description?: string | null
-  /** The seed of all randomness of the envs and of the model's sampling. @default 0 */
+  /** The seed of all random numbers of the envs and of the model's sampling. @default 0 */
   readonly seed?: number | null
-  /** Begins with the memory of another run, whatever its model and prompts were; null begins with an empty one. @default null */
+  /**
+   * The run whose memory this run begins with, whatever its model and prompts were; null begins with an empty memory.
+   * @default null
+   */
   readonly start?: RuntimeStartOptions | null
   /** How episodes are run, scored, validated and saved. */
   readonly runtime?: RuntimeOptions
@@ -71,8 +76,8 @@ export const run = <E, R>(
       const options = yield* RunOptions
       const { value, sources } = yield* applyOverrides({ name: options.name, ...config }, options.overrides)
       const from = { source: options.source, sources }
-      // The overrides may be a run's whole config.yaml, with sections for the agent and the data sets. Drop these
-      // sections: here, the agent and the data sets are values.
+      // The overrides may be a run's whole config.yaml, with sections for the agent and the data sets. These sections are
+      // dropped, because here the agent and the data sets are values.
       const { agent: _agent, trainDataset: _train, validationDataset: _validation, ...settable } = value
       const settings = yield* decode(RunSettings, settable, from)
       const agent = yield* makeAgent

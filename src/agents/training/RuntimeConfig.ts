@@ -10,35 +10,38 @@ const optional = <S extends Schema.Codec<unknown, unknown>>(schema: S) => withDe
 /** The settings of how episodes are run, scored, validated and saved. */
 export interface RuntimeOptions {
   /**
-   * The number of tasks to train on, counted from the data set's beginning, also in a resumed run; null trains on all
-   * tasks, 0 on none. @default null
+   * The number of tasks to train on. A resumed run, too, counts from the beginning of the data set. null trains on all tasks,
+   * 0 on none. @default null
    */
   readonly maxEnvsToVisit?: number | null
-  /** The number of steps after which an episode is cut off; null leaves that to the envs. @default null */
+  /** The number of steps after which an episode is cut off; null leaves the limit to the envs. @default null */
   readonly maxStepsPerEpisode?: number | null
-  /** Shows progress and a summary in the terminal. @default true */
+  /** Whether progress and a summary are shown in the terminal. @default true */
   readonly verbose?: boolean
   /**
    * The folder of `scores/`, absolute or relative to the run's folder. If the path has a suffix, as in
    * `logs/scores.jsonl`, its parent folder is used; null is the run's folder itself. @default null
    */
   readonly scoresPath?: string | null
-  /** Adds observations, actions, feedback and times to the lines of the scores. @default true */
+  /** Whether the lines of the scores include observations, actions, feedback and times. @default true */
   readonly verboseScoreLogging?: boolean
   /**
-   * The default of `validation_num_workers`. Training episodes are never parallel: the agent learns from one for the
-   * next. @default null
+   * The default of `validation_num_workers`. Training episodes are never parallel, because the agent learns from each one for
+   * the next. @default null
    */
   readonly numParallelEpisodes?: number | null
   /** The number of ended episodes between two validations; null or 0 never validates. @default null */
   readonly validationFreq?: number | null
-  /** The number of simultaneous validation episodes; null is `num_parallel_episodes` or the CPU cores. @default null */
+  /**
+   * The number of simultaneous validation episodes; null uses `num_parallel_episodes` or, without that, the number of CPU
+   * cores. @default null
+   */
   readonly validationNumWorkers?: number | null
-  /** Validates before the first episode. @default false */
+  /** Whether the agent is validated before the first episode. @default false */
   readonly runValidationAtStart?: boolean
   /** The folder of the checkpoints, absolute or relative to the run's folder; null is `checkpoints`. @default null */
   readonly checkpointDir?: string | null
-  /** The number of episodes between two checkpoints; null saves ten times in a run, 0 at its end only. @default null */
+  /** The number of episodes between two checkpoints; null saves ten times in a run, 0 only at its end. @default null */
   readonly checkpointEveryEpisodes?: number | null
   /**
    * The checkpoints to keep: the newest ones (`last_n`), or those with the best validation scores (`top_k_val`,
@@ -47,7 +50,7 @@ export interface RuntimeOptions {
   readonly checkpointStrategy?: "last_n" | "top_k_val"
   /** The number of checkpoints that are kept; 0 keeps all. @default 0 */
   readonly checkpointKeepLast?: number
-  /** Saves a checkpoint before the first episode. @default false */
+  /** Whether a checkpoint is saved before the first episode. @default false */
   readonly checkpointOnStart?: boolean
   /**
    * The checkpoint of another run from which this new run continues: the path of its folder, of the link `latest`, or
@@ -82,7 +85,7 @@ export type RuntimeSettings = typeof RuntimeSettings.Type
 export interface RuntimeStartOptions {
   /**
    * The run, or the checkpoint, whose memory the agent begins with: a folder, `latest` or a part of a run's path. The model,
-   * the prompts, the kind of memory and the tasks may differ; the episodes begin at the first one.
+   * the prompts, the kind of memory and the tasks may differ. The episodes begin with the first task.
    */
   readonly memory: string
 }
@@ -90,7 +93,7 @@ export interface RuntimeStartOptions {
 export const RuntimeStartSettings = Schema.Struct({ memory: Schema.NonEmptyString })
 export type RuntimeStartSettings = typeof RuntimeStartSettings.Type
 
-/** The settings of the files that a run writes, and where. */
+/** The settings of the files that a run writes, and of their folders. */
 export interface OutputOptions {
   /**
    * The folder in which each run gets a folder `YYYYMMDD_HHMMSS`. With null, the run goes into the launcher's results
@@ -103,15 +106,18 @@ export interface OutputOptions {
    */
   readonly logLevel?: LogLevel
   /**
-   * The number of episodes between two copies of the memory as `memories/memory_{episode}.jsonl`; 0 saves one at the
-   * end only. @default 0
+   * The number of episodes between two copies of the memory as `memories/memory_{episode}.jsonl`; 0 saves only one at the
+   * end. @default 0
    */
   readonly saveMemoryEvery?: number
-  /** Saves the rollouts of all episodes (every call of the model, with its tokens) below `rollouts/`. @default false */
+  /**
+   * Whether the rollouts of all episodes (every call of the model, with its tokens) are saved below `rollouts/`. @default
+   * false
+   */
   readonly saveRollouts?: boolean
   /**
-   * The keys of the files in `llm_calls/`, which `log_calls` writes: `own`, which the page shows, or `original`, those of the
-   * runtime that this library follows: `system_prompt`, `user_prompt`, `output`, `extra` … @default "own"
+   * The keys of the files in `llm_calls/`, which `log_calls` writes: our `own`, which the page shows, or `original`, the keys
+   * of another runtime: `system_prompt`, `user_prompt`, `output`, `extra` … @default "own"
    */
   readonly llmCalls?: "own" | "original"
 }
@@ -139,6 +145,6 @@ export const RunSettings = Schema.Struct({
 })
 export type RunSettings = typeof RunSettings.Type
 
-/** Returns which checkpoints to keep, by the settings. `LastN` with `keep: 0` keeps all, also for `top_k_val`. */
+/** Returns the rule by which checkpoints are kept. `LastN` with `keep: 0` keeps all, also for `top_k_val`. */
 export const strategyOf = ({ checkpointStrategy, checkpointKeepLast: keep }: RuntimeSettings): RetentionStrategy =>
   checkpointStrategy === "top_k_val" && keep > 0 ? { _tag: "TopKValidation", keep } : { _tag: "LastN", keep }

@@ -1,6 +1,6 @@
 /**
- * The Schema of the result of a training of language-model agents, which is the content of its `metrics.json`. Also
- * converts this result to the one of other trainings, and reads the training episodes for it from the run's scores.
+ * The Schema of the result of a training of language-model agents, which is the content of its `metrics.json`. It also
+ * converts this result to the form of other trainings, and reads the training episodes from the run's scores.
  */
 import { Effect, Schema } from "effect"
 import { isPlain } from "../../base/config/Config.ts"
@@ -64,7 +64,7 @@ export const toRunResult = (result: RunResult | RuntimeResult): RunResult => {
   }
 }
 
-/** The largest size in bytes of `scores.jsonl` with which its episodes are copied into the result. */
+/** The largest size in bytes of `scores.jsonl` for which its episodes are copied into the result. */
 const largestCopied = 8_000_000
 
 /**

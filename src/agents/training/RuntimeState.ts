@@ -7,7 +7,7 @@ import { Evaluation, evaluationOf, type ValidationOutcome } from "../../run/eval
 import { count, list, recent, scoreHash, total } from "../../run/Progress.ts"
 import { meanOrNull } from "../../base/statistics/resampling.ts"
 
-/** The training episode or validation in progress, with the data from before it, to undo it after an interruption. */
+/** The training episode or validation in progress, with the data that are needed to undo it after an interruption. */
 interface UnfinishedEpisode {
   doing: "train" | "validation" | null
   /** The agent's memory before the training episode; null if the agent has none, or before the first episode. */
@@ -26,9 +26,9 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   begunAt: count(),
   /** The number of training episodes that were played, without skipped ones. */
   played: count(),
-  /** The number of training steps, including those of another run that this run continued from a checkpoint. */
+  /** The number of training steps. If the run continued another run's checkpoint, that run's steps are included. */
   steps: count(),
-  /** The number of training steps whose scores are known. Those from another program's checkpoint are not. */
+  /** The number of training steps with known scores. Steps in a checkpoint of another program have none. */
   scoredSteps: count(),
   scoreSum: total,
   /** The total scores of the last hundred training episodes. */
@@ -58,8 +58,8 @@ export class RuntimeState extends Schema.Class<RuntimeState>("RuntimeState")({
   static readonly after = (seen: number): RuntimeState => new RuntimeState({ seen, begunAt: seen })
 
   /**
-   * Sets the counters for a new run's folder, in which nothing is saved yet. The run may be at its first episode, or
-   * continue from another run's checkpoint.
+   * Sets the counters for a new run's folder, in which nothing is saved yet. The run may be new, or continue another run's
+   * checkpoint.
    */
   beginFolder(): void {
     this.begunAt = this.seen

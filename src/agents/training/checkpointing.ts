@@ -77,7 +77,7 @@ export const saveCheckpoint = Effect.fn("effect-rl.checkpoint")(function* (
   })
 })
 
-/** The files of a checkpoint by their names, after they were read and checked. */
+/** The checked files of a checkpoint, by name. */
 export interface CheckpointFiles {
   /** The path of the checkpoint's folder, for messages. */
   readonly path: string
@@ -103,8 +103,8 @@ export const restoreMemory = Effect.fnUntraced(function* (
 })
 
 /**
- * Restores the memory from a checkpoint of another run, and returns the state in it. A checkpoint from another program
- * only has the numbers of episodes and steps. Fails if the agent's type or one of `settings` was different.
+ * Restores the memory from a checkpoint of another run, and returns the state in the checkpoint. A checkpoint of another
+ * program has only the numbers of episodes and steps. Fails if the agent's type or one of `settings` was different.
  */
 export const restoreOther = Effect.fnUntraced(function* (
   training: AgentTraining,
@@ -134,7 +134,7 @@ const readRuntimeJson = Effect.fnUntraced(function* ({ path, files }: Checkpoint
 const memoryFileOf = ({ memory_snapshot_path, episode_index }: typeof RuntimeJson.Type): string =>
   memory_snapshot_path?.split(/[\\/]/).at(-1) ?? Layout.inCheckpoint.memory(episode_index)
 
-/** Returns the name of the memory's file in a checkpoint, whatever agent saved it; null if that had no memory. */
+/** Returns the name of the memory's file in a checkpoint of any agent; null if that agent had no memory. */
 export const memoryFileIn = Effect.fnUntraced(function* (checkpoint: CheckpointFiles) {
   const saved = yield* readRuntimeJson(checkpoint)
   return saved.memory_snapshot_path === null ? null : memoryFileOf(saved)

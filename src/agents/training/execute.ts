@@ -65,13 +65,13 @@ export const execute = Effect.fnUntraced(function* (
     seed: settings.seed,
   }
   const isNew = !(yield* RunStore).resumes
-  // Check before the run's folder is created. Its config names the checkpoint, since a later one may become the latest.
+  // Check this before the run's folder is created. The saved config names the checkpoint, because `latest` may change.
   const source = isNew ? yield* readSource(prepared) : undefined
   const start = source === undefined ? settings.start : { memory: source.path }
   const config: Plain = { ...settings, start, ...described }
   if (onPlanned !== undefined) yield* onPlanned(identity, config)
   const startedAtMillis = yield* Clock.currentTimeMillis
-  // The settings that a resumed run must share with the run that was saved.
+  // The settings that must be the same as in the checkpoint when the run is resumed.
   const shared: Plain = {
     seed: settings.seed,
     agent: prepared.agentIdentity,
@@ -93,7 +93,7 @@ export const execute = Effect.fnUntraced(function* (
     if (!hasJobs) warnings.push(nothingToSend)
     else if (prepared.sent === undefined) warnings.push(notSent)
   }
-  // Check before the run's folder is created, so that a refused run leaves no folder.
+  // Check this before the run's folder is created, so that a refused run leaves no folder.
   const store = yield* RunStore
   if (!store.resumes) yield* refuseTaken(settings, from)
   const continued = store.resumes ? undefined : yield* otherRun(training, shared)
@@ -126,7 +126,7 @@ export const execute = Effect.fnUntraced(function* (
 /** A training whose settings are checked, with the checkpoints of other runs that were read before its folder was created. */
 interface PlannedTraining {
   readonly training: AgentTraining
-  /** The settings that a resumed run must share with the run that was saved. */
+  /** The settings that must be the same as in the checkpoint when the run is resumed. */
   readonly shared: Plain
   /** The checkpoint whose memory a new run begins with. */
   readonly source: Effect.Success<ReturnType<typeof readSource>>
@@ -135,20 +135,20 @@ interface PlannedTraining {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Restores the state of a run from its own checkpoint, from the run that it continues, or from nothing. */
+/** Restores the state from the run's own checkpoint or from the run that it continues; otherwise makes a new state. */
 const openState = ({ training, shared, source, continued, warnings }: PlannedTraining) =>
   Effect.fnUntraced(function* (
     files: RunFiles,
     saved: Run.Saved<RuntimeState> | undefined,
   ): Effect.fn.Return<Run.Opened<RuntimeState, RuntimeResult>, RuntimeError, FileSystem.FileSystem | Path.Path> {
     const { runtime } = training.settings
-    // A run to resume that has saved nothing itself may have continued another run: then start from that one again.
+    // If the run to resume has no checkpoint and had continued another run, start again from that other run.
     const begun = saved ?? continued ?? (yield* otherRun(training, shared))
     if (saved !== undefined) {
       const checkpoint = { ...saved, path: `${files.directory}/${Layout.checkpoint(saved.name)}` }
       yield* restoreMemory(training, checkpoint, Layout.inCheckpoint.memory(saved.state.seen))
     }
-    // A run that stopped before its first checkpoint starts over, so it reads the other run once more.
+    // A run that stopped before its first checkpoint starts over, so it reads the other run again.
     const origin = saved === undefined ? (source ?? (yield* readSource(training))) : undefined
     const notes = origin === undefined ? [] : [yield* begin(training, origin)]
     const state = begun?.state ?? RuntimeState.after(runtime.startEpisodeIndex)
@@ -157,7 +157,7 @@ const openState = ({ training, shared, source, continued, warnings }: PlannedTra
     return {
       state,
       resumedFromStep: begun === undefined ? null : state.seen,
-      // A validation after the last checkpoint is not in the state, but the finished run's result has it.
+      // The state lacks a validation after the last checkpoint, but the result of the finished run has it.
       isOver: ({ validation }: RuntimeResult) =>
         state.seen >= totalEpisodesOf(training) && (!owesValidation(runtime, state) || validation?.step === state.seen),
       notes,
@@ -207,7 +207,7 @@ const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: P
   return { state: yield* restoreOther(training, shared, checkpoint), warnings: checkpoint.warnings }
 })
 
-/** Runs the loop. Writes every call of the model to a file if `logCalls` is set, and warns of the first retry. */
+/** Runs the loop. Writes every call of the model to a file if `logCalls` is set, and logs a warning at the first retry. */
 const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   const { files, recording } = yield* CurrentRun
   let hasWarned = false
@@ -220,7 +220,8 @@ const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state
   }
   const reported = reportingFailures(loop(training, state), (message) => recording.emit([{ _tag: "Warning", message }]))
   yield* reported.pipe(
-    // The callbacks of an episode cannot fail, so `loop` makes a failed recording a defect. Make it an error again.
+    // The callbacks of an episode cannot fail, so `loop` converts a failed recording to a defect. Convert it back to an
+    // error.
     Effect.catchDefect((defect): Effect.Effect<never, RunStoreError> =>
       defect instanceof RunStoreError ? Effect.fail(defect) : Effect.die(defect),
     ),
@@ -229,7 +230,10 @@ const recordedLoop = Effect.fnUntraced(function* (training: AgentTraining, state
   )
 })
 
-/** Plays the validation tasks at a checkpoint. Returns the run's result there, with this validation's duration. */
+/**
+ * Plays the validation tasks at a checkpoint. Returns the run's result at that checkpoint, with the duration of this
+ * validation.
+ */
 const validated = Effect.fnUntraced(function* (
   training: AgentTraining,
   state: RuntimeState,

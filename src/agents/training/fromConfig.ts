@@ -1,4 +1,4 @@
-/** Trains the agent of a config: opens its data sets, model and agent, and passes them to `execute.ts`. */
+/** Trains the agent that a config describes: opens its data sets, model and agent, and passes them to `execute.ts`. */
 import { Effect, Schema, type Scope } from "effect"
 import * as Agents from "../agent/Agents.ts"
 import { checkAll, decode, type DecodeOptions, overridden, sourceOf } from "../../base/config/Config.ts"
@@ -15,7 +15,7 @@ import { execute, type AgentTrainingNeeds, type RuntimeError } from "./execute.t
 import { RunSettings } from "./RuntimeConfig.ts"
 import type { RuntimeResult } from "./RuntimeResult.ts"
 
-/** The Schema of a config. The sections of the data sets and the agent stay undecoded: their types do that later. */
+/** The Schema of a config. The sections of the data sets and the agent are decoded later, by their types. */
 const Experiment = Schema.Struct({
   ...RunSettings.fields,
   trainDataset: Schema.optionalKey(Schema.Unknown),
@@ -23,7 +23,10 @@ const Experiment = Schema.Struct({
   agent: Schema.optionalKey(Schema.Unknown),
 })
 
-/** The Schema of a config with the settings of all built-in types, in which messages look up misplaced keys. */
+/**
+ * The Schema of a config with the settings of all built-in types. Error messages use it to find where a misplaced key
+ * belongs.
+ */
 const whole = Schema.Struct({
   ...RunSettings.fields,
   trainDataset: Datasets.DatasetConfig,
@@ -31,7 +34,7 @@ const whole = Schema.Struct({
   agent: Agents.AgentConfig,
 })
 
-/** Says where a config comes from. */
+/** The origin of a config. */
 interface ConfigPlace {
   /** The folder that relative paths of data sets and prompts start from; by default the current folder. */
   readonly baseDir?: string
@@ -48,7 +51,7 @@ export const fromConfig = Effect.fnUntraced(function* (
   { baseDir = ".", lines = new Map() }: ConfigPlace = {},
 ): Effect.fn.Return<RuntimeResult, RuntimeError, AgentTrainingNeeds | Lms.LmNeeds | Scope.Scope> {
   const options = yield* RunOptions
-  // Saved configs hold a placeholder instead of an API key. An override with this placeholder sets nothing.
+  // Saved configs have a placeholder instead of an API key. An override with this placeholder is ignored.
   const overrides = options.overrides.filter((override) => !String(override.value).includes(shownKey))
   const { value, from } = yield* overridden(config, { lines, overrides, source: options.source, whole })
   const agentFrom = { ...from, prefix: ["agent"], baseDir }
@@ -90,7 +93,7 @@ export const fromConfig = Effect.fnUntraced(function* (
   })
 }, Effect.scoped)
 
-/** Makes the warning that the config has an API key itself instead of `${NAME}`, the name of a variable. */
+/** Makes the warning that the config contains an API key itself, instead of the name of a variable as `${NAME}`. */
 const keyWarning = (from: DecodeOptions): string =>
   `${sourceOf(from, "agent.lmConfig.apiKey")}: agent.lm_config.api_key: the key itself stands there, where others may read it; ` +
   "better is the name of a variable that holds it, as ${MY_KEY}"

@@ -1,4 +1,4 @@
-/** Runs the loop of a training of agents: episodes, validations, checkpoints. Writes its files for `execute.ts`. */
+/** Runs the loop of a training of agents: episodes, validations and checkpoints. */
 import { Effect } from "effect"
 import type { DispatchError } from "../../spread/cluster/Dispatcher.ts"
 import { type Rollout, usageOf } from "../episode/Rollout.ts"
@@ -27,7 +27,7 @@ export const loop = Effect.fnUntraced(function* (training: AgentTraining, state:
   const totalEpisodes = totalEpisodesOf(training)
   const checkpointEvery = runtime.checkpointEveryEpisodes ?? Math.ceil(totalEpisodes / 10)
   const checkpoint = saveCheckpoint(training, state)
-  // Also true for a resumed run that was stopped before its first episode ended.
+  // This is also true for a resumed run that was stopped before its first episode ended.
   const atStart = state.seen === state.begunAt
   const spread = yield* spreadOf(training)
   const next = spread === undefined ? undefined : yield* ahead(spread, training, state)
@@ -55,8 +55,8 @@ export const owesValidation = ({ validationFreq }: RuntimeSettings, state: Runti
 const isMultiple = (count: number, every: number): boolean => every > 0 && count > 0 && count % every === 0
 
 /**
- * Validates the agent. Then saves a checkpoint with the validation's score if checkpoints are kept by score
- * (`top_k_val`), or if a checkpoint was already saved after the same episode: that one lacks the score.
+ * Validates the agent. Then saves a checkpoint with the validation's score if checkpoints are kept by score (`top_k_val`), or
+ * if a checkpoint without the score was already saved after the same episode.
  */
 const validated = Effect.fnUntraced(function* (training: AgentTraining, state: RuntimeState) {
   yield* validate(training, state)
@@ -74,8 +74,8 @@ const keepMemory = Effect.fnUntraced(function* ({ agent: { memory } }: AgentTrai
 })
 
 /**
- * Plays the next training episode, records its steps and its end, and counts it in the state. `next` gives the episode if
- * other machines play it.
+ * Plays the next training episode, records its steps and its end, and counts it in the state. If other machines play the
+ * episodes, `next` returns the episode.
  */
 const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (
   training: AgentTraining,
@@ -107,7 +107,7 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (
       agent,
       verbose: settings.runtime.verboseScoreLogging,
     })
-    // `onStep` cannot fail, so make a failed recording a defect. `execute.ts` turns it back into an error.
+    // `onStep` cannot fail, so convert a failed recording to a defect. `execute.ts` converts it back to an error.
     return Effect.orDie(recording.emit([event]))
   }
 
@@ -134,7 +134,7 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (
   )
 })
 
-/** Takes the next training episode from other machines, passes its steps to `onStep`, and returns its rollout. */
+/** Waits for the next training episode from another machine, passes its steps to `onStep`, and returns its rollout. */
 const playedElsewhere = Effect.fnUntraced(function* (
   next: Effect.Effect<TrainingEpisode, DispatchError>,
   onStep: (step: TimedStep) => Effect.Effect<void>,
@@ -148,7 +148,7 @@ const playedElsewhere = Effect.fnUntraced(function* (
 /** The number of ended episodes between two progress events. */
 const recordEvery = 10
 
-/** Makes the event from which the metric logs get the mean return and the usage of the model so far. */
+/** Makes the event with the mean return and the usage of the model so far, for logs of metrics. */
 const progressOf = ({ seen, meanReturn, usage }: RuntimeState): RunEvent => ({
   _tag: "UpdateApplied",
   step: seen,
@@ -163,8 +163,8 @@ const progressOf = ({ seen, meanReturn, usage }: RuntimeState): RunEvent => ({
 })
 
 /**
- * Tells whether the run has nothing left to do: all episodes are played, and the last checkpoint (with the last
- * validation's score) and the memory are saved.
+ * Tells whether nothing is left to do: all episodes are played, and the memory and the last checkpoint (with the last
+ * validation's score) are saved.
  */
 export const isSaved = (training: AgentTraining, state: RuntimeState): boolean => {
   const isPlayed =
@@ -181,7 +181,7 @@ export const saveBoundary = Effect.fnUntraced(function* (training: AgentTraining
   yield* saveCheckpoint(training, state)
 })
 
-/** Restores memory and usage from before the interrupted episode or validation, and reports it as abandoned. */
+/** Restores the memory and the usage from before the interrupted episode or validation, and reports that it was abandoned. */
 const undo = Effect.fnUntraced(function* ({ agent }: AgentTraining, state: RuntimeState) {
   const { files, recording } = yield* CurrentRun
   const { doing, memory, usage } = state.unfinished

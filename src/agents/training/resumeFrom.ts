@@ -1,4 +1,7 @@
-/** Finds the checkpoint of another run on disk and reads it, for the settings `resume_from` and `start.memory`. It changes no file. */
+/**
+ * Finds and reads the checkpoint of another run on disk, for the settings `resume_from` and `start.memory`. It changes no
+ * files.
+ */
 import { Effect, FileSystem, Path, Schema } from "effect"
 import * as Checkpoint from "../../run/Checkpoint.ts"
 import { onDisk } from "../../run/store/FileTree.ts"
@@ -6,7 +9,7 @@ import { makeRunFiles } from "../../run/store/RunFiles.ts"
 import { runStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../../run/Layout.ts"
 
-/** Reports that a path leads to no checkpoint. The setting that names the path belongs in front of its message. */
+/** Reports that a path does not lead to a checkpoint. The caller puts the name of the setting before the message. */
 class NoCheckpoint extends Schema.TaggedError<NoCheckpoint>()("NoCheckpoint", {
   path: Schema.String,
   message: Schema.String,
@@ -14,7 +17,8 @@ class NoCheckpoint extends Schema.TaggedError<NoCheckpoint>()("NoCheckpoint", {
 
 /**
  * Reads the files of the checkpoint at a path: the checkpoint's own folder, the link `latest`, or the folder of all
- * checkpoints. One from another program has no hashes (`manifest.json`), so it is read unchecked, with a warning.
+ * checkpoints. A checkpoint of another program has no hashes (`manifest.json`), so it is read without a check, with a
+ * warning.
  */
 export const checkpointAt = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem

@@ -1,4 +1,4 @@
-/** Checks the settings of a training of agents, for `execute.ts`. It only reads the names of files in folders. */
+/** Checks the settings of a training of agents. It reads only the names of files in folders. */
 import { Effect, Path } from "effect"
 import { ConfigError, type DecodeOptions } from "../../base/config/Config.ts"
 import { namesIn } from "../../base/config/files.ts"
@@ -6,7 +6,7 @@ import type { TaskSet } from "../task/TaskSet.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { RunSettings } from "./RuntimeConfig.ts"
 
-/** The settings that can place files outside of the run's folder, where another run may already have files. */
+/** The settings that can place files outside the run's folder, where another run may already have files. */
 const places = ["scoresPath", "checkpointDir"] as const
 
 /** Fails if settings contradict each other or the data sets. Returns warnings about settings that have no effect. */
@@ -39,7 +39,7 @@ export const checked = Effect.fnUntraced(function* (
   return validates && validation === null ? ["validation_freq has no effect: there is no validation_dataset"] : []
 })
 
-/** Fails if a folder outside of the run's folder, for scores or checkpoints, has files: they may be another run's. */
+/** Fails if a folder for scores or checkpoints outside the run's folder has files, because they may belong to another run. */
 export const refuseTaken = Effect.fnUntraced(function* ({ runtime }: RunSettings, from: DecodeOptions) {
   const paths = yield* Path.Path
   const folders = {

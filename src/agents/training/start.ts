@@ -1,6 +1,6 @@
 /**
- * Lets a training of an agent begin with the memory of another run, as the setting `start` asks. `execute.ts` calls it for
- * a new run; a resumed run continues from its own checkpoint, and does not read the other run again.
+ * Lets a training of an agent begin with the memory of another run, which the setting `start` names. `execute.ts` calls it
+ * for a new run; a resumed run continues from its own checkpoint, and does not read the other run again.
  */
 import { Effect, Path } from "effect"
 import { ConfigError } from "../../base/config/Config.ts"
@@ -15,11 +15,11 @@ import { checkpointAt } from "./resumeFrom.ts"
 
 /** The checkpoint whose memory a training begins with. */
 interface MemoryCheckpoint extends CheckpointFiles {
-  /** The name of the memory's file in it. */
+  /** The name of the memory's file in the checkpoint. */
   readonly file: string
 }
 
-/** Finds and reads the checkpoint that `start.memory` names: that of a run, or one by its own folder. */
+/** Finds and reads the checkpoint that `start.memory` names, by the path of a run or of the checkpoint itself. */
 export const readSource = Effect.fnUntraced(function* ({ settings: { start, runtime }, agent, from }: AgentTraining) {
   if (start === null) return undefined
   const refuse = (problem: string) => ConfigError.at(from, "start.memory", problem)
@@ -45,7 +45,7 @@ const checkpointsOf = Effect.fnUntraced(function* (path: string) {
   return paths.resolve(path, Layout.locate(places, Layout.checkpoints))
 })
 
-/** Puts the memory of a source into the agent, and returns a note about it. */
+/** Copies the memory of a checkpoint into the agent, and returns a note about it. */
 export const begin = Effect.fnUntraced(function* (training: AgentTraining, source: MemoryCheckpoint) {
   yield* restoreMemory(training, source, source.file)
   const { memory } = training.agent

@@ -1,4 +1,4 @@
-/** Plays one training episode of an agent: `loop.ts` in order, and `spread/` ahead, on other machines. It records nothing. */
+/** Plays one training episode of an agent, for `loop.ts`, and for `spread/` on other machines. It records nothing. */
 import { Clock, Effect } from "effect"
 import type { Agent } from "../agent/Agent.ts"
 import type { RolloutStep } from "../episode/Rollout.ts"

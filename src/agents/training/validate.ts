@@ -1,4 +1,4 @@
-/** Validates an agent: `validate` during a training, for `loop.ts`; `playAll` at a checkpoint, for `execute.ts`. */
+/** Validates an agent: `validate` during a training, `playAll` at a checkpoint. */
 import { Effect } from "effect"
 import { countFailures, type RolloutFailure } from "../episode/rollouts/Outcome.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
@@ -15,13 +15,16 @@ import type { RuntimeState } from "./RuntimeState.ts"
 import * as Spread from "./spread/client.ts"
 import { validationOf } from "./validation.ts"
 
-/** If the model answers in none of the first 3 episodes (or `concurrency`, if more), the validation fails. */
+/**
+ * The number of first episodes in which the model must answer at least once (`concurrency` if that is larger); otherwise the
+ * validation fails.
+ */
 const leastUnanswered = 3
 
 /**
- * Plays every task of the validation set, several at a time, with clones of the agent that cannot write its memory, and
- * passes each episode to `record`. Returns the outcome of those that did not fail. Fails if the model answers in none
- * of the first episodes, so that nobody waits for hours for a server that is down.
+ * Plays every task of the validation set, several at a time, with clones of the agent that cannot write its memory. Passes
+ * each episode to `record`, and returns the outcome of the episodes that did not fail. Fails early if the model answers in
+ * none of the first episodes, because then its server is probably down.
  */
 export const playAll = Effect.fnUntraced(function* <E>(
   training: AgentTraining,
@@ -41,7 +44,7 @@ export const playAll = Effect.fnUntraced(function* <E>(
     if (error === null) episodes.push({ return: totalScore, length: steps.length, terminated, truncated })
     else failures.push(error)
     if (unanswered === null) someAnswered = true
-    // Episodes arrive in the order of the tasks, so this does not depend on which episode ended first.
+    // Episodes arrive in the order of the tasks, so the result does not depend on which one ended first.
     else if (!someAnswered && failures.length >= atMost) return Effect.fail(unanswered)
     return record(episode)
   }
@@ -57,8 +60,8 @@ export const playAll = Effect.fnUntraced(function* <E>(
 })
 
 /**
- * Validates the agent: plays the validation tasks, emits their steps, and adds the outcome to the state. The score is
- * the mean of the episodes' total scores, so long episodes count no more than short ones. Failed episodes are left out.
+ * Validates the agent: plays the validation tasks, emits their steps, and adds the outcome to the state. The score is the
+ * mean of the episodes' total scores, so long episodes do not count more than short ones. Failed episodes are left out.
  */
 export const validate = Effect.fn("effect-rl.validate")(function* (training: AgentTraining, state: RuntimeState) {
   const { settings, agent, validation } = training

@@ -1,12 +1,16 @@
-/** Describes the validation of an agent as an evaluation: `validate.ts` plays it here, and `spread/` in chunks elsewhere. */
+/**
+ * Describes the validation of an agent as an evaluation. `validate.ts` plays it in this process, and `spread/` in chunks on
+ * other machines.
+ */
 import { cores } from "../episode/cores.ts"
 import * as Evaluate from "../evaluate/Evaluate.ts"
 import type { LmError } from "../lm/LmError.ts"
 import type { AgentTraining } from "./AgentTraining.ts"
 
 /**
- * Returns the validation after `seen` training episodes, by clones of the agent that cannot write its memory; undefined
- * without validation tasks. Adds to `unanswered` the episodes in which the model gave no answer after all retries.
+ * Returns the validation after `seen` training episodes; undefined if there are no validation tasks. It is played by clones
+ * of the agent that cannot write its memory. Episodes in which the model gave no answer after all retries are added to
+ * `unanswered`.
  */
 export const validationOf = (
   { settings, agent, validation }: AgentTraining,

@@ -1,4 +1,7 @@
-/** Provides the programs that play tasks in words, as processes of this machine, which end with the Layer. */
+/**
+ * Provides the service for programs that simulate tasks in words. They are processes of this machine, which end with the
+ * Layer.
+ */
 import { fileURLToPath } from "node:url"
 import { Effect, Exit, Layer } from "effect"
 import { utf8 } from "../../../base/config/utf8.ts"
@@ -6,7 +9,7 @@ import { EnvError } from "../../../base/EnvError.ts"
 import { connectTo, lines } from "../../../spread/programs/process-node.ts"
 import { pooled, type StartProgram, TextPrograms } from "./TextPrograms.ts"
 
-/** The length in bytes above which a line is no reply. */
+/** The length in bytes above which a line is not accepted as a reply. */
 const longestLine = 2 ** 26
 
 const start: StartProgram = ({ id, command, script, timeoutSeconds, variables }) =>

@@ -1,7 +1,7 @@
 /**
- * Makes tasks of arithmetic, such as `What is 48*713?`, with a tool `calculator` that computes an expression. Products of
- * large numbers are beyond what a small model can compute by itself, so it has to learn to call the tool and to answer
- * with the result. The answer is right if its last number is.
+ * Makes tasks of arithmetic, such as `What is 48*713?`, with a tool `calculator` that computes an expression. A small model
+ * cannot compute products of large numbers by itself, so it has to learn to call the tool and to answer with the result. The
+ * answer is right if the last number in it is right.
  *
  * @example
  * ```yaml

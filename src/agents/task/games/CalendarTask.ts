@@ -1,6 +1,6 @@
 /**
- * Makes tasks in which the agent changes a calendar by calling tools. A task lists requests. The score is 1
- * if, at the end, the calendar equals the one that results from the requests, whichever tools were called; else it is 0.
+ * Makes tasks in which the agent changes a calendar by calling tools. A task lists requests. The score is 1 if the final
+ * calendar equals the one that results from the requests, whichever tools were called; otherwise 0.
  *
  * @example
  * ```yaml

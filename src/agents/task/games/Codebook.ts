@@ -1,12 +1,12 @@
 /**
- * Makes tasks that measure the benefit of memory: each asks for the code word that replaces a word in a secret code.
- * The first time, an agent can only guess; the feedback shows the code word, so an agent that remembers it is right
- * when the word is asked again. The same word is asked in several wordings, so that an agent that notes the code words
- * does better than one that only searches its memory for the same question.
+ * Makes tasks that measure the benefit of memory: each asks for the code word that replaces a word in a secret code. The
+ * first time, an agent can only guess; the feedback shows the code word, so an agent that remembers it is right when the word
+ * is asked again. The same word is asked in several wordings, so an agent that notes the code words scores better than one
+ * that only searches its memory for the same question.
  *
- * With `rule: shift`, a code word is the word with each letter moved by the same number of places in the alphabet: an
- * agent that finds this rule is right about words it has never seen. With `rule: none`, every code word is drawn at
- * random, and can be known only from feedback.
+ * With `rule: shift`, each letter of a word is moved by the same number of places in the alphabet. An agent that discovers
+ * this rule can answer for words that it has never seen. With `rule: none`, every code word is drawn at random, so it can
+ * only be learnt from feedback.
  *
  * @example
  * ```yaml
@@ -48,7 +48,7 @@ export const Config = Schema.Struct({
    * code word at random.
    */
   rule: withDefault(Schema.Literals(["shift", "none"]), "shift"),
-  /** The seed of the code. Data sets with the same `code_seed` have the same code, whatever their `seed`. */
+  /** The seed of the code. Data sets with the same `code_seed` have the same code, even if their `seed` differs. */
   codeSeed: withDefault(bounded("seed"), 42),
 })
 export type CodebookConfig = typeof Config.Type

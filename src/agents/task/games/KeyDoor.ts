@@ -51,7 +51,7 @@ export interface House {
 
 /** Draws a house of `count` rooms. Each is next to an earlier room; if it is locked, its key is in an earlier room. */
 export const drawn = (count: number, doors: number, random: Stream): House => {
-  // Rooms are placed on a square field, so wide that some room always has a free neighbouring place.
+  // Rooms are placed on a square field that is wide enough for every room to find a free neighbouring place.
   const width = 2 * count + 1
   const placed = [Math.floor((width * width) / 2)]
   const ways: Array<Partial<Record<CompassDirection, Way>>> = [{}]
@@ -195,7 +195,7 @@ export const make = ({ id, house, metadata = {} }: KeyDoorTaskOptions): TextEnv 
     step: (state, action) => step(house, state, action),
   })
 
-/** Returns actions that lead to the treasure and take it. They fetch a key when its locked door is on the way. */
+/** Returns actions that lead to the treasure and take it. They fetch a key when its locked door is reached. */
 export const solution = ({ rooms, keys, treasure }: House): ReadonlyArray<string> => {
   const waysOf = (room: number) =>
     directions.flatMap((direction) => {

@@ -1,6 +1,6 @@
 /**
- * Makes mazes in words: an observation says only at which place the agent is and in which directions it can walk from
- * there. Reaching the exit gives 1 point.
+ * Makes mazes in words: an observation only has the agent's place and the directions in which it can walk. Reaching the exit
+ * gives 1 point.
  *
  * @example
  * ```yaml

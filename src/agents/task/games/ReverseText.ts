@@ -1,7 +1,7 @@
 /**
- * Makes tasks that ask for a text written backwards, such as `kestrel`, answered by `lertsek`. The texts are random
- * letters, so a model cannot know the answers by heart. It is the task with which the training of a small language
- * model is usually tried first: one step, an exact answer, and a score for answers that are nearly right.
+ * Makes tasks that ask for a text written backwards, such as `kestrel`, answered by `lertsek`. The texts are random letters,
+ * so a model cannot memorise the answers. The training of a small language model is usually tested first with this task: it
+ * has one step, an exact answer, and a score for answers that are nearly right.
  *
  * @example
  * ```yaml

@@ -1,6 +1,6 @@
 /**
- * Makes tasks that ask for the letters of a text in the order of the alphabet, such as `kestrel`, answered by `eeklrst`.
- * The texts are random letters, as those of `reverse_text`, whose companion it is.
+ * Makes tasks that ask for the letters of a text in the order of the alphabet, such as `kestrel`, answered by `eeklrst`. The
+ * texts are random letters, as in `reverse_text`.
  *
  * @example
  * ```yaml

@@ -24,11 +24,11 @@ const letters = "abc"
 export interface TicTacToeRules {
   /** What players observe: sentences with the board in three lines, or only the board's nine places in one line. */
   readonly observation: "words" | "board"
-  /** What an invalid move does: the player moves again, or has lost. */
+  /** The effect of an invalid move: the player moves again, or loses. */
   readonly invalidMoves: "again" | "lose"
   /** The points of both players for a draw. */
   readonly draw: number
-  /** The places that are taken before the game begins, X's first. */
+  /** The places that are taken before the game begins, by X and O in turn. */
   readonly opening: ReadonlyArray<number>
 }
 
@@ -38,7 +38,7 @@ interface TicTacToeState {
   /** The nine places, row by row from the top: 0 is free, 1 is X, 2 is O. */
   readonly board: ReadonlyArray<number>
   readonly next: number
-  /** The message to the player whose turn it is after an invalid move of this player; null after a valid move. */
+  /** The message to the player who moves again after an invalid move; null after a valid move. */
   readonly note: string | null
 }
 
@@ -58,8 +58,8 @@ const boardText = (board: ReadonlyArray<number>): string =>
   ].join("\n")
 
 /**
- * Returns the place that an action names: `b2`, `B2.`, `play b2`; undefined if it names none or several. Players who
- * observe only the board may also write its number, which is 1 at the top left and 9 at the bottom right.
+ * Returns the place that an action names: `b2`, `B2.`, `play b2`; undefined if it names none or several. If players observe
+ * only the board, they may also write the number of a place, from 1 at the top left to 9 at the bottom right.
  */
 const placeOf = (action: string, { observation }: TicTacToeRules): number | undefined => {
   const number = observation === "board" ? /^\s*([1-9])\s*$/.exec(action) : null
@@ -75,7 +75,7 @@ const free = (board: ReadonlyArray<number>): string =>
 
 const signs = ["123456789", "abcdefghi", "ABCDEFGHI"]
 
-/** Writes a board in one line, from the side of player 1, so that every character says which place it is and whose. */
+/** Formats a board in one line, from the point of view of player 1. Every character shows the place and its owner. */
 const inLine = (board: ReadonlyArray<number>): string => board.map((who, place) => signs[who][place]).join("")
 
 const howTo = "Three in a row win: across, down or diagonally. Answer with a free place, such as b2."
@@ -140,14 +140,14 @@ const moved = (state: TicTacToeState, place: number, rules: TicTacToeRules) => {
   }
 }
 
-/** Returns the board after moves on these places, X's first. */
+/** Returns the board after moves at these places, by X and O in turn. */
 const boardAfter = (opening: TicTacToeRules["opening"]): ReadonlyArray<number> =>
   Array.from({ length: 9 }, (_, place) => {
     const at = opening.indexOf(place)
     return at < 0 ? 0 : (at % 2) + 1
   })
 
-/** Draws an opening of random moves that ends no game. */
+/** Draws an opening: random moves that do not end the game. */
 const drawnOpening = (length: number, chance: Stream): TicTacToeRules["opening"] => {
   for (;;) {
     const opening = shuffled([0, 1, 2, 3, 4, 5, 6, 7, 8], chance).slice(0, length)
@@ -211,12 +211,12 @@ const choices = { random: playRandomly, optimal: playOptimally }
 
 /** A policy that takes a random free place. */
 export const random: TextPolicy = playing(choices.random)
-/** A policy that plays perfectly: it never loses. */
+/** A policy that plays perfectly, so it never loses. */
 export const optimal: TextPolicy = playing(choices.optimal)
 
 const numberOf = (place: number): string => String(place + 1)
 
-/** The most moves of an opening, after which there are still games to win. */
+/** The largest number of moves in an opening; after these, a game can still be won. */
 const longestOpening = 6
 
 export const Config = Schema.Struct({
@@ -225,12 +225,12 @@ export const Config = Schema.Struct({
   /** The opponent: `random` draws its moves, `optimal` plays perfectly. Self-play has none. */
   opponent: withDefault(Schema.Literals(["random", "optimal"]), "random"),
   /**
-   * `words` describes the game in sentences. `board` is for small models: it shows only the nine places, such as
-   * `1b3D56789`, a free place by its number, one of the agent's own by a small letter and one of the other player's by a
-   * capital letter, and also takes the number of a place as a move.
+   * `words` describes the game in sentences. `board` is for small models: it shows only the nine places, such as `1b3D56789`.
+   * A free place is shown by its number, the agent's own by a small letter, the other player's by a capital letter. With
+   * `board`, the number of a place is also a valid move.
    */
   observation: withDefault(Schema.Literals(["words", "board"]), "words"),
-  /** After an invalid move, the player moves `again`, or does `lose` the game. */
+  /** The effect of an invalid move: `again` lets the player move again, `lose` ends the game. */
   invalidMoves: withDefault(Schema.Literals(["again", "lose"]), "again"),
   /** The points for a draw. With 1, the mean score is the share of games that were not lost. */
   draw: withDefault(fraction, 0.5),
@@ -244,7 +244,7 @@ export const kind = levelKind("tic_tac_toe", Config, (config, id, level, chance)
   const drawn = marks[chance.integer(2)]
   const length = config.opening === 0 ? 0 : chance.integer(config.opening + 1)
   const opening = drawnOpening(length, chance)
-  // After four moves the next one can win, so it is the agent's.
+  // After four moves, the next player can win at once, so the agent plays that side.
   const player = length < 4 ? drawn : marks[length % 2]
   const metadata = { level, player, opponent }
   const game = playersOf({ observation, invalidMoves, draw, opening })

@@ -13,7 +13,7 @@ import type { TextEnv } from "../TextEnv.ts"
 import { continues, ends, game, remaining } from "./aloud.ts"
 import { levelFields, levelKind, oneOf } from "./levels.ts"
 
-/** The attributes that questions can be about, and other words for them: "Does it fly?" is about "flies". */
+/** The attributes that questions can ask for, each with other words for it: "Does it fly?" asks for "flies". */
 const wordsFor = {
   alive: ["living"],
   animal: ["animals"],
@@ -36,7 +36,7 @@ const wordsFor = {
 } satisfies Record<string, ReadonlyArray<string>>
 export type ThingAttribute = keyof typeof wordsFor
 
-/** The attributes that questions can be about. */
+/** The attributes that questions can ask for. */
 export const attributes: ReadonlyArray<ThingAttribute> = Struct.keys(wordsFor)
 
 /** Maps each thing to its attributes; no two things have the same attributes. */
@@ -91,7 +91,7 @@ const forms = new Map(
   attributes.flatMap((attribute) => [attribute, ...wordsFor[attribute]].map((word) => [word, attribute] as const)),
 )
 
-/** Returns the value that all items are equal to; undefined if they differ, or if there are none. */
+/** Returns the common value of all items; undefined if they differ, or if there are none. */
 const commonValue = <A>(items: ReadonlyArray<A>): A | undefined => (new Set(items).size === 1 ? items[0] : undefined)
 
 export interface TwentyQuestionsTaskOptions {

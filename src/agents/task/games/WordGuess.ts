@@ -1,6 +1,6 @@
 /**
- * Makes games with a hidden word of five letters and, by default, six guesses. After each guess the agent learns which
- * letters are right, and which are in the word at another place. Guessing the word gives 1 point.
+ * Makes games with a hidden word of five letters and, by default, six guesses. After each guess, the feedback shows which
+ * letters are right, and which are at another place in the word. Guessing the word gives 1 point.
  *
  * @example
  * ```yaml

@@ -1,4 +1,6 @@
-/** Makes games in words and their steps. As its action, an agent may also write a thought, which changes nothing. */
+/**
+ * Makes games in words, and their steps. In these games, an agent may write a thought as its action, which changes nothing.
+ */
 import { type Feedback } from "../Feedback.ts"
 import { make, type TextEnv, type TextRules, type TextStep } from "../TextEnv.ts"
 
@@ -31,7 +33,7 @@ export const ends = <State>(
   terminated: true,
 })
 
-/** Says how many things of a kind are left: "1 guess is left.", "3 guesses are left." */
+/** Returns a sentence with the number of remaining things: "1 guess is left.", "3 guesses are left." */
 export const remaining = (count: number, singular: string, plural = `${singular}s`): string =>
   count === 1 ? `1 ${singular} is left.` : `${count} ${plural} are left.`
 

@@ -13,7 +13,7 @@ export interface Event {
   readonly id: number
   readonly title: string
   readonly day: Day
-  /** The hour at which it starts. */
+  /** The hour at which the event starts. */
   readonly start: number
   readonly hours: number
 }
@@ -33,7 +33,10 @@ export const hindrance = (calendar: Calendar, { day, start, hours }: Slot, id?: 
     : `"${other.title}" (id ${other.id}) is there from ${other.start} to ${other.start + other.hours}`
 }
 
-/** Returns the first hour of a day from which `hours` hours are free, or undefined. Ignores the event with this id. */
+/**
+ * Returns the first hour of a day from which `hours` hours are free; undefined if there is none. The event with the id `id`
+ * is ignored.
+ */
 const earliest = (calendar: Calendar, day: Day, hours: number, id?: number): number | undefined => {
   for (let start = opens; start + hours <= closes; start++) {
     if (hindrance(calendar, { day, start, hours }, id) === undefined) return start
@@ -125,7 +128,7 @@ export const drawn = (events: number, requests: number, random: Stream): WeekPla
   }
   let drawnRequests: Array<CalendarRequest> = []
   let calendar: Calendar = before
-  // If requests cancel each other out, no call would be needed to fulfil them: draw again.
+  // If requests cancel each other out, no call is needed to fulfil them, so draw again.
   while (differences(before, calendar).length === 0) {
     drawnRequests = []
     calendar = before

@@ -1,4 +1,4 @@
-/** Defines the four directions on a field whose places are numbered row by row, and finds paths on it. */
+/** Defines the four directions on a field with places that are numbered row by row, and finds paths on it. */
 export const directions = ["north", "east", "south", "west"] as const
 export type CompassDirection = (typeof directions)[number]
 
@@ -26,7 +26,9 @@ export const neighbour = (
 
 export const opposite = { north: "south", south: "north", east: "west", west: "east" } as const
 
-/** Returns the only path between two places without loops, as steps: a direction and the place to which it leads. */
+/**
+ * Returns the only path without loops between two places, as steps. Each step has a direction and the place that it reaches.
+ */
 export const pathBetween = (
   from: number,
   to: number,

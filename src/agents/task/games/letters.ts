@@ -1,6 +1,6 @@
 /**
- * Makes tasks over texts of random letters, which a model cannot know by heart: one step, an exact answer, and a score for
- * answers that are nearly right. `ReverseText` and `SortText` are such tasks.
+ * Makes tasks with texts of random letters, which a model cannot memorise. Each task has one step, an exact answer, and a
+ * score for answers that are nearly right. `ReverseText` and `SortText` use it.
  */
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
@@ -13,8 +13,8 @@ import { levelFields, levels, oneOf } from "./levels.ts"
 const alphabet = Array.from("abcdefghijklmnopqrstuvwxyz")
 
 /**
- * Returns the length of the longest common subsequence: the most letters that both texts have in the same order, with
- * any others between them.
+ * Returns the length of the longest common subsequence: the largest number of letters that both texts have in the same order,
+ * ignoring other letters between them.
  */
 const commonLength = (a: string, b: string): number => {
   // `row[j]` is the length for the letters of `a` so far and the first j letters of `b`.
@@ -30,10 +30,10 @@ const commonLength = (a: string, b: string): number => {
   return row[b.length]
 }
 
-/** The longest answer that is compared; a longer one scores 0. */
+/** The length of the longest answer that is compared. A longer answer scores 0. */
 const longestAnswer = 10_000
 
-/** Scores the share of letters that the answer and the target have in the same order: 2 · common / (sum of lengths). */
+/** Scores an answer by the share of letters that it and the target have in the same order: 2 · common / (sum of lengths). */
 export const similarity: AnswerScorer = (answer, { targets: [target] }) => {
   const text = answer.trim()
   const total = text.length + target.length
@@ -56,7 +56,7 @@ export const letterFields = {
 
 type Letters = Schema.Struct<typeof letterFields>["Type"] & { readonly type: string }
 
-/** Makes the kind of data set whose tasks are a verb and a text, such as `reverse kestrel`. */
+/** Makes a kind of data set. Its tasks consist of a verb and a text, such as `reverse kestrel`. */
 export const letterKind = <S extends Schema.Codec<Letters, unknown>>(
   type: string,
   schema: S,

@@ -1,6 +1,6 @@
 /**
- * Makes data sets of `num_tasks` tasks, called levels, from games. Each level is drawn from its own random stream, so
- * level 7 of a seed is the same whatever the number of tasks. It reads no files.
+ * Makes data sets of `num_tasks` tasks, called levels, from games. Each level is drawn from its own random stream, so level 7
+ * of a seed does not depend on the number of tasks.
  */
 import { Effect, type Schema } from "effect"
 import { bounded, withDefault } from "../../../base/config/fields.ts"
@@ -36,7 +36,7 @@ export const levels = (
     return ordered({ name: type, size: numTasks, digest, at }, config)
   })
 
-/** Makes a game's kind of data set. `task` makes the task of a level, whose number counts from 1. */
+/** Makes a game's kind of data set. `task` makes the task of a level; levels are numbered from 1. */
 export const levelKind = <S extends Schema.Codec<Levels, unknown>>(
   type: string,
   schema: S,

@@ -1,4 +1,4 @@
-/** Opens the folder where downloaded data sets are kept. */
+/** Declares the service that opens the folder for downloaded data sets. */
 import { Context, Effect } from "effect"
 import { DatasetError } from "../TaskSet.ts"
 
@@ -7,7 +7,9 @@ interface HubCacheService {
   readonly open: (home: string) => Effect.Effect<string, DatasetError>
 }
 
-/** The cache of data sets. By default it fails with a `DatasetError`; `effect-rl/node` provides a folder of the user. */
+/**
+ * The cache of data sets. By default, opening it fails with a `DatasetError`; `effect-rl/node` provides a folder of the user.
+ */
 export const HubCache = Context.Reference<HubCacheService>("effect-rl/task/HubCache", {
   defaultValue: () => ({
     open: () =>

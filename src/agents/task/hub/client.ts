@@ -1,9 +1,9 @@
 /**
- * Asks the Hugging Face hub, or a server that speaks its HTTP API, for what a data set holds, and downloads its files.
- * Its requests go by `agents/lm/exchange.ts`.
+ * Lists the files of a data set on the Hugging Face hub, or on a server with the same HTTP API, and downloads them. The
+ * requests are sent by `agents/lm/exchange.ts`.
  *
- * Ours, and not `@huggingface/hub`: that is 12 MB with its dependencies, and leaves limits, retries and typed errors to its caller,
- * which are most of this file.
+ * We do not use the package `@huggingface/hub`, because it has 12 MB with its dependencies, and leaves limits, retries and
+ * typed errors, which are most of this file, to its caller.
  */
 import { Effect, Option, Redacted, Schema } from "effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
@@ -21,19 +21,19 @@ import { DatasetError } from "../TaskSet.ts"
 /** The address of the hub, if `HF_ENDPOINT` is not set. */
 const usualEndpoint = "https://huggingface.co"
 
-/** The largest file of a data set in bytes. Files are decoded in memory, one after the other. */
+/** The largest size of a data set's file in bytes. Files are decoded in memory, one after the other. */
 const mostFileBytes = 4 * 2 ** 30 - 1
 
-/** The largest description of a data set in bytes. It names all of its files. */
+/** The largest size of a data set's description in bytes. It lists all files of the data set. */
 const mostInfoBytes = 256 * 2 ** 20
 
-/** A hub, as the environment describes it. The token in its site is sent to the hub's own host only. */
+/** A hub, from the environment. The token is only sent to the hub's own host. */
 export interface Hub {
   readonly site: Site
   readonly endpoint: URL
 }
 
-/** A file of a data set. Its size and digest are null if the hub does not state them. */
+/** A file of a data set. Its size and digest are null if the hub does not send them. */
 export interface HubFile {
   readonly path: string
   readonly size: number | null
@@ -45,7 +45,7 @@ export interface HubInfo {
   /** The commit of the revision. */
   readonly sha: string
   readonly files: ReadonlyArray<HubFile>
-  /** The header of the data set's README, which may say which files belong to which split. */
+  /** The header of the data set's README, which may assign files to splits. */
   readonly card: unknown
 }
 
@@ -66,8 +66,8 @@ const failed = (path: string, problem: string): DatasetError =>
   new DatasetError({ path, message: `${path}: ${problem}` })
 
 /**
- * Reads the hub's address and the token from the environment: `HF_ENDPOINT` and `HF_TOKEN`. Requests are sent by the
- * `HttpClient` that the program provides, or else by `fetch`. `id` is the data set, for error messages.
+ * Reads the hub's address and the token from the environment: `HF_ENDPOINT` and `HF_TOKEN`. Requests are sent with the
+ * `HttpClient` that the program provides, otherwise with `fetch`. `id` names the data set in error messages.
  */
 export const openHub = Effect.fnUntraced(function* (id: string): Effect.fn.Return<Hub, DatasetError> {
   const address = (yield* variable("HF_ENDPOINT")) || usualEndpoint
@@ -76,7 +76,7 @@ export const openHub = Effect.fnUntraced(function* (id: string): Effect.fn.Retur
     return yield* failed(id, "HF_ENDPOINT: expected an address such as https://huggingface.co, found another text")
   }
   const token = yield* variable("HF_TOKEN")
-  // The HTTP client's own error for a wrong header would show the token.
+  // Check the token here, because the HTTP client's own error for an invalid header would show it.
   if (!/^[\x21-\x7e]*$/.test(token)) {
     return yield* failed(id, "HF_TOKEN: expected visible ASCII characters, found whitespace or others in it")
   }
@@ -96,7 +96,7 @@ export const openHub = Effect.fnUntraced(function* (id: string): Effect.fn.Retur
   return { site, endpoint }
 })
 
-/** Returns an address without its query, which may hold a signature. */
+/** Returns an address without its query, which may contain a signature. */
 const shown = (url: URL): string => `${url.origin}${url.pathname}`
 
 /** Returns the address of a path at the hub, whose own address may have a path, too. */
@@ -105,7 +105,7 @@ const urlOf = ({ endpoint }: Hub, path: string, query = ""): URL =>
 
 const encoded = (path: string): string => path.split("/").map(encodeURIComponent).join("/")
 
-/** Explains an answer that says that the data set, its revision or its file is not there for us. */
+/** Explains an answer that the data set, its revision or its file does not exist or is not accessible. */
 const explainAt =
   ({ endpoint, site }: Hub, revision: string) =>
   ({ status, headers }: ServerAnswer): string | undefined => {
@@ -113,7 +113,7 @@ const explainAt =
     if (headers["x-error-code"] === "RevisionNotFound") {
       return `there is no revision "${revision}" at ${at}; expected a branch, a tag or a commit in hf_revision`
     }
-    // The hub gives the same answer for a private data set and for none, so that nobody learns which names are taken.
+    // The hub gives the same answer for a private and for a missing data set, so that nobody learns which names are taken.
     if (status !== 401 && status !== 403 && status !== 404) return undefined
     const remedy =
       site.authorization === null
@@ -122,14 +122,14 @@ const explainAt =
     return `there is no such data set at ${at} that we may read (${status}); ${remedy}`
   }
 
-/** Converts an error to one of data sets. */
+/** Converts an error of a request to a `DatasetError`. */
 const asDatasetError = (id: string) =>
   Effect.mapError(({ message, reason }: LmError) => ({
     error: new DatasetError({ path: id, message }),
     isUnreachable: reason === "exhausted",
   }))
 
-/** Says once, after the first failure of a request, what is awaited. */
+/** Logs once, after the first failure of a request, what the program is waiting for. */
 const sayingWhy = <A, E, R>(request: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     let isSaid = false
@@ -143,8 +143,8 @@ const sayingWhy = <A, E, R>(request: Effect.Effect<A, E, R>): Effect.Effect<A, E
   })
 
 /**
- * Describes a revision of a data set. Its failure says whether the hub could not be reached, in which case a saved
- * answer may do. `isPatient: false` tries only once.
+ * Describes a revision of a data set. The error tells whether the hub could not be reached; then a cached answer may be used.
+ * `isPatient: false` tries only once.
  */
 export const infoOf = (hub: Hub, id: string, revision: string, isPatient = true) =>
   Effect.gen(function* () {
@@ -173,7 +173,7 @@ export const infoOf = (hub: Hub, id: string, revision: string, isPatient = true)
     )
   }).pipe(sayingWhy, asDatasetError(id))
 
-/** Downloads a file of a commit. A file whose size or digest is not as the hub states it is downloaded again. */
+/** Downloads a file of a commit. If its size or digest differs from the hub's description, it is downloaded again. */
 export const fileOf = (hub: Hub, id: string, sha: string, file: HubFile): Effect.Effect<Uint8Array, DatasetError> => {
   const url = urlOf(hub, `/datasets/${encoded(id)}/resolve/${sha}/${encoded(file.path)}`)
   if ((file.size ?? 0) > mostFileBytes) {

@@ -1,9 +1,9 @@
 /**
- * Downloads data sets from the Hugging Face hub into a cache on disk, where each split of a commit is one file of JSON
- * Lines. A commit never changes, so what is in the cache is read without a request.
+ * Downloads data sets from the Hugging Face hub into a cache on disk, where each split of a commit is one file of JSON Lines.
+ * A commit never changes, so records in the cache are read without a request.
  *
- * `HubCache` says where the cache is: in the folder `effect-rl` of the user's folder for caches, or of `HF_HOME`. Files appear
- * there only when they are complete, so several processes can share it. With `HF_HUB_OFFLINE=1`, only the cache is read.
+ * `HubCache` opens the cache: the folder `effect-rl` in the user's folder for caches, or in `HF_HOME`. Files appear there
+ * only when they are complete, so several processes can share it. With `HF_HUB_OFFLINE=1`, only the cache is read.
  */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { ConfigError, type DecodeOptions } from "../../../base/config/Config.ts"
@@ -27,11 +27,11 @@ interface HubRecords {
 
 const isCommit = (revision: string): boolean => /^[0-9a-f]{40}$/.test(revision)
 
-/** The branch that a config without a revision means, and the branch with the hub's own conversion to Parquet. */
+/** The default branch, and the branch with the hub's own conversion to Parquet. */
 const usualRevision = "main"
 const convertedRevision = "refs/convert/parquet"
 
-/** Makes a name for a file, which several splits must not share, even on a disk that ignores case. */
+/** Makes a unique name for the file of a split, even for disks that ignore case. */
 const fileName = Effect.fnUntraced(function* (...parts: ReadonlyArray<string | null>) {
   const digest = yield* sha256(utf8.encode(JSON.stringify(parts)))
   const words = parts.filter((part) => part !== null).join("-")
@@ -74,7 +74,7 @@ const offline = Effect.map(variable("HF_HUB_OFFLINE"), (value) => /^(1|on|true|y
 const notCached = (id: string, what: string): DatasetError =>
   new DatasetError({ path: id, message: `${id}: ${what} is not in the cache, and HF_HUB_OFFLINE forbids a download` })
 
-/** Fails if a name cannot be that of a data set, before it becomes a part of an address. */
+/** Fails if a name is not valid for a data set, before it becomes a part of an address. */
 const checkId = (id: string, from: DecodeOptions): Effect.Effect<void, ConfigError> =>
   /^[\w.-]+(?:\/[\w.-]+)?$/.test(id) && !/(?:^|\/)\.+(?:\/|$)/.test(id)
     ? Effect.void
@@ -87,7 +87,7 @@ const hasReadableFile = (info: HubInfo): boolean => {
   return !("problem" in splits) || splits.key !== "hfDataset"
 }
 
-/** Asks the hub for a revision. If the newest one has no file that can be read, its conversion to Parquet may have. */
+/** Asks the hub for a revision. If the newest revision has no readable file, tries the hub's conversion to Parquet. */
 const newest = Effect.fnUntraced(function* (hub: Hub, id: string, revision: string | null, isPatient: boolean) {
   const info = yield* infoOf(hub, id, revision ?? usualRevision, isPatient)
   if (revision !== null || hasReadableFile(info)) return info.sha
@@ -96,8 +96,8 @@ const newest = Effect.fnUntraced(function* (hub: Hub, id: string, revision: stri
 })
 
 /**
- * Returns the commit that a revision of a data set means now. If the hub cannot be reached, it is the commit that the
- * revision meant when it was last asked for.
+ * Returns the commit to which a revision of a data set (a branch or tag) refers now. If the hub cannot be reached, returns
+ * the commit from the last time that it was reached.
  */
 export const commitOf = Effect.fnUntraced(function* (
   id: string,
@@ -121,7 +121,7 @@ export const commitOf = Effect.fnUntraced(function* (
   return sha
 })
 
-/** Streams the bytes of the lines `start` to `end` (excluded) of a file. */
+/** Streams the bytes of the lines of a file from `start` up to, but without, `end`. */
 const linesBetween = (path: string, start: number, end: number) =>
   Stream.unwrap(
     Effect.map(FileSystem.FileSystem, (fs) => {
@@ -158,8 +158,8 @@ const countLines = (path: string) =>
 const refuse = (from: DecodeOptions, { key, problem }: Problem) => ConfigError.at(from, key, problem)
 
 /**
- * Returns the file with these records, and their name for messages. What is not in the cache yet is downloaded. The
- * revision has to be a commit: `commitOf` returns it.
+ * Returns the file with these records, and a name for messages. Records that are not in the cache are downloaded. The
+ * revision must be a commit, as `commitOf` returns it.
  */
 export const recordsFile = Effect.fnUntraced(function* (
   { id, subset, revision, split: expression }: HubRecords,

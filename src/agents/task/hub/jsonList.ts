@@ -1,11 +1,17 @@
-/** Splits a JSON list into its items without parsing it as a whole: a list of a few bytes an item takes many times its size in memory. */
+/**
+ * Splits a JSON list into its items without parsing the whole list, because parsed small items need many times their size in
+ * memory.
+ */
 
 const [quote, backslash, comma, openList, openObject, closeList, closeObject] = Array.from('"\\,[{]}', (character) =>
   character.charCodeAt(0),
 )
 const isSpace = (byte: number): boolean => byte === 32 || byte === 10 || byte === 13 || byte === 9
 
-/** Calls `emit` with the bytes of each item, until it returns false. Returns whether the bytes are one list; items are not checked. */
+/**
+ * Calls `emit` with the bytes of each item, until it returns false. Returns whether the bytes are a single list. The items
+ * themselves are not checked.
+ */
 export const eachItem = (bytes: Uint8Array, emit: (item: Uint8Array) => boolean): boolean => {
   let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
   while (isSpace(bytes[at])) at++

@@ -1,6 +1,7 @@
 /**
- * Converts Parquet files to rows. A small file can claim to hold more than fits in memory (a page of equal values has a few bytes,
- * a compressed one a thousandth of its size), so all claims are added up before anything is decoded.
+ * Converts Parquet files to rows. A small file can claim to contain more data than fits in memory: a page of equal values
+ * needs only a few bytes, and a compressed page a thousandth of its size. So all claimed sizes are added up before anything
+ * is decoded.
  */
 import { Effect, Stream } from "effect"
 import type { ColumnMetaData, Compressors, FileMetaData, PageHeader } from "hyparquet"
@@ -10,7 +11,7 @@ import type { getSchemaPath } from "hyparquet/src/schema.js"
 import { messageOf } from "../../../base/config/text.ts"
 import { unpack } from "../../../base/formats/gzip.ts"
 
-/** The most bytes of a file's pages when unpacked, and the most values in them. */
+/** The largest number of unpacked bytes, and of values, that a file's pages may have. */
 interface ParquetLimits {
   readonly bytes: number
   readonly values: number
@@ -19,27 +20,29 @@ interface ParquetLimits {
 /** The number of rows that are converted at once. */
 const rowsAtOnce = 4096
 
-/** The bytes of a page's header that are looked at first. It is longer only if it has long statistics. */
+/** The number of bytes of a page's header that are read first. A header is longer only if it has long statistics. */
 const headerBytes = 64 * 1024
 
 type Row = Readonly<Record<string, unknown>>
 type Failed<E> = (problem: string) => E
 
-/** The encoding whose values begin with a part of the one before, so that a small page can hold texts of any length. */
+/**
+ * The encoding whose values begin with a part of the previous value, so that a small page can contain texts of any length.
+ */
 const byPrefix = "DELTA_BYTE_ARRAY"
 
-/** Reads the header of a page, which moves the reader to the page's data. */
+/** Reads the header of a page, and moves the reader to the page's data. */
 type ReadHeader = (reader: { view: DataView; offset: number }) => PageHeader
 
-/** A page that a decoder without a limit unpacks. */
+/** A page in a format whose decoder has no limit of size. */
 interface PackedPage {
   readonly format: "gzip" | "brotli"
   readonly bytes: Uint8Array
-  /** The number of bytes that it claims to have when unpacked. */
+  /** The number of bytes that the unpacked page has, according to its header. */
   readonly size: number
 }
 
-/** A page whose values are written by prefixes. */
+/** A page whose values share prefixes with the values before them. */
 interface PrefixedPage {
   readonly bytes: Uint8Array
   readonly header: PageHeader
@@ -49,18 +52,18 @@ interface PrefixedPage {
 interface Claims {
   readonly pages: ReadonlyArray<PackedPage>
   readonly prefixed: ReadonlyArray<PrefixedPage>
-  /** The bytes of all pages when unpacked. */
+  /** The number of bytes of all unpacked pages. */
   readonly unpacked: number
 }
 
-/** The formats whose decoders in the library go on after the claimed size. Those of the others end there. */
+/** The formats whose decoders, in the library, do not stop at the claimed size. The decoders of other formats do. */
 const unlimited: Readonly<Record<string, PackedPage["format"]>> = { GZIP: "gzip", BROTLI: "brotli" }
 
 const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0
 
 /**
- * Adds up what a file claims. Returns a problem if that is more than allowed, or impossible; else the pages whose claims must be
- * checked by unpacking them, and those whose values are as long as their prefixes say.
+ * Adds up the sizes that a file claims. Returns a problem if they are too large or impossible. Otherwise returns the pages
+ * that must be unpacked to check their claims, and those whose values depend on prefixes.
  */
 const claimsOf = (
   bytes: Uint8Array,
@@ -77,7 +80,7 @@ const claimsOf = (
     const groupRows = Number(group.num_rows)
     if (!isCount(groupRows)) return `expected a number of rows, found ${group.num_rows}`
     rows += groupRows
-    // Each row becomes an object with a key for each column, also where pages have fewer values.
+    // Each row becomes an object with a key for each column, even if pages have fewer values.
     if (rows * Math.max(1, group.columns.length) > limits.values) return tooMany("values", limits.values)
     for (const { meta_data: column } of group.columns) {
       if (column === undefined) return "expected the metadata of each column"
@@ -120,7 +123,7 @@ const claimsOf = (
     : `expected ${num_rows} rows in its groups, found ${rows}`
 }
 
-/** Returns what is wrong with a page, if it does not unpack to as many bytes as it claims. */
+/** Returns what is wrong with a page if its unpacked size differs from the claimed one. */
 const pageProblem = ({ format, bytes, size }: PackedPage): Effect.Effect<string | undefined> =>
   Effect.match(unpack(bytes, format, size), {
     onSuccess: ({ length }) =>
@@ -130,7 +133,7 @@ const pageProblem = ({ format, bytes, size }: PackedPage): Effect.Effect<string 
     onFailure: (error) => `cannot unpack a page by ${format}: ${messageOf(error)}`,
   })
 
-/** Adds up the characters that a page's values repeat from those before them. The page begins with their numbers. */
+/** Adds up the characters that a page's values repeat from the previous values. The page begins with these numbers. */
 const repeatedIn = (
   { bytes, header, column }: PrefixedPage,
   schema: FileMetaData["schema"],
@@ -177,7 +180,7 @@ interface Library {
 const tooMany = (what: string, limit: number): string =>
   `it claims to hold more than ${limit} ${what}, too many for a file of its size`
 
-/** The modules that read Parquet files, which are loaded for the first one: most runs read none. */
+/** The modules that read Parquet files are loaded only for the first file, because most runs read none. */
 const libraries = Effect.promise(async () => {
   const [{ parquetMetadataAsync, parquetRead, parquetSchema }, { parquetHeader }, dataPage, ...others] =
     await Promise.all([
@@ -193,7 +196,7 @@ const libraries = Effect.promise(async () => {
   return { parquetMetadataAsync, parquetRead, parquetSchema, ...ofPages }
 })
 
-/** Streams the rows of a file, so many at once as are in memory anyway. */
+/** Streams the rows of a file in groups, as they are in memory anyway. */
 export const parquetRows = <E>(
   bytes: Uint8Array,
   limits: ParquetLimits,
@@ -220,7 +223,7 @@ export const parquetRows = <E>(
         const problem = yield* pageProblem(page)
         if (problem !== undefined) return yield* refuse(problem)
       }
-      // Without a buffer of the claimed size, it would make one of any size that the data asks for.
+      // Without a buffer of the claimed size, the decoder would make one of any size that the data require.
       const bounded = {
         ...compressors,
         ZSTD: (input: Uint8Array, length: number) => decompressZstd(input, new Uint8Array(length)),
@@ -232,7 +235,7 @@ export const parquetRows = <E>(
         if (unpacked > limits.bytes) return yield* refuse(tooMany("bytes of unpacked pages", limits.bytes))
       }
       const names = parquetSchema(metadata).children.map(({ element }) => element.name)
-      /** Decodes the columns of a row group, each once. */
+      /** Decodes each column of a row group once. */
       const columnsOf = (rowStart: number, rowEnd: number) =>
         reading(async () => {
           const columns = new Map<string, Array<{ readonly from: number; readonly data: ArrayLike<unknown> }>>()
@@ -257,10 +260,10 @@ export const parquetRows = <E>(
     }),
   )
 
-/** The decoded values of columns by their names, in parts that each begin at a row. */
+/** The decoded values of columns, by name, in parts. `from` is the first row of a part. */
 type DecodedColumns = ReadonlyMap<string, ReadonlyArray<{ readonly from: number; readonly data: ArrayLike<unknown> }>>
 
-/** Streams the rows of a row group, so many at once as are used together. */
+/** Streams the rows of a row group, `rowsAtOnce` at a time. */
 const rowsOf = (
   columns: DecodedColumns,
   names: ReadonlyArray<string>,
@@ -277,7 +280,7 @@ const rowsOf = (
   )
 }
 
-/** Returns the function that reads a column's value by its row. Rows are asked for in their order. */
+/** Returns a function that returns a column's value in a row. It must be called with rows in ascending order. */
 const reader = (chunks: ReadonlyArray<{ readonly from: number; readonly data: ArrayLike<unknown> }>) => {
   let chunk = 0
   return (row: number): unknown => {

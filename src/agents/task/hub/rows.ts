@@ -1,6 +1,6 @@
 /**
- * Converts a downloaded file of records to JSON Lines: Parquet, JSON Lines, a JSON list, CSV or TSV, also compressed by
- * gzip. The lines are the same for the same file on every machine, so that their digest is, too.
+ * Converts a downloaded file of records (Parquet, JSON Lines, a JSON list, CSV or TSV, possibly compressed with gzip) to JSON
+ * Lines. The same file gives the same lines on every machine, and so the same digest.
  */
 import { Effect, Schema, Stream } from "effect"
 import { isPlain } from "../../../base/config/Config.ts"
@@ -16,19 +16,19 @@ import { parquetRows } from "./parquet.ts"
 
 const form = /\.(parquet|jsonl|ndjson|json|csv|tsv)(\.gz)?$/i
 
-/** Tells whether a file's name is one of a form that `linesOf` reads. */
+/** Tells whether a file's name has a format that `linesOf` can read. */
 export const isReadable = (path: string): boolean => form.test(path)
 
-/** The largest file when it is unpacked, and the largest JSON Lines of a file, in bytes. */
+/** The largest size in bytes of an unpacked file, and of the JSON Lines of a file. */
 const mostFileBytes = 4 * 2 ** 30 - 1
 
-/** The most values of a Parquet file for each of its bytes, and the number that is always allowed. */
+/** The limit of values in a Parquet file, per byte of the file, and the number that is always allowed. */
 const valuesPerByte = 16
 const alwaysAllowed = 2 ** 24
 
 const base64 = Schema.encodeSync(Schema.Uint8ArrayFromBase64)
 
-/** Converts what Parquet holds and JSON does not: large integers become text if a number would round them. */
+/** Replaces values that Parquet has but JSON does not: large integers become text if a number would round them. */
 const replaced = (_key: string, value: unknown): unknown => {
   if (typeof value === "bigint") {
     const number = Number(value)
@@ -38,7 +38,7 @@ const replaced = (_key: string, value: unknown): unknown => {
   return value instanceof Float32Array || value instanceof Float64Array ? Array.from(value) : value
 }
 
-/** The number of records that is always allowed; a larger file may have one for each byte that was downloaded. */
+/** The number of records that is always allowed. A larger file may have one record per downloaded byte. */
 const recordsAllowed = 2 ** 20
 
 const tooManyRecords = (most: number): string => `: expected at most ${most} records in a file of its size, found more`
@@ -47,7 +47,7 @@ interface Problem {
   readonly problem: string
 }
 
-/** The most lists and objects within each other. Deeper ones overflow the stack where they are written. */
+/** The largest depth of nested lists and objects. Deeper ones would overflow the stack when they are encoded. */
 const mostDepth = 500
 
 const isDeeper = (value: unknown, depth: number): boolean =>
@@ -57,7 +57,7 @@ const isDeeper = (value: unknown, depth: number): boolean =>
 
 const lineOf = (row: unknown): string => `${JSON.stringify(row, replaced)}\n`
 
-/** The number of characters that are encoded at once, since a text has a largest length. */
+/** The number of characters that are encoded at once, because the length of a text is limited. */
 const charactersAtOnce = 2 ** 20
 
 /** Joins lines to chunks of bytes. */
@@ -84,7 +84,7 @@ class LineChunks {
   }
 }
 
-/** Converts the records of text, one by one; a problem is preceded by its line. */
+/** Converts the records in a text, one by one. A problem begins with its line. */
 const textLines = (bytes: Uint8Array, separator: string | null, most: number): ReadonlyArray<Uint8Array> | Problem => {
   let count = 0
   const lines = new LineChunks()
@@ -114,7 +114,7 @@ const textLines = (bytes: Uint8Array, separator: string | null, most: number): R
   return problem === undefined ? lines.end() : { problem }
 }
 
-/** Converts a list of objects in one JSON text; undefined if it is none. */
+/** Converts a JSON text that is a list of objects; undefined for other texts. */
 const listLines = (bytes: Uint8Array, most: number): ReadonlyArray<Uint8Array> | Problem | undefined => {
   const lines = new LineChunks()
   let count = 0
@@ -128,7 +128,7 @@ const listLines = (bytes: Uint8Array, most: number): ReadonlyArray<Uint8Array> |
   return isList ? lines.end() : undefined
 }
 
-/** Converts the rows of a Parquet file. Values that many rows share, such as a long text, are written for each of them. */
+/** Converts the rows of a Parquet file. A value that many rows share, such as a long text, is written for each of them. */
 const parquetLines = (bytes: Uint8Array, failed: (problem: string) => DatasetError) => {
   const limits = {
     bytes: mostUnpacked(bytes.length, mostFileBytes),
@@ -154,7 +154,7 @@ const parquetLines = (bytes: Uint8Array, failed: (problem: string) => DatasetErr
   )
 }
 
-/** Streams the records of a file as bytes of JSON Lines. `name` is the file's name with that of its data set. */
+/** Streams the records of a file as bytes of JSON Lines. `name` is the data set with the name of the file, for messages. */
 export const linesOf = (
   name: string,
   path: string,

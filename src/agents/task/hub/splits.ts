@@ -1,7 +1,6 @@
 /**
- * Finds out which files of a data set on the hub belong to which subset and split, and reads expressions such as
- * `train[:100]`. The README of a data set may list the files of its subsets; if it does not, their names tell. It only
- * computes.
+ * Determines the subset and split of each file of a data set on the hub, and parses expressions such as `train[:100]`. The
+ * README of a data set may list the files of its subsets; otherwise the names of the files decide. These are pure functions.
  */
 import { Glob, Option, Schema } from "effect"
 import type { HubFile, HubInfo } from "./client.ts"
@@ -26,7 +25,7 @@ const Card = Schema.Struct({
 type Subset = (typeof Card.Type)["configs"][number]
 const decodeCard = Schema.decodeUnknownOption(Card)
 
-/** The words in the names of files and folders that tell their split. */
+/** The words in the names of files and folders that identify their split. */
 const keywords: ReadonlyArray<readonly [split: string, words: RegExp]> = [
   ["train", /(?:^|[^a-z])train(?:ing)?(?:$|[^a-z])/i],
   ["validation", /(?:^|[^a-z])(?:validation|valid|dev|val)(?:$|[^a-z])/i],
@@ -40,7 +39,7 @@ const converted = /(?:^|\/)(\w[\w.-]*)\/\d{4}\.parquet$/
 const splitIn = (path: string): string | undefined =>
   sharded.exec(path)?.[1] ??
   converted.exec(path)?.[1] ??
-  // The file's own name tells more than its folder's.
+  // The name of the file has priority over the name of its folder.
   keywords.find(([, words]) => words.test(path.replace(/^.*\//, "")))?.[0] ??
   keywords.find(([, words]) => words.test(path))?.[0]
 
@@ -87,13 +86,13 @@ const splitsOfSubset = (all: ReadonlyArray<HubFile>, { data_dir, data_files }: S
 
 const quoted = (names: Iterable<string>): string => [...names].map((name) => `"${name}"`).join(", ")
 
-/** The key of the config that has a problem, and the problem. */
+/** A problem, and the key of the config that has it. */
 export interface Problem {
   readonly key: "hfDataset" | "hfSubset" | "split"
   readonly problem: string
 }
 
-/** Returns the splits of a subset, or of the data set's usual subset if `subset` is null. */
+/** Returns the splits of a subset; of the data set's default subset if `subset` is null. */
 export const splitsOf = ({ files: all, card }: HubInfo, subset: string | null): Splits | Problem => {
   const files = all.filter(({ path }) => isReadable(path) && !/(?:^|\/)[._]/.test(path))
   if (files.length === 0) {
@@ -141,7 +140,7 @@ const shownNames = (files: ReadonlyArray<HubFile>): string =>
     ? "no file"
     : `${quoted(files.slice(0, 5).map(({ path }) => path))}${files.length > 5 ? ", …" : ""}`
 
-/** A bound of a slice: a number of records, or a percentage of them; negative ones count from the end. */
+/** A bound of a slice: a number of records, or a percentage of them. Negative bounds count from the end. */
 interface Bound {
   readonly value: number
   readonly isPercent: boolean
@@ -160,8 +159,8 @@ const boundOf = (text: string | undefined): Bound | null =>
   text === undefined ? null : { value: Number.parseInt(text, 10), isPercent: text.endsWith("%") }
 
 /**
- * Reads an expression for records of splits: `train`, `train[:100]`, `train[10%:20%]`, `train[-50:]`, or a sum of such,
- * `train+test[:10]`. Returns the problem if it is none.
+ * Parses an expression for records of splits: `train`, `train[:100]`, `train[10%:20%]`, `train[-50:]`, or a sum such as
+ * `train+test[:10]`. Returns the problem if it is not valid.
  */
 export const partsOf = (expression: string): ReadonlyArray<SplitPart> | Problem => {
   const parts: Array<SplitPart> = []

@@ -1,6 +1,6 @@
 /**
- * Uploads files to a model repository of the Hugging Face hub, or of a server that speaks its HTTP API: makes the repository,
- * asks which files are large, stores those by the protocol of git-lfs, and commits all files at once.
+ * Uploads files to a model repository on the Hugging Face hub, or on a server with the same HTTP API. It creates the
+ * repository, asks which files are large, stores those with the protocol of git-lfs, and commits all files at once.
  */
 import { Effect, Redacted, Schema } from "effect"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
@@ -18,13 +18,16 @@ import {
 } from "../../lm/exchange.ts"
 import { openHub } from "./client.ts"
 
-/** The error of a hub that cannot be reached or refuses an upload. The message is one line for people. */
+/** Reports that a hub cannot be reached or refuses an upload. The message is one line for people. */
 class UploadError extends Schema.TaggedError<UploadError>()("UploadError", { message: Schema.String }) {}
 
 interface Upload {
-  /** The repository: the name of a user or an organization, a slash, and a name. */
+  /** The name of the repository: a user or an organization, a slash, and a name. */
   readonly id: string
-  /** Whether a new repository is private. A public one that there is already is refused. */
+  /**
+   * Whether a new repository is private. If it is true and the repository already exists as a public one, the upload is
+   * refused.
+   */
   readonly isPrivate: boolean
   /** The first line of the commit's message. */
   readonly summary: string
@@ -56,7 +59,7 @@ const toBase64 = Schema.encodeSync(Schema.Uint8ArrayFromBase64)
 
 const lfsType = "application/vnd.git-lfs+json"
 
-/** Sends a request, which may be sent twice if it is not the commit. */
+/** Sends a request. It may be sent twice, unless it is the commit. */
 const send = (site: Site, request: HttpClientRequest.HttpClientRequest, options: ExchangeOptions = {}) =>
   exchange(site, request, { isRepeatable: true, ...options }, Effect.succeed).pipe(
     Effect.mapError((error) => {
@@ -73,15 +76,15 @@ const decoded = <S extends Schema.Codec<unknown, unknown>>(schema: S, what: stri
     (error) => new UploadError({ message: `${what}: cannot read the hub's answer: ${oneLine(error.message)}` }),
   )
 
-/** Fails if a name cannot be that of a repository. */
+/** Fails if a name is not valid for a repository. */
 export const checkId = (id: string): Effect.Effect<void, UploadError> =>
   /^[\w.-]+\/[\w.-]+$/.test(id) && !/(?:^|\/)\.+(?:\/|$)/.test(id)
     ? Effect.void
     : Effect.fail(new UploadError({ message: `expected a repository such as ada/ppo-CartPole-v1, found "${id}"` }))
 
 /**
- * Uploads files to a model repository, which is made if there is none, and returns the address of its page. The hub and the
- * token are in `HF_ENDPOINT` and `HF_TOKEN`. Files that the repository has besides stay there.
+ * Uploads files to a model repository, which is created if it does not exist, and returns the address of its page. The hub
+ * and the token come from `HF_ENDPOINT` and `HF_TOKEN`. Other files in the repository are kept.
  *
  * @example
  * ```ts
@@ -99,7 +102,7 @@ export const uploadModel = Effect.fnUntraced(function* ({ id, isPrivate, summary
   const root = `${endpoint.origin}${endpoint.pathname.replace(/\/$/, "")}`
   const post = (path: string, body: unknown) => HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post(path), body)
 
-  // 409 says that there is such a repository already. A token that may make none may still write to one that there is.
+  // 409 means that the repository already exists. A token that may not create repositories may still write to existing ones.
   const question = post(`${root}/api/repos/create`, { name, organization, type: "model", private: isPrivate })
   const created = yield* send(site, question, { accepted: [409, 403], retries: yield* firstRetries })
   if (created.status === 409 || created.status === 403) {
@@ -159,7 +162,7 @@ interface Entry {
   readonly oid: string
 }
 
-/** Sends a request with the headers that the hub asks for, which may be secrets, such as an authorization of their own. */
+/** Sends a request with the headers that the hub requires. They may be secrets, such as another authorization. */
 const sendAs = (site: Site, request: HttpClientRequest.HttpClientRequest, { header }: typeof Action.Type) => {
   const headers = header ?? {}
   const own = Object.entries(headers).flatMap(([name, value]) =>
@@ -169,7 +172,7 @@ const sendAs = (site: Site, request: HttpClientRequest.HttpClientRequest, { head
   return send({ ...site, secrets }, HttpClientRequest.setHeaders(request, headers))
 }
 
-/** Stores large files where the hub says. The hub requests no upload of a file that it already has. */
+/** Stores large files at the addresses that the hub returns. It returns none for a file that it already has. */
 const storeLarge = Effect.fnUntraced(function* (site: Site, address: string, entries: ReadonlyArray<Entry>) {
   if (entries.length === 0) return
   const body = {

@@ -1,7 +1,8 @@
 /**
- * Asks other machines to play episodes for the training of an agent, if a `Dispatcher` spreads jobs: `validation` plays the
- * validation tasks, and `ahead` the training episodes of an agent without a memory, before the loop needs them. An agent
- * with a memory plays its training episodes where it trains, because it learns from each one for the next.
+ * Lets other machines play episodes for the training of an agent, if the `Dispatcher` sends jobs to other machines.
+ * `validation` plays the validation tasks. `ahead` plays the training episodes of an agent without a memory, before the loop
+ * needs them. An agent with a memory plays its training episodes in the training's own process, because it learns from each
+ * one for the next.
  */
 import { Effect, Queue, type Scope } from "effect"
 import type { AgentError } from "../../agent/AgentError.ts"
@@ -24,10 +25,13 @@ import type { RuntimeState } from "../RuntimeState.ts"
 import { rolloutJob, type TrainingEpisode, validationJob } from "./jobs.ts"
 import { playRollouts, playValidation } from "./play.ts"
 
-/** A training has at least so many jobs at once, if it has so many episodes to play. */
+/** The smallest number of jobs into which the episodes are divided (fewer if there are fewer episodes). */
 const fewestJobs = 64
 
-/** Names the run for its jobs, and counts what was spent elsewhere. Undefined if no jobs are sent to other machines. */
+/**
+ * Makes the id of the run for its jobs, and the counter of what other machines spend. Undefined if no jobs are sent to other
+ * machines.
+ */
 export const spreadOf = Effect.fnUntraced(function* ({ sendable, agent, spent, price }: AgentTraining) {
   const dispatcher = yield* Dispatcher
   if (dispatcher.inFlight === undefined || sendable === undefined) return undefined
@@ -77,8 +81,8 @@ export const validation = Effect.fnUntraced(function* <E>(
 }, Effect.scoped)
 
 /**
- * Begins to play the remaining training episodes on other machines, until the scope closes. Returns an Effect that gives
- * the next one. Undefined for an agent with a memory.
+ * Begins to play the remaining training episodes on other machines, until the scope closes. Returns the Effect that waits for
+ * the next episode; undefined for an agent with a memory.
  */
 export const ahead = Effect.fnUntraced(function* (
   { dispatcher, inFlight, fields, pay }: Spread,
@@ -88,7 +92,7 @@ export const ahead = Effect.fnUntraced(function* (
   const total = totalEpisodesOf(training)
   if (training.agent.memory !== null || seen >= total) return undefined
   const size = chunkSize(total, fewestJobs)
-  // A resumed run asks for the same chunks again, to get the answers that are there.
+  // A resumed run asks for the same chunks again, so that it gets answers that already exist.
   const chunks = chunksOf(total, size)
     .filter(({ to }) => to > seen)
     .map(({ from, to }): Chunk => ({ from: Math.max(from, begunAt), to }))

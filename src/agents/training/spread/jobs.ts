@@ -1,6 +1,6 @@
 /**
- * The jobs by which other machines play episodes for the training of an agent: chunks of adjacent validation episodes, and
- * chunks of adjacent training episodes of an agent without a memory. `client.ts` asks for them; `play.ts` plays them.
+ * Defines the jobs with which other machines play episodes for the training of an agent: chunks of validation episodes, and
+ * chunks of training episodes of an agent without a memory. `client.ts` asks for the jobs; `play.ts` does them.
  *
  * A chunk in which the model gave up, or in which a training episode failed, fails as `Interrupted`, with the episodes that
  * were played: the run treats them as on one machine, but a resumed run plays the chunk again.
@@ -18,7 +18,10 @@ import { Attachment } from "../../../run/spread/Attachment.ts"
 import { trainingFields } from "../../../run/spread/SentTraining.ts"
 import { DatasetError } from "../../task/TaskSet.ts"
 
-/** JSON that fits a Schema. It is not decoded, because that would reorder its keys, which the files of a run keep. */
+/**
+ * Makes the Schema of JSON that fits another Schema. It is not decoded, because decoding would reorder its keys, and the
+ * files of a run must keep the order.
+ */
 const raw = <A>(schema: Schema.Codec<A, unknown>) => Schema.declare(Schema.is(schema))
 
 /** A validation episode that another machine played. */
@@ -39,19 +42,19 @@ export const TrainingEpisode = Schema.Struct({
 })
 export type TrainingEpisode = typeof TrainingEpisode.Type
 
-/** Says that a chunk should be played again if the run is resumed, and gives the episodes until then. */
+/** Reports that a chunk should be played again if the run is resumed. It has the episodes that were played. */
 export class UnansweredChunk extends Schema.TaggedError<UnansweredChunk>()("UnansweredChunk", {
   message: Schema.String,
   episodes: Schema.Array(ValidationEpisode),
 }) {}
 
-/** Says that a training episode failed, which is the last of the given ones. */
+/** Reports that a training episode failed. It is the last of the given episodes. */
 export class FailedChunk extends Schema.TaggedError<FailedChunk>()("FailedChunk", {
   message: Schema.String,
   episodes: Schema.Array(TrainingEpisode),
 }) {}
 
-/** Plays validation episodes. */
+/** The job that plays validation episodes. */
 export const validationJob = job({
   name: "agent-validation",
   payload: Schema.Struct({
@@ -60,7 +63,7 @@ export const validationJob = job({
     seen: Schema.Int,
     /** The agent's memory at that time, as lines of JSON; null if it has none. */
     memory: Schema.NullOr(Attachment),
-    /** Names the memory in the key of the job. */
+    /** The digest of the memory, which identifies it in the key of the job. */
     memoryDigest: Schema.String,
     from: Schema.Int,
     to: Schema.Int,
@@ -71,7 +74,7 @@ export const validationJob = job({
     `${run} after ${seen} episodes ${memoryDigest} tasks ${from + 1}-${to}`,
 })
 
-/** Plays training episodes of an agent without a memory. */
+/** The job that plays training episodes of an agent without a memory. */
 export const rolloutJob = job({
   name: "agent-rollouts",
   payload: Schema.Struct({ ...trainingFields, from: Schema.Int, to: Schema.Int }),

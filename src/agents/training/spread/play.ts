@@ -1,4 +1,7 @@
-/** Plays the chunks of episodes that the training of an agent spreads: on a worker, and by default where it trains. */
+/**
+ * Plays the chunks of episodes that the training of an agent spreads: on a worker or, by default, in the training's own
+ * process.
+ */
 import { Effect, type Scope } from "effect"
 import type { Agent } from "../../agent/Agent.ts"
 import type { AgentError } from "../../agent/AgentError.ts"
@@ -71,7 +74,10 @@ export const playValidation = Effect.fnUntraced(function* (
   return first === undefined ? episodes : yield* new UnansweredChunk({ message: first.message, episodes })
 })
 
-/** Plays the training episodes of a chunk with clones of the agent, which has no memory. Ends with the first that fails. */
+/**
+ * Plays the training episodes of a chunk with clones of the agent, which has no memory. Stops after the first episode that
+ * fails.
+ */
 export const playRollouts = Effect.fnUntraced(function* (
   training: AgentTraining,
   chunk: Chunk,

@@ -2,18 +2,16 @@
 import { Effect, Schema } from "effect"
 import { isPlain, snakeCase, toCamelCase, toSnakeCase } from "../base/config/Config.ts"
 import { jsonValue, messageOf } from "../base/config/text.ts"
+import { FormatError } from "../base/formats/FormatError.ts"
 import type { RunFiles } from "./store/RunFiles.ts"
 import * as Layout from "./Layout.ts"
 
-/** Reports a text that is not a `metrics.json`. The message is one line. */
-class MetricsError extends Schema.TaggedError<MetricsError>()("MetricsError", { message: Schema.String }) {}
-
 /** Decodes the content of a `metrics.json` by a Schema, and ignores keys that the Schema lacks. */
-export const parseMetrics = <A>(text: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, MetricsError> =>
+export const parseMetrics = <A>(text: string, schema: Schema.Codec<A, unknown>): Effect.Effect<A, FormatError> =>
   Effect.try({ try: () => jsonValue(text), catch: (error) => error }).pipe(
     Effect.map(inCamelCase),
     Effect.flatMap(Schema.decodeUnknownEffect(schema)),
-    Effect.mapError((error) => new MetricsError({ message: messageOf(error) })),
+    Effect.mapError((error) => new FormatError({ message: messageOf(error) })),
   )
 
 /** Reads the result of a finished run; undefined if the run is not finished, or its files are damaged. */

@@ -7,7 +7,6 @@ export {
   foldersIn,
   type ObjectInfo,
   ObjectStore,
-  ObjectStoreError,
   storedRuns,
   type VersionedObject,
   type Versions,

@@ -4,6 +4,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import { toCamelCase } from "../../base/config/Config.ts"
 import { statOf } from "../../base/config/files.ts"
+import type { FormatError } from "../../base/formats/FormatError.ts"
 import * as Multirun from "../../trainer/Layout.ts"
 import { best } from "../../run/find/best.ts"
 import { diffOfRuns } from "../../run/find/diff.ts"
@@ -16,6 +17,7 @@ import { type Cell, cell, table } from "../../run/find/table.ts"
 import { type RunValue, valueOfData } from "../../run/find/Value.ts"
 import type { FileSource } from "../../run/read/FileSource.ts"
 import { over, type RunReader } from "../../run/RunReader.ts"
+import { RunStoreError } from "../../run/store/RunStoreError.ts"
 import { compareRuns } from "./compareRuns.ts"
 import { findRun } from "./findRun.ts"
 import { readingRunsIn } from "./openRuns.ts"
@@ -198,7 +200,8 @@ const printBest = Effect.fnUntraced(function* (
   }))
   const ranking = best(candidates, input.lowest)
   if (ranking.length === 0) {
-    return yield* new Query.RunQueryError({ message: `no run in ${dir} has a number for ${input.by}` })
+    const message = `no run in ${dir} has a number for ${input.by}`
+    return yield* new RunStoreError({ path: dir, operation: "find", message })
   }
   const count = Option.getOrUndefined(input.limit)
   const lines = yield* Query.eachRun(ranking.slice(0, count), (one) =>
@@ -232,7 +235,7 @@ const printBest = Effect.fnUntraced(function* (
 })
 
 /** Converts the errors of the modules in `run/find/`, which don't know the CLI, to usage errors with a prefix. */
-const usage = <A>(effect: Effect.Effect<A, Query.RunQueryError>, prefix = "") =>
+const usage = <A>(effect: Effect.Effect<A, FormatError>, prefix = "") =>
   Effect.mapError(effect, ({ message }) => usageError(`${prefix}${message}`))
 
 /** The runs that a query selects: `entries` are all runs in the folder, and `runs` those that match. */
@@ -311,7 +314,8 @@ const reading = <A, E, R>(
 const configOf = Effect.fnUntraced(function* (entry: RunEntry, source: FileSource) {
   const config = yield* over(source)(entry).config
   if (config !== undefined) return { path: entry.path, config }
-  return yield* new Query.RunQueryError({ message: `${entry.path} has no config.yaml to compare` })
+  const message = `${entry.path} has no config.yaml to compare`
+  return yield* new RunStoreError({ path: entry.path, operation: "read", message })
 })
 
 /** Returns a config's value for a table cell. Null becomes a text, since `-` means that a run lacks the key. */

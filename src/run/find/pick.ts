@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { derivedName } from "../identifier.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
-import { RunQueryError } from "./query.ts"
+import { RunStoreError } from "../store/RunStoreError.ts"
 
 /** The kind of runs that a command can work with, for example trainings with a checkpoint. */
 export interface UsableRuns {
@@ -19,9 +19,9 @@ export const pick = Effect.fnUntraced(function* (
   wanted: string,
   entries: ReadonlyArray<RunEntry>,
   { folder, usable }: { readonly folder: string; readonly usable?: UsableRuns },
-): Effect.fn.Return<RunEntry, RunQueryError> {
-  const fail = (problem: string): Effect.Effect<never, RunQueryError> =>
-    Effect.fail(new RunQueryError({ message: problem }))
+): Effect.fn.Return<RunEntry, RunStoreError> {
+  const fail = (problem: string): Effect.Effect<never, RunStoreError> =>
+    Effect.fail(new RunStoreError({ path: folder, operation: "find", message: problem }))
   const runs = newestFirst(entries)
   if (runs.length === 0) return yield* fail(`there are no runs in ${folder}`)
   const isUsable = usable === undefined ? () => Effect.succeed(true) : usable.isUsable

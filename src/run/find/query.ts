@@ -1,13 +1,11 @@
 /** Filters and sorts runs, for `effect runs`: first by facts in their paths, then by keys that need their files. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
+import { FormatError } from "../../base/formats/FormatError.ts"
 import { type RunFilter, formatFilter, parseFilter, passes } from "./filter.ts"
 import { isKnownKey, knownKeys, type KeyPlace, placesOf, unknownKey, valueInEntry } from "./keys.ts"
 import { newestFirst, type RunEntry } from "./RunEntry.ts"
 import type { RunReader } from "../RunReader.ts"
 import { compareValues, dataAt, type RunValue, valueOfData } from "./Value.ts"
-
-/** Reports a query of runs that cannot be answered. The message is one line for users. */
-export class RunQueryError extends Schema.TaggedError<RunQueryError>()("RunQueryError", { message: Schema.String }) {}
 
 /** Returns the value of a key that the run's path contains; undefined if a file of the run must be read. */
 const valueOfEntry = (entry: RunEntry, key: string): RunValue | undefined => valueInEntry(entry, placesOf(key)[0])
@@ -82,29 +80,27 @@ export const valuesOf = Effect.fnUntraced(function* (
   runs: ReadonlyArray<RunReader>,
   key: string,
   { entries, asked }: { readonly entries: ReadonlyArray<RunEntry>; readonly asked: string },
-): Effect.fn.Return<ReadonlyArray<RunValue | undefined>, RunQueryError> {
+): Effect.fn.Return<ReadonlyArray<RunValue | undefined>, FormatError> {
   const values = yield* eachRun(runs, (run) => valueOf(run, key))
   if (values.every((value) => value === undefined)) {
     const problem = yield* keyProblem(key, runs, entries)
-    if (problem !== undefined) return yield* new RunQueryError({ message: `${asked}: ${problem}` })
+    if (problem !== undefined) return yield* new FormatError({ message: `${asked}: ${problem}` })
   }
   return values
 })
 
 /** Parses a condition of the command line such as `seed=7`; see `filter.ts`. */
-export const readFilter = (text: string): Effect.Effect<RunFilter, RunQueryError> => {
+export const readFilter = (text: string): Effect.Effect<RunFilter, FormatError> => {
   const parsed = parseFilter(text)
-  return "filter" in parsed
-    ? Effect.succeed(parsed.filter)
-    : Effect.fail(new RunQueryError({ message: parsed.problem }))
+  return "filter" in parsed ? Effect.succeed(parsed.filter) : Effect.fail(new FormatError({ message: parsed.problem }))
 }
 
 /** Parses a sort order: `KEY`, `KEY:asc` or `KEY:desc`. */
-export const parseSort = (text: string): Effect.Effect<NonNullable<Query["sort"]>, RunQueryError> => {
+export const parseSort = (text: string): Effect.Effect<NonNullable<Query["sort"]>, FormatError> => {
   const [, key = "", order = "asc"] = /^([^:].*?)(?::([^:]*))?$/.exec(text.trim()) ?? []
   return key !== "" && (order === "asc" || order === "desc")
     ? Effect.succeed({ key, descending: order === "desc" })
-    : Effect.fail(new RunQueryError({ message: `${text}: expected KEY, KEY:asc or KEY:desc` }))
+    : Effect.fail(new FormatError({ message: `${text}: expected KEY, KEY:asc or KEY:desc` }))
 }
 
 /** Sorts items by value. Items with equal values keep their order, and items without a value come last. */
@@ -128,7 +124,7 @@ export const query = Effect.fnUntraced(function* (
   entries: ReadonlyArray<RunEntry>,
   { where, finished, sort, limit }: Query,
   readerOf: (entry: RunEntry) => RunReader,
-): Effect.fn.Return<ReadonlyArray<RunReader>, RunQueryError> {
+): Effect.fn.Return<ReadonlyArray<RunReader>, FormatError> {
   const possible = entries.filter((entry) =>
     where.every((filter) => {
       const value = valueOfEntry(entry, filter.key)

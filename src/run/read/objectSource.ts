@@ -3,11 +3,12 @@
  * object is fetched only when it is needed.
  */
 import { Clock, Effect } from "effect"
+import type { RunStoreError } from "../store/RunStoreError.ts"
 import { mostBytes, textOfRunFile } from "../../base/config/files.ts"
 import * as Layout from "../Layout.ts"
 import type { Part } from "../store/FileTree.ts"
 import { nameOfHolder } from "../store/objects/lease.ts"
-import type { ObjectInfo, ObjectStoreError, Versions } from "../store/objects/ObjectStore.ts"
+import type { ObjectInfo, Versions } from "../store/objects/ObjectStore.ts"
 import { type Entries, type FileSource, mostAtOnce, treeOf } from "./FileSource.ts"
 
 interface ObjectSourceOptions {
@@ -16,9 +17,9 @@ interface ObjectSourceOptions {
   /** Lists the objects. */
   readonly list: () => ReturnType<Versions["list"]>
   /** Reads an object of the listing, or a part of it. */
-  readonly get: (object: ObjectInfo, part?: Part) => Effect.Effect<Uint8Array | undefined, ObjectStoreError>
+  readonly get: (object: ObjectInfo, part?: Part) => Effect.Effect<Uint8Array | undefined, RunStoreError>
   /** Handles the error of a read. It may make another part of the program fail, and never return. */
-  readonly onError: (error: ObjectStoreError) => Effect.Effect<undefined>
+  readonly onError: (error: RunStoreError) => Effect.Effect<undefined>
   readonly isAlive: FileSource["isAlive"]
   readonly warn: FileSource["warn"]
 }
@@ -26,7 +27,7 @@ interface ObjectSourceOptions {
 /** A source of the objects in a listing. */
 export interface ObjectSource extends FileSource {
   /** Lists the objects again. Before the first call, the source is empty. */
-  readonly refresh: Effect.Effect<void, ObjectStoreError>
+  readonly refresh: Effect.Effect<void, RunStoreError>
   /** Returns the description of the object at a path; undefined if there is none. */
   readonly infoAt: (path: string) => ObjectInfo | undefined
   /** Lists the objects below a folder. */

@@ -1,11 +1,15 @@
 import { Schema } from "effect"
 import { codeOf, type PlatformFailure, shownPath, systemMessage } from "../../base/config/files.ts"
 
-/** Reports a file or folder of a run that could not be written, read or found. */
+/**
+ * Reports a file, a folder or an object of a run that could not be written, read or found, or that another process holds.
+ * Repair the store or stop the other process, then resume the run.
+ */
 export class RunStoreError extends Schema.TaggedError<RunStoreError>()("RunStoreError", {
+  /** The file or folder, or the key of an object. */
   path: Schema.String,
-  /** The operation that failed, e.g. `write`, `append to` or `read`. */
-  operation: Schema.String,
+  /** The operation that failed, e.g. `write`, `append to` or `read`. An object store leaves it to its caller. */
+  operation: Schema.optionalKey(Schema.String),
   /** The system's code of the error, such as `ENOSPC`, if it has one. */
   code: Schema.optionalKey(Schema.String),
   /** The name of the living process that holds the lock, if that is the reason. */

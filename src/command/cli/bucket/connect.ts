@@ -1,7 +1,8 @@
 /** Connects the commands with a bucket of S3 whose address the user typed: `s3://BUCKET` or `s3://BUCKET/PREFIX`. */
 import { Context, Effect, Layer, Redacted } from "effect"
+import type { RunStoreError } from "../../../run/store/RunStoreError.ts"
 import { httpClient } from "../../../node.ts"
-import { ObjectStore, type ObjectStoreError, type Versions } from "../../../run/store/objects/ObjectStore.ts"
+import { ObjectStore, type Versions } from "../../../run/store/objects/ObjectStore.ts"
 import * as S3 from "../../../run/store/objects/s3.ts"
 import { usageError } from "../output/output.ts"
 
@@ -43,7 +44,7 @@ const optionsOf = Effect.fnUntraced(function* (address: string, flag: string | u
 
 /** Turns an error of the bucket into one of the command. */
 export const failingAt = (root: string) =>
-  Effect.mapError(({ message }: ObjectStoreError) => usageError(`${root}: ${message}`))
+  Effect.mapError(({ message }: RunStoreError) => usageError(`${root}: ${message}`))
 
 /** Connects with the bucket of an address; `flag` is the flag by which the user gave it. It sends no request yet. */
 export const connect = Effect.fnUntraced(function* (address: string, flag?: string) {

@@ -1,9 +1,9 @@
 /** Reads runs in a bucket of S3, for the commands that only read: they list it once and fetch what they need. */
 import { Deferred, Effect, Semaphore } from "effect"
+import type { RunStoreError } from "../../../run/store/RunStoreError.ts"
 import type { FileSource } from "../../../run/read/FileSource.ts"
 import { type ObjectSource, objectSource } from "../../../run/read/objectSource.ts"
 import { owner } from "../../../run/store/owner-node.ts"
-import type { ObjectStoreError } from "../../../run/store/objects/ObjectStore.ts"
 import { warn } from "../findRun.ts"
 import { usageError } from "../output/output.ts"
 import { cachedGet } from "./cache.ts"
@@ -42,7 +42,7 @@ export const openBucketSource = Effect.fnUntraced(function* (
     root,
     list: () => store.versions.list(only === "" ? "" : `${only}/`),
     get,
-    onError: ({ message }: ObjectStoreError) => onError(usageError(`${root}: ${message}`)),
+    onError: ({ message }: RunStoreError) => onError(usageError(`${root}: ${message}`)),
     // A machine with the same hostname may hold the lock; one that is too old has no name.
     isAlive: (name) => Effect.map(owner.hasEnded(name), (hasEnded) => !hasEnded),
     warn,

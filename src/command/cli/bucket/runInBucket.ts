@@ -11,7 +11,7 @@ import { isFile } from "../../../run/read/objectSource.ts"
 import type { FileTree } from "../../../run/store/FileTree.ts"
 import { guarded, holdLease, type Lease, leaseSeconds } from "../../../run/store/objects/lease.ts"
 import { mirrored } from "../../../run/store/objects/mirrored.ts"
-import type { ObjectInfo, ObjectStoreError } from "../../../run/store/objects/ObjectStore.ts"
+import type { ObjectInfo } from "../../../run/store/objects/ObjectStore.ts"
 import { owner } from "../../../run/store/owner-node.ts"
 import { RunStoreError } from "../../../run/store/RunStoreError.ts"
 import { usageError, writeError } from "../output/output.ts"
@@ -162,7 +162,7 @@ const lockNew = Effect.fnUntraced(function* (connected: Connected, key: string) 
   const { store, root } = connected
   const address = `${root}/${key}`
   const creating = Effect.mapError(
-    ({ message }: ObjectStoreError) =>
+    ({ message }: RunStoreError) =>
       new RunStoreError({ path: address, operation: "create", message: `cannot create ${address}: ${message}` }),
   )
   const refuseOther = Effect.gen(function* () {

@@ -11,26 +11,19 @@
  * const saved = training.pipe(Effect.provide(stored)) // the run's files are in the browser's database
  * ```
  */
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Layer } from "effect"
 import * as KeyValueStore from "effect/persistence/KeyValueStore"
 import { messageOf, oneLine } from "../../../base/config/text.ts"
 import * as Layout from "../../Layout.ts"
 import type { Part } from "../FileTree.ts"
 import { type Folder, joined } from "../Folder.ts"
-
-/**
- * Reports a failure of an object store. The message describes the problem; a `RunStoreError` adds the operation and the path.
- */
-export class ObjectStoreError extends Schema.TaggedError<ObjectStoreError>()("ObjectStoreError", {
-  key: Schema.String,
-  message: Schema.String,
-}) {}
+import { RunStoreError } from "../RunStoreError.ts"
 
 /** Returns a function that turns any thrown value into the error of an operation on this key, or on keys with a prefix. */
 export const objectStoreError =
   (key: string) =>
-  (cause: unknown): ObjectStoreError =>
-    new ObjectStoreError({ key, message: oneLine(messageOf(cause)) })
+  (cause: unknown): RunStoreError =>
+    new RunStoreError({ path: key, message: oneLine(messageOf(cause)) })
 
 /** The description of an object in a listing. */
 export interface ObjectInfo {
@@ -50,9 +43,9 @@ export interface VersionedObject extends Omit<ObjectInfo, "bytes"> {
 /** The additional operations of stores that know the version of each object. Copies and locks need them. */
 export interface Versions {
   /** Lists the objects whose keys begin with `prefix`, in any order. */
-  readonly list: (prefix: string) => Effect.Effect<ReadonlyArray<ObjectInfo>, ObjectStoreError>
+  readonly list: (prefix: string) => Effect.Effect<ReadonlyArray<ObjectInfo>, RunStoreError>
   /** Reads an object, or a part of its bytes; undefined if there is none, or if it ends before that part. */
-  readonly get: (key: string, part?: Part) => Effect.Effect<VersionedObject | undefined, ObjectStoreError>
+  readonly get: (key: string, part?: Part) => Effect.Effect<VersionedObject | undefined, RunStoreError>
   /**
    * Writes an object only if its version is `expected`, or, for undefined, only if there is none. Returns the new version;
    * undefined if the object has another version. After an interrupted connection it may return undefined although it has
@@ -62,23 +55,26 @@ export interface Versions {
     key: string,
     bytes: Uint8Array,
     expected: string | undefined,
-  ) => Effect.Effect<string | undefined, ObjectStoreError>
+  ) => Effect.Effect<string | undefined, RunStoreError>
 }
 
-/** Keeps bytes by key. Keys are paths with `/`, such as `2026-01-31_12-00-00/…/0001/config.yaml`. */
+/**
+ * Keeps bytes by key. Keys are paths with `/`, such as `2026-01-31_12-00-00/…/0001/config.yaml`. The errors say what went
+ * wrong; the caller adds the operation and the path.
+ */
 export class ObjectStore extends Context.Service<
   ObjectStore,
   {
     /** Reads an object; undefined if there is none with this key. */
-    readonly get: (key: string) => Effect.Effect<Uint8Array | undefined, ObjectStoreError>
+    readonly get: (key: string) => Effect.Effect<Uint8Array | undefined, RunStoreError>
     /**
      * Writes a new object, or replaces one as a whole. The store copies the array, so the caller may change it afterwards.
      */
-    readonly put: (key: string, bytes: Uint8Array) => Effect.Effect<void, ObjectStoreError>
+    readonly put: (key: string, bytes: Uint8Array) => Effect.Effect<void, RunStoreError>
     /** Lists the keys that begin with `prefix`, in any order. */
-    readonly list: (prefix: string) => Effect.Effect<ReadonlyArray<string>, ObjectStoreError>
+    readonly list: (prefix: string) => Effect.Effect<ReadonlyArray<string>, RunStoreError>
     /** Removes an object. Succeeds if there is none with this key. */
-    readonly remove: (key: string) => Effect.Effect<void, ObjectStoreError>
+    readonly remove: (key: string) => Effect.Effect<void, RunStoreError>
     /** The operations on versions, which only the stores in memory and in S3 have. */
     readonly versions?: Versions
   }
@@ -178,7 +174,7 @@ export const foldersIn =
   }
 
 /** Lists the paths of all runs in the store, sorted, so that with paths of new runs the latest is the last. */
-export const storedRuns: Effect.Effect<ReadonlyArray<string>, ObjectStoreError, ObjectStore> = Effect.gen(function* () {
+export const storedRuns: Effect.Effect<ReadonlyArray<string>, RunStoreError, ObjectStore> = Effect.gen(function* () {
   const keys = yield* (yield* ObjectStore).list("")
   const ending = `/${Layout.config}`
   return keys.flatMap((key) => (key.endsWith(ending) ? [key.slice(0, -ending.length)] : [])).sort()

@@ -14,7 +14,8 @@
  * ```
  */
 import { Effect, Layer } from "effect"
-import { ObjectStore, type ObjectStoreError, objectStoreError } from "./ObjectStore.ts"
+import type { RunStoreError } from "../RunStoreError.ts"
+import { ObjectStore, objectStoreError } from "./ObjectStore.ts"
 
 interface Listing {
   readonly prefix: string
@@ -45,7 +46,7 @@ export interface Namespace {
   }>
 }
 
-const calling = <A>(key: string, body: () => PromiseLike<A>): Effect.Effect<A, ObjectStoreError> =>
+const calling = <A>(key: string, body: () => PromiseLike<A>): Effect.Effect<A, RunStoreError> =>
   Effect.tryPromise({ try: body, catch: objectStoreError(key) })
 
 /** One page of a listing, and the cursor of the next page, if there is one. */

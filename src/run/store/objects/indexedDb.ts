@@ -10,7 +10,8 @@
  * ```
  */
 import { Effect, Layer } from "effect"
-import { ObjectStore, ObjectStoreError, objectStoreError } from "./ObjectStore.ts"
+import { RunStoreError } from "../RunStoreError.ts"
+import { ObjectStore, objectStoreError } from "./ObjectStore.ts"
 
 interface Target<Type extends string> {
   readonly addEventListener: (type: Type, listener: () => void) => void
@@ -54,11 +55,11 @@ const table = "files"
 const last = "\uffff"
 
 /** Opens the database, and creates it if it is new. */
-const open = (name: string): Effect.Effect<Database, ObjectStoreError> =>
+const open = (name: string): Effect.Effect<Database, RunStoreError> =>
   Effect.callback((resume) => {
     if (typeof indexedDB === "undefined") {
       const message = "this engine has no IndexedDB; use another store, such as ObjectStore.layerMemory"
-      return resume(Effect.fail(new ObjectStoreError({ key: name, message })))
+      return resume(Effect.fail(new RunStoreError({ path: name, message })))
     }
     const request = indexedDB.open(name, 1)
     request.addEventListener("upgradeneeded", () => request.result.createObjectStore(table))
@@ -78,7 +79,7 @@ const inTransaction = <A>(
   key: string,
   mode: "readonly" | "readwrite",
   body: (objects: Objects) => Request<A>,
-): Effect.Effect<A, ObjectStoreError> =>
+): Effect.Effect<A, RunStoreError> =>
   Effect.callback((resume) => {
     const fail = (cause: unknown) => resume(Effect.fail(objectStoreError(key)(cause)))
     try {
@@ -95,7 +96,7 @@ const inTransaction = <A>(
   })
 
 /** Makes the Layer that keeps objects in the database with this name. */
-export const layer = (name = "effect-rl"): Layer.Layer<ObjectStore, ObjectStoreError> =>
+export const layer = (name = "effect-rl"): Layer.Layer<ObjectStore, RunStoreError> =>
   Layer.effect(
     ObjectStore,
     Effect.gen(function* () {

@@ -11,7 +11,7 @@ import { Clock, Effect, Schedule, type Scope, Semaphore } from "effect"
 import { utf8 } from "../../../base/config/utf8.ts"
 import type { LeaseOwner } from "../lock.ts"
 import { RunStoreError, runStoreError } from "../RunStoreError.ts"
-import { type ObjectStore, ObjectStoreError, type VersionedObject, type Versions } from "./ObjectStore.ts"
+import type { ObjectStore, VersionedObject, Versions } from "./ObjectStore.ts"
 
 interface LeaseOptions {
   readonly store: ObjectStore["Service"] & { readonly versions: Versions }
@@ -68,7 +68,7 @@ interface LeaseState extends Required<LeaseOptions> {
 const refused = ({ address }: LeaseState, message: string) =>
   new RunStoreError({ path: address, operation: "lock", message: `${address}: ${message}` })
 
-const locking = <A>({ address }: LeaseState, effect: Effect.Effect<A, ObjectStoreError>) =>
+const locking = <A>({ address }: LeaseState, effect: Effect.Effect<A, RunStoreError>) =>
   Effect.mapError(effect, (error) => runStoreError("lock", address, error))
 
 /** Makes the next content of the lock. It differs each time, because S3 stores derive the version from the content. */
@@ -80,7 +80,7 @@ const acquire = Effect.fnUntraced(function* (state: LeaseState) {
   let seen: string | undefined
   for (;;) {
     state.renewedAt = yield* Clock.currentTimeMillis
-    const held = yield* state.store.versions.get(state.key)
+    const held = yield* locking(state, state.store.versions.get(state.key))
     const holder = held === undefined ? undefined : holderOf(held.bytes)
     const isHeld =
       held !== undefined &&
@@ -89,7 +89,7 @@ const acquire = Effect.fnUntraced(function* (state: LeaseState) {
       held.age < holder.millis &&
       !(yield* state.owner.hasEnded(holder.name))
     if (!isHeld) {
-      const written = yield* state.store.versions.put(state.key, content(state), held?.version)
+      const written = yield* locking(state, state.store.versions.put(state.key, content(state), held?.version))
       if (written === undefined) continue
       state.version = written
       return
@@ -138,7 +138,7 @@ const renew = (state: LeaseState) =>
     Effect.timeoutOrElse({
       duration: state.millis / 3,
       orElse: () =>
-        Effect.fail(new ObjectStoreError({ key: state.key, message: `gives no answer in ${state.seconds / 3} s` })),
+        Effect.fail(new RunStoreError({ path: state.key, message: `gives no answer in ${state.seconds / 3} s` })),
     }),
     state.turn.withPermit,
   )
@@ -170,13 +170,7 @@ export const holdLease = Effect.fnUntraced(function* (
     isConditional: true,
     loss: undefined,
   }
-  yield* Effect.acquireRelease(
-    Effect.mapError(acquire(state), (error) =>
-      error instanceof RunStoreError ? error : runStoreError("lock", state.address, error),
-    ),
-    () => Effect.ignore(release(state)),
-    { interruptible: true },
-  )
+  yield* Effect.acquireRelease(acquire(state), () => Effect.ignore(release(state)), { interruptible: true })
   // Test for conditional puts: the lock exists, so this put must be refused. A store that ignores conditions writes it.
   const again = yield* locking(state, state.store.versions.put(state.key, content(state), undefined))
   state.isConditional = again === undefined
@@ -200,13 +194,9 @@ export const holdLease = Effect.fnUntraced(function* (
 })
 
 /** Returns a store that confirms before each write that this process still holds the lock. */
-export const guarded = (store: ObjectStore["Service"], lease: Lease): ObjectStore["Service"] => {
-  const confirmed = (key: string) =>
-    Effect.mapError(lease.confirm, ({ message }) => new ObjectStoreError({ key, message }))
-  return {
-    get: store.get,
-    list: store.list,
-    put: (key, bytes) => Effect.andThen(confirmed(key), store.put(key, bytes)),
-    remove: (key) => Effect.andThen(confirmed(key), store.remove(key)),
-  }
-}
+export const guarded = (store: ObjectStore["Service"], { confirm }: Lease): ObjectStore["Service"] => ({
+  get: store.get,
+  list: store.list,
+  put: (key, bytes) => Effect.andThen(confirm, store.put(key, bytes)),
+  remove: (key) => Effect.andThen(confirm, store.remove(key)),
+})

@@ -15,13 +15,14 @@
  * const stored = RunStore.layerObjects().pipe(Layer.provide(bucket), Layer.provide(FetchHttpClient.layer))
  * ```
  */
-import { Clock, Effect, Layer, Redacted, Schedule, Schema } from "effect"
+import { Clock, Effect, Layer, Redacted, Schedule } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import { RunStoreError } from "../RunStoreError.ts"
 import { innermostCause, oneLine } from "../../../base/config/text.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import type { Part } from "../FileTree.ts"
-import { type ObjectInfo, ObjectStore, ObjectStoreError } from "./ObjectStore.ts"
+import { type ObjectInfo, ObjectStore } from "./ObjectStore.ts"
 import { encodedPath, signed, sortedQuery } from "./signature.ts"
 
 /** A bucket, and the key with which to access it. */
@@ -39,12 +40,13 @@ export interface S3Options {
   readonly prefix?: string
 }
 
-/** Reports a failed attempt. `isTemporary` tells whether the same request may succeed later. */
-class Refused extends Schema.TaggedError<Refused>()("Refused", {
-  code: Schema.String,
-  message: Schema.String,
-  isTemporary: Schema.Boolean,
-}) {}
+/** The reason for a failed attempt. `isTemporary` tells whether the same request may succeed later. */
+interface Refusal {
+  /** The code of the server's answer; empty if it gave none. */
+  readonly code: string
+  readonly message: string
+  readonly isTemporary: boolean
+}
 
 /** Returns the contents of all elements with this name. In the server's XML, they have no attributes, comments or CDATA. */
 const elements = (xml: string, name: string): ReadonlyArray<string> =>
@@ -129,8 +131,8 @@ const openBucket = Effect.fnUntraced(function* (typed: S3Options) {
   const base = yield* Effect.try({
     try: () => new URL(endpoint),
     catch: () =>
-      new ObjectStoreError({
-        key: "",
+      new RunStoreError({
+        path: "",
         message: `expected the address of a server, such as https://host:9000, found ${endpoint}`,
       }),
   })
@@ -157,7 +159,7 @@ const once = Effect.fnUntraced(function* (
   query: Readonly<Record<string, string>>,
   body: Uint8Array,
   conditions: Readonly<Record<string, string>>,
-): Effect.fn.Return<Answer, Refused> {
+): Effect.fn.Return<Answer, Refusal> {
   const millis = yield* Clock.currentTimeMillis
   const unsigned = { method, host: base.host, path, query, body, headers: conditions, region: options.region, millis }
   const headers = signed(unsigned, credentials)
@@ -172,14 +174,10 @@ const once = Effect.fnUntraced(function* (
       Effect.map(response.arrayBuffer, (buffer) => ({ response, body: new Uint8Array(buffer) })),
     ),
     Effect.timeout(patience),
-    Effect.mapError((error) => {
+    Effect.mapError((error): Refusal => {
       const cause = oneLine(error._tag === "TimeoutError" ? `in ${patience}` : innermostCause(error.reason.cause))
       const problem = `gives no answer${cause === "" ? "" : ` (${cause})`}`
-      return new Refused({
-        code: "",
-        message: `${base.origin} ${problem}; is the server running?`,
-        isTemporary: true,
-      })
+      return { code: "", message: `${base.origin} ${problem}; is the server running?`, isTemporary: true }
     }),
   )
   const { status, headers: answered } = response.response
@@ -195,7 +193,7 @@ const once = Effect.fnUntraced(function* (
   const problemAt = `${base.origin} answered ${[status, code].filter((part) => part !== "").join(" ")}`
   const message = [problemAt, problem.replace(/\.$/, "")].filter((part) => part !== "").join(": ")
   const isTemporary = temporaryCodes.includes(code) || status === 429 || (status >= 500 && remedy === "")
-  return yield* new Refused({
+  return yield* Effect.fail({
     code,
     message: oneLine(remedy === "" ? message : `${message}; ${remedy}`),
     isTemporary,
@@ -216,7 +214,8 @@ const send = (
     Effect.retry({ schedule: attempts, while: ({ isTemporary }) => isTemporary }),
   )
 }
-const failing = (key: string) => Effect.mapError(({ message }: Refused) => new ObjectStoreError({ key, message }))
+
+const failing = (key: string) => Effect.mapError(({ message }: Refusal) => new RunStoreError({ path: key, message }))
 
 const get = (bucket: Bucket, key: string, part?: Part) =>
   send(bucket, "GET", key, {}, undefined, part === undefined ? {} : { range: rangeOf(part) }).pipe(
@@ -267,7 +266,7 @@ const list = Effect.fnUntraced(function* (bucket: Bucket, prefix: string) {
     next = isLast ? undefined : elements(xml, "NextContinuationToken")[0]
     if (!isLast && next === undefined) {
       const message = `${bucket.base.origin} lists only some of the keys; use a server that has ListObjectsV2`
-      return yield* new ObjectStoreError({ key: prefix, message })
+      return yield* new RunStoreError({ path: prefix, message })
     }
   } while (next !== undefined)
   return objects
@@ -320,5 +319,5 @@ const make = Effect.fnUntraced(function* (options: S3Options) {
 /**
  * Makes the Layer that keeps objects in a bucket of S3. Its error messages say what to do; temporary failures are retried.
  */
-export const layer = (options: S3Options): Layer.Layer<ObjectStore, ObjectStoreError, HttpClient.HttpClient> =>
+export const layer = (options: S3Options): Layer.Layer<ObjectStore, RunStoreError, HttpClient.HttpClient> =>
   Layer.effect(ObjectStore, make(options))

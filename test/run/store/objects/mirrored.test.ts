@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Scope } from "effect"
+import { RunStoreError } from "../../../../src/run/store/RunStoreError.ts"
 import { Folder } from "../../../../src/index.ts"
 import { mirrored } from "../../../../src/run/store/objects/mirrored.ts"
-import { ObjectStoreError } from "../../../../src/run/store/objects/ObjectStore.ts"
 
 /**
  * A folder and its copy in an object store that refuses to hold more than `most` objects. `arriving` delays what is
@@ -16,7 +16,7 @@ const folderWithCopy = Effect.fnUntraced(function* (most = Infinity, arriving: E
     put: (key: string, bytes: Uint8Array) =>
       Effect.flatMap(arriving, () => {
         if (objects.size >= most && !objects.has(key))
-          return Effect.fail(new ObjectStoreError({ key, message: "the store is full" }))
+          return Effect.fail(new RunStoreError({ path: key, message: "the store is full" }))
         objects.set(key, new TextDecoder().decode(bytes))
         order.push(key)
         return Effect.void

@@ -50,7 +50,7 @@ const errorAfter = (...answers: ReadonlyArray<ServerAnswer>) =>
     const fiber = yield* Effect.forkChild(Effect.flip(Effect.provide(put, layer)))
     yield* TestClock.adjust("7 seconds")
     const { _tag, message } = yield* Fiber.join(fiber)
-    assert.strictEqual(_tag, "ObjectStoreError")
+    assert.strictEqual(_tag, "RunStoreError")
     return { message, attempts: requests.length }
   })
 

@@ -112,3 +112,22 @@ export interface AsyncBatchEnv extends AnyBatchEnv {
    */
   readonly restore: (snapshot: Snapshot) => Effect.Effect<void, EnvError>
 }
+
+/**
+ * The episodes that finished since the last `clear`, in the order of their ends. Each array has one number per episode;
+ * only the first `length` numbers count, since the arrays have room for more episodes.
+ */
+export interface EpisodeLog {
+  readonly length: number
+  /** The index of the env in the batch. */
+  readonly envs: Int32Array
+  /** The number of the episode, counted from 0 for each env. */
+  readonly episodes: Int32Array
+  readonly returns: Float64Array
+  readonly lengths: Int32Array
+  /** The step of the batch in which the episode ended, from 1. */
+  readonly steps: Float64Array
+  readonly terminated: Uint8Array
+  readonly truncated: Uint8Array
+  readonly clear: () => void
+}

@@ -12,11 +12,12 @@
  * envs.episodes.clear()
  * ```
  */
-import type { AnyBatchEnv, Snapshot, Wait } from "./BatchEnv.ts"
-import { type EpisodeLog, makeLog } from "./internal/episodeLog.ts"
+import type { AnyBatchEnv, EpisodeLog, Snapshot, Wait } from "./BatchEnv.ts"
+import { makeLog } from "./internal/episodeLog.ts"
 import { afterwards, markResets, nestedRestore, nestedSnapshot } from "./internal/nested.ts"
 
-export { type EpisodeLog, type GrowingLog, makeLog } from "./internal/episodeLog.ts"
+export type { EpisodeLog } from "./BatchEnv.ts"
+export { type GrowingLog, makeLog } from "./internal/episodeLog.ts"
 
 export interface Recorded {
   readonly episodes: EpisodeLog

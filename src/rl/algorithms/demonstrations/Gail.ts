@@ -7,7 +7,7 @@ import type { Tensor } from "../../../tensor/graph/Tensor.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Demonstrations from "../../learner/Demonstrations.ts"
 import * as Learner from "../../learner/withFeatures.ts"
-import * as Losses from "../../losses/Losses.ts"
+import * as Losses from "../../losses/adversarial.ts"
 import * as Model from "../../model/Model.ts"
 import { type ClippedValueOptions, ppoFields, ppoLoss, ppoPhase } from "../rollouts/Ppo.ts"
 

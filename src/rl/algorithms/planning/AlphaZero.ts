@@ -18,7 +18,7 @@ import type { Scheduled } from "../../learner/scheduled.ts"
 import { searchLearner } from "../../learner/search/SearchLearner.ts"
 import { searchFields, type SearchingOptions } from "../../learner/search/fields.ts"
 import type { SearchColumns } from "../../learner/search/searchRollout.ts"
-import * as Losses from "../../losses/Losses.ts"
+import * as Losses from "../../losses/policyGradient.ts"
 import * as Model from "../../model/Model.ts"
 
 const { add, mean, mul } = Graph

@@ -8,7 +8,7 @@ import * as Layers from "../../../tensor/graph/layers.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/offPolicy.ts"
-import * as Losses from "../../losses/Losses.ts"
+import * as Losses from "../../losses/critics.ts"
 import * as Model from "../../model/Model.ts"
 import * as Sac from "./Sac.ts"
 

@@ -4,7 +4,7 @@ import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/offPolicy.ts"
-import * as Losses from "../../losses/Losses.ts"
+import * as Losses from "../../losses/dqnLosses.ts"
 import * as Model from "../../model/Model.ts"
 
 const { argMax, reshape, slice } = Graph

@@ -4,7 +4,7 @@ import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Losses from "../../losses/Losses.ts"
-import * as Model from "../../model/Model.ts"
+import * as Model from "../../model/critic.ts"
 import * as Sac from "./Sac.ts"
 
 const { add, concat, expandDims, mean, mul, sub } = Graph

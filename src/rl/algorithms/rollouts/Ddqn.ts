@@ -4,7 +4,7 @@ import * as Graph from "../../../tensor/graph/ops.ts"
 import * as Optimisers from "../../../tensor/graph/optimisers.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/withFeatures.ts"
-import * as Losses from "../../losses/Losses.ts"
+import * as Losses from "../../losses/qLearning.ts"
 import * as Model from "../../model/Model.ts"
 
 const { argMax, huber, mean, stopGradient, sub } = Graph

@@ -5,8 +5,8 @@ import * as Optimisers from "../../../tensor/graph/optimisers.ts"
 import * as TrustRegion from "../../../tensor/graph/trustRegion.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/onPolicy.ts"
-import * as Losses from "../../losses/Losses.ts"
-import * as Model from "../../model/Model.ts"
+import * as Losses from "../../losses/policyGradient.ts"
+import * as Model from "../../model/ActorCritic.ts"
 import type { Networks } from "../../model/network/layers.ts"
 
 const { mean, mul, stopGradient } = Graph

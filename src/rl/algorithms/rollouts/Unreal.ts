@@ -8,7 +8,7 @@ import {
   auxiliaryTasks,
   checkTasks,
 } from "../../learner/unreal/auxiliaryTasks.ts"
-import * as Model from "../../model/Model.ts"
+import * as Model from "../../model/ActorCritic.ts"
 import { a2cFields, type A2cBaseOptions, a2cLoss, a2cPhase } from "./A2c.ts"
 
 /**

@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/onPolicy.ts"
-import * as Model from "../../model/Model.ts"
+import * as Model from "../../model/valueIteration.ts"
 import { type ClippingOptions, ppoFields, ppoLearner } from "./Ppo.ts"
 
 /**

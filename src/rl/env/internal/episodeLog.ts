@@ -1,24 +1,6 @@
 /** Keeps the episodes that ended in growing columns. */
 import { Struct } from "effect"
-
-/**
- * The episodes that finished since the last `clear`, in the order of their ends. Each array has one number per episode;
- * only the first `length` numbers count, since the arrays have room for more episodes.
- */
-export interface EpisodeLog {
-  readonly length: number
-  /** The index of the env in the batch. */
-  readonly envs: Int32Array
-  /** The number of the episode, counted from 0 for each env. */
-  readonly episodes: Int32Array
-  readonly returns: Float64Array
-  readonly lengths: Int32Array
-  /** The step of the batch in which the episode ended, from 1. */
-  readonly steps: Float64Array
-  readonly terminated: Uint8Array
-  readonly truncated: Uint8Array
-  readonly clear: () => void
-}
+import type { EpisodeLog } from "../BatchEnv.ts"
 
 /** A log to which episodes are added. */
 export interface GrowingLog extends EpisodeLog {

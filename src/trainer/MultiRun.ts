@@ -18,11 +18,10 @@ import type * as Run from "../run/Run.ts"
 import { RunOptions } from "../run/RunOptions.ts"
 import { openBaseModel } from "./baseModel.ts"
 import { execute, type MultiRunNeeds } from "./execute.ts"
-import type { MultiRunError } from "./MultiRunError.ts"
+import type { TrainerError } from "./TrainerError.ts"
 import { readConfig, sizeProblems } from "./config/readConfig.ts"
 
 export { MultiRunConfig } from "./config/MultiRunConfig.ts"
-export { MultiRunError } from "./MultiRunError.ts"
 
 /** The origin of a config. */
 export interface Where {
@@ -36,7 +35,7 @@ export interface Where {
 export const fromConfig = Effect.fnUntraced(function* (
   config: unknown,
   { baseDir = ".", lines = new Map() }: Where = {},
-): Effect.fn.Return<RunResult, ConfigError | MultiRunError | Run.RunError, MultiRunNeeds> {
+): Effect.fn.Return<RunResult, ConfigError | TrainerError | Run.RunError, MultiRunNeeds> {
   const options = yield* RunOptions
   const { settings, effective, from, warnings } = yield* readConfig({ config, baseDir, lines, options })
   const base = yield* Effect.mapError(openBaseModel(settings.model, { baseDir, seed: settings.seed }), ({ message }) =>

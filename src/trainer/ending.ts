@@ -14,13 +14,12 @@ import type { CheckpointError } from "../run/Checkpoint.ts"
 import { digestOfArrays } from "../run/digest.ts"
 import { type Evaluation, evaluationOf, summaryOf } from "../run/evaluation.ts"
 import { type RunResult, speedOf } from "../run/RunResult.ts"
-import type { RunStoreError } from "../run/store/RunStoreError.ts"
 import { openRunFolder, type RunFolder, type RunFolderError } from "./runs/guardedFolder.ts"
 import * as Layout from "./Layout.ts"
-import { MultiRunError } from "./MultiRunError.ts"
-import { type ReportError, type Validation, validationsIn } from "./records/reports.ts"
+import { TrainerError } from "./TrainerError.ts"
+import { type Validation, validationsIn } from "./records/reports.ts"
 import type { Progress } from "./runs/TrainedRun.ts"
-import { type CheckpointPartError, runStateIn } from "./trainer/checkpointParts.ts"
+import { runStateIn } from "./trainer/checkpointParts.ts"
 import { loadCheckpoint } from "./weights/checkpoints.ts"
 
 /** The final state of a run. */
@@ -38,16 +37,12 @@ interface Ending {
 export const readEnding = Effect.fnUntraced(function* (
   run: Pick<RunFolder, "id" | "directory">,
   lastStep?: number,
-): Effect.fn.Return<
-  Ending,
-  MultiRunError | RunFolderError | RunStoreError | CheckpointError | CheckpointPartError | ReportError,
-  FileSystem.FileSystem | Path.Path
-> {
+): Effect.fn.Return<Ending, RunFolderError | CheckpointError, FileSystem.FileSystem | Path.Path> {
   const folder = yield* openRunFolder(run)
   const step = lastStep ?? Number(yield* folder.tree.readText(Layout.finished))
   const checkpoint = yield* loadCheckpoint(folder, step)
   if (checkpoint === undefined)
-    return yield* new MultiRunError({
+    return yield* new TrainerError({
       message: `${run.directory}: expected the checkpoint of its last step, found none`,
     })
   const { progress } = checkpoint

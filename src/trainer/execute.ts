@@ -27,7 +27,7 @@ import { readEnding, resultOf } from "./ending.ts"
 import { checkEngine, startEngine } from "./engine/startEngine.ts"
 import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
-import { MultiRunError } from "./MultiRunError.ts"
+import { TrainerError } from "./TrainerError.ts"
 import { type Playing, playingInside, playingOutside } from "./orchestrator/playing.ts"
 import { isOver, refuseOtherModel, refuseUnreachable, writeRuns } from "./namedRuns.ts"
 import { checkPlacement, idleCluster, openPlacement } from "./placement/PlacedOrchestrators.ts"
@@ -79,7 +79,7 @@ export type MultiRunNeeds = RunStore | Recorder | Backend | Lms.LmNeeds | Scope.
 /** Trains all runs, and returns the result. */
 export const execute = Effect.fnUntraced(function* (
   prepared: Prepared,
-): Effect.fn.Return<RunResult, ConfigError | MultiRunError | Run.RunError, MultiRunNeeds> {
+): Effect.fn.Return<RunResult, ConfigError | TrainerError | Run.RunError, MultiRunNeeds> {
   const { settings, onPlanned } = prepared
   yield* checkRanks(settings)
   yield* checkEngine(settings)
@@ -94,7 +94,7 @@ export const execute = Effect.fnUntraced(function* (
       files: RunFiles,
     ): Effect.fn.Return<
       Run.Opened<State, RunResult>,
-      ConfigError | MultiRunError | Run.RunError,
+      ConfigError | TrainerError | Run.RunError,
       FileSystem.FileSystem | Path.Path
     > {
       yield* refuseOtherModel(prepared, files)
@@ -115,7 +115,7 @@ export const execute = Effect.fnUntraced(function* (
     loop: (state: State) =>
       Effect.mapError(
         resumeLost(train(prepared, state), () => positionOf(state).step),
-        MultiRunError.from,
+        TrainerError.from,
       ),
     position: positionOf,
     result: { schema: RunResult, of: resultOfAll, after: failIfIncomplete },
@@ -271,7 +271,7 @@ const untilNoneIsLeft = Effect.fnUntraced(function* (runs: Runs["Service"], dire
     if (!isSettled || evicted.length + invalid.length + finished.length === 0) continue
     const reasons = [...evicted.map((run) => evictionMessage(directory, run)), ...invalid.map(({ message }) => message)]
     if (finished.length === 0)
-      return yield* new MultiRunError({ message: `no run is left to train: ${reasons.join("; ")}` })
+      return yield* new TrainerError({ message: `no run is left to train: ${reasons.join("; ")}` })
     return { finished, reasons }
   }
 })
@@ -288,10 +288,10 @@ const contentsOf = (model: TrainedModel, base: BaseModel, { index }: RunSlot) =>
   })
 
 /** Fails if some runs were not trained to the end, after the results of the others are written. */
-const failIfIncomplete = ({ directory }: RunFiles, { reasons }: State): Effect.Effect<void, MultiRunError> =>
+const failIfIncomplete = ({ directory }: RunFiles, { reasons }: State): Effect.Effect<void, TrainerError> =>
   reasons.length === 0
     ? Effect.void
-    : Effect.fail(new MultiRunError({ message: `${reasons.join("; ")}; the other runs are finished, in ${directory}` }))
+    : Effect.fail(new TrainerError({ message: `${reasons.join("; ")}; the other runs are finished, in ${directory}` }))
 
 /** Makes the result of all finished runs from their folders. */
 const resultOfAll = Effect.fnUntraced(function* (state: State) {
@@ -300,7 +300,7 @@ const resultOfAll = Effect.fnUntraced(function* (state: State) {
     readEnding({ id, directory: `${files.directory}/${id}` }),
   )
   state.reasons = [...state.reasons, ...damaged.map(({ message }) => message)]
-  if (endings.length === 0) return yield* new MultiRunError({ message: state.reasons.join("; ") })
+  if (endings.length === 0) return yield* new TrainerError({ message: state.reasons.join("; ") })
   for (const { id, progress } of endings) state.progress.set(id, progress)
   const { seconds, secondsOfWork } = yield* Effect.all({ seconds: run.seconds, secondsOfWork: run.secondsOfWork })
   return yield* resultOf(endings, { directory: files.directory, firstStep: state.firstStep, seconds, secondsOfWork })

@@ -7,8 +7,9 @@
  * yield* retried("run_a: its checkpoint", saveCheckpoint(folder, checkpoint))
  * ```
  */
-import { Context, Effect, Schema } from "effect"
+import { Context, Effect } from "effect"
 import { codeOf, isMachineFault, lostLease } from "../base/config/files.ts"
+import { TrainerError } from "./TrainerError.ts"
 
 type Problem = { readonly message: string }
 
@@ -38,14 +39,9 @@ export const retried = Effect.fnUntraced(function* <A, E extends Problem, R>(
   return yield* attempt(0)
 })
 
-/**
- * Reports that the trainer ends because the machine keeps it from working. Nothing is lost: it resumes from its last
- * checkpoints.
- */
-export class MachineFault extends Schema.TaggedError<MachineFault>()("MachineFault", { message: Schema.String }) {
-  static of(what: string, { message }: Problem): MachineFault {
-    return new MachineFault({
-      message: `${what}: ${message}; this is no fault of the run, which was not evicted: repair it and resume the trainer`,
-    })
-  }
-}
+/** Makes the error that ends the trainer, because the machine keeps it from working: resumed, it begins at its last checkpoints. */
+export const machineFault = (what: string, { message }: Problem): TrainerError =>
+  new TrainerError({
+    reason: "stopped",
+    message: `${what}: ${message}; this is no fault of the run, which was not evicted: repair it and resume the trainer`,
+  })

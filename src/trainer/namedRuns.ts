@@ -17,7 +17,7 @@ import * as RunLayout from "../run/Layout.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import * as Layout from "./Layout.ts"
 import type { MultiRunConfig } from "./config/MultiRunConfig.ts"
-import { MultiRunError } from "./MultiRunError.ts"
+import { TrainerError } from "./TrainerError.ts"
 import { parse as parseRun } from "./config/OrchestratorConfig.ts"
 import { missingProblem, overrunProblem, startingProgress, withPendingResume } from "./runs/resume.ts"
 import { makeRunFolders } from "./runs/runFolder.ts"
@@ -33,7 +33,7 @@ const configBefore = Effect.fnUntraced(function* (files: RunFiles) {
   if (!files.resumed || !(yield* files.exists(RunLayout.config))) return undefined
   const file = `${files.directory}/${RunLayout.config}`
   const text = yield* files.readText(RunLayout.config)
-  const { value } = yield* Effect.mapError(readYamlText(text, file), MultiRunError.from)
+  const { value } = yield* Effect.mapError(readYamlText(text, file), TrainerError.from)
   const tree: unknown = toCamelCase(value)
   return isPlain(tree) ? tree : undefined
 })
@@ -51,7 +51,7 @@ export const refuseOtherModel = Effect.fnUntraced(function* ({ effective }: Give
   if (before === undefined) return
   const problem = changedSetting(modelIn(effective), modelIn(before))
   if (problem !== undefined)
-    return yield* new MultiRunError({ message: `${files.directory}/${RunLayout.config}: ${problem}` })
+    return yield* new TrainerError({ message: `${files.directory}/${RunLayout.config}: ${problem}` })
 })
 
 /** Returns the sections of the runs in a trainer's config, by name. */
@@ -123,10 +123,10 @@ const hasConfig = Effect.fnUntraced(function* (files: RunFiles, folder: string) 
 export const isOver = Effect.fnUntraced(function* (files: RunFiles) {
   if (!files.resumed) return false
   const folders = yield* makeRunFolders
-  const ids = yield* Effect.mapError(folders.list(files.directory), MultiRunError.from)
+  const ids = yield* folders.list(files.directory)
   for (const id of ids) {
     const directory = folders.at(files.directory, id)
-    const found = yield* Effect.mapError(folders.readConfig(directory), MultiRunError.from)
+    const found = yield* folders.readConfig(directory)
     if (found === undefined) continue
     if (found.read._tag === "Failed") return false
     const config = yield* Effect.option(parseRun(found.read.text, found.file))

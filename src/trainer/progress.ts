@@ -12,7 +12,6 @@ import { finishedResult } from "../run/finishedResult.ts"
 import { RunResult } from "../run/RunResult.ts"
 import type { RunFiles } from "../run/store/RunFiles.ts"
 import * as Layout from "./Layout.ts"
-import { MultiRunError } from "./MultiRunError.ts"
 import { trainerSecondsIn } from "./records/RunRecords.ts"
 import { startingProgress } from "./runs/resume.ts"
 import { makeRunFolders } from "./runs/runFolder.ts"
@@ -26,7 +25,7 @@ export const progressIn = Effect.fnUntraced(function* (files: RunFiles) {
   const all = new Map<string, Readonly<Progress>>()
   if (!files.resumed) return all
   const folders = yield* makeRunFolders
-  for (const id of yield* Effect.mapError(folders.list(files.directory), MultiRunError.from)) {
+  for (const id of yield* folders.list(files.directory)) {
     const progress = startingProgress(folders, folders.at(files.directory, id), { resumeStep: -1 })
     // Runs that cannot be resumed are skipped here: `Runs` reports the reason.
     yield* Effect.match(progress, { onSuccess: (found) => void all.set(id, found), onFailure: () => undefined })

@@ -282,7 +282,7 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
   trainer: [
     "Layout.ts",
     "MultiRun.ts",
-    "MultiRunError.ts",
+    "TrainerError.ts",
     "baseModel.ts",
     "config/OrchestratorConfig.ts",
     "config/runParts.ts",

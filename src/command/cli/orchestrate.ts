@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect, Option, Redacted } from "effect"
 import { exists } from "../../base/config/files.ts"
 import type { PlayEvent } from "../../trainer/outside/orchestrateFolder.ts"
-import { MultiRunError } from "../../trainer/MultiRunError.ts"
+import { TrainerError } from "../../trainer/TrainerError.ts"
 import type { ServerEvent } from "../../trainer/outside/InferenceServer.ts"
 import { mostAttempts } from "../../trainer/outside/persistence.ts"
 import { runsIn, type TrainerFolder, trainerAt } from "../../trainer/trainerFolder.ts"
@@ -75,9 +75,9 @@ export const orchestrate = subcommand(
     if (input.json)
       yield* writeJson(states.map((state) => ({ run: state.id, ended: state._tag, reason: reasonIn(state) })))
     if (givenUp.length > 0)
-      return yield* new MultiRunError({ message: `given up after ${mostAttempts} attempts: ${givenUp.join("; ")}` })
+      return yield* new TrainerError({ message: `given up after ${mostAttempts} attempts: ${givenUp.join("; ")}` })
     if (evicted.length > 0)
-      return yield* new MultiRunError({ message: `evicted, because the orchestrator failed: ${evicted.join(", ")}` })
+      return yield* new TrainerError({ message: `evicted, because the orchestrator failed: ${evicted.join(", ")}` })
   }),
 )
 

@@ -18,27 +18,22 @@
  * countTurn(runs.slot, turn) // the runs whose step is complete
  * ```
  */
-import { Clock, Context, Duration, Effect, Layer, Queue, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Queue } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import * as Layout from "../Layout.ts"
 import { retried } from "../machine.ts"
 import { objectiveAt } from "../config/OrchestratorConfig.ts"
 import { Runs } from "../runs/Runs.ts"
-import type { RunsError } from "../runs/RunsError.ts"
 import { isAtEnd, type RunSlot } from "../runs/RunSlot.ts"
-import { Store, type StoreError } from "../store/Store.ts"
-import { makePacker, type Pack, type Packer, PackerError, type Upcoming } from "./Packer.ts"
+import { Store } from "../store/Store.ts"
+import { makePacker, type Pack, type Packer, type Upcoming } from "./Packer.ts"
 import type { PackerOptions } from "./packUnits.ts"
 import { readRollouts, rolloutsState } from "./rolloutFiles.ts"
 import { validate } from "./TrainingSample.ts"
 import { decodeTurn, encodeTurn, type Turn } from "./Turn.ts"
+import { isGone, TrainerError } from "../TrainerError.ts"
 
 export type { Turn } from "./Turn.ts"
-
-/** Reports that no run got samples for too long. The message names what the trainer waits for. */
-export class DataLoaderError extends Schema.TaggedError<DataLoaderError>()("DataLoaderError", {
-  message: Schema.String,
-}) {}
 
 export interface DataLoaderOptions extends Omit<PackerOptions, "maxRuns"> {
   /** The number of tokens in the model's vocabulary. A sample with another token evicts its run. */
@@ -66,8 +61,6 @@ export interface DataLoaderOptions extends Omit<PackerOptions, "maxRuns"> {
   readonly readAhead?: number
 }
 
-export type TurnError = DataLoaderError | RunsError | StoreError
-
 /** The turn that will come next if nothing changes. */
 export interface UpcomingTurn extends Pick<Turn, "microBatch"> {
   readonly shares: Upcoming["shares"]
@@ -77,7 +70,7 @@ export class DataLoader extends Context.Service<
   DataLoader,
   {
     /** Waits for the next turn. Call `countTurn` with it when its gradients are computed. */
-    readonly next: Effect.Effect<Turn, TurnError>
+    readonly next: Effect.Effect<Turn, TrainerError>
     /**
      * Returns the turn that `next` would return now. Undefined if there are no samples, and on all ranks but the master. Its
      * micro-batch is valid until the next call.
@@ -94,7 +87,7 @@ export class DataLoader extends Context.Service<
     readonly waiting: () => ReadonlyArray<{ readonly id: string; readonly step: number }>
   }
 >()("effect-rl/multirun/DataLoader") {
-  static readonly layer = (options: DataLoaderOptions): Layer.Layer<DataLoader, PackerError, Runs | Store> =>
+  static readonly layer = (options: DataLoaderOptions): Layer.Layer<DataLoader, TrainerError, Runs | Store> =>
     Layer.effect(DataLoader, make(options))
 }
 
@@ -130,7 +123,7 @@ const makeLoaderState = Effect.fnUntraced(function* (options: DataLoaderOptions)
     options,
     runs,
     store: yield* Store,
-    packer: yield* attempt(() => makePacker({ ...options, maxRuns: runs.maxRuns }), PackerError),
+    packer: yield* attempt(() => makePacker({ ...options, maxRuns: runs.maxRuns }), TrainerError),
     timeout: millis(options.timeout === undefined ? "100 millis" : options.timeout),
     patience: millis(options.patience === undefined ? "30 minutes" : options.patience),
     syncInterval: millis(options.syncInterval ?? "1 second"),
@@ -200,12 +193,12 @@ const read = (state: LoaderState, run: RunSlot) =>
       own.samples = "unread"
       const batch = yield* folder.guarded(readRollouts(folder, step))
       yield* validate(batch.samples, state.options, { run: run.id, step })
-      yield* attempt(() => state.packer.offer(run.index, batch), PackerError)
+      yield* attempt(() => state.packer.offer(run.index, batch), TrainerError)
     }
   }).pipe(
     (reading) => retried(run.id, reading),
     // A run whose folder is gone is not failed here: `Runs` notices that by itself.
-    Effect.catchTag("RunGone", () => Effect.void),
+    Effect.catchIf(isGone, () => Effect.void),
     Effect.catch((error) => {
       close(state, run)
       return state.runs.fail(run.index, error)
@@ -238,10 +231,10 @@ const isTime = (state: LoaderState, now: number): boolean => {
   return level === "full" || (state.since !== undefined && now - state.since >= state.timeout)
 }
 
-const impatient = (state: LoaderState): DataLoaderError => {
+const impatient = (state: LoaderState): TrainerError => {
   const lacking = waiting(state).map(({ id, step }) => `${id}/${Layout.rolloutsOf(step)}`)
   const awaited = lacking.length === 0 ? "there is no run" : `waiting for ${lacking.join(", ")}`
-  return new DataLoaderError({
+  return new TrainerError({
     message: `no run got samples for ${Duration.format(Duration.millis(state.patience))}: ${awaited}; look at their orchestrators`,
   })
 }

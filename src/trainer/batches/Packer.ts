@@ -26,7 +26,6 @@
  * const pack = packer.pack()
  * ```
  */
-import { Schema } from "effect"
 import type { Normalisation } from "../../rl/losses/tokenWeights.ts"
 import { makeMicroBatch, type MicroBatch } from "./MicroBatch.ts"
 import {
@@ -42,15 +41,13 @@ import {
 } from "./packUnits.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 import { roundUp } from "./windows.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 /** The samples of one step of a run. */
 export interface StepBatch {
   readonly step: number
   readonly samples: ReadonlyArray<TrainingSample>
 }
-
-/** Reports a wrong use of a packer, or wrong options. The message is one line. */
-export class PackerError extends Schema.TaggedError<PackerError>()("PackerError", { message: Schema.String }) {}
 
 /** The samples of one run in a pack. */
 export interface Share {
@@ -142,10 +139,10 @@ const makePackerState = (options: PackerOptions): PackerState => {
   const { rows, width, block, maxRuns, ranks } = options
   for (const [name, value] of Object.entries({ rows, width, block, ranks, maxRuns })) {
     if (Number.isSafeInteger(value) && value > 0) continue
-    throw new PackerError({ message: `${name}: expected a positive integer, found ${value}` })
+    throw new TrainerError({ message: `${name}: expected a positive integer, found ${value}` })
   }
   if (roundUp(width, block) !== width) {
-    throw new PackerError({ message: `block: expected a divisor of the width ${width}, found ${block}` })
+    throw new TrainerError({ message: `block: expected a divisor of the width ${width}, found ${block}` })
   }
   return {
     options,
@@ -183,8 +180,8 @@ const consume = (index: number, queue: Queue, units: ReadonlyArray<Unit>): Share
 /** Adds the samples of a step to the queue of a run. */
 const offer = ({ options, queues }: PackerState, index: number, { step, samples }: StepBatch): void => {
   const queue = queues[index]
-  if (queue === undefined) throw new PackerError({ message: `run ${index}: expected an open queue, found none` })
-  const refuse = (message: string) => new PackerError({ message: `${queue.id}: step ${step}: ${message}` })
+  if (queue === undefined) throw new TrainerError({ message: `run ${index}: expected an open queue, found none` })
+  const refuse = (message: string) => new TrainerError({ message: `${queue.id}: step ${step}: ${message}` })
   const next = queue.step + queue.steps.length
   if (step !== next) throw refuse(`expected the samples of step ${next}`)
   if (samples.length === 0) throw refuse("expected at least one sample, found none")
@@ -226,7 +223,7 @@ const upcomingOf = (state: PackerState): Upcoming | undefined => {
   return { microBatches, shares }
 }
 
-/** Makes a packer without runs. Throws a `PackerError` if `block` does not divide `width`. */
+/** Makes a packer without runs. Throws a `TrainerError` if `block` does not divide `width`. */
 export const makePacker = (options: PackerOptions): Packer => {
   const state = makePackerState(options)
   const { queues } = state

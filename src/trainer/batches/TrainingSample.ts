@@ -10,9 +10,10 @@
  * yield* validate(trained, { vocabSize: 32_000, width: 4096 }, { run: "run_a", step: 3 })
  * ```
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { Sample } from "../../agents/episode/samples/Sample.ts"
 import { shortened } from "../../base/config/text.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 /** A sequence of tokens to learn from. All four arrays have the same length. */
 export interface TrainingSample {
@@ -45,29 +46,16 @@ export interface SampleLimits {
   readonly width: number
 }
 
-/** Reports a sample that cannot be trained on. The message is one line: `run_a: step 3: sample s1: tokens[7]: expected …`. */
-export class InvalidSample extends Schema.TaggedError<InvalidSample>()("InvalidSample", {
-  run: Schema.String,
-  step: Schema.Int,
-  /** The id of the sample. */
-  sample: Schema.String,
-  /** The part of the sample that is wrong, e.g. `tokens[7]`. */
-  key: Schema.String,
-  expected: Schema.String,
-  found: Schema.String,
-  message: Schema.String,
-}) {}
-
 interface Problem {
   readonly key: string
   readonly expected: string
   readonly found: string
 }
 
-const invalid = ({ run, step }: SamplePlace, sample: string, problem: Problem): InvalidSample => {
+/** Makes the error of a sample that cannot be trained on: `run_a: step 3: sample s1: tokens[7]: expected …`. */
+const invalid = ({ run, step }: SamplePlace, sample: string, problem: Problem): TrainerError => {
   const { key, expected, found } = problem
-  const message = `${run}: step ${step}: sample ${shortened(sample)}: ${key}: expected ${expected}, found ${found}`
-  return new InvalidSample({ run, step, sample, ...problem, message })
+  return TrainerError.at(run, `step ${step}: sample ${shortened(sample)}: ${key}: expected ${expected}, found ${found}`)
 }
 
 const finiteNumber = "a finite number"
@@ -80,7 +68,7 @@ export const refuseTooLong = (
   { id, tokens }: Pick<TrainingSample, "id" | "tokens">,
   width: number,
   place: SamplePlace,
-): Effect.Effect<void, InvalidSample> => {
+): Effect.Effect<void, TrainerError> => {
   const problem = tooLong(tokens.length, width)
   return problem === undefined ? Effect.void : Effect.fail(invalid(place, id, problem))
 }
@@ -126,7 +114,7 @@ export const validate = (
   samples: ReadonlyArray<TrainingSample>,
   limits: SampleLimits,
   place: SamplePlace,
-): Effect.Effect<void, InvalidSample> =>
+): Effect.Effect<void, TrainerError> =>
   Effect.suspend(() => {
     const ids = new Set<string>()
     for (const sample of samples) {
@@ -157,7 +145,7 @@ export interface ConversionOptions extends SamplePlace {
  * Converts a sample of `Samples.of`. If it has no `advantages` of its own, each token that the model wrote gets the advantage
  * `credit` times `weight`. Fails for numbers that the arrays of a `TrainingSample` cannot hold.
  */
-export const fromSample = (sample: Sample, options: ConversionOptions): Effect.Effect<TrainingSample, InvalidSample> =>
+export const fromSample = (sample: Sample, options: ConversionOptions): Effect.Effect<TrainingSample, TrainerError> =>
   Effect.suspend(() => {
     const { id, inputIds, actionMask, logprobs, credit, weight } = sample
     const fail = (key: string, expected: string, found: string) =>

@@ -19,7 +19,6 @@ import { oneLine, prettyJson } from "../../base/config/text.ts"
 import { attempt } from "../../base/config/attempt.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
-import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"
 import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"
 import { encodeStepReport, type StepReport } from "../records/reports.ts"
@@ -27,14 +26,7 @@ import { isStable, removeNewer, stepsIn, writeStep } from "../runs/stepFolders.t
 import type { StepBatch } from "./Packer.ts"
 import type { TrainingSample } from "./TrainingSample.ts"
 import { FormatError } from "../../base/formats/FormatError.ts"
-
-/** Reports that the files of a step's samples are damaged or missing. The message is one line: `run_a/rollouts/step_3: …`. */
-export class RolloutsError extends Schema.TaggedError<RolloutsError>()("RolloutsError", {
-  run: Schema.String,
-  step: Schema.Int,
-  path: Schema.String,
-  message: Schema.String,
-}) {}
+import { TrainerError } from "../TrainerError.ts"
 
 const { samples: samplesFile, batch: batchFile } = Layout.inRollouts
 
@@ -58,10 +50,9 @@ interface Batch extends Pick<StepBatch, "step" | "samples"> {
 /** The arrays that have a number for each token. */
 const perToken = ["tokens", "mask", "logprobs", "advantages"] as const
 
-const wrong = ({ id, directory }: RunFolder, step: number, message: string): RolloutsError => {
-  const path = `${directory}/${Layout.rolloutsOf(step)}`
-  return new RolloutsError({ run: id, step, path, message: `${path}: ${message}` })
-}
+/** Makes the error of files that are damaged or missing: `run_a/rollouts/step_3: …`. */
+const wrong = ({ directory }: RunFolder, step: number, problem: string): TrainerError =>
+  TrainerError.at(`${directory}/${Layout.rolloutsOf(step)}`, problem)
 
 /** Joins the samples to flat arrays, and encodes them. */
 const encodeSamples = (samples: ReadonlyArray<TrainingSample>): Uint8Array => {
@@ -98,7 +89,7 @@ const unequal = (samples: ReadonlyArray<TrainingSample>): string | undefined => 
 export const writeRollouts = Effect.fnUntraced(function* (
   folder: RunFolder,
   { step, samples, report }: Batch,
-): Effect.fn.Return<void, RolloutsError | RunFolderError> {
+): Effect.fn.Return<void, RunFolderError> {
   const problem = samples.length === 0 ? "expected at least one sample, found none" : unequal(samples)
   if (problem !== undefined) return yield* wrong(folder, step, problem)
   const bytes = encodeSamples(samples)
@@ -126,7 +117,7 @@ export const writeRollouts = Effect.fnUntraced(function* (
 export const rolloutsState = Effect.fnUntraced(function* (
   { tree, ...folder }: RunFolder,
   step: number,
-): Effect.fn.Return<"ready" | "waiting", RolloutsError | RunStoreError> {
+): Effect.fn.Return<"ready" | "waiting", RunFolderError> {
   if (yield* isStable(tree, Layout.rollouts, step)) return "ready"
   const later = (yield* stepsIn(tree, Layout.rollouts)).filter((other) => other > step)
   for (const other of later) {
@@ -163,7 +154,7 @@ export const removeUnreachable = Effect.fnUntraced(function* (
 export const readRollouts = Effect.fnUntraced(function* (
   folder: RunFolder,
   step: number,
-): Effect.fn.Return<StepBatch, RolloutsError | RunStoreError> {
+): Effect.fn.Return<StepBatch, RunFolderError> {
   const { tree } = folder
   const path = Layout.rolloutsOf(step)
   const damaged = (file: string, problem: string) => wrong(folder, step, `${file}: ${problem}`)

@@ -13,7 +13,7 @@
 import { Context, type Effect, Schema, type Scope } from "effect"
 import type { EngineService } from "../../decoder/inference/Engine.ts"
 import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
-import type { MultiRunError } from "../MultiRunError.ts"
+import type { TrainerError } from "../TrainerError.ts"
 import { MultiRunConfig } from "../config/MultiRunConfig.ts"
 
 const { model, trainer, inference, seed } = MultiRunConfig.fields
@@ -44,6 +44,6 @@ export class EngineThreads extends Context.Service<
   EngineThreads,
   {
     /** Starts an engine, and ends it when the scope closes. Fails if the engine cannot be made, or its thread ends. */
-    readonly start: (task: EngineTask) => Effect.Effect<EngineThread, MultiRunError | WorkerLost, Scope.Scope>
+    readonly start: (task: EngineTask) => Effect.Effect<EngineThread, TrainerError | WorkerLost, Scope.Scope>
   }
 >()("effect-rl/multirun/EngineThreads") {}

@@ -10,7 +10,7 @@ import * as RpcServer from "effect/rpc/RpcServer"
 import { backend } from "../../tensor/backend/named-node.ts"
 import { Engine, type EngineService } from "../../decoder/inference/Engine.ts"
 import { openBaseModel } from "../baseModel.ts"
-import { MultiRunError } from "../MultiRunError.ts"
+import { TrainerError } from "../TrainerError.ts"
 import { engineModel } from "./engineModel.ts"
 import type { EngineTask } from "./EngineThreads.ts"
 import { messages } from "./messages.ts"
@@ -39,7 +39,7 @@ const handlers = messages.toLayer(
         open(task).pipe(
           Effect.provideContext(services),
           Scope.provide(scope),
-          Effect.mapError(MultiRunError.from),
+          Effect.mapError(TrainerError.from),
           Effect.flatMap((engine) => Effect.asVoid(Deferred.succeed(opened, engine))),
         ),
       Generate: (request) => ask((engine) => engine.generate(request)),

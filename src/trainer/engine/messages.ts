@@ -6,7 +6,7 @@ import * as Transferable from "effect/workers/Transferable"
 import { isPlain } from "../../base/config/plain.ts"
 import { EngineError } from "../../decoder/inference/EngineError.ts"
 import type { RequestedSampling } from "../../decoder/inference/Sampling.ts"
-import { MultiRunError } from "../MultiRunError.ts"
+import { TrainerError } from "../TrainerError.ts"
 import { EngineTask } from "./EngineThreads.ts"
 
 const { String, Number, Int, Array, Struct, Record, NullOr, Union, Literal, Literals } = Schema
@@ -56,7 +56,7 @@ const Adapter = Struct({ rank: Int, alpha: Number, tensors: Tensors })
 
 export const messages = RpcGroup.make(
   /** Opens the model and makes the engine. It must be the first request. */
-  Rpc.make("Open", { payload: EngineTask, error: MultiRunError }),
+  Rpc.make("Open", { payload: EngineTask, error: TrainerError }),
   Rpc.make("Generate", { payload: Request, success: Generated, error: EngineError }),
   Rpc.make("Stream", { payload: Request, success: Event, error: EngineError, stream: true }),
   Rpc.make("Models", { success: Array(Info) }),

@@ -14,7 +14,7 @@ import { Engine, type EngineService, type Generated } from "../../decoder/infere
 import type { EngineError } from "../../decoder/inference/EngineError.ts"
 import type { BaseModel } from "../baseModel.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
-import { MultiRunError } from "../MultiRunError.ts"
+import { TrainerError } from "../TrainerError.ts"
 import { engineModel } from "./engineModel.ts"
 import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { EngineThreads } from "./EngineThreads.ts"
@@ -50,7 +50,7 @@ const wantsThread = ({ inference: { ownThread }, trainer: { lora, maxRuns } }: O
 export const checkEngine = Effect.fnUntraced(function* ({ inference, orchestrators }: Settings) {
   if (inference.ownThread !== true || orchestrators === "outside") return
   if (Option.isSome(yield* Effect.serviceOption(EngineThreads))) return
-  return yield* new MultiRunError({
+  return yield* new TrainerError({
     message:
       "inference.own_thread: expected null or false, found true; only Node starts threads: provide Node.trainerThreads",
   })
@@ -77,7 +77,7 @@ export const startEngine = Effect.fnUntraced(function* ({
   settings,
   base,
   baseDir,
-}: StartOptions): Effect.fn.Return<TrainerEngine, MultiRunError | WorkerLost, Backend | Scope.Scope> {
+}: StartOptions): Effect.fn.Return<TrainerEngine, TrainerError | WorkerLost, Backend | Scope.Scope> {
   const threads = yield* Effect.serviceOption(EngineThreads)
   if (wantsThread(settings) && Option.isSome(threads)) {
     const { model, trainer, inference, seed } = settings
@@ -107,7 +107,7 @@ export const startEngine = Effect.fnUntraced(function* ({
   const steps = Latch.makeUnsafe(false)
   const engine = yield* Layer.build(Engine.layer({ ...engineModel(settings, base), steps })).pipe(
     Effect.map(Context.get(Engine)),
-    Effect.mapError(MultiRunError.from),
+    Effect.mapError(TrainerError.from),
   )
   return {
     engine,

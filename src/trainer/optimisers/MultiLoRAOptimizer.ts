@@ -20,8 +20,8 @@ import { Context, Effect, Exit, Scope } from "effect"
 import { Backend, type BackendError } from "../../tensor/backend/Backend.ts"
 import type { NamedTensors } from "../../tensor/graph/Parameters.ts"
 import type { Hook, Hooks, RunSlot } from "../runs/RunSlot.ts"
-import { OptimiserError } from "./OptimiserError.ts"
 import { makeRunOptimiser, type RunOptimiser } from "./RunOptimiser.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 export interface Options {
   /** The service `Runs`, where the hooks are registered. */
@@ -46,7 +46,7 @@ export type StepOutcome =
       readonly gradientNorm: number
     }
   /** Nothing was changed, because the gradient was not finite or there was none. The run should be evicted. */
-  | { readonly _tag: "Failed"; readonly slot: RunSlot; readonly error: OptimiserError | BackendError }
+  | { readonly _tag: "Failed"; readonly slot: RunSlot; readonly error: TrainerError | BackendError }
 
 /** A function that runs after the optimiser of a run was made. If it fails, the run is evicted. */
 export type PostCreation = (optimizer: MultiLoRAOptimizer, slot: RunSlot) => ReturnType<Hook>
@@ -72,9 +72,9 @@ export interface MultiLoRAOptimizer {
   /** Sets the learning rate of a run's next steps. Returns false if the run has no optimiser. */
   readonly setLearningRate: (run: RunReference, learningRate: number) => boolean
   /** Returns copies of the moments of a run, by name, for its checkpoint. The sum of gradients is not saved. */
-  readonly stateDictOf: (run: RunReference) => Effect.Effect<NamedTensors, OptimiserError | BackendError>
+  readonly stateDictOf: (run: RunReference) => Effect.Effect<NamedTensors, TrainerError | BackendError>
   /** Replaces the moments of a run by saved ones. Fails, and changes nothing, if names, shapes or numbers do not fit. */
-  readonly loadStateDict: (run: RunReference, saved: NamedTensors) => Effect.Effect<void, OptimiserError | BackendError>
+  readonly loadStateDict: (run: RunReference, saved: NamedTensors) => Effect.Effect<void, TrainerError | BackendError>
 }
 
 /** Makes the service, and registers the hooks that make and drop the optimiser of each run, until the scope closes. */
@@ -91,10 +91,10 @@ export const make = Effect.fnUntraced(function* ({
     const optimiser = entries.get(index)?.optimiser
     return optimiser?.slot.generation === generation ? optimiser : undefined
   }
-  const get = (run: RunReference): Effect.Effect<RunOptimiser, OptimiserError> => {
+  const get = (run: RunReference): Effect.Effect<RunOptimiser, TrainerError> => {
     const optimiser = find(run)
     if (optimiser !== undefined) return Effect.succeed(optimiser)
-    return Effect.fail(OptimiserError.of(`run ${run.index}, generation ${run.generation}`, "it has no optimiser"))
+    return Effect.fail(TrainerError.at(`run ${run.index}, generation ${run.generation}`, "it has no optimiser"))
   }
   const sorted = (): ReadonlyArray<RunOptimiser> =>
     [...entries.values()].map(({ optimiser }) => optimiser).sort((a, b) => a.slot.index - b.slot.index)
@@ -160,7 +160,7 @@ const stepOf = (optimiser: RunOptimiser): Effect.Effect<StepOutcome> => {
   const { id } = slot
   const result =
     optimiser.summands === 0
-      ? Effect.fail(OptimiserError.of(id, "gradient: expected one since the last step, found none"))
+      ? Effect.fail(TrainerError.at(id, "gradient: expected one since the last step, found none"))
       : optimiser.step
   return result.pipe(
     Effect.match({

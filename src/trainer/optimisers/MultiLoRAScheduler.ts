@@ -16,7 +16,7 @@ import { GraphError } from "../../tensor/graph/GraphError.ts"
 import { learningRateOf } from "../config/OrchestratorConfig.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
 import type { MultiLoRAOptimizer, RunReference } from "./MultiLoRAOptimizer.ts"
-import { OptimiserError } from "./OptimiserError.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 /** The state of a run's schedule in a checkpoint. */
 export const SchedulerState = Schema.Struct({ step: naturalInt })
@@ -33,7 +33,7 @@ export interface MultiLoRAScheduler {
   /** Returns the number of steps of a run, for its checkpoint; undefined if the run has no optimiser. */
   readonly stateDictOf: (run: RunReference) => SchedulerState | undefined
   /** Sets the number of steps of a run, and the learning rate of its next step. */
-  readonly loadStateDict: (run: RunReference, state: SchedulerState) => Effect.Effect<void, OptimiserError>
+  readonly loadStateDict: (run: RunReference, state: SchedulerState) => Effect.Effect<void, TrainerError>
 }
 
 /** Makes the schedules. A run begins with the step of its progress, which a resumed run has from its checkpoint. */
@@ -71,7 +71,7 @@ export const make = (optimizer: MultiLoRAOptimizer): MultiLoRAScheduler => {
       Effect.suspend(() => {
         const entry = find(run)
         if (entry === undefined)
-          return Effect.fail(OptimiserError.of(`run ${run.index}, generation ${run.generation}`, "it has no schedule"))
+          return Effect.fail(TrainerError.at(`run ${run.index}, generation ${run.generation}`, "it has no schedule"))
         goTo(entry.slot, entry.scheduled, step)
         return Effect.void
       }),

@@ -19,7 +19,7 @@ import type { ProgramSpec } from "../../tensor/graph/Program.ts"
 import { type Shape, sizeOf } from "../../tensor/graph/Tensor.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
 import { optimiserOf } from "./OptimiserConfig.ts"
-import { OptimiserError } from "./OptimiserError.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 export interface RunOptimiser {
   readonly slot: RunSlot
@@ -29,9 +29,9 @@ export interface RunOptimiser {
   summands: number
   learningRate: number
   /** Updates the parameters by the sum of gradients. Returns the norm of the sum, before it was clipped. */
-  readonly step: Effect.Effect<number, OptimiserError | BackendError>
+  readonly step: Effect.Effect<number, TrainerError | BackendError>
   readonly save: Effect.Effect<NamedTensors, BackendError>
-  readonly restore: (saved: NamedTensors) => Effect.Effect<void, OptimiserError | BackendError>
+  readonly restore: (saved: NamedTensors) => Effect.Effect<void, TrainerError | BackendError>
 }
 
 /** The largest norm of a gradient that is accepted. The square of a larger one could overflow float32. */
@@ -83,7 +83,7 @@ const step = Effect.fnUntraced(function* ({
 }: OptimiserState) {
   const norm = normOf(gradient)
   if (!(norm <= largestNorm))
-    return yield* OptimiserError.of(
+    return yield* TrainerError.at(
       id,
       `gradient: expected finite numbers with a norm of at most 1e18, found the norm ${norm.toPrecision(3)}`,
     )
@@ -99,7 +99,7 @@ const step = Effect.fnUntraced(function* ({
   yield* program.run
   const { next } = results
   if (!Number.isFinite(normOf(next)))
-    return yield* OptimiserError.of(id, "parameters: expected finite numbers after the step, found others")
+    return yield* TrainerError.at(id, "parameters: expected finite numbers after the step, found others")
   offset = 0
   for (const name of layout.names) {
     const { data } = parameters[name]
@@ -121,7 +121,7 @@ const save = Effect.fnUntraced(function* ({ program, states, layout }: Optimiser
 })
 
 const restore = Effect.fnUntraced(function* (state: OptimiserState, saved: NamedTensors) {
-  const values = yield* attempt(() => valuesIn(state, saved), OptimiserError)
+  const values = yield* attempt(() => valuesIn(state, saved), TrainerError)
   for (const [at, { name }] of state.states.entries()) yield* state.program.write(name, values[at])
   state.gradient.fill(0)
   state.summands = 0
@@ -145,20 +145,17 @@ const valuesIn = ({ slot, parameters, layout, states }: OptimiserState, saved: N
   })
   const [unexpected] = missing
   if (unexpected === undefined) return values
-  throw OptimiserError.of(id, `state "${unexpected}": the optimiser ${config.optimiser.type} has no such state`)
+  throw TrainerError.at(id, `state "${unexpected}": the optimiser ${config.optimiser.type} has no such state`)
 }
 
 /** Returns the numbers of one saved tensor. Throws if it is missing or damaged. */
 const savedPart = (id: string, saved: NamedTensors, name: string, shape: Shape): Float32Array => {
   const part = saved[name]
-  if (part === undefined) throw OptimiserError.of(id, `state "${name}": it is missing`)
+  if (part === undefined) throw TrainerError.at(id, `state "${name}": it is missing`)
   if (part.shape.join() !== shape.join() || part.data.length !== sizeOf(shape))
-    throw OptimiserError.of(
-      id,
-      `state "${name}": expected shape [${shape.join(", ")}], found [${part.shape.join(", ")}]`,
-    )
+    throw TrainerError.at(id, `state "${name}": expected shape [${shape.join(", ")}], found [${part.shape.join(", ")}]`)
   const wrong = part.data.find((number) => !Number.isFinite(number))
-  if (wrong !== undefined) throw OptimiserError.of(id, `state "${name}": expected finite numbers, found ${wrong}`)
+  if (wrong !== undefined) throw TrainerError.at(id, `state "${name}": expected finite numbers, found ${wrong}`)
   return part.data
 }
 

@@ -23,10 +23,9 @@ import type { LmService } from "../../agents/lm/Lm.ts"
 import type { LmError } from "../../agents/lm/LmError.ts"
 import { seeded } from "../../agents/lm/middleware/seeded.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import { meanOf } from "../../base/statistics/resampling.ts"
 import type { TaskSet } from "../../agents/task/TaskSet.ts"
-import { type RolloutsError, rolloutsState, writeRollouts } from "../batches/rolloutFiles.ts"
+import { rolloutsState, writeRollouts } from "../batches/rolloutFiles.ts"
 import { openRunFolder, type RunFolder, type RunFolderError } from "../runs/guardedFolder.ts"
 import { episodesBefore, objectiveAt, type OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import { type FailedEpisode, type Failures, hasValidation, writeValidation } from "../records/reports.ts"
@@ -55,7 +54,7 @@ export interface Orchestration {
 }
 
 /** The errors that end an orchestrator. The trainer then evicts the run. */
-type OrchestratorError = LmError | RolloutsError | RunFolderError | RunStoreError | { readonly message: string }
+type OrchestratorError = LmError | RunFolderError | { readonly message: string }
 
 type Needs = FileSystem.FileSystem | Path.Path
 
@@ -194,7 +193,7 @@ const makeStep = Effect.fnUntraced(function* (orchestration: Orchestration, draw
     const { usable, unusable } = yield* usableOf(rollouts.filter(isPlayed), converting)
     failed.push(...others.failed)
     for (const { rollout, error } of unusable)
-      failed.push(failedRollout(rollout, taskOf(rollout), error._tag, error.message))
+      failed.push(failedRollout(rollout, taskOf(rollout), "SampleError", error.message))
     const failures = { failed, played }
     wanted = otherTasks(orchestration, { step, round, count: drawn(step).length, failed })
     const isOver = usable.length > 0 || round === replacements || wanted.length === 0

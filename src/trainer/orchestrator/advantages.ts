@@ -4,13 +4,8 @@ import type { Rollout } from "../../agents/episode/Rollout.ts"
 import * as Samples from "../../agents/episode/samples/samples.ts"
 import { advantageEstimatorOf, type TokenObjective } from "../../rl/losses/Losses.ts"
 import { groupAdvantages } from "../../rl/returns/Returns.ts"
-import {
-  fromSample,
-  type InvalidSample,
-  refuseTooLong,
-  type SamplePlace,
-  type TrainingSample,
-} from "../batches/TrainingSample.ts"
+import { fromSample, refuseTooLong, type SamplePlace, type TrainingSample } from "../batches/TrainingSample.ts"
+import type { TrainerError } from "../TrainerError.ts"
 
 interface Scored {
   readonly samples: ReadonlyArray<TrainingSample>
@@ -28,7 +23,7 @@ interface Scored {
 /** A rollout that gives no samples, with the reason. */
 interface Unusable {
   readonly rollout: Rollout
-  readonly error: Samples.SampleError | InvalidSample
+  readonly error: Samples.SampleError | TrainerError
 }
 
 /** A rollout with its samples, which have no advantages yet. */

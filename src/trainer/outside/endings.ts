@@ -12,6 +12,7 @@ import { openRunParts } from "../config/runParts.ts"
 import { makeRunFibers } from "../orchestrator/runFibers.ts"
 import { Runs } from "../runs/Runs.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
+import { isGone } from "../TrainerError.ts"
 
 /** Waits until the validation of a run's last step exists, if the run has validations. */
 const awaitValidation = Effect.fnUntraced(function* (run: RunSlot, lastStep: number) {
@@ -45,7 +46,7 @@ export const registerEndings = Effect.fnUntraced(function* (
       const ending = Effect.andThen(awaitValidation(run, maxSteps), conclude(run)).pipe(
         Effect.andThen(runs.finish(run.index)),
         // A run whose folder is gone is not failed here: `Runs` notices that by itself.
-        Effect.catchTag("RunGone", () => Effect.void),
+        Effect.catchIf(isGone, () => Effect.void),
         Effect.provideContext(context),
       )
       yield* fibers.start(run, Effect.raceFirst(ending, play(run)))

@@ -15,10 +15,9 @@ import type * as LmDirectory from "../../decoder/huggingFace/LmDirectory.ts"
 import type * as Lms from "../../agents/lm/Lms.ts"
 import type { LmError } from "../../agents/lm/LmError.ts"
 import { type Language, openLanguage } from "../baseModel.ts"
-import { RolloutsError } from "../batches/rolloutFiles.ts"
-import { openRunFolder, RunGone } from "../runs/guardedFolder.ts"
+import { openRunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
-import { MultiRunError } from "../MultiRunError.ts"
+import { TrainerError } from "../TrainerError.ts"
 import { reasonOf } from "../orchestrator/failure.ts"
 import { openOrchestration } from "../orchestrator/openOrchestration.ts"
 import { orchestrate } from "../orchestrator/Orchestrator.ts"
@@ -57,7 +56,7 @@ interface PlayOptions {
   readonly report: (event: PlayEvent) => Effect.Effect<void>
 }
 
-type PlayError = MultiRunError | LmError | LmDirectory.OpenError
+type PlayError = TrainerError | LmError | LmDirectory.OpenError
 
 /** An orchestrator at work. It is complete when all samples and validations are written, or when the run was evicted. */
 interface Playing {
@@ -74,7 +73,7 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
   report,
 }: PlayOptions): Effect.fn.Return<ReadonlyArray<RunState>, PlayError, Lms.LmNeeds | Scope.Scope> {
   const language = yield* openLanguage(settings.model, directory)
-  const readStates = Effect.mapError(yield* makeRunStates(directory), MultiRunError.from)
+  const readStates = yield* makeRunStates(directory)
   const pause = yield* makePause(directory, "500 millis", true)
   const playing = new Map<string, Playing>()
   const ended = new Set<string>()
@@ -82,11 +81,11 @@ export const orchestrateFolder = Effect.fnUntraced(function* ({
   const evicted = new Set<string>()
   /** The runs whose orchestrators have failed too often. */
   const givenUp = new Set<string>()
-  const conflict = yield* Deferred.make<never, MultiRunError>()
+  const conflict = yield* Deferred.make<never, TrainerError>()
 
   const begin = Effect.fnUntraced(function* (run: TrainedRun) {
     const attempt = lockRun(run, owner).pipe(
-      Effect.catchTag("MultiRunError", (error) => Effect.andThen(Deferred.fail(conflict, error), Effect.never)),
+      Effect.catchTag("TrainerError", (error) => Effect.andThen(Deferred.fail(conflict, error), Effect.never)),
       Effect.andThen(
         play({ run, language, baseDir: directory, width: settings.trainer.width, server, evicted, report }),
       ),
@@ -151,7 +150,7 @@ const lockRun = Effect.fnUntraced(function* ({ id, directory }: TrainedRun, owne
   const holder = yield* tryLock(file, owner)
   if (holder === undefined) return
   const remedy = `stop it, or play other runs with --run; if it no longer exists, remove ${file}`
-  return yield* new MultiRunError({ message: `${id}: ${holder} plays this run already: ${remedy}` })
+  return yield* new TrainerError({ message: `${id}: ${holder} plays this run already: ${remedy}` })
 })
 
 /** Tells whether nothing is left to play. A folder without a config does not count as a run. */
@@ -213,7 +212,7 @@ const play = ({
     // Agents log a warning for every answer that is cut off, which is common while a model learns; the rewards count these.
     Effect.provideService(References.MinimumLogLevel, "Error"),
     Effect.catch((error): Effect.Effect<Attempt, { readonly message: string }> => {
-      if (error instanceof RunGone || error instanceof RolloutsError || isFailedWrite(error) || isMachineFault(error))
+      if (error instanceof TrainerError || isFailedWrite(error) || isMachineFault(error))
         return Effect.succeed({ _tag: "Again", step, reason: error.message })
       return Effect.fail(error)
     }),

@@ -3,6 +3,7 @@ import { Effect, Result } from "effect"
 import type { Broadcasts } from "../weights/Broadcasts.ts"
 import type { Runs } from "../runs/Runs.ts"
 import type { RunSlot } from "../runs/RunSlot.ts"
+import { isGone } from "../TrainerError.ts"
 
 /** The number of times that a failed broadcast is tried again. */
 const retries = 3
@@ -29,5 +30,5 @@ export const publishOrEvict = Effect.fnUntraced(function* (
   }
   for (const { run, result } of outcomes)
     // A run whose folder is gone is not failed here: `Runs` notices that by itself.
-    if (Result.isFailure(result) && !result.failure.gone) yield* fail(run.index, result.failure)
+    if (Result.isFailure(result) && !isGone(result.failure)) yield* fail(run.index, result.failure)
 })

@@ -6,9 +6,9 @@ import { Effect, type FileSystem, type Path } from "effect"
 import * as Layout from "../Layout.ts"
 import { type OrchestratorConfig, parse } from "../config/OrchestratorConfig.ts"
 import { makeRunFolders, type Origin, type RunFolders } from "../runs/runFolder.ts"
-import type { RunsError } from "../runs/RunsError.ts"
 import { onDisk } from "../../run/store/FileTree.ts"
 import { newestBroadcast } from "../weights/receive.ts"
+import type { TrainerError } from "../TrainerError.ts"
 
 /** A run that the trainer trains. */
 export interface TrainedRun {
@@ -61,11 +61,13 @@ export const makeRunStates = Effect.fnUntraced(function* (outputDirectory: strin
   const folders = yield* makeRunFolders
   const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
-  const all: Effect.Effect<ReadonlyArray<RunState>, RunsError> = Effect.flatMap(folders.list(outputDirectory), (ids) =>
-    Effect.provideContext(
-      Effect.forEach(ids, (id) => stateIn(folders, folders.at(outputDirectory, id), id)),
-      context,
-    ),
+  const all: Effect.Effect<ReadonlyArray<RunState>, TrainerError> = Effect.flatMap(
+    folders.list(outputDirectory),
+    (ids) =>
+      Effect.provideContext(
+        Effect.forEach(ids, (id) => stateIn(folders, folders.at(outputDirectory, id), id)),
+        context,
+      ),
   )
   return all
 })

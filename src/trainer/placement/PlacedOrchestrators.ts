@@ -12,7 +12,7 @@
 import { Context, Effect, Option, type Scope } from "effect"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { Dispatcher } from "../../spread/cluster/Dispatcher.ts"
-import { MultiRunError } from "../MultiRunError.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 /** A trainer whose runs are played on other machines. */
 export interface PlacedTrainer {
@@ -27,13 +27,13 @@ export interface Placement {
   /** Lets another machine play the tasks of a run, until it is interrupted. A lost machine is replaced. */
   readonly play: (run: { readonly id: string }) => Effect.Effect<never>
   /** Fails when no machine can play the tasks, and another attempt would fail, too. */
-  readonly failed: Effect.Effect<never, MultiRunError>
+  readonly failed: Effect.Effect<never, TrainerError>
 }
 
 /** Places orchestrators on other machines, until the scope closes. */
 export class PlacedOrchestrators extends Context.Service<
   PlacedOrchestrators,
-  { readonly open: (trainer: PlacedTrainer) => Effect.Effect<Placement, MultiRunError, Scope.Scope> }
+  { readonly open: (trainer: PlacedTrainer) => Effect.Effect<Placement, TrainerError, Scope.Scope> }
 >()("effect-rl/multirun/PlacedOrchestrators") {}
 
 /** Opens the orchestrators of a trainer on other machines. Without the service, nothing is started and nothing fails. */
@@ -46,7 +46,7 @@ export const openPlacement = Effect.fnUntraced(function* (trainer: PlacedTrainer
 /** Fails if the service is provided but the config keeps the orchestrators in the trainer's process. */
 export const checkPlacement = Effect.fnUntraced(function* ({ orchestrators }: Pick<MultiRunConfig, "orchestrators">) {
   if (orchestrators === "outside" || Option.isNone(yield* Effect.serviceOption(PlacedOrchestrators))) return
-  return yield* new MultiRunError({
+  return yield* new TrainerError({
     message: "orchestrators: expected outside, found inside; only then can other machines play the tasks of the runs",
   })
 })

@@ -11,7 +11,8 @@
  */
 import { Clock, Duration, Effect, type Scope } from "effect"
 import { utf8 } from "../../base/config/utf8.ts"
-import type { Store, StoreError } from "../store/Store.ts"
+import type { Store } from "../store/Store.ts"
+import type { TrainerError } from "../TrainerError.ts"
 
 /** The time in milliseconds between two renewals, and between two checks of a lease. */
 const renewMillis = 1000
@@ -20,7 +21,7 @@ const renewMillis = 1000
 export const holdLease = Effect.fnUntraced(function* (
   store: Store["Service"],
   key: string,
-): Effect.fn.Return<void, StoreError, Scope.Scope> {
+): Effect.fn.Return<void, TrainerError, Scope.Scope> {
   let renewals = 0
   const renew = Effect.suspend(() => store.set(key, utf8.encode(String(renewals++))))
   yield* Effect.acquireRelease(renew, () => Effect.ignore(store.remove(key)))
@@ -39,7 +40,7 @@ interface Held {
 export const whileHeld = <A, E, R>(
   held: Held,
   work: Effect.Effect<A, E, R>,
-): Effect.Effect<A | undefined, E | StoreError, R> =>
+): Effect.Effect<A | undefined, E | TrainerError, R> =>
   Effect.flatMap(held.store.get(held.key), (first) =>
     first === undefined ? Effect.succeed(undefined) : Effect.raceFirst(work, untilReleased(held, utf8.decode(first))),
   )

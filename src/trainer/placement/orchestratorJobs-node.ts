@@ -20,7 +20,7 @@ import { utf8 } from "../../base/config/utf8.ts"
 import type * as Lms from "../../agents/lm/Lms.ts"
 import { owner as ownOwner } from "../../run/store/owner-node.ts"
 import * as Layout from "../Layout.ts"
-import { MultiRunError } from "../MultiRunError.ts"
+import { TrainerError } from "../TrainerError.ts"
 import { connect } from "../outside/InferenceServer.ts"
 import { orchestrateFolder, type PlayEvent } from "../outside/orchestrateFolder.ts"
 import { mostAttempts, persistently } from "../outside/persistence.ts"
@@ -133,7 +133,7 @@ const playPlaced = Effect.fnUntraced(function* (payload: Payload, worker: string
   })
   const outcome = yield* playing.pipe(
     Effect.provide(Store.layerFileSystem({ directory: leases })),
-    Effect.catchTag("StoreError", ({ message }) => Effect.succeed(again(message))),
+    Effect.catchTag("TrainerError", ({ message }) => Effect.succeed(again(message))),
     Effect.scoped,
   )
   return outcome === undefined ? noLease : outcome
@@ -160,8 +160,8 @@ export const orchestratorJobs = ({
         const dispatcher = yield* Dispatcher
         const leases = yield* privateFolder(join(outputDirectory, Layout.orchestrators))
         const layer = Store.layerFileSystem({ directory: leases })
-        const store = Context.get(yield* Effect.mapError(Layer.build(layer), MultiRunError.from), Store)
-        const failure = yield* Deferred.make<never, MultiRunError>()
+        const store = Context.get(yield* Layer.build(layer), Store)
+        const failure = yield* Deferred.make<never, TrainerError>()
         const playOnce = Effect.fnUntraced(function* (run: string) {
           const id = crypto.randomUUID()
           yield* holdLease(store, `lease/${id}`)
@@ -187,14 +187,14 @@ export const orchestratorJobs = ({
         const playing = Effect.fnUntraced(function* (run: string) {
           const outcome = yield* persistently(attempt(run), (reason) => begins(run, reason))
           const reason = outcome._tag === "Failed" ? outcome.reason : "it ended"
-          return yield* new MultiRunError({
+          return yield* new TrainerError({
             message: `${run}: its orchestrator failed ${mostAttempts} times in a row: ${reason}; remove the cause, then resume the trainer`,
           })
         })
         return {
           play: ({ id }) =>
             Effect.catch(playing(id), (error) =>
-              Effect.andThen(Deferred.fail(failure, MultiRunError.from(error)), Effect.never),
+              Effect.andThen(Deferred.fail(failure, TrainerError.from(error)), Effect.never),
             ),
           failed: Deferred.await(failure),
         } satisfies Placement

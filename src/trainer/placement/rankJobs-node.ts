@@ -23,8 +23,9 @@ import { WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { RankProcesses } from "../ranks/RankProcesses.ts"
 import { type RedisStores, storeAt } from "../ranks/rankStore.ts"
 import { RankTask } from "../ranks/RankTask.ts"
-import { polling, Store, type StoreError } from "../store/Store.ts"
+import { polling, Store } from "../store/Store.ts"
 import { holdLease, whileHeld } from "./lease.ts"
+import type { TrainerError } from "../TrainerError.ts"
 
 /** The job that is one rank of a trainer. It ends when the trainer does not need the rank any more. */
 const rankJob = job({
@@ -74,7 +75,7 @@ const trainPlaced = Effect.fnUntraced(function* (
   // The trainer has ended. Opening the store would create its folder again.
   if (place.type === "files" && !(yield* exists(place.directory))) return null
   const keys = keysOf(rank)
-  const failing = Effect.mapError(({ message }: StoreError) => lost(rank, message))
+  const failing = Effect.mapError(({ message }: TrainerError) => lost(rank, message))
   const training = Effect.gen(function* () {
     const store = yield* Store
     const turn = Effect.gen(function* () {
@@ -85,12 +86,12 @@ const trainPlaced = Effect.fnUntraced(function* (
       return yield* Effect.flatten(processesOn(backend).start(task))
     }).pipe(Effect.scoped)
     const held = { store, key: keys.lease, deadline: Duration.seconds(trainer.rankDeadline) }
-    yield* Effect.catchTag(whileHeld(held, turn), "StoreError", ({ message }) => lost(rank, message))
+    yield* Effect.catchTag(whileHeld(held, turn), "TrainerError", ({ message }) => lost(rank, message))
     return null
   })
   return yield* training.pipe(
     Effect.provide(storeAt(place)),
-    Effect.catchTag("StoreError", ({ message }) => lost(rank, message)),
+    Effect.catchTag("TrainerError", ({ message }) => lost(rank, message)),
     Effect.scoped,
   )
 })
@@ -151,11 +152,11 @@ export const rankJobs = ({
           const worker = yield* Effect.raceAllFirst([placed, Fiber.join(job), waiting])
           yield* Effect.logInfo(`rank ${rank} has a place in ${utf8.decode(worker)}`)
           return Effect.andThen(store.set(begin, utf8.encode("")), Fiber.join(job)).pipe(
-            Effect.catchTag("StoreError", ({ message }) => lost(rank, message)),
+            Effect.catchTag("TrainerError", ({ message }) => lost(rank, message)),
           )
         },
         Effect.provideContext(context),
-        (starting, { rank }) => Effect.catchTag(starting, "StoreError", ({ message }) => lost(rank, message)),
+        (starting, { rank }) => Effect.catchTag(starting, "TrainerError", ({ message }) => lost(rank, message)),
       )
       return RankProcesses.of({ start })
     }),

@@ -12,12 +12,12 @@
  */
 import { Context, type Effect, type Scope } from "effect"
 import { type WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
-import { StoreError } from "../store/StoreError.ts"
 import type { RankTask } from "./RankTask.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 /** Tells whether an error means that a rank, or the thread of the engine, was lost. */
 export const isLoss = (error: unknown): boolean =>
-  error instanceof WorkerLost || (error instanceof StoreError && error.missing.length > 0)
+  error instanceof WorkerLost || (error instanceof TrainerError && error.reason === "absent")
 
 /** Starts ranks. `Node.rankProcesses` is the Layer for Node. */
 export class RankProcesses extends Context.Service<

@@ -10,12 +10,11 @@
 import { Duration, type FileSystem, Layer, type Path } from "effect"
 import type { BaseModel } from "../baseModel.ts"
 import { DataLoader, type DataLoaderOptions } from "../batches/DataLoader.ts"
-import type { PackerError } from "../batches/Packer.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { Runs } from "../runs/Runs.ts"
-import type { RunsError } from "../runs/RunsError.ts"
 import type { Store } from "../store/Store.ts"
 import { makeTrainedModel, type TrainedModel } from "../trainer/TrainedModel.ts"
+import type { TrainerError } from "../TrainerError.ts"
 
 interface RankPartsOptions<E, R> {
   readonly settings: Pick<MultiRunConfig, "trainer">
@@ -34,11 +33,7 @@ interface RankPartsOptions<E, R> {
 
 interface RankParts<E, R> {
   readonly model: TrainedModel
-  readonly services: Layer.Layer<
-    DataLoader | Runs | Store,
-    PackerError | RunsError | E,
-    FileSystem.FileSystem | Path.Path | R
-  >
+  readonly services: Layer.Layer<DataLoader | Runs | Store, TrainerError | E, FileSystem.FileSystem | Path.Path | R>
 }
 
 /** Makes the parts of one rank. Except for `rank`, the options must be the same on all ranks. */

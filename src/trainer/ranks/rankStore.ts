@@ -13,9 +13,9 @@ import { Config, Context, Effect, FileSystem, Layer, Option, Path, Schedule, Sch
 import { makeFolder, systemMessage } from "../../base/config/files.ts"
 import { positiveInt, withDefault } from "../../base/config/fields.ts"
 import * as Layout from "../Layout.ts"
-import { MultiRunError } from "../MultiRunError.ts"
+import { TrainerError } from "../TrainerError.ts"
 import type { RedisStoreOptions } from "../store/redisStore.ts"
-import { Store, storeError, type StoreError } from "../store/Store.ts"
+import { Store, storeError } from "../store/Store.ts"
 
 /** The environment variable with the address of the Redis server, which may contain a password. */
 const addressVariable = "REDIS_URL"
@@ -72,11 +72,11 @@ export type StorePlace = typeof StorePlace.Type
 /** The service that connects to Redis servers. `Node.rankProcesses` provides it, too. */
 export class RedisStores extends Context.Service<
   RedisStores,
-  { readonly connect: (options: RedisStoreOptions & { readonly url: string }) => Layer.Layer<Store, StoreError> }
+  { readonly connect: (options: RedisStoreOptions & { readonly url: string }) => Layer.Layer<Store, TrainerError> }
 >()("effect-rl/multirun/RedisStores") {}
 
 /** Connects a rank to a place in the store. */
-export const storeAt = (place: StorePlace): Layer.Layer<Store, StoreError, FileSystem.FileSystem | Path.Path> =>
+export const storeAt = (place: StorePlace): Layer.Layer<Store, TrainerError, FileSystem.FileSystem | Path.Path> =>
   place.type === "files" ? Store.layerFileSystem(place) : Layer.unwrap(onRedis(place))
 
 const onRedis = Effect.fnUntraced(function* (place: Extract<StorePlace, { readonly type: "redis" }>) {
@@ -101,7 +101,7 @@ interface PlaceOptions {
 export const openPlace = Effect.fnUntraced(function* (
   store: RankStore,
   { outputDirectory, deadlineSeconds }: PlaceOptions,
-): Effect.fn.Return<StorePlace, MultiRunError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+): Effect.fn.Return<StorePlace, TrainerError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   if (store.type === "redis") {
     const expirySeconds = Math.ceil(Math.max(3600, 3 * deadlineSeconds))
     const prefix = `effect-rl/ranks/${crypto.randomUUID()}`
@@ -114,7 +114,7 @@ export const openPlace = Effect.fnUntraced(function* (
 /** Returns the address of a Redis server, including its password. */
 const addressOf = Effect.fnUntraced(function* ({ url }: Pick<typeof RedisStore.Type, "url">) {
   if (url !== null) return url
-  const refuse = (message: string) => new MultiRunError({ message })
+  const refuse = (message: string) => new TrainerError({ message })
   const address = yield* Effect.orElseSucceed(Config.String(addressVariable), () => "")
   if (address === "")
     return yield* refuse(
@@ -133,7 +133,7 @@ export const checkStore = Effect.fnUntraced(function* (store: RankStore) {
   yield* addressOf(store).pipe(
     Effect.andThen(Layer.build(storeAt(place))),
     Effect.scoped,
-    Effect.mapError(({ message }) => new MultiRunError({ message: `trainer.store: ${message}` })),
+    Effect.mapError(({ message }) => TrainerError.at("trainer.store", message)),
   )
 })
 
@@ -153,8 +153,5 @@ export const privateFolder = Effect.fnUntraced(
     return yield* fs.makeTempDirectory({ directory: parent, prefix: "store-" })
   },
   (folder, parent) =>
-    Effect.mapError(
-      folder,
-      (error) => new MultiRunError({ message: `${parent}: cannot make it: ${systemMessage(error)}` }),
-    ),
+    Effect.mapError(folder, (error) => TrainerError.at(parent, `cannot make it: ${systemMessage(error)}`)),
 )

@@ -12,8 +12,8 @@ import { Duration, Effect, Exit, type FileSystem, Latch, type Layer, Option, typ
 import * as Rng from "../../base/rng/Rng.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import type { WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
-import { MultiRunError } from "../MultiRunError.ts"
-import { Store, type StoreError } from "../store/Store.ts"
+import { TrainerError } from "../TrainerError.ts"
+import { Store } from "../store/Store.ts"
 import { checkStore, openPlace, storeAt } from "./rankStore.ts"
 import { RankProcesses } from "./RankProcesses.ts"
 
@@ -27,7 +27,7 @@ interface StartOptions {
 
 /** The connection of the master to the other ranks. */
 interface Ranks {
-  readonly store: Layer.Layer<Store, StoreError, FileSystem.FileSystem | Path.Path>
+  readonly store: Layer.Layer<Store, TrainerError, FileSystem.FileSystem | Path.Path>
   /** Waits until the process of a rank has ended by itself, and fails with the reason. */
   readonly untilOneEnds: Effect.Effect<never, WorkerLost | WorkerFailed>
 }
@@ -36,7 +36,7 @@ interface Ranks {
 export const checkRanks = Effect.fnUntraced(function* ({ trainer: { ranks, store } }: Pick<MultiRunConfig, "trainer">) {
   if (ranks === 1) return
   if (Option.isSome(yield* Effect.serviceOption(RankProcesses))) return yield* checkStore(store)
-  return yield* new MultiRunError({
+  return yield* new TrainerError({
     message: `trainer.ranks: expected 1, found ${ranks}; only Node starts processes for more: provide Node.rankProcesses`,
   })
 })
@@ -56,7 +56,7 @@ const longestPause = 8
  */
 export const startRanks = Effect.fnUntraced(function* (
   options: StartOptions,
-): Effect.fn.Return<Ranks, MultiRunError | WorkerLost | WorkerFailed, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+): Effect.fn.Return<Ranks, TrainerError | WorkerLost | WorkerFailed, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const { seed, trainer } = options.settings
   const processes = yield* Effect.serviceOption(RankProcesses)
   if (trainer.ranks === 1 || Option.isNone(processes)) return { store: Store.memory(), untilOneEnds: Effect.never }

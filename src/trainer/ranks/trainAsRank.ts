@@ -12,6 +12,7 @@ import { WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { openBaseModel } from "../baseModel.ts"
 import { makeTrainer } from "../trainer/Trainer.ts"
 import { rankParts } from "./rankParts.ts"
+import { isStopped } from "../TrainerError.ts"
 import { isLoss } from "./RankProcesses.ts"
 import { storeAt } from "./rankStore.ts"
 import type { RankTask } from "./RankTask.ts"
@@ -31,7 +32,7 @@ export const trainAsRank = Effect.fnUntraced(
     })
     return yield* training.pipe(
       // The master has failed with this error, and is about to end all ranks.
-      Effect.catchTag("RunsError", () => Effect.never),
+      Effect.catchIf(isStopped, () => Effect.never),
       Effect.scoped,
       Effect.provide(services),
     )

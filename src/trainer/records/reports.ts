@@ -18,12 +18,7 @@ import { StepScored } from "../../run/record/RunEvent.ts"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { RunFolder, RunFolderError } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
-
-/** Reports that a file which an orchestrator wrote is damaged. The message is one line that names the file. */
-export class ReportError extends Schema.TaggedError<ReportError>()("ReportError", {
-  path: Schema.String,
-  message: Schema.String,
-}) {}
+import { TrainerError } from "../TrainerError.ts"
 
 /** An episode of a step or a validation that failed, so that it gave no sample or score. */
 export const FailedEpisode = Schema.Struct({
@@ -79,12 +74,11 @@ const reading = Effect.fnUntraced(function* <A>(
   { tree, directory }: RunFolder,
   path: string,
   schema: Schema.Codec<A, unknown>,
-): Effect.fn.Return<A, ReportError | RunStoreError> {
+): Effect.fn.Return<A, RunFolderError> {
   const decode = Schema.decodeUnknownEffect(jsonText(schema))
   const file = `${directory}/${path}`
-  return yield* Effect.mapError(
-    decode(yield* tree.readText(path)),
-    (error) => new ReportError({ path: file, message: `${file}: expected a report (${oneLine(error.message)})` }),
+  return yield* Effect.mapError(decode(yield* tree.readText(path)), (error) =>
+    TrainerError.at(file, `expected a report (${oneLine(error.message)})`),
   )
 })
 
@@ -108,7 +102,7 @@ export const writeValidation = (
 export const validationsIn = Effect.fnUntraced(function* (
   folder: RunFolder,
   { after, upTo }: { readonly after: number; readonly upTo: number },
-): Effect.fn.Return<ReadonlyArray<Validation>, ReportError | RunStoreError> {
+): Effect.fn.Return<ReadonlyArray<Validation>, RunFolderError> {
   const steps = (yield* folder.tree.list(Layout.validations)).flatMap((name) => Layout.validationStepOf(name) ?? [])
   const wanted = steps.filter((step) => step > after && step <= upTo).toSorted((a, b) => a - b)
   return yield* Effect.forEach(wanted, (step) => reading(folder, Layout.validationOf(step), Validation))

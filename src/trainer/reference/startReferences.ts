@@ -1,7 +1,7 @@
 /** Decides whether a trainer computes the reference model of KL terms in a thread of its own. */
 import { Effect, Option, type Scope } from "effect"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
-import { MultiRunError } from "../MultiRunError.ts"
+import { TrainerError } from "../TrainerError.ts"
 import { makeReferences, type References } from "./references.ts"
 import { ReferenceThreads } from "./ReferenceThreads.ts"
 
@@ -14,7 +14,7 @@ const wantsThread = ({ lora, maxRuns, ranks, referenceThread }: Sizes): boolean 
 /** Fails if the config asks for the thread, and no service can start it. */
 export const checkReference = Effect.fnUntraced(function* ({ trainer }: Pick<MultiRunConfig, "trainer">) {
   if (trainer.referenceThread !== true || Option.isSome(yield* Effect.serviceOption(ReferenceThreads))) return
-  return yield* new MultiRunError({
+  return yield* new TrainerError({
     message:
       "trainer.reference_thread: expected null or false, found true; only Node starts threads: provide Node.trainerThreads",
   })

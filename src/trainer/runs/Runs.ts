@@ -29,19 +29,19 @@ import {
   Stream,
 } from "effect"
 import { isMachineFault, makeFolder } from "../../base/config/files.ts"
-import { MachineFault } from "../machine.ts"
 import { makeDiscovery } from "./Discovery.ts"
 import { type EvictedRun, evictionMessage } from "./eviction.ts"
-import { changeTogether, failWith, type RunsState, slots, unusedIndices, usedIndices } from "./changes.ts"
+import { changeTogether, type RunsState, slots, unusedIndices, usedIndices } from "./changes.ts"
 import { exchangeOf } from "./exchange.ts"
 import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import { openRunFolder, type RunFolder } from "./guardedFolder.ts"
 import { makePause } from "./pause.ts"
 import { makeRunFolders } from "./runFolder.ts"
-import { RunsError } from "./RunsError.ts"
 import type { DiscoveredRun, Hooks, InvalidRun, RunChange, RunSlot } from "./RunSlot.ts"
 import type { Progress } from "./TrainedRun.ts"
-import { Store, type StoreError } from "../store/Store.ts"
+import { Store } from "../store/Store.ts"
+import { machineFault } from "../machine.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 /** The folders that are not trained, as the master last saw them; empty on the other ranks. */
 export interface Status {
@@ -93,12 +93,12 @@ export class Runs extends Context.Service<
      * Searches for new, vanished and changed folders. The changes take effect at the next `syncRuns`. Does nothing on ranks
      * other than the master.
      */
-    readonly checkForChanges: Effect.Effect<void, RunsError>
+    readonly checkForChanges: Effect.Effect<void, TrainerError>
     /**
      * Applies the same changes on all ranks: deletions first, then creations. Every rank must call it equally often. Fails
      * with the names of ranks that do not call it in time.
      */
-    readonly syncRuns: Effect.Effect<void, RunsError | StoreError>
+    readonly syncRuns: Effect.Effect<void, TrainerError>
     /**
      * The master calls this instead of `syncRuns` when it cannot continue. Then `syncRuns` fails on all other ranks with the
      * reason, so that they do not wait for the master until the deadline.
@@ -108,7 +108,7 @@ export class Runs extends Context.Service<
      * Repeats `checkForChanges` and `syncRuns` on all ranks until a run is trained. If there is no run before the deadline,
      * fails with the reason, such as the error in the only config.
      */
-    readonly awaitRun: Effect.Effect<void, RunsError | StoreError>
+    readonly awaitRun: Effect.Effect<void, TrainerError>
     /** Waits until the output folder may have changed, but no longer than the poll interval. */
     readonly pause: Effect.Effect<void>
     /**
@@ -148,7 +148,7 @@ export class Runs extends Context.Service<
    */
   static readonly layer = (
     options: RunsOptions,
-  ): Layer.Layer<Runs, RunsError, Store | FileSystem.FileSystem | Path.Path> => Layer.effect(Runs, make(options))
+  ): Layer.Layer<Runs, TrainerError, Store | FileSystem.FileSystem | Path.Path> => Layer.effect(Runs, make(options))
 }
 
 const make = Effect.fnUntraced(function* (options: RunsOptions) {
@@ -225,12 +225,12 @@ const unrepaired = (folder: RunFolder): RunFolder => ({
 })
 
 /** Scans all folders, on the master. */
-const look = (state: RunsState): Effect.Effect<void, RunsError> => {
+const look = (state: RunsState): Effect.Effect<void, TrainerError> => {
   if (!state.isMaster) return Effect.void
   return state.alone.withPermit(
     Effect.suspend(() => {
       state.isSettled = false
-      return Effect.catchTag(state.discovery.scan, "MachineFault", (fault) => failWith(state, fault))
+      return state.discovery.scan
     }),
   )
 }
@@ -242,7 +242,7 @@ const sync = (state: RunsState) =>
       const { fault, isMaster } = state
       state.isSettled = false
       // If another rank than the master fails here, the others miss it, and end, too.
-      return fault !== undefined && !isMaster ? failWith(state, fault) : changeTogether(state, fault?.message ?? null)
+      return fault !== undefined && !isMaster ? Effect.fail(fault) : changeTogether(state, fault?.message ?? null)
     }),
   )
 
@@ -270,7 +270,7 @@ const fail = (state: RunsState, index: number, error: { readonly message: string
   Effect.suspend(() => {
     if (!isMachineFault(error)) return evict(state, index, reason)
     const run = state.trained.get(index)?.run
-    if (run !== undefined) state.fault ??= MachineFault.of(run.id, error)
+    if (run !== undefined) state.fault ??= machineFault(run.id, error)
     return Effect.void
   })
 
@@ -308,8 +308,8 @@ const awaitRun = Effect.fnUntraced(function* (state: RunsState, pause: Effect.Ef
 })
 
 const checkOptions = Effect.fnUntraced(function* (options: RunsOptions) {
-  const { outputDirectory, maxConcurrentRuns, rank = 0, ranks = 1 } = options
-  const failing = (problem: string) => new RunsError({ path: outputDirectory, message: problem })
+  const { maxConcurrentRuns, rank = 0, ranks = 1 } = options
+  const failing = (problem: string) => new TrainerError({ message: problem })
   if (!Number.isSafeInteger(maxConcurrentRuns) || maxConcurrentRuns < 1)
     return yield* failing(`max_concurrent_runs: expected a whole number from 1, found ${maxConcurrentRuns}`)
   if (!Number.isSafeInteger(ranks) || ranks < 1)
@@ -319,8 +319,6 @@ const checkOptions = Effect.fnUntraced(function* (options: RunsOptions) {
 })
 
 const makeOutputDirectory = (outputDirectory: string) =>
-  Effect.mapError(
-    makeFolder(outputDirectory),
-    ({ message }) =>
-      new RunsError({ path: outputDirectory, message: `${outputDirectory}: cannot make it: ${message}` }),
+  Effect.mapError(makeFolder(outputDirectory), ({ message }) =>
+    TrainerError.at(outputDirectory, `cannot make it: ${message}`),
   )

@@ -4,14 +4,13 @@
  */
 import { Effect, type Semaphore } from "effect"
 import { type RunFolder, type RunFolderError } from "./guardedFolder.ts"
-import type { MachineFault } from "../machine.ts"
 import type { makeDiscovery } from "./Discovery.ts"
 import type { Difference, exchangeOf, Reasons } from "./exchange.ts"
 import * as hooks from "./hooks.ts"
 import { RunStoreError } from "../../run/store/RunStoreError.ts"
-import { RunsError } from "./RunsError.ts"
 import type { DiscoveredRun, Hook, Hooks, RunSlot, RunChange } from "./RunSlot.ts"
 import { makeTrainedRun } from "./TrainedRun.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 /** A trained run, with the parts of the trainer that have prepared something for it and must release it. */
 interface Trained {
@@ -44,7 +43,7 @@ export interface RunsState {
   /** Whether all changes of the last scan have taken effect, and no run is trained or waits. */
   isSettled: boolean
   /** The fault of the machine that will end the trainer at the next turn. */
-  fault: MachineFault | undefined
+  fault: TrainerError | undefined
 }
 
 const indices = ({ maxRuns }: RunsState): ReadonlyArray<number> => Array.from({ length: maxRuns }, (_, index) => index)
@@ -53,10 +52,6 @@ export const unusedIndices = (state: RunsState) => indices(state).filter((index)
 /** Returns the trained runs in the order of their indices. */
 export const slots = (state: RunsState) => usedIndices(state).flatMap((index) => state.trained.get(index)?.run ?? [])
 const slotOf = (state: RunsState, generation: number) => slots(state).find((run) => run.generation === generation)
-
-/** Fails with a fault of the machine, which ends the trainer. */
-export const failWith = ({ outputDirectory }: RunsState, { message }: MachineFault) =>
-  Effect.fail(new RunsError({ path: outputDirectory, message }))
 
 /** Removes a run from its index, and calls the deletion hooks of the parts that have prepared something for it. */
 const drop = Effect.fnUntraced(function* (state: RunsState, run: RunSlot, reason: string | null) {
@@ -173,7 +168,7 @@ export const changeTogether = Effect.fnUntraced(function* (state: RunsState, fai
   if (state.isMaster && state.turn > 1) yield* state.exchange.forget(state.turn - 1)
   const changes = yield* changesOf(state, requests, failure)
   if (state.isMaster) yield* state.exchange.publish(state.turn, changes)
-  if (changes.failure !== null) return yield* new RunsError({ path: state.outputDirectory, message: changes.failure })
-  yield* Effect.catchTag(apply(state, changes), "MachineFault", (fault) => failWith(state, fault))
+  if (changes.failure !== null) return yield* new TrainerError({ reason: "stopped", message: changes.failure })
+  yield* apply(state, changes)
   state.isSettled = state.trained.size === 0 && state.discovery.status().waiting.length === 0
 })

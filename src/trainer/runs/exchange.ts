@@ -74,7 +74,7 @@ export const exchangeOf = (store: Store["Service"], { rank, ranks, deadline }: P
       // All ranks were alive a moment ago, so if the changes do not arrive, the master must have died.
       const value = yield* Effect.catchIf(
         store.wait(name, deadline),
-        ({ operation }) => operation === "wait for",
+        ({ reason }) => reason === "late",
         () => Effect.fail(ranksMissing({ name, ranks, deadline }, [0])),
       )
       return yield* differenceJson.decode(name, value)

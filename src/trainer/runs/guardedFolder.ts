@@ -8,18 +8,12 @@
  * yield* folder.guarded(folder.tree.write("note.txt", "trained"))
  * ```
  */
-import { Effect, FileSystem, Option, Path, PlatformError, Schema } from "effect"
+import { Effect, FileSystem, Option, Path, PlatformError } from "effect"
 import { lostLease, mostBytes, type PlatformFailure, readText } from "../../base/config/files.ts"
 import { type FileTree, onDisk } from "../../run/store/FileTree.ts"
 import { RunStoreError, runStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../Layout.ts"
-
-/** Reports that the folder of a run has vanished, or was replaced by another folder, which belongs to another run. */
-export class RunGone extends Schema.TaggedError<RunGone>()("RunGone", {
-  run: Schema.String,
-  path: Schema.String,
-  message: Schema.String,
-}) {}
+import { TrainerError } from "../TrainerError.ts"
 
 /** The folder of a run that exists. */
 export interface RunFolder {
@@ -27,8 +21,8 @@ export interface RunFolder {
   readonly directory: string
   /** The files in the folder. A write fails if the folder is no longer the one that was opened. */
   readonly tree: FileTree
-  /** Runs an operation on the tree. If it fails because the folder is no longer the same, the error is `RunGone`. */
-  readonly guarded: <A, E>(operation: Effect.Effect<A, E>) => Effect.Effect<A, E | RunGone>
+  /** Runs an operation on the tree. If it fails because the folder is no longer the same, it fails as gone; see `isGone`. */
+  readonly guarded: <A, E>(operation: Effect.Effect<A, E>) => Effect.Effect<A, E | TrainerError>
 }
 
 /** A run's folder with its identity. */
@@ -40,7 +34,7 @@ interface Guard {
   readonly now: Effect.Effect<string | undefined, RunStoreError>
   /** The identity of the folder when it was opened. A folder that was made again has another one. */
   readonly identity: string
-  readonly gone: RunGone
+  readonly gone: TrainerError
 }
 
 /** Opens the folder of a run; fails if it does not exist. */
@@ -54,9 +48,8 @@ export const openRunFolder = Effect.fnUntraced(function* ({
 > {
   const root = (yield* Path.Path).resolve(directory)
   const now = yield* identityOf(root)
-  const gone = new RunGone({
-    run: id,
-    path: directory,
+  const gone = new TrainerError({
+    reason: "gone",
     message: `${directory}: expected the folder of ${id}, which was deleted or replaced`,
   })
   const identity = yield* now
@@ -172,4 +165,4 @@ const guardedTree = Effect.fnUntraced(function* (guard: Guard) {
 })
 
 /** The errors of a write into the folder of a run. */
-export type RunFolderError = RunGone | RunStoreError
+export type RunFolderError = TrainerError | RunStoreError

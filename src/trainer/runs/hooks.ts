@@ -2,8 +2,9 @@
 import { Cause, Effect, Exit } from "effect"
 import { isMachineFault } from "../../base/config/files.ts"
 import { messageOf, oneLine } from "../../base/config/text.ts"
-import { MachineFault, retried } from "../machine.ts"
+import { machineFault, retried } from "../machine.ts"
 import type { Hook, Hooks } from "./RunSlot.ts"
+import type { TrainerError } from "../TrainerError.ts"
 
 type Identified = { readonly id: string }
 type Problem = Effect.Error<ReturnType<Hook>>
@@ -26,7 +27,7 @@ const messageOfFailure = (effect: Effect.Effect<void, Problem>): Effect.Effect<s
 export const outcomeOf = Effect.fnUntraced(function* <Run extends Identified>(
   hook: Hook<Run> | undefined,
   run: Run,
-): Effect.fn.Return<string | undefined, MachineFault> {
+): Effect.fn.Return<string | undefined, TrainerError> {
   if (hook === undefined) return undefined
   let fault: Problem | undefined
   const work = retried(
@@ -36,7 +37,7 @@ export const outcomeOf = Effect.fnUntraced(function* <Run extends Identified>(
   const message = yield* messageOfFailure(
     Effect.catchIf(work, isMachineFault, (error) => Effect.sync(() => void (fault = error))),
   )
-  return fault === undefined ? message : yield* MachineFault.of(run.id, fault)
+  return fault === undefined ? message : yield* machineFault(run.id, fault)
 })
 
 /** Runs one hook of all parts, in order, until one fails. Returns the message of the failure. */

@@ -6,9 +6,7 @@ import * as Layout from "../Layout.ts"
 import type { OrchestratorConfig } from "../config/OrchestratorConfig.ts"
 import type { RunFolders } from "./runFolder.ts"
 import { Progress } from "./TrainedRun.ts"
-
-/** Reports a checkpoint from which the run cannot begin. The message is one line that names the file or the key. */
-class ResumeError extends Schema.TaggedError<ResumeError>()("ResumeError", { message: Schema.String }) {}
+import { TrainerError } from "../TrainerError.ts"
 
 const isProgress = Schema.is(Progress)
 
@@ -91,16 +89,15 @@ export const startingProgress = Effect.fnUntraced(function* (
   folders: RunFolders,
   directory: string,
   { resumeStep }: Pick<OrchestratorConfig, "resumeStep">,
-): Effect.fn.Return<Progress, ResumeError> {
+): Effect.fn.Return<Progress, TrainerError> {
   const fromStart: Progress = { step: 0, totalTokens: 0, totalSamples: 0 }
   if (resumeStep === 0) return fromStart
   const place = folders.at(directory, Layout.checkpoints)
-  const steps = yield* Effect.mapError(
-    folders.completeCheckpoints(directory),
-    (error) => new ResumeError({ message: `${place}: cannot read the checkpoints: ${systemMessage(error)}` }),
+  const steps = yield* Effect.mapError(folders.completeCheckpoints(directory), (error) =>
+    TrainerError.at(place, `cannot read the checkpoints: ${systemMessage(error)}`),
   )
   const missing = missingProblem(steps, resumeStep)
-  if (missing !== undefined) return yield* new ResumeError({ message: `${place}: resume_step: ${missing}` })
+  if (missing !== undefined) return yield* TrainerError.at(place, `resume_step: ${missing}`)
   const look = Effect.fnUntraced(function* (step: number) {
     const file = `${Layout.checkpoint(step)}/${Layout.inCheckpoint.progress}`
     const content = yield* folders.read(directory, file)
@@ -108,10 +105,7 @@ export const startingProgress = Effect.fnUntraced(function* (
       content._tag === "Failed"
         ? Result.fail(content.problem)
         : progressIn(content._tag === "Text" ? content.text : undefined, step)
-    return Result.mapError(
-      progress,
-      (problem) => new ResumeError({ message: `${folders.at(directory, file)}: ${problem}` }),
-    )
+    return Result.mapError(progress, (problem) => TrainerError.at(folders.at(directory, file), problem))
   })
   const found = yield* newestUsable(resumeStep === -1 ? steps : [resumeStep], look)
   return found?.value ?? fromStart

@@ -6,7 +6,7 @@ import { type Context, Effect, FileSystem, Option, Path, type PlatformError } fr
 import { mostBytes, type PlatformFailure, readText, systemMessage } from "../../base/config/files.ts"
 import { oneLine } from "../../base/config/text.ts"
 import * as Layout from "../Layout.ts"
-import { RunsError } from "./RunsError.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 /**
  * The numbers of a file system that distinguish a folder from one that was deleted and made again. Undefined if the file
@@ -82,12 +82,8 @@ const stat = (access: FolderAccess, directory: string): Effect.Effect<FolderStat
  * deleted.
  */
 const listRuns = Effect.fnUntraced(function* (access: FolderAccess, outputDirectory: string) {
-  const failing = Effect.mapError(
-    (error: PlatformFailure) =>
-      new RunsError({
-        path: outputDirectory,
-        message: `${outputDirectory}: cannot look for runs: ${systemMessage(error)}`,
-      }),
+  const failing = Effect.mapError((error: PlatformFailure) =>
+    TrainerError.at(outputDirectory, `cannot look for runs: ${systemMessage(error)}`),
   )
   const names = (yield* failing(access.fs.readDirectory(outputDirectory))).filter(Layout.isRunName)
   const folders: Array<string> = []

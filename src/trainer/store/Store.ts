@@ -27,9 +27,7 @@ import {
 } from "../../base/config/files.ts"
 import { Sha256 } from "../../base/config/sha256.ts"
 import { utf8 } from "../../base/config/utf8.ts"
-import { StoreError } from "./StoreError.ts"
-
-export { StoreError } from "./StoreError.ts"
+import { TrainerError } from "../TrainerError.ts"
 
 /** A point at which all ranks wait for each other. */
 interface Meeting {
@@ -45,28 +43,28 @@ interface Meeting {
 
 /** The operations that each kind of store implements. */
 export interface Primitives {
-  readonly set: (key: string, value: Uint8Array) => Effect.Effect<void, StoreError>
+  readonly set: (key: string, value: Uint8Array) => Effect.Effect<void, TrainerError>
   /** Returns a value; undefined if it was not set. */
-  readonly get: (key: string) => Effect.Effect<Uint8Array | undefined, StoreError>
+  readonly get: (key: string) => Effect.Effect<Uint8Array | undefined, TrainerError>
   /** Waits for a value, without a deadline. */
-  readonly await: (key: string) => Effect.Effect<Uint8Array, StoreError>
+  readonly await: (key: string) => Effect.Effect<Uint8Array, TrainerError>
   /** Adds a whole number to the counter of a key, which starts at 0, and returns the sum. Counters are not values. */
-  readonly add: (key: string, amount: number) => Effect.Effect<number, StoreError>
+  readonly add: (key: string, amount: number) => Effect.Effect<number, TrainerError>
   /** Removes a value. Succeeds if it is missing. */
-  readonly remove: (key: string) => Effect.Effect<void, StoreError>
+  readonly remove: (key: string) => Effect.Effect<void, TrainerError>
 }
 
 export class Store extends Context.Service<
   Store,
   Omit<Primitives, "await"> & {
     /** Waits until a value is set. */
-    readonly wait: (key: string, deadline: Duration.Input) => Effect.Effect<Uint8Array, StoreError>
+    readonly wait: (key: string, deadline: Duration.Input) => Effect.Effect<Uint8Array, TrainerError>
     /** Waits for a value of each rank, and returns all values in the order of the ranks. */
-    readonly gather: (meeting: Meeting, value: Uint8Array) => Effect.Effect<ReadonlyArray<Uint8Array>, StoreError>
+    readonly gather: (meeting: Meeting, value: Uint8Array) => Effect.Effect<ReadonlyArray<Uint8Array>, TrainerError>
     /** Waits until all ranks have arrived. The error names the missing ranks. */
-    readonly barrier: (meeting: Meeting) => Effect.Effect<void, StoreError>
+    readonly barrier: (meeting: Meeting) => Effect.Effect<void, TrainerError>
     /** Removes the values of a meeting. All ranks must have left the meeting. */
-    readonly forget: (meeting: Pick<Meeting, "name" | "ranks">) => Effect.Effect<void, StoreError>
+    readonly forget: (meeting: Pick<Meeting, "name" | "ranks">) => Effect.Effect<void, TrainerError>
   }
 >()("effect-rl/multirun/Store") {
   /** Connects ranks in one process. All ranks must get the same Layer, so call this function once. */
@@ -78,7 +76,7 @@ export class Store extends Context.Service<
   /** Connects processes through files in a folder, which must be empty at the start. The files are not flushed to disk. */
   static readonly layerFileSystem = (
     options: FileStoreOptions,
-  ): Layer.Layer<Store, StoreError, FileSystem.FileSystem | Path.Path> =>
+  ): Layer.Layer<Store, TrainerError, FileSystem.FileSystem | Path.Path> =>
     Layer.effect(Store, Effect.map(onFiles(options), storeOf))
 }
 
@@ -89,13 +87,8 @@ interface FileStoreOptions {
 }
 
 /** Makes the error of a failed operation. */
-export const storeError = (operation: string, key: string, problem: string): StoreError =>
-  new StoreError({
-    operation,
-    key,
-    missing: [],
-    message: `cannot ${operation} "${key}" in the ranks' store: ${problem}`,
-  })
+export const storeError = (operation: string, key: string, problem: string): TrainerError =>
+  new TrainerError({ message: `cannot ${operation} "${key}" in the ranks' store: ${problem}` })
 
 const rankKey = (name: string, rank: number): string => `${name}/${rank}`
 
@@ -107,18 +100,16 @@ const shownRanks = (ranks: ReadonlyArray<number>): string =>
 export const ranksMissing = (
   { name, ranks, deadline }: Omit<Meeting, "rank">,
   missing: ReadonlyArray<number>,
-): StoreError => {
+): TrainerError => {
   const time = Duration.format(Duration.fromInputUnsafe(deadline))
-  return new StoreError({
-    operation: "barrier",
-    key: name,
-    missing,
+  return new TrainerError({
+    reason: "absent",
     message: `${name}: ${shownRanks(missing)} of ${ranks} did not arrive within ${time}; the process may have ended, or its step takes longer than trainer.rank_deadline: start all ranks again from their last checkpoints`,
   })
 }
 
 /** Checks that a key can be used in every store, and that an amount is an integer without rounding. */
-const checked = (operation: string, key: string, amount = 0): Effect.Effect<void, StoreError> => {
+const checked = (operation: string, key: string, amount = 0): Effect.Effect<void, TrainerError> => {
   const size = utf8.encode(key).length
   if (size === 0 || size > 200)
     return Effect.fail(storeError(operation, key, `expected a key of 1 to 200 bytes, found ${size}`))
@@ -159,7 +150,8 @@ export const storeOf = (primitives: Primitives): Store["Service"] => {
           duration: deadline,
           orElse: () => {
             const time = Duration.format(Duration.fromInputUnsafe(deadline))
-            return Effect.fail(storeError("wait for", key, `no rank has set it within ${time}`))
+            const { message } = storeError("wait for", key, `no rank has set it within ${time}`)
+            return Effect.fail(new TrainerError({ reason: "late", message }))
           },
         }),
       ),

@@ -4,7 +4,8 @@ import { Effect, Layer } from "effect"
 import { quietLogs } from "../../base/config/quietLogs.ts"
 import { messageOf } from "../../base/config/text.ts"
 import * as redisStore from "./redisStore.ts"
-import { type Store, storeError, type StoreError } from "./Store.ts"
+import { type Store, storeError } from "./Store.ts"
+import type { TrainerError } from "../TrainerError.ts"
 
 export interface Options extends redisStore.RedisStoreOptions {
   /** The address of the server: `redis://localhost:6379`. */
@@ -15,7 +16,7 @@ export interface Options extends redisStore.RedisStoreOptions {
  * Provides the ranks' store on a Redis server, and closes the connection with the scope. If the connection is lost,
  * operations fail at once instead of waiting, so that the trainer can start again from its checkpoints.
  */
-export const layer = ({ url, ...options }: Options): Layer.Layer<Store, StoreError> =>
+export const layer = ({ url, ...options }: Options): Layer.Layer<Store, TrainerError> =>
   Layer.provide(
     redisStore.layer(options),
     // Its log is silent, because the client would log each problem of the connection with a stack trace.

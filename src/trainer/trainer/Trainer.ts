@@ -16,7 +16,7 @@
 import { type Duration, Effect, type FileSystem, type Path, Result, Scope } from "effect"
 import { Backend, type BackendError, type Compiling } from "../../tensor/backend/Backend.ts"
 import { meanMetrics } from "../../rl/losses/Losses.ts"
-import { DataLoader, type Turn, type TurnError } from "../batches/DataLoader.ts"
+import { DataLoader, type Turn } from "../batches/DataLoader.ts"
 import { makeMicroBatch, type MicroBatch } from "../batches/MicroBatch.ts"
 import { countTurn } from "../batches/Turn.ts"
 import * as MultiLoRAOptimizer from "../optimisers/MultiLoRAOptimizer.ts"
@@ -26,13 +26,14 @@ import { Runs } from "../runs/Runs.ts"
 import type { References } from "../reference/references.ts"
 import type { RunRecords } from "../records/RunRecords.ts"
 import { isAtEnd, type RunSlot } from "../runs/RunSlot.ts"
-import { Store, type StoreError } from "../store/Store.ts"
+import { Store } from "../store/Store.ts"
 import { decodeGradients, encodeGradients } from "./gradientMessage.ts"
 import type { GradientProgram, GradientShape } from "./gradientProgram.ts"
 import { type ObjectivePrograms, prepareReferences, readyProgram, referencesOf } from "./objectivePrograms.ts"
 import { addSums, gradientsOf, type RunGradient } from "./runGradients.ts"
 import type { TrainedModel } from "./TrainedModel.ts"
 import { beginRun, endRun, repairRun, saveRun, type TrainedRuns } from "./trainedRuns.ts"
+import type { TrainerError } from "../TrainerError.ts"
 
 /** Describes one update of a run. */
 interface Updated {
@@ -68,11 +69,9 @@ interface TrainerOptions {
   readonly afterTurn?: (updated: ReadonlyArray<RunSlot>) => Effect.Effect<unknown>
 }
 
-type TrainerError = TurnError | StoreError | Effect.Error<Compiling<never>>
-
 interface Trainer {
   /** Waits for the next turn, and trains on it. An interruption never separates a run's update from its progress. */
-  readonly turn: Effect.Effect<void, TrainerError>
+  readonly turn: Effect.Effect<void, TrainerError | Effect.Error<Compiling<never>>>
   /** Saves a checkpoint of each run at its last complete step. Call it when the process ends. */
   readonly saveAll: Effect.Effect<void>
 }

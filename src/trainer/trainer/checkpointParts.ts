@@ -1,16 +1,11 @@
 /** Encodes the weights and moments of a run as files of its checkpoint, and decodes them. */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import * as Safetensors from "../../base/formats/safetensors.ts"
 import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { inCheckpoint } from "../Layout.ts"
 import { FormatError } from "../../base/formats/FormatError.ts"
-
-/** Reports that a file of a run's checkpoint is missing or has a wrong content. */
-export class CheckpointPartError extends Schema.TaggedError<CheckpointPartError>()("CheckpointPartError", {
-  file: Schema.String,
-  message: Schema.String,
-}) {}
+import { TrainerError } from "../TrainerError.ts"
 
 /** The state of a run in a checkpoint besides its progress: the weights, and the optimiser's moments. */
 interface RunState {
@@ -35,14 +30,14 @@ export const checkpointParts = ({ weights, moments }: RunState): Readonly<Record
 })
 
 /** Reads the state of a run from the files of a checkpoint. */
-export const runStateIn = (parts: Readonly<Record<string, Uint8Array>>): Effect.Effect<RunState, CheckpointPartError> =>
+export const runStateIn = (parts: Readonly<Record<string, Uint8Array>>): Effect.Effect<RunState, TrainerError> =>
   Effect.gen(function* () {
     return { weights: yield* arraysIn(parts, files.weights), moments: yield* arraysIn(parts, files.moments) }
   })
 
 const arraysIn = (parts: Readonly<Record<string, Uint8Array>>, file: string) =>
   Effect.gen(function* () {
-    const refuse = (problem: string) => new CheckpointPartError({ file, message: `${file}: ${problem}` })
+    const refuse = (problem: string) => TrainerError.at(file, problem)
     if (!Object.hasOwn(parts, file)) return yield* refuse("the file is missing")
     const tensors = yield* Effect.mapError(
       attempt(() => Safetensors.decode(parts[file]), FormatError),

@@ -12,25 +12,14 @@
  * const outcomes = yield* Effect.flatMap(Broadcasts, ({ publish }) => publish(updated))
  * ```
  */
-import { Context, Effect, Fiber, Layer, Result, Schema, type Scope } from "effect"
+import { Context, Effect, Fiber, Layer, Result, type Scope } from "effect"
 import type { Contents } from "../../run/store/FileTree.ts"
-import { type RunFolder, RunGone } from "../runs/guardedFolder.ts"
+import { type RunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
 import { Runs } from "../runs/Runs.ts"
 import { isAtEnd, type RunSlot } from "../runs/RunSlot.ts"
 import { isStable, keepNewest, removeNewer, writeStep } from "../runs/stepFolders.ts"
-
-/** Reports that a run's weights could not be published. The message is one line that names the folder and the problem. */
-export class BroadcastError extends Schema.TaggedError<BroadcastError>()("BroadcastError", {
-  run: Schema.String,
-  step: Schema.Int,
-  path: Schema.String,
-  /** Whether the run's folder is gone, so that another attempt is useless. */
-  gone: Schema.Boolean,
-  /** The system's code of a failure of the disk. */
-  code: Schema.optionalKey(Schema.String),
-  message: Schema.String,
-}) {}
+import { isGone, TrainerError } from "../TrainerError.ts"
 
 /** The files of a run's weights by name: an adapter in peft's format, or the folder of a model. */
 export type WeightFiles = Readonly<Record<string, Contents>>
@@ -51,7 +40,7 @@ export interface BroadcastOptions {
 export interface BroadcastOutcome {
   readonly run: RunSlot
   readonly step: number
-  readonly result: Result.Result<void, BroadcastError>
+  readonly result: Result.Result<void, TrainerError>
 }
 
 /** A folder that has a folder for each step, and the number of steps to keep in it; null keeps all. */
@@ -69,12 +58,12 @@ export const writeWeights = Effect.fnUntraced(function* (
   folder: RunFolder,
   step: number,
   { parent, keep, contents }: NewWeights,
-): Effect.fn.Return<void, BroadcastError> {
+): Effect.fn.Return<void, TrainerError> {
   const path = `${folder.directory}/${parent}/${Layout.stepName(step)}`
   const failed = (error: { readonly message: string }) => {
-    const gone = error instanceof RunGone
+    const gone = isGone(error) ? { reason: "gone" as const } : {}
     const code = "code" in error && typeof error.code === "string" ? { code: error.code } : {}
-    return new BroadcastError({ run: folder.id, step, path, gone, ...code, message: `${path}: ${error.message}` })
+    return new TrainerError({ ...gone, ...code, message: `${path}: ${error.message}` })
   }
   const { tree, guarded } = folder
   const write = Effect.gen(function* () {
@@ -187,7 +176,7 @@ const publishOne = Effect.fnUntraced(function* (
   const result = yield* Effect.result(write)
   if (Result.isFailure(result)) {
     yield* Effect.logWarning(result.failure.message)
-    own.isUnpublished = !result.failure.gone
+    own.isUnpublished = !isGone(result.failure)
   }
   return { run, step, result }
 })

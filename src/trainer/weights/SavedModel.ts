@@ -8,7 +8,7 @@
  * const { base, adapter } = yield* openModel(place)
  * ```
  */
-import { Effect, type FileSystem, Path, Schema } from "effect"
+import { Effect, type FileSystem, Path } from "effect"
 import { decode, isPlain, toCamelCase } from "../../base/config/Config.ts"
 import { exists, mostBytes, readBytes, readText } from "../../base/config/files.ts"
 import { parsedJson } from "../../base/config/text.ts"
@@ -28,17 +28,7 @@ import { stableSteps } from "../runs/stepFolders.ts"
 import { runStateIn } from "../trainer/checkpointParts.ts"
 import { runsIn } from "../trainerFolder.ts"
 import { readCheckpoint } from "./checkpoints.ts"
-
-/** Reports that no model can be opened at a path. The message is one line that begins with the path of the folder or file. */
-export class SavedModelError extends Schema.TaggedError<SavedModelError>()("SavedModelError", {
-  path: Schema.String,
-  message: Schema.String,
-}) {
-  /** Makes the error from a path and the problem there. */
-  static at(path: string, problem: string): SavedModelError {
-    return new SavedModelError({ path, message: `${path}: ${problem}` })
-  }
-}
+import { TrainerError } from "../TrainerError.ts"
 
 /** The folder with the weights of a model, and what is known about it. */
 export interface ModelPlace {
@@ -100,14 +90,14 @@ const placeIn = Effect.fnUntraced(function* (folder: string) {
 export const findModel = Effect.fnUntraced(function* (
   named: string,
   step?: number,
-): Effect.fn.Return<ModelPlace, SavedModelError, Files> {
+): Effect.fn.Return<ModelPlace, TrainerError, Files> {
   const path = yield* Path.Path
   const folder = path.resolve(named)
-  if (!(yield* exists(folder))) return yield* SavedModelError.at(named, "there is no such folder")
+  if (!(yield* exists(folder))) return yield* TrainerError.at(named, "there is no such folder")
   const place = yield* placeIn(folder)
   if (place !== undefined) {
     if (step === undefined || step === place.step) return place
-    return yield* SavedModelError.at(named, `expected a run, to take its weights of step ${step}; found other files`)
+    return yield* TrainerError.at(named, `expected a run, to take its weights of step ${step}; found other files`)
   }
   const run = yield* onlyRunIn(named)
   return yield* stepOfRun(path.resolve(run), run, step)
@@ -117,8 +107,7 @@ export const findModel = Effect.fnUntraced(function* (
 export const onlyRunIn = Effect.fnUntraced(function* (named: string) {
   const path = yield* Path.Path
   const runs = (yield* runsIn(named)).map((run) => path.join(named, run))
-  if (runs.length > 1)
-    return yield* SavedModelError.at(named, `it has several runs; name one of them: ${runs.join(", ")}`)
+  if (runs.length > 1) return yield* TrainerError.at(named, `it has several runs; name one of them: ${runs.join(", ")}`)
   return runs.length === 0 ? named : runs[0]
 })
 
@@ -131,7 +120,7 @@ const stepOfRun = Effect.fnUntraced(function* (run: string, named: string, wante
   const tree = yield* onDisk(run)
   const folders = new Map<number, string>()
   for (const kind of [Layout.checkpoints, Layout.weights, Layout.broadcasts]) {
-    const steps = yield* Effect.mapError(stableSteps(tree, kind), ({ message }) => SavedModelError.at(named, message))
+    const steps = yield* Effect.mapError(stableSteps(tree, kind), ({ message }) => TrainerError.at(named, message))
     for (const step of steps) folders.set(step, path.join(run, kind, Layout.stepName(step)))
   }
   const steps = [...folders.keys()].sort((a, b) => a - b)
@@ -139,13 +128,13 @@ const stepOfRun = Effect.fnUntraced(function* (run: string, named: string, wante
     const { broadcasts, checkpoints } = Layout
     const files = `${modelFiles.config} of a model, ${modelFiles.adapterConfig} of an adapter`
     const problem = `expected ${files}, or a run with a complete ${broadcasts}/step_N or ${checkpoints}/step_N`
-    return yield* SavedModelError.at(named, problem)
+    return yield* TrainerError.at(named, problem)
   }
   const folder = folders.get(wanted ?? steps[steps.length - 1])
   if (folder === undefined)
-    return yield* SavedModelError.at(named, `it has no weights of step ${wanted}; expected one of ${steps.join(", ")}`)
+    return yield* TrainerError.at(named, `it has no weights of step ${wanted}; expected one of ${steps.join(", ")}`)
   const place = yield* placeIn(folder)
-  return place ?? (yield* SavedModelError.at(folder, "expected the files of a model, an adapter or a checkpoint"))
+  return place ?? (yield* TrainerError.at(folder, "expected the files of a model, an adapter or a checkpoint"))
 })
 
 /** Reads the model at a place. */
@@ -184,7 +173,7 @@ export const baseOf = Effect.fnUntraced(function* (folder: string) {
   for (const candidate of tried) if (yield* exists(path.join(candidate, modelFiles.config))) return candidate
   const problem =
     typeof named === "string" ? `its base model is ${named}, which is no folder here` : "it names no base model"
-  return yield* SavedModelError.at(file, problem)
+  return yield* TrainerError.at(file, problem)
 })
 
 /** Opens the model of a checkpoint. Its config comes from the folders of the run and the trainer. */
@@ -227,9 +216,9 @@ export const configOf = Effect.fnUntraced(function* (run: string) {
   const config = yield* (yield* makeRunFolders).readConfig(run)
   if (config === undefined) {
     const files = Object.values(Layout.configFiles).join(" or ")
-    return yield* SavedModelError.at(run, `expected the run's config ${files}, found none`)
+    return yield* TrainerError.at(run, `expected the run's config ${files}, found none`)
   }
   const { file, read } = config
-  if (read._tag === "Failed") return yield* SavedModelError.at(file, read.problem)
+  if (read._tag === "Failed") return yield* TrainerError.at(file, read.problem)
   return yield* parse(read.text, file)
 })

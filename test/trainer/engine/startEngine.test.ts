@@ -12,7 +12,7 @@ import { engineModel } from "../../../src/trainer/engine/engineModel.ts"
 import { WorkerLost } from "../../../src/spread/workers/WorkerError.ts"
 import { EngineThreads } from "../../../src/trainer/engine/EngineThreads.ts"
 import * as Layout from "../../../src/trainer/Layout.ts"
-import { MultiRunError } from "../../../src/trainer/MultiRunError.ts"
+import { TrainerError } from "../../../src/trainer/TrainerError.ts"
 import { configOf, resultsFolder, runConfig, runFiles, trained } from "../smallTraining.ts"
 
 const two = { a: runConfig(1, { checkpoint: { every: 1 } }), b: runConfig(2, { checkpoint: { every: 1 } }) }
@@ -30,7 +30,7 @@ const threads = (at = Infinity) => {
       const isFirst = starts++ === 0
       const base = yield* openBaseModel(task.model, task).pipe(Effect.provide(NodeServices.layer), Effect.orDie)
       const layer = Engine.layer(engineModel(task, { ...base, name: task.name })).pipe(Layer.provide(Wasm.layer))
-      const engine = Context.get(yield* Effect.mapError(Layer.build(layer), MultiRunError.from), Engine)
+      const engine = Context.get(yield* Effect.mapError(Layer.build(layer), TrainerError.from), Engine)
       const lost = yield* Deferred.make<never, WorkerLost>()
       let answers = 0
       const generate: typeof engine.generate = (request) =>

@@ -126,7 +126,7 @@ describe("an engine in a thread", () => {
       const error = yield* Effect.flip(
         threads.start({ model, trainer, inference, seed: 0, baseDir: ".", name: "base" }),
       )
-      assert.strictEqual(error._tag, "MultiRunError")
+      assert.strictEqual(error._tag, "TrainerError")
       assert.include(error.message, "/nowhere/model")
     }).pipe(Effect.provide(Node.trainerThreads({ backend: "wasm" }))),
   )

@@ -74,7 +74,7 @@ describe("a trainer with several ranks", () => {
             _tag === "UpdateApplied" && ranks.end(new WorkerFailed({ message: "rank 1: no memory" })),
         }).pipe(Effect.provideService(RankProcesses, ranks.service))
         const { _tag, message } = yield* Effect.flip(failing)
-        assert.deepStrictEqual([_tag, message], ["MultiRunError", "rank 1: no memory"])
+        assert.deepStrictEqual([_tag, message], ["TrainerError", "rank 1: no memory"])
         assert.strictEqual(ranks.tasks.length, 1)
       }).pipe(Effect.scoped),
     ))

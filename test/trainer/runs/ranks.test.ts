@@ -79,7 +79,7 @@ describe("ranks", () => {
         assert.isUndefined(alive.pollUnsafe())
         yield* TestClock.adjust("1 seconds")
         for (const error of yield* Fiber.join(alive)) {
-          assert.strictEqual(error._tag, "StoreError")
+          assert.deepEqual([error._tag, error.reason], ["TrainerError", "absent"])
           assert.match(error.message, /^runs\/2\/requests: rank 1 of 3 did not arrive within 2m; /)
         }
       }).pipe(Effect.scoped, Effect.provide(TestClock.layer())),
@@ -132,7 +132,7 @@ describe("waiting for the first run", () => {
           while (fiber.pollUnsafe() === undefined) yield* Effect.andThen(TestClock.adjust("10 seconds"), live)
           const errors = yield* Fiber.join(fiber)
           for (const error of errors) {
-            assert.strictEqual(error._tag, "RunsError")
+            assert.deepEqual([error._tag, error.reason], ["TrainerError", "stopped"])
             assert.strictEqual(
               error.message,
               `${directory}: found no run to train within 5m: ${files.at("run_a/configs/orch.toml")}:1: max_steps: expected a value greater than 0, found 0; run_b has no config`,

@@ -12,6 +12,7 @@ import { disk } from "../../run/store/disk.ts"
 import { startRanks } from "../ranks.ts"
 import { publishOrEvict } from "../../../src/trainer/outside/publishing.ts"
 import { filesBelow, reopen, temporaryRunFolder } from "../folders.ts"
+import { isGone } from "../../../src/trainer/TrainerError.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
@@ -85,8 +86,10 @@ describe("a broadcast", () => {
           if (Result.isSuccess(result)) assert.strictEqual(newest, 2)
           else {
             const path = `${folder.directory}/broadcast/step_2`
-            assert.deepEqual([result.failure._tag, result.failure.path], ["BroadcastError", path])
-            assert.include(result.failure.message, "no space left on device")
+            const { _tag, code, message } = result.failure
+            assert.deepEqual([_tag, code], ["TrainerError", "ENOSPC"])
+            assert.isTrue(message.startsWith(`${path}: `), message)
+            assert.include(message, "no space left on device")
           }
           assert.include([1, 2], newest)
           assert.strictEqual(adapterOf(yield* readBroadcast(folder.tree, newest ?? 0)), `adapter of step ${newest}`)
@@ -109,11 +112,11 @@ describe("a broadcast", () => {
         // The same folder, whose files are replaced by those of another run.
         yield* marked.tree.write("control/token", "second")
         const replaced = yield* Effect.flip(publish(marked, 2))
-        assert.isTrue(replaced.gone)
+        assert.isTrue(isGone(replaced))
         assert.deepEqual(yield* folder.tree.list("broadcast"), ["step_1"])
         yield* fs.remove(directory, { recursive: true })
-        const { gone, message } = yield* Effect.flip(publish(folder, 2))
-        assert.isTrue(gone)
+        const { reason, message } = yield* Effect.flip(publish(folder, 2))
+        assert.strictEqual(reason, "gone")
         assert.strictEqual(
           message,
           `${directory}/broadcast/step_2: ${directory}: expected the folder of run_a, which was deleted or replaced`,
@@ -300,7 +303,7 @@ describe("the broadcasts of all runs", () => {
       update(yield* begin("run_a"))
       files.remove("run_a")
       const [{ result }] = yield* publish
-      assert.isTrue(Result.isFailure(result) && result.failure.gone)
+      assert.isTrue(Result.isFailure(result) && isGone(result.failure))
       assert.deepEqual(pending(), [])
       assert.isFalse(files.has("run_a"))
       // A run whose weights are still to be published is deleted and made again between two turns.
@@ -313,7 +316,7 @@ describe("the broadcasts of all runs", () => {
       files.remove("run_b")
       files.add("run_b")
       const [outcome] = yield* publish
-      assert.isTrue(Result.isFailure(outcome.result) && outcome.result.failure.gone)
+      assert.isTrue(Result.isFailure(outcome.result) && isGone(outcome.result.failure))
       assert.isFalse(files.has("run_b/broadcast"))
       yield* turn
       assert.deepEqual([yield* publish, yield* steps("run_b")], [[], []])

@@ -6,6 +6,7 @@ import * as Checkpoint from "../../../src/run/Checkpoint.ts"
 import { brokenDisk } from "../../run/store/brokenDisk.ts"
 import { disk } from "../../run/store/disk.ts"
 import { filesBelow, reopen, temporaryRunFolder } from "../folders.ts"
+import { isGone } from "../../../src/trainer/TrainerError.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
@@ -150,7 +151,7 @@ describe("the checkpoints of a run in a trainer", () => {
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         yield* fs.remove(folder.directory, { recursive: true })
-        assert.strictEqual((yield* Effect.flip(save(folder, 1)))._tag, "RunGone")
+        assert.isTrue(isGone(yield* Effect.flip(save(folder, 1))))
         assert.isFalse(yield* fs.exists(folder.directory))
       }),
     ),

@@ -19,6 +19,7 @@ import { logsDir } from "../../../agents/training/logsDir.ts"
 import type * as MultiRun from "../../../trainer/MultiRun.ts"
 import type * as Runtime from "../../../agents/training/Runtime.ts"
 import type { Run, TrainError } from "../../../rl/train/Train.ts"
+import type { TrainerError } from "../../../trainer/TrainerError.ts"
 import { usageError } from "../output/output.ts"
 import { permit } from "../../../base/trust/Trust.ts"
 import { isOwnCode } from "../trust/ownFiles.ts"
@@ -30,7 +31,7 @@ import type { CommandError } from "../../CommandError.ts"
 /** An Effect that runs a training: by reinforcement learning, or of agents that ask a language model. */
 export type LoadedTraining = Effect.Effect<
   RunResult,
-  TrainError | Runtime.RuntimeError | MultiRun.MultiRunError | CommandError,
+  TrainError | Runtime.RuntimeError | TrainerError | CommandError,
   TrainingNeeds
 >
 

@@ -1,0 +1,40 @@
+import { Schema } from "effect"
+
+/**
+ * A trainer, or one of its runs, cannot go on. The message is one line that names the folder, file or setting, the problem,
+ * and, where something can be done about it, what to do before the trainer is resumed.
+ */
+export class TrainerError extends Schema.TaggedError<TrainerError>()("TrainerError", {
+  message: Schema.String,
+  /** Set where the trainer itself acts on the error: */
+  reason: Schema.optionalKey(
+    Schema.Literals([
+      /** The folder of the run was deleted or replaced, so there is nothing to try again. */
+      "gone",
+      /** Other ranks did not come to a meeting before the deadline. They may be lost. */
+      "absent",
+      /** No rank has set a value of the ranks' store before the deadline. */
+      "late",
+      /** The trainer ends on all ranks, because the machine or the master keeps it from working. It can be resumed. */
+      "stopped",
+    ]),
+  ),
+  /** The system's code of a failure of the disk, which `isMachineFault` examines. */
+  code: Schema.optionalKey(Schema.String),
+}) {
+  /** Makes the error of a problem with a run, folder or file, which the message begins with. */
+  static at(place: string, problem: string): TrainerError {
+    return new TrainerError({ message: `${place}: ${problem}` })
+  }
+
+  /** Makes the error of an error of one of the trainer's parts. */
+  static from({ message }: { readonly message: string }): TrainerError {
+    return new TrainerError({ message })
+  }
+}
+
+/** Tells whether the whole trainer ends, on all ranks. */
+export const isStopped = (error: unknown): boolean => error instanceof TrainerError && error.reason === "stopped"
+
+/** Tells whether an operation failed because the folder of its run was deleted or replaced. */
+export const isGone = (error: unknown): boolean => error instanceof TrainerError && error.reason === "gone"

@@ -19,8 +19,8 @@ const numberIn = (members: ReadonlyArray<SchemaAST.AST>, text: string): unknown 
 }
 
 /**
- * Returns a config in which texts such as `50_000` are numbers wherever the Schema allows a number and no text. The Schema is
- * that of what people write (`SchemaAST.toEncoded`).
+ * Returns a config in which texts such as `50_000` are numbers wherever the Schema allows a number and no text.
+ * `schemas` describe the config as people write it (`SchemaAST.toEncoded`).
  */
 export const withNumbers = (schemas: ReadonlyArray<SchemaAST.AST>, value: unknown): unknown => {
   if (typeof value !== "string" && !Array.isArray(value) && !isPlain(value)) return value

@@ -69,11 +69,11 @@ export const parseYaml = (text: string): YamlDocument | YamlProblem => {
 /** Returns the first key that occurs twice in its section; undefined if there is none. */
 const repeatedKey = (node: unknown): unknown => {
   if (!isMap(node) && !isSeq(node)) return undefined
-  const known = new Set<unknown>()
+  const keys = new Set<unknown>()
   for (const item of node.items) {
     const key = isPair(item) && isScalar(item.key) ? item.key : undefined
-    if (key !== undefined && known.has(key.value)) return key
-    if (key !== undefined) known.add(key.value)
+    if (key !== undefined && keys.has(key.value)) return key
+    if (key !== undefined) keys.add(key.value)
     const inside = isPair(item) ? (repeatedKey(item.key) ?? repeatedKey(item.value)) : repeatedKey(item)
     if (inside !== undefined) return inside
   }

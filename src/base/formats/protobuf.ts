@@ -5,7 +5,7 @@ import { utf8 } from "../config/utf8.ts"
  * Encodes a protobuf message, with the features that ONNX models, event files and W&B's logs need. `int`, `text` and so
  * on append a field with its number, and `finish` returns the bytes of the message. A field begins with its number
  * times eight plus a code for its type: 0 for a varint (an integer, seven bits in each byte), 1 for eight bytes, 2 for
- * a length followed by so many bytes, and 5 for four bytes.
+ * a length followed by that many bytes, and 5 for four bytes.
  *
  * @example
  * ```ts

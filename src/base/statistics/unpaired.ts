@@ -43,7 +43,7 @@ export interface Unpaired {
    * improvement. With one environment this is the exact Mann-Whitney test. Null if there is no interval.
    */
   readonly p: number | null
-  /** The lowest p-value that so many trainings can have. */
+  /** The lowest p-value that is possible with this number of trainings. */
   readonly smallestP: number
 }
 

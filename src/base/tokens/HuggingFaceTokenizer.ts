@@ -65,7 +65,7 @@ export const TokenizerConfig = Schema.Struct({
   eos_token: Schema.optionalKey(TokenName),
   pad_token: Schema.optionalKey(TokenName),
   unk_token: Schema.optionalKey(TokenName),
-  /** One template, or several by name: `default`, and `tool_use` for requests with tools. */
+  /** The chat template, or several by name: `default`, and `tool_use` for requests with tools. */
   chat_template: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Array(NamedTemplate)]))),
 })
 export type TokenizerConfig = typeof TokenizerConfig.Type
@@ -248,10 +248,10 @@ const makeTokenizer = ({ json, names, ids, special, library }: TokenizerParts): 
 }
 
 const cached = (bytesOf: (id: number) => Uint8Array): ((id: number) => Uint8Array) => {
-  const known = new Map<number, Uint8Array>()
+  const bytesById = new Map<number, Uint8Array>()
   return (id) => {
-    const bytes = known.get(id) ?? bytesOf(id)
-    known.set(id, bytes)
+    const bytes = bytesById.get(id) ?? bytesOf(id)
+    bytesById.set(id, bytes)
     return bytes
   }
 }

@@ -275,10 +275,10 @@ export class BoundedInterpreter extends Library {
   }
 
   private countFilterArgument({ node, operands }: EvaluatedPart, result: TemplateValue, repeats: number): void {
-    const [operand, ...given] = operands
+    const [operand, ...filterArguments] = operands
     const name = nameOf(node.filter)
     if (name === "replace") {
-      this.countReplacing(operand.value, given)
+      this.countReplacing(operand.value, filterArguments)
     } else if (typeof result.value === "number") {
       if (name === "tojson" || name === "indent") this.count((repeats * Math.abs(result.value)) / copiedAtOnce)
     } else {
@@ -339,18 +339,18 @@ export class BoundedInterpreter extends Library {
     }
   }
 
-  private countMethod(receiver: TemplateValue, name: unknown, given: ReadonlyArray<TemplateValue>): void {
+  private countMethod(receiver: TemplateValue, name: unknown, callArguments: ReadonlyArray<TemplateValue>): void {
     const { value } = receiver
     if (typeof value !== "string") {
       this.countFilter(receiver, name, true)
     } else if (name === "replace") {
-      this.countReplacing(value, given)
+      this.countReplacing(value, callArguments)
     } else if (name === "split") {
-      const separator = given[0]?.value
+      const separator = callArguments[0]?.value
       if (typeof separator === "string") this.countFound(value, separator)
       else this.count(value.length / convertedAtOnce)
     } else if (name === "startswith" || name === "endswith") {
-      for (const one of [receiver, ...given]) this.countText(one)
+      for (const one of [receiver, ...callArguments]) this.countText(one)
     } else {
       this.countFilter(receiver, name, true)
     }
@@ -358,18 +358,18 @@ export class BoundedInterpreter extends Library {
 
   private isArgument(call: unknown, node: TemplateNode): boolean {
     if (!isNode(call)) return false
-    const given = get(call, "args")
-    const known =
+    const callArguments = get(call, "args")
+    const expressions =
       this.argumentsOf.get(call) ??
       new Set(
-        (Array.isArray(given) ? given : []).map((one: unknown) => {
+        (Array.isArray(callArguments) ? callArguments : []).map((one: unknown) => {
           const type = get(one, "type")
           if (type === "KeywordArgumentExpression") return get(one, "value")
           return type === "SpreadExpression" || type === "KeywordSpreadExpression" ? get(one, "argument") : one
         }),
       )
-    this.argumentsOf.set(call, known)
-    return known.has(node)
+    this.argumentsOf.set(call, expressions)
+    return expressions.has(node)
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Steps many copies of one env together, in this thread, and writes the results to flat arrays with one row per env.
- * All its random numbers come from the seed given to `reset`. Training, validation and the threads of `EnvPool` use it.
+ * All its random numbers come from the seed that `reset` gets. Training, validation and the threads of `EnvPool` use
+ * it.
  *
  * @example
  * ```ts

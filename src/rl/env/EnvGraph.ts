@@ -59,7 +59,7 @@ export const withGraph = <E extends Env>(env: E, graph: EnvGraph | (() => EnvGra
 export const graphOf = (env: Env): EnvGraph | undefined => {
   const graph = graphs.get(env)
   if (typeof graph !== "function") return graph
-  const made = graph()
-  graphs.set(env, made)
-  return made
+  const form = graph()
+  graphs.set(env, form)
+  return form
 }

@@ -47,7 +47,7 @@ export type GoalSpace<O extends Space, G extends Space> = DictOf<{
 export interface Goals<G extends Space = Space> {
   /** Returns the reward of a step, from the goal that was achieved after it. */
   computeReward(achieved: ValueOf<G>, desired: ValueOf<G>): number
-  /** Says whether achieving this goal ends the episode. Without this function, no episode ends so. */
+  /** Says whether achieving this goal ends the episode. Without this function, no goal ends an episode. */
   computeTerminated?(achieved: ValueOf<G>, desired: ValueOf<G>): boolean
 }
 

@@ -95,14 +95,14 @@ const withoutCode = (settings: Plain): Plain =>
   )
 
 /**
- * Puts functions and layers back into settings from a config, which has only their names. `made` are the settings from
- * code, which have them. Fails for a name that `made` does not have.
+ * Puts functions and layers back into settings from a config, which has only their names. `fromCode` are the settings
+ * from code, which have them. Fails for a name that `fromCode` does not have.
  */
-const withCode = (settings: Plain, made: Plain, from: ConfigOrigin): Effect.Effect<Plain, ConfigError> =>
+const withCode = (settings: Plain, fromCode: Plain, from: ConfigOrigin): Effect.Effect<Plain, ConfigError> =>
   Effect.gen(function* () {
     const layers = new Map<unknown, unknown>()
     const problems: Array<{ readonly key: string; readonly problem: string; readonly unknown?: "code" }> = []
-    for (const [key, value] of Object.entries(made)) {
+    for (const [key, value] of Object.entries(fromCode)) {
       mapOwnLayers(value, ({ name, layer }) => {
         if (layers.has(name) && layers.get(name) !== layer)
           problems.push({ key, problem: `two layers are called "${String(name)}"; give each a name of its own` })
@@ -112,7 +112,7 @@ const withCode = (settings: Plain, made: Plain, from: ConfigOrigin): Effect.Effe
     const absent = (name: unknown): string => `"${String(name)}" is made in code, by the program of the run`
     const restored = Record.map(settings, (value, key) => {
       if (isPlain(value) && typeof value.code === "string") {
-        const code = made[key]
+        const code = fromCode[key]
         if (typeof code === "function" && nameOf(code) === value.code) return code
         problems.push({ key, problem: absent(value.code), unknown: "code" })
       }

@@ -183,7 +183,7 @@ export const policies = (
 const templateOf = (acting: ActingParts, prepare: ExportedPolicy["prepare"]) => {
   const specOf = (rows: number, withOutputs: boolean, sampled = false): ProgramSpec =>
     policySpec(acting, rows, { externalMemory: true, sampled }, { prepare, withOutputs })
-  const made = (spec: Parameters<typeof onnxTemplate>[0]) =>
+  const templateFor = (spec: Parameters<typeof onnxTemplate>[0]) =>
     build(() =>
       onnxTemplate(spec, {
         main: specOf(1, false),
@@ -192,9 +192,9 @@ const templateOf = (acting: ActingParts, prepare: ExportedPolicy["prepare"]) => 
     )
   // An actor of the user's own may only work with one row.
   return Effect.catchTag(
-    made((rows) => specOf(rows, true)),
+    templateFor((rows) => specOf(rows, true)),
     "GraphError",
-    () => made(specOf(1, true)),
+    () => templateFor(specOf(1, true)),
   )
 }
 

@@ -1,4 +1,7 @@
-/** Exploration: ε-greedy actions (random with the probability ε, else the best), and random ones without a policy. */
+/**
+ * Implements exploration: ε-greedy actions (random with the probability ε, else the best), and random actions without a
+ * policy.
+ */
 import { Schema } from "effect"
 import { fraction, withDefault } from "../../base/config/fields.ts"
 import { drawAllowed } from "../env/internal/rows.ts"

@@ -52,12 +52,12 @@ export const chosenLoss = <B, Outputs extends AlgorithmsLoss>(
  */
 export const ownLoss = (setting: string, { metrics, limit }: Loss, own: () => LossResult): Loss => {
   const result = guarded(setting, own)
-  const given = hasMetrics(result) ? result : { loss: result, metrics: {} }
-  expectScalar(setting, given.loss)
-  for (const [name, metric] of Object.entries({ ...given.metrics })) expectScalar(`${setting}: ${name}`, metric)
+  const userLoss = hasMetrics(result) ? result : { loss: result, metrics: {} }
+  expectScalar(setting, userLoss.loss)
+  for (const [name, metric] of Object.entries({ ...userLoss.metrics })) expectScalar(`${setting}: ${name}`, metric)
   return {
-    loss: given.loss,
-    metrics: { [`${ownPrefix}${setting}`]: given.loss, ...metrics, ...given.metrics },
+    loss: userLoss.loss,
+    metrics: { [`${ownPrefix}${setting}`]: userLoss.loss, ...metrics, ...userLoss.metrics },
     limit,
   }
 }

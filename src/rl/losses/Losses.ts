@@ -1,5 +1,5 @@
 /**
- * Losses and targets as functions from tensors to tensors, each with its formula and paper. A loss is a scalar to
+ * Exports losses and targets: functions from tensors to tensors, each with its formula and paper. A loss is a scalar to
  * minimise; a target is the number that an estimated value is trained towards. They do not depend on how the data was
  * collected, so any learner can use them.
  *

@@ -4,9 +4,9 @@ import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { fail } from "../../tensor/graph/ops/core.ts"
 
 /**
- * Losses of adversarial imitation: generative adversarial imitation learning (GAIL; Ho and Ermon 2016, arXiv:1606.03476). A
- * discriminator tells steps of an expert from those of the policy. Its output for a step is a logit x, with which the step is
- * the expert's with probability D = 1 / (1 + exp(−x)). Logits have the shape [rows].
+ * Computes the losses of generative adversarial imitation learning (GAIL; Ho and Ermon 2016, arXiv:1606.03476). A
+ * discriminator distinguishes steps of an expert from steps of the policy. Its output for a step is a logit x: the step
+ * is the expert's with probability D = 1 / (1 + exp(−x)). Logits have the shape [rows].
  *
  * @example
  * ```ts

@@ -22,12 +22,13 @@ import { fail } from "../../tensor/graph/ops/core.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 /**
- * Targets and losses of DDPG, TD3 and SAC, which learn a policy over continuous actions with one or more critics.
+ * Computes targets and losses of DDPG, TD3 and SAC, which learn a policy over continuous actions with one or more
+ * critics.
  *
  * Names carry the time index, as in `qLearning.ts`: a transition leads from the state s_tm1 (time t − 1) to the reward
- * `r_t` and the state s_t. `q_tm1` and `q_t` are lists: each critic's values of an action in s_tm1, and of an action in s_t,
- * each of shape [rows]. In formulas, Q is a critic, Q′ its target network, π and μ are policies, and α is the temperature,
- * the weight of the entropy.
+ * `r_t` and the state s_t. `q_tm1` and `q_t` are lists: each critic's values of an action in s_tm1, and of an action in
+ * s_t, each of shape [rows]. In formulas, Q is a critic, Q′ its target network, π and μ are policies, and α is the
+ * temperature, the weight of the entropy.
  *
  * @example
  * ```ts

@@ -37,8 +37,9 @@ import {
 } from "./valueDistributions.ts"
 
 /**
- * The losses of DQN over whole batches, with their targets: of values, of values by a network with a memory, and of
- * distributions of returns. Each also computes the error of each row, from which prioritised replay takes its priorities.
+ * Computes the losses of DQN over whole batches, with their targets: for values, for values of a network with a memory,
+ * and for distributions of returns. Each also computes the error of each row, which prioritised replay uses as
+ * priority.
  */
 
 /** The tensors that a loss reads: a batch, and weights of the network. */

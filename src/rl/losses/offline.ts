@@ -16,8 +16,9 @@ import { valueOfAction } from "./qLearning.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 /**
- * Losses of algorithms that learn from a data set of transitions without playing: implicit Q-learning (Kostrikov et al.
- * 2021, arXiv:2110.06169) and conservative Q-learning. Tensors have the shape [rows], unless a comment states another one.
+ * Computes losses of algorithms that learn from a data set of transitions without playing: implicit Q-learning
+ * (Kostrikov et al. 2021, arXiv:2110.06169) and conservative Q-learning. Tensors have the shape [rows], unless a
+ * comment states another one.
  *
  * @example
  * ```ts

@@ -19,11 +19,11 @@ import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 /**
- * Targets and losses of algorithms that learn the values of discrete actions.
+ * Computes targets and losses of algorithms that learn the values of discrete actions.
  *
  * Names carry the time index: a transition leads from `s_tm1` (time t − 1) by the action `a_tm1` to the reward `r_t`
- * and the observation `s_t`; `q_tm1` and `q_t` are the values of all actions in `s_tm1` and `s_t`, of shape
- * [rows, actions]. `discount_t` is the factor of the value of `s_t`: γ, or γⁿ after n steps, or 0 where the episode
+ * and the observation `s_t`; `q_tm1` and `q_t` are the values of all actions in `s_tm1` and `s_t`, of shape [rows,
+ * actions]. `discount_t` is the factor of the value of `s_t`: γ, or γⁿ after n steps, or 0 where the episode
  * terminated. In formulas, Q is the online network and Q′ the target network.
  *
  * @example

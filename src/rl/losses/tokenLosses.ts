@@ -7,15 +7,15 @@ const { div, exp, gather, less, maximum, minimum, mul, neg, reshape, scatterAdd,
   Graph
 
 /**
- * Losses of language models, one number L_t for each token, not yet reduced. `weightedSum` reduces them to the scalar to
- * minimise, Σ w_t L_t; the weights w_t come from `tokenWeights` and hold both the mask and the normalisation, in which
- * most of these algorithms differ. `tokenObjective` combines all of this from a config.
+ * Computes losses of language models, one number L_t for each token, not yet reduced. `weightedSum` reduces them to the
+ * scalar to minimise, Σ w_t L_t; the weights w_t come from `tokenWeights` and hold both the mask and the normalisation,
+ * in which most of these algorithms differ. `tokenObjective` combines all of this from a config.
  *
  * All tensors have the same shape, such as [rows, width]. `logProbability_t` is log π(token t) by the weights that are
- * trained, `oldLogProbability_t` by the trainer's weights when the step began, `inferenceLogProbability_t` by the engine
- * that sampled the token, and `referenceLogProbability_t` by the model to which a KL term keeps the policy close.
- * `advantage_t` is the advantage of the token's completion. `sequence_t` (i32) is the number of the completion that the
- * token belongs to, or −1 for none.
+ * trained, `oldLogProbability_t` by the trainer's weights when the step began, `inferenceLogProbability_t` by the
+ * engine that sampled the token, and `referenceLogProbability_t` by the model to which a KL term keeps the policy
+ * close. `advantage_t` is the advantage of the token's completion. `sequence_t` (i32) is the number of the completion
+ * that the token belongs to, or −1 for none.
  *
  * @example
  * ```ts

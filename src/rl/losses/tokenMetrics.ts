@@ -2,8 +2,8 @@ import { cast, greater, greaterEqual, less, mul, or } from "../../tensor/graph/o
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 
 /**
- * Metrics of a step on tokens. A program computes sums over the tokens of a micro-batch; the caller adds the sums of all
- * micro-batches and ranks; `meanMetrics` divides them by the number of tokens.
+ * Computes the metrics of a training step on tokens. A program computes sums over the tokens of a micro-batch; the
+ * caller adds the sums of all micro-batches and ranks; `meanMetrics` divides them by the number of tokens.
  *
  * @example
  * ```ts

@@ -2,9 +2,9 @@ import { Schema } from "effect"
 import { bounded } from "../../base/config/fields.ts"
 
 /**
- * Weights of tokens, computed before a program runs. A loss over tokens is Σ w_t L_t; the weights hold the mask and the
- * normalisation, so that one program serves all normalisations, and so that the losses of the micro-batches of a step
- * add up to the loss of the step, however its sequences are divided.
+ * Computes the weights of tokens, before a program runs. A loss over tokens is Σ w_t L_t; the weights hold the mask and
+ * the normalisation, so that one program serves all normalisations, and so that the losses of the micro-batches of a
+ * step add up to the loss of the step, however its sequences are divided.
  *
  * @example
  * ```ts

@@ -27,9 +27,9 @@ import { type Categories, returnsOf } from "../model/valueDistribution.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 /**
- * Losses of algorithms that learn the distribution of an action's return in place of its mean, by n quantiles or by the
- * probabilities of n fixed returns (categories). Tensors of distributions have the shape [rows, n]; the names of the others
- * are as in `qLearning.ts`.
+ * Computes losses of algorithms that learn the distribution of an action's return instead of its mean, as n quantiles
+ * or as the probabilities of n fixed returns (categories). Tensors of distributions have the shape [rows, n]; the names
+ * of the others are as in `qLearning.ts`.
  *
  * @example
  * ```ts

@@ -22,8 +22,8 @@ export interface Critic {
 }
 
 /**
- * Makes a critic: observation and action are joined and pass through a trunk and one linear layer. With `outputs`, it has so
- * many numbers for each action.
+ * Makes a critic: observation and action are joined and pass through a trunk and one linear layer. `outputs` is the
+ * number of numbers for each action.
  */
 export const critic = (
   name: string,

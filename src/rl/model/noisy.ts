@@ -20,7 +20,7 @@ export interface NoisyLayers {
 const initialDeviation = 0.5
 
 /**
- * Adds noise to all dense layers of a network, given by its parameters (Fortunato et al. 2017, arXiv:1706.10295,
+ * Adds noise to all dense layers of a network with these parameters (Fortunato et al. 2017, arXiv:1706.10295,
  * factorised Gaussian noise): a layer with the weights μ and p inputs has W = μ + σ ⊙ f(ε) f(ε′)ᵀ and the bias b = μᵇ +
  * σᵇ ⊙ f(ε′), where f(x) = sign(x) √|x|, and ε and ε′ are standard normal, one number for each input and output. σ is
  * learned; it starts at 0.5 / √p. Convolutions have no noise. The network itself does not change: call it with

@@ -31,8 +31,8 @@ export interface Simd {
 /**
  * Computes advantages backwards, four elements at a time: first the elements `at` to `at` + 3, then the four before
  * them, and so on. The last group can begin at index −1, −2 or −3; then up to three elements before each array are read
- * and written, too. Each array is given by its address in `memory`, in bytes. A row (one time step of all envs) must
- * have at least four elements. Value targets overwrite the rewards.
+ * and written, too. The parameters are the addresses of the arrays in `memory`, in bytes. A row (one time step of all
+ * envs) must have at least four elements. Value targets overwrite the rewards.
  */
 type AdvantageKernel = (
   at: number,

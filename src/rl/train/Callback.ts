@@ -1,6 +1,6 @@
 /**
- * Callbacks of a training: Effects that run after a rollout, an update, a validation or a checkpoint. They see the
- * training's progress, and may stop it, change its learning rate, or log metrics. `Train.run` takes a list of them.
+ * Defines callbacks of a training: Effects that run after a rollout, an update, a validation or a checkpoint. They see
+ * the training's progress, and may stop it, change its learning rate, or log metrics. `Train.run` takes a list of them.
  *
  * A callback keeps its numbers in `memory`, which checkpoints save together with the changes that it made, so that a
  * resumed run ends with the same bits as one that was never stopped.
@@ -93,7 +93,7 @@ export interface Hooks<M> {
   readonly afterUpdate?: (training: Steering & { readonly memory: M }) => Effect.Effect<void, unknown>
   /** Runs after each validation. */
   readonly afterValidation?: (training: Steering & Validated & { readonly memory: M }) => Effect.Effect<void, unknown>
-  /** Runs after each checkpoint. It only sees the training, and what it changes in `memory` may be lost. */
+  /** Runs after each checkpoint. The hook cannot change the training, and its changes of `memory` may be lost. */
   readonly afterCheckpoint?: (training: Seen & Saved & { readonly memory: Readonly<M> }) => Effect.Effect<void, unknown>
 }
 

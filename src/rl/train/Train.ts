@@ -51,7 +51,7 @@ export type Run = Effect.Effect<RunResult, TrainError, Backend | RunStore | Reco
 export const run = (input: TrainInput): Run => {
   const { config, values } = configOf(input)
   return plan(config, values).pipe(
-    Effect.flatMap((made) => execute(made, false)),
+    Effect.flatMap((planned) => execute(planned, false)),
     Effect.scoped,
   )
 }
@@ -63,7 +63,7 @@ export const run = (input: TrainInput): Run => {
 export const fromConfig = (config: unknown, { lines }: { readonly lines?: ReadonlyMap<string, string> } = {}): Run => {
   const tree = toCamelCase(config)
   return plan(isPlain(tree) ? tree : {}, {}, lines).pipe(
-    Effect.flatMap((made) => execute(made, true)),
+    Effect.flatMap((planned) => execute(planned, true)),
     Effect.scoped,
   )
 }

@@ -245,8 +245,8 @@ const endedEpisodes = (
 }
 
 /**
- * Validates the policy, adds the outcome to the state, and gives it to the recorder. A failure of the policy or of an env is
- * counted and recorded as a warning; the training continues without a score.
+ * Validates the policy, adds the outcome to the state, and passes it to the recorder. A failure of the policy or of an
+ * env is counted and recorded as a warning; the training continues without a score.
  */
 const validate = Effect.fn("effect-rl.validate")(function* (
   training: Training,

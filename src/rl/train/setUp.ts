@@ -110,10 +110,10 @@ export const setUp = Effect.fnUntraced(function* (
     }).pipe(Effect.provideService(Scope.Scope, yield* Effect.scope), Effect.provideService(Backend, yield* Backend)),
   )
   const writeWantedStep: WriteWantedStep = Effect.fnUntraced(function* (state) {
-    const made = yield* onDemand
+    const parts = yield* onDemand
     const evaluation =
-      state.evaluationHere ?? evaluationOf(state.step, yield* made.validator.validate(settings.seed, state.step))
-    return yield* made.writeStepFolder(state, evaluation)
+      state.evaluationHere ?? evaluationOf(state.step, yield* parts.validator.validate(settings.seed, state.step))
+    return yield* parts.writeStepFolder(state, evaluation)
   })
   return { plan, envs, learner, afterUpdate, validator, writeStepFolder, writeWantedStep }
 })

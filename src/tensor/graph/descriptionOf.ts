@@ -25,8 +25,8 @@ export const descriptionOf = (specs: Readonly<Record<string, ProgramSpec>>): str
   const numberOf = (tensor: Tensor | undefined): number | undefined => tensor && numbers.get(tensor)
   const arrays = new Map<TensorData, number>()
   const contentOf = (data: TensorData): unknown => {
-    const known = arrays.get(data)
-    if (known !== undefined) return ["as", known]
+    const index = arrays.get(data)
+    if (index !== undefined) return ["as", index]
     arrays.set(data, arrays.size)
     return bytesIn(data)
   }

@@ -255,9 +255,10 @@ export interface StateDependent {
 
 /**
  * Makes Gaussians whose noise is a function of the features of a row (Raffin et al. 2021, arXiv:2005.05719): the action
- * is mean + features · M, where the elements of M are normal with mean 0 and the given deviations. As long as M stays
- * the same, equal rows have equal actions. Over all M, an action has the variance features² · deviation². A sample
- * takes 2 f n uniform numbers per row; if only one row of them is passed, all rows share one matrix.
+ * is mean + features · M, where the elements of M are normal with mean 0 and the standard deviations `deviation`. As
+ * long as M stays the same, equal rows have equal actions. Over all M, an action has the variance features² ·
+ * deviation². A sample takes 2 f n uniform numbers per row; if only one row of them is passed, all rows share one
+ * matrix.
  *
  * @example
  * ```ts

@@ -99,9 +99,9 @@ export const decodeNodes = (
 ): ReadonlyArray<Tensor> => {
   const tensors: Array<Tensor> = []
   for (const [position, { op, inputs, shape, dtype }] of nodes.entries()) {
-    const made = op.kind === "constant" ? { kind: op.kind, data: constantAt(position) } : op
+    const decodedOp = op.kind === "constant" ? { kind: op.kind, data: constantAt(position) } : op
     const read = inputs.map((at) => tensorAt(tensors, at))
-    tensors.push(make(made, read, shape, dtype))
+    tensors.push(make(decodedOp, read, shape, dtype))
   }
   return tensors
 }

@@ -287,8 +287,8 @@ const isSigmoidOf = ({ op, inputs }: Tensor, x: Tensor): boolean =>
 
 /** Makes a tensor at the first call, and returns the same one afterwards. */
 const once = (make: () => Tensor): (() => Tensor) => {
-  let made: Tensor | undefined
-  return () => (made ??= make())
+  let tensor: Tensor | undefined
+  return () => (tensor ??= make())
 }
 
 const matmulSlopes = (

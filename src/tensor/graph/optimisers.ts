@@ -246,7 +246,7 @@ export const muon = ({
   },
 })
 
-/** Joins the tensors with these names into a flat vector. If they are all parameters, it has the layout of `whole`. */
+/** Joins the tensors with these names into a flat vector. `whole` is that vector if the names are all there are. */
 const joined = (names: ReadonlyArray<string>, tensors: Readonly<Record<string, Tensor>>, whole: Tensor): Tensor =>
   names.length === Object.keys(tensors).length ? whole : concat(names.map((key) => flatten(tensors[key])))
 

@@ -43,7 +43,7 @@ export const read = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.R
   const [{ Dataset, File, Filters, Group }, { Inflate }] = yield* Effect.promise(() =>
     Promise.all([import("jsfive"), import("pako")]),
   )
-  /** Calls the package, which throws texts and errors alike. */
+  /** Calls the package, which may throw a text as well as an error. */
   const attempt = <A>(what: string, decode: () => A): Effect.Effect<A, FormatError> =>
     Effect.try({
       try: () => {

@@ -40,7 +40,7 @@ export const PolicyConfig = Schema.Struct({
 })
 
 /** A policy with its algorithm, which came from the program or from a config. */
-interface Made {
+interface NamedPolicy {
   readonly policy: string
   readonly algorithm: Algorithm
 }
@@ -83,7 +83,7 @@ export const named = (find: Find): Algorithm => algorithmOf({}, [], find)
 const ofProgram: Find = (algorithm) =>
   `the program has no algorithm "${algorithm}" for this policy; choose the one that it has`
 
-const algorithmOf = (input: Plain, made: ReadonlyArray<Made>, find: Find = ofProgram): Algorithm => ({
+const algorithmOf = (input: Plain, available: ReadonlyArray<NamedPolicy>, find: Find = ofProgram): Algorithm => ({
   name,
   input,
   schema: SeparateConfig,
@@ -91,7 +91,7 @@ const algorithmOf = (input: Plain, made: ReadonlyArray<Made>, find: Find = ofPro
     const { prefix = ["algorithm"] } = options
     const { policies } = yield* decode(SeparateConfig, value, { ...options, prefix })
     const configured = yield* Effect.forEach(policies, (written, index) =>
-      policyOf(written, made, find, { ...options, prefix: [...prefix, "policies", String(index)] }),
+      policyOf(written, available, find, { ...options, prefix: [...prefix, "policies", String(index)] }),
     )
     const twice = configured.find(({ policy }, at) => configured.findIndex((other) => other.policy === policy) < at)
     if (twice !== undefined) {
@@ -125,7 +125,7 @@ const inPolicy = (key: string, index: number): string =>
 /** Checks the config of a policy, and configures its algorithm. */
 const policyOf = Effect.fnUntraced(function* (
   { policy, agents, name: algorithmName, ...settings }: Plain,
-  made: ReadonlyArray<Made>,
+  available: ReadonlyArray<NamedPolicy>,
   find: Find,
   from: Parameters<Algorithm["configure"]>[1],
 ) {
@@ -135,7 +135,8 @@ const policyOf = Effect.fnUntraced(function* (
     from,
   )
   const algorithm =
-    made.find((one) => one.policy === entry.policy && one.algorithm.name === entry.name)?.algorithm ?? find(entry.name)
+    available.find((one) => one.policy === entry.policy && one.algorithm.name === entry.name)?.algorithm ??
+    find(entry.name)
   if (typeof algorithm === "string") return yield* ConfigError.at(from, "name", algorithm, { unknown: "algorithm" })
   return {
     policy: entry.policy,

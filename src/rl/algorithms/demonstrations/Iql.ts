@@ -49,7 +49,10 @@ export interface IqlOptions extends Model.NetworkOptions, NetworksOption, Optimi
   readonly gamma?: number
   /** The expectile τ of the values: 0.5 is their mean, and near 1 it is the best that the data have. @default 0.7 */
   readonly expectile?: number
-  /** The inverse temperature β: 0 imitates all actions alike, more prefers those with a greater advantage. @default 3 */
+  /**
+   * The inverse temperature β: 0 imitates all actions equally; a larger value prefers actions with a larger advantage.
+   * @default 3
+   */
   readonly beta?: number
   /** The largest weight of an action in the policy's loss. @default 100 */
   readonly weightLimit?: number

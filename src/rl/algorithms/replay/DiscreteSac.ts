@@ -42,13 +42,13 @@ export interface DiscreteSacOptions extends Learner.ReplayOptions, Model.Network
   /** The entropy at which a learned temperature keeps the policy, as a share of the entropy of random play. @default 0.89 */
   readonly targetEntropy?: number
   /**
-   * A loss of your own for the critics: a function of a batch and of the critics' outputs, which have the algorithm's loss.
-   * Only code can make one; null is the algorithm's. @default null
+   * A loss of your own for the critics: a function of a batch and of the critics' outputs, which include the
+   * algorithm's loss. Only code can set one; null keeps the algorithm's. @default null
    */
   readonly criticLoss?: Learner.OwnReplayLoss<DiscreteCriticOutputs> | null
   /**
-   * A loss of your own for the actor: a function of a batch and of the actor's outputs, which have the algorithm's loss. Only
-   * code can make one; null is the algorithm's. @default null
+   * A loss of your own for the actor: a function of a batch and of the actor's outputs, which include the algorithm's
+   * loss. Only code can set one; null keeps the algorithm's. @default null
    */
   readonly actorLoss?: Learner.OwnReplayLoss<DiscreteActorOutputs> | null
 }
@@ -56,7 +56,7 @@ export interface DiscreteSacOptions extends Learner.ReplayOptions, Model.Network
 /** Each critic's values of all actions, of shape [rows, actions]. */
 type BothValues = readonly [Graph.Tensor, Graph.Tensor]
 
-/** The outputs that a loss of the user's own for the critics gets. */
+/** The outputs that the user's own loss for the critics gets. */
 export interface DiscreteCriticOutputs extends Learner.AlgorithmsLoss {
   /** Each critic's values of all actions at the batch's observations, of shape [rows, actions]. */
   readonly values: BothValues
@@ -66,7 +66,7 @@ export interface DiscreteCriticOutputs extends Learner.AlgorithmsLoss {
   readonly evaluate: (observations: Graph.Tensor) => BothValues
 }
 
-/** The outputs that a loss of the user's own for the actor gets. */
+/** The outputs that the user's own loss for the actor gets. */
 export interface DiscreteActorOutputs extends Learner.AlgorithmsLoss {
   /** The policy at the batch's observations. */
   readonly distribution: Distributions.Categorical

@@ -75,8 +75,8 @@ export interface DqnOptions extends Learner.ReplayOptions, Learner.ExplorationOp
    */
   readonly rescale?: boolean
   /**
-   * A loss of your own in place of DQN's: a function of a batch and of the network's outputs, which have DQN's loss. Only code
-   * can make one, and it does not work with `lstm`; null is DQN's. @default null
+   * A loss of your own in place of DQN's: a function of a batch and of the network's outputs, which include DQN's loss.
+   * Only code can set one, and it does not work with `lstm`; null keeps DQN's. @default null
    */
   readonly loss?: DqnOwnLoss | null
   /** The constant that keeps Adam from dividing by zero. @default 1e-8 */

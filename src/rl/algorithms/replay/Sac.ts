@@ -54,18 +54,18 @@ export interface SacOptions extends Learner.ReplayOptions, Model.NetworkOptions 
   /** With `sde`, the logarithm of the initial standard deviations of its matrix. @default -3 */
   readonly logStdInit?: number
   /**
-   * A loss of your own for the critics: a function of a batch and of the critics' outputs, which have the algorithm's loss.
-   * Only code can make one; null is the algorithm's. @default null
+   * A loss of your own for the critics: a function of a batch and of the critics' outputs, which include the
+   * algorithm's loss. Only code can set one; null keeps the algorithm's. @default null
    */
   readonly criticLoss?: Learner.OwnReplayLoss<Learner.CriticOutputs> | null
   /**
-   * A loss of your own for the actor: a function of a batch and of the actor's outputs, which have the algorithm's loss. Only
-   * code can make one; null is the algorithm's. @default null
+   * A loss of your own for the actor: a function of a batch and of the actor's outputs, which include the algorithm's
+   * loss. Only code can set one; null keeps the algorithm's. @default null
    */
   readonly actorLoss?: Learner.OwnReplayLoss<SacActorOutputs> | null
 }
 
-/** The outputs that a loss of the user's own for the actor gets. */
+/** The outputs that the user's own loss for the actor gets. */
 export interface SacActorOutputs extends Learner.ActorOutputs {
   /** The log π of the drawn actions, of shape [rows]; actions are scaled to −1 … 1 for it. */
   readonly logProbability: Graph.Tensor
@@ -128,7 +128,7 @@ export interface CriticInputs {
 /** A function that makes critics. */
 export type MakeCritics = (observationSpace: Space.RowSpace, actionSpace: Space.Box) => SoftCritics
 
-/** Returns the function that makes SAC's own critics: two, of which the smaller value counts. */
+/** Returns the function that makes SAC's own critics: two, of whose values the smaller one counts. */
 const twinCritics =
   (config: SacConfig): MakeCritics =>
   (observationSpace, actionSpace) => {

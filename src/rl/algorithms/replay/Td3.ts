@@ -43,13 +43,13 @@ export interface DeterministicOptions extends Learner.ReplayOptions, Model.Netwo
   /** Whether the random actions before `learningStarts` get the noise too, as in Stable-Baselines3. @default false */
   readonly warmUpNoise?: boolean
   /**
-   * A loss of your own for the critics: a function of a batch and of the critics' outputs, which have the algorithm's loss.
-   * Only code can make one; null is the algorithm's. @default null
+   * A loss of your own for the critics: a function of a batch and of the critics' outputs, which include the
+   * algorithm's loss. Only code can set one; null keeps the algorithm's. @default null
    */
   readonly criticLoss?: Learner.OwnReplayLoss<Learner.CriticOutputs> | null
   /**
-   * A loss of your own for the actor: a function of a batch and of the actor's outputs, which have the algorithm's loss. Only
-   * code can make one; null is the algorithm's. @default null
+   * A loss of your own for the actor: a function of a batch and of the actor's outputs, which include the algorithm's
+   * loss. Only code can set one; null keeps the algorithm's. @default null
    */
   readonly actorLoss?: Learner.OwnReplayLoss<Learner.ActorOutputs> | null
 }

@@ -55,8 +55,8 @@ export const quantileCritics =
       apply: critics.apply,
       // The actor's loss takes the mean of all quantiles, and leaves none out.
       values: (weights, observations, actions) => [mean(concat(critics.apply(weights, observations, actions), 1), 1)],
-      // Target: yᵢ = r + γ (zᵢ(s′, a′) − α log π(a′ | s′)), with the lowest quantiles zᵢ of all target critics. Critics: the
-      // quantile regression of each one to all yᵢ, in the mean over critics and quantiles.
+      // Target: yᵢ = r + γ (zᵢ(s′, a′) − α log π(a′ | s′)), with the lowest quantiles zᵢ of all target critics.
+      // Critics: the quantile regression of each critic towards all yᵢ, averaged over critics and quantiles.
       loss: ({ batch, actions, next, weights, targetWeights, alpha }) => {
         const all = concat(critics.apply(targetWeights, batch.nextObservations, next.action), 1)
         const kept = (config.quantiles - config.dropped) * config.critics
@@ -71,7 +71,7 @@ export const quantileCritics =
     }
   }
 
-/** Computes the loss of quantile regression in the mean over rows, critics and quantiles, as sb3-contrib does. */
+/** Computes the loss of quantile regression, averaged over rows, critics and quantiles, as in sb3-contrib. */
 export const criticLoss = (estimates: ReadonlyArray<Graph.Tensor>, target: Graph.Tensor): Graph.Tensor => {
   const losses = estimates.map((quantiles_tm1) => Losses.quantileLoss({ quantiles_tm1, target }))
   const [, quantiles] = estimates[0].shape

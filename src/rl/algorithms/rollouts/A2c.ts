@@ -31,8 +31,8 @@ export interface A2cBaseOptions extends Learner.ActorCriticLearningOptions {
   /** The constant that keeps RMSProp from dividing by zero. @default 0.00001 */
   readonly rmspropEpsilon?: number
   /**
-   * A loss of your own in place of A2C's: a function of a rollout and of the network's outputs, which have A2C's loss. Only
-   * code can make one; null is A2C's. @default null
+   * A loss of your own in place of A2C's: a function of a rollout and of the network's outputs, which include A2C's
+   * loss. Only code can set one; null keeps A2C's. @default null
    */
   readonly loss?: Learner.OwnLoss | null
 }

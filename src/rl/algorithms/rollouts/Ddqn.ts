@@ -37,8 +37,8 @@ export interface DdqnOptions extends Learner.LearningOptions, Learner.Exploratio
   /** Computes action values from two heads, one for the value and one for the advantages. @default false */
   readonly dueling?: boolean
   /**
-   * A loss of your own in place of double Q-learning's: a function of a minibatch and of the network's outputs, which have the
-   * algorithm's loss. Only code can make one; null is the algorithm's. @default null
+   * A loss of your own in place of double Q-learning's: a function of a minibatch and of the network's outputs, which
+   * include the algorithm's loss. Only code can set one; null keeps the algorithm's. @default null
    */
   readonly loss?: DdqnOwnLoss | null
   /** The constant that keeps Adam from dividing by zero. @default 1e-8 */

@@ -21,8 +21,8 @@ export interface VinOptions extends ClippingOptions {
   /** Clips how far the critic's value may move from its value in the rollout, to ± `clip`. @default true */
   readonly clipValue?: boolean
   /**
-   * A loss of your own in place of PPO's: a function of a minibatch and of the network's outputs, which have PPO's loss. Only
-   * code can make one; null is PPO's. @default null
+   * A loss of your own in place of PPO's: a function of a minibatch and of the network's outputs, which include PPO's
+   * loss. Only code can set one; null keeps PPO's. @default null
    */
   readonly loss?: Learner.OwnLoss | null
   /** The settings of the planner. */

@@ -34,9 +34,9 @@ export interface CommandEnvOptions {
 
 /** Makes an env that runs in another program. Throws an `EnvError` if the program does not describe such an env. */
 export const command = (program: readonly [string, ...ReadonlyArray<string>], options: CommandEnvOptions): Env => {
-  const { id, processes, timeoutSeconds, variables, options: given } = options
-  const recipe = { command: program, id, options: given, processes, timeoutSeconds, variables }
-  const env = envOf({ command: program, timeoutSeconds, variables }, id, given ?? {}, processes ?? 1)
+  const { id, processes, timeoutSeconds, variables, options: envOptions } = options
+  const recipe = { command: program, id, options: envOptions, processes, timeoutSeconds, variables }
+  const env = envOf({ command: program, timeoutSeconds, variables }, id, envOptions ?? {}, processes ?? 1)
   return withRecipe(env, "ForeignEnv", asConfig(recipe))
 }
 

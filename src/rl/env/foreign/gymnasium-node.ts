@@ -31,8 +31,8 @@ export interface GymnasiumOptions extends PythonOptions {
 
 /** Makes the env of Gymnasium with this id. Throws an `EnvError` if there is no Python, no Gymnasium or no such env. */
 export const env = (id: string, options: GymnasiumOptions = {}): Env => {
-  const { options: given = {}, wrappers = [], actionMasks = true } = options
-  const all = { ...given, ...(wrappers.length > 0 && { wrappers }), ...(!actionMasks && { actionMasks }) }
-  const made = pythonEnv({ script: "effect_rl_env.py", needs: "gymnasium" }, id, all, options)
-  return withRecipe(made, "Gymnasium", asConfig({ id, ...options }))
+  const { options: ownOptions = {}, wrappers = [], actionMasks = true } = options
+  const all = { ...ownOptions, ...(wrappers.length > 0 && { wrappers }), ...(!actionMasks && { actionMasks }) }
+  const gymnasiumEnv = pythonEnv({ script: "effect_rl_env.py", needs: "gymnasium" }, id, all, options)
+  return withRecipe(gymnasiumEnv, "Gymnasium", asConfig({ id, ...options }))
 }

@@ -43,9 +43,9 @@ const isGame = (env: Env): env is MultiEnv.GameElsewhere => env.agents !== undef
  * different spaces.
  */
 export const env = (id: string, options: PettingZooOptions = {}): MultiEnv.GameElsewhere => {
-  const { options: given = {}, wrappers = [], api } = options
-  const all = { ...given, ...(wrappers.length > 0 && { wrappers }), ...(api !== undefined && { api }) }
-  const made = pythonEnv({ script: "effect_rl_pettingzoo.py", needs: "pettingzoo gymnasium" }, id, all, options)
-  if (!isGame(made)) throw invalid(id, "its program names no agents")
-  return withRecipe(made, "PettingZoo", asConfig({ id, ...options }))
+  const { options: ownOptions = {}, wrappers = [], api } = options
+  const all = { ...ownOptions, ...(wrappers.length > 0 && { wrappers }), ...(api !== undefined && { api }) }
+  const game = pythonEnv({ script: "effect_rl_pettingzoo.py", needs: "pettingzoo gymnasium" }, id, all, options)
+  if (!isGame(game)) throw invalid(id, "its program names no agents")
+  return withRecipe(game, "PettingZoo", asConfig({ id, ...options }))
 }

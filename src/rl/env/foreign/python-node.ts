@@ -19,16 +19,16 @@ export interface PythonOptions {
 }
 
 /**
- * Makes the env with this id by a script of this folder, which gets the options `given`. `needs` are the Python
- * packages that the error names if the script cannot import them.
+ * Makes the env with this id by a script of this folder, which gets `envOptions`. `needs` are the Python packages that
+ * the error names if the script cannot import them.
  */
 export const pythonEnv = (
   { script, needs }: { readonly script: string; readonly needs: string },
   id: string,
-  given: object,
+  envOptions: object,
   { processes = 1, python = "python3", timeoutSeconds, variables }: PythonOptions,
 ): Env => {
   const path = fileURLToPath(new URL(script, import.meta.url))
   const install = `install Python 3.9 or later, then: python3 -m pip install ${needs}; or set \`python\` to another program`
-  return envOf({ command: [python, "-u", path], timeoutSeconds, variables, install }, id, given, processes)
+  return envOf({ command: [python, "-u", path], timeoutSeconds, variables, install }, id, envOptions, processes)
 }

@@ -124,7 +124,7 @@ export const mark = (into: Float32Array, to: number, plane: number, size: number
 export const rowStep = [-1, 1, 0, 0]
 export const columnStep = [0, 0, -1, 1]
 
-// For the graph forms of games, whose states are rows of whole numbers as f32.
+// The functions below serve the graph forms of games, whose states are rows of whole numbers as f32.
 
 /** Returns one number of each state: [N, stateSize] → [N]. */
 export const numbersOf = (state: Tensor, at: number): Tensor =>

@@ -1,4 +1,4 @@
-/** Keeps the episodes that ended in growing columns. */
+/** Stores the episodes that have ended, in arrays that grow. */
 import { Struct } from "effect"
 import type { EpisodeLog } from "../BatchEnv.ts"
 

@@ -51,7 +51,7 @@ export interface Motion<A extends ActionSpace = ActionSpace> extends Omit<
 /** Clips a value to −`limit` … `limit`. */
 export const clip = (value: number, limit: number): number => Math.min(Math.max(value, -limit), limit)
 
-/** Makes an env from its rules. Also returns `dynamics`, a function that computes one step from any given state. */
+/** Makes an env from its rules. Also returns `dynamics`, a function that computes one step from any state. */
 export const motionEnv = <A extends ActionSpace>(motion: Motion<A>) => {
   const { columns, derived = [], reset, advance, graph, ...definition } = motion
   const names = [...columns, ...derived].map((name) => `state.${name}`)

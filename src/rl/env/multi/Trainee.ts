@@ -16,7 +16,7 @@ export interface TraineePolicy {
 
 export interface TraineeService {
   readonly seed: number
-  /** Compiles the policy for so many rows; it draws actions as in training. */
+  /** Compiles the policy for this number of rows; it samples actions as in training. */
   readonly policy: (rows: number) => Effect.Effect<TraineePolicy, EnvError, Scope.Scope>
   /** Runs an Effect after each update, with the number of updates so far. */
   readonly afterUpdate: (run: (updates: number) => Effect.Effect<void, BackendError>) => void

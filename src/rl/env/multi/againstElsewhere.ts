@@ -296,7 +296,7 @@ const coursesOf = ({ columns }: Games): Map<number, PendingGame> => {
 /** Carries out the commands: steps the games until each trained agent acts again. */
 const exchange = Effect.fnUntraced(function* (
   games: Games,
-  given: Float32Array | Int32Array,
+  envActions: Float32Array | Int32Array,
 ): Effect.fn.Return<void, EnvError> {
   const { game, rows, opened, kernel, count, seats, ownAction, noAnswer } = games
   // Past selves begin with the first episodes, not with a later reset.
@@ -314,7 +314,7 @@ const exchange = Effect.fnUntraced(function* (
       }
       rows.commands.fill(course.starts ? command.start : command.step, at * count, (at + 1) * count)
       if (course.starts) continue
-      put(games, at * count + seats[at], course.phase === "own" ? ownAction(given, at) : noAnswer)
+      put(games, at * count + seats[at], course.phase === "own" ? ownAction(envActions, at) : noAnswer)
       playOthers(games, at, asked)
     }
     yield* answerAll(games, asked)

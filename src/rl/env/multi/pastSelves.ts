@@ -24,7 +24,7 @@ export interface PastSelvesOptions {
   readonly slots?: number
 }
 
-/** Makes an opponent of the past policies of the training in which it plays. */
+/** Makes an opponent that plays by past policies of the training. */
 export const pastSelves = ({ every = 10, size = 10, slots = 4 }: PastSelvesOptions = {}): Later => {
   for (const [name, value] of Object.entries({ every, size, slots })) {
     if (Number.isInteger(value) && value >= 1) continue

@@ -154,7 +154,7 @@ const sharesOf = (
     }))
   })
 
-/** Resizes images to so many rows and columns. Each new element is the mean of the area that it covers. */
+/** Resizes images to this number of rows and columns. Each new element is the mean of the area that it covers. */
 export const resize = <State, A extends ActionSpace>(
   env: Env<State, A, Box>,
   rows: number,

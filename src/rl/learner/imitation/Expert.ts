@@ -102,7 +102,7 @@ export const makeLabeller = (expert: Expert, { observationSpace, actionSpace, nu
       if (!Predicate.isFunction(expert)) return yield waitFor(askPolicy(expert, envs))
       for (let env = 0; env < numEnvs; env++) keep(envs, env, chosenBy(expert, envs, env, random))
     },
-    /** Is called after each step: an expert with a memory begins anew with each episode. */
+    /** Clears an expert's memory of each episode that has ended. Call it after each step. */
     afterStep: ({ terminated, truncated }: AnyBatchEnv): void => {
       for (let env = 0; env < numEnvs; env++) if ((terminated[env] | truncated[env]) !== 0) memories[env] = undefined
     },

@@ -89,10 +89,10 @@ export const storedColumns = (columns: Columns): Columns =>
 /** Returns the columns as tensors, each made when it is first read. */
 function batchOf<C extends Columns>(columns: C, read: (key: string, column: Column) => Tensor): Batch<C>
 function batchOf(columns: Columns, read: (key: string, column: Column) => Tensor): object {
-  const made: Record<string, Tensor> = {}
+  const tensors: Record<string, Tensor> = {}
   const batch: Record<string, Tensor> = {}
   for (const [key, column] of Object.entries(columns))
-    Object.defineProperty(batch, key, { enumerable: true, get: () => (made[key] ??= read(key, column)) })
+    Object.defineProperty(batch, key, { enumerable: true, get: () => (tensors[key] ??= read(key, column)) })
   return batch
 }
 

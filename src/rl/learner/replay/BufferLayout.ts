@@ -26,7 +26,7 @@ export interface BufferLayout {
    * episode.
    */
   readonly hindsight?: boolean
-  /** If set, sequences of steps are drawn in place of transitions. */
+  /** If set, the buffer draws sequences of steps instead of transitions. */
   readonly sequences?: SequenceOptions | undefined
 }
 

@@ -22,7 +22,7 @@ export const ornsteinUhlenbeck = (numEnvs: number, size: number) => {
     step: (random: Stream): void => {
       for (let at = 0; at < values.length; at++) values[at] += spread * random.normal() - pull * timeStep * values[at]
     },
-    /** Sets the processes of envs whose episode ended to 0. */
+    /** Sets the process of each env whose episode ended to 0. */
     afterStep: ({ terminated, truncated }: AnyBatchEnv): void => {
       for (let env = 0; env < numEnvs; env++)
         if ((terminated[env] | truncated[env]) !== 0) values.fill(0, env * size, (env + 1) * size)

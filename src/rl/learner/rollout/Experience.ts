@@ -118,7 +118,7 @@ export function experience(options: ExperienceOptions<string>): object {
 export interface GeneralisedAdvantages {
   /** The discount factor. */
   readonly gamma: number
-  /** 0 gives one-step targets, 1 gives full returns. */
+  /** The λ of the returns: 0 gives one-step targets, 1 gives full returns. */
   readonly lambda: number
 }
 

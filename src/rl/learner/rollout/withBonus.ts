@@ -69,7 +69,10 @@ interface SeparateReward<C> {
   readonly extrinsicCoefficient: number
   /** Whether the returns of the bonus end with the episode. */
   readonly episodic: boolean
-  /** Returns the bonus critic's values of the rows, of the observations after them, and of truncated episodes' ends. */
+  /**
+   * Returns the values that the bonus critic gives the rows, the observations after the last rows, and the final
+   * observations of truncated episodes.
+   */
   readonly critic: (rollout: Rollout<C>) => Readonly<Record<"values" | "lastValues" | "truncatedValues", Float32Array>>
   /** The share of rows from which the bonus learns; the column `predicted` is 1 in these rows. */
   readonly predictedShare: number

@@ -204,8 +204,12 @@ const updateSpec = (
     minibatches: { rows, count: updates },
     build: ({ batch, scalar }) => {
       const { loss: total, metrics } = loss(batch, net.weights)
-      const made = optimiser({ layout: parameters, size: parameters.size, learningRate: scalar("learningRate") })
-      const { next, moments } = descend(net, total, made, maxGradNorm)
+      const chosenOptimiser = optimiser({
+        layout: parameters,
+        size: parameters.size,
+        learningRate: scalar("learningRate"),
+      })
+      const { next, moments } = descend(net, total, chosenOptimiser, maxGradNorm)
       return { states: { theta: { tensor: net.theta, next }, ...moments }, outputs: metrics }
     },
   })

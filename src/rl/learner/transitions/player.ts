@@ -47,7 +47,7 @@ export const makePlayer = (env: Env, { name, seed, maxSteps }: PlayerOptions) =>
     total = 0
   }
 
-  /** Takes an action, and returns whether the episode goes on. Throws an EnvError if the action is invalid. */
+  /** Takes an action, and returns whether the episode continues. Throws an EnvError if the action is invalid. */
   const step = (action: number | ReadonlyArray<number>): boolean => {
     const numbers = typeof action === "number" ? [action] : action
     const problem = actionProblem(env, numbers)
@@ -120,7 +120,10 @@ export const labelProblemIn = (
       : `the action mask forbids ${display(numbers.length === 1 ? numbers[0] : numbers)}`)
 }
 
-/** Returns a function that divides a row into the observation as the env gives it and its mask, as a loaded policy takes them. */
+/**
+ * Returns a function that divides a row into the observation, in the env's form, and its mask, as a loaded policy needs
+ * them.
+ */
 export const observationIn = (
   space: RowSpace,
 ): ((row: ReadonlyArray<number>) => {

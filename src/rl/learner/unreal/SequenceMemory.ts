@@ -129,12 +129,12 @@ const drawSequences = (memory: Steps, random: Stream, into: SequenceArrays): voi
     const env = random.integer(numEnvs)
     const first = random.integer(memory.position[1] - steps)
     copySequence(memory, first, env, into, sequence)
-    // Go backwards: the end of an episode says whether the returns of the steps before it are known.
-    let known = 1
+    // Go backwards: the end of an episode says whether the returns of the steps before it are isKnown.
+    let isKnown = 1
     for (let step = steps - 1; step >= 0; step--) {
       const end = memory.ended[placeOf(memory, first + step, env)]
-      if (end !== 0) known = end === cut ? 0 : 1
-      into.replayKnown[sequence * steps + step] = known
+      if (end !== 0) isKnown = end === cut ? 0 : 1
+      into.replayKnown[sequence * steps + step] = isKnown
     }
   }
 }

@@ -127,8 +127,9 @@ const inputsOf = (
   const built = branches.map((branch) => {
     const part = parts.find((one) => one.name === branch.name)
     if (part === undefined) {
-      const known = parts.map((one) => one.name).filter((one) => one !== "")
-      const parted = known.length === 0 ? "the observation has no parts" : `the observation has ${known.join(", ")}`
+      const partNames = parts.map((one) => one.name).filter((one) => one !== "")
+      const parted =
+        partNames.length === 0 ? "the observation has no parts" : `the observation has ${partNames.join(", ")}`
       return misfit(at, `there is no part "${branch.name}"; ${parted}`, [])
     }
     const body = sequence({ at: `${at}, ${part.name}`, shape: part.shape, nextName }, branch.layers)

@@ -29,8 +29,8 @@ interface OnnxExportOptions {
  * outputs keep their names. It is standard ONNX (opset 18), so every ONNX runtime runs it. The model does not update
  * its state: export a policy, not an update.
  *
- * If `program` is a function that returns the program for a number of rows, the model allows any number of rows, and
- * the first axis of its inputs and outputs has the name `batch`. Throws a `GraphError` if the program computes with the
+ * If `spec` is a function that returns the program for a number of rows, the model allows any number of rows, and the
+ * first axis of its inputs and outputs has the name `batch`. Throws a `GraphError` if the program computes with the
  * number of rows itself, or has an input without rows.
  *
  * @example

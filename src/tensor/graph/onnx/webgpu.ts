@@ -105,9 +105,9 @@ const push = (scope: NodesAndConstants, node: OnnxNode): void => {
     stepInputs: ReadonlyArray<string>,
     attributes: OnnxNode["attributes"] = {},
   ) => {
-    const made = `${output}:${name}`
-    scope.nodes.push({ op: stepOp, inputs: stepInputs, outputs: [made], attributes })
-    return made
+    const ownName = `${output}:${name}`
+    scope.nodes.push({ op: stepOp, inputs: stepInputs, outputs: [ownName], attributes })
+    return ownName
   }
   const finish = (lastOp: string, lastInputs: ReadonlyArray<string>, attributes: OnnxNode["attributes"] = {}): void =>
     void scope.nodes.push({ op: lastOp, inputs: lastInputs, outputs: [output], attributes })

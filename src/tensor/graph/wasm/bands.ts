@@ -188,8 +188,9 @@ const readAlong = (ref: Ref, dims: ReadonlyArray<number>, axis: number, rows: nu
 
 /**
  * Finds the level of each group. First run the groups of level −1, which do not run in bands; then the bands of level 0
- * and the other groups of level 0; and so on. A sum over rows that are known before all bands loses its role: then
- * groups that depend on it, such as a normalisation by the batch's mean, can run in the first bands.
+ * and the other groups of level 0; and so on. A sum over all rows that depends on nothing computed in bands gets no
+ * role, so it runs before them: then groups that depend on it, such as a normalisation by the batch's mean, can run in
+ * the first bands.
  */
 const levelsOf = (groups: ReadonlyArray<FusedGroup>, roles: Map<FusedGroup, Role>): ReadonlyMap<FusedGroup, number> => {
   const levels = new Map<FusedGroup, number>()

@@ -58,9 +58,9 @@ export class Builder {
     const key = `${ref.node.id}@${ref.offset}:${ref.shape.join()}/${ref.strides.join()}`
     const existing = this.copies.get(key)
     if (existing !== undefined) return existing
-    const made = this.map("copy", [ref], ref.shape, ref.node.dtype)
-    this.copies.set(key, made)
-    return made
+    const copied = this.map("copy", [ref], ref.shape, ref.node.dtype)
+    this.copies.set(key, copied)
+    return copied
   }
 
   contiguous(ref: Ref): Ref {
@@ -100,7 +100,10 @@ const planMatmul = (
   const [rowsA, innerA] = a.strides.slice(-2)
   const [innerB, columnsB] = b.strides.slice(-2)
   const batch = (commonShape(a.shape.slice(0, -2), b.shape.slice(0, -2)) ?? []).reduce((size, next) => size * next, 1)
-  /** Returns how many matrices one operand of the product consists of, if each must be copied. */
+  /**
+   * Returns how many matrices of an operand are copied per product of the batch; less than 1 if the operand is
+   * broadcast.
+   */
   const copies = ({ shape, strides }: Ref): number =>
     shape.slice(0, -2).reduce((size, next, axis) => (strides[axis] === 0 ? size : size * next), 1) / batch
   const unit = (stride: number, size: number): boolean => stride === 1 || size === 1

@@ -126,13 +126,13 @@ class ProductWriter {
     const { m, k, n } = this.p
     // If a is not transposed, each of its rows is contiguous, and parts gain nothing.
     const depth = this.a.down === 4 ? depthFor(m, k, n) : k
-    const { scratch, sums: given } = this.p
-    if (depth === k && given === undefined) return this.columnTiles({ k })
-    const pointer = f.let(given?.address ?? i32.add(scratch, i32.const(packedBytes(depth))))
+    const { scratch, sums: earlierSums } = this.p
+    if (depth === k && earlierSums === undefined) return this.columnTiles({ k })
+    const pointer = f.let(earlierSums?.address ?? i32.add(scratch, i32.const(packedBytes(depth))))
     const sums: Walker = { pointer, dtype: "f32", batch: [], down: sumsBytes(1, n), across: 4 }
     const outside = this.results
     this.results = [...outside, sums]
-    if (given === undefined) f.emit(memoryFill(pointer, i32.const(0), i32.const(sumsBytes(m, n))))
+    if (earlierSums === undefined) f.emit(memoryFill(pointer, i32.const(0), i32.const(sumsBytes(m, n))))
     const rest = k % depth || depth
     const move = (steps: number): void => {
       this.advance(this.a, steps * this.a.across)
@@ -142,7 +142,7 @@ class ProductWriter {
       this.columnTiles({ k: depth, sums, continued: true })
       move(depth)
     })
-    this.columnTiles({ k: rest, sums, continued: given?.adds === true })
+    this.columnTiles({ k: rest, sums, continued: earlierSums?.adds === true })
     move(rest - k)
     this.results = outside
   }

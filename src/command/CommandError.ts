@@ -1,11 +1,11 @@
-/** The error of the command and its page. */
+/** Defines the error of the command, and the documentation page that belongs to an error. */
 import { Schema } from "effect"
 
 /** Reports that a command cannot do its work. The message is one line for people. */
 export class CommandError extends Schema.TaggedError<CommandError>()("CommandError", {
   /**
-   * `usage` if the command was used wrongly, for which its exit code is 2; `run` if a run of a sweep or of a study ended without
-   * a result; `failed` for all others.
+   * `usage` if the user typed the command wrongly, so that its exit code is 2; `run` if a run of a sweep or of a study ended
+   * without a result; `failed` in all other cases.
    */
   reason: Schema.Literals(["usage", "run", "failed"]),
   message: Schema.String,

@@ -10,7 +10,10 @@ import { Trust, type TrustService } from "../../base/trust/Trust.ts"
 import { isName, type SubcommandName, names, short } from "./subcommands.ts"
 import { type CommandError } from "../CommandError.ts"
 
-/** Loads the module of each subcommand. Only those that a command line needs are loaded, to start fast. */
+/**
+ * The functions that load the module of each subcommand. Only the modules that a command line needs are loaded, so that the
+ * command starts fast.
+ */
 const subcommands = {
   init: () => import("./init/init.ts").then(({ init }) => init),
   run: () => import("./run/run.ts").then(({ run }) => run),
@@ -70,7 +73,7 @@ export const root = (words?: ReadonlyArray<string>) =>
     ),
   )
 
-/** Makes the service of trust. Its rules are loaded at the first question, since most commands have none. */
+/** Makes the service of trust. Its rules are loaded at the first question, since most commands ask none. */
 const makeTrust = Effect.gen(function* () {
   const rules = yield* Effect.cached(
     Effect.flatMap(

@@ -1,4 +1,7 @@
-/** `effect runs compare A B`: tests whether trainings differ in more than luck, in each environment and over all of them. */
+/**
+ * Implements `effect runs compare A B`: tests whether the difference between trainings is more than chance, in each
+ * environment and over all of them.
+ */
 import { Effect } from "effect"
 import * as Argument from "effect/cli/Argument"
 import { fieldOf } from "../../base/formats/csv.ts"
@@ -103,7 +106,9 @@ interface Side {
   readonly runs: ReadonlyArray<ScoredRun>
 }
 
-/** Reads the scores of the runs that the user named. Fails if the runs of an environment differ in more than their seeds. */
+/**
+ * Reads the scores of the runs that the user named. Fails if the runs in one environment differ in anything but their seeds.
+ */
 const sideOf = Effect.fnUntraced(function* (typed: string, { resultsDir, by }: CompareInput) {
   const groups = yield* groupsNamed(typed, resultsDir)
   const entries: ReadonlyArray<RunEntry> = groups.flatMap(({ runs }) => runs)
@@ -132,7 +137,9 @@ const sideOf = Effect.fnUntraced(function* (typed: string, { resultsDir, by }: C
 
 const namesIn = ({ runs }: Side): string => [...new Set(runs.map(({ environment }) => environment))].join(", ")
 
-/** Compares two sides. If a lower score is better, the scores are negated for the comparison and negated again after it. */
+/**
+ * Compares two sides. If a lower score is better, the scores are negated for the comparison, and the result is negated back.
+ */
 const compareSides = (left: Side, right: Side, isLowest: boolean): AlgorithmComparison | null => {
   const scoresOf = ({ runs }: Side) =>
     new Map(
@@ -154,7 +161,7 @@ const negated = ({ left, right, difference: { value, low, high } }: Unpaired) =>
 
 type NamedComparison = AlgorithmComparison & { readonly left: string; readonly right: string }
 
-/** Returns the lines of a comparison: one for each environment, and one for all if there are several. */
+/** Returns the lines of a comparison: one line for each environment, and one line for all of them if there are several. */
 const linesOf = ({
   environments,
   overall,
@@ -208,10 +215,10 @@ const textOf = (comparisons: ReadonlyArray<NamedComparison>): string => {
   return [table(headings, rows), ...shown].join("\n")
 }
 
-/** The thresholds of profiles in the text; the JSON has more. */
+/** The thresholds whose shares the text shows; the JSON has more. */
 const shownThresholds: ReadonlySet<number> = new Set([0.25, 0.5, 0.75, 0.9])
 
-/** Formats the shares of runs whose normalised score is above some thresholds. */
+/** Formats, for some thresholds, the share of the runs whose normalised score is above the threshold. */
 const profilesText = ({ left, right, profiles }: NamedComparison): string => {
   const shown = profiles.filter(({ threshold }) => shownThresholds.has(threshold))
   return table(
@@ -230,12 +237,12 @@ const profilesText = ({ left, right, profiles }: NamedComparison): string => {
 }
 
 /**
- * How often an interval of 95 % holds the true difference with so few runs on each side, in percent: counted over 2,000
- * draws from normal distributions. With five runs and more it is 94 %.
+ * The percentage of 95 % intervals that hold the true difference, by the number of runs on each side. It was counted over
+ * 2,000 draws from normal distributions. With five or more runs it is 94 %.
  */
 const coverages: Readonly<Record<number, number>> = { 2: 64, 3: 80 }
 
-/** Says what so few runs cannot show. */
+/** Returns notes about what these few runs cannot show. */
 const notesOn = (comparisons: ReadonlyArray<NamedComparison>): ReadonlyArray<string> => {
   const leftOut = [...new Set(comparisons.flatMap((comparison) => comparison.leftOut))]
   const fewest = Math.min(
@@ -259,7 +266,7 @@ const notesOn = (comparisons: ReadonlyArray<NamedComparison>): ReadonlyArray<str
   ]
 }
 
-/** Tells whether the user named an evaluation. A name that means no single run is not one. */
+/** Tells whether the user named an evaluation. If the name matches several runs, the answer is no. */
 const isEvaluation = (typed: string, resultsDir: string) =>
   Effect.orElseSucceed(
     Effect.flatMap(findRun(typed, { folders: [resultsDir] }), (entry) => evaluations.isUsable(entry)),

@@ -26,12 +26,14 @@ export const readRun = over(silentSource)
 /** Makes the `RunReader` of the run in a folder; it does not report damaged files. */
 export const readRunIn = (folder: string) => readRun(unplacedEntry(folder))
 
-/** A filter for `findRun`, which reads runs on disk, or by `read` elsewhere. */
+/** A filter for `findRun`. It reads runs on disk, or elsewhere with the function `read`. */
 export interface UsableRun extends UsableRuns {
   readonly isUsable: (entry: RunEntry, read?: (entry: RunEntry) => RunReader) => Effect.Effect<boolean>
 }
 
-/** Makes a filter for `findRun` that accepts runs of some kinds. Error messages call such a run `noun`. */
+/**
+ * Makes a filter for `findRun` that accepts runs of the given kinds. Error messages use `noun` as the word for such a run.
+ */
 export const ofKind = (noun: string, ...kinds: ReadonlyArray<RunKind>): UsableRun => ({
   noun,
   isUsable: (entry, read = readRun) =>
@@ -90,7 +92,7 @@ export const printRun = Effect.fnUntraced(function* (wanted: Option.Option<strin
   if (Option.isSome(wanted) && (yield* runAtPath(wanted.value)) === undefined) yield* writeError(`run: ${path}\n`)
 })
 
-/** Returns the folder of the run that `--resume` names by a path or a part of one. The callers resolve `latest`. */
+/** Returns the folder of the run that `--resume` names by a path or a part of a path. The callers handle `latest`. */
 export const runToResumeAt = Effect.fnUntraced(function* (wanted: string, options: FindOptions) {
   const { path } = yield* Effect.mapError(findRun(wanted, options), ({ message }) => usageError(`--resume ${message}`))
   yield* requireConfig(path, `--resume ${path}`)

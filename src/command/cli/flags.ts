@@ -18,7 +18,7 @@ export type FlagValues<Flags extends Command.Command.Config> = Command.Command.C
 
 interface Help {
   readonly description: string
-  /** The description in the list of subcommands below `effect runs`; subcommands.ts has those of the others. */
+  /** The description in the list of subcommands below `effect runs`. Other subcommands have it in subcommands.ts. */
   readonly short?: string
   /** The description of each example, by its command line. */
   readonly examples: Readonly<Record<string, string>>
@@ -67,7 +67,7 @@ const wholeNumber = (text: string): Option.Option<number> => {
   return Number.isSafeInteger(value) ? Option.some(value) : Option.none()
 }
 
-/** Makes a flag with a whole number within the bounds of a row. As in `--set`, there may be underscores between the digits. */
+/** Makes a flag with a whole number within the given bounds. As in `--set`, there may be underscores between the digits. */
 const whole = (name: string, bound: BoundName) =>
   Flag.String(name).pipe(
     Flag.withMetavar("integer"),
@@ -78,7 +78,7 @@ const whole = (name: string, bound: BoundName) =>
     ),
   )
 
-/** Makes an optional flag with a whole number within the bounds of a row. */
+/** Makes an optional flag with a whole number within the given bounds. */
 export const number = (name: string, bound: BoundName, description: string) =>
   whole(name, bound).pipe(Flag.optional, Flag.withDescription(description))
 
@@ -101,7 +101,7 @@ export const textOr = (otherwise: string, name: string, placeholder: string, des
 export const texts = (name: string, placeholder: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(placeholder), Flag.atLeast(0), Flag.withDescription(description))
 
-/** The flag of commands that listen. */
+/** The flag `--allow-host` of commands that start a server. */
 export const allowHostFlag = texts(
   "allow-host",
   "name",
@@ -143,8 +143,8 @@ export const sessionOptions = Effect.fnUntraced(function* (input: {
 })
 
 /**
- * Returns how many threads each of several processes, engines or runs gets that compute at the same time. With `auto`, each
- * gets one, because together they already use the processors.
+ * Returns the number of threads for each of several processes, engines or runs that compute at the same time. With `auto` it
+ * is 1, because together they already use all processors.
  */
 export const threadsOfEach = (threads: number | "auto"): number => (threads === "auto" ? 1 : threads)
 
@@ -156,7 +156,7 @@ export const resultsDirFlag = (description: string) =>
     ),
   )
 
-/** Tells whether a place that the user named, such as `--results-dir`, is the address of a bucket of S3. */
+/** Tells whether the value of a flag such as `--results-dir` is the address of a bucket of S3. */
 export const isBucket = (resultsDir: string): boolean => resultsDir.startsWith("s3://")
 
 /** The flag `--results-dir` of commands that read a run and write nothing into a results folder. */
@@ -164,11 +164,14 @@ export const lookupDir = resultsDirFlag(
   "The folder in which latest and parts of paths are looked up, or s3://BUCKET/PREFIX (default: results)",
 )
 
-/** Returns the run's name: the value of `--name`, or else the name of the file. */
+/** Returns the run's name: the value of `--name`, otherwise the name of the file. */
 export const nameOf = ({ name, file }: { readonly name: Option.Option<string>; readonly file: string }): string =>
   Option.getOrElse(name, () => derivedName(basename(file, extname(file))))
 
-/** Converts flags to words of a command line. A list repeats its flag; undefined, None and false leave it out. */
+/**
+ * Converts flags to words of a command line. A flag with a list is repeated for each item; flags that are undefined, None or
+ * false are left out.
+ */
 export const flagWords = (flags: Readonly<Record<string, unknown>>): ReadonlyArray<string> =>
   Object.entries(flags).flatMap(([name, option]) => {
     const value = Option.isOption(option) ? Option.getOrUndefined(option) : option

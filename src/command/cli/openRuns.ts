@@ -1,11 +1,13 @@
-/** Opens the runs that the user named where they are, on disk or in a bucket of S3, for commands that read them. */
+/** Opens the runs that the user named, on disk or in a bucket of S3, for commands that read them. */
 import { Effect } from "effect"
 import type { FileSource } from "../../run/read/FileSource.ts"
 import type { CopyOptions, NamedRuns } from "./bucket/localCopy.ts"
 import { warningSource } from "./findRun.ts"
 import { isBucket } from "./flags.ts"
 
-/** Runs `body` with a source of the runs in a folder, or in a bucket of S3 by its address. It reports damaged files. */
+/**
+ * Runs `body` with a source of the runs in a folder, or at the address of a bucket of S3. The source reports damaged files.
+ */
 export const readingRunsIn = <A, E, R>(place: string, body: (source: FileSource) => Effect.Effect<A, E, R>) =>
   isBucket(place)
     ? // The code for buckets is loaded only when it is needed.

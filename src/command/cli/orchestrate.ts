@@ -81,7 +81,7 @@ export const orchestrate = subcommand(
   }),
 )
 
-/** Returns the folder's name of the run to play; null for all. */
+/** Returns the name of the folder of the run to play; null for all runs. */
 const onlyRun = Effect.fnUntraced(function* (trainer: TrainerFolder, typed: Option.Option<string>) {
   if (Option.isNone(typed)) return trainer.run
   const { value: name } = typed

@@ -1,4 +1,7 @@
-/** Finds the finished trainings that the user named, in groups that differ only in their seeds, for export and compare. */
+/**
+ * Finds the finished trainings that the user named, in groups of runs that differ only in their seeds, for export and
+ * compare.
+ */
 import { dirname, join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { exists } from "../../base/config/files.ts"
@@ -11,7 +14,7 @@ import { over } from "../../run/RunReader.ts"
 import { findRun, printRun, trainings, warn } from "./findRun.ts"
 import { usageError } from "./output/output.ts"
 
-/** Makes the `RunReader` of a run, which reads facts from its files and reports damaged ones on stderr. */
+/** Makes the `RunReader` of a run, which reads facts from the run's files and reports damaged ones on stderr. */
 export const openRun = over(diskSource(warn))
 
 /** Finished runs that differ only in their seeds. */
@@ -21,12 +24,12 @@ export interface RunGroup {
   readonly runs: ReadonlyArray<RunEntry>
 }
 
-/** Folders are searched for runs down to this depth, which is that of a trainer's run below a results folder. */
+/** The depth to which folders are searched for runs: the depth of a trainer's run below a results folder. */
 const mostDepth = 5
 
 /**
- * Returns the finished trainings that the user named by one argument, in their groups: by the folder of a run, by a folder
- * with runs in it, by `latest`, or by a part of paths that only runs of one group have.
+ * Returns the finished trainings that one argument names, in their groups. The argument can be the folder of a run, a folder
+ * with runs in it, `latest`, or a part of a path that only runs of one group have.
  */
 export const groupsNamed = Effect.fnUntraced(function* (typed: string, resultsDir: string) {
   const entries = (yield* exists(typed)) ? yield* finishedIn(typed, mostDepth) : yield* finishedWith(typed, resultsDir)
@@ -36,11 +39,14 @@ export const groupsNamed = Effect.fnUntraced(function* (typed: string, resultsDi
   return [...Map.groupBy(entries, keyOf)].map(([key, runs]): RunGroup => ({ key, runs }))
 })
 
-/** Runs with equal names and variables differ only in their seeds; others belong together if they have one folder. */
+/**
+ * Returns the key of a run's group. Runs with equal names and variables differ only in their seeds; other runs are in one
+ * group if they are in one folder.
+ */
 const keyOf = ({ path, name, population }: RunEntry): string =>
   name === undefined ? dirname(resolve(path)) : JSON.stringify([name, population])
 
-/** Returns the folder itself if it is a finished run, or else the finished runs below it. */
+/** Returns the folder itself if it is a finished run, otherwise the finished runs below it. */
 const finishedIn = Effect.fnUntraced(function* (
   folder: string,
   depth: number,
@@ -49,13 +55,15 @@ const finishedIn = Effect.fnUntraced(function* (
   const names = yield* silentSource.list(folder)
   if (names.includes(Layout.returns)) return [entry]
   if (depth === 0) return []
-  // In the folder of a run there are no other runs, except for those of a trainer.
+  // The folder of a run contains no other runs, unless it is the folder of a trainer.
   const isRun = names.includes(Layout.config)
   const inside = (yield* silentSource.folders(folder)).filter((name) => !isRun || isChildName(name))
   return (yield* Effect.forEach(inside, (name) => finishedIn(join(folder, name), depth - 1))).flat()
 })
 
-/** Returns the run that the user named by `latest` or by a part of its path, or all runs of the group that has the part. */
+/**
+ * Returns the run that `latest` or a part of a path names. If the part fits several runs of one group, returns all of them.
+ */
 const finishedWith = Effect.fnUntraced(function* (typed: string, resultsDir: string) {
   if (typed !== "latest") {
     const part = derivedName(typed.replace(/\/+$/, ""))
@@ -69,12 +77,12 @@ const finishedWith = Effect.fnUntraced(function* (typed: string, resultsDir: str
   return (yield* over(silentSource)(entry).isFinished) ? [entry] : []
 })
 
-/** Facts whose values need no name before them. */
+/** The facts whose values are clear without the fact's name before them. */
 const selfExplaining: ReadonlySet<string> = new Set(["name", "algorithm", "environment", "agent", "commit", "time"])
 
 /**
- * Returns a short name for each group of runs: what tells it from the others in its name and variables, if need be also
- * in its commit and time, or else in its path.
+ * Returns a short name for each group of runs: the part of its name and variables in which the groups differ. If that is not
+ * enough, its commit and time are added; if that is not enough either, the name is its path.
  */
 export const labelsOf = (groups: ReadonlyArray<RunGroup>): ReadonlyArray<string> => {
   const facts = groups.map(
@@ -94,7 +102,7 @@ export const labelsOf = (groups: ReadonlyArray<RunGroup>): ReadonlyArray<string>
 const labelOf = (key: string, value: string): ReadonlyArray<string> =>
   value === "" ? [] : [selfExplaining.has(key) ? value : `${key}=${value}`]
 
-/** Removes the folders that all paths have in common at their beginning and at their end. */
+/** Removes the folders at the beginning and at the end that all paths have in common. */
 const distinctParts = (paths: ReadonlyArray<string>): ReadonlyArray<string> => {
   const parts = paths.map((path) => path.split("/").filter((part) => part !== ""))
   const shortest = Math.min(...parts.map(({ length }) => length)) - 1

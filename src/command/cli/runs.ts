@@ -168,7 +168,7 @@ export const runs = Flags.subcommand(
   }),
 ).pipe(Command.withSubcommands([show, diff, compareRuns, findBest]))
 
-/** Prints the selected runs, as a table or as lines of JSON. */
+/** Prints the selected runs as a table, or as lines of JSON. */
 const printRuns = Effect.fnUntraced(function* (isJson: boolean, { runs, asked, dir, entries }: Selected) {
   const keys = Query.extraKeys(asked, entries)
   const lines = yield* Query.eachRun(runs, (run) => Query.runLine(run, keys))
@@ -178,7 +178,7 @@ const printRuns = Effect.fnUntraced(function* (isJson: boolean, { runs, asked, d
   yield* writeError(`${none}\n`)
 })
 
-/** Prints the best of the selected runs, or the best of each group. */
+/** Prints the best of the selected runs, or the best run of each group. */
 const printBest = Effect.fnUntraced(function* (
   input: {
     readonly by: string
@@ -282,7 +282,7 @@ const selecting = Effect.fnUntraced(function* <A, E, R>(
   )
 })
 
-/** Returns the folder to look in: it is an argument, or a flag as in other commands. */
+/** Returns the folder to search, which the user names with an argument, or with a flag as in other commands. */
 const folderOf = Effect.fnUntraced(function* ({ dir, resultsDir }: Flags.FlagValues<typeof place>) {
   if (Option.isSome(dir) && Option.isSome(resultsDir))
     return yield* usageError(`--results-dir ${resultsDir.value} and ${dir.value} name two folders; use one of them`)
@@ -321,7 +321,10 @@ const configOf = Effect.fnUntraced(function* (entry: RunEntry, source: FileSourc
 /** Returns a config's value for a table cell. Null becomes a text, since `-` means that a run lacks the key. */
 const text = (value: unknown): RunValue | undefined => (value === null ? "null" : valueOfData(value))
 
-/** Returns a function that makes a table's column from a heading, a role (how it may shrink) and each line's cell. */
+/**
+ * Returns a function that makes a column of a table from a heading, a role (which decides how the column may shrink), and a
+ * function for each line's cell.
+ */
 const columnOf =
   <Line>(lines: ReadonlyArray<Line>) =>
   (heading: string, role: TableColumn["role"], value: (line: Line) => Cell | undefined): TableColumn => ({

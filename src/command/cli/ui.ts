@@ -112,14 +112,20 @@ export const ui = subcommand(
   }),
 )
 
-/** Opens the files of runs in a bucket; undefined for a folder on disk. The code for buckets is loaded only when needed. */
+/**
+ * Opens the files of runs in a bucket; undefined for a folder on disk. The code for buckets is loaded only here, when it is
+ * needed.
+ */
 const filesAt = Effect.fnUntraced(function* (directory: string) {
   if (!isBucket(directory)) return undefined
   const { confinedToBucket } = yield* Effect.promise(() => import("./bucket/confinedBucket.ts"))
   return yield* confinedToBucket(directory)
 })
 
-/** Returns the folder to show: an existing folder, the address of a bucket, or the folder of a run named by `latest` or a part of its path. */
+/**
+ * Returns the folder to show. The user can name it by its path, by the address of a bucket, or by `latest` or a part of a
+ * path, which mean the folder of a run.
+ */
 const folderOf = Effect.fnUntraced(function* (typed: string) {
   if (isBucket(typed)) return typed
   if (yield* exists(typed)) return typed

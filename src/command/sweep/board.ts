@@ -1,4 +1,4 @@
-/** Shows the progress of a sweep's runs: as a table on a terminal, and otherwise as lines. sweep.ts calls it. */
+/** Shows the progress of a sweep's runs, as a table on a terminal and as lines elsewhere. sweep.ts calls it. */
 import { Effect } from "effect"
 import { harmless } from "../../base/config/text.ts"
 import { table as aligned } from "../../run/find/table.ts"
@@ -33,7 +33,7 @@ interface BoardOptions {
 /** The shortest time between two renderings of the progress. */
 const renderMillis = 100
 
-/** Formats the line that says why a run of a sweep failed, and where it is. */
+/** Formats the line that tells why a run of a sweep failed, and where the run is. */
 export const failureLine = (
   label: string,
   { problem, directory }: Omit<Extract<RowState, { _tag: "Failed" }>, "_tag">,
@@ -69,7 +69,9 @@ export const makeBoard = (options: BoardOptions) => {
   }
 }
 
-/** Orders the states: if the terminal has no room for the rows of all runs, those with the lowest numbers are shown. */
+/**
+ * The order of the states: if the terminal has no room for all runs, the runs whose states have the lowest numbers are shown.
+ */
 const urgency: Readonly<Record<RowState["_tag"], number>> = { Running: 0, Failed: 1, Done: 2, Waiting: 3 }
 
 /** Formats one line per run, as many as fit, and a last line with the number of runs in each state. */

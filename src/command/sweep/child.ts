@@ -15,12 +15,14 @@ import { CommandError } from "../CommandError.ts"
 export interface Child {
   /** The arguments of `effect run`. */
   readonly args: ReadonlyArray<string>
-  /** Describes the sweep to the process. */
+  /** The description of the sweep that the process receives. */
   readonly part: SweepPart
   readonly onProgress: (progress: SweepProgress) => void
 }
 
-/** Trains one run of a sweep by `RunCommand`, by default in its own process. Returns its result and its curve. */
+/**
+ * Trains one run of a sweep with `RunCommand`, by default in its own process. Returns the run's result and learning curve.
+ */
 export const trainInChild = (child: Child) =>
   Effect.gen(function* () {
     const line = (yield* (yield* RunCommand)(child)).trim().split("\n").at(-1) ?? ""
@@ -36,13 +38,13 @@ const bin = fileURLToPath(new URL("../../../bin/effect.js", import.meta.url))
 
 const children = new Set<ChildProcess>()
 
-/** Passes SIGUSR1 on to every run: with this signal, the user asks each run for the folder of its current step. */
+/** Passes SIGUSR1 on to every run: with this signal, the user asks for the folder of the current step. */
 const passOnStepSignal = (): void => children.forEach((child) => void child.kill(stepSignal))
 
 /**
- * Runs `effect run` in a process and returns its stdout. An interruption also stops that process, and waits until it
- * has saved its run. It uses Node's `spawn`, because Effect's child processes have no channel for messages, by which
- * the process reports its progress and is told to stop.
+ * Runs `effect run` in a process and returns its stdout. An interruption stops that process too, and waits until it has saved
+ * its run. This uses Node's `spawn`, because Effect's child processes have no message channel. The process needs one to
+ * report its progress, and to receive the message that stops it.
  */
 const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, CommandError> =>
   Effect.callback((resume) => {
@@ -74,7 +76,7 @@ const runProcess = ({ args, part, onProgress }: Child): Effect.Effect<string, Co
       else fail(reason || (signal === null ? `exit code ${code}` : `ended by ${signal}`))
       resolve()
     })
-    // Closing the channel would stop the process too, but then Node doesn't report when the process has ended.
+    // Closing the channel would stop the process too, but then Node would not report when the process has ended.
     return Effect.sync(() => void (child.connected && child.send(stop, () => {}))).pipe(
       Effect.andThen(Effect.promise(() => closed)),
     )

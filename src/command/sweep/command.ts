@@ -1,11 +1,11 @@
-/** Makes the command lines of a sweep: one for each of its runs, and one that resumes the sweep. It only computes. */
+/** Makes the command lines of a sweep: one for each of its runs, and one that resumes the sweep. These are pure functions. */
 import { flagWords, quoted } from "../cli/flags.ts"
 import type { RunFlags } from "../cli/run/flags.ts"
 import { resumedCluster } from "../cli/worker/cluster.ts"
 import { isNaming } from "../cli/run/overrides.ts"
 import type { PlannedRun } from "./plan.ts"
 
-/** The flags of a sweep that say how each of its runs is trained. */
+/** The flags of a sweep that decide how each of its runs is trained. */
 export type TrainFlags = Pick<
   RunFlags,
   "file" | "config" | "set" | "totalSteps" | "backend" | "threads" | "name" | "csv" | "cluster" | "trust"
@@ -48,7 +48,7 @@ const settingsOf = (
   ...choices.filter((choice) => !isNaming(choice)).map(settingOf),
 ]
 
-/** Returns the command that trains with these settings once more, in a run of its own. */
+/** Returns the command that trains with these settings again, as a single run. */
 export const runCommand = (
   input: Omit<TrainFlags, "csv" | "cluster" | "trust">,
   choices: PlannedRun["choices"],
@@ -67,7 +67,10 @@ export const runCommand = (
 
 export const settingOf = ({ path, text }: { readonly path: string; readonly text: string }): string => `${path}=${text}`
 
-/** Returns the command that resumes a sweep in its folder; `resultsDir` is the results folder, if it must be named too. */
+/**
+ * Returns the command that resumes a sweep in its folder. `resultsDir` is the results folder, if the command must name it
+ * too.
+ */
 export const resumeCommand = (input: RunFlags, place: string, resultsDir?: string): string => {
   const { seeds, seed, jobs, config, set, totalSteps, threads, name, csv } = input
   const words = flagWords({

@@ -31,8 +31,8 @@ export interface StartedRun {
 }
 
 /**
- * Makes the folder of a new sweep. Its name is the current time in seconds; if that folder exists already, the first
- * later second without a folder.
+ * Makes the folder of a new sweep. Its name is the current time in seconds; if that folder already exists, the first later
+ * second that is free.
  */
 export const newFolder = Effect.fnUntraced(function* (resultsDir: string, runs: ReadonlyArray<PlannedRun>) {
   const fs = yield* FileSystem.FileSystem
@@ -55,8 +55,8 @@ export const newFolder = Effect.fnUntraced(function* (resultsDir: string, runs: 
 })
 
 /**
- * Returns the folder of the sweep to resume: the one that the user names, or for `latest`, the newest one in which some
- * of the planned runs (`runs`) are unfinished.
+ * Returns the folder of the sweep to resume. `latest` means the newest sweep in which some of the planned runs (`runs`) are
+ * unfinished.
  */
 export const earlierFolder = Effect.fnUntraced(function* (
   wanted: string,
@@ -122,13 +122,13 @@ const inspect = Effect.fnUntraced(function* (resultsDir: string, time: string, p
 const byProgress = ["finished", "unfinished", "empty"]
 
 /**
- * Returns the folder in which a run is more advanced. A run has two folders if its sweep was resumed after a commit,
- * since the path contains the commit.
+ * Returns the folder in which a run is more advanced. A run has two folders if its sweep was resumed after a commit, because
+ * the path contains the commit.
  */
 const moreAdvanced = (one: StartedRun | undefined, other: StartedRun): StartedRun =>
   one === undefined || byProgress.indexOf(other.state) < byProgress.indexOf(one.state) ? other : one
 
-/** Returns how far the run in a folder is, which exists. */
+/** Returns the progress of the run in an existing folder. */
 export const stateOf = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<StartedRun["state"]> {
   const run = readRunIn(directory)
   if (yield* run.isFinished) return "finished"
@@ -136,14 +136,14 @@ export const stateOf = Effect.fnUntraced(function* (directory: string): Effect.f
 })
 
 /**
- * Matches the settings that don't change the results, because they only say how results are computed and when they are
+ * Matches the settings that don't change the results, because they only decide how results are computed and when they are
  * saved.
  */
 export const irrelevant = /^(workers|validation\.workers|checkpoint|description)(\.|$)/
 
 /**
- * Refuses to resume a sweep with other settings, since its runs would then differ in more than the swept settings.
- * Returns the folder, in which a finished run with fewer steps than planned counts as unfinished.
+ * Refuses to resume a sweep with other settings, because its runs would then differ in more than the swept settings. Returns
+ * the folder. A finished run in it that has fewer steps than planned counts as unfinished.
  */
 export const withSameSettings = Effect.fnUntraced(function* (folder: SweepFolder, planned: ReadonlyArray<PlannedRun>) {
   const runs = yield* Effect.forEach(folder.runs, (run, index) =>
@@ -152,7 +152,7 @@ export const withSameSettings = Effect.fnUntraced(function* (folder: SweepFolder
   return { ...folder, runs }
 })
 
-/** Returns the run, if its saved config and the planned one have the same settings; fails if they don't. */
+/** Returns the run if its saved config and the planned config have the same settings; fails if they differ. */
 export const checkStarted = Effect.fnUntraced(function* (run: StartedRun, { label, effective }: PlannedRun) {
   if (run.state === "empty") return run
   const file = join(run.directory, Layout.config)

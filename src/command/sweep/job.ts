@@ -1,8 +1,8 @@
 /**
- * The job by which one run of a sweep is trained on another machine. The worker trains in a folder of its own attempt, inside
- * the results folder, resumes there what a lost worker has left of the run, and publishes the finished run by renaming its
- * folder. So a run is there as a whole or not at all, and if two workers train the same run, the first one that finishes
- * publishes it; its bits are the same.
+ * Defines the job that trains one run of a sweep on another machine. Each attempt of a worker trains in its own folder inside
+ * the results folder. If an earlier worker was lost, the new attempt resumes from a copy of that worker's files. The finished
+ * run is published by renaming its folder, so readers see the whole run or nothing. If two workers train the same run, the
+ * first one that finishes publishes it; both results have the same bits.
  */
 import { rmdirSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -34,9 +34,12 @@ export const runJob = job({
   payload: Schema.Struct({
     /** The arguments of `effect run` after the file, without `--results-dir`. */
     args: Schema.Array(Schema.String),
-    /** The files on which the run depends, that of the training first. A worker with other ones refuses to run it. */
+    /** The files on which the run depends; the first is the training's. A worker that has other files refuses to run it. */
     files: Schema.NonEmptyArray(SentFile),
-    /** The results folder, relative to the working directory of the client if it is below it; or the address of a bucket. */
+    /**
+     * The results folder: relative to the working directory of the client if it is below that directory, or the address of a
+     * bucket.
+     */
     resultsDir: Schema.String,
     /** The path of the run's folder below the results folder. */
     path: Schema.String,
@@ -44,7 +47,8 @@ export const runJob = job({
   }),
   result: Schema.String,
   failure: Schema.Union([CommandError, DispatchError]),
-  // A resumed sweep may ask for more steps; a job of the earlier one, which may still be waiting, is no answer to that.
+  // A resumed sweep may need more steps than a job of the earlier sweep that still waits, so the arguments are part of the
+  // key.
   key: ({ path, args, files }) => {
     const settings = JSON.stringify([args, files.map(({ sha256 }) => sha256)])
     return `${path} ${digestOfBytes(utf8.encode(settings)).slice(0, 12)}`
@@ -54,7 +58,7 @@ type RunPayload = Parameters<(typeof runJob)["key"]>[0]
 
 /** Describes the run of a sweep that other machines should train. */
 interface SpreadRun {
-  /** The files on which the run depends: that of the training, and that of `--config`. */
+  /** The files on which the run depends: the training's file, and the file of `--config`. */
   readonly files: readonly [string, ...ReadonlyArray<string>]
   readonly resultsDir: string
   /** The path of the run's folder below the results folder. */
@@ -87,7 +91,7 @@ export const sweepHandler: Effect.Effect<Handler, never, FileSystem.FileSystem |
   Effect.context<FileSystem.FileSystem | Path.Path>(),
   (files) =>
     handler(runJob, ({ args, ...payload }) =>
-      // The run's own process cannot ask; a worker trusts its cluster.
+      // The run's own process can't ask the user, and a worker trusts its cluster.
       Effect.provideContext(trainAttempt({ ...payload, args: [...args, "--trust"] }), files),
     ),
 )
@@ -100,8 +104,8 @@ const trainAttempt = (payload: RunPayload) =>
 const failed = Effect.mapError((error: Error) => (isRunError(error) ? error : CommandError.run(messageOf(error))))
 
 /**
- * Trains the run in the folder of an attempt, as if in the folder or at the address `published`; or resumes it there from
- * `lost`, the copy of what a lost worker left. Returns its folder.
+ * Trains the run in the folder of an attempt, with all paths in its files as if it were in the folder (or at the address)
+ * `published`. If there is a copy of a lost worker's files (`lost`), it resumes the run from them. Returns the run's folder.
  */
 const trainIn = Effect.fnUntraced(function* (
   attempt: string,
@@ -116,12 +120,12 @@ const trainIn = Effect.fnUntraced(function* (
     command({ args: [files[0].path, ...args, ...more, "--results-dir", attempt], part, onProgress: () => {} })
   const line = yield* lost === undefined
     ? run()
-    : // The copy of what a lost worker left may be unusable; then the run begins anew.
+    : // The copy of a lost worker's files may be unusable; then the run starts again.
       Effect.catch(run("--resume", lost), () =>
         Effect.andThen(Effect.ignore(fs.remove(lost, { recursive: true, force: true })), run()),
       )
   const { runDir } = yield* Schema.decodeUnknownEffect(jsonText(RunResult))(line.trim().split("\n").at(-1))
-  // The run's folder knows its own path from one file only.
+  // Only one file in the run's folder contains the run's own path.
   const metrics = join(runDir, Layout.metrics)
   const text = yield* readRunText(metrics, mostBytes.text)
   yield* fs.writeFileString(metrics, text.replaceAll(JSON.stringify(runDir), JSON.stringify(published)))
@@ -146,7 +150,7 @@ const trainIntoFolder = Effect.fnUntraced(function* (payload: RunPayload) {
     if (!isCopied) yield* Effect.ignore(fs.remove(attempt, { recursive: true, force: true }))
     const runDir = yield* trainIn(attempt, published, payload, isCopied ? lost : undefined)
     yield* makeFolder(dirname(published))
-    // Another worker may have published the same run meanwhile: then its folder stays, and this attempt is thrown away.
+    // Another worker may already have published the same run: then that folder stays, and this attempt is deleted.
     yield* fs
       .rename(runDir, published)
       .pipe(
@@ -159,7 +163,7 @@ const trainIntoFolder = Effect.fnUntraced(function* (payload: RunPayload) {
     yield* Effect.ignore(indexRun(published, owner))
     return yield* lineOf(published)
   })
-  // An interrupted worker hands the run back: the next one resumes it from here.
+  // An interrupted worker returns the job, and the next worker resumes the run from these files.
   const tidied = Effect.onExit(train, (exit) =>
     Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause)
       ? Effect.void
@@ -181,7 +185,7 @@ const trainIntoBucket = Effect.fnUntraced(
     if (before !== undefined) return before
     const attempt = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "effect-s3-" })
     const runDir = yield* trainIn(attempt, address, payload)
-    // Another machine that publishes the same run has its lock; after that, the run is finished.
+    // While another machine publishes the same run, it holds the lock; after that, the run is finished.
     yield* Effect.retry(publish(runDir), { times: 5, while: (error) => error._tag === "RunStoreError" })
     const line = yield* lineThere
     return line ?? (yield* CommandError.run(`${address}: the run was removed after it was published`))
@@ -203,12 +207,12 @@ const lineOf = Effect.fnUntraced(
   Effect.mapError((error) => CommandError.run(messageOf(error))),
 )
 
-/** Removes what workers that were killed left of a sweep whose runs are all finished. */
+/** Removes the folders of attempts that killed workers left. All runs of the sweep must be finished. */
 export const removeAttempts = Effect.fnUntraced(function* (resultsDir: string, time: string) {
   const fs = yield* FileSystem.FileSystem
   const folder = join(resultsDir, Layout.attempts)
   const left = (yield* namesIn(folder)).filter((name) => name.startsWith(`${time}_`))
   for (const name of left) yield* Effect.ignore(fs.remove(join(folder, name), { recursive: true, force: true }))
-  // This only removes an empty folder: another sweep may have attempts in it.
+  // This removes only an empty folder, because another sweep may have attempts in it.
   yield* Effect.ignore(Effect.try(() => rmdirSync(folder)))
 })

@@ -1,6 +1,6 @@
 /**
- * Finds what a lost worker left of a run, and copies it into the folder of a new attempt, so that the run is resumed there. It
- * is copied and not moved, because the lost worker may only be frozen, and go on writing when it comes back.
+ * Finds the files that a lost worker left of a run, and copies them into the folder of a new attempt, where the run is
+ * resumed. They are copied and not moved, because the lost worker may only be frozen, and may later continue to write.
  */
 import { cp } from "node:fs/promises"
 import { dirname, join } from "node:path"
@@ -12,9 +12,9 @@ import * as Layout from "../../run/Layout.ts"
 interface SweepAttempt {
   /** The folder with the attempts at all runs. */
   readonly folder: string
-  /** The beginning of the names of the sweep's attempts. */
+  /** The prefix of the names of this sweep's attempts. */
   readonly sweep: string
-  /** The path of the run's folder below that of an attempt. */
+  /** The path of the run's folder below the folder of an attempt. */
   readonly path: string
 }
 
@@ -23,7 +23,7 @@ export const newestLost = Effect.fnUntraced(function* ({ folder, sweep, path }: 
   let newest: { readonly run: string; readonly count: number } | undefined
   for (const name of (yield* namesIn(folder)).filter((name) => name.startsWith(sweep))) {
     const run = join(folder, name, path)
-    // The worker of a finished run was lost before it published the run; then metrics.json may have either path.
+    // This worker was lost after the run was finished and before it was published; metrics.json may then contain either path.
     if (yield* exists(join(run, Layout.returns))) continue
     for (const checkpoint of yield* namesIn(join(run, Layout.checkpoints))) {
       const count = Layout.checkpointOf(checkpoint)?.count ?? 0
@@ -33,12 +33,15 @@ export const newestLost = Effect.fnUntraced(function* ({ folder, sweep, path }: 
   return newest?.run
 })
 
-/** Copies a lost run, without its lock. Returns whether it succeeded: a worker that came back may remove files meanwhile. */
+/**
+ * Copies a lost run, without its lock. Returns whether that succeeded: a worker that is working again may remove files during
+ * the copy.
+ */
 export const copyLost = (run: string, to: string): Effect.Effect<boolean, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {
     yield* makeFolder(dirname(to))
     const names = (yield* namesIn(run)).filter((name) => !Layout.isOfWriter(name))
-    // Checkpoints first: logs must reach at least as far as the newest checkpoint, and may reach further.
+    // Checkpoints are copied first: the logs must reach at least as far as the newest checkpoint, and may reach further.
     const ordered = [Layout.checkpoints, ...names.filter((name) => name !== Layout.checkpoints)]
     for (const name of ordered) {
       yield* Effect.tryPromise(() => cp(join(run, name), join(to, name), { recursive: true, verbatimSymlinks: true }))

@@ -6,7 +6,7 @@ import type { RunResult } from "../../run/RunResult.ts"
 import type { Finished } from "../cli/run/finished.ts"
 import type { PlannedRun } from "./plan.ts"
 
-/** A run that has ended: with its result, or with a line that says why it failed. */
+/** A run that has ended: with its result, or with a line that describes why it failed. */
 export interface EndedRun {
   readonly run: PlannedRun
   readonly directory: string
@@ -21,7 +21,7 @@ export const scoreText = (result: RunResult): string => {
   return score === null ? "no score" : shownScore(score)
 }
 
-/** Computes the metrics of runs that differ only in their seed: for each seed, and aggregated over the seeds. */
+/** Computes the metrics of runs that differ only in their seeds: for each seed, and aggregated over the seeds. */
 export const summarise = (ended: ReadonlyArray<EndedRun>) => {
   const finished = ended.flatMap(({ outcome }) => ("result" in outcome ? [outcome] : []))
   const scores = finished.map(({ result }) => scoreOf(result)).filter((score) => score !== null)

@@ -1,4 +1,4 @@
-/** Connects the process of a sweep with the processes of its runs, by an environment variable and by messages. */
+/** Connects the process of a sweep with the processes of its runs, through an environment variable and messages. */
 import { Clock, Context, Effect, Schema } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"
 import type { Sink } from "../../run/record/Recorder.ts"
@@ -64,10 +64,13 @@ export const sweepProgress: Sink = (_, about) =>
     }
   })
 
-/** This message makes a run save its work and end. */
+/** The message that makes a run save its work and end. */
 export const stop = "stop"
 
-/** Ends a process that a sweep started, like Ctrl-C, when the sweep sends `stop` or ends; unless Ctrl-C came first. */
+/**
+ * Ends a process of a sweep in the same way as Ctrl-C does, when the sweep sends `stop` or ends. It does nothing after
+ * Ctrl-C.
+ */
 export const endWithSweep = (isInterrupted: () => boolean): void => {
   if (process.channel === undefined || process.env[variable] === undefined) return
   const end = (): void => void (isInterrupted() || process.kill(process.pid, "SIGINT"))

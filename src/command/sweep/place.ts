@@ -1,17 +1,19 @@
-/** Finds where the runs of a sweep are saved: in the results folder itself, or in a bucket for which that folder stands. */
+/**
+ * Decides where the runs of a sweep are saved: in the results folder itself, or in a bucket whose local copy is that folder.
+ */
 import { Context, Effect, type Scope } from "effect"
 import type { RunStoreError } from "../../run/store/RunStoreError.ts"
 import type { RunCommand } from "./child.ts"
 import { type CommandError } from "../CommandError.ts"
 
 export interface SweepPlace {
-  /** Returns the path or the address of a folder in the results folder, as other machines and the user know it. */
+  /** Returns the path or the address that other machines and the user use for a folder in the results folder. */
   readonly shown: (path: string) => string
-  /** Tells whether the folder of a new sweep, by its time, is used elsewhere. */
+  /** Tells whether another machine already uses the folder of a new sweep. The argument is the time in the folder's name. */
   readonly isTaken: (time: string) => Effect.Effect<boolean, CommandError>
-  /** Locks the sweep of this time for other machines. */
+  /** Locks the sweep with this time against other machines. */
   readonly lock: (time: string) => Effect.Effect<void, RunStoreError | CommandError, Scope.Scope>
-  /** Returns the function that trains a run by `command`, whose results are then in the results folder. */
+  /** Returns a function that trains a run with `command` and makes its results available in the results folder. */
   readonly training: (command: typeof RunCommand.Service) => typeof RunCommand.Service
 }
 

@@ -31,7 +31,7 @@ export interface PlannedRun {
   readonly effective: Plain
 }
 
-/** Returns all runs that the flags describe, ordered by configuration. Fails if a setting of any of them is wrong. */
+/** Returns all runs that the flags describe, ordered by configuration. Fails if any run has a wrong setting. */
 export const planSweep = Effect.fnUntraced(function* (input: RunFlags) {
   const variables = yield* parsePopulation([...input.population, ...input.more])
   const conflict = variables.find(({ path }) => settingFlags(input).includes(inCamelCase(path)))
@@ -77,7 +77,7 @@ export const planSweep = Effect.fnUntraced(function* (input: RunFlags) {
   return runs
 })
 
-/** A sweep has at most this many runs, since each is a training of its own. */
+/** The largest number of runs in a sweep, since each run is a whole training. */
 const mostRuns: number = bounds.runs.most
 
 /** Parses the seeds of `--seeds`: `1..10`, `1,2,5`, or a mixture of both. */
@@ -95,7 +95,7 @@ const parseSeeds = Effect.fnUntraced(function* (text: string) {
   return new Set(seeds).size === seeds.length ? seeds : yield* wrong(malformed)
 })
 
-/** File systems refuse file names with more bytes than this. */
+/** The largest length of a file name in bytes; file systems refuse longer names. */
 const longestName = 255
 
 /** Returns the names of the folders in the path of a run, with placeholders for the time and the commit. */
@@ -115,19 +115,21 @@ export const settingFlags = ({
   ...(Option.isSome(name) ? ["name"] : []),
 ]
 
-/** Returns a text that is equal for equal runs, in any order of the swept settings, and with `-` or `_` in names. */
+/**
+ * Returns a text that is equal for equal runs. The order of the swept settings doesn't matter, and names may have `-` or `_`.
+ */
 export const keyOf = ({ name, population, seed }: RunIdentity): string => {
   const values = Object.entries(population).map(([key, value]) => [key, derived.has(key) ? derivedName(value) : value])
   return JSON.stringify([derivedName(name), values.sort(([one], [other]) => (one < other ? -1 : 1)), seed])
 }
 
-/** These keys of an identity's `population` hold the names of the env and the algorithm. */
+/** The keys in an identity's `population` that hold the names of the env and the algorithm. */
 const derived = new Set(["environment", "algorithm"])
 
 /** Provides the services for a training that is only planned and never starts, so nothing is written. */
 const noServices = Layer.mergeAll(platform, reference.layer, RunStore.layerMemory, Recorder.layerSilent)
 
-/** The same, but the programs of the config are not started either, not even to describe what they do. */
+/** The same services, except that programs in the config are not started either, not even to describe themselves. */
 const nothingStarts = Layer.unwrap(
   Effect.map(
     Effect.promise(() => import("../cli/trust/unstartedPrograms.ts")),
@@ -136,8 +138,8 @@ const nothingStarts = Layer.unwrap(
 )
 
 /**
- * Returns the identity and the config that a training would have. It runs the training until its settings are checked,
- * and stops there. With `dryRun` it starts no program that the config names, and so does not check their answers.
+ * Returns the identity and the config that a training would have. It runs the training until its settings are checked, and
+ * stops there. With `dryRun` it starts none of the programs that the config names, so what they would report is not checked.
  */
 export const plannedOf = Effect.fnUntraced(function* (
   training: LoadedTraining,

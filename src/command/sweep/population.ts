@@ -1,4 +1,4 @@
-/** Parses the settings that a sweep varies (its population), and combines their values. It only computes. */
+/** Parses the settings that a sweep varies (its population), and combines their values. These are pure functions. */
 import { Effect } from "effect"
 import { camelCase, snakeCase } from "../../base/config/Config.ts"
 import { isNaming, settingValue } from "../cli/run/overrides.ts"
@@ -12,10 +12,10 @@ interface Variable {
 }
 
 interface SweptValue {
-  /** The value in YAML, as the user typed it. */
+  /** The value in YAML that the user typed. */
   readonly text: string
   readonly value: unknown
-  /** The text that stands for the value in paths and tables. */
+  /** The text that represents the value in paths and tables. */
   readonly shown: string
 }
 
@@ -68,7 +68,8 @@ export const splitValues = (list: string): ReadonlyArray<string> | undefined => 
   const texts: Array<string> = []
   const open: Array<string> = []
   let from = 0
-  // The last character that is not a space. A quote begins a quoted text only after one of `,[{:`, not within a word.
+  // The last character so far that is not a space. A quote starts a quoted text only after one of `,[{:`, and not within a
+  // word.
   let before = ","
   for (let at = 0; at < list.length; at++) {
     const here = list[at]
@@ -86,7 +87,7 @@ export const splitValues = (list: string): ReadonlyArray<string> | undefined => 
   return open.length > 0 ? undefined : [...texts, list.slice(from).trim()]
 }
 
-/** Returns the index of the quote that closes the quoted text which starts at `start`; undefined if it isn't closed. */
+/** Returns the index of the closing quote of the quoted text that starts at `start`; undefined if the quote isn't closed. */
 const quoteEnd = (list: string, start: number): number | undefined => {
   const [quoted] = /^(?:"(?:[^"\\]|\\[^])*"|'(?:[^']|'')*')/.exec(list.slice(start)) ?? []
   return quoted === undefined ? undefined : start + quoted.length - 1
@@ -112,7 +113,10 @@ export const shortNames = (variables: ReadonlyArray<{ readonly path: string }>):
   return new Map(variables.map(({ path }) => [path, taken(path) ? path : last(path)]))
 }
 
-/** Returns the swept settings for a run's identifier, except names of env and algorithm, which every identifier has. */
+/**
+ * Returns the swept settings for a run's identifier, without the names of env and algorithm, which every identifier contains
+ * anyway.
+ */
 export const populationOf = (
   variables: ReadonlyArray<Variable>,
   choices: ReadonlyArray<SweptChoice>,

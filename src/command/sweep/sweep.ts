@@ -1,6 +1,6 @@
 /**
- * Runs a sweep: trains one file with every combination of the swept settings and every seed. Each run has its own
- * process, and all are saved in one folder. A run that fails doesn't stop the others, and is reported at the end.
+ * Runs a sweep: trains one file with every combination of the swept settings and every seed. Each run has its own process,
+ * and all runs are saved in one folder. If a run fails, the others continue, and the failure is reported at the end.
  */
 import { availableParallelism } from "node:os"
 import { basename, dirname, join } from "node:path"
@@ -44,7 +44,7 @@ export const sweep = Effect.fnUntraced(function* (input: RunFlags) {
   yield* Effect.scoped(inFolder(input, runs, folder, commit)).pipe(Effect.provide(dispatcherLayer(input.cluster)))
 })
 
-/** `--dry-run`: prints each run's folder and settings. The path of a new sweep has `{TIME}` instead of a time. */
+/** Implements `--dry-run`: prints each run's folder and settings. The path of a new sweep has `{TIME}` instead of a time. */
 const dryRun = Effect.fnUntraced(function* (
   input: RunFlags,
   planned: ReadonlyArray<PlannedRun>,
@@ -70,7 +70,7 @@ const dryRun = Effect.fnUntraced(function* (
   yield* writeOut(`${table([], cells)}${planned.length} ${planned.length === 1 ? "run" : "runs"}\n`)
 })
 
-/** Trains all runs that are not finished, several at a time, and holds the lock of the sweep's folder meanwhile. */
+/** Trains all runs that are not finished, several at a time, and holds the lock of the sweep's folder during that time. */
 const inFolder = Effect.fnUntraced(function* (
   input: RunFlags,
   runs: ReadonlyArray<PlannedRun>,
@@ -138,7 +138,7 @@ const inFolder = Effect.fnUntraced(function* (
   )
   if (isSpread) yield* removeAttempts(resultsDir, time)
   yield* conclude(input, runs, ended)
-  // Without a table, which cuts its lines, the board has printed each failure when it happened.
+  // A table cuts its lines. Without a table, the board has already printed each failure.
   yield* refuseFailures(runs, ended, { reported: !isTerminal && !input.quiet })
 })
 
@@ -171,7 +171,7 @@ const conclude = Effect.fnUntraced(function* (
   }
 })
 
-/** Fails if any run failed. Prints why, unless that was reported before. */
+/** Fails if any run failed. Prints the reasons, unless they have already been reported. */
 const refuseFailures = Effect.fnUntraced(function* (
   runs: ReadonlyArray<PlannedRun>,
   ended: ReadonlyArray<EndedRun>,
@@ -186,7 +186,9 @@ const refuseFailures = Effect.fnUntraced(function* (
   return yield* CommandError.failed(`${failures.length} of ${ended.length} ${what} failed`)
 })
 
-/** Writes the metrics of all seeds to a file in one run's folder, and a link next to the runs (why: `indexFile.ts`). */
+/**
+ * Writes the metrics of all seeds to a file in one run's folder, and a link next to the runs (`indexFile.ts` explains why).
+ */
 const writeSeedsSummary = Effect.fnUntraced(function* (run: string, metrics: SweepMetrics) {
   const folder = yield* onDisk(dirname(run))
   const file = `${basename(run)}/${Layout.seedsSummary}`

@@ -1,4 +1,7 @@
-/** Trains the runs of a sweep one by one: in processes of this machine, or on a cluster. A study trains its trials by it, too. */
+/**
+ * Trains the runs of a sweep one by one, in processes of this machine or on a cluster. A study also trains its trials with
+ * it.
+ */
 import { Effect, FileSystem, Option } from "effect"
 import { messageOf } from "../../base/config/text.ts"
 import { toPath } from "../../run/identifier.ts"
@@ -20,7 +23,7 @@ interface OfSweep {
   readonly commit: string
   /** The command that resumes the sweep. */
   readonly command: string
-  /** How many runs are trained at a time. */
+  /** The number of runs that are trained at a time. */
   readonly concurrency: number
 }
 

@@ -1,7 +1,7 @@
-/** A run that has ended, as programs that track experiments take it: MLflow, and Weights & Biases. */
+/** Describes a run that has ended in the form that experiment trackers need: MLflow, and Weights & Biases. */
 import type { SettingTree } from "../../run/record/hparams.ts"
 
-/** The metrics of one step, or of a part of them. */
+/** The metrics of one step, or some of them. */
 export interface TrackedEvent {
   readonly step: number
   /** The time in seconds since 1970. */
@@ -10,7 +10,7 @@ export interface TrackedEvent {
 }
 
 export interface TrackedRun {
-  /** The run's name without its settings, time and seed: runs that can be compared share it. */
+  /** The run's name without its settings, time and seed: runs that can be compared have the same one. */
   readonly experiment: string
   readonly name: string
   readonly state: "finished" | "failed" | "stopped"

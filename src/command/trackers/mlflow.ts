@@ -1,6 +1,6 @@
 /**
- * Sends a run that has ended to the tracking server of MLflow by its HTTP API, which all versions and all of its
- * stores have: settings as parameters, metrics with their steps and times, tags and files.
+ * Sends a run that has ended to the tracking server of MLflow: settings as parameters, metrics with their steps and times,
+ * tags and files. It uses the part of the HTTP API that exists in all versions, whatever the server's store is.
  */
 import { Effect, Exit, type Redacted, Schema } from "effect"
 import * as HttpClient from "effect/http/HttpClient"
@@ -18,24 +18,24 @@ import {
 } from "../../agents/lm/exchange.ts"
 import { CommandError } from "../CommandError.ts"
 
-/** A tracking server. The authorization is the value of the HTTP header, for servers that ask for one. */
+/** A tracking server. `authorization` is the value of the HTTP header, for servers that require it. */
 export interface MlflowServer {
   readonly url: URL
   readonly authorization: Redacted.Redacted | undefined
-  /** Texts within the authorization that no message may show, such as the password. */
+  /** The texts in the authorization that no message may show, such as the password. */
   readonly secrets?: ReadonlyArray<Redacted.Redacted>
 }
 
 interface MlflowMetric {
   readonly key: string
   readonly value: number
-  /** Milliseconds since 1970. */
+  /** The time in milliseconds since 1970. */
   readonly timestamp: number
   readonly step: number
 }
 
 export interface MlflowRun {
-  /** The name of the experiment, which is made if there is none. */
+  /** The name of the experiment, which is created if it doesn't exist. */
   readonly experiment: string
   readonly name: string
   readonly status: "FINISHED" | "FAILED" | "KILLED"
@@ -44,17 +44,17 @@ export interface MlflowRun {
   readonly params: Readonly<Record<string, string>>
   readonly tags: Readonly<Record<string, string>>
   readonly metrics: ReadonlyArray<MlflowMetric>
-  /** Files by their names. They are sent only to a server that takes files itself (`--serve-artifacts`, its default). */
+  /** The files by their names. They are sent only if the server itself stores files (`--serve-artifacts`, its default). */
   readonly artifacts: Readonly<Record<string, Uint8Array>>
 }
 
-/** The most metrics, and the most parameters, in one request. */
+/** The largest number of metrics, and of parameters, in one request. */
 const most = { metrics: 1000, params: 100 }
 
-/** The longest name and the longest value of a parameter that all versions of MLflow take. */
+/** The longest name and the longest value of a parameter that all versions of MLflow accept. */
 const longest = { name: 250, value: 500 }
 
-/** Returns a name that MLflow takes, which knows letters, digits, `_`, `-`, `.`, spaces and `/`. */
+/** Replaces the characters that MLflow refuses in names: it accepts letters, digits, `_`, `-`, `.`, spaces and `/`. */
 const nameOf = (name: string): string => name.replace(/[^\w.\- /]/g, "_").slice(0, longest.name)
 
 const Answers = {
@@ -98,7 +98,7 @@ const send = Effect.fnUntraced(function* (
 const addressOf = ({ url }: MlflowServer, path: string): string =>
   `${url.origin}${url.pathname.replace(/\/$/, "")}/api/2.0/${path}`
 
-/** Asks the server, and decodes its answer. */
+/** Sends a request to the server, and decodes the answer. */
 const ask = Effect.fnUntraced(function* <S extends Schema.Codec<unknown, unknown>>(
   server: MlflowServer,
   schema: S,
@@ -115,7 +115,7 @@ const decoded = <S extends Schema.Codec<unknown, unknown>>(schema: S, { at, byte
     CommandError.failed(`${at}: cannot read the answer: ${oneLine(error.message)}`),
   )
 
-/** Returns the id of the experiment, which is made if there is none of this name. */
+/** Returns the id of the experiment with this name, which is created if it doesn't exist. */
 const experimentOf = Effect.fnUntraced(function* (server: MlflowServer, name: string) {
   const query = `?experiment_name=${encodeURIComponent(name)}`
   const request = HttpClientRequest.get(`${addressOf(server, "mlflow/experiments/get-by-name")}${query}`)
@@ -134,22 +134,22 @@ const experimentOf = Effect.fnUntraced(function* (server: MlflowServer, name: st
   return (yield* ask(server, Answers.Created, "experiments/create", { name })).experiment_id
 })
 
-/** The time for marking a run as failed at the server, during which an interrupted export goes on. */
+/** The time that an interrupted export still has to mark its run as failed on the server. */
 const patience = "5 seconds"
 
 const chunksOf = <A>(items: ReadonlyArray<A>, size: number): ReadonlyArray<ReadonlyArray<A>> =>
   Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size))
 
-/** A run at the server. */
+/** A run on the server. */
 interface SentRun {
   readonly page: string
-  /** Whether the server took the files; one with `file:` or `s3:` as its store leaves them to its clients. */
+  /** Whether the server accepted the files. A server whose store is `file:` or `s3:` leaves the files to its clients. */
   readonly areFilesSent: boolean
 }
 
 /**
- * Sends a run, and returns the address of its page. If a request fails, the run at the server is marked as failed, and the
- * error says what happened; if the export is interrupted, it is marked as killed.
+ * Sends a run, and returns the address of its page. If a request fails, the run on the server is marked as failed, and the
+ * error describes what happened; if the export is interrupted, the run is marked as killed.
  *
  * @example
  * ```ts

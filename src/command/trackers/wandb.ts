@@ -1,7 +1,7 @@
 /**
- * Makes the folder that `wandb sync` uploads to Weights & Biases (W&B): the log `run-ID.wandb`, whose records are messages of
- * W&B's `wandb_internal.proto`, and the run's files. That needs no server, no key and no clock: a run always gives the same
- * bytes.
+ * Makes the folder that `wandb sync` uploads to Weights & Biases (W&B). It has the log `run-ID.wandb`, whose records are
+ * messages of W&B's `wandb_internal.proto`, and the run's files. No server, API key or clock is needed, so a run always
+ * produces the same bytes.
  */
 import { Effect } from "effect"
 import { sha256 } from "../../base/config/sha256.ts"
@@ -13,9 +13,9 @@ import { timeOf, toFlatPath } from "../../run/identifier.ts"
 import { ExportError } from "../../rl/export/ExportError.ts"
 import type { TrackedEvent, TrackedRun } from "./TrackedRun.ts"
 
-/** How W&B shows the run. */
+/** The labels under which W&B shows the run. */
 export interface WandbLabels {
-  /** The user or the team that owns the project. Default: the one whose key `wandb sync` uses. */
+  /** The user or the team that owns the project. Default: the owner of the API key that `wandb sync` uses. */
   readonly entity?: string | undefined
   /** Default: the run's experiment. */
   readonly project?: string | undefined
@@ -31,12 +31,12 @@ export interface WandbLabels {
 }
 
 interface WandbFolder {
-  /** The name that W&B's own client would give to the folder. */
+  /** The name that W&B's own client would choose for the folder. */
   readonly name: string
   readonly files: Readonly<Record<string, Uint8Array>>
 }
 
-/** The numbers of the fields of `wandb_internal.proto`, by its messages. */
+/** The numbers of the fields in the messages of `wandb_internal.proto`. */
 const fields = {
   Record: { num: 1, history: 2, summary: 3, files: 6, run: 17, exit: 18, final: 20 },
   RunRecord: {
@@ -52,9 +52,9 @@ const fields = {
     startTime: 17,
     git: 21,
   },
-  /** `ConfigRecord` and `SummaryRecord` have a list of items here, and so has `HistoryRecord`. */
+  /** The field number of the list of items in `ConfigRecord`, `SummaryRecord` and `HistoryRecord`. */
   items: 1,
-  /** `ConfigItem`, `SummaryItem` and `HistoryItem` are alike. */
+  /** The fields of `ConfigItem`, `SummaryItem` and `HistoryItem`, which have the same numbers. */
   Item: { key: 1, nestedKey: 2, valueJson: 16 },
   HistoryRecord: { step: 2 },
   HistoryStep: { num: 1 },
@@ -65,10 +65,10 @@ const fields = {
   Timestamp: { seconds: 1, nanos: 2 },
 }
 
-/** The policy by which `wandb sync` uploads a file once, at the end. */
+/** The policy with which `wandb sync` uploads a file once, at the end. */
 const uploadAtEnd = 1
 
-/** The exit codes of a process: W&B's client reports 255 for one that was interrupted. */
+/** The exit code for each state of a run. W&B's client reports 255 for an interrupted process. */
 const exitCodes = { finished: 0, failed: 1, stopped: 255 } as const satisfies Record<TrackedRun["state"], number>
 
 /** The folder for the run's files. `wandb sync` itself writes `config.yaml` into the folder above. */
@@ -84,8 +84,8 @@ const listOf = (items: ReadonlyArray<ProtobufMessage>): ProtobufMessage => {
 }
 
 /**
- * Makes the function that appends numbers as items of a list, for the history: a run can have a million of them, so the bytes
- * of each name are made once. Numbers are written as JSON, for which W&B also takes `NaN`, `Infinity` and `-Infinity`.
+ * Makes the function that appends numbers as items of a list, for the history. A run can have a million numbers, so the bytes
+ * of each name are encoded once. Numbers are written as JSON; W&B also accepts `NaN`, `Infinity` and `-Infinity`.
  */
 const numberWriter = () => {
   const keys = new Map<string, Uint8Array>()
@@ -100,7 +100,7 @@ const numberWriter = () => {
     for (const key in numbers) {
       const [name, json] = [keyOf(key), String(numbers[key])]
       to.varint(fields.items * 8 + 2)
-      // Two bytes begin the JSON, and one is its length.
+      // The JSON has two bytes before it and one byte for its length.
       to.varint(name.length + 3 + json.length)
       to.piece(name)
       to.varint(fields.Item.valueJson * 8 + 2)
@@ -110,7 +110,9 @@ const numberWriter = () => {
   }
 }
 
-/** Joins the events of each step, in the order of steps: W&B takes one row for a step, and refuses an earlier step. */
+/**
+ * Merges the events of each step and sorts them by step, because W&B accepts only one row for each step, in ascending order.
+ */
 const rowsOf = (events: ReadonlyArray<TrackedEvent>): ReadonlyArray<TrackedEvent> => {
   const rows = new Map<number, TrackedEvent>()
   for (const event of events) {
@@ -122,7 +124,7 @@ const rowsOf = (events: ReadonlyArray<TrackedEvent>): ReadonlyArray<TrackedEvent
 const refusal = (what: string, value: string, expected: string): ExportError =>
   new ExportError({ message: `${what} "${value}": expected ${expected}` })
 
-/** Completes the labels. Fails if W&B does not take one of them. */
+/** Adds the default labels. Fails if W&B does not accept one of the labels. */
 const labelsOf = Effect.fnUntraced(function* (run: TrackedRun, given: WandbLabels) {
   const { env, algorithm } = run.settings
   const name = typeof algorithm === "object" && "name" in algorithm ? algorithm.name : undefined
@@ -146,7 +148,7 @@ const labelsOf = Effect.fnUntraced(function* (run: TrackedRun, given: WandbLabel
 })
 
 /**
- * Returns the folder with a run that `wandb sync` uploads. Fails if W&B does not take one of the labels.
+ * Returns the folder with a run that `wandb sync` uploads. Fails if W&B does not accept one of the labels.
  *
  * @example
  * ```ts

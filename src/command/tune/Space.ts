@@ -1,7 +1,7 @@
 /**
- * Describes the settings that a study varies, its search space: numbers in a range, and choices. It converts between a
- * setting's value and its coordinate, the number in which samplers compute: the logarithm of a setting with a logarithmic
- * range, or the index of a choice. Pure functions.
+ * Describes the search space of a study, which is the set of settings that it varies: numbers in a range, and choices. It
+ * converts between a setting's value and its coordinate, the number with which samplers compute: for a logarithmic
+ * range it is the logarithm, for a choice the index. These are pure functions.
  *
  * @example
  * ```ts
@@ -28,18 +28,21 @@ interface Conditional {
   readonly when: ReadonlyArray<Condition>
 }
 
-/** A setting that is a number between two bounds, both of which it can take. */
+/** A setting that is a number between two bounds; the bounds themselves are allowed. */
 interface NumberParameter extends Conditional {
   readonly _tag: "Number"
   readonly low: number
   readonly high: number
-  /** Whether the logarithm of the setting is spread evenly. */
+  /** Whether the logarithm of the setting is distributed evenly. */
   readonly isLog: boolean
-  /** The distance between two values, counted from `low`; null for all numbers between the bounds. Integers have 1. */
+  /**
+   * The distance between two values, counted from `low`; null if all numbers between the bounds are allowed. It is 1 for
+   * integers.
+   */
   readonly step: number | null
 }
 
-/** A setting with one of several values, which have no order. */
+/** A setting that has one of several values without an order. */
 interface ChoiceParameter extends Conditional {
   readonly _tag: "Choice"
   readonly values: ReadonlyArray<unknown>
@@ -59,20 +62,26 @@ export const isSame = (one: unknown, other: unknown): boolean =>
 export const isActive = ({ when }: Parameter, params: Params): boolean =>
   when.every(({ path, values }) => Object.hasOwn(params, path) && values.some((value) => isSame(value, params[path])))
 
-/** The range of a parameter's coordinate. Around every value with a step, half a step belongs to it. */
+/**
+ * The range of a parameter's coordinate. With a step, the range extends half a step beyond the smallest and the largest
+ * value.
+ */
 export interface CoordinateRange {
   readonly low: number
   readonly high: number
 }
 
-/** Returns the largest value that a parameter can take: with a step, `high` itself may lie between two values. */
+/**
+ * Returns the largest value that a parameter can take. It is not always `high`, because with a step, `high` may lie between
+ * two values.
+ */
 const largest = ({ low, high, step }: NumberParameter): number =>
   step === null ? high : onGrid(low, step, Math.floor((high - low) / step + 1e-9))
 
-/** Returns the value `steps` steps above `low`, without the last digits that adding decimal fractions leaves. */
+/** Returns the value `steps` steps above `low`, without the last digits, in which decimal fractions have rounding errors. */
 const onGrid = (low: number, step: number, steps: number): number => Number((low + steps * step).toPrecision(12))
 
-/** Returns the bounds of the coordinate of a number, or for a choice those of its index. */
+/** Returns the bounds of a parameter's coordinate. */
 export const boundsOf = (parameter: Parameter): CoordinateRange => {
   if (parameter._tag === "Choice") return { low: 0, high: parameter.values.length - 1 }
   const half = (parameter.step ?? 0) / 2
@@ -88,7 +97,7 @@ export const coordinateOf = (parameter: Parameter, value: unknown): number => {
   return index < 0 ? NaN : index
 }
 
-/** Returns the value at a coordinate: the nearest one that the parameter can take. */
+/** Returns the value at a coordinate: the nearest value that the parameter can take. */
 export const valueAt = (parameter: Parameter, coordinate: number): unknown => {
   if (parameter._tag === "Choice") return parameter.values[coordinate]
   const { low, high, isLog, step } = parameter
@@ -105,14 +114,14 @@ const readable = (value: number, range: number): number => {
   return Math.abs(rounded - value) < 1e-3 * range ? rounded : value
 }
 
-/** Returns the range of coordinates that all stand for the same value; undefined if every coordinate has its own. */
+/** Returns the range of coordinates that have the same value; undefined if every coordinate has its own value. */
 export const cellOf = (parameter: NumberParameter, coordinate: number): CoordinateRange | undefined => {
   if (parameter.step === null) return undefined
   const value = Number(valueAt(parameter, coordinate))
   return { low: scaled(parameter, value - parameter.step / 2), high: scaled(parameter, value + parameter.step / 2) }
 }
 
-/** Draws a coordinate, each value with the same probability (for a logarithmic range: each factor). */
+/** Draws a coordinate, so that each value has the same probability (for a logarithmic range: each order of magnitude). */
 export const drawCoordinate = (parameter: Parameter, random: Stream): number => {
   if (parameter._tag === "Choice") return random.integer(parameter.values.length)
   const { low, high } = boundsOf(parameter)

@@ -1,6 +1,7 @@
 /**
- * Defines the files in the folder of a study: `study.yaml` with its settings and `trials.jsonl` with a line for each trial
- * that has ended, in the order of their numbers. It converts between them and their texts; callers read and write them.
+ * Defines the files in the folder of a study: `study.yaml` has its settings, and `trials.jsonl` has a line for each trial
+ * that has ended, in the order of their numbers. These functions convert between the data and the text; their callers read
+ * and write the files.
  */
 import { Effect, Option, Schema } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"
@@ -12,7 +13,7 @@ import { Trial } from "./Trial.ts"
 
 /** The content of `study.yaml`. */
 export const StudyFile = Schema.Struct({
-  /** The file of the training, as the command was given it. */
+  /** The file of the training, as the user typed it. */
   file: Schema.String,
   /** The name of the study's runs. */
   name: Schema.String,
@@ -20,7 +21,7 @@ export const StudyFile = Schema.Struct({
   commit: Schema.String,
   /** The settings of the study. */
   study: Schema.Record(Schema.String, Schema.Unknown),
-  /** The config of the training, before the study changes it, with keys as in code. */
+  /** The config of the training before the study changes it, with the keys that the code uses. */
   base: Schema.Record(Schema.String, Schema.Unknown),
 })
 export type StudyFile = typeof StudyFile.Type
@@ -28,7 +29,7 @@ export type StudyFile = typeof StudyFile.Type
 /** Returns the text of `study.yaml`. */
 export const studyText = (file: StudyFile): string => stringify(toSnakeCase(file))
 
-/** Reads `study.yaml`, whose path is `place`. */
+/** Parses the text of `study.yaml`. The error names `place`, the path of the file. */
 export const parseStudy = Effect.fnUntraced(function* (
   text: string,
   place: string,
@@ -39,7 +40,7 @@ export const parseStudy = Effect.fnUntraced(function* (
   const document = yield* readYamlText(text, place)
   const sources = keyPlaces(document, place)
   const file = yield* decode(StudyFile, toCamelCase(document.value), { source: place, sources })
-  // The keys of the section `study` have their lines under its name.
+  // The lines of the keys below the section `study`, by their names without the section's.
   const within = new Map([...sources].map(([key, line]) => [key.replace(/^study\./, ""), line]))
   return { file, study: yield* readStudy(file.study, { source: place, sources: within }) }
 })
@@ -50,7 +51,7 @@ const TrialLine = jsonText(Trial)
 export const trialsText = (trials: ReadonlyArray<Trial>): string =>
   trials.map((trial) => `${Schema.encodeSync(TrialLine)(trial)}\n`).join("")
 
-/** Reads `trials.jsonl`, up to the first line that is not a whole record of the next trial. */
+/** Parses the text of `trials.jsonl`, up to the first line that is not a complete record of the next trial. */
 export const parseTrials = (text: string): ReadonlyArray<Trial> => {
   const trials: Array<Trial> = []
   for (const line of text.split("\n")) {
@@ -61,13 +62,13 @@ export const parseTrials = (text: string): ReadonlyArray<Trial> => {
   return trials
 }
 
-/** Returns the settings of a study as `study.yaml` has them. */
+/** Converts the settings of a study to the form in `study.yaml`. */
 export const settingsIn = (settings: StudySettings): Plain => {
   const encoded: unknown = Schema.encodeSync(StudySettings)(settings)
   return isPlain(encoded) ? encoded : {}
 }
 
-/** Returns settings by their paths as the sections of a config: `{ "a.b": 1 }` as `{ a: { b: 1 } }`. */
+/** Converts settings by their paths to the sections of a config: `{ "a.b": 1 }` becomes `{ a: { b: 1 } }`. */
 export const sections = (params: Plain): Plain => {
   const tree: Record<string, unknown> = {}
   for (const [path, value] of Object.entries(params)) {

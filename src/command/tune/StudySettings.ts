@@ -1,5 +1,5 @@
 /**
- * Defines the settings of a study, as people write them in a YAML file, and reads its search space:
+ * Defines the settings of a study, which the user writes in a YAML file, and reads its search space:
  *
  * ```yaml
  * trials: 60
@@ -29,28 +29,33 @@ import { type Condition, isSame, type Parameter, type SearchSpace } from "./Spac
 import { MetricDirection } from "./Trial.ts"
 
 export const SamplerSettings = Schema.Struct({
-  /** `tpe` suggests what resembles the good trials; `random` draws every trial on its own. */
+  /** `tpe` suggests settings that are similar to those of the good trials; `random` draws every trial independently. */
   name: withDefault(Schema.Literals(["tpe", "random"]), "tpe"),
-  /** The number of trials that must be known before `tpe` suggests; until then, suggestions are random. */
+  /** The number of trials with results that `tpe` needs; until then, suggestions are random. */
   startup: withDefault(bounded("trials"), 10),
-  /** The number of candidates among which `tpe` suggests the best. */
+  /** The number of candidates from which `tpe` chooses the best. */
   candidates: withDefault(bounded("candidates"), 24),
-  /** The share of the known trials that count as good, of which there are at most 25. */
+  /** The share of the trials with results that count as good; at most 25 trials do. */
   gamma: withDefault(fraction, 0.1),
-  /** The weight of the prior, which spreads suggestions over the whole range; a trial has the weight 1. */
+  /** The weight of the prior, which distributes suggestions over the whole range; a trial has the weight 1. */
   priorWeight: withDefault(nonNegative.check(Schema.isGreaterThan(0)), 1),
-  /** Whether the parameters are modelled together, instead of each on its own. */
+  /** Whether the parameters are modelled together, instead of independently. */
   multivariate: withDefault(Schema.Boolean, false),
 })
 
 export const PrunerSettings = Schema.Struct({
   /** `asha` stops trials early by asynchronous successive halving; `none` trains all trials to their end. */
   name: withDefault(Schema.Literals(["none", "asha"]), "none"),
-  /** The number of env steps after which a trial can be stopped for the first time; null is the training divided twice by `reduction`. */
+  /**
+   * The number of env steps after which a trial can be stopped for the first time. Null means the length of the training,
+   * divided by `reduction` twice.
+   */
   minSteps: withDefault(Schema.NullOr(bounded("count")), null),
-  /** Only one of so many trials goes on, and the next decision is after so many times as many steps. */
+  /**
+   * At each decision, one trial out of this number continues, and the next decision is after this many times as many steps.
+   */
   reduction: withDefault(intBetween(2, 100), 3),
-  /** The number of earlier trials that must have come so far before a trial can be stopped. */
+  /** The number of earlier trials that must have reached a step before a trial can be stopped there. */
   warmup: withDefault(bounded("trials"), 5),
 })
 
@@ -58,27 +63,30 @@ export const PrunerSettings = Schema.Struct({
 export const ParameterSettings = Schema.Struct({
   /** The smallest and the largest value of a number. */
   uniform: Schema.optionalKey(Schema.Array(real)),
-  /** The same, with evenly spread logarithms: for settings whose order of magnitude is unknown, such as learning rates. */
+  /**
+   * The smallest and the largest value of a number whose logarithm is distributed evenly: for settings whose order of
+   * magnitude is unknown, such as learning rates.
+   */
   logUniform: Schema.optionalKey(Schema.Array(real)),
   /** The smallest and the largest value of a whole number. */
   int: Schema.optionalKey(Schema.Array(real)),
-  /** The same, with evenly spread logarithms. */
+  /** The smallest and the largest value of a whole number whose logarithm is distributed evenly. */
   logInt: Schema.optionalKey(Schema.Array(real)),
-  /** The values among which one is chosen, which have no order. */
+  /** The values from which one is chosen; they have no order. */
   choice: Schema.optionalKey(Schema.Array(Schema.Unknown)),
   /** For `uniform` and `int`: the distance between two values, counted from the smallest one. */
   step: Schema.optionalKey(positive),
-  /** The parameter is only set where an earlier `choice` has this value, or one of these values. */
+  /** The parameter is set only if an earlier `choice` has this value, or one of these values. */
   when: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
 })
 type ParameterSettings = typeof ParameterSettings.Type
 
 export const StudySettings = Schema.Struct({
   /**
-   * What is compared: `validation` is the mean return of the last validation (without validations, that of the last 100
-   * training episodes); `best_validation` and `mean_validation` are the best and the mean of all validations; a word with a
-   * slash is the last value of that metric in TensorBoard, such as `losses/entropy`; any other word is a number in
-   * metrics.json, such as `mean_score`.
+   * The metric by which trials are compared. `validation` is the mean return of the last validation (without validations, of
+   * the last 100 training episodes). `best_validation` and `mean_validation` are the best and the mean of all validations. A
+   * word with a slash, such as `losses/entropy`, is the last value of that metric in TensorBoard. Any other word is a number
+   * in metrics.json, such as `mean_score`.
    */
   metric: withDefault(Schema.NonEmptyString, "validation"),
   /** Whether a larger or a smaller metric is better. */
@@ -87,16 +95,20 @@ export const StudySettings = Schema.Struct({
   trials: withDefault(bounded("trials"), 20),
   /** The seed of the suggestions. The runs have the training's own seed. */
   seed: withDefault(bounded("seed"), 1),
-  /** The number of runs of each trial, with the training's own seed and the next ones. The metric is their mean. */
+  /**
+   * The number of runs of each trial. Their seeds are the training's own seed and the next ones; the metric is the mean over
+   * the runs.
+   */
   seeds: withDefault(bounded("runs"), 1),
   /**
-   * How many trials may run at a time: a trial is suggested by the results of all trials but the `parallel` − 1 before it.
-   * So the result of a study depends on this number, but not on how many of them really run at a time.
+   * The largest number of trials that run at a time. A trial is suggested from the results of all trials except the
+   * `parallel` − 1 before it. So the result of a study depends on this number, but not on the number of trials that really
+   * run at a time.
    */
   parallel: withDefault(bounded("jobs"), 4),
-  /** How trials are suggested. */
+  /** The settings that decide how trials are suggested. */
   sampler: withDefault(SamplerSettings, {}),
-  /** How trials that are worse than others are stopped early. It compares the mean returns of validations. */
+  /** The settings that decide how bad trials are stopped early. It compares the mean returns of validations. */
   pruner: withDefault(PrunerSettings, {}),
   /** The settings that vary, by their paths in the training's config, and the range of each. */
   parameters: Schema.Record(Schema.String, Schema.Unknown),
@@ -109,7 +121,7 @@ export interface Study {
   readonly space: SearchSpace
 }
 
-/** Checks the content of a study's file. `origin` says where it and its keys were written, for error messages. */
+/** Checks the content of a study's file. `origin` is where the file and its keys were written, for error messages. */
 export const readStudy = Effect.fnUntraced(function* (
   value: unknown,
   origin: ConfigOrigin,
@@ -128,11 +140,11 @@ export const readStudy = Effect.fnUntraced(function* (
   return { settings, space }
 })
 
-/** The ranges of which a parameter has exactly one. */
+/** The kinds of ranges; a parameter has exactly one. */
 const ranges = ["uniform", "logUniform", "int", "logInt", "choice"] as const
 const names = ranges.map(snakeCase).join(", ")
 
-/** Returns the parameters with their paths. A section, such as `algorithm:`, may hold several. */
+/** Returns the parameters with their paths. A section, such as `algorithm:`, may contain several parameters. */
 const parametersIn = (
   tree: Plain,
   path: ReadonlyArray<string>,
@@ -163,7 +175,7 @@ const readSpace = Effect.fnUntraced(function* (parameters: Plain, origin: Config
   return space
 })
 
-/** Describes why a condition can't hold; undefined if it can. */
+/** Describes why a condition can never hold; undefined if it can. */
 const conditionProblem = ({ path, values }: Condition, before: SearchSpace): string | undefined => {
   const other = before.find((parameter) => parameter.path === path)
   if (other?._tag !== "Choice") return `expected a choice that is listed before, found ${path}`

@@ -1,10 +1,10 @@
 /**
  * Defines the record of a trial, which is a line of `trials.jsonl` in a study's folder, and ranks trials. A trial is one
- * suggestion of settings, trained with one seed or several. Pure functions.
+ * suggestion of settings, trained with one or several seeds. These are pure functions.
  */
 import { Schema } from "effect"
 
-/** The direction in which a metric is better. */
+/** Whether a larger or a smaller metric is better. */
 export const MetricDirection = Schema.Literals(["maximize", "minimize"])
 export type MetricDirection = typeof MetricDirection.Type
 
@@ -15,7 +15,7 @@ export type TrialPoint = typeof TrialPoint.Type
 /** One run of a trial. */
 export const TrialRun = Schema.Struct({
   seed: Schema.Int,
-  /** The run's folder, relative to the study's. */
+  /** The run's folder, relative to the study's folder. */
   path: Schema.String,
   value: Schema.NullOr(Schema.Finite),
   steps: Schema.Int,
@@ -23,14 +23,17 @@ export const TrialRun = Schema.Struct({
 })
 export type TrialRun = typeof TrialRun.Type
 
-/** A trial that has ended. Its record has no times, so that equal studies have equal records. */
+/** A trial that has ended. The record contains no times, so that equal studies have equal records. */
 export const Trial = Schema.Struct({
   trial: Schema.Int,
-  /** `pruned` means that it was stopped early because others were better; `failed`, that a run of it has no result. */
+  /**
+   * `pruned` means that the trial was stopped early because others were better; `failed` means that one of its runs has no
+   * result.
+   */
   state: Schema.Literals(["finished", "pruned", "failed"]),
   /** The mean of the metric over the seeds; null for a trial that failed. */
   value: Schema.NullOr(Schema.Finite),
-  /** Why the trial was pruned or failed. */
+  /** The reason why the trial was pruned or failed. */
   reason: Schema.NullOr(Schema.String),
   params: Schema.Record(Schema.String, Schema.Unknown),
   runs: Schema.Array(TrialRun),
@@ -47,8 +50,8 @@ const stateOrder: Readonly<Record<EndedTrial["state"], number>> = { finished: 0,
 const lastStep = ({ curve }: EndedTrial): number => curve.at(-1)?.step ?? 0
 
 /**
- * Returns the trials from the best to the worst: finished ones by their values, then pruned ones, of which those that
- * were stopped later come first, and then those that failed. Trials that are equally good keep the order of their numbers.
+ * Sorts trials from the best to the worst: first the finished trials by their values, then the pruned trials (those that were
+ * stopped later come first), then the failed trials. Trials that are equally good keep the order of their numbers.
  */
 export const ranked = <T extends EndedTrial>(
   trials: ReadonlyArray<T>,

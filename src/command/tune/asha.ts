@@ -1,18 +1,18 @@
 /**
- * Decides which trials are stopped early, by asynchronous successive halving (ASHA; Li et al. 2020, arXiv:1810.05934): at
- * each rung (a number of steps), a trial goes on only if it is among the best 1/η of the trials that have reached the rung.
+ * Decides which trials are stopped early, with asynchronous successive halving (ASHA; Li et al. 2020, arXiv:1810.05934): at
+ * each rung (a number of steps), a trial continues only if it is among the best 1/η of the trials that have reached the rung.
  *
- * A trial is compared with the trials that are known when it starts. So its limits can be computed before it starts, and
- * it stops at the same step on any machine, whatever else runs at that time. Pure functions.
+ * A trial is compared with the trials whose results are known when it starts. So its limits can be computed before it
+ * starts, and it stops at the same step on any machine, whatever else runs at that time. These are pure functions.
  */
 import type { TrialPoint, EndedTrial } from "./Trial.ts"
 
 interface AshaOptions {
   /** The number of steps of the first rung. */
   readonly minSteps: number
-  /** The factor η between two rungs, and the share 1/η of the trials that go on. */
+  /** The factor η between the steps of two rungs; a share of 1/η of the trials continues at each rung. */
   readonly reduction: number
-  /** A trial is stopped at a rung only if at least so many known trials have reached it. */
+  /** A trial is stopped at a rung only if at least this number of earlier trials have reached the rung. */
   readonly warmup: number
 }
 

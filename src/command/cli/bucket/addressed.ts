@@ -4,7 +4,10 @@ import { messageOf } from "../../../base/config/text.ts"
 import { Output, usageError } from "../output/output.ts"
 import { CommandError } from "../../CommandError.ts"
 
-/** Runs `body`, and replaces the path of the folder by the address in all that it prints, and in the message of its error. */
+/**
+ * Runs `body`. In everything that it prints, and in the message of its error, the path of the folder is replaced by the
+ * address.
+ */
 export const printingAddresses = <A, E, R>(folder: string, address: string, body: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const output = yield* Output

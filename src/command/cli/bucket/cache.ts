@@ -12,7 +12,7 @@ import type { Part } from "../../../run/store/FileTree.ts"
 import type { ObjectInfo } from "../../../run/store/objects/ObjectStore.ts"
 import type { Connected } from "./connect.ts"
 
-/** Larger objects are not kept. */
+/** The largest object that is kept, in bytes. */
 const mostBytes = 1024 * 1024
 
 /** Opens the cache of a bucket in `folder`. */
@@ -20,7 +20,7 @@ const openCache = (folder: string, bucket: string) => {
   const fileOf = ({ key }: ObjectInfo): string =>
     join(folder, createHash("sha256").update(`${bucket}\n${key}`).digest("hex"))
   const isKept = ({ bytes, version }: ObjectInfo): boolean => bytes <= mostBytes && version !== ""
-  /** The first line of a copy, which has the version. */
+  /** Makes the first line of a copy, which holds the version. */
   const heading = ({ version }: ObjectInfo): Uint8Array => utf8.encode(`${version}\n`)
 
   return {
@@ -38,7 +38,7 @@ const openCache = (folder: string, bucket: string) => {
           return undefined
         }
       }),
-    /** Keeps a copy of an object, in the place of that of an earlier version. */
+    /** Keeps a copy of an object, which replaces the copy of an earlier version. */
     write: (object: ObjectInfo, bytes: Uint8Array): Effect.Effect<void> =>
       Effect.sync(() => {
         if (!isKept(object) || bytes.length !== object.bytes) return
@@ -55,8 +55,8 @@ const openCache = (folder: string, bucket: string) => {
 }
 
 /**
- * Returns the function that reads an object of a listing, or a part of it: from its copy, or else from the bucket. If there is no
- * folder that only the user can write to, nothing is kept.
+ * Returns the function that reads an object of a listing, or a part of it: from its copy if there is one, otherwise from the
+ * bucket. If there is no folder that only the user can write to, nothing is kept.
  */
 export const cachedGet = ({ store, id }: Connected) => {
   const folder = userCache("buckets")

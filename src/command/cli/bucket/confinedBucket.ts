@@ -11,14 +11,14 @@ import { openBucketSource } from "./readBucket.ts"
 /** The time between two listings of the bucket, in milliseconds. */
 const listedEvery = 10_000
 
-/** Opens the runs at an address, or the one run whose address it is. Files are copied to a temporary folder to be served. */
+/** Opens the folder of runs, or the single run, at an address. Files are copied to a temporary folder to be served. */
 export const confinedToBucket = Effect.fnUntraced(function* (address: string) {
   const onError = ({ message }: { readonly message: string }) => Effect.as(warn(message), undefined)
   const top = yield* openBucketSource(address, () => Effect.void, onError)
   const isRun = isRunFolder(yield* top.source.entries(top.root))
   const slash = top.root.lastIndexOf("/")
   const only = isRun ? top.root.slice(slash + 1) : ""
-  // As on disk, the name of a single run is its path.
+  // As on disk, a single run is named by its path.
   const bucket = isRun ? yield* openBucketSource(top.root.slice(0, slash), () => Effect.void, onError, only) : top
   const { source, root, fetch } = bucket
 
@@ -33,7 +33,7 @@ export const confinedToBucket = Effect.fnUntraced(function* (address: string) {
     const file = join(folder, object.key)
     if (versions.get(object.key) === object.version) return file
     const bytes = yield* fetch(path)
-    // A file that was replaced since the listing has another size, which the next listing names.
+    // A file that was replaced since the listing has another size; the next listing has the new size.
     if (bytes?.length !== object.bytes) return undefined
     yield* makeFolder(dirname(file))
     // Another request may be reading the file.

@@ -1,4 +1,4 @@
-/** Connects the commands with a bucket of S3 whose address the user typed: `s3://BUCKET` or `s3://BUCKET/PREFIX`. */
+/** Connects the commands with a bucket of S3 by the address that the user typed: `s3://BUCKET` or `s3://BUCKET/PREFIX`. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { RunStoreError } from "../../../run/store/RunStoreError.ts"
 import { httpClient } from "../../../node.ts"
@@ -6,16 +6,19 @@ import { ObjectStore, type Versions } from "../../../run/store/objects/ObjectSto
 import * as S3 from "../../../run/store/objects/s3.ts"
 import { usageError } from "../output/output.ts"
 
-/** A part of a bucket: the objects whose keys begin with the prefix of the address. Keys do not have that prefix. */
+/** A part of a bucket: the objects whose keys begin with the prefix of the address. The keys in this API lack that prefix. */
 export interface Connected {
   readonly store: ObjectStore["Service"] & { readonly versions: Versions }
   /** The address without a slash at its end. */
   readonly root: string
-  /** The address of the server with the bucket and the prefix, which no other objects have. */
+  /** The address of the server with the bucket and the prefix, which identifies these objects. */
   readonly id: string
 }
 
-/** Reads the bucket from its address, and the server and the key from the variables that Amazon's tools read. */
+/**
+ * Reads the bucket from its address, and the server and the access key from the environment variables that Amazon's tools
+ * read.
+ */
 const optionsOf = Effect.fnUntraced(function* (address: string, flag: string | undefined, env: NodeJS.ProcessEnv) {
   const [, bucket, , prefix = ""] = /^s3:\/\/([a-z0-9][a-z0-9.-]+)(\/(.*?))?\/*$/.exec(address) ?? []
   if (bucket === undefined) {
@@ -42,11 +45,14 @@ const optionsOf = Effect.fnUntraced(function* (address: string, flag: string | u
   return { options, root: `s3://${bucket}${prefix === "" ? "" : `/${prefix}`}` }
 })
 
-/** Turns an error of the bucket into one of the command. */
+/** Converts an error of the bucket to an error of the command. */
 export const failingAt = (root: string) =>
   Effect.mapError(({ message }: RunStoreError) => usageError(`${root}: ${message}`))
 
-/** Connects with the bucket of an address; `flag` is the flag by which the user gave it. It sends no request yet. */
+/**
+ * Connects with the bucket of an address, without a request to the server. `flag` is the flag with which the user named the
+ * address.
+ */
 export const connect = Effect.fnUntraced(function* (address: string, flag?: string) {
   const { options, root } = yield* optionsOf(address, flag, process.env)
   const layer = S3.layer(options).pipe(Layer.provide(httpClient))

@@ -1,6 +1,6 @@
 /**
- * Lets commands that read a run from disk work with a run in a bucket: they get a copy of it in a temporary folder. What they
- * print names the run by its address.
+ * Lets commands that read a run from disk work with a run in a bucket: they get a copy of it in a temporary folder. Their
+ * output names the run by its address.
  */
 import { dirname, join } from "node:path"
 import { Effect, FileSystem, Option } from "effect"
@@ -54,7 +54,10 @@ const unneeded = Effect.fnUntraced(function* (path: string, source: ObjectSource
   }
 })
 
-/** Copies the run, or the folder of runs, that the user named by an address or by a part of one; returns its folder. */
+/**
+ * Copies the run, or the folder of runs, that the user named by an address or by a part of an address. Returns the folder of
+ * the copy.
+ */
 const copyRun = Effect.fnUntraced(function* (name: string, resultsDir: string, folder: string, options: CopyOptions) {
   const { usable, quiet = false, step = Option.none(), curves = false } = options
   const localOf = (address: string): string => join(folder, address.replace(/^s3:\/\//, ""))
@@ -97,8 +100,8 @@ const copyRun = Effect.fnUntraced(function* (name: string, resultsDir: string, f
 })
 
 /**
- * Runs `body` with the folders of the runs that the user named. For a run in a bucket, that is the folder of a copy, which is
- * removed afterwards.
+ * Runs `body` with the folders of the runs that the user named. A run in a bucket is copied to a folder, which is removed
+ * afterwards.
  */
 export const withCopies = <A, E, R>(
   { runs, resultsDir }: NamedRuns,

@@ -1,6 +1,6 @@
 /**
- * Publishes a finished run in a bucket, as a whole: its `return.json` comes last, and a run without that file is not finished.
- * If two machines publish the same run, the second one finds it finished.
+ * Publishes a finished run in a bucket, as a whole: its `return.json` is written last, and a run without that file is not
+ * finished. If two machines publish the same run, the second machine sees that it is finished.
  */
 import { join } from "node:path"
 import { Effect, FileSystem } from "effect"
@@ -11,14 +11,14 @@ import { guarded } from "../../../run/store/objects/lease.ts"
 import { connect, type Connected, failingAt } from "./connect.ts"
 import { lockIn } from "./runInBucket.ts"
 
-/** Opens the place of a run in a bucket. `resultsDir` is an address, and `path` that of the run's folder below it. */
+/** Opens the folder of a run in a bucket: the folder `path` below the address `resultsDir`. */
 export const openPublished = Effect.fnUntraced(function* (resultsDir: string, path: string) {
   const connected = yield* connect(resultsDir)
   return {
     address: `${connected.root}/${path}`,
     /** Returns the text of the run's `metrics.json`; undefined if the run is not finished. */
     metrics: metricsOf(connected, path),
-    /** Publishes the run in a folder, unless it is finished by now. */
+    /** Publishes the run in a folder, unless the bucket already has the finished run. */
     publish: (directory: string) => Effect.scoped(publish(connected, path, directory)),
   }
 })

@@ -10,16 +10,16 @@ import { cachedGet } from "./cache.ts"
 import { connect, failingAt } from "./connect.ts"
 import { type CommandError } from "../../CommandError.ts"
 
-/** This many requests wait for their answers at the same time. */
+/** The number of requests that wait for their answers at the same time. */
 const concurrency = 32
 
-/** A bucket that was listed. */
+/** A bucket whose objects have been listed. */
 interface ReadBucket {
   /** Reads the files that the listing names, by their addresses. */
   readonly source: ObjectSource
-  /** The address by which all paths of the source begin. */
+  /** The address with which all paths of the source begin. */
   readonly root: string
-  /** Reads the whole file at an address; undefined if there is none any more. */
+  /** Reads the whole file at an address; undefined if the file no longer exists. */
   readonly fetch: (path: string) => Effect.Effect<Uint8Array | undefined, CommandError>
 }
 
@@ -43,7 +43,7 @@ export const openBucketSource = Effect.fnUntraced(function* (
     list: () => store.versions.list(only === "" ? "" : `${only}/`),
     get,
     onError: ({ message }: RunStoreError) => onError(usageError(`${root}: ${message}`)),
-    // A machine with the same hostname may hold the lock; one that is too old has no name.
+    // A machine with the same hostname may hold the lock; a lock that is too old names no holder.
     isAlive: (name) => Effect.map(owner.hasEnded(name), (hasEnded) => !hasEnded),
     warn,
   })
@@ -59,12 +59,12 @@ export const openBucketSource = Effect.fnUntraced(function* (
   return bucket
 })
 
-/** Runs `body` with the files of runs in a bucket. As soon as the bucket can't be read, all of it fails. */
+/** Runs `body` with the files of runs in a bucket. It fails as soon as the bucket can't be read. */
 export const readingBucket = <A, E, R>(address: string, body: (bucket: ReadBucket) => Effect.Effect<A, E, R>) =>
   Effect.scoped(
     Effect.gen(function* () {
       const failed = yield* Deferred.make<never, CommandError>()
-      // A reader of runs takes no error, so the read that failed waits, and the whole program fails here.
+      // A source of runs has no error channel, so a read that fails never returns, and the whole program fails here.
       const bucket = yield* openBucketSource(address, warn, (error) =>
         Effect.andThen(Deferred.fail(failed, error), Effect.never),
       )

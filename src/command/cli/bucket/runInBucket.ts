@@ -23,15 +23,15 @@ import { type CommandError } from "../../CommandError.ts"
 export const notForTrainers =
   "--results-dir s3://… does not work for multi-run trainers, whose ranks share a folder; use a folder on disk"
 
-/** The bucket in which a run is saved, and the folder on disk that stands for it while the run is open. */
+/** The bucket in which a run is saved, and the folder on disk that is used in its stead while the run is open. */
 export interface RunBucket {
-  /** The flags of the user, for the folder on disk. */
+  /** The user's flags, in which the folder on disk replaces the bucket. */
   readonly input: RunFlags
-  /** The address of the bucket, for which the folder stands. */
+  /** The address in the bucket that corresponds to the folder. */
   readonly root: string
   /** Returns the address in the bucket of a run in the folder. */
   readonly addressOf: (directory: string) => string
-  /** Copies the files of a run from the bucket, of which only some may be in the folder. */
+  /** Copies the remaining files of a run from the bucket; before this call, the folder may have only some of them. */
   readonly complete: (directory: string) => Effect.Effect<void, BucketError, FileSystem.FileSystem | Path.Path>
   readonly wrap: (
     tree: FileTree,
@@ -41,17 +41,19 @@ export interface RunBucket {
 
 type BucketError = CommandError | RunStoreError
 
-/** The files that tell which run is to be resumed. */
+/** The files from which the command finds out which run is to be resumed. */
 const telling: ReadonlySet<string> = new Set([Layout.config, Layout.returns, Layout.sweepCommand])
 
-/** Returns the checkpoint to which an object belongs, by the beginning of its key; undefined for other objects. */
+/**
+ * Returns the checkpoint to which an object belongs, by the beginning of its key; undefined if it belongs to no checkpoint.
+ */
 const checkpointOf = (key: string): string | undefined => {
   const names = key.split("/")
   const at = names.findLastIndex((name) => Layout.checkpointOf(name) !== undefined)
   return at < 0 || at === names.length - 1 ? undefined : names.slice(0, at + 1).join("/")
 }
 
-/** Leaves out locks, and checkpoints that were not uploaded to the end, which have no manifest. */
+/** Leaves out locks, and checkpoints that were not completely uploaded and therefore have no manifest. */
 const wholeOnly = (objects: ReadonlyArray<ObjectInfo>): ReadonlyArray<ObjectInfo> => {
   const keys = new Set(objects.map(({ key }) => key))
   return objects.filter(({ key }) => {
@@ -61,7 +63,7 @@ const wholeOnly = (objects: ReadonlyArray<ObjectInfo>): ReadonlyArray<ObjectInfo
   })
 }
 
-/** Reads how long the lock of a process that died keeps others from the run. */
+/** Returns how many seconds the lock of a dead process still keeps other processes from the run. */
 const secondsOfLease = Effect.gen(function* () {
   const seconds = Config.schema(Schema.Finite.check(Schema.isGreaterThan(0)), "EFFECT_RL_LEASE_SECONDS")
   return yield* Config.withDefault(seconds, leaseSeconds)
@@ -74,7 +76,7 @@ export const lockIn = Effect.fnUntraced(function* ({ store, root }: Connected, k
   return yield* holdLease({ store, key, address: `${root}/${key}`, owner, seconds, onWait })
 })
 
-/** An open bucket, and the folder on disk that stands for it. */
+/** An open bucket, and the folder on disk that is used in its stead. */
 interface BucketFolder extends Connected {
   readonly folder: string
   /** The locks of runs are held until this scope closes. */
@@ -87,7 +89,7 @@ interface BucketFolder extends Connected {
 
 const keyIn = ({ folder }: BucketFolder, directory: string): string => relative(folder, directory).replaceAll("\\", "/")
 
-/** Opens the bucket. For `--resume`, it copies what tells the runs apart that may be meant into a temporary folder. */
+/** Opens the bucket. For `--resume`, it first copies the files that identify each run to a temporary folder. */
 export const openBucket = Effect.fnUntraced(function* (typed: RunFlags) {
   const connected = yield* connect(typed.resultsDir, "--results-dir")
   const { store, root } = connected
@@ -111,7 +113,7 @@ export const openBucket = Effect.fnUntraced(function* (typed: RunFlags) {
     const chosen = objects.filter(({ key }) => telling.has(Layout.fileName(key)))
     yield* copyAll(state, chosen)
   } else {
-    // Fail before the training begins if the bucket is missing or the key is wrong.
+    // Fail before the training begins if the bucket is missing or the access key is wrong.
     yield* failing(store.get(Layout.config))
   }
   const bucket: RunBucket = {
@@ -128,7 +130,7 @@ export const openBucket = Effect.fnUntraced(function* (typed: RunFlags) {
   return bucket
 })
 
-/** Copies objects into the folder, except those that it has already. */
+/** Copies objects into the folder, except those that the folder already has. */
 const copyAll = (state: BucketFolder, objects: ReadonlyArray<ObjectInfo>) =>
   Effect.forEach(wholeOnly(objects), (object) => copy(state, object), { concurrency: 16, discard: true })
 
@@ -149,7 +151,7 @@ const complete = Effect.fnUntraced(function* (state: BucketFolder, directory: st
   const fs = yield* FileSystem.FileSystem
   const key = keyIn(state, directory)
   state.lease = { key, held: yield* Scope.provide(lockIn(state, `${key}/${Layout.lock}`), state.scope) }
-  // Another process may have written the run until we had the lock.
+  // Another process may have written the run before this process got the lock.
   const objects = yield* failingAt(root)(store.versions.list(`${key}/`))
   const keys = new Set(objects.map((object) => object.key))
   const gone = [...copied.keys()].filter((one) => one.startsWith(`${key}/`) && !keys.has(one))
@@ -157,7 +159,7 @@ const complete = Effect.fnUntraced(function* (state: BucketFolder, directory: st
   yield* copyAll(state, objects)
 })
 
-/** Locks the place in the bucket of a new run. Fails if another run has started there. */
+/** Locks the folder of a new run in the bucket. Fails if another run has started there. */
 const lockNew = Effect.fnUntraced(function* (connected: Connected, key: string) {
   const { store, root } = connected
   const address = `${root}/${key}`
@@ -173,13 +175,13 @@ const lockNew = Effect.fnUntraced(function* (connected: Connected, key: string) 
   })
   yield* refuseOther
   const held = yield* lockIn(connected, `${key}/${Layout.lock}`)
-  // A run that was stopped before it wrote its config can't be resumed, so its files make room for this one.
+  // A run that was stopped before it wrote its config can't be resumed, so its files are removed for this one.
   const left = (yield* refuseOther).filter((one) => one !== `${key}/${Layout.lock}`)
   yield* Effect.forEach(left, (one) => creating(guarded(store, held).remove(one)), { discard: true })
   return held
 })
 
-/** Returns the files of a run's folder, which are copied into the bucket as they are written. */
+/** Wraps the file tree of a run's folder, so that each file is also copied into the bucket when it is written. */
 const wrap = Effect.fnUntraced(function* (state: BucketFolder, tree: FileTree, directory: string) {
   const { store, root, lease } = state
   const key = keyIn(state, directory)
@@ -193,11 +195,11 @@ const wrap = Effect.fnUntraced(function* (state: BucketFolder, tree: FileTree, d
             : new RunStoreError({ path: address, operation: "lock", message: error.message }),
         )
   const mirror = yield* mirrored(tree, { store: guarded(store, held), key, address })
-  // Programs say only now that they are trainers, by the config that they save.
+  // Only the config that a program saves shows that it is a trainer.
   const refused = new RunStoreError({ path: address, operation: "create", message: notForTrainers })
   const write: FileTree["write"] = (path, contents, how) => {
     if (path === Layout.config && /^kind: "?multirun/m.test(String(contents))) return Effect.fail(refused)
-    // The run knows its own path from this file only.
+    // Only this file contains the run's own path.
     const isResult = path === Layout.metrics && typeof contents === "string"
     const shown = isResult ? contents.replaceAll(JSON.stringify(directory), JSON.stringify(address)) : contents
     return mirror.write(path, shown, how)

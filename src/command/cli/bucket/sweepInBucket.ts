@@ -46,7 +46,7 @@ export const sweepInBucket = Effect.fnUntraced(function* (typed: RunFlags) {
   })
   const copyBelow = Effect.fnUntraced(function* (prefix: string) {
     const objects = yield* failing(store.versions.list(prefix))
-    // A sweep that was stopped before its first run started has a lock at most.
+    // A sweep that was stopped before its first run started left at most a lock.
     const times = new Set(objects.map(({ key }) => key.split("/")[0]).filter((name) => dateOf(name) !== undefined))
     for (const time of times) yield* makeFolder(join(folder, time))
     yield* Effect.forEach(objects, copy, { concurrency: 16, discard: true })
@@ -75,7 +75,7 @@ export const sweepInBucket = Effect.fnUntraced(function* (typed: RunFlags) {
         Effect.provideContext(files),
       ),
   }
-  /** Saves the summaries of seeds. There are no links in a bucket, so the folder above has a copy. */
+  /** Saves the summaries of seeds. A bucket has no links, so the folder above gets a copy. */
   const saveSummaries = Effect.gen(function* () {
     const names = yield* fs.readDirectory(folder, { recursive: true })
     for (const name of names.filter((one) => basename(one) === Layout.seedsSummary)) {
@@ -91,7 +91,7 @@ export const sweepInBucket = Effect.fnUntraced(function* (typed: RunFlags) {
     resume: Option.fromUndefinedOr(isAddress ? localOf(resume) : resume),
   }
   const training = Effect.provideService(sweep(input), SweepPlace, place)
-  // Failed runs fail the sweep, after the summaries of the others are written.
+  // If runs failed, the sweep fails, but only after the summaries of the other runs are written.
   const saved = Effect.matchCauseEffect(training, {
     onSuccess: () => saveSummaries,
     onFailure: (cause) => Effect.andThen(Effect.ignore(saveSummaries), Effect.failCause(cause)),

@@ -1,6 +1,6 @@
 /**
- * `effect eval`: evaluates a checkpoint of a training, the weights of a trainer's run, or the agents of a YAML file,
- * prints a finished evaluation again, or compares two evaluations.
+ * Defines `effect eval`, which evaluates a checkpoint of a training, the weights of a trainer's run, or the agents of a YAML
+ * file. It can also print a finished evaluation again, or compare two evaluations.
  */
 import { Effect, Option } from "effect"
 import { exists } from "../../../base/config/files.ts"
@@ -88,7 +88,10 @@ const evaluateNamed = Effect.fnUntraced(function* (input: EvalFlags) {
   yield* showEvaluation(run, json)
 })
 
-/** With a flag about checkpoints, `latest` is the newest training, because evaluations have no checkpoints. */
+/**
+ * Selects the runs that `latest` may mean: with a flag about checkpoints, only trainings, because evaluations have no
+ * checkpoints.
+ */
 const usableFor = (input: EvalFlags) =>
   flagsOfRuns.some((flag) => isGiven(input[flag]))
     ? trainings

@@ -1,5 +1,6 @@
 /**
- * `effect eval tasks.yaml`: runs or resumes the evaluation in a YAML file, saves it in a folder, and prints its tables.
+ * Implements `effect eval tasks.yaml`: runs or resumes the evaluation in a YAML file, saves it in a folder, and prints its
+ * tables.
  */
 import { dirname, join } from "node:path"
 import { Effect, Layer, Option } from "effect"
@@ -58,7 +59,7 @@ const evaluateConfig = Effect.fnUntraced(function* (input: EvalFlags) {
   })
 })
 
-/** Says where the config of an evaluation comes from, and how the evaluation is resumed. */
+/** Describes where the config of an evaluation comes from, and how the evaluation is resumed. */
 interface EvaluationSource extends Omit<EvaluationOptions, "placeOf"> {
   /** The folder of the evaluation to resume. */
   readonly resume?: string | undefined
@@ -128,8 +129,9 @@ const resumeCommand = (
 }
 
 /**
- * Returns the folder of the evaluation that `--resume` names; undefined without that flag. `latest` is the newest
- * unfinished evaluation with the name of this file, or else the newest finished one, whose result is printed again.
+ * Returns the folder of the evaluation that `--resume` names; undefined without that flag. `latest` means the newest
+ * unfinished evaluation with the name of this file. If none is unfinished, it means the newest finished one, whose result is
+ * printed again.
  */
 const runToResume = Effect.fnUntraced(function* (input: EvalFlags, nameOfFile: string) {
   if (Option.isNone(input.resume)) return undefined

@@ -1,6 +1,6 @@
 /**
- * `effect eval RUN` for a run of a language model's trainer: its agent plays the validation tasks with the weights of a
- * step, as an evaluation with a folder of its own.
+ * Implements `effect eval RUN` for a run of a language model's trainer: the run's agent plays the validation tasks with the
+ * weights of a step. The evaluation has a folder of its own.
  */
 import { basename, dirname, join } from "node:path"
 import { Effect, Option } from "effect"
@@ -42,7 +42,7 @@ export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, name
     agent: {
       ...agent,
       name,
-      // The likeliest tokens, as in the validations of the training.
+      // The agent takes the likeliest tokens, as in the validations of the training.
       lmConfig: {
         model: `decoder:${place.folder}`,
         temperature: 0,
@@ -65,16 +65,18 @@ export const evaluateModel = Effect.fnUntraced(function* (input: EvalFlags, name
   })
 })
 
-/** The settings that say which data set it is. */
+/** The settings that identify the data set. */
 const namesDataset = ["dataset", "dataset.type", "dataset.dataset_path", "dataset.items", "dataset.hf_dataset"]
 
-/** Returns the run's data set; without its settings if a flag names another type, because that type has others. */
+/**
+ * Returns the run's data set. If a flag names another type, the settings are left out, because that type has other settings.
+ */
 const withoutOtherSettings = (dataset: Plain, settings: ReadonlyArray<Override>): Plain => {
   const type = settings.findLast(({ path }) => path === "dataset.type")?.value
   return type === undefined || type === (dataset["type"] ?? "qa") ? dataset : {}
 }
 
-/** Maps sections of a run's config to those of its evaluation, which has another kind of config. */
+/** Maps sections of a run's config to the sections of its evaluation's config, which have other names. */
 const sectionsOfEvaluation: Readonly<Record<string, string>> = {
   train_dataset: "dataset",
   validation_dataset: "dataset",

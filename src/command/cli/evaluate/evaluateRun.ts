@@ -1,4 +1,7 @@
-/** `effect eval RUN`: plays validation episodes from a checkpoint and prints their returns; `--render` saves one. */
+/**
+ * Implements `effect eval RUN`: plays validation episodes from a checkpoint and prints their returns; `--render` saves an
+ * episode.
+ */
 import { join, resolve } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { Dispatcher } from "../../../spread/cluster/Dispatcher.ts"
@@ -43,10 +46,11 @@ const evaluateHere = Effect.fnUntraced(function* (input: EvalFlags, run: string)
   const required: ReadonlyArray<Override> = isAgent
     ? episodesAt("validation_dataset.max_samples", episodes)
     : [
-        // Set both: the training may have had no validation, and the folder in `steps/` is written only for --render.
+        // Both settings are needed: the training may have had no validation, and the folder in `steps/` is written only for
+        // --render.
         { path: "validation.everySteps", value: 1, source: "effect eval" },
         { path: "render.everySteps", value: 0, source: "effect eval" },
-        // Callbacks run in a training only, so their program is not needed.
+        // Callbacks run only in a training, so their program is not needed.
         { path: "callbacks", value: [], source: "effect eval" },
         ...episodesAt("validation.episodes", episodes),
       ]

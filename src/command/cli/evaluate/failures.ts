@@ -1,4 +1,4 @@
-/** Ends `effect eval` with the exit code 1 if more episodes failed than `--max-failures` allows, and says why they did. */
+/** Ends `effect eval` with the exit code 1 if more episodes failed than `--max-failures` allows, and reports the reasons. */
 import { Effect, Option } from "effect"
 import * as Flag from "effect/cli/Flag"
 import type { FailureCounts } from "../../../base/statistics/failureCounts.ts"
@@ -27,10 +27,10 @@ export const maxFailures = Flag.String("max-failures").pipe(
   ),
 )
 
-/** The number of reasons that a message names. */
+/** The largest number of reasons in a message. */
 const mostReasons = 3
 
-/** Fails if too many episodes failed, also if nothing else is printed. */
+/** Fails if too many episodes failed, even where nothing else is printed. */
 export const refuseFailures = (
   {
     episodes,

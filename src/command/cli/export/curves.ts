@@ -1,4 +1,4 @@
-/** Writes learning curves, for `effect export A B --to svg`: one for each argument, or for each group of seeds in it. */
+/** Draws learning curves, for `effect export A B --to svg`: one curve for each argument, or for each group of seeds in it. */
 import { dirname, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { utf8 } from "../../../base/config/utf8.ts"
@@ -15,12 +15,12 @@ import { groupsNamed, labelsOf, openRun, type RunGroup } from "../runGroups.ts"
 export const curveFormats = ["csv", "svg", "png", "pdf"] as const
 export type CurveFormat = (typeof curveFormats)[number]
 
-/** A PNG has this many pixels for each pixel of the SVG, so that its letters are sharp on screens of high resolution. */
+/** The number of pixels in a PNG for each pixel of the SVG, so that letters are sharp on screens of high resolution. */
 const pngScale = 2
 
 /**
- * Makes the file of the learning curves of the runs that the user named: a curve for each argument, or several if its runs
- * differ in more than their seeds. Returns the file's bytes and its name without an ending.
+ * Draws the learning curves of the runs that the user named: a curve for each argument, or several curves if the argument's
+ * runs differ in more than their seeds. Returns the bytes of the file, and its name without an ending.
  */
 export const curvesFile = Effect.fnUntraced(function* (input: {
   readonly runs: ReadonlyArray<string>
@@ -46,7 +46,10 @@ export const curvesFile = Effect.fnUntraced(function* (input: {
   return { contents, name: name.replace(/[^\w.-]+/g, "-") }
 })
 
-/** Puts runs that were named one by one into one group if they are seeds in one folder, as a shell's `*` names them. */
+/**
+ * Merges runs that were named one by one into one group if they are seeds in one folder, which a shell's `*` lists one by
+ * one.
+ */
 const merged = (groups: ReadonlyArray<RunGroup>): ReadonlyArray<RunGroup> =>
   [
     ...Map.groupBy(groups, ({ key, runs: [{ path, seed }, ...others] }, index) =>
@@ -68,7 +71,10 @@ const curveOf = Effect.fnUntraced(function* ({ runs }: RunGroup, name: string) {
   )
 })
 
-/** Returns the name of one run, or of the folder of its seeds; of several groups, the facts that they have in common. */
+/**
+ * Returns a name for the file: that of the only run, or of the folder of its seeds. If there are several groups, the name
+ * consists of the facts that they have in common.
+ */
 const nameOf = (groups: ReadonlyArray<RunGroup>): string => {
   const [{ runs }, ...others] = groups
   if (others.length === 0) return nameFor(runs.length === 1 ? runs[0].path : dirname(resolve(runs[0].path)))

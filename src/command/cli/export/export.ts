@@ -1,4 +1,7 @@
-/** `effect export RUN --to FORMAT`: writes a policy, a language model, a learning curve or episodes for other programs. */
+/**
+ * Defines `effect export RUN --to FORMAT`, which writes a policy, a language model, a learning curve or episodes for other
+ * programs.
+ */
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
 import * as Argument from "effect/cli/Argument"
@@ -115,7 +118,7 @@ export const exporting = subcommand(
   }),
 )
 
-/** Writes the file or the folder from runs on disk. */
+/** Writes the file or the folder from runs that are on disk. */
 const exportRuns = Effect.fnUntraced(function* (input: FlagValues<typeof flags>, usable: UsableRun) {
   const { to } = input
   if (isModel(to)) {
@@ -165,7 +168,9 @@ const isModel = (format: Format): format is ModelFormat => modelFormats.some((mo
 
 const trainedModels = ofKind("a run of a language model's trainer", "multirun")
 
-/** Returns the folder that the user named by its path, or the run of a trainer that is named otherwise. */
+/**
+ * Returns the folder that the user named by its path; if it is no such path, the folder of the trainer's run with that name.
+ */
 const modelFolder = Effect.fnUntraced(function* (named: string, folders: ReadonlyArray<string>) {
   if (yield* exists(named)) return named
   return yield* runFolder(named, { folders, usable: trainedModels })

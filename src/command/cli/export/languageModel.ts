@@ -5,7 +5,7 @@ import { filesOfModel, findModel, openModel } from "../../../trainer/weights/Sav
 import { usageError } from "../output/output.ts"
 import { requireNewFolder, writeFolder } from "./folder.ts"
 
-/** The formats of language models: an adapter as peft writes it, or a whole model in Hugging Face's layout. */
+/** The formats of language models: an adapter in the format of peft, or a whole model in the layout of Hugging Face. */
 export type ModelFormat = "adapter" | "model"
 
 interface ModelExport {

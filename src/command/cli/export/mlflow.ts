@@ -8,7 +8,7 @@ import { usageError, writeError } from "../output/output.ts"
 import { trackedRun } from "./trackedRun.ts"
 import { CommandError } from "../../CommandError.ts"
 
-/** Reads the server and the key from the variables that MLflow's own client reads. */
+/** Reads the server and the access token from the variables that MLflow's own client reads. */
 const serverOf = Effect.gen(function* () {
   const uri = yield* variable("MLFLOW_TRACKING_URI")
   if (uri === "") {
@@ -45,7 +45,7 @@ const statuses = {
   stopped: "KILLED",
 } as const satisfies Readonly<Record<string, MlflowRun["status"]>>
 
-/** Sends a run with its newest policy, or that of a checkpoint, and returns the address of its page. */
+/** Sends a run with its newest policy, or with the policy of a checkpoint, and returns the address of the run's page. */
 export const toMlflow = Effect.fnUntraced(function* (path: string, step: Option.Option<number>) {
   const server = yield* serverOf
   const run = yield* trackedRun(path, step, "mlflow")

@@ -1,4 +1,4 @@
-/** Exports episodes of a run's policy as a moving picture, for `effect export RUN --to gif` and `--to mp4`. */
+/** Exports episodes of a run's policy as an animation, for `effect export RUN --to gif` and `--to mp4`. */
 import { Effect, FileSystem, Option, Path, Stream } from "effect"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { FormatError } from "../../../base/formats/FormatError.ts"
@@ -14,13 +14,13 @@ import { restored, type PolicyChoice } from "./policy.ts"
 export const movieFormats = ["gif", "mp4"] as const
 export type MovieFormat = (typeof movieFormats)[number]
 
-/** The number of episodes to show, and of pictures in a second. */
+/** The number of episodes to show, and the number of pictures per second. */
 interface MovieOptions {
   readonly episodes: Option.Option<number>
   readonly speed: Option.Option<number>
 }
 
-/** Returns the bytes of a file with a moving picture of the first episodes of a checkpoint's validation. */
+/** Returns the bytes of an animation of the first episodes of a checkpoint's validation. */
 export const movieFile = Effect.fnUntraced(function* (
   wanted: PolicyChoice,
   options: MovieOptions,
@@ -41,7 +41,7 @@ const filmed = Effect.fnUntraced(function* (wanted: PolicyChoice, { episodes, sp
     "validation.everySteps": 0,
     "render.everySteps": 0,
     ...(Option.isSome(speed) && { "render.speed": speed.value }),
-    // Callbacks run in a training only, so their program is not needed.
+    // Callbacks run only in a training, so their program is not needed.
     callbacks: [],
   }
   const { film } = yield* restored(wanted, none, { films: Option.getOrElse(episodes, () => 1) })
@@ -69,7 +69,8 @@ const videoOf = Effect.fnUntraced(function* ({ episodes, speed }: Film) {
     "-i",
     "-",
   ]
-  // Most players need this kind of pixels, for which width and height have to be even. Nothing in the file says when it was made.
+  // Most players need this pixel format, which needs an even width and height. The file has no date, so that equal episodes
+  // give equal files.
   const output = ["-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2", "-pix_fmt", "yuv420p", "-movflags", "+faststart"]
   const same = ["-map_metadata", "-1", "-fflags", "+bitexact", "-flags:v", "+bitexact"]
   const args = ["-loglevel", "error", "-nostdin", ...input, ...output, ...same, "-f", "mp4", "-y", file]

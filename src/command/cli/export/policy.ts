@@ -1,4 +1,4 @@
-/** Exports the policy of a run, for `effect export RUN --to onnx` and the like, and for `--to worker`. */
+/** Exports the policy of a run, for `effect export RUN` to policy formats such as `--to onnx`, and to `--to worker`. */
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Layer, type Option } from "effect"
 import type { Plain } from "../../../base/config/Config.ts"
@@ -31,7 +31,7 @@ export interface PolicyChoice {
   readonly file: Option.Option<string>
 }
 
-/** Restores the run's training from a checkpoint into a store in memory, with other settings of its validation. */
+/** Restores the run's training from a checkpoint to a store in memory, with other settings for its validation. */
 export const restored = Effect.fnUntraced(function* (
   { run, step, file }: PolicyChoice,
   settings: Readonly<Record<string, Plain[string]>>,
@@ -52,15 +52,16 @@ export const restored = Effect.fnUntraced(function* (
   return { policy, film, files: store.files }
 })
 
-/** The formats in which a checkpoint holds the policy, or all weights, already. */
+/** The formats of which a checkpoint already contains a file: the policy, or all weights. */
 const inCheckpoint: Partial<Readonly<Record<PolicyFormat, string>>> = {
   onnx: Layout.inCheckpoint.policy,
   safetensors: Layout.inCheckpoint.weights,
 }
 
 /**
- * Returns the bytes of a file with the policy. A checkpoint holds some formats; that needs neither the env nor the code of the
- * run. The folder of a step has the others, so this writes that folder to a store in memory, and takes the file from there.
+ * Returns the bytes of a file with the policy. Some formats are files of the checkpoint, which need neither the env nor the
+ * code of the run. The other formats are files in the folder of a step, so this writes that folder to a store in memory and
+ * takes the file from there.
  */
 export const policyFile = Effect.fnUntraced(function* (wanted: PolicyChoice, format: PolicyFormat) {
   const name = inCheckpoint[format]
@@ -83,12 +84,12 @@ export const workerFolder = Effect.fnUntraced(function* (wanted: PolicyChoice, n
   return workerFiles(policy, { name, scripts: yield* scripts })
 })
 
-/** Settings without what only a training or a validation needs: the envs of validations and callbacks may be a program's own. */
+/** The settings that switch off validations and callbacks, because their envs and code may be part of the user's program. */
 const noValidation = { "validation.everySteps": 0, "validation.envs": [], "render.everySteps": 0, callbacks: [] }
 
 /**
- * Returns the bytes of the checkpoint's file with this name, if it has one. Fails if it has not, because the run has separate
- * policies: a file of the format `format` holds one policy.
+ * Returns the bytes of the checkpoint's file with this name; undefined if there is none. Fails if the checkpoint has separate
+ * policies instead, because a file of the format `format` holds only one.
  */
 const checkpointFile = Effect.fnUntraced(function* ({ run, step }: PolicyChoice, format: string, name?: string) {
   const { tree, pathOf } = yield* savedAt(run, yield* foldersOnDisk)
@@ -112,7 +113,10 @@ const restoredFiles: ReadonlySet<string> = new Set([
   Layout.inCheckpoint.runtime,
 ])
 
-/** Reads the files from which a training is restored: its config and checkpoints. Returns their bytes by path. */
+/**
+ * Reads the files from which a training is restored: its config and its checkpoints. Returns the bytes of each file by its
+ * path.
+ */
 const filesToLoad = Effect.fnUntraced(function* (run: string) {
   const fs = yield* FileSystem.FileSystem
   const wrong = (error: { readonly message: string }) => usageError(`${run}: ${error.message}`)

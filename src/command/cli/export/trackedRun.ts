@@ -1,4 +1,7 @@
-/** Reads a run that has ended for `effect export RUN --to mlflow` and `--to wandb`: what of it is exported is decided here. */
+/**
+ * Reads a run that has ended for `effect export RUN --to mlflow` and `--to wandb`. It decides which files and numbers are
+ * exported.
+ */
 import { basename, join } from "node:path"
 import { Effect, FileSystem, Option } from "effect"
 import { exists, mostBytes, readBytes } from "../../../base/config/files.ts"
@@ -22,7 +25,7 @@ export type Tracker = (typeof trackers)[number]
 /** The files of a run that describe it and its results. */
 const described = [Layout.config, Layout.metrics, Layout.returns, Layout.provenance]
 
-/** Reads a run with its newest policy, or that of a checkpoint. The times are those of the run's own records. */
+/** Reads a run with its newest policy, or with the policy of a checkpoint. All times come from the run's own records. */
 export const trackedRun = Effect.fnUntraced(function* (run: string, step: Option.Option<number>, to: Tracker) {
   const read = over(warningSource)(unplacedEntry(run))
   const state = yield* read.state

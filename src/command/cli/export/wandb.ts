@@ -24,7 +24,7 @@ const labelsOf = Effect.gen(function* () {
   return labels
 })
 
-/** Writes a run with its newest policy, or that of a checkpoint, and returns the path of the new folder. */
+/** Writes a run with its newest policy, or with the policy of a checkpoint, and returns the path of the new folder. */
 export const toWandb = Effect.fnUntraced(function* (
   path: string,
   { step, out }: { readonly step: Option.Option<number>; readonly out: Option.Option<string> },

@@ -1,4 +1,7 @@
-/** The files that `effect init` writes. Each one runs unchanged and without an API key; comments say what to change. */
+/**
+ * Contains the files that `effect init` writes. Each of them runs unchanged and without an API key; comments say what to
+ * change.
+ */
 
 /** Lists the values that `--kind` accepts. */
 export const kinds = ["experiment", "questions", "evaluation", "training", "program"] as const
@@ -7,11 +10,11 @@ export type ProjectKind = (typeof kinds)[number]
 interface InitFile {
   /** The default name of the file. */
   readonly file: string
-  /** Describes the file in the help and after it was written. */
+  /** The description of the file in the help, and in the message after it is written. */
   readonly about: string
   /** The subcommand that runs the file. */
   readonly command: "run" | "eval"
-  /** The JSON Schema in `schemas/` by which editors complete and check the file; null if the file has none. */
+  /** The JSON Schema in `schemas/` with which editors complete and check the file; null if the file has none. */
   readonly schema: string | null
   readonly text: string
 }
@@ -149,7 +152,7 @@ output:
 `,
 }
 
-/** The settings of a model, indented as part of the settings of one agent. */
+/** The settings of a model, indented for a section below the settings of an agent. */
 const modelsBelow = models.replace(/^/gm, "  ")
 
 const evaluation: InitFile = {

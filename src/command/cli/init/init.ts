@@ -52,12 +52,12 @@ export const init = subcommand(
         return Effect.fail(usageError(`${file}: ${systemMessage(error)}`))
       }),
     )
-    // npx keeps packages in a cache, which no file should refer to, so the schema is copied next to the file.
+    // npx keeps packages in a cache, and no file should depend on a path there, so the schema is copied next to the file.
     if (schema !== null && installedSchema === undefined) {
       yield* fs.copyFile(paths.join(packaged, schema), paths.join(folder, schema))
     }
     const working = paths.resolve(".")
-    // The printed commands are for the working directory if the file is below it, or else for the file's folder.
+    // The printed commands are meant for the working directory if the file is below it, otherwise for the file's folder.
     const isBelow = folder === working || folder.startsWith(`${working}${paths.sep}`)
     const place = isBelow ? working : folder
     const packageFolder = paths.dirname(packaged)
@@ -74,7 +74,10 @@ export const init = subcommand(
   }),
 )
 
-/** Returns the kind of file to write: that of `--kind`, or else by the ending of the name. Fails if they conflict. */
+/**
+ * Returns the kind of file to write: the value of `--kind`, otherwise the kind that fits the ending of the name. Fails if
+ * they conflict.
+ */
 const kindOf = (file: Option.Option<string>, kind: Option.Option<ProjectKind>) => {
   const name = Option.getOrUndefined(file)
   const isProgram = name !== undefined && /\.[mc]?[tj]s$/.test(name)
@@ -88,7 +91,10 @@ const kindOf = (file: Option.Option<string>, kind: Option.Option<ProjectKind>) =
 /** The folder of the JSON Schemas in the package (or checkout) of this library. */
 const packaged = fileURLToPath(new URL("../../../../schemas", import.meta.url))
 
-/** Finds the library in or above a folder. Returns its JSON Schema's path, relative to the folder, or undefined. */
+/**
+ * Finds the library in a folder or above it. Returns the path of the library's JSON Schema, relative to the folder; undefined
+ * if the library isn't there.
+ */
 const schemaNear = Effect.fnUntraced(function* (folder: string, name: string) {
   const [fs, paths] = [yield* FileSystem.FileSystem, yield* Path.Path]
   const relative = (to: string): string => paths.relative(folder, to).replaceAll("\\", "/")

@@ -22,9 +22,10 @@ const compilerFile = `{
 `
 
 /**
- * Prepares a folder. If `isProgram`, writes package.json and tsconfig.json, each unless it exists there or above.
- * Returns the names of the written files, and the commands that install this library; none if it is installed. `packageFolder`
- * is the folder of this library, a checkout or an installed package: below a checkout it needs no installation.
+ * Prepares a folder. If `isProgram`, writes package.json and tsconfig.json, each unless the folder or one above it already
+ * has the file. Returns the names of the written files, and the commands that install this library; no commands if it is
+ * installed. `packageFolder` is the folder of this library, which is a checkout or an installed package. A folder below a
+ * checkout needs no installation.
  */
 export const startProject = Effect.fnUntraced(function* (
   folder: string,
@@ -42,7 +43,8 @@ export const startProject = Effect.fnUntraced(function* (
     )
   const isInstalled = folders.includes(options.packageFolder) || (yield* has("node_modules/effect-rl"))
   const { name, version, dependencies } = manifest
-  // The registry does not have this library, so it is packed from where it is. Only a checkout has to be built for that.
+  // The npm registry does not have this library, so it is packed from its own folder. Only a checkout has to be built before
+  // that.
   const isCheckout = yield* fs.exists(paths.join(options.packageFolder, "tsconfig.build.json"))
   const install = isInstalled
     ? []

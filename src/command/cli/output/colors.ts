@@ -1,6 +1,6 @@
-/** Colours texts for the terminal. The commands use it; it writes nothing itself. */
+/** Colours texts for the terminal. These are pure functions; the commands write the texts. */
 
-/** The part of a stream that says whether it is a terminal. */
+/** The property of a stream that tells whether it is a terminal. */
 interface TerminalStream {
   readonly isTTY?: boolean | undefined
 }
@@ -8,8 +8,8 @@ interface TerminalStream {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Tells whether to write colours to a stream: never if `NO_COLOR` is set or `TERM` is `dumb`; otherwise as
- * `FORCE_COLOR` says, or if that isn't set, only to a terminal. Effect's help has the same rules.
+ * Tells whether to write colours to a stream. `NO_COLOR`, or the value `dumb` of `TERM`, forbids them. Otherwise
+ * `FORCE_COLOR` decides, and if that isn't set, only a terminal gets colours. Effect's help has the same rules.
  */
 export const hasColors = (stream: TerminalStream, env: Environment = process.env): boolean => {
   if (env.TERM === "dumb" || isSet(env.NO_COLOR)) return false

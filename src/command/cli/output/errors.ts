@@ -24,14 +24,16 @@ const isUsage = (error: unknown): boolean => error instanceof CommandError && er
 const hasTag = (error: unknown, tag: string): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === tag
 
-/** Holds what the user can do after a failure, as an annotation of its cause. */
+/** Advice for the user after a failure, as an annotation of the failure's cause. */
 class Advice extends Context.Service<Advice, string>()("effect-rl/cli/Advice") {}
 
-/** Adds to a failure what the user can do now, which `report` writes after the error. */
+/** Adds advice for the user to a failure. `report` writes it after the error. */
 export const advised = <E>(cause: Cause.Cause<E>, advice: string): Cause.Cause<E> =>
   Cause.annotate(cause, Context.make(Advice, advice))
 
-/** Writes why the command failed to stderr, then the advice if there is one: one line, except after a defect. */
+/**
+ * Writes to stderr why the command failed, and then the advice if there is any. The text is one line, except after a defect.
+ */
 export const report = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
   if (Exit.isSuccess(exit)) return Effect.void
   const line = lineOf(exit.cause)
@@ -42,14 +44,14 @@ export const report = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> =
 }
 
 /**
- * Returns the message for the user; empty after Ctrl-C. A defect is a bug of this library, so it has its stack, unless the
- * condition of the machine is to blame.
+ * Returns the message for the user; empty after Ctrl-C. A defect is a bug of this library, so its message has the stack,
+ * unless the machine is to blame (a full disk, for example).
  */
 const lineOf = (cause: Cause.Cause<unknown>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause)) ?? machineFaultIn(cause)
   if (error === undefined) return Cause.hasInterrupts(cause) ? "" : Cause.pretty(cause)
   if (CliError.isCliError(error)) return usage(error)
-  // An error that the user's code threw has a `userStack`, which names the place in that code.
+  // An error that the user's code threw has a `userStack`, which names the line of that code.
   const stack = typeof error === "object" && error !== null && "userStack" in error ? error.userStack : undefined
   const place = typeof stack === "string" ? placeIn(stack) : undefined
   // Names and values of a file that somebody else wrote must not control the terminal.
@@ -67,7 +69,10 @@ const usage = (error: CliError.CliError): string =>
 /** The subcommands of `effect runs`. */
 const ofRuns: ReadonlyArray<string> = ["show", "diff", "compare", "best"]
 
-/** Says how to begin with a training: by an example, in a folder that has one, or else by a file that `effect init` writes. */
+/**
+ * Tells the user how to start a training: with an example if the folder has one, otherwise with a file that `effect init`
+ * writes.
+ */
 const firstTraining = (): string => {
   const example = "examples/cartpole.ts"
   return existsSync(example)
@@ -75,7 +80,7 @@ const firstTraining = (): string => {
     : "write one with `effect init train.ts` and run it with `effect run train.ts`"
 }
 
-/** Describes a wrong flag or argument, and what to write instead. */
+/** Describes a wrong flag or argument, and tells what to write instead. */
 const usageOf = (error: CliError.NonShowHelpErrors, path: ReadonlyArray<string>): string => {
   if (error._tag === "UnrecognizedOption") {
     const names = error.suggestions.join(" or ")

@@ -4,7 +4,7 @@ import * as CliOutput from "effect/cli/CliOutput"
 import type * as HelpDoc from "effect/cli/HelpDoc"
 import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
 
-/** Prints help and the version. A usage error prints no help: `report` writes one line about it to stderr. */
+/** Prints help and the version. It prints nothing after a usage error, for which `report` writes one line to stderr. */
 export const presenter: CliOutput.Presenter = {
   present: Effect.fnUntraced(function* (event) {
     if (event._tag === "InvalidInvocation") return
@@ -20,7 +20,7 @@ interface HelpOptions {
   readonly colors: boolean
 }
 
-/** Help lines have at most this many columns, since longer lines are hard to read. */
+/** The largest width of help lines in columns, since longer lines are hard to read. */
 const widest = 100
 
 /** The column at which the descriptions of arguments, flags and subcommands begin. */
@@ -85,7 +85,7 @@ const namesOnly = (flags: ReadonlyArray<HelpDoc.FlagDoc>, width: number): Readon
 /** Formats rows in two columns, terms and descriptions. A term that is too long for its column gets its own line. */
 const table = (rows: ReadonlyArray<HelpRow>, width: number): ReadonlyArray<string> => {
   const longest = Math.max(0, ...rows.map(({ term }) => CliOutput.displayWidth(term)))
-  // A term has two spaces before it and two after it.
+  // The column has two spaces before each term and two after it.
   const column = Math.min(descriptionColumn, longest + 4)
   return rows.flatMap(({ term, description }) => {
     const [first = "", ...rest] = wrap(description, width, column, column)

@@ -1,4 +1,4 @@
-/** Writes the results and messages of the `effect` command, and defines the error of a wrong command line. */
+/** Writes the results and messages of the `effect` command. */
 import { type Console, Context, Effect } from "effect"
 import { harmless } from "../../../base/config/text.ts"
 import { CommandError } from "../../CommandError.ts"
@@ -43,7 +43,9 @@ export const writeJson = (value: unknown): Effect.Effect<void> =>
 export const writeError = (text: string): Effect.Effect<void> =>
   Effect.map(Output, ({ stderr }) => stderr(harmless(text)))
 
-/** Makes a console like another one, which replaces what could control the terminal in all texts. Effect's logger uses it. */
+/**
+ * Makes a console that works like another, but replaces characters that could control the terminal. Effect's logger uses it.
+ */
 export const harmlessConsole = (console: Console.Console): Console.Console => {
   const cleaned = (parts: ReadonlyArray<unknown>) =>
     parts.map((part) => (typeof part === "string" ? harmless(part) : part))

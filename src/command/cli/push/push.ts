@@ -1,4 +1,7 @@
-/** `effect push RUN`: a run's policy as a model repository with a card, in a folder or on the Hugging Face hub. */
+/**
+ * Defines `effect push RUN`, which writes a run's policy as a model repository with a model card, to a folder or to the
+ * Hugging Face hub.
+ */
 import { join, resolve } from "node:path"
 import { Effect, Option, Record } from "effect"
 import { mostBytes, readBytes } from "../../../base/config/files.ts"

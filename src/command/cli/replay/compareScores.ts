@@ -1,4 +1,4 @@
-/** Compares the texts of the score files of two runs, for `effect replay`. It reads no files. */
+/** Compares the texts of the score files of two runs, for `effect replay`. These are pure functions. */
 import { unplacedModel } from "../../../base/config/places.ts"
 import { parsedJson } from "../../../base/config/text.ts"
 import { trainScores } from "../../../run/Layout.ts"
@@ -14,10 +14,10 @@ export interface ScoreDifference {
   readonly now: unknown
 }
 
-/** The texts of a run's score files, by their paths in the run. */
+/** The texts of a run's score files, by their paths in the run's folder. */
 export type ScoreFiles = ReadonlyMap<string, string>
 
-/** A replay's scores, its digest if it was trained to the end, and a reason why it may differ. */
+/** The scores of a replay, its digest if it was trained to the end, and a reason why it may differ. */
 export interface ReplayedScores {
   readonly scores: ScoreFiles
   readonly digest: string | undefined
@@ -34,7 +34,10 @@ interface NumberedLine {
 export const linesOfEpisode = (files: ScoreFiles, episode: number): ReadonlyArray<NumberedLine> =>
   linesOf(files.get(trainScores)).filter(({ text }) => recordIn(text)?.episode_index === episode)
 
-/** Returns the first difference within one training episode, even if its lines are at other places in the two files. */
+/**
+ * Returns the first difference within one training episode, even if the episode's lines have other line numbers in the other
+ * file.
+ */
 export const differenceInEpisode = (
   before: ScoreFiles,
   after: ScoreFiles,
@@ -43,8 +46,8 @@ export const differenceInEpisode = (
   differenceIn(trainScores, linesOfEpisode(before, episode), linesOfEpisode(after, episode), false)
 
 /**
- * Returns the difference with the lowest env step; undefined if only times differ. If `isPrefix`, the first run was not
- * finished, so more lines in the files of the second run are no difference.
+ * Returns the difference with the lowest env step; undefined if only times differ. With `isPrefix`, the first run is
+ * unfinished, so additional lines of the second run don't count as a difference.
  */
 export const firstScoreDifference = (
   before: ScoreFiles,
@@ -58,7 +61,10 @@ export const firstScoreDifference = (
   return differences.sort((a, b) => (a.step ?? Infinity) - (b.step ?? Infinity))[0]
 }
 
-/** Returns the complete lines of a text. After the last line feed is nothing, or a line that was not fully written. */
+/**
+ * Returns the complete lines of a text. What follows the last line feed is left out: it is empty, or an incompletely written
+ * line.
+ */
 const linesOf = (text = ""): ReadonlyArray<NumberedLine> =>
   text
     .split("\n")
@@ -68,7 +74,7 @@ const linesOf = (text = ""): ReadonlyArray<NumberedLine> =>
 /** The values of these keys are times, which differ between two equal runs. */
 const timeKeys = new Set(["timestamp", "step_start", "step_end", "duration_ms"])
 
-/** Returns the first difference, apart from times, between the lines of a file in two runs; or undefined. */
+/** Returns the first difference, apart from times, between a file's lines in two runs; undefined if there is none. */
 const differenceIn = (
   file: string,
   before: ReadonlyArray<NumberedLine>,
@@ -93,8 +99,8 @@ const differenceIn = (
 }
 
 /**
- * Returns a value as JSON. The model's name is without folders: that of the replay is from the saved config, in which
- * paths are absolute.
+ * Returns a value as JSON. The name of a model is returned without its folders, because the replay uses the saved config, in
+ * which paths are absolute.
  */
 const textOf = (key: string, value: unknown): string | undefined =>
   JSON.stringify(key === "lm_model" && typeof value === "string" ? unplacedModel(value) : value)

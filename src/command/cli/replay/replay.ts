@@ -1,6 +1,7 @@
 /**
- * `effect replay RUN`: trains a run again in memory, and compares all scores and the digest (a hash of the result). The
- * runs of a language model's trainer are trained again in a temporary folder, because its parts work together by files.
+ * Defines `effect replay RUN`, which trains a run again in memory, and compares all scores and the digest (a hash of the
+ * result). Runs of a language model's trainer are trained again in a temporary folder, because the parts of such a trainer
+ * exchange files.
  */
 import { join } from "node:path"
 import { Deferred, Effect, Layer, Option } from "effect"
@@ -82,7 +83,7 @@ const replayNamed = Effect.fnUntraced(function* (typed: ReplayFlags) {
     : replayEpisode(input, before, episode)
 })
 
-/** Compares all scores of the run, and the digest if the run was finished. `again` trains it again. */
+/** Compares all scores of the run, and the digest if the run was finished. The Effect `again` trains the run again. */
 const replayAll = Effect.fnUntraced(function* <E, R>(
   input: ReplayFlags,
   before: Scores.ScoreFiles,
@@ -139,7 +140,7 @@ const conclude = Effect.fnUntraced(function* (
   if (!outcome.same) return yield* CommandError.failed(`${run}: ${reason()}`)
 })
 
-/** Says which files of the program that the user names differ from those with which the run was made. */
+/** Warns if files of the user's program have changed since the run was made. */
 const warnOfOtherCode = Effect.fnUntraced(function* ({ run, file }: ReplayFlags) {
   const folder = join(run, Layout.code)
   if (Option.isNone(file) || isYaml(file.value) || !(yield* exists(folder))) return
@@ -148,7 +149,7 @@ const warnOfOtherCode = Effect.fnUntraced(function* ({ run, file }: ReplayFlags)
 })
 
 /**
- * Trains again in memory, up to the end of an episode if one is named. Returns the scores, and for a whole run its
+ * Trains again in memory, to the end of an episode if the user named one. Returns the scores; for a whole run also its
  * digest.
  */
 const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: number) {
@@ -157,14 +158,14 @@ const replayed = Effect.fnUntraced(function* (input: ReplayFlags, episode?: numb
   yield* warnOfOtherCode(input)
   const store = RunStore.memory()
   const isOver = yield* Deferred.make<undefined>()
-  // Ends the replay when the named episode is over.
+  // Ends the replay at the end of the episode that the user named.
   const watch: Sink = () => {
     const isPast = (event: RunEvent): boolean => episode !== undefined && isAfterEpisode(event, episode)
     const emit = (events: ReadonlyArray<RunEvent>) =>
       events.some(isPast) ? Effect.asVoid(Deferred.succeed(isOver, undefined)) : Effect.void
     return Effect.succeed({ emit, flush: Effect.void })
   }
-  // The replay is interrupted when the episode has ended; show this as `stopped`, not as interrupted by the user.
+  // This replay is interrupted at the end of the episode, so show it as `stopped` and not as interrupted by the user.
   const progress: Sink = (run, about) =>
     Effect.map(terminalProgress(run, about), ({ emit, flush }) => ({
       emit: (events) =>
@@ -220,7 +221,7 @@ const isAfterEpisode = (event: RunEvent, episode: number): boolean =>
     ? event.episode >= episode
     : event._tag === "StepScored" && event.mode === "train" && event.seenEpisodes >= episode
 
-/** Returns the reason for the error message: the score that differs, or else only the digest. */
+/** Returns the reason for the error message: the score that differs; if all scores are equal, that the digest differs. */
 const explain = (difference: Scores.ScoreDifference | undefined, before = "", after = ""): string =>
   difference === undefined
     ? `all scores are the same, but the digest was ${shownDigest(before)} and is ${shownDigest(after)}: the last weights differ`

@@ -18,7 +18,10 @@ import type { ReplayedScores } from "./compareScores.ts"
 import type { ReplayFlags } from "./flags.ts"
 import { scoresOfAll } from "./scoreFiles.ts"
 
-/** Returns the folders of the runs in a trainer's folder, by their ids. The folder of one run is that run alone. */
+/**
+ * Returns the folders of the runs in a trainer's folder, by their ids. If the folder is that of a single run, it returns only
+ * this run.
+ */
 export const runsOf = Effect.fnUntraced(function* (folder: string) {
   const inside = yield* runsIn(folder)
   const runs = new Map(
@@ -32,16 +35,16 @@ export const runsOf = Effect.fnUntraced(function* (folder: string) {
   return runs
 })
 
-/** Returns the configs of the runs in a trainer's config. */
+/** Returns the configs of all runs in a trainer's config. */
 const configsIn = Effect.fnUntraced(function* (folder: string) {
   const config = toCamelCase(yield* readYaml(join(folder, Layout.config)))
   return isPlain(config) && isPlain(config.runs) ? config.runs : {}
 })
 
-/** In a replay, the trainer plays the tasks itself, also those of a run for which other processes played them. */
+/** The setting with which the trainer plays all tasks itself, even if other processes played them in the original run. */
 const overrides = [{ path: "orchestrators", value: "inside", source: "effect replay" }]
 
-/** Trains the runs again, all together or the only one, and returns their scores and the digest. */
+/** Trains the runs again, all of them or a single one, and returns their scores and the digest. */
 export const trainedAgain = Effect.fnUntraced(function* (input: ReplayFlags, runs: ReadonlyMap<string, string>) {
   const { run, file, quiet, backend: device } = input
   const options = yield* sessionOptions(input)

@@ -17,7 +17,7 @@ export const scoresIn = Effect.fnUntraced(function* (run: string) {
   return files
 })
 
-/** Reads the score files of several runs, given by their ids and folders. Their paths begin with the ids. */
+/** Reads the score files of several runs, from a map of run ids to folders. The returned paths begin with the ids. */
 export const scoresOfAll = Effect.fnUntraced(function* (runs: ReadonlyMap<string, string>) {
   const all = new Map<string, string>()
   for (const [id, folder] of runs) {

@@ -44,18 +44,24 @@ const finishedAt = (directory: string) =>
     stat === undefined ? undefined : Option.getOrUndefined(stat.mtime)?.getTime(),
   )
 
-/** Recognises the error by its tag, because the user's program may have a copy of this library of its own. */
+/**
+ * Tells whether an error is an `LmError`. It compares the tag, because the user's program may import another copy of this
+ * library.
+ */
 const isLmError = (error: unknown): error is LmError => Predicate.isTagged(error, "LmError")
 
 /** Tells `runToEnd` what to do at the end of a run. */
 interface RunEnding<A, E, R> {
-  /** Reports the result of a run that has finished. Its failure is that of the command. */
+  /** Reports the result of a run that has finished. If this fails, the command fails with the same error. */
   readonly finished: (result: A) => Effect.Effect<void, E, R>
   /** Reads the result of a finished run from its folder. */
   readonly read: (directory: string) => Effect.Effect<A, unknown, R>
-  /** Returns the command that resumes the run, with a setting that removes the cause of its failure. */
+  /** Returns the command that resumes the run. `remedy` is a setting that removes the cause of the failure. */
   readonly resumeCommand: (directory: string, remedy?: string) => string
-  /** Whether to advise that command after any error. A run that is resumed has it already, and a sweep resumes its runs. */
+  /**
+   * Whether to advise the user to run that command after an error. It is false for a resumed run, whose user already knows
+   * the command, and in a sweep, which resumes its runs itself.
+   */
   readonly advises: boolean
   /** The run's folder, if it is known before the run is opened. */
   readonly directory?: string | undefined
@@ -77,21 +83,23 @@ export const runToEnd = Effect.fnUntraced(function* <A, E, E2, R, R2>(
       Effect.provideService(finishedAt(directory), FileSystem.FileSystem, fs),
       (time) => void (opened = { directory, finishedAt: time }),
     )
-  /** Returns the command that resumes the run after an error; undefined if it would come to nothing else. */
+  /** Returns the command that resumes the run after an error; undefined if resuming would end in the same error. */
   const commandAfter = Effect.fnUntraced(function* (cause: Cause.Cause<E>) {
     const folder = opened?.directory ?? directory
     if (folder === undefined) return undefined
     const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-    // Everything that a language model has answered is saved at once.
+    // All answers of language models are saved at once, so resuming loses nothing.
     if (isLmError(error)) return resumeCommand(folder, error.remedy)
-    // A learner's error comes again: the most usual one is that the training has diverged.
+    // A resumed run would repeat a learner's error. The most common one is that the training has diverged.
     if (!advises || Predicate.isTagged(error, "LearningError")) return undefined
     const { hasCheckpoint, isFinished, kind } = readRunIn(folder)
     if (yield* isFinished) return undefined
     const savesAll = ["evaluation", "multirun"].includes((yield* kind) ?? "")
     return savesAll || (yield* hasCheckpoint) ? resumeCommand(folder) : undefined
   })
-  /** Says how to resume the run after a failure. If it was interrupted after it had finished, returns its result. */
+  /**
+   * Adds to a failure how to resume the run. If the run was interrupted after it had finished, returns its result instead.
+   */
   const ended = Effect.fnUntraced(function* (cause: Cause.Cause<E>) {
     if (!Cause.hasInterruptsOnly(cause)) {
       const command = yield* commandAfter(cause)

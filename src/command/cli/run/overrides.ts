@@ -12,9 +12,10 @@ import type { RunFlags } from "./flags.ts"
 import { type CommandError } from "../../CommandError.ts"
 
 /**
- * Returns the settings that override those of the file, in the order in which they apply: the resumed run's own config,
- * `--config`, the flags, `--set`, and the settings that a sweep chose (`choices`). A later setting wins. Names of env
- * and algorithm in `choices` go before `--set`, because such a name drops all settings of the former env or algorithm.
+ * Returns the settings that override those of the file, in the order in which they apply: the config of the resumed run,
+ * `--config`, the flags, `--set`, and the settings that a sweep chose (`choices`). A later setting wins. If `choices` names
+ * an env or an algorithm, that setting comes before `--set`, because such a name drops all settings of the former env or
+ * algorithm.
  */
 export const overridesOf = Effect.fnUntraced(function* (
   input: Pick<RunFlags, "config" | "seed" | "totalSteps" | "name" | "set"> & Partial<Pick<RunFlags, "ranks">>,
@@ -37,7 +38,7 @@ export const overridesOf = Effect.fnUntraced(function* (
   ]
 })
 
-/** Names the flag `--ranks` as the source of its setting: `effect run` adds it to those of `--set`. */
+/** Names the flag `--ranks` as the source of its setting, which `effect run` has added to the settings of `--set`. */
 const fromRanks = ({ ranks = Option.none() }: Partial<Pick<RunFlags, "ranks">>, setting: Override): Override =>
   Option.isSome(ranks) && /^(trainer\.)?ranks$/.test(setting.path) ? { ...setting, source: "--ranks" } : setting
 

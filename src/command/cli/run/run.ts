@@ -61,7 +61,7 @@ const runOf = Effect.fnUntraced(function* (typed: RunFlags) {
   return yield* isBucket(input.resultsDir) ? sweepInBucket(input) : sweep(input)
 })
 
-/** Adds the setting that `--ranks` stands for. */
+/** Adds the setting that corresponds to the flag `--ranks`. */
 const withRanks = Effect.fnUntraced(function* (input: RunFlags) {
   if (Option.isNone(input.ranks)) return input
   const kind = isYaml(input.file) ? yield* kindIn(input.file) : "training"
@@ -72,7 +72,7 @@ const withRanks = Effect.fnUntraced(function* (input: RunFlags) {
 
 const kindIn = (file: string) => Effect.map(readYaml(file), kindOf)
 
-/** Tells whether a file trains agents that ask only models of other processes, so that no backend is needed. */
+/** Tells whether a file trains agents that ask only models in other processes, so that no backend is needed. */
 const computesNothing = Effect.fnUntraced(function* (file: string, settings: ReadonlyArray<string>) {
   const config = yield* readYaml(file)
   const values = [...leaves(config).values(), ...settings.map((setting) => setting.slice(setting.indexOf("=") + 1))]

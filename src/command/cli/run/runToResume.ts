@@ -1,4 +1,4 @@
-/** Finds the run that `effect run FILE --resume` continues, and checks that it is a run of this file. It only reads. */
+/** Finds the run that `effect run FILE --resume` continues, and checks that it is a run of this file. It writes nothing. */
 import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { display, isPlain, type Plain, toSnakeCase } from "../../../base/config/Config.ts"
@@ -20,9 +20,9 @@ import type { RunFlags } from "./flags.ts"
 import { overridesOf } from "./overrides.ts"
 
 /**
- * Returns the folder of the run that `--resume` names; undefined without that flag. `latest` is the newest unfinished
- * run with the name of this file, or else the newest finished one, which can only be trained further with more steps. A note
- * on stderr names a newer unfinished run of another name.
+ * Returns the folder of the run that `--resume` names; undefined without that flag. `latest` means the newest unfinished run
+ * with the name of this file. If none is unfinished, it means the newest finished one, which needs more steps to be trained
+ * further. If an unfinished run with another name is newer, a note on stderr names it.
  */
 export const runToResume = Effect.fnUntraced(function* (input: RunFlags, training: LoadedTraining) {
   if (Option.isNone(input.resume)) return undefined
@@ -79,9 +79,12 @@ const noteNewer = Effect.fnUntraced(function* (
 
 const absolute = (path: string): string => resolve(path).replaceAll("\\", "/")
 
-/** Returns the run's folder, or for a run of a multi-run trainer that of the trainer, which trains all its runs. */
+/**
+ * Returns the folder of the run. For a run of a multi-run trainer, it returns the trainer's folder, because the trainer
+ * trains all its runs together.
+ */
 const resumable = Effect.fnUntraced(function* (path: string) {
-  // The typed path may lack the name of the run's folder or of the trainer's: `run_letters`, `.`
+  // The typed path may not contain the name of the folder, for example if it is `.`
   if (trainerOf(absolute(path)) === undefined) return path
   const trainer = join(path, "..")
   const config = join(trainer, Layout.config)
@@ -94,7 +97,9 @@ const otherRun = (file: string, { path, name }: { readonly path: string; readonl
   return `; the newest unfinished one is ${path}${hint}`
 }
 
-/** Returns the name and the config that a new run of the file would have; `None` if the file lacks needed settings. */
+/**
+ * Returns the name and the config that a new run of the file would have; `None` if required settings are missing in the file.
+ */
 const planOf = Effect.fnUntraced(function* (input: RunFlags, training: LoadedTraining) {
   const { plannedOf } = yield* Effect.promise(() => import("../../sweep/plan.ts"))
   const overrides = yield* overridesOf(input, undefined)
@@ -102,12 +107,16 @@ const planOf = Effect.fnUntraced(function* (input: RunFlags, training: LoadedTra
   return yield* Effect.option(plannedOf(training, options))
 })
 
-/** Matches a command of this program whose words are quoted as `quoted` does, so that a shell runs nothing else. */
+/**
+ * Matches a command of this program whose words are quoted in the same way as `quoted` does it. A shell that gets such a text
+ * runs nothing else.
+ */
 const ownCommand = /^npx effect (?:run|tune)(?: (?:[\w./:=@%+,-]+|'(?:[^']|'\\'')*'))*$/
 
 /**
- * Reads the command that resumes the sweep of a run; undefined if the run is not part of a sweep. The user may paste it into a
- * shell, and the run may come from somebody else, so any other command is left out.
+ * Reads the command that resumes the sweep of a run; undefined if the run is not part of a sweep. The user may paste the
+ * command into a shell, and the run may come from somebody else, so any text that is not a command of this program is
+ * refused.
  */
 const sweepCommandIn = (directory: string) =>
   readRunText(join(directory, Layout.sweepCommand), mostBytes.text).pipe(
@@ -119,8 +128,8 @@ const nameIn = (config: unknown): string | undefined =>
   isPlain(config) && typeof config.name === "string" ? config.name : undefined
 
 /**
- * Returns the runs of a results folder that have a config, with their names from the path, or else from the config. A
- * multi-run trainer stands for all its runs.
+ * Returns the runs of a results folder that have a config, each with its name from the path, otherwise from the config. A
+ * multi-run trainer is listed once for all its runs.
  */
 const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
   const found = yield* findRuns(resultsDir, silentSource)
@@ -142,7 +151,10 @@ const runsIn = Effect.fnUntraced(function* (resultsDir: string) {
 /** Matches the settings that define the task and the algorithm or agent that learns it, except API keys. */
 const definingSetting = /^(env|algorithm|agent|train_dataset)(\.|$)(?!.*api_?key)/
 
-/** Returns the names of env and algorithm in a config, where each is a text, or a section with the key `name`. */
+/**
+ * Returns the sections `env` and `algorithm` of a config with only their names. Such a section is a text, or it has the key
+ * `name`.
+ */
 const namesIn = (config: unknown): Plain => {
   const plain = isPlain(config) ? config : {}
   return Object.fromEntries(
@@ -154,19 +166,19 @@ const namesIn = (config: unknown): Plain => {
 }
 
 /**
- * Refuses to resume a run with the file of another training, because the settings of the run would silently override
- * those of the file. A file with the run's name must have the same env and algorithm; a file with another name must
- * also have the same settings of env and algorithm. The user can skip this check by `--name` with the run's name.
+ * Refuses to resume a run with the file of another training, because the settings of the run would silently override those of
+ * the file. If the file has the run's name, its env and algorithm must be the same; if it has another name, their settings
+ * must be the same too. The user can skip this check with `--name` and the run's name.
  */
 export const refuseOtherFile = Effect.fnUntraced(function* (input: RunFlags, training: LoadedTraining, run: string) {
   const saved = yield* readYaml(join(run, Layout.config))
   const name = nameIn(saved)
   if (name === undefined || Option.exists(input.name, (wanted) => isSameName(name, wanted))) return
-  // A file that lacks settings takes them from the run's config, so there is nothing to compare.
+  // If settings are missing in the file, they come from the run's config, so there is nothing to compare.
   const planned = yield* planOf(input, training)
   if (Option.isNone(planned)) return
   const isOfName = isSameName(name, nameOf(input)) || isSameName(name, planned.value.identity.name)
-  // A sweep may have set env and algorithm by --population.
+  // A sweep may have chosen env and algorithm with --population.
   if (isOfName && (yield* sweepCommandIn(run)) !== undefined) return
   const current = asSaved(toSnakeCase(planned.value.effective))
   const differences = isOfName ? diff(namesIn(saved), namesIn(current)) : diff(saved, current)

@@ -1,4 +1,4 @@
-/** Counts the signals by which a user asks a run to write the folder of its current step: its policy and episodes. */
+/** Counts the signals with which a user asks a run to write the folder of its current step: its policy and episodes. */
 import { Effect } from "effect"
 
 /** The signal that makes a run write the folder of its current step. Windows has no such signal. */

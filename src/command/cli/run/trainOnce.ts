@@ -33,7 +33,7 @@ import { overridesOf } from "./overrides.ts"
 import { refuseOtherFile, runToResume } from "./runToResume.ts"
 import { stepSignalled } from "./stepSignal.ts"
 
-/** Runs one training. For `--results-dir s3://…` it works in a temporary folder that stands for the bucket. */
+/** Runs one training. With `--results-dir s3://…`, the run works in a temporary folder in the bucket's stead. */
 export const trainOnce = Effect.fnUntraced(function* (typed: RunFlags) {
   if (!isBucket(typed.resultsDir)) return yield* train(typed, undefined)
   yield* Effect.scoped(
@@ -43,7 +43,10 @@ export const trainOnce = Effect.fnUntraced(function* (typed: RunFlags) {
   )
 })
 
-/** Makes the store of the run: its results folder, and where it is resumed, is part of a sweep, or is saved in a bucket. */
+/**
+ * Makes the store of the run. The store depends on the results folder, and on whether the run is resumed, is part of a sweep,
+ * or is saved in a bucket.
+ */
 const storeOf = (
   input: RunFlags,
   {
@@ -168,7 +171,7 @@ const howToTrainFurther = Effect.fnUntraced(function* (run: string) {
   return `train it further with a larger ${lengthFlag(config)}`
 })
 
-/** Returns the flag that says how long a training of this config is. */
+/** Returns the flag with which the user chooses the length of a training with this config. */
 const lengthFlag = (config: unknown): string => {
   const kind = kindOf(config)
   if (kind === "agents") return "--set runtime.max_envs_to_visit=N"
@@ -180,10 +183,13 @@ const lengthFlag = (config: unknown): string => {
 const otlpLayer = (baseUrl: string) =>
   Layer.unwrap(Effect.promise(() => import("./otlp.ts").then(({ layer }) => layer(baseUrl))))
 
-/** Returns the command that resumes a run. It repeats `--backend`: another backend may not compute the same bits. */
+/**
+ * Returns the command that resumes a run. It repeats `--backend`, because another backend may compute slightly different
+ * numbers.
+ */
 const resumeCommand = (input: RunFlags, directory: string, remedy?: string): string => {
   const { file, name, config, backend, threads, resultsDir, cluster } = input
-  // Without these settings, `refuseOtherFile` would take the file for that of another training.
+  // Without these settings, `refuseOtherFile` would think that the file describes another training.
   const nameSettings = input.set.filter((setting) => /^(env|algorithm)(\.name)?=/.test(setting))
   const words = flagWords({
     resume: directory,
@@ -200,7 +206,7 @@ const resumeCommand = (input: RunFlags, directory: string, remedy?: string): str
   return `npx effect run ${quoted([file, ...words])}`
 }
 
-/** Reads the result of a program that ran an evaluation; undefined if it ran a training. */
+/** Reads the result of a program that ran an evaluation; undefined if the program ran a training. */
 const evaluationIn = Effect.fnUntraced(function* (directory: string) {
   const config = yield* Effect.orElseSucceed(readYaml(join(directory, Layout.config)), () => undefined)
   if (kindOf(config) !== "evaluation") return undefined
@@ -209,8 +215,8 @@ const evaluationIn = Effect.fnUntraced(function* (directory: string) {
 })
 
 /**
- * Returns the number of steps in which the runs of a multi-run trainer imitated right answers; undefined for other runs.
- * Their samples were not played.
+ * Returns the number of steps in which the runs of a multi-run trainer imitated right answers; undefined for other runs. The
+ * samples of such steps do not come from played episodes.
  */
 const imitatedSteps = Effect.fnUntraced(function* (directory: string) {
   const configIn = (folder: string) => Effect.orElseSucceed(readYaml(join(folder, Layout.config)), () => undefined)
@@ -249,7 +255,7 @@ const summary = (result: RunResult, imitated: number | undefined): string => {
 const scoreOf = ({ validation, meanReturn }: RunResult, isTrainer: boolean): string => {
   if (validation === null) {
     if (meanReturn !== null) return `mean return ${shownScore(meanReturn)} over the last episodes`
-    // A trainer of language models has no return of its training, only those of its runs.
+    // A trainer of language models has no return of its own; only its runs have returns.
     return isTrainer ? "no validation" : "no episode ended"
   }
   const { meanReturn: mean, stdReturn, episodes, agents = [] } = validation

@@ -1,4 +1,7 @@
-/** Makes the request that `effect serve` shows for a trainer: what the agent of a run asks in a task of its own. */
+/**
+ * Makes the example request that `effect serve` shows for a trainer: a request of the run's own agent in one of its own
+ * tasks.
+ */
 import { join } from "node:path"
 import { Effect } from "effect"
 import * as SingleAgent from "../../../agents/episode/protocols/SingleAgent.ts"

@@ -5,7 +5,6 @@ import * as Layout from "../../../trainer/Layout.ts"
 import { baseOf, findModel, onlyRunIn } from "../../../trainer/weights/SavedModel.ts"
 import { usageError } from "../output/output.ts"
 
-/** A model to serve. */
 interface ModelToServe {
   /** The folder of the base model. */
   readonly folder: string

@@ -1,4 +1,4 @@
-/** Defines the subcommand `effect serve`, which serves a language model by OpenAI's protocol. */
+/** Defines the subcommand `effect serve`, which serves a language model with OpenAI's API. */
 import { randomBytes } from "node:crypto"
 import { Effect, Option } from "effect"
 import { isLoopback } from "../../../base/config/hostGuard.ts"

@@ -63,10 +63,13 @@ export const serveModel = Effect.fnUntraced(function* (input: ServeFlags, apiKey
   return yield* Effect.onInterrupt(Effect.never, () => writeError("finishing the answers that have begun\n"))
 })
 
-/** Returns the folder that the user named, whose adapters clients may load; none if it was named otherwise. */
+/** Returns the named folder, from which clients may load adapters; nothing if the user named the model otherwise. */
 const servedFolder = ({ model }: ServeFlags) => Effect.map(exists(model), (isFolder) => (isFolder ? [model] : []))
 
-/** Opens the model that the user named. Also returns which folders have newer weights of it, and its places for adapters. */
+/**
+ * Opens the model that the user named. Also returns the folders in which newer weights of the model appear, and the number of
+ * adapters that fit.
+ */
 const openModel = Effect.fnUntraced(function* (input: ServeFlags, files: FileTree) {
   const named = input.model === "latest" ? yield* newestTrainer : input.model
   const trainer = yield* trainerAt(named)
@@ -96,13 +99,13 @@ const newestTrainer = runFolder("latest", {
   usable: ofKind("a trainer of language models", "multirun"),
 })
 
-/** Reads the value of `--adapter`. */
+/** Parses the value of `--adapter`. */
 const adapterFlag = Effect.fnUntraced(function* (word: string) {
   const [, name, path] = /^([^=]+)=(.+)$/s.exec(word) ?? []
   return name === undefined ? yield* usageError(`--adapter: expected name=path, found "${word}"`) : { name, path }
 })
 
-/** Makes the function that decodes the files of a broadcast: an adapter, or all weights of the model. */
+/** Makes the function that decodes the files of a broadcast, which are an adapter or all weights of the model. */
 const decoder =
   (model: OpenedDecoder) =>
   (files: Readonly<Record<string, Uint8Array>>): Effect.Effect<BroadcastWeights, { readonly message: string }> => {
@@ -112,7 +115,9 @@ const decoder =
       : Effect.map(model.readWeights(folder, "."), (weights) => ({ _tag: "Full", weights }))
   }
 
-/** Makes the function that prints what became of broadcasts: of those that are loaded, only the first of each run. */
+/**
+ * Makes the function that prints what happened to each broadcast. Of loaded broadcasts, it prints only the first of each run.
+ */
 const reporter = (isVerbose: boolean) => {
   const loaded = new Set<string>()
   return (followed: Followed): Effect.Effect<void> => {
@@ -142,7 +147,7 @@ interface ServerAddress {
   readonly trainer: TrainerFolder | undefined
 }
 
-/** Prints the server's address, and a command that asks it something. */
+/** Prints the server's address, and an example of a command that sends a request. */
 const announce = Effect.fnUntraced(function* (
   { host, json }: ServeFlags,
   model: OpenedDecoder,
@@ -158,7 +163,7 @@ const announce = Effect.fnUntraced(function* (
     return yield* writeJson({ url, model: model.name, models: names, maxModelLen: maxLength, apiKey: apiKey ?? null })
   }
   yield* writeOut(`${url}\n`)
-  // A short answer, unless the model has little room anyway: then it would have none for so many tokens.
+  // The example asks for a short answer, unless the model's context is so small that it may not have room for these tokens.
   const few = models[0].maxLength > 256 ? { max_tokens: 32 } : {}
   const greeting = { model: model.name, messages: [{ role: "user", content: "Hello" }], ...few }
   const request = trainer === undefined ? undefined : yield* exampleRequest(trainer, names)

@@ -1,4 +1,7 @@
-/** Opens the model that a trainer trains, with the sizes of the trainer's config, so that it generates the same answers. */
+/**
+ * Opens the model that a trainer trains. The sizes come from the trainer's config, so that the model generates the same
+ * answers.
+ */
 import { totalmem } from "node:os"
 import { basename, join } from "node:path"
 import { Context, Effect, Layer, Option } from "effect"
@@ -14,11 +17,13 @@ import type { ServeFlags } from "./flags.ts"
 interface TrainerModel {
   readonly trainer: TrainerFolder
   readonly name: string
-  /** The folder whose broadcasts belong to the model: the trainer's with all of its runs, or that of one run. */
+  /**
+   * The folder in which broadcasts of the model appear: the trainer's folder with all of its runs, or the folder of one run.
+   */
   readonly watch: string
 }
 
-/** Chooses the run whose weights are served: with adapters, that can be all runs; without, there is one model. */
+/** Chooses the runs whose weights are served. With adapters, all runs can be served; without adapters, there is one model. */
 export const trainedModel = Effect.fnUntraced(function* (trainer: TrainerFolder, named: string) {
   const { directory, settings, run } = trainer
   if (settings.trainer.lora !== null) {
@@ -37,7 +42,9 @@ export const trainedModel = Effect.fnUntraced(function* (trainer: TrainerFolder,
   return found
 })
 
-/** Opens the model with the weights that the trainer began with. Flags that were typed replace the trainer's settings. */
+/**
+ * Opens the model with the weights with which the trainer began. Flags that the user typed replace the trainer's settings.
+ */
 export const openTrained = Effect.fnUntraced(function* ({ trainer, name, watch }: TrainerModel, input: ServeFlags) {
   const { directory, settings } = trainer
   const { inference, trainer: sizes } = settings
@@ -45,7 +52,7 @@ export const openTrained = Effect.fnUntraced(function* ({ trainer, name, watch }
   const runs = yield* runsIn(directory)
   const slots = Option.getOrUndefined(input.slots)
   const { lora } = sizes
-  // A new version of an adapter needs a place while the old one is in use.
+  // A new version of an adapter needs a slot while the old version is in use.
   const places = Math.max(
     Option.getOrElse(input.maxAdapters, () => Math.max(sizes.maxRuns, runs.length) + 1),
     input.adapter.length + 1,

@@ -1,17 +1,17 @@
-/** Asks the user a question whose answer is yes or no, on the terminal. */
+/** Asks the user a yes-or-no question on the terminal. */
 import { createInterface } from "node:readline"
 import { Context, Effect } from "effect"
 
 export interface Asking {
-  /** Tells whether somebody can answer: not without a terminal, and not where the variable CI is set. */
+  /** Tells whether somebody can answer. Nobody can without a terminal, or where the variable CI is set. */
   readonly isPossible: () => boolean
-  /** Shows a text and waits for a line. Only `y` and `yes` mean yes. */
+  /** Shows a text and waits for a line. Returns true only for `y` and `yes`. */
   readonly ask: (text: string) => Effect.Effect<boolean>
 }
 
 const askOnTerminal = (text: string): Effect.Effect<boolean> =>
   Effect.callback((resume) => {
-    // With `terminal: false` the system still turns Ctrl-C into a signal, which interrupts the command.
+    // Even with `terminal: false`, the system turns Ctrl-C into a signal, which interrupts the command.
     const lines = createInterface({ input: process.stdin, terminal: false })
     process.stderr.write(text)
     let answer = ""

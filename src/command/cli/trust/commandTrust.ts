@@ -1,7 +1,7 @@
 /**
- * Decides for the `effect` command what a config may do. What the user's own files ask for is permitted and remembered. What
- * any other config asks for is permitted if exactly that was permitted before; else the user is asked, or with `--trust` it
- * is permitted. docs/trust.md describes the rules.
+ * Decides for the `effect` command what a config may do. Requests of the user's own files are permitted and remembered. A
+ * request of any other config is permitted if exactly the same request was permitted before, or with `--trust`; otherwise the
+ * user is asked. docs/trust.md describes the rules.
  */
 import { Context, Effect, Semaphore } from "effect"
 import type { TrustRequest, TrustService } from "../../../base/trust/Trust.ts"
@@ -13,11 +13,11 @@ import { Asking } from "./ask.ts"
 import { contentOf, isRemembered, remember, startFolder } from "./remembered.ts"
 import { fullRequest, shortRequest } from "./shownRequest.ts"
 
-/** The answers of the command's flags to questions of trust. */
+/** The flags of the command that answer questions of trust. */
 export interface TrustFlags {
-  /** `--trust`: the user permits what the configs of this command ask for. */
+  /** `--trust`: the user permits everything that the configs of this command request. */
   readonly trusts: boolean
-  /** Whether the command may ask and print: not with `--quiet` and `--json`. */
+  /** Whether the command may neither ask nor print, as with `--quiet` and `--json`. */
   readonly isSilent: boolean
 }
 
@@ -32,10 +32,10 @@ const refused = (problem: string) => Effect.fail(new Untrusted({ message: proble
 
 const advice = "look at it, and if you trust it, repeat the command with --trust"
 
-/** Makes the service. It remembers in memory, too, in case that nothing can be written. */
+/** Makes the service. It also remembers answers in memory, in case that the folder for them can't be written. */
 export const makeCommandTrust = Effect.gen(function* () {
   const permitted = new Set<string>()
-  // Two questions at the same time could not be told apart.
+  // The user could not distinguish two questions at the same time.
   const turn = yield* Semaphore.make(1)
 
   const isKnown = (content: string): boolean => permitted.has(content) || isRemembered(content)

@@ -1,7 +1,7 @@
 /**
- * Tells the user's own files from those that only lie on this computer. A file that the user names on the command line is the
- * user's own if it lies in the working directory and in no run's folder, and belongs to the user. A run's config, a file of
- * another folder, and what a bucket holds are data.
+ * Distinguishes the user's own files from files that are only stored on this computer. A file that the user names on the
+ * command line is the user's own if it is in the working directory and not in a run's folder, and the user is its owner.
+ * Everything else is data: a run's config, a file in another folder, an object in a bucket.
  */
 import { existsSync, realpathSync, statSync } from "node:fs"
 import { homedir } from "node:os"
@@ -27,8 +27,8 @@ const isInside = (folder: string, path: string): boolean => {
 }
 
 /**
- * Tells whether a file belongs to a run: it is in `results/`, or it or a folder around it, up to `top`, is where a run's config
- * is.
+ * Tells whether a file belongs to a run: it is in `results/`, it has the name of a run's config, or a folder around it (up to
+ * `top`) contains a run's config.
  */
 const isInRun = (file: string, top: string): boolean => {
   const results = realPath(defaultResultsDir)
@@ -49,20 +49,20 @@ export const isOwnConfig = (named: string): boolean => {
   return isInside(here, file) && !isInRun(file, here) && belongsToUser(file)
 }
 
-/** Tells whether the user runs a module as `node FILE` would: any module that the user named, but for those in a run's folder. */
+/** Tells whether the user runs a module as with `node FILE`: any module that the user named, except one in a run's folder. */
 export const isOwnCode = (named: string): boolean => {
   const file = realPath(named)
   return file !== undefined && !isInRun(file, realPath(".") ?? "")
 }
 
 /**
- * Tells whether all files of a command are the user's own: the training, which is a config or a module by its name, and the configs
- * that other flags name, whatever their names.
+ * Tells whether all files of a command are the user's own. If the training's file is a module (by the ending of its name), it
+ * is judged as code; the configs that other flags name are judged as configs, whatever their names.
  */
 export const areOwnFiles = (file: string, configs: ReadonlyArray<string>): boolean =>
   (isYaml(file) ? isOwnConfig(file) : isOwnCode(file)) && configs.every(isOwnConfig)
 
-/** Runs an effect with files that the user named. Their programs are permitted if all of the files are the user's own. */
+/** Runs an effect with files that the user named. The programs in them are permitted if all files are the user's own. */
 export const withConfigs =
   (file: string, configs: ReadonlyArray<string> = [], isOwn = true) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

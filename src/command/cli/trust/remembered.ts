@@ -1,6 +1,6 @@
 /**
- * Remembers what the user has permitted: a file for each request, named by the request's digest, in a folder of the user's
- * own. A folder or a file that belongs to somebody else, or that others can write, is not believed.
+ * Remembers what the user has permitted. Each request has a file, whose name is the request's digest, in a folder of the
+ * user. A folder or a file that belongs to somebody else, or that others can write, is ignored.
  */
 import { createHash } from "node:crypto"
 import { lstatSync, mkdirSync, realpathSync, type Stats, writeFileSync } from "node:fs"
@@ -9,7 +9,7 @@ import { userHome } from "../../../../bin/userCache.js"
 import { canonical } from "../../../base/config/canonical.ts"
 import type { TrustRequest } from "../../../base/trust/Trust.ts"
 
-/** The folder in which the user's own settings are kept, by the rules of the system. Throws if the user has no home. */
+/** Returns the folder of the user's settings, by the conventions of the system. Throws if the user has no home. */
 const settingsFolder = (): string => {
   const { XDG_CONFIG_HOME: chosen = "", APPDATA: roaming } = process.env
   if (isAbsolute(chosen)) return chosen
@@ -30,8 +30,8 @@ export const startFolder = (cwd: string | undefined): string => {
 }
 
 /**
- * Returns what a request is remembered by: all that decides what happens, and nothing else. A relative path means something
- * else in another folder, so the folder belongs to it; the place of the config does not.
+ * Returns the text by which a request is remembered: everything that decides what happens, and nothing else. A relative path
+ * means something else in another folder, so the working folder is part of the text; the path of the config is not.
  */
 export const contentOf = (request: TrustRequest): string => {
   if (request._tag !== "ProgramStart") {
@@ -45,7 +45,7 @@ export const contentOf = (request: TrustRequest): string => {
 
 const fileOf = (content: string): string => join(rememberedFolder(), createHash("sha256").update(content).digest("hex"))
 
-/** Tells whether the settings are the user's: under sudo, HOME may be that of another user. */
+/** Tells whether the home folder is the user's: under sudo, HOME may be the home of another user. */
 const isOwnHome = (): boolean => {
   const stat = statOf(settingsFolder())
   return process.getuid === undefined || stat === undefined || stat.uid === process.getuid()
@@ -53,11 +53,14 @@ const isOwnHome = (): boolean => {
 
 const statOf = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
-/** Tells whether a file or folder belongs to the user and can be changed by nobody else. Windows keeps such folders private itself. */
+/**
+ * Tells whether a file or folder belongs to the user and nobody else can change it. On Windows, the system keeps such folders
+ * private.
+ */
 const isOwn = ({ uid, mode }: Stats): boolean =>
   process.getuid === undefined || (uid === process.getuid() && (mode & 0o022) === 0)
 
-/** The two folders that hold nothing but what this program wrote. */
+/** The two folders that contain only files of this program. */
 const folders = (): ReadonlyArray<string> => [dirname(rememberedFolder()), rememberedFolder()]
 
 const isOwnFolder = (path: string): boolean => {
@@ -75,7 +78,7 @@ export const isRemembered = (content: string): boolean => {
   }
 }
 
-/** Remembers that the user has permitted this content. Returns the reason if that is not possible. */
+/** Remembers that the user has permitted this content. If that fails, returns the reason. */
 export const remember = (content: string): string | undefined => {
   try {
     if (!isOwnHome()) return `${settingsFolder()}: it belongs to another user`
@@ -87,13 +90,13 @@ export const remember = (content: string): string | undefined => {
     if (statOf(fileOf(content)) === undefined) writeFileSync(fileOf(content), content, { flag: "wx", mode: 0o600 })
     return isRemembered(content) ? undefined : `${fileOf(content)}: expected a file that only you can write to`
   } catch (error) {
-    // Another process may have remembered the same at the same time.
+    // Another process may have remembered the same request at the same time.
     if (isRemembered(content)) return undefined
     return error instanceof Error ? error.message : String(error)
   }
 }
 
-/** Returns the folders above this one that are missing, the outermost first. */
+/** Returns the missing folders on the path of this folder, the outermost first. */
 const missingAbove = (folder: string): ReadonlyArray<string> => {
   const above = dirname(folder)
   return above === folder || statOf(above) !== undefined ? [] : [...missingAbove(above), above]

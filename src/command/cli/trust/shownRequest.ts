@@ -1,18 +1,18 @@
-/** Describes to the user what a config wants to do, so that nothing of it can hide or pretend to be something else. */
+/** Describes to the user what a config requests, so that no part of the request can hide or look like something else. */
 import { visible } from "../../../base/config/text.ts"
 import { type ProgramStart, sentTo, type TrustRequest } from "../../../base/trust/Trust.ts"
 
-/** A text of more characters is not shown: a person could not find what matters in it. */
+/** The largest number of characters of a text that is shown. In a longer text, nobody would find what matters. */
 const mostCharacters = 4000
 
-/** Shows a word of a command: as it is if it is plain, or else as JSON. Characters that cannot be seen are escaped. */
+/** Formats a word of a command: a plain word unchanged, any other as JSON. Invisible characters are escaped. */
 const shownWord = (word: string): string => (/^[\w./:=@%+,-]+$/.test(word) ? word : visible(JSON.stringify(word)))
 
 const shownCommand = (words: ReadonlyArray<string>): string => words.map(shownWord).join(" ")
 
 const shownInput = (input: unknown): string => visible(JSON.stringify(input) ?? "null")
 
-/** Describes a request in one line, for an error; a long one is cut, and its length is told. */
+/** Describes a request in one line, for an error. A long request is cut, and the line states its length. */
 export const shortRequest = (request: TrustRequest): string => {
   const text = wholeRequest(request)
   return text.length <= 400 ? text : `${text.slice(0, 300)}… (${text.length} characters)`
@@ -37,7 +37,10 @@ const detailsOf = ({ cwd, isSameAnywhere, variables, input }: ProgramStart, fold
   ...(input === null ? [] : [`with the options ${shownInput(input)}`]),
 ]
 
-/** Describes a request completely, as lines; undefined if that is too long to be read. `folder` is where a program starts. */
+/**
+ * Describes a request completely, as lines; undefined if it is too long to be read. `folder` is the one in which a program
+ * starts.
+ */
 export const fullRequest = (request: TrustRequest, folder: string): string | undefined => {
   const details = request._tag === "ProgramStart" ? detailsOf(request, folder) : []
   const lines = [`${visible(request.place)} would`, `  ${wholeRequest(request)}`, ...details.map((line) => `  ${line}`)]

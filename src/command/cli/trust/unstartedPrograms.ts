@@ -1,4 +1,4 @@
-/** Provides services that start none of the programs which a config names, for `--dry-run`. */
+/** Provides services that don't start the programs that a config names, for `--dry-run`. */
 import { Effect, Layer } from "effect"
 import { McpServers } from "../../../agents/agent/Mcp.ts"
 import { ForeignEnvs } from "../../../rl/env/foreign/options.ts"
@@ -7,7 +7,7 @@ import { TextPrograms } from "../../../agents/task/foreign/TextPrograms.ts"
 import { invalid } from "../../../base/EnvError.ts"
 import { allowAll, Trust } from "../../../base/trust/Trust.ts"
 
-/** The number of tasks of a program that would have to be started to tell it. */
+/** The number of tasks that a program is assumed to have, since only the started program could report it. */
 const assumedTasks = 1_000_000
 
 export const unstartedPrograms = Layer.mergeAll(

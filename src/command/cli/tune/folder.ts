@@ -1,4 +1,4 @@
-/** Makes the folder of a new study, or finds the folder of the study to resume; reads and writes the files in it. */
+/** Makes the folder of a new study, or finds the folder of the study to resume. It also reads and writes the files in it. */
 import { basename, dirname, join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { display, type Plain, toSnakeCase } from "../../../base/config/Config.ts"
@@ -45,7 +45,10 @@ export const saveTrials = Effect.fnUntraced(function* (directory: string, trials
   yield* files.write(Layout.study.trials, trialsText(trials))
 })
 
-/** Finds and reads the study that the user named, or for `latest` the newest one of this name, unfinished ones first. */
+/**
+ * Finds and reads the study that the user named. `latest` means the newest unfinished study with this name, or the newest
+ * study if all are finished.
+ */
 export const earlierStudy = Effect.fnUntraced(function* (wanted: string, resultsDir: string, name: string) {
   if (wanted !== "latest") return yield* readFolder(yield* namedFolder(wanted, resultsDir))
   let finished: StudyFolder | undefined
@@ -67,7 +70,8 @@ const studiesIn = Effect.fnUntraced(function* (resultsDir: string) {
 })
 
 const namedFolder = Effect.fnUntraced(function* (wanted: string, resultsDir: string) {
-  // `.` names a folder, too. The runs of a study have its name, a time, in their paths.
+  // A path such as `.` is resolved to find the name of the folder. A name that is a time stays as it is, because it may be a
+  // part of a path.
   const folder = dateOf(basename(wanted)) === undefined ? resolve(wanted) : wanted
   if (dateOf(basename(folder)) !== undefined && (yield* exists(join(folder, Layout.study.settings)))) return folder
   const paths = (yield* studiesIn(resultsDir)).filter((path) => path.includes(wanted))
@@ -91,7 +95,10 @@ const readFolder = Effect.fnUntraced(function* (path: string) {
   return folder
 })
 
-/** Refuses to resume a study with another space or with other settings of the study, apart from its number of trials. */
+/**
+ * Refuses to resume a study with another search space or with other settings of the study. Only the number of trials may
+ * differ.
+ */
 export const refuseOtherStudy = Effect.fnUntraced(function* ({ study }: StudyFolder, wanted: Study) {
   const other = diff(toSnakeCase(settingsIn(study.settings)), toSnakeCase(settingsIn(wanted.settings))).find(
     ({ key }) => key !== "trials",
@@ -103,7 +110,7 @@ export const refuseOtherStudy = Effect.fnUntraced(function* ({ study }: StudyFol
   )
 })
 
-/** Refuses to resume a study with another training, since its trials would differ in more than their suggestions. */
+/** Refuses to resume a study with another training, because new trials would then not be comparable with the earlier ones. */
 export const refuseOtherTraining = Effect.fnUntraced(function* ({ file }: StudyFolder, base: Plain) {
   const other = diff(toSnakeCase(file.base), asSaved(toSnakeCase(base))).find(({ key }) => !irrelevant.test(key))
   if (other === undefined) return

@@ -18,7 +18,7 @@ import { CommandError } from "../../CommandError.ts"
 const others =
   "other metrics are validation, best_validation, mean_validation, and tags of TensorBoard, such as losses/entropy"
 
-/** The numbers that metrics.json can have, and the metrics that are computed from validations. */
+/** The names of numbers that metrics.json can have, and of metrics that are computed from validations. */
 const metrics = [
   "validation",
   "best_validation",
@@ -29,7 +29,8 @@ const metrics = [
 ]
 
 /**
- * Refuses a metric that no run has, before any trial runs. A tag of TensorBoard is only known when a run has ended.
+ * Refuses, before any trial runs, a metric that no run has. Whether a tag of TensorBoard exists is known only when a run has
+ * ended.
  */
 export const checkMetric = (metric: string, origin: ConfigOrigin): Effect.Effect<void, CommandError> => {
   const [key] = metric.split(".")
@@ -42,7 +43,7 @@ export const checkMetric = (metric: string, origin: ConfigOrigin): Effect.Effect
   return Effect.fail(usageError(`${sourceOf(origin, "metric")}: metric: unknown metric "${metric}"; ${hint}`))
 }
 
-/** Tells whether a metric measures time, and so differs between equal runs. */
+/** Tells whether a metric measures time, so that it differs between runs that are otherwise equal. */
 export const measuresTime = (metric: string): boolean =>
   ["wall_seconds", "steps_per_second", "charts/SPS"].includes(metric) || metric.endsWith("tokens_per_second")
 

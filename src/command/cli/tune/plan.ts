@@ -1,4 +1,4 @@
-/** Plans the runs of a study's trials, and checks the whole search space before anything runs. It writes nothing. */
+/** Plans the runs of a study's trials, and checks the whole search space before any run starts. It writes nothing. */
 import { Effect, Option } from "effect"
 import { camelCase, isPlain, type ConfigOrigin, type Override, sourceOf } from "../../../base/config/Config.ts"
 import type { Limit } from "../../tune/asha.ts"
@@ -27,14 +27,14 @@ const textOf = (value: unknown): string => {
   return isSame(settingValue(value), value) ? value : json
 }
 
-/** Returns the settings of a trial in the form in which a sweep has them. */
+/** Converts the settings of a trial to the form that a sweep uses. */
 export const choicesOf = (params: Params): ReadonlyArray<SweptChoice> =>
   Object.entries(params).map(([path, value]) => {
     const text = textOf(value)
     return { path, value, text, shown: text }
   })
 
-/** The setting by which the runs of a trial stop early. */
+/** The name of the setting that stops the runs of a trial early. */
 const stopBelow = "stop_below"
 
 /** Returns the name by which paths and tables distinguish trials: four digits. */
@@ -76,8 +76,8 @@ export const planTrial = Effect.fnUntraced(function* (
 })
 
 /**
- * Checks every parameter of a study against the config of the training, with its smallest and largest value, or each of
- * its choices. An error names the line of the parameter, as `origin` has it.
+ * Checks every parameter of a study against the config of the training, with its smallest and largest value, or with each of
+ * its choices. An error names the line of the parameter, which comes from `origin`.
  */
 export const checkSpace = Effect.fnUntraced(function* (tuned: Tuned, study: Study, origin: ConfigOrigin) {
   const { input, training } = tuned
@@ -116,7 +116,7 @@ export const checkSpace = Effect.fnUntraced(function* (tuned: Tuned, study: Stud
   return base
 })
 
-/** Returns the limits at which the runs of a trial stop, by the length of the training. */
+/** Returns the limits that stop the runs of a trial early, which depend on the length of the training. */
 export const limitsOfTrial = (study: Study, ended: Parameters<typeof limitsFor>[1], base: unknown) => {
   const totalSteps = isPlain(base) ? base.totalSteps : undefined
   return typeof totalSteps === "number" ? limitsFor(study, ended, totalSteps) : []

@@ -1,4 +1,4 @@
-/** Formats the progress and the result of a study for people, and its result as JSON. It only computes. */
+/** Formats the progress and the result of a study for people, and its result as JSON. These are pure functions. */
 import { Option } from "effect"
 import { stringify } from "yaml"
 import { toSnakeCase } from "../../../base/config/Config.ts"
@@ -13,7 +13,7 @@ import { shortNames } from "../../sweep/population.ts"
 import type { TuneFlags } from "./flags.ts"
 import { choicesOf } from "./plan.ts"
 
-/** Returns the line that says how a trial ended. */
+/** Returns the line that describes how a trial ended. */
 export const trialLine = ({ trial, state, value, reason, params }: Trial): string => {
   const settings = choicesOf(params).map(settingOf).join(" ")
   const score = value === null ? "" : ` ${shownScore(value)}`
@@ -24,7 +24,7 @@ export const trialLine = ({ trial, state, value, reason, params }: Trial): strin
 const countOf = (trials: ReadonlyArray<Trial>, state: Trial["state"]): number =>
   trials.filter((trial) => trial.state === state).length
 
-/** Returns the line that shows on a terminal how far a study is. */
+/** Returns the line with a study's progress for a terminal. */
 export const statusLine = (study: Study, trials: ReadonlyArray<Trial>, running: number): string => {
   const { settings } = study
   const best = bestOf(trials, settings.direction)
@@ -37,7 +37,7 @@ export const statusLine = (study: Study, trials: ReadonlyArray<Trial>, running: 
   ].join(", ")
 }
 
-/** The table shows at most this many trials, the best first. */
+/** The largest number of trials in the table, which begins with the best. */
 const mostRows = 10
 
 /** Formats the best trials, the importance of the parameters, and commands that train with the best settings again. */
@@ -72,7 +72,7 @@ export const summary = (
       : [
           `best: trial ${best.trial} with ${settings.metric} ${shownScore(best.value)}, of ${ended}`,
           runCommand(input, choicesOf(best.params)),
-          // A run takes one config, and names in --set would reset the settings of the best trial.
+          // A run takes only one config, and names of env or algorithm in --set would reset the settings of the best trial.
           ...(Option.isSome(input.config) || input.set.length > 0
             ? []
             : [runCommand({ ...input, config: Option.some(bestFile) }, [])]),
@@ -90,7 +90,7 @@ export const bestYaml = ({ settings }: Study, trials: ReadonlyArray<Trial>): str
   return `${comment}${stringify(toSnakeCase(sections(best.params)))}`
 }
 
-/** Returns the result of a study, as `--json` prints it. */
+/** Returns the result of a study in the form that `--json` prints. */
 export const resultOf = ({ settings, space }: Study, trials: ReadonlyArray<Trial>, directory: string) => {
   const { metric, direction } = settings
   const best = bestOf(trials, direction)

@@ -1,4 +1,4 @@
-/** Runs the trials of a study, several at a time, and saves a record of each that has ended. */
+/** Runs the trials of a study, several at a time, and saves a record of each trial that has ended. */
 import { join, relative } from "node:path"
 import { Deferred, Effect, Option, Semaphore } from "effect"
 import { exists } from "../../../base/config/files.ts"
@@ -19,11 +19,14 @@ import { valueOf } from "./metric.ts"
 import { limitsOfTrial, planTrial, type Tuned } from "./plan.ts"
 import { CommandError, isRunError } from "../../CommandError.ts"
 
-/** A study gives up if the first trials, at least so many, have all failed. */
+/** A study gives up if this many trials at its beginning have all failed. */
 const mostFailures = 5
 
 export interface TrialEvents {
-  /** Called when a trial starts, and when it has ended. `isEarlier` means that it had ended before the study was resumed. */
+  /**
+   * `started` is called when a trial starts, and `ended` when it has ended. `isEarlier` means that it had ended before the
+   * study was resumed.
+   */
   readonly started: (trial: number) => void
   readonly ended: (trial: Trial, isEarlier: boolean) => void
 }
@@ -36,11 +39,11 @@ interface Trials {
   readonly trainRun: Effect.Success<ReturnType<typeof makeTrainRun>>
   /** The records of the trials that have ended, by their numbers. */
   readonly records: Array<Trial | undefined>
-  /** The ends of the trials, for later trials that must know them. */
+  /** The ends of the trials, for which later trials wait that need their results. */
   readonly ends: ReadonlyArray<Deferred.Deferred<Trial>>
-  /** The settings that were suggested so far, by the numbers of the trials. */
+  /** The settings that have been suggested so far, by the numbers of the trials. */
   readonly suggestions: Array<Params | undefined>
-  /** Records are saved one after another. */
+  /** The lock with which records are saved one after another. */
   readonly turn: Semaphore.Semaphore
 }
 
@@ -72,7 +75,7 @@ export const runTrials = Effect.fnUntraced(function* (
   return records.flatMap((record) => record ?? [])
 })
 
-/** Runs a trial when those have ended that it must know, and records it. */
+/** Waits for the earlier trials whose results this trial needs, then runs the trial and records it. */
 const runTrial = Effect.fnUntraced(function* (trials: Trials, number: number) {
   const { folder, records, ends, watched } = trials
   const before = records[number]
@@ -86,7 +89,7 @@ const runTrial = Effect.fnUntraced(function* (trials: Trials, number: number) {
   yield* refuseFailures(records)
 })
 
-/** Trains the runs of a trial, until one is worse than its limits, and returns its record. */
+/** Trains the runs of a trial until one of them is worse than its limits, and returns the trial's record. */
 const trialOf = Effect.fnUntraced(function* (trials: Trials, number: number, known: ReadonlyArray<Trial>) {
   const { tuned, folder } = trials
   const { study } = folder
@@ -125,13 +128,13 @@ const trialOf = Effect.fnUntraced(function* (trials: Trials, number: number, kno
       )
     }
   }
-  // A run that never had a score, such as one without an ended episode, can't be compared.
+  // A run that never had a score (no episode has ended, for example) can't be compared.
   return runs.some(({ value }) => value === null)
     ? recordOf("failed", "a run has no score")
     : recordOf("finished", null)
 })
 
-/** Suggests a trial, when all trials that it must know have ended. */
+/** Suggests the settings of a trial, from the results of the earlier trials that it needs. */
 const paramsOf = (trials: Trials, number: number, ended: ReadonlyArray<Trial>): Params => {
   const { suggestions } = trials
   const { study } = trials.folder
@@ -141,12 +144,12 @@ const paramsOf = (trials: Trials, number: number, ended: ReadonlyArray<Trial>): 
   return (suggestions[number] ??= suggest(study, number, { ended: ended.slice(0, known), pending }))
 }
 
-/** Trains a run, resumes it, or reads its result if it has ended. */
+/** Trains a run or resumes it. If the run has already ended, reads its result. */
 const train = Effect.fnUntraced(function* ({ tuned, folder, trainRun }: Trials, run: PlannedRun) {
   const { resultsDir, time, file } = folder
   const path = join(resultsDir, toPath({ ...run.identity, time, commit: file.commit }))
   yield* untilReleased(path)
-  // If an earlier record was lost or edited, a later run may have been suggested other settings than now.
+  // If an earlier record was lost or edited, a later run may have been started with other settings than those suggested now.
   const started = (yield* exists(path))
     ? yield* checkStarted({ directory: path, state: yield* stateOf(path) }, run)
     : undefined
@@ -167,13 +170,13 @@ const save = ({ folder, records, turn }: Trials) =>
     }),
   )
 
-/** The time between two looks at a run that another process still writes, and how often it is looked at. */
+/** The milliseconds between two checks of a run that another process still writes, and the largest number of checks. */
 const pause = 100
 const mostLooks = 600
 
 /**
- * Waits until no other process writes the run in a folder. After a study was killed, the processes of its runs still save
- * them for a moment; a run that is held by them has not failed.
+ * Waits until no other process writes the run in a folder. After a study was killed, the processes of its runs still need a
+ * moment to save their work. A run that is locked by such a process has not failed.
  */
 const untilReleased = Effect.fnUntraced(function* (path: string) {
   for (let look = 0; (yield* readRunIn(path).state) === "running"; look++) {
@@ -182,12 +185,14 @@ const untilReleased = Effect.fnUntraced(function* (path: string) {
         reason: "failed",
         message: `${path}: another process is writing this run; wait until it ends, or stop it`,
       })
-    // This waits by the real clock: a test may have stopped the program's clock, but not the other process.
+    // This waits in real time: a test may have stopped the program's clock, but it can't stop the other process.
     yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, pause)))
   }
 })
 
-/** Refuses to continue a run of this machine on a cluster: its worker would not find what is saved. */
+/**
+ * Refuses to continue on a cluster a run that this machine started: the worker would not find the files that are saved here.
+ */
 const refuseUnfinished = (cluster: Option.Option<string>, started: StartedRun | undefined) =>
   Option.isSome(cluster) && started?.state === "unfinished"
     ? Effect.fail(

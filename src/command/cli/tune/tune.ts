@@ -1,4 +1,4 @@
-/** Defines the subcommand `effect tune`: a study, which searches for better settings of a training by many trials. */
+/** Defines the subcommand `effect tune`, which runs a study: a search for better settings of a training with many trials. */
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { Cause, Effect, Exit, Option } from "effect"
@@ -86,7 +86,7 @@ const readSpace = Effect.fnUntraced(function* (tuned: Tuned, file: string) {
   return { study, ...planned }
 })
 
-/** Makes a new study or opens the one to resume. Undefined after `--dry-run`. */
+/** Makes a new study, or opens the study to resume. Returns undefined after `--dry-run`. */
 const openStudy = Effect.fnUntraced(function* (tuned: Tuned) {
   const { input } = tuned
   const written = Option.isSome(input.space) ? yield* readSpace(tuned, input.space.value) : undefined
@@ -115,14 +115,14 @@ const openStudy = Effect.fnUntraced(function* (tuned: Tuned) {
   const longer: StudyFolder = {
     ...folder,
     study: { ...folder.study, settings: { ...folder.study.settings, trials } },
-    // If nothing has worked yet, the training was broken, so begin again.
+    // If no trial has succeeded yet, the training was broken, so all trials are run again.
     trials: folder.trials.every(({ state }) => state === "failed") ? [] : folder.trials,
   }
   if (input.dryRun) return yield* dryRun(tuned, longer.study)
   return longer
 })
 
-/** `--dry-run`: prints the settings of the first trials, which are suggested before any trial has ended. */
+/** Implements `--dry-run`: prints the settings of the first trials, which are suggested before any trial has ended. */
 const dryRun = Effect.fnUntraced(function* (tuned: Tuned, study: Study) {
   const { trials, parallel, seeds } = study.settings
   const first = Array.from({ length: Math.min(trials, parallel) }, (_, number) => ({
@@ -157,7 +157,7 @@ const resumeCommand = (input: TuneFlags, directory: string): string => {
   return `npx effect tune ${quoted([input.file, ...words])}`
 }
 
-/** Runs the trials that have not ended, and holds the lock of the study's folder meanwhile. */
+/** Runs the trials that have not ended, and holds the lock of the study's folder during that time. */
 const inFolder = Effect.fnUntraced(function* (tuned: Tuned, folder: StudyFolder) {
   const { input } = tuned
   const { study, resultsDir, time } = folder
@@ -182,7 +182,7 @@ const inFolder = Effect.fnUntraced(function* (tuned: Tuned, folder: StudyFolder)
     Effect.onExit((exit) => {
       if (Exit.isSuccess(exit)) return Effect.void
       if (Cause.hasInterruptsOnly(exit.cause)) return writeError(`\ninterrupted; resume with: ${command}\n`)
-      // The error gets a line of its own.
+      // The error needs a line of its own.
       return Effect.sync(() => isTerminal && write(eraseLine))
     }),
   )
@@ -195,7 +195,7 @@ const inFolder = Effect.fnUntraced(function* (tuned: Tuned, folder: StudyFolder)
   yield* writeOut(summary(study, trials, { input, directory, bestFile }))
 })
 
-/** Erases the last line of a terminal. */
+/** The characters that erase the last line of a terminal. */
 const eraseLine = "\r\u001b[J"
 
 /** Shows the progress of a study: a line for each trial that has ended, and on a terminal a last line that is redrawn. */

@@ -28,12 +28,12 @@ export const loadModule = Effect.fnUntraced(function* (file: string, path: strin
   return defaultExport(loaded)
 })
 
-/** Imports a module by tsx, if tsx is installed. It compiles enums and namespaces, which Node can't strip. */
+/** Imports a module with tsx, if tsx is installed. It compiles enums and namespaces, which Node can't strip. */
 const loadCompiled = Effect.fnUntraced(function* (href: string, error: unknown) {
   const { importing } = yield* UserProcess
   const { register } = yield* Effect.tryPromise({ try: () => import("tsx/esm/api"), catch: () => error })
-  // Register tsx for the whole process: importing only this module by tsx would load a second copy of the library,
-  // which wouldn't recognise the graphs of the first copy.
+  // Register tsx for the whole process: if only this module were imported with tsx, it would load a second copy of the
+  // library, which doesn't recognise the graphs of the first copy.
   register()
   return yield* Effect.tryPromise({
     // The query makes this a new import. Without it, Node would report the failure of the first import again.

@@ -28,7 +28,7 @@ import { guarded, notATraining } from "./userCode.ts"
 import { isYaml, notKeys, readLocatedYaml, readYaml } from "./yamlFile.ts"
 import type { CommandError } from "../../CommandError.ts"
 
-/** An Effect that runs a training: by reinforcement learning, or of agents that ask a language model. */
+/** An Effect that runs a training: reinforcement learning of a policy, or a training of agents that ask a language model. */
 export type LoadedTraining = Effect.Effect<
   RunResult,
   TrainError | Runtime.RuntimeError | TrainerError | CommandError,
@@ -37,7 +37,7 @@ export type LoadedTraining = Effect.Effect<
 
 type TrainingNeeds = Effect.Services<Run> | Effect.Services<ReturnType<typeof Runtime.fromConfig>>
 
-/** Loads the training that made a run: from the program that the user names, or else from the run's saved config. */
+/** Loads the training that made a run: from the program that the user names, otherwise from the run's saved config. */
 export const loadTrainingOf = (run: string, program: Option.Option<string>) =>
   loadTraining(
     Option.getOrElse(program, () => join(run, Layout.config)),
@@ -46,7 +46,7 @@ export const loadTrainingOf = (run: string, program: Option.Option<string>) =>
 
 interface TrainingLoadOptions {
   readonly programHint?: ProgramHint
-  /** Names the content of a module, for a process that may load several versions of it. */
+  /** Identifies the content of a module, for a process that may load several versions of the module. */
   readonly version?: string
 }
 
@@ -84,7 +84,7 @@ export const loadTraining = Effect.fnUntraced(function* (
   return withStepsHint(Effect.map(guarded(file, exported), toRunResult))
 })
 
-/** Asks the service `Trust` about a module, unless it is one that the user runs as `node FILE` would. */
+/** Asks the service `Trust` about a module, unless the user runs the module as with `node FILE`. */
 const permitCode = Effect.fnUntraced(function* (file: string, path: string) {
   if (isOwnCode(path)) return
   const bytes = yield* Effect.mapError(readBytes(path, mostBytes.text), ({ message }) =>
@@ -131,7 +131,10 @@ const withHint = (training: LoadedTraining, reword: (message: string, error: Con
     Predicate.isTagged(error, "ConfigError") ? error.reworded((message) => reword(message, error)) : error,
   )
 
-/** A hint how to name the program that defines an env or an algorithm; it differs between the subcommands. */
+/**
+ * A hint that tells the user how to name the program that defines an env or an algorithm. The subcommands have different
+ * hints.
+ */
 interface ProgramHint {
   readonly text: string
   /**
@@ -145,11 +148,14 @@ interface ProgramHint {
 const withProgramHint = (training: LoadedTraining, { text, ofRun }: ProgramHint): LoadedTraining =>
   withHint(training, (message, { unknown }) => {
     if (unknown === undefined) return message
-    // The subcommands that read a saved run need its callbacks, or do not ask for them: leaving them out is no remedy.
+    // For a saved run, the advice to leave a callback out is removed: the subcommands that read such a run either need its
+    // callbacks or don't load them.
     return `${ofRun ? message.replace(/; (?:expected one of|known:|did you mean|leave it out with) [^;]*/, "") : message}; ${text}`
   })
 
-/** If a config lacks keys that every training needs, adds to the error how to use a file with only some settings. */
+/**
+ * If a config lacks keys that every training needs, adds a hint to the error: how to use a file that has only some settings.
+ */
 const withFragmentHint = (training: LoadedTraining, config: Plain, file: string): LoadedTraining => {
   const needed = kindOf(config) === "agents" ? ["agent"] : ["env", "algorithm"]
   if (needed.every((key) => key in config)) return training
@@ -157,7 +163,7 @@ const withFragmentHint = (training: LoadedTraining, config: Plain, file: string)
   return withHint(training, (message) => (message.includes("missing key") ? `${message}; ${hint}` : message))
 }
 
-/** Explains the error of `--total-steps` for trainings whose length is set otherwise, as `instead` says. */
+/** Explains the error of `--total-steps` for trainings that have another setting for their length, which `instead` names. */
 const withStepsHint = (
   training: LoadedTraining,
   instead = "language-model agents: --set runtime.max_envs_to_visit=N",
@@ -177,13 +183,13 @@ const isTraining = (
 ): value is Effect.Effect<RunResult | Runtime.RuntimeResult, Effect.Error<LoadedTraining>, TrainingNeeds> =>
   Effect.isEffect(value)
 
-/** Returns the results folder and the name that a config in YAML chooses for its run; nothing for a program. */
+/** Returns the results folder and the name that a config in YAML chooses for its run; an empty object for a program. */
 export const ownPlace = Effect.fnUntraced(function* (
   file: string,
   overrides: ReadonlyArray<Override> = [],
 ): Effect.fn.Return<{ readonly resultsDir?: string; readonly name?: string }, CommandError, FileSystem.FileSystem> {
   const config = isYaml(file) ? toCamelCase(yield* readYaml(file)) : {}
-  // A wrong override is reported when the config is decoded.
+  // A wrong override is reported later, when the config is decoded.
   const { name, output } = yield* applyOverrides(isPlain(config) ? config : {}, overrides).pipe(
     Effect.match({ onSuccess: ({ value }) => value, onFailure: (): Plain => ({}) }),
   )

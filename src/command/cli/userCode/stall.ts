@@ -21,7 +21,9 @@ interface StallMeter {
   readonly stalledMillis: () => number | undefined
 }
 
-/** Measures the current call of the user's code. An env step restarts the measurement, so a slow env is no stall. */
+/**
+ * Measures the current call of the user's code. An env step restarts the measurement, so a slow env doesn't count as a stall.
+ */
 export const stallMeter = (measure: () => Measures): StallMeter => {
   let start = measure()
   return {
@@ -36,7 +38,10 @@ export const stallMeter = (measure: () => Measures): StallMeter => {
   }
 }
 
-/** Returns a function that calls `ask`, unless the last call is not answered yet: native code can delay an answer. */
+/**
+ * Returns a function that calls `ask`, unless the previous call has not been answered yet, because native code can delay an
+ * answer.
+ */
 export const oneAtATime = (ask: (answered: () => void) => void): (() => void) => {
   let isWaiting = false
   return () => {

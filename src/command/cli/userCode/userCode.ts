@@ -1,4 +1,4 @@
-/** Recognises the errors of the user's own code, and describes them in one line with their place in that code. */
+/** Recognises the errors of the user's own code, and describes each in one line with the file and line in that code. */
 import { createRequire } from "node:module"
 import { dirname, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -9,7 +9,7 @@ import { CommandError } from "../../CommandError.ts"
 
 const library = new URL("../../../", import.meta.url).href
 
-/** Tells whether a place in a stack trace is not in the user's own files, but in a package or in this library. */
+/** Tells whether a location in a stack trace is in a package or in this library, and not in the user's own files. */
 const isForeign = (place: string): boolean => place.includes("/node_modules/") || place.startsWith(library)
 
 /** Returns the files in a stack trace, with their lines and columns. */
@@ -25,13 +25,13 @@ const pathOf = (place: string): string => {
   return `${fileURLToPath(file)}${line}`
 }
 
-/** Returns the first place of a stack trace that is in the user's own files; undefined if there is none. */
+/** Returns the first location of a stack trace that is in the user's own files; undefined if there is none. */
 export const placeIn = (stack = ""): string | undefined => {
   const place = placesIn(stack).find((one) => !isForeign(one))
   return place === undefined ? undefined : pathOf(place)
 }
 
-/** Describes an error that the user's code threw, with its place; undefined if the library or a package threw it. */
+/** Describes an error that the user's code threw, with its location; undefined if the library or a package threw it. */
 const thrownByUser = (thrown: unknown): string | undefined => {
   // The library throws only instances of Error.
   if (!(thrown instanceof Error)) return shownThrown(thrown)
@@ -40,7 +40,7 @@ const thrownByUser = (thrown: unknown): string | undefined => {
   return `${shownError(thrown)} (${pathOf(first)})`
 }
 
-/** Turns an error that nothing caught into a failure. An error of this library is a bug, and stays a defect. */
+/** Converts an error that nothing caught to a failure. An error of this library is a bug, so it stays a defect. */
 export const strayError = (thrown: unknown): Effect.Effect<never, CommandError> => {
   const stack = thrown instanceof Error ? (thrown.stack ?? "") : ""
   const place = placeIn(stack)
@@ -108,7 +108,10 @@ const packageOf = (from: string): string | undefined => {
   }
 }
 
-/** Says that a file imports another copy of this library than the command's, whose values may not fit; else undefined. */
+/**
+ * Warns that a file imports another copy of this library than the command, because values of two copies may not work
+ * together; undefined if it imports the same copy.
+ */
 const mixedCopies = (file: string): string | undefined => {
   const [own, imported] = [packageOf(import.meta.url), packageOf(resolve(file))]
   if (own === undefined || imported === undefined || own === imported) return undefined
@@ -118,7 +121,7 @@ const mixedCopies = (file: string): string | undefined => {
 /** Tells whether a value can be the result of a run. A program without types may return anything. */
 const isResult = (value: unknown): boolean => typeof value === "object" && value !== null && "runDir" in value
 
-/** Describes a default export that isn't a training, and what to export instead. */
+/** Describes a default export that isn't a training, and tells what to export instead. */
 export const notATraining = (exported: unknown): string => {
   if (exported instanceof Promise) return "a promise; expected Train.run({ … }) itself, or export default await …"
   if (typeof exported === "function")

@@ -1,7 +1,7 @@
 /**
- * Keeps the process that runs the user's code under the user's control, for main.ts. Node handles signals between two
- * turns of its event loop, so Ctrl-C would do nothing while code doesn't return: `importing` and `watch` (watch.ts) prevent
- * that. An error that nothing catches would end the process without saving the run: `strayErrors` prevents that.
+ * Keeps the process that runs the user's code under the user's control, for main.ts. Node handles signals only between two
+ * turns of its event loop, so Ctrl-C would do nothing during a long call; `importing` and `watch` (watch.ts) prevent that. An
+ * error that nothing catches would end the process without saving the run; `strayErrors` prevents that.
  */
 import { setImmediate } from "node:timers/promises"
 import { Effect } from "effect"
@@ -27,11 +27,12 @@ export const restoreListeners = (removed: RemovedListeners): void => {
 }
 
 /**
- * Imports a module by `load`. There is nothing to save yet, so meanwhile a signal ends the process at once. Node tells the
- * listeners of a signal that came before when the event loop has turned; without the turns, that signal would be lost.
+ * Imports a module with `load`. There is nothing to save yet, so a signal ends the process at once during the import. The
+ * event loop must turn first: Node calls the listeners of a signal that came earlier only in a later turn, and that signal
+ * would be lost without its listeners.
  */
 export const importing = async <A>(load: () => Promise<A>): Promise<A> => {
-  // The first turn may be the rest of the current one.
+  // The first `setImmediate` may run in the current turn, so a second one is needed.
   await setImmediate()
   await setImmediate()
   const removed = removeListeners()

@@ -9,7 +9,7 @@ import { type Measures, stallMeter } from "./stall.ts"
 import { placeIn } from "./userCode.ts"
 import { type RemovedListeners, removeListeners, restoreListeners } from "./userProcess.ts"
 
-/** The milliseconds between two increments of the counter `beats` by the main thread's event loop. */
+/** The milliseconds after which the main thread's event loop increments the counter `beats` again. */
 const beatMillis = 250
 
 /** The data that the watching thread receives. */
@@ -24,7 +24,7 @@ export interface Watched {
 
 const hook = "effectRlStalled"
 
-/** Measures the CPU time of this thread. Node 22 can only measure that of the whole process. */
+/** Measures the CPU time of this thread. Node 22 can only measure the CPU time of the whole process. */
 const cpuUsage = process.threadCpuUsage ?? process.cpuUsage
 
 const measure = (): Measures => {
@@ -51,7 +51,10 @@ export const watch: Effect.Effect<void> = Effect.map(PartOfSweep, (part) => {
 
   const parent = process.ppid
 
-  /** Runs inside the call that blocks the main thread, when the watching thread finds that no turn has happened. */
+  /**
+   * Reports a stall. It runs inside the call that blocks the main thread, when the watching thread finds that the count has
+   * not changed.
+   */
   const stalled = (): void => {
     if (removed === undefined) {
       const millis = meter.stalledMillis()
@@ -66,8 +69,8 @@ export const watch: Effect.Effect<void> = Effect.map(PartOfSweep, (part) => {
     if (isOrphan()) process.kill(process.pid, "SIGTERM")
   }
   /**
-   * Tells whether this is a run of a sweep whose process has ended: then nobody reads its lines, and nobody else can
-   * end it.
+   * Tells whether this process runs a part of a sweep whose own process has ended: then nobody reads its output, and nobody
+   * else can end it.
    */
   const isOrphan = (): boolean => part !== undefined && process.ppid !== parent
   Object.defineProperty(globalThis, hook, { value: stalled, configurable: true })
@@ -76,7 +79,7 @@ export const watch: Effect.Effect<void> = Effect.map(PartOfSweep, (part) => {
     workerData: watched,
     env: { ...process.env, ...compileCacheVariable() },
   })
-  // Some platforms allow neither threads nor the inspector; nothing is watched there.
+  // Some platforms allow neither threads nor the inspector; on those, nothing is watched.
   thread.on("error", () => {})
   thread.unref()
 })

@@ -8,7 +8,7 @@ const { beats, everyMillis, hook }: Watched = workerData
 
 let lastBeats = -1
 
-/** Calls the hook on the main thread by the inspector, which can run code there even in the middle of a loop. */
+/** Calls the hook on the main thread through the inspector, which can run code there even in the middle of a loop. */
 const callHook = oneAtATime((answered) => {
   const session = new Session()
   session.connectToMainThread()

@@ -12,7 +12,7 @@ export const isYaml = (file: string): boolean => /\.ya?ml$/.test(file)
 /** Reads a YAML file as plain data. */
 export const readYaml = (file: string) => Effect.map(parseFile(file), ({ value }) => value)
 
-/** Reads a YAML file as plain data, with a map from each key to its place: `agent.historyK` is at `conf.yaml:7`. */
+/** Reads a YAML file as plain data, with a map from each key to its line: `agent.historyK` is at `conf.yaml:7`. */
 export const readLocatedYaml = Effect.fnUntraced(function* (file: string) {
   const document = yield* parseFile(file)
   return { value: document.value, lines: keyPlaces(document, file) }

@@ -1,4 +1,4 @@
-/** Loads the code of clusters, which needs a package that only their users install, and makes the flag `--cluster`. */
+/** Loads the code of clusters, which needs a package that only users of clusters install, and makes the flag `--cluster`. */
 import { Effect, Layer, Option } from "effect"
 import { ClusterError } from "../../../spread/cluster/ClusterError.ts"
 import { shownUrl } from "../../../spread/cluster/databaseUrl.ts"
@@ -12,7 +12,7 @@ export const clusterFlag = (what: string) =>
     `${what} on the machines that effect worker --join added to the cluster with this database`,
   )
 
-/** Returns the value of the flag for a command that resumes a run. It has no password: that is for `PGPASSWORD`. */
+/** Returns the value of the flag for a command that resumes a run. The password is left out; it belongs in `PGPASSWORD`. */
 export const resumedCluster = (url: Option.Option<string>): Option.Option<string> => Option.map(url, shownUrl)
 
 /** Loads the module of clusters. Fails with a hint if the package for Postgres is not installed. */
@@ -29,7 +29,7 @@ export const clusterModule = Effect.tryPromise({
 /** Prints a line about the cluster on stderr. */
 export const say = (line: string): Effect.Effect<void> => writeError(`cluster: ${line}\n`)
 
-/** Gives the jobs of this process to the cluster that the user named; does them here without the flag. */
+/** Sends the jobs of this process to the cluster that the user named; without the flag, this process does them itself. */
 export const dispatcherLayer = (url: Option.Option<string>): Layer.Layer<never, ClusterError> =>
   Option.isNone(url)
     ? Layer.empty

@@ -1,4 +1,6 @@
-/** Gives the ranks of a training, and the orchestrators of a multi-run trainer, to this machine or to a cluster. */
+/**
+ * Chooses where the ranks of a training and the orchestrators of a multi-run trainer work: on this machine or on a cluster.
+ */
 import { Effect, Layer, Option } from "effect"
 import type { ClusterError } from "../../../spread/cluster/ClusterError.ts"
 import { parseUrl } from "../../../spread/cluster/databaseUrl.ts"
@@ -20,14 +22,17 @@ const orchestratorJobsModule = Effect.promise(() => import("../../../trainer/pla
 
 interface WorkerPlacement {
   readonly backend: BackendName
-  /** The number of threads that compute in each process of this machine. */
+  /** The number of threads for computing in each process on this machine. */
   readonly threads?: number
   readonly cluster: Option.Option<string>
-  /** The address of the inference server that the orchestrators ask. */
+  /** The address of the inference server to which the orchestrators send requests. */
   readonly server: Option.Option<string>
 }
 
-/** Provides the parts of a training that work in other processes: on the workers of the cluster that the user named, or here. */
+/**
+ * Provides the parts of a training that work in other processes: on workers of the cluster that the user named, otherwise on
+ * this machine.
+ */
 export const placementLayer = ({
   backend,
   threads = 1,
@@ -48,7 +53,7 @@ export const placementLayer = ({
   ).pipe(Layer.provideMerge(redisStores), Layer.provideMerge(dispatcherLayer(cluster)))
 }
 
-/** Makes the code of a worker that works as ranks of trainings, and plays the runs of trainers. */
+/** Makes the code of a worker that serves as ranks of trainings, and plays the tasks of trainers' runs. */
 export const placementHandlers = (worker: string) =>
   Effect.gen(function* () {
     const { rankHandler } = yield* rankJobsModule

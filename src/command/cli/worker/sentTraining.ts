@@ -1,4 +1,4 @@
-/** Loads the trainings of clients, so that this worker does a part of their work: from their configs, or their programs. */
+/** Loads the trainings of clients from their configs or their programs, so that this worker can do a part of their work. */
 import { Effect, Layer } from "effect"
 import { checkFiles } from "../../../spread/cluster/sent/sentFiles-node.ts"
 import { backend, backendNames, envPool, platform } from "../../../node.ts"
@@ -13,7 +13,10 @@ import { loadTraining } from "../userCode/loadTraining.ts"
 /** The names of the jobs that do a part of a training's work. */
 const jobs = ["validation", "agent-validation", "agent-rollouts"]
 
-/** Returns the training that a client describes. It finds no run and records nothing: here, it only does jobs. */
+/**
+ * Returns the training that a client describes. It looks for no runs and records nothing, because the worker only does jobs
+ * of it.
+ */
 const loadSent = Effect.fnUntraced(function* (sent: SentTraining) {
   const training = yield* sent._tag === "Config" ? fromConfig(sent.config) : fromProgram(sent)
   const device = backendNames.find((name) => name === sent.backend) ?? "auto"

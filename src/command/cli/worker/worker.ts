@@ -67,12 +67,12 @@ export const worker = subcommand(
         ...(yield* handlersOfTrainings),
       ]
       return yield* worker({ url: input.join, say, quiet: input.quiet, slots, address, handlers })
-      // A worker already runs the code of everybody who can write to the cluster's database. Configs add no risk to that.
+      // A worker already runs code of everybody who can write to the cluster's database, so configs add no risk.
     }).pipe(Effect.scoped, Effect.provide(platform), Effect.provideService(Trust, allowAll))
   }),
 )
 
-/** Prints a line for each process of the cluster, one for each job that a worker is doing, and one for each kind of job. */
+/** Prints one line for each process of the cluster, for each job in progress, and for each kind of job. */
 const listMembers = Effect.fnUntraced(function* (url: string) {
   const { look } = yield* clusterModule
   const { members, kinds } = yield* look({ url, say })
@@ -89,7 +89,7 @@ const listMembers = Effect.fnUntraced(function* (url: string) {
   yield* writeOut(`${lines.join("\n")}\n`)
 }, Effect.scoped)
 
-/** Removes old jobs, and prints how many. */
+/** Removes old jobs, and prints their number. */
 const pruneJobs = Effect.fnUntraced(function* (url: string, days: number) {
   const { removeOld } = yield* clusterModule
   const count = yield* removeOld({ url, say, days })

@@ -22,18 +22,21 @@ export interface Limit {
   readonly return: number
 }
 
-/** Returns the steps of the rungs, all of them before the end of a training of `totalSteps`. */
+/** Returns the steps of the rungs, which are all before the end of a training of `totalSteps`. */
 export const rungsOf = ({ minSteps, reduction }: AshaOptions, totalSteps: number): ReadonlyArray<number> => {
   const rungs: Array<number> = []
   for (let step = minSteps; step < totalSteps; step *= reduction) rungs.push(Math.round(step))
   return rungs
 }
 
-/** Returns the value of a learning curve at a rung, which is that of the first validation there or later. */
+/** Returns the value of a learning curve at a rung: that of the first validation at the rung or later. */
 const valueAtRung = (curve: ReadonlyArray<TrialPoint>, rung: number): number | undefined =>
   curve.find(({ step }) => step >= rung)?.value
 
-/** Returns the limits of a trial that starts when these trials are known. A larger mean return counts as better. */
+/**
+ * Returns the limits of a trial from the trials whose results are known when it starts. A larger mean return counts as
+ * better.
+ */
 export const limitsOf = (
   ended: ReadonlyArray<Pick<EndedTrial, "curve">>,
   options: AshaOptions,
@@ -41,12 +44,14 @@ export const limitsOf = (
 ): ReadonlyArray<Limit> =>
   rungsOf(options, totalSteps).flatMap((step) => {
     const values = ended.flatMap(({ curve }) => valueAtRung(curve, step) ?? []).sort((one, other) => other - one)
-    // The new trial itself is one of those of which the best 1/η go on.
+    // The new trial itself belongs to the trials of which the best 1/η continue.
     const promoted = Math.max(1, Math.floor((values.length + 1) / options.reduction))
     return values.length < Math.max(options.warmup, promoted) ? [] : [{ step, return: values[promoted - 1] }]
   })
 
-/** Returns the validation at which a run with these limits stops, and the limit that it misses; undefined if none. */
+/**
+ * Returns the validation at which a run with these limits stops, and the limit that it misses; undefined if it misses none.
+ */
 export const stopOf = (
   curve: ReadonlyArray<TrialPoint>,
   limits: ReadonlyArray<Limit>,

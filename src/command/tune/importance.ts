@@ -1,7 +1,7 @@
 /**
- * Estimates how much each parameter matters, by PED-ANOVA (Watanabe, Bansal and Hutter 2023, arXiv:2304.10255): it
- * compares the density of a parameter in the best trials with that in all trials. A parameter does not matter if the
- * best trials have the same values as all. The measure uses only ranks, so pruned and failed trials count, too.
+ * Estimates how much each parameter matters, with PED-ANOVA (Watanabe, Bansal and Hutter 2023, arXiv:2304.10255): it compares
+ * the density of a parameter in the best trials with its density in all trials. A parameter does not matter if its values in
+ * the best trials are distributed as in all trials. The measure uses only ranks, so it can also use pruned and failed trials.
  */
 import { exp } from "../../base/rng/Elementary.ts"
 import { logDensity, mixtureOf, type Mixture } from "./parzen.ts"
@@ -14,14 +14,14 @@ export interface Importance {
   readonly share: number
 }
 
-/** The best trials are this share of all. */
+/** The share of all trials that count as the best. */
 const bestShare = 0.25
-/** The least number of trials in which a parameter occurs, for its importance to be estimated. */
+/** The smallest number of trials with a parameter from which the parameter's importance is estimated. */
 const leastTrials = 8
-/** The number of points at which two densities of a number are compared. */
+/** The number of points at which the two densities of a number parameter are compared. */
 const points = 100
 
-/** Returns the importance of each parameter, the most important first; empty as long as there are too few trials. */
+/** Returns the importance of each parameter, the most important first; an empty list if there are too few trials. */
 export const importances = (
   space: SearchSpace,
   trials: ReadonlyArray<EndedTrial>,
@@ -63,7 +63,7 @@ const distanceOf = (parameter: Parameter, best: Mixture, all: Mixture): number =
   return sum / total
 }
 
-/** Returns the indices of a choice, or points that divide the range of a number evenly. */
+/** Returns the indices of a choice, or points that are spaced evenly in the range of a number. */
 const coordinatesOf = (parameter: Parameter): ReadonlyArray<number> => {
   if (parameter._tag === "Choice") return parameter.values.map((_, index) => index)
   const { low, high } = boundsOf(parameter)

@@ -1,10 +1,9 @@
 /**
- * Estimates the density of good (or of bad) settings by Parzen estimators: a mixture with one component at each setting
- * that was tried, and a wide one that covers the whole range (the prior). The widths and weights are those of Optuna's
- * TPE sampler. Pure functions; `samplers.ts` and `importance.ts` call them.
- *
- * A component has a normal distribution for each number, cut off at the bounds, and a probability for each choice. A
- * mixture over several parameters multiplies them within a component.
+ * Estimates the density of good (or of bad) settings with Parzen estimators. Such an estimator is a mixture with one
+ * component at each setting that was tried, and a wide component for the whole range (the prior). The widths and weights are
+ * computed as in Optuna's TPE sampler. These are pure functions; `samplers.ts` and `importance.ts` call them.  ¶  A component
+ * has a normal distribution for each number, cut off at the bounds, and a probability for each choice. In a mixture over
+ * several parameters, a component is the product over its parameters.
  */
 import { exp, log } from "../../base/rng/Elementary.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
@@ -15,13 +14,16 @@ export interface ParzenOptions {
   /** The weight of the prior; a recent trial has the weight 1. */
   readonly priorWeight: number
   /**
-   * How wide the normal distributions are: `neighbours` takes the distance to the next trials, for a single parameter;
-   * `dimensions` takes Scott's rule for the number of parameters.
+   * How the widths of the normal distributions are computed: `neighbours` uses the distance to the neighbouring trials, for a
+   * single parameter; `dimensions` uses Scott's rule, with the number of parameters.
    */
   readonly width: "neighbours" | "dimensions"
 }
 
-/** The normal distributions of all components in one parameter, or the probabilities of the choices in each of them. */
+/**
+ * The normal distributions of all components for one parameter, or the probabilities that each component gives to the
+ * choices.
+ */
 type Marginal =
   | {
       readonly _tag: "Normal"
@@ -29,7 +31,7 @@ type Marginal =
       readonly bounds: CoordinateRange
       readonly means: Float64Array
       readonly widths: Float64Array
-      /** The probability that each normal distribution has within the bounds. */
+      /** The probability mass of each normal distribution that is within the bounds. */
       readonly inside: Float64Array
     }
   | { readonly _tag: "Choices"; readonly shares: ReadonlyArray<Float64Array> }
@@ -40,17 +42,20 @@ export interface Mixture {
   readonly marginals: ReadonlyArray<Marginal>
 }
 
-/** Up to this many trials, all have the same weight. Of more trials, this many of the newest have the full weight. */
+/** The number of newest trials that have the full weight. If there are no more trials than this, all have the same weight. */
 const recent = 25
 
-/** Returns the weights of trials, the oldest first: of more than `recent`, the weights of the older ones rise from 1/n to 1. */
+/**
+ * Returns the weights of trials, the oldest first. If there are more than `recent`, the weights of the older ones increase
+ * from 1/n to 1.
+ */
 export const weightsOf = (trials: number): ReadonlyArray<number> => {
   const older = Math.max(0, trials - recent)
   const rise = (at: number): number => (older === 1 ? 1 / trials : 1 / trials + (at * (1 - 1 / trials)) / (older - 1))
   return Array.from({ length: trials }, (_, at) => (at < older ? rise(at) : 1))
 }
 
-/** Makes the mixture of these parameters over the trials, the oldest first, each of which must have all of them. */
+/** Makes the mixture of these parameters over the trials, the oldest first. Each trial must have all of the parameters. */
 export const mixtureOf = (
   parameters: ReadonlyArray<Parameter>,
   trials: ReadonlyArray<Params>,
@@ -69,7 +74,10 @@ export const mixtureOf = (
   }
 }
 
-/** Returns the probabilities of the choices in each component: mostly that of its trial, and a little of all others. */
+/**
+ * Returns the probabilities of the choices in each component: a high one for the choice of the component's trial, and a low
+ * one for each other choice.
+ */
 const choicesOf = (count: number, values: ReadonlyArray<number>, priorWeight: number): Marginal => {
   const components = values.length + 1
   const little = priorWeight / components
@@ -103,7 +111,10 @@ const normalsOf = (
   return { _tag: "Normal", parameter, bounds, means, widths, inside }
 }
 
-/** Returns for each number the larger of the distances to its neighbours; the smallest and largest have one neighbour. */
+/**
+ * Returns, for each number, the distance to its farther neighbour. The smallest and the largest number have only one
+ * neighbour.
+ */
 const gapsOf = (values: Float64Array, { low, high }: CoordinateRange): Float64Array => {
   const order = Array.from(values, (_, index) => index).sort((a, b) => values[a] - values[b] || a - b)
   const gaps = new Float64Array(values.length)
@@ -111,7 +122,7 @@ const gapsOf = (values: Float64Array, { low, high }: CoordinateRange): Float64Ar
     const before = place === 0 ? low : values[order[place - 1]]
     const after = place === order.length - 1 ? high : values[order[place + 1]]
     const [left, right] = [values[index] - before, after - values[index]]
-    // The bounds are neighbours only if there are no others.
+    // The bounds count as neighbours only if there is no other number.
     if (values.length === 1) gaps[index] = Math.max(left, right)
     else gaps[index] = place === 0 ? right : place === order.length - 1 ? left : Math.max(left, right)
   })
@@ -122,7 +133,7 @@ const gapsOf = (values: Float64Array, { low, high }: CoordinateRange): Float64Ar
 const normalBetween = (low: number, high: number, mean: number, width: number): number =>
   below((high - mean) / width) - below((low - mean) / width)
 
-/** Beyond eight standard deviations, the probability rounds to 0 or 1. */
+/** At eight standard deviations or more, the probability is rounded to 0 or 1. */
 const below = (x: number): number => (x <= -8 ? 0 : x >= 8 ? 1 : normalBelow(x))
 
 const logOfRootOfTwoPi = 0.9189385332046727
@@ -154,7 +165,7 @@ export const draw = ({ weights, marginals }: Mixture, random: Stream): ReadonlyA
   return marginals.map((marginal) => {
     if (marginal._tag === "Choices") return random.categorical(marginal.shares[component])
     const { bounds, means, widths } = marginal
-    // The mean is within the bounds and the range is at least as wide as the distribution, so few draws are refused.
+    // The mean is within the bounds, and the range is at least as wide as the distribution, so few draws are rejected.
     for (;;) {
       const coordinate = means[component] + widths[component] * random.normal()
       if (coordinate >= bounds.low && coordinate <= bounds.high) return coordinate

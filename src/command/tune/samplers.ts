@@ -1,6 +1,6 @@
 /**
- * Suggests the settings of the next trial: at random, or by the tree-structured Parzen estimator (TPE). Pure functions
- * of the trials that are known and of a stream of random numbers, so the same study gets the same suggestions again.
+ * Suggests the settings of the next trial, at random or with the tree-structured Parzen estimator (TPE). These are pure
+ * functions of the trials with results and of a stream of random numbers, so a repeated study gets the same suggestions.
  */
 import type { Stream } from "../../base/rng/Rng.ts"
 import { draw, logDensity, mixtureOf, type ParzenOptions } from "./parzen.ts"
@@ -15,7 +15,7 @@ import {
 } from "./Space.ts"
 import { type MetricDirection, type EndedTrial, ranked } from "./Trial.ts"
 
-/** Draws every parameter on its own. */
+/** Draws every parameter independently. */
 export const randomParams = (space: SearchSpace, random: Stream): Params => {
   const params: Record<string, unknown> = {}
   for (const parameter of space) {
@@ -26,14 +26,14 @@ export const randomParams = (space: SearchSpace, random: Stream): Params => {
 }
 
 interface TpeOptions {
-  /** Suggestions are random until so many trials are known. */
+  /** The number of trials with results that are needed; until then, suggestions are random. */
   readonly startup: number
-  /** The number of candidates among which the best is suggested. */
+  /** The number of candidates from which the best is suggested. */
   readonly candidates: number
-  /** The share of the known trials that count as good, of which there are at most 25. */
+  /** The share of the trials with results that count as good; at most 25 trials do. */
   readonly gamma: number
   readonly priorWeight: number
-  /** Whether the parameters are modelled together, instead of each on its own. */
+  /** Whether the parameters are modelled together, instead of independently. */
   readonly multivariate: boolean
 }
 
@@ -42,13 +42,15 @@ interface SamplerInputs {
   readonly space: SearchSpace
   readonly direction: MetricDirection
   readonly ended: ReadonlyArray<EndedTrial>
-  /** The settings of earlier trials whose results are not known yet. They count as bad, so others are tried meanwhile. */
+  /** The settings of earlier trials whose results are not known yet. They count as bad, so that other settings are tried. */
   readonly pending: ReadonlyArray<Params>
 }
 
 const mostGood = 25
 
-/** Divides trials into the good ones, which are a share `gamma`, and the others; both in the order of their numbers. */
+/**
+ * Divides trials into good ones, whose share is `gamma`, and the others. Both lists are in the order of the trials' numbers.
+ */
 const split = (ended: ReadonlyArray<EndedTrial>, direction: MetricDirection, gamma: number) => {
   const count = Math.min(Math.ceil(gamma * ended.length), mostGood)
   const good = new Set(ranked(ended, direction).slice(0, count))
@@ -57,9 +59,9 @@ const split = (ended: ReadonlyArray<EndedTrial>, direction: MetricDirection, gam
 }
 
 /**
- * Suggests by the tree-structured Parzen estimator (Bergstra et al. 2011, "Algorithms for Hyper-Parameter Optimization"):
- * it estimates the density l(x) of the good trials and g(x) of all others, draws candidates from l, and suggests the one
- * with the largest l(x) / g(x), which is the one with the largest expected improvement.
+ * Suggests settings with the tree-structured Parzen estimator (Bergstra et al. 2011, "Algorithms for Hyper-Parameter
+ * Optimization"). It estimates the density l(x) of the good trials and g(x) of all others, draws candidates from l, and
+ * suggests the candidate with the largest l(x) / g(x), which has the largest expected improvement.
  */
 export const tpeParams = (known: SamplerInputs, options: TpeOptions, random: Stream): Params => {
   const { space, direction, ended, pending } = known
@@ -76,7 +78,10 @@ export const tpeParams = (known: SamplerInputs, options: TpeOptions, random: Str
   return inOrderOf(space, params)
 }
 
-/** Returns the parameters that are modelled together: if at all, those without a condition; the others on their own. */
+/**
+ * Divides the parameters into groups that are modelled together. With `multivariate`, the parameters without a condition are
+ * one group; every other parameter is a group of its own.
+ */
 const groupsOf = (space: SearchSpace, multivariate: boolean): ReadonlyArray<ReadonlyArray<Parameter>> => {
   if (!multivariate) return space.map((parameter) => [parameter])
   const free = space.filter(({ when }) => when.length === 0)
@@ -109,7 +114,7 @@ const bestPoint = (
   return best?.point ?? group.map((parameter) => drawCoordinate(parameter, random))
 }
 
-/** Returns those of the trials' settings that have a usable value for each of the parameters. */
+/** Returns the settings of the trials that have a usable value for each of the parameters. */
 const withAll = (group: ReadonlyArray<Parameter>, trials: ReadonlyArray<Params>): ReadonlyArray<Params> =>
   trials.filter((params) =>
     group.every(({ path }, at) => Object.hasOwn(params, path) && !Number.isNaN(coordinateOf(group[at], params[path]))),

@@ -1,6 +1,6 @@
 /**
- * Decides what a trial of a study is: its settings and the limits at which its runs stop early. Both depend only on the
- * study's settings and on the trials before it that are known when it starts. Pure functions.
+ * Decides the settings of a trial, and the limits at which its runs stop early. Both depend only on the study's settings and
+ * on the earlier trials whose results are known when it starts. These are pure functions.
  */
 import { stream } from "../../base/rng/Rng.ts"
 import { type Limit, limitsOf } from "./asha.ts"
@@ -10,8 +10,8 @@ import type { Study } from "./StudySettings.ts"
 import type { EndedTrial } from "./Trial.ts"
 
 /**
- * Returns the number of trials that must have ended before a trial starts, which are the first ones. The `parallel` − 1
- * trials before it may still run.
+ * Returns the number of trials that must have ended before a trial starts. They are the first trials of the study; the
+ * `parallel` − 1 trials before this one may still run.
  */
 export const knownAt = (trial: number, parallel: number): number => Math.max(0, trial - parallel + 1)
 
@@ -19,7 +19,7 @@ export const knownAt = (trial: number, parallel: number): number => Math.max(0, 
 interface Before {
   /** The trials 0 to `knownAt(trial)` − 1. */
   readonly ended: ReadonlyArray<EndedTrial>
-  /** The settings of the trials after those, up to the one before this trial. */
+  /** The settings of the later trials before this one, which may still run. */
   readonly pending: ReadonlyArray<Params>
 }
 
@@ -32,7 +32,7 @@ export const suggest = ({ settings, space }: Study, trial: number, { ended, pend
     : tpeParams({ space, direction, ended, pending }, sampler, random)
 }
 
-/** Returns the limits at which the runs of a trial stop early, for a training of `totalSteps`. */
+/** Returns the limits at which the runs of a trial stop early, in a training of `totalSteps`. */
 export const limitsFor = (
   { settings }: Study,
   ended: ReadonlyArray<EndedTrial>,
@@ -44,11 +44,14 @@ export const limitsFor = (
     : limitsOf(ended, { minSteps: minSteps ?? Math.ceil(totalSteps / reduction ** 2), reduction, warmup }, totalSteps)
 }
 
-/** Returns assignments that together have every bound and every choice of a space, to check them before a study. */
+/**
+ * Returns assignments that together contain every bound and every choice of a space, so that all can be checked before a
+ * study starts.
+ */
 export const extremes = (space: SearchSpace): ReadonlyArray<{ readonly path: string; readonly params: Params }> =>
   space.flatMap((parameter) => {
     const values = parameter._tag === "Choice" ? parameter.values : [parameter.low, parameter.high]
-    // The first values that satisfy the conditions, which are on choices listed before.
+    // These are the first values that satisfy the conditions, which concern choices earlier in the list.
     const needed = neededFor(space, parameter.path)
     return values.map((value) => ({ path: parameter.path, params: { ...needed, [parameter.path]: value } }))
   })

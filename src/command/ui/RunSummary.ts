@@ -14,7 +14,10 @@ export interface RunSummary extends Effect.Success<ReturnType<typeof summaryOf>>
 
 const textOf = (value: unknown): string => (value === undefined || value === null ? "" : String(value))
 
-/** Reads the values that the table shows for a run. `hasOnlyRollouts`: the folder holds no training or evaluation. */
+/**
+ * Reads the values that the table shows for a run. `hasOnlyRollouts` is true if the folder contains no training or
+ * evaluation.
+ */
 export const summaryOf = Effect.fnUntraced(function* (
   run: RunReader,
   { hasOnlyRollouts, trainer = null }: { readonly hasOnlyRollouts: boolean; readonly trainer?: string | null },
@@ -45,7 +48,7 @@ export const summaryOf = Effect.fnUntraced(function* (
     steps: (yield* run.steps) ?? null,
     totalSteps: finite(yield* run.configAt(["total_steps"])),
     episodes: (yield* run.episodes) ?? null,
-    /** The mean return of the last validation; without validations, of the last training episodes. */
+    /** The mean return of the last validation; without validations, of the last training episodes. Null if there is none. */
     score: last?.mean ?? finite(metrics.mean_return),
     scoreStd: finite(last?.std),
     /** The score of each agent of a game in the last validation; empty for other runs. */
@@ -58,6 +61,6 @@ export const summaryOf = Effect.fnUntraced(function* (
   }
 })
 
-/** Computes a digest of a config without its seed and output folder: it is equal if the runs differ only in those. */
+/** Computes a digest of a config without its seed and output folder. It is equal for runs that differ only in those. */
 const digestOf = (config: string): Effect.Effect<string> =>
   Effect.map(sha256(utf8.encode(config.replaceAll(/^(?:seed| {2}results_dir): .*\n/gm, ""))), (hex) => hex.slice(0, 16))

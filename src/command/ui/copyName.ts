@@ -1,7 +1,7 @@
 /**
  * Names the copies of runs' files in an exported site. A file server chooses a file's type by its name, or by its first
- * bytes, and a run's files are not trusted: a page or a script among them would run in the site's origin, where it could
- * read all runs. So only names that every server takes for data are kept. Pure functions.
+ * bytes, and a run's files are not trusted: a page or a script among them would run in the site's origin, where it could read
+ * all runs. So only names that every server treats as data are kept. These are pure functions.
  *
  * @example
  * ```ts
@@ -10,15 +10,15 @@
  * ```
  */
 
-/** The extensions of data, which no browser runs. An extension that is not listed may be active on some server. */
+/** The extensions of data, which no browser executes. Any other extension may be executed with some servers. */
 const inert: ReadonlySet<string> = new Set(
   "json jsonl yaml yml toml csv tsv log txt md png jpg jpeg gif webp gz safetensors h5 npz npy onnx parquet tfevents".split(" "), // prettier-ignore
 )
 
 /**
- * Returns the name of a file's copy: its own name, or with `.txt` if one of its extensions is not that of data. All
- * extensions count, because a server that does not know the last one can go by another: `evil.html.h5` and `evil.html.gz`
- * can be HTML. Every server knows `.txt`. `isTaken` tells whether another file of the run has a name.
+ * Returns the name of a file's copy: its own name, or its name with `.txt` if one of its extensions is not an extension of
+ * data. All extensions count, because a server that does not know the last one may use another: `evil.html.h5` and
+ * `evil.html.gz` can be HTML. Every server knows `.txt`. `isTaken` tells whether another file of the run already has a name.
  */
 export const copyName = (path: string, isTaken: (path: string) => boolean = () => false): string => {
   const [, ...extensions] = path.slice(path.lastIndexOf("/") + 1).split(".")
@@ -29,12 +29,12 @@ export const copyName = (path: string, isTaken: (path: string) => boolean = () =
   return name
 }
 
-/** The number of bytes at a file's start by which `isDocument` decides: a little more than browsers look at. */
+/** The number of bytes at the start of a file that `isDocument` needs, which is a little more than browsers look at. */
 export const documentStart = 2048
 
 /**
- * Tells whether a server or a browser that goes by the first bytes of a file could take it for a page: it begins with a
- * tag, or is a PDF. SVG is on none of their lists, so that a picture by the name of a text is a text.
+ * Tells whether a server or a browser that judges a file by its first bytes could think that it is a page: it begins with a
+ * tag, or is a PDF. Neither recognises SVG by its bytes, so a text file with an SVG in it stays text.
  */
 export const isDocument = (start: Uint8Array): boolean =>
   /^\s*(?:<(?!svg[\s>])|%PDF-)/i.test(new TextDecoder().decode(start).replaceAll("\0", ""))

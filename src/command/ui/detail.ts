@@ -11,7 +11,7 @@ import { treeOf } from "../../run/read/FileSource.ts"
 import * as Layout from "../../run/Layout.ts"
 import { deviationOf, meanOf } from "../../base/statistics/resampling.ts"
 
-/** The page shows at most this many of the log's last lines, and at most `mostFiles` files. */
+/** The page shows at most `logLines` of the last lines of the log, and at most `mostFiles` files. */
 const logLines = 200
 const mostFiles = 5000
 
@@ -31,7 +31,7 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
   const isAgent = figures.train_episodes !== undefined
   const listed = yield* treeOf(files, path, {
     most: mostFiles,
-    // The runs of a multi-run trainer list their files themselves.
+    // The runs of a multi-run trainer are left out, because each of them lists its own files.
     isLeftOut: (folder) => index.has(`${path}/${folder}`),
   })
   const sized = listed.map((file) => ({ path: file.path, size: file.bytes }))
@@ -39,7 +39,7 @@ export const detailOf = Effect.fnUntraced(function* ({ files, index, curves }: R
     summary,
     config: (yield* run.configText) ?? (yield* files.text(`${path}/${Layout.configJson}`)) ?? null,
     metrics: Array.isArray(episodes) ? figures : (metrics ?? null),
-    // Use the score files if there is no return.json yet, or if its steps are episodes, as for language-model agents.
+    // Use the score files if there is no return.json yet, or if its steps are episodes, as it is for language-model agents.
     validations: returns === undefined || isAgent ? fromScores(yield* curves.validations(path)) : fromReturns(returns),
     /** The report of a finished evaluation. */
     report: summary.kind === "evaluation" ? evaluationReport(metrics) : null,

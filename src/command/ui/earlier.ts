@@ -4,9 +4,10 @@ import { mostBytes, readText } from "../../base/config/files.ts"
 import { fields, finite, parsed } from "./json.ts"
 
 /**
- * Removes the copied files of a run for which `unwanted` returns true, given their paths in the run and in the site; `out`
- * is the folder of the site. Only files that the earlier export's `run.json` lists are removed. A file that is now a link or has another size was changed by
- * somebody, so it is kept. Returns the number of removed files and the number of kept files.
+ * Removes the copied files of a run for which `unwanted` returns true; it gets the path of a file in the run and in the site.
+ * `out` is the folder of the site. Only files that the earlier export's `run.json` lists are removed. A file that is now a
+ * link or has another size is kept, because somebody has changed it. Returns the number of removed files and the number of
+ * kept files.
  */
 export const removeEarlier = Effect.fnUntraced(function* (
   out: string,

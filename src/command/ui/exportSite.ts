@@ -1,6 +1,6 @@
 /**
- * Exports a results folder as a site of plain files, which any file server can host: the page, a JSON file for each
- * request that the page makes to the server of `effect ui`, and copies of the runs' files. For `effect ui --export`.
+ * Exports a results folder as a site of plain files, which any file server can host, for `effect ui --export`. The site has
+ * the page, a JSON file for each request that the page makes to the server of `effect ui`, and copies of the runs' files.
  */
 import { Effect, FileSystem, Path, type PlatformError } from "effect"
 import { type FileError, makeFolder, systemMessage } from "../../base/config/files.ts"
@@ -20,8 +20,8 @@ import { CommandError } from "../CommandError.ts"
 
 export interface SiteOptions {
   /**
-   * Copies all checkpoints, which take most of the bytes of a results folder. Without this, only the newest one of each
-   * run is copied, if it is small, so that its policy can be played in the page.
+   * Copies all checkpoints, which are most of the bytes of a results folder. Without this, a checkpoint is copied only if it
+   * is the newest of its run and small; its policy can then be played in the page.
    */
   readonly checkpoints?: boolean
 }
@@ -31,11 +31,13 @@ interface Exported {
   readonly files: number
   /** The number of checkpoint files that were not copied. */
   readonly leftOut: number
-  /** The number of files that were not copied because a browser could take them for a page, by their first bytes. */
+  /** The number of files that were not copied, because a browser could think from their first bytes that they are pages. */
   readonly documents: number
-  /** The number of files that an earlier export had copied, and that were removed: checkpoints, and names of active files. */
+  /**
+   * The number of files of an earlier export that were removed: checkpoints, and files whose names a browser could execute.
+   */
   readonly removed: number
-  /** The number of such files of an earlier export that have changed since, and were therefore not removed. */
+  /** The number of files of an earlier export that should be removed but were kept, because somebody has changed them. */
   readonly kept: number
 }
 
@@ -51,7 +53,9 @@ export const exportSite = Effect.fn("exportSite")(function* (
   return yield* exportResults(yield* openResults(directory), out, options)
 })
 
-/** Exports open results. It skips a file that vanishes while it is copied, because runs may be in progress. */
+/**
+ * Exports results that are already open. It skips a file that vanishes while it is copied, because runs may be in progress.
+ */
 export const exportResults = Effect.fnUntraced(
   function* (results: ResultsFolder, out: string, { checkpoints = false }: SiteOptions) {
     const paths = yield* Path.Path
@@ -94,7 +98,7 @@ export const exportResults = Effect.fnUntraced(
 /** A folder that contains this file is an earlier export. */
 const marker = "data/runs.json"
 
-/** Fails if the folder `out` lies in the results folder, or if it contains files but no earlier export. */
+/** Fails if the folder `out` is in the results folder, or if it contains files that are not an earlier export. */
 const refuseUnfit = Effect.fnUntraced(function* (
   root: string,
   out: string,
@@ -117,7 +121,7 @@ type Write = (path: string, contents: string | Uint8Array) => Effect.Effect<void
 const checkpointsOf = Effect.fnUntraced(function* ({ files, index }: ResultsFolder, run: string) {
   const paths = yield* Path.Path
   const place = Layout.locate(yield* index.read(run).places, Layout.checkpoints)
-  // An absolute checkpoint folder may lie in the run's own folder.
+  // An absolute checkpoint folder may be inside the run's own folder.
   const folder = paths.isAbsolute(place) ? paths.relative(paths.join(files.root, run), place) : place
   const { trainer = null, runs } = index.summary(run) ?? {}
   const weights = trainer === null && runs === undefined ? [] : [Multirun.broadcasts, Multirun.weights, Multirun.base]
@@ -168,8 +172,8 @@ const exportRun = Effect.fnUntraced(function* (
   }
   const names = new Set(copied.map(({ path, copy = path }) => copy))
   const playable = detail.checkpoints.filter((one) => one.paths.every((path) => names.has(path)))
-  // Remove the earlier copies before `run.json`, which lists them, is replaced: a repeated export can then remove the
-  // files that an interrupted export left.
+  // Earlier copies are removed before `run.json`, which lists them, is replaced. So if an export is interrupted, the next one
+  // can still remove the remaining files.
   const isUnwanted = (path: string, copy: string): boolean =>
     isLeftOut(path) || documents.has(path) || copyName(copy) !== copy
   const earlier = yield* removeEarlier(out, run.path, isUnwanted)
@@ -180,7 +184,7 @@ const exportRun = Effect.fnUntraced(function* (
   return { copied: copied.length, leftOut, documents: documents.size, ...earlier }
 })
 
-/** A file of a run in an exported site, by its path in the run; `copy` is its path in the site, if that differs. */
+/** A file of a run in an exported site, by its path in the run; `copy` is its path in the site if that is different. */
 interface CopiedFile {
   readonly path: string
   readonly size: number
@@ -203,9 +207,9 @@ const copyUnlessGone = Effect.fnUntraced(function* (from: string, to: string) {
 })
 
 /**
- * Writes the bands (mean curves with intervals) of all groups that the page can show without a filter. Their files are
- * named by the number of the group. `bands.json` maps a group to its number; there, a group is written as the sorted
- * indices of its runs in the list of runs, such as `0,3,4`.
+ * Writes the bands (mean curves with intervals) of all groups that the page can show without a filter. Each file's name is
+ * the number of its group. `bands.json` maps a group to this number; a group is written as the sorted indices of its runs in
+ * the list of runs, such as `0,3,4`.
  */
 const exportBands = Effect.fnUntraced(function* (
   { curves }: ResultsFolder,

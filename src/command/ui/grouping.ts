@@ -1,6 +1,6 @@
 /**
- * Groups runs by a property or by a population variable, a value such as `env=CartPole-v1` in the name of a run's folder.
- * The page groups the runs that it shows, and the static export computes the curves of all groups. Pure functions.
+ * Groups runs by a property or by a population variable (a value such as `env=CartPole-v1` in the name of a run's folder).
+ * The page groups the runs that it shows, and the static export computes the curves of all groups. These are pure functions.
  */
 import type { RunSummary } from "./RunSummary.ts"
 
@@ -8,8 +8,8 @@ import type { RunSummary } from "./RunSummary.ts"
 const properties = ["name", "env", "algorithm", "commit", "time"] as const
 
 /**
- * Returns the text by which a run is grouped: runs with equal texts form a group. `by` is one of `properties`, a
- * population variable, or `config`: runs of equal name and variables, which usually differ only in their seeds.
+ * Returns the text by which a run is grouped: runs with equal texts form a group. `by` is one of `properties`, a population
+ * variable, or `config`, which groups runs with equal names and variables, so that they usually differ only in their seeds.
  */
 export const groupKey = (run: RunSummary, by: string): string => {
   if (by === "config") {
@@ -23,14 +23,14 @@ export const variablesOf = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<stri
   [...new Set(runs.flatMap(({ population }) => Object.keys(population)))].sort()
 
 /**
- * Returns the env whose charts have the curve of a run: returns of different envs have no common scale. Empty for the runs of
- * a multi-run trainer, which share charts although each has its own tasks.
+ * Returns the env whose charts contain the curve of a run, because returns of different envs have no common scale. It is
+ * empty for the runs of a multi-run trainer, which share charts although each run has its own tasks.
  */
 export const envOf = ({ env, trainer }: Pick<RunSummary, "env" | "trainer">): string => (trainer === null ? env : "")
 
 /**
- * Returns every group that the page can show without a filter, and the part of each that has one env, as the sorted paths of
- * its runs, without duplicates.
+ * Returns every group that the page can show without a filter, and the part of each group that has the same env. A group is
+ * the sorted paths of its runs; no group occurs twice.
  */
 export const allGroups = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<ReadonlyArray<string>> => {
   const groups = new Map<string, ReadonlyArray<string>>()
@@ -46,7 +46,7 @@ export const allGroups = (runs: ReadonlyArray<RunSummary>): ReadonlyArray<Readon
 }
 
 /**
- * Returns the folder of the study of `effect tune` that a run is a trial of, by its path; undefined for other runs. The
+ * Returns the folder of the study of `effect tune` to which a run belongs, by the run's path; undefined for other runs. The
  * folder is empty if it is the results folder itself.
  */
 export const studyOf = ({ path, population }: Pick<RunSummary, "path" | "population">): string | undefined =>

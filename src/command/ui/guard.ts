@@ -1,23 +1,23 @@
-/** Defines the headers of the page's answers, and the types of files. Pure functions of the server. */
+/** Defines the headers of the server's responses, and the media types of files. These are pure functions. */
 
-/** The Content-Security-Policy of the page: its own scripts and styles, no other servers, and no framing. */
+/** The Content-Security-Policy of the page, which allows its own scripts and styles, but no other servers and no framing. */
 export const pagePolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /**
- * The Content-Security-Policy of the frame that renders episodes: own origin, no network, storage, navigation or workers.
- * `frame.js` takes away what no policy governs.
+ * The Content-Security-Policy of the frame that renders episodes. It has its own origin, and no network, storage, navigation
+ * or workers. `frame.js` removes what no policy can forbid.
  */
 export const framePolicy =
   "default-src 'none'; script-src 'self' blob:; worker-src 'none'; img-src data: blob:; " +
   "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'; " +
   "frame-ancestors 'self'; sandbox allow-scripts"
 
-/** The Content-Security-Policy of the web worker that trains: it compiles WebAssembly, and reaches no network. */
+/** The Content-Security-Policy of the web worker that trains, which may compile WebAssembly but may not use the network. */
 export const workerPolicy = "default-src 'none'; script-src 'wasm-unsafe-eval'"
 
-/** The Content-Security-Policy of a run's files, which are not trusted: opening one executes nothing. */
+/** The Content-Security-Policy of a run's files, which are not trusted: an opened file executes nothing. */
 export const filePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 /** Returns the media type of a run's file by its extension. Scripts are sent as plain text, so no page can run them. */

@@ -1,7 +1,7 @@
-/** Reads values from JSON texts that may be incomplete, or that another program may have written in another form. */
+/** Reads values from JSON texts that may be incomplete, or that another program may have written with other fields. */
 import { parsedJson } from "../../base/config/text.ts"
 
-/** Parses a JSON text; undefined if it is invalid, such as the first half of a file. */
+/** Parses a JSON text; undefined if it is invalid, for example because a file was only half written. */
 export const parsed = (text: string | undefined): unknown => (text === undefined ? undefined : parsedJson(text))
 
 /** Returns the fields of an object; for any other value, an object without fields. */

@@ -30,7 +30,7 @@ const types: Readonly<Record<string, string>> = {
 /** The page's folder, relative to `src/`. */
 const folder = "command/ui/page/"
 
-/** Is true if this package is its TypeScript source, so that types must be removed; a built package has JavaScript. */
+/** Whether this package is its TypeScript source, so that types must be removed; a built package has JavaScript. */
 const isSource = posix.extname(import.meta.url) === ".ts"
 
 const fileOf = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url))
@@ -64,7 +64,7 @@ export const pageFiles: Effect.Effect<ReadonlyArray<PageFile>> = Effect.gen(func
 /** The name under which the script of the web worker of the page "Play" is served. */
 export const workerName = "play/worker.js"
 
-/** Makes or reads the script of the web worker. It is a megabyte, so only those who need it should run this. */
+/** Makes or reads the script of the web worker. It is a megabyte, so only code that needs it should run this Effect. */
 export const workerFile: Effect.Effect<PageFile> = Effect.map(workerScript, (bytes) => ({
   name: workerName,
   type: types[".js"],
@@ -72,7 +72,7 @@ export const workerFile: Effect.Effect<PageFile> = Effect.map(workerScript, (byt
   bytes,
 }))
 
-/** Reads modules and all modules that they import. A module is named by its path below `src/`, without extension. */
+/** Reads modules and all modules that they import. The names of modules are their paths below `src/`, without extensions. */
 const modulesFrom = Effect.fnUntraced(function* (modules: ReadonlyArray<string>) {
   const files = new Map<string, PageFile>()
   const open = [...modules]
@@ -89,7 +89,7 @@ const modulesFrom = Effect.fnUntraced(function* (modules: ReadonlyArray<string>)
 const servedName = (name: string): string =>
   name.startsWith(folder) ? `${name.slice(folder.length)}.js` : `lib/${name}.js`
 
-/** Reads a module as JavaScript, and replaces its imports by the names under which those modules are served. */
+/** Reads a module as JavaScript, and replaces its imports with the names under which those modules are served. */
 const script = Effect.fnUntraced(function* (name: string) {
   const isTyped = isSource && !name.startsWith(folder)
   const fs = yield* FileSystem.FileSystem
@@ -106,7 +106,9 @@ const script = Effect.fnUntraced(function* (name: string) {
   return { text, imports }
 })
 
-/** Removes TypeScript types, without Node's warning that the function is experimental: users can't act on it. */
+/**
+ * Removes TypeScript types. It suppresses Node's warning that the function is experimental, because users can't act on it.
+ */
 const withoutTypes = (text: string): string => {
   const { emitWarning } = process
   process.emitWarning = () => {}

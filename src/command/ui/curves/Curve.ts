@@ -1,10 +1,10 @@
-/** Defines a learning curve, and the names of the charts' axes and measures. Server and page use this file. */
+/** Defines a learning curve, and the names of the charts' axes and measures. The server and the page use this file. */
 
 /** The quantities that the x axis can show. */
 export const axes = ["steps", "time", "episodes"] as const
 export type Axis = (typeof axes)[number]
 
-/** The quantities that the charts show over an axis: the returns of validations, and of training episodes. */
+/** The quantities that the charts show over an axis: the returns of validations, or of training episodes. */
 export const measures = ["validation", "train"] as const
 export type Measure = (typeof measures)[number]
 

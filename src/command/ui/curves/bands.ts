@@ -1,6 +1,6 @@
 /**
- * Combines the curves of several runs into one band: a line with its confidence interval. A place is a value on the x
- * axis. Pure functions with a fixed seed for resampling; the server and the page use this file.
+ * Combines the curves of several runs into a band: a line with its confidence interval. In this file, a place is a value on
+ * the x axis. These are pure functions with a fixed seed for resampling; the server and the page use them.
  */
 import { valueAt } from "../../../base/statistics/interpolation.ts"
 import { bootstrap, interquartileMean, meanOf } from "../../../base/statistics/resampling.ts"
@@ -8,10 +8,10 @@ import { type Axis, type Curve, rounded } from "./Curve.ts"
 
 export type Band = ReturnType<typeof bandOf>
 
-/** A band has at most this many places, since a chart can't show more. */
+/** The largest number of places in a band, since a chart can't show more. */
 const mostPlaces = 200
 
-/** The band of a larger group is computed from this many of its runs, since reading the files of all takes long. */
+/** The largest number of runs from which a band is computed, since reading the files of more runs takes too long. */
 export const mostRunsInABand = 2000
 
 /**
@@ -41,7 +41,7 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis) => {
     points.map((point) => rounded(point[name]))
   return {
     x: column("x"),
-    /** The number of runs with any measurement. If no place is reached by half of them, all columns are empty. */
+    /** The number of runs with any measurement. If fewer than half of them reach any place, all columns are empty. */
     of: curves.length,
     shared: shared.length,
     /** The number of runs that reach each place. */
@@ -58,8 +58,8 @@ export const bandOf = (all: ReadonlyArray<Curve>, axis: Axis) => {
 
 /**
  * Returns the places where any run was measured, if they are few enough for a chart. Otherwise it returns evenly spaced
- * places: half of `mostPlaces` up to the last place that half of the runs reach, and at most as many after that place.
- * So a very long run leaves enough places for shorter runs.
+ * places: half of `mostPlaces` up to the last place that half of the runs reach, and at most as many after it. So even if one
+ * run is very long, enough places remain for the shorter runs.
  */
 const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<number> => {
   const union = new Set<number>()
@@ -72,11 +72,14 @@ const placesOf = (columns: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<
   const shared = evenPlaces(start, sharedEnd, count)
   const step = (sharedEnd - start) / count
   const rest = end === sharedEnd ? 0 : Math.min(count, Math.max(1, Math.round((end - sharedEnd) / step)))
-  // If half of the runs end where they begin, the first part has only one place.
+  // If half of the runs end at the place where they begin, the first part has only one place.
   return [...new Set([start, ...shared, ...evenPlaces(sharedEnd, end, rest)])]
 }
 
-/** Returns `count` even places after `from`. The last is exactly `to`: a rounding error there could exclude a run. */
+/**
+ * Returns `count` evenly spaced places after `from`. The last one is exactly `to`, because a rounding error there could
+ * exclude a run.
+ */
 const evenPlaces = (from: number, to: number, count: number): ReadonlyArray<number> =>
   Array.from({ length: count }, (_, index) => (index === count - 1 ? to : from + ((to - from) * (index + 1)) / count))
 

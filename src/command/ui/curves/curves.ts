@@ -25,16 +25,16 @@ interface RunCurves {
   readonly train: Curve
 }
 
-/** A curve has at most this many points, since a chart cannot show more. */
+/** The largest number of points in a curve, since a chart cannot show more. */
 const mostPoints = 400
 
-/** At most this many training episodes are kept in memory, for all runs together. */
+/** The largest number of training episodes in memory, for all runs together. */
 const mostKept = 4_000_000
 
-/** At most this many bands are kept in memory. */
+/** The largest number of bands in memory. */
 const mostBands = 500
 
-/** The data of one run that is kept in memory; `position` tells how much of its training scores was read. */
+/** The data of one run that is kept in memory. `position` is how far its training scores have been read. */
 interface CachedCurves {
   points: Points
   position: ReadPosition
@@ -44,10 +44,10 @@ interface CachedCurves {
     | undefined
 }
 
-/** The data of the runs that were read last. */
+/** The data of the runs that were used last. */
 interface CurvesInMemory {
   readonly files: FileSource
-  /** Opens a run. What the readers share, such as parsed configs, is kept with the curves. */
+  /** Opens a run. The data that several readers share, such as parsed configs, is kept together with the curves. */
   readonly open: ReturnType<typeof RunReader.over>
   /** The runs by their paths, in the order of use: the run that was used least recently is dropped first. */
   readonly kept: Map<string, CachedCurves>
@@ -56,7 +56,7 @@ interface CurvesInMemory {
   readonly turn: Semaphore.Semaphore
 }
 
-/** The bands that were computed last, each with the curves from which it was. */
+/** The bands that were computed last, each with the curves from which it was computed. */
 type CachedBands = Map<string, { readonly of: ReadonlyArray<Curve>; readonly value: Band }>
 
 export const makeCurves = (files: FileSource) => {
@@ -76,7 +76,7 @@ export const makeCurves = (files: FileSource) => {
     validations: (run: string) => Effect.map(readInTurn(run), ({ validations }) => validations),
     /** Returns the band of several runs, named by their paths. It is computed again only if a curve has changed. */
     band: Effect.fnUntraced(function* (unsorted: ReadonlyArray<string>, measure: Measure, axis: Axis) {
-      // The interval depends on the order of the runs, which the user can change, so sort them.
+      // The interval depends on the order of the runs, so sort them: the user can change their order.
       const runs = thinned(unsorted.toSorted(), mostRunsInABand)
       const curves = (yield* Effect.forEach(runs, of)).map((curves) => curves[measure])
       return bandIn(memory.bands, `${measure} ${axis}\n${runs.join("\n")}`, curves, axis)
@@ -84,7 +84,7 @@ export const makeCurves = (files: FileSource) => {
   }
 }
 
-/** Returns the band of curves by its key. It is computed again only if a curve has changed. */
+/** Returns the band of curves, which is stored under a key. It is computed again only if a curve has changed. */
 const bandIn = (bands: CachedBands, key: string, curves: ReadonlyArray<Curve>, axis: Axis): Band => {
   const before = bands.get(key)
   if (before?.of.every((curve, index) => curve === curves[index]) === true) return before.value
@@ -95,7 +95,7 @@ const bandIn = (bands: CachedBands, key: string, curves: ReadonlyArray<Curve>, a
   return value
 }
 
-/** Reads what was added to the files of a run since the last call, and returns the run's curves. */
+/** Reads the data that was added to the files of a run since the last call, and returns the run's curves. */
 const read = Effect.fnUntraced(function* (
   { files, open, kept }: CurvesInMemory,
   path: string,
@@ -154,7 +154,7 @@ const readValidations = Effect.fnUntraced(function* (files: FileSource, run: Run
   return fromReturns(yield* files.text(yield* run.locate(Layout.returns)))
 })
 
-/** Forgets the runs that were used least recently, if more episodes are kept than there is room for. */
+/** Forgets the runs that were used least recently, if more than `mostKept` episodes are kept. */
 const forget = (kept: Map<string, CachedCurves>): void => {
   let total = [...kept.values()].reduce((sum, { points }) => sum + points.steps.length, 0)
   for (const [run, { points }] of kept) {

@@ -1,14 +1,14 @@
 /**
- * Collects the metrics of a run from the events of its event file, and merges points so that there are not more than a
- * chart can show. Events can be added while the run writes them. It works in memory; `runMetrics.ts` reads the files.
+ * Collects the metrics of a run from the events in its event file, and merges points so that a chart can show them. Events
+ * can be added while the run still writes. This file works in memory; `runMetrics.ts` reads the files.
  */
 import type { DecodedEvent } from "../../../base/formats/tfevents.ts"
 import { rounded } from "./Curve.ts"
 
-/** A chart has room for this many points. Up to twice as many points are kept, so that points are merged rarely. */
+/** The number of points that fit in a chart. Up to twice as many are kept, so that points are merged rarely. */
 const mostPoints = 400
 
-/** At most this many metrics of a run are kept. More would make exports large, and nobody reads so many charts. */
+/** The largest number of metrics of a run. More metrics would make exports large, and nobody reads that many charts. */
 const mostMetrics = 300
 
 /** All metrics of a run as columns of numbers. */
@@ -20,7 +20,7 @@ export interface RunMetrics {
     readonly time: ReadonlyArray<number>
   }>
   readonly metrics: ReadonlyArray<Metric>
-  /** The number of metrics that are left out because there are too many. */
+  /** The number of metrics that are left out because the run has too many. */
   readonly leftOut: number
 }
 
@@ -34,7 +34,7 @@ interface Metric {
   readonly high?: ReadonlyArray<number>
 }
 
-/** The points of one metric, each the mean of `stride` values. The last point may have fewer values so far. */
+/** The points of one metric. Each is the mean of `stride` values; the last point may have fewer values so far. */
 interface Series {
   stride: number
   steps: Array<number>
@@ -96,7 +96,7 @@ const addPoint = (series: Series, step: number, seconds: number, value: number):
   if (counts.length > 2 * mostPoints) mergePairs(series)
 }
 
-/** Merges each two neighbouring points into one, which has the step and the time of the later point. */
+/** Merges each pair of neighbouring points into one point, which has the step and the time of the later one. */
 const mergePairs = (series: Series): void => {
   const merge = (column: ReadonlyArray<number>, both: (a: number, b: number) => number): Array<number> =>
     Array.from({ length: Math.ceil(column.length / 2) }, (_, index) =>

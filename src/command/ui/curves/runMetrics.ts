@@ -13,10 +13,10 @@ interface MetricsReading {
   position: ReadPosition
 }
 
-/** The metrics of at most this many runs stay in memory. */
+/** The largest number of runs whose metrics stay in memory. */
 const mostKept = 64
 
-/** Makes a function that reads the metrics of the run with a path. A run without an event file has no metrics. */
+/** Makes a function that reads the metrics of the run with the given path. A run without an event file has no metrics. */
 export const makeMetrics = (files: FileSource) => {
   const kept = new Map<string, MetricsReading>()
   // Two simultaneous readers of one run would add the same events twice.

@@ -1,5 +1,5 @@
 /**
- * Makes learning curves from the texts of score files, with no more points than a screen can show. Pure functions,
+ * Makes learning curves from the texts of score files, with no more points than a screen can show. All functions are pure,
  * except that `addScores` changes its `Points`; `curves.ts` reads the files.
  *
  * @example
@@ -24,7 +24,10 @@ export interface Points {
 
 export const emptyPoints = (): Points => ({ steps: [], time: [], episodes: [], value: [] })
 
-/** Adds the episodes in lines of a training's score file. For agents, it combines the lines of an episode's steps. */
+/**
+ * Adds the episodes in lines of a training's score file. Agents write a line for each step; the lines of one episode are
+ * combined.
+ */
 export const addScores = (points: Points, text: string): void => {
   const { steps, time, episodes, value } = points
   for (const one of text.split("\n")) {
@@ -40,13 +43,14 @@ export const addScores = (points: Points, text: string): void => {
     }
     steps.push(isStep ? (line.update ?? (steps[last] ?? 0) + 1) : line.step)
     time.push(line.time)
-    // Lines of steps count episodes from 1; lines of whole episodes, by the trainers of policies, count them from 0.
+    // In lines of steps, episodes are counted from 1. In lines of whole episodes, which trainers of policies write, they are
+    // counted from 0.
     episodes.push(isStep ? (line.episode ?? last + 2) : (line.episode ?? last + 1) + 1)
     value.push(line.total)
   }
 }
 
-/** Returns the number of steps taken when `seen` episodes had ended. */
+/** Returns the number of steps that had been taken when `seen` episodes had ended. */
 const stepsAfter = ({ steps, episodes }: Points, seen: number): number => {
   let [low, high] = [0, episodes.length]
   while (low < high) {
@@ -58,8 +62,9 @@ const stepsAfter = ({ steps, episodes }: Points, seen: number): number => {
 }
 
 /**
- * Reduces points to about `most`: one for each of `most` equal ranges of steps, with its lowest and highest value. Fewer
- * points stay as they are; with `mergeSteps`, those of the same step become one.
+ * Reduces points to about `most`: one point for each of `most` equal ranges of steps, with the lowest and the highest value
+ * in its range. If there are fewer points, they are not changed; with `mergeSteps`, though, points of the same step are
+ * merged.
  */
 export const downsample = (
   { steps, time, episodes, value }: Points,
@@ -87,7 +92,7 @@ export const downsample = (
   return curve
 }
 
-/** A validation: the returns of its episodes, and its place in the training. */
+/** A validation: the returns of its episodes, and when in the training it happened. */
 export interface ScoredValidation {
   readonly step: number
   /** The time in milliseconds since 1970; NaN if no file contains it. */
@@ -101,10 +106,10 @@ export interface ScoredValidation {
 }
 
 /**
- * Reads the validations in the text of one file, which were made after `seenEpisodes` training episodes. A file holds
- * several validations if no training episode ended between them. If its lines are steps of agents, they don't contain
- * the env steps of the training, so those are looked up in `training`, the points of the training's scores. A multi-run
- * trainer counts updates instead of episodes, so its validations need no look-up: `training` is "updates".
+ * Reads the validations in the text of one file. They were made after `seenEpisodes` training episodes; a file contains
+ * several validations if no training episode ended between them. If its lines are steps of agents, they don't contain the env
+ * steps of the training, so these are looked up in `training`, the points of the training's scores. The validations of a
+ * multi-run trainer need no look-up, because it counts updates instead of episodes: `training` is then "updates".
  */
 export const validationsOf = (
   text: string,

@@ -1,10 +1,13 @@
 /** Makes the curves of the resources that a run used (memory, CPU, speed) from the text of its `system.jsonl`. */
 import { fields, finite, parsed } from "../json.ts"
 
-/** A curve has at most this many points, since a small chart shows no more. */
+/** The largest number of points in a curve, since a small chart shows no more. */
 const mostPoints = 500
 
-/** Returns columns of equal length, from every line of the file or every n-th. A value is null if its line lacks it. */
+/**
+ * Returns columns of equal length, from every line of the file or from every n-th line. A value is null if it is missing in
+ * its line.
+ */
 export const systemCurves = (text: string) => {
   // A line that is still being written is ignored.
   const lines = text
@@ -16,7 +19,7 @@ export const systemCurves = (text: string) => {
   let last = 0
   const seconds = lines.map((line) => {
     const now = Number(line.seconds)
-    // The clock in the file starts again at 0 when a run is resumed.
+    // The clock in the file starts at 0 again when a run is resumed.
     if (now < last) before += last
     last = now
     return Number((before + now).toPrecision(7))

@@ -1,6 +1,6 @@
 /**
- * Writes the state of the page into its address and reads it from there, so that a shared link or a reload shows the
- * same: `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean`,
+ * Writes the state of the page into its address and reads it from there, so that a shared link or a reload shows the same
+ * state: `#/?filter=ppo&by=env&sort=-score&draw=0,env:CartPole-v1&x=time&smooth=0.6&log=xy&middle=mean`,
  * `#/run/{PATH}?x=steps&episode=train-12&turn=3`, `#/trainer/{PATH}?draw=0,run_letters`, `#/study/{PATH}` and
  * `#/compare?run={PATH}&run={PATH}`. The address leaves out defaults.
  */
@@ -9,7 +9,10 @@ import { orders } from "../transcripts/Episode.ts"
 import { segments } from "./parts/format.js"
 import { firstColumns, isSetting } from "./runs/columns.js"
 
-/** The defaults of the view (how charts are drawn). `together`: whether all envs share charts; `tests`: whether the rows are compared; `metrics`: whether metrics are shown; `metric`: a search text. */
+/**
+ * The defaults of the view (how charts are drawn). `together` tells whether all envs share charts, `tests` whether the rows
+ * are compared, and `metrics` whether metrics are shown; `metric` is a search text.
+ */
 export const firstView = {
   centre: "iqm",
   axis: "steps",
@@ -23,7 +26,7 @@ export const firstView = {
   metric: "",
 }
 
-/** Returns the defaults of the overview. Once the user has ticked a row, `chosen` maps rows to colours, 0 to 7. */
+/** Returns the defaults of the overview. Once the user has ticked a row, `chosen` maps ticked rows to colours, 0 to 7. */
 export const firstSight = () => ({
   filter: "",
   by: "config",
@@ -33,7 +36,7 @@ export const firstSight = () => ({
   columns: firstColumns,
 })
 
-/** Returns the defaults of a run's transcripts: the open episode, its turn, and the list's conditions and order. */
+/** Returns the defaults of a run's transcripts: the open episode, its turn, and the filter and order of the list. */
 export const firstTranscripts = () => ({
   episode: undefined,
   turn: undefined,
@@ -63,7 +66,7 @@ const sightValues = ({ filter, by, sort, columns }) => {
   return { filter, by, sort: (sort.descending ? "-" : "") + sort.by, columns: columns.join() }
 }
 
-/** Returns the parameters for the rows that the user has ticked, a map from their keys to their colours. */
+/** Returns the parameters for the rows that the user has ticked; `chosen` maps their keys to their colours. */
 const drawParameters = (chosen) =>
   chosen?.size === 0 ? [["draw", ""]] : [...(chosen ?? [])].map(([key, place]) => ["draw", `${place},${key}`])
 
@@ -96,7 +99,7 @@ export const trainerAddress = (path, view, drawn) => {
   return `#/trainer/${segments(path)}${parameters.length === 0 ? "" : `?${new URLSearchParams(parameters)}`}`
 }
 
-/** Returns the address of the page of a study, whose folder may be the results folder itself. */
+/** Returns the address of the page of a study. The study's folder may be the results folder itself. */
 export const studyAddress = (path) => `#/study/${segments(path)}`
 
 /** The address of the page that trains in the browser. */
@@ -107,7 +110,7 @@ export const clusterAddress = "#/cluster"
 
 /**
  * Reads from an address what to show: a run, two runs, a trainer, a study, the page "Play", the cluster, or the overview
- * (`sight`). Invalid values become defaults.
+ * (`sight`). Invalid values are replaced by defaults.
  */
 export const readAddress = (hash) => {
   const [, place, query] = /^#?([^?]*)\??(.*)$/s.exec(hash) ?? []
@@ -186,7 +189,7 @@ const transcriptsIn = (parameters) => {
   }
 }
 
-/** Returns the value if it is one of the options, or else the first option, which is the default. */
+/** Returns the value if it is one of the options, otherwise the first option, which is the default. */
 const oneOf = (options, value) => (options.includes(value) ? value : options[0])
 
 const decoded = (path) => {
@@ -197,15 +200,16 @@ const decoded = (path) => {
   }
 }
 
-/** The milliseconds between two changes of the history: browsers refuse more than about three changes a second. */
+/**
+ * The smallest number of milliseconds between two changes of the history, because browsers refuse more than about three
+ * changes a second.
+ */
 const pause = 350
 let written = -Infinity
 let waiting
 let lastControl
 
-/**
- * Adds an address to the browser's history. All changes by one slider or field, which `control` names, share one entry.
- */
+/** Adds an address to the browser's history. All changes by the slider or field `control` share one entry. */
 export const remember = (address, control) => {
   clearTimeout(waiting)
   const wait = control === undefined ? 0 : written + pause - performance.now()

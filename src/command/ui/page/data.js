@@ -1,7 +1,7 @@
 /**
- * Reads the data that the page shows. The server of `effect ui` answers these requests, and an exported site has files
- * at the same addresses. Only bands (mean curves of groups, with intervals) differ: the server computes the band of any
- * group, but an export has only the bands of groups without a filter.
+ * Reads the data that the page shows. The server of `effect ui` answers these requests, and an exported site has files at the
+ * same addresses. There is one difference: the server computes the band (a mean curve with its interval) of any group, but an
+ * export has only the bands of groups without a filter.
  */
 import { thinned } from "../../../base/statistics/resampling.ts"
 import { bandOf, mostRunsInABand } from "../curves/bands.ts"
@@ -24,16 +24,19 @@ export const fetchCluster = () => get("data/cluster.json")
 export const fetchSettings = () => get("data/settings.json")
 export const fetchMetrics = (path) => get(`data/run/${segments(path)}/metrics.json`)
 export const fetchTranscript = (path, key) => get(`data/run/${segments(path)}/episodes/${encodeURIComponent(key)}.json`)
-/** Returns the address of a file of a run. In an export, `copy` is the file's path, if that is not its own. */
+/**
+ * Returns the address of a file of a run. In an export, `copy` is the path of the file's copy, if that is not the file's own
+ * path.
+ */
 export const fileAddress = (run, { path, copy = path }) => `files/${segments(run)}/${segments(copy)}`
 
-/** Returns the runs from which a group's band is computed: all of them, or a sample of a large group. */
+/** Returns the runs from which a group's band is computed: all its runs, or a sample of a large group. */
 const sampleOf = (paths) => thinned(paths.toSorted(), mostRunsInABand)
 
 /** The contents of `bands.json` in an export. */
 let exported
 
-/** Reads the band of the runs with these paths. `order` maps a path to its index in the list of runs, for an export. */
+/** Reads the band of the runs with these paths. For an export, `order` maps a path to its index in the list of runs. */
 export const fetchBand = async (paths, measure, axis, live, order) => {
   if (live) {
     const response = await fetch("data/bands", {
@@ -53,7 +56,10 @@ export const fetchBand = async (paths, measure, axis, live, order) => {
   return bandOf(curves, axis)
 }
 
-/** Reads the part of a run's list of episodes that `asked` selects. In an export, the page selects it itself. */
+/**
+ * Reads the part of a run's list of episodes that `asked` selects. In an export, the page reads the whole list and selects
+ * that part itself.
+ */
 export const fetchEpisodes = async (path, asked, live) => {
   const address = `data/run/${segments(path)}/episodes.json`
   const parts = Object.entries(asked).flatMap(([name, value]) =>
@@ -78,7 +84,7 @@ export const fetchEpisodes = async (path, asked, live) => {
   return { ...list, ...pageOf(matching, asked) }
 }
 
-/** Listens to the server: `changed` gets each change; `opened` and `status(true)` are called on every connection. */
+/** Listens to the server. It calls `changed` with each change, and `opened` and `status(true)` after every connection. */
 export const follow = ({ opened, changed, status }) => {
   let events
   const connect = () => {
@@ -91,7 +97,8 @@ export const follow = ({ opened, changed, status }) => {
     events.addEventListener("error", () => status(false))
   }
   connect()
-  // Browsers keep pages in memory for the back button; six open connections to a server would block all others.
+  // Browsers keep pages in memory for the back button. Their connections must be closed, because six open connections to a
+  // server block all others.
   addEventListener("pagehide", () => events.close())
   addEventListener("pageshow", ({ persisted }) => void (persisted && connect()))
 }

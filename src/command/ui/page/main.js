@@ -34,9 +34,9 @@ const state = {
 
 const main = document.getElementById("main")
 const live = document.getElementById("live")
-/** The object that `makePage` made last: `{ element, update, restore, draw, changed, close? }`. */
+/** The page object that is shown, made by `makePage`: `{ element, update, restore, draw, changed, close? }`. */
 let page
-/** The place that is shown, as `placeOf` returns it. */
+/** The location that is shown, in the form that `placeOf` returns. */
 let shown
 
 /** Writes the state into the address after the user has changed it; `control` names the slider or field they used. */
@@ -45,7 +45,7 @@ const seen = (control) => remember(shown.address(), control)
 const nameOf = (path) => (state.runs.get(path) ?? state.trainers.get(path))?.name ?? path
 
 /**
- * Returns the place that an address names: a key that identifies it, its title, its address with the current state, and a
+ * Returns the location that an address names: a key that identifies it, its title, its address with the current state, and a
  * function that makes its page. Modules that the overview doesn't need are loaded when another page is first shown.
  */
 const placeOf = ({ run, compare, trainer, study, play, cluster }) => {
@@ -147,7 +147,7 @@ const failed = (error) =>
   )
 
 document.querySelector(".skip").addEventListener("click", (event) => {
-  // Following this link would replace the part of the address after the #, which names the page: only move the focus.
+  // This link would replace the part of the address after the #, which names the page, so only move the focus.
   event.preventDefault()
   main.focus()
 })
@@ -160,7 +160,7 @@ try {
     await route().catch(failed)
     if (before !== shown?.key) main.focus()
   })
-  // The charts have the colours of the theme, light or dark, so render them again.
+  // The charts use the colours of the theme, light or dark, so they are rendered again when it changes.
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => page?.draw())
   if (state.live) {
     let first = true
@@ -179,7 +179,7 @@ try {
           state.runs.delete(path)
           state.trainers.delete(path)
         }
-        // The runs of a trainer that have begun are listed in its place.
+        // A trainer is replaced in the list by those of its runs that have begun.
         for (const { trainer } of state.runs.values()) state.runs.delete(trainer)
         page.changed(new Set([...changed.map(({ path }) => path), ...gone]))
       },

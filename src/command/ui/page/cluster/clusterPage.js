@@ -1,6 +1,6 @@
 /**
- * Makes the page "Cluster": its workers and what each is doing, the clients that wait for jobs, the queue by kind of job, the
- * jobs that were taken more than once, and the last failures. It reads them every second while it is shown.
+ * Makes the page "Cluster": the workers and what each is doing, the clients that wait for jobs, the queue by kind of job, the
+ * jobs that were started more than once, and the last failures. It reads this data every second while it is shown.
  */
 import { fetchCluster } from "../data.js"
 import { el, factList, rowsIn, tableOf } from "../parts/dom.js"
@@ -9,10 +9,13 @@ import { counted, duration, number } from "../parts/format.js"
 /** The milliseconds between an answer and the next request. */
 const pause = 1000
 
-/** A process that has not renewed its row for so many seconds is shown as silent: it may be frozen or cut off. */
+/**
+ * The number of seconds after which a process that has not renewed its row is shown as silent: it may be frozen or
+ * disconnected.
+ */
 const silentSeconds = 5
 
-/** At most this many jobs of a worker, and of a client, are shown. */
+/** The largest number of jobs that are shown for a worker or a client. */
 const mostJobs = 8
 
 const seconds = (value) => duration(Math.round(value))
@@ -95,7 +98,7 @@ export const makeClusterPage = () => {
   }
 }
 
-/** Makes the facts about all workers and jobs together. */
+/** Makes the facts about the whole cluster: all workers and jobs together. */
 const factsOf = (workers, kinds) => {
   const sum = (name) => kinds.reduce((total, kind) => total + kind[name], 0)
   const slots = workers.reduce((total, one) => total + one.slots, 0)
@@ -110,7 +113,10 @@ const factsOf = (workers, kinds) => {
   ])
 }
 
-/** Makes a card with a table. `show` fills it with rows for `rowsIn`; without rows, it shows the text `nothing`. */
+/**
+ * Makes a card with a table. Its function `show` fills the table with rows for `rowsIn`; without rows, it shows the text
+ * `nothing`.
+ */
 const section = (title, headings, nothing) => {
   const body = el("tbody")
   const fill = rowsIn(body)
@@ -152,7 +158,7 @@ const clientRow = (one, age) =>
     el("td", ago(one.age + age)),
   )
 
-/** Lists the jobs of a process, each with the time for which it is under way. */
+/** Lists the jobs of a process, each with the time since it was started. */
 const jobList = (one, age) => {
   const more = one.busy - Math.min(mostJobs, one.jobs.length)
   return el(

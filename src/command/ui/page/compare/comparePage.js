@@ -132,7 +132,7 @@ const settingsTable = (runs, [left, right]) => {
   return [tableOf("Settings that differ", headOf(runs), el("tbody", rows)), note]
 }
 
-/** Writes the value of one run as YAML on one line. A run may not have the setting at all. */
+/** Formats the value that one of the runs has for a setting as YAML on one line. A run may lack the setting. */
 const textOf = (difference, side) => {
   if (!(side in difference)) return el("span.quiet", "not set")
   const value = difference[side]

@@ -5,7 +5,9 @@ import { duration, tickTexts } from "./format.js"
 /** The numbers of uPlot's linear, logarithmic and inverse hyperbolic sine scales; the last one includes zero. */
 const [linear, logarithmic, arsinh] = [1, 3, 4]
 
-/** Chooses the scales of both axes. If the user wants a logarithmic one but a value is not positive, it is `arsinh`. */
+/**
+ * Chooses the scales of both axes. If the user wants a logarithmic scale but a value is not positive, the scale is `arsinh`.
+ */
 export const distributions = (series, { logX, logY }) => {
   const isPositive = (values) => values.every((value) => value > 0)
   const of = (isLog, columns) => (!isLog ? linear : columns.every(isPositive) ? logarithmic : arsinh)
@@ -13,7 +15,7 @@ export const distributions = (series, { logX, logY }) => {
 }
 
 /**
- * Makes the options of the axes and their scales for uPlot. `ticks` formats the values at the y axis, `font` is a font family.
+ * Makes uPlot's options for the axes and their scales. `ticks` formats the values on the y axis; `font` is a font family.
  *
  * @type {(series: any[], shown: any, look: { small: boolean, fromZero: boolean, ticks: any, font: string }) => Pick<import("uplot").Options, "scales" | "axes">}
  */
@@ -54,7 +56,8 @@ const scales = {
 }
 
 /**
- * Makes the function for the range of the y axis: the range of the lines and 5 % more at each end, on the axis's scale.
+ * Makes the function that computes the range of the y axis: the range of the lines, and 5 % more at each end on the axis's
+ * scale.
  *
  * @type {(distribution: number, fromZero: boolean) => typeof xRange}
  */
@@ -67,7 +70,10 @@ const yRange = (distribution, fromZero) => (_, least, most) => {
   return [from(to(low) - room), from(to(high) + room)]
 }
 
-/** The distances between ticks of a time axis, in seconds, that are round in seconds, minutes, hours or days. */
+/**
+ * The possible distances between ticks of a time axis, in seconds, which are round numbers of seconds, minutes, hours or
+ * days.
+ */
 const timeSteps = [
   ...[1e-3, 1e-2, 0.1].map((unit) => [unit, 1, 2, 2.5, 5]),
   [1, 1, 2, 2.5, 5, 10, 15, 30],
@@ -76,7 +82,7 @@ const timeSteps = [
   [86_400, 1, 2, 5, 10, 20, 50, 100],
 ].flatMap(([unit, ...counts]) => counts.map((count) => count * unit))
 
-/** Returns the ticks of a logarithmic axis. uPlot's own ticks are only round on an axis of whole powers of ten. */
+/** Returns the ticks of a logarithmic axis. uPlot's own ticks are round only if the axis consists of whole powers of ten. */
 const logTicks = ({ height, width }, axis, least, most) => {
   const room = axis === 0 ? width / 85 : height / 50
   const sizes = Array.from({ length: 40 }, (_, index) => 10 ** (index - 20))
@@ -101,13 +107,13 @@ const evenTicks = (least, most, room) => {
   return Array.from({ length: count }, (_, index) => Number(((first + index) * step).toPrecision(12)))
 }
 
-/** Makes a function that formats the ticks. uPlot passes null for each tick that has no room for its text. */
+/** Makes a function that formats the ticks. uPlot passes null for each tick whose text does not fit. */
 const textsBy = (format) => (_, splits) => {
   const texts = format(splits.filter((value) => value !== null))
   return splits.map((value) => (value === null ? "" : texts.shift()))
 }
 
-/** Returns the width of the y axis for its widest text, at least 52 pixels, so that most charts align. */
+/** Returns the width of the y axis for its widest text. It is at least 52 pixels, so that most charts are aligned. */
 const widthOf = ({ ctx, axes }, values) => {
   ctx.font = axes[1].font[0]
   const widest = Math.max(0, ...(values ?? []).map((text) => ctx.measureText(text).width))

@@ -25,12 +25,13 @@ const loadUPlot = () => {
   return loading
 }
 
-/** The text below a chart lists at most this many series; the table of runs shows the values of all. */
+/** The largest number of series in the text below a chart; the table of runs shows the values of all. */
 const mostNames = 8
 
 /**
- * Makes an empty chart. `text` formats a value, `ticks` the values at the y axis; `fromZero` makes the y axis include
- * 0. A chart that is not visible is rendered when the page is idle or printed, so that a page can have many.
+ * Makes an empty chart. `text` formats a value, `ticks` formats the values on the y axis, and `fromZero` makes the y axis
+ * include 0. A chart that is not visible is rendered only when the page is idle or printed, so that a page can have many
+ * charts.
  */
 export const makeChart = (title, { small = false, fromZero = false, text = number, ticks = tickTexts } = {}) => {
   const chart = makeState(title, { small, fromZero, text, ticks })
@@ -38,7 +39,9 @@ export const makeChart = (title, { small = false, fromZero = false, text = numbe
   return { element: chart.element, show: (next) => show(chart, next) }
 }
 
-/** Makes the state of a chart, on which all functions below work: its elements, what it shows, and the cursor and zoom. */
+/**
+ * Makes the state of a chart: its elements, what it shows, and the cursor and zoom. All functions below work on this state.
+ */
 const makeState = (title, look) => {
   const chart = {
     title,
@@ -55,9 +58,9 @@ const makeState = (title, look) => {
     shown: { series: [], xName: "steps", logX: false, logY: false },
     /** uPlot's chart; undefined while there is nothing to show. */
     drawing: undefined,
-    /** The axis, scales and styles of `drawing` as JSON. While they stay the same, uPlot only gets other values. */
+    /** The axis, scales and styles of `drawing` as JSON. While they stay the same, uPlot only receives other values. */
     structure: undefined,
-    /** The columns of uPlot's table, each with its style, and with its series if the cursor marks a point on it. */
+    /** The columns of uPlot's table. Each has its style, and its series if the cursor marks a point on it. */
     columns: [],
     /** The cursor's x value; undefined without a cursor. */
     cursor: undefined,
@@ -66,7 +69,7 @@ const makeState = (title, look) => {
     isVisible: false,
     /** Draws the chart in the next frame. */
     draw: onceAFrame(() => draw(chart)),
-    /** Draws the chart now; one function, so that it waits at most once for the page to be idle. */
+    /** Draws the chart now. It is always the same function object, so that `whenIdle` never has it twice. */
     paint: () => paint(chart),
     element: undefined,
   }
@@ -91,10 +94,10 @@ const saveButton = (title, type, shownNow) =>
 
 const linesOf = ({ shown }) => shown.series.filter(({ x }) => x.length > 0)
 
-/** Shows other series, or the same ones on other axes. */
+/** Shows other series, or the same series on other axes. */
 const show = (chart, next) => {
   const { title, plot, empty, saves, look } = chart
-  // If the axis changes, the old places of cursor and zoom are meaningless.
+  // If the axis changes, the old positions of the cursor and the zoom are meaningless.
   if (next.xName !== chart.shown.xName) chart.cursor = chart.zoom = undefined
   chart.shown = next
   const series = linesOf(chart)
@@ -125,7 +128,7 @@ const draw = (chart) => {
   else whenIdle(chart.paint)
 }
 
-/** Renders the lines by uPlot. */
+/** Renders the lines with uPlot. */
 const paint = (chart) => {
   const { plot, shown } = chart
   const series = linesOf(chart)
@@ -201,12 +204,15 @@ const zoomTo = (chart, range) => {
   chart.draw()
 }
 
-/** Moves uPlot's cursor to the x value in `cursor`, after the keyboard or new data changed its place. */
+/** Moves uPlot's cursor to the x value in `cursor`, after the keyboard or new data has changed its position. */
 const moveCursor = ({ drawing, cursor }) => {
   if (cursor !== undefined) drawing?.setCursor({ left: drawing.valToPos(cursor, "x"), top: 0 })
 }
 
-/** Returns the row of uPlot's table with the point of a series nearest to the cursor; null beyond the line's ends. */
+/**
+ * Returns the row of uPlot's table with the series' point nearest to the cursor; null if the cursor is beyond the line's
+ * ends.
+ */
 const pointAt = ({ drawing }, column) => {
   const hovered = drawing.cursor.idx
   if (column?.series === undefined || hovered === null || hovered === undefined) return null
@@ -215,7 +221,7 @@ const pointAt = ({ drawing }, column) => {
   return index === undefined ? null : nearest(xs, column.series.x[index])
 }
 
-/** Writes the values below the chart, in the same rows with and without a cursor, so that nothing below moves. */
+/** Writes the values below the chart. They use the same rows with and without a cursor, so that nothing below them moves. */
 const showReadout = (chart) => {
   const { shown, cursor, readout, over } = chart
   over.textContent = cursor === undefined ? ` over ${shown.xName}` : ` at ${placeText(cursor, shown.xName)}`
@@ -232,7 +238,7 @@ const showReadout = (chart) => {
 const readoutOf = ({ color, label }, ...rest) =>
   el("span.value", swatch(color), el("span.label", { title: label }, `${label}: `), ...rest)
 
-/** Makes the value of a series at the cursor, or the last one. */
+/** Makes the text of a series' value at the cursor, or of its last value. */
 const valueOf = (one, cursor, text) => {
   const index = cursor === undefined ? lastShared(one) : indexAt(one, cursor)
   if (index === undefined) return readoutOf(one, el("span.quiet", "–"))
@@ -243,7 +249,7 @@ const valueOf = (one, cursor, text) => {
   return readoutOf(one, el("b", text(one.y[index])), el("span.quiet", band, part))
 }
 
-/** Moves the cursor or zooms by the keyboard. */
+/** Moves the cursor or zooms with the keyboard. */
 const pressed = (chart, event) => {
   const { drawing, cursor, zoom } = chart
   if (drawing === undefined) return
@@ -263,7 +269,7 @@ const pressed = (chart, event) => {
   event.preventDefault()
 }
 
-/** Listens to the keyboard, and to what makes the chart visible or changes its size. */
+/** Listens to the keyboard, and to events that make the chart visible or change its size. */
 const listen = (chart) => {
   const { plot } = chart
   plot.addEventListener("keydown", (event) => pressed(chart, event))
@@ -282,8 +288,8 @@ const listen = (chart) => {
 const faded = (color, opacity) => color + Math.round(opacity * 255).toString(16).padStart(2, "0") // prettier-ignore
 
 /**
- * Puts all series into one table, as uPlot requires: a row for each place on the x axis. Lines that must not hide
- * others come first. A column has a `series` only if the cursor marks a point on it.
+ * Puts all series into one table, as uPlot requires, with a row for each x value. Lines that must not cover others are drawn
+ * first. A column has a `series` only if the cursor marks a point on it.
  */
 const tableOf = (series) => {
   const columns = []
@@ -314,7 +320,10 @@ const tableOf = (series) => {
   return { columns, bands, data }
 }
 
-/** Returns a range of x values, `factor` times as long as now, around the cursor or the middle; undefined for all. */
+/**
+ * Returns a range of x values around the cursor or the middle, `factor` times as long as the current range; undefined for the
+ * whole range.
+ */
 const zoomed = (chart, factor, cursor) => {
   const [low, high] = [0, chart.over.clientWidth]
   const centre = cursor === undefined ? (low + high) / 2 : chart.valToPos(cursor, "x")
@@ -324,7 +333,7 @@ const zoomed = (chart, factor, cursor) => {
   return (min <= xs[0] && max >= xs.at(-1)) || !(min < max) ? undefined : { min, max }
 }
 
-/** Returns the index of a series' point nearest to an x value; undefined beyond the ends of the line. */
+/** Returns the index of a series' point nearest to an x value; undefined if the value is beyond the ends of the line. */
 const indexAt = ({ x }, place) => (place < x[0] || place > x.at(-1) ? undefined : nearest(x, place))
 
 /** Returns the index of the last point that at least half of the runs reach. */

@@ -1,4 +1,4 @@
-/** Makes DOM elements for all parts of the page, reads colours of the style sheet, and limits how often actions run. */
+/** Makes DOM elements for all parts of the page, reads colours from the style sheet, and limits how often functions run. */
 
 /**
  * Makes an element: `el("button.quiet", { onclick: press }, "Press")`. Classes follow the tag, and the properties can
@@ -47,7 +47,10 @@ export const factList = (facts) =>
 export const tableOf = (label, ...children) =>
   el("div.table.plain", { tabindex: "0", role: "group", "aria-label": label }, el("table", ...children))
 
-/** Makes a function that fills an element with rows `{ key, content, make }`. It calls `make` if the content is new. */
+/**
+ * Makes a function that fills an element with rows `{ key, content, make }`. It calls `make` only for rows whose content is
+ * new.
+ */
 export const rowsIn = (parent) => {
   let kept = new Map()
   return (rows) => {
@@ -64,7 +67,7 @@ export const rowsIn = (parent) => {
 /** Makes the small square that shows the colour of a line. */
 export const swatch = (color) => el("span.swatch", { style: { background: color } })
 
-/** Returns a colour of the style sheet, such as `--line`, in the current theme as `#rrggbb`. */
+/** Returns a colour from the style sheet, such as `--line`, in the current theme as `#rrggbb`. */
 export const colorOf = (name) => {
   const [light, dark] = getComputedStyle(document.documentElement).getPropertyValue(name).match(/#\w+/g)
   return matchMedia("(prefers-color-scheme: dark)").matches ? dark : light
@@ -74,8 +77,8 @@ export const colorOf = (name) => {
 export const seriesColor = (place) => colorOf(`--series-${place + 1}`)
 
 /**
- * Makes a function that runs the action 150 ms after a call, once for all calls in that time: charts of many runs are
- * rendered a few times while the runs are read, not once per run. With `isLast` it runs at once.
+ * Makes a function that runs the action 150 ms after a call, once for all calls in that time. So while many runs are read,
+ * their charts are rendered only a few times and not once per run. With `isLast` the action runs at once.
  */
 export const together = (action) => {
   let timer

@@ -1,9 +1,12 @@
-/** Makes a figure of a chart, as `effect export` does, and saves it as SVG, or as PNG in twice its size. */
+/** Makes a figure of a chart in the style of `effect export`, and saves it as SVG, or as PNG in twice its size. */
 import { curvesFigure } from "../../../../rl/export/curveFiles.ts"
 import { svgOf } from "../../../../rl/export/drawing.ts"
 import { el } from "./dom.js"
 
-/** Returns a figure of the series of a chart (see `chart.js`) that have points, without those of single runs in groups. */
+/**
+ * Returns a figure of those series of a chart (see `chart.js`) that have points. Series of single runs within groups are left
+ * out.
+ */
 const figureOf = (title, { series, xName, centre }) => {
   const curves = series
     .filter(({ x, faint }) => x.length > 0 && faint !== true)
@@ -33,7 +36,10 @@ const pngOf = async (drawing) => {
   return new Promise((resolve) => canvas.toBlob(resolve, "image/png"))
 }
 
-/** Saves the figure of a chart with this title, which shows `shown`, as a file of a type: `SVG` or `PNG`. */
+/**
+ * Saves the figure of a chart as a file. `title` is the title of the chart, `shown` is what it shows, and `type` is `SVG` or
+ * `PNG`.
+ */
 export const saveFigure = async (title, shown, type) => {
   const drawing = figureOf(title, shown)
   const blob = type === "PNG" ? await pngOf(drawing) : new Blob([svgOf(drawing)], { type: "image/svg+xml" })

@@ -1,5 +1,5 @@
 /**
- * Formats numbers, durations, times and sizes for the page. Nothing here needs a browser.
+ * Formats numbers, durations, times and sizes for the page. These functions need no browser.
  *
  * @example
  * ```js
@@ -44,8 +44,8 @@ const inUnit = (value, { size, letter }) => {
 }
 
 /**
- * Formats the ticks of an axis: all in the unit of the largest ("0", "2.5k", "5k"); if two decimals are too few for it,
- * each in its own unit ("100", "10k", "1M"); and if they are still too few, in full ("4,096").
+ * Formats the ticks of an axis. All have the unit of the largest tick ("0", "2.5k", "5k"). If two decimals are too few for
+ * that, each tick has its own unit ("100", "10k", "1M"). If they are still too few, numbers are written in full ("4,096").
  */
 export const tickTexts = (ticks) => {
   const largest = unitOf(Math.max(0, ...ticks.map(Math.abs)))
@@ -62,7 +62,7 @@ export const duration = (seconds) => {
   return parts.filter(Boolean).join(" ")
 }
 
-/** Formats the time of a run's identifier, `2026-01-31_12-00-00`, as `2026-01-31 12:00:00`. */
+/** Formats a time from a run's identifier: `2026-01-31_12-00-00` becomes `2026-01-31 12:00:00`. */
 export const time = (text) => text.replace(/_(\d\d)-(\d\d)-(\d\d)$/, " $1:$2:$3")
 
 export const bytes = (size) => {

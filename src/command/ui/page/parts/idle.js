@@ -1,9 +1,12 @@
-/** Runs work that nobody waits for when the page is idle, and draws charts so that they fit on paper before a page is printed. */
+/**
+ * Runs work that nobody waits for when the page is idle. Before a page is printed, it draws all charts so that they fit on
+ * paper.
+ */
 
 const waiting = new Set()
 let isAsked = false
 
-/** Runs an action when the page is idle; an action that already waits is not run twice. */
+/** Runs an action when the page is idle. An action that is already waiting is not added a second time. */
 export const whenIdle = (action) => {
   waiting.add(action)
   ask()
@@ -19,7 +22,7 @@ const ask = () => {
 
 const work = () => {
   isAsked = false
-  // One action at a time: drawing a chart takes several milliseconds.
+  // Run one action at a time, because drawing a chart takes several milliseconds.
   for (const action of waiting) {
     waiting.delete(action)
     action()
@@ -28,14 +31,17 @@ const work = () => {
   ask()
 }
 
-/** The width of a chart that fits on paper of the sizes A4 and Letter, in pixels. */
+/** The width of a chart in pixels that fits on paper of the sizes A4 and Letter. */
 const printed = 660
 let isPrinting = false
 
-/** Returns the largest width of a chart: infinite, unless the page is being printed. */
+/** Returns the largest width of a chart: infinite, except while the page is being printed. */
 export const mostPrinted = () => (isPrinting ? printed : Infinity)
 
-/** Sends the event `paint` to all charts: those that are not visible have not been drawn yet, and others can be too wide. */
+/**
+ * Sends the event `paint` to all charts, because some have not been drawn yet (they were not visible) and others may be too
+ * wide.
+ */
 const paintAll = (next) => () => {
   isPrinting = next
   for (const plot of document.querySelectorAll(".plot")) plot.dispatchEvent(new Event("paint"))

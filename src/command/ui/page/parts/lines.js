@@ -2,7 +2,7 @@
 import { meanOf } from "../../../../base/statistics/resampling.ts"
 import { valueAt } from "../../../../base/statistics/interpolation.ts"
 
-/** Makes a line `{ x, ...columns }` of the points whose x value is not null, with smoothed columns. */
+/** Makes a line `{ x, ...columns }` from the points whose x value is not null, with smoothed columns. */
 export const lineOf = (x, columns, smoothing) => {
   const indices = x.flatMap((value, index) => (value === null ? [] : [index]))
   const line = { x: indices.map((index) => x[index]) }
@@ -13,8 +13,8 @@ export const lineOf = (x, columns, smoothing) => {
 }
 
 /**
- * Smooths a column by an exponential moving mean; `weight`, below 1, is the share of the earlier values in each value.
- * The sum is divided by the sum of weights, since otherwise the first values would be too close to zero.
+ * Smooths a column with an exponential moving average. `weight`, below 1, is the share of the earlier values in each value.
+ * The sum is divided by the sum of weights, because otherwise the first values would be too close to zero.
  */
 export const smooth = (values, weight) => {
   if (weight === 0) return values
@@ -27,7 +27,10 @@ export const smooth = (values, weight) => {
   })
 }
 
-/** Returns the mean of lines at the x values of the line with most points. Lines are interpolated up to their ends. */
+/**
+ * Returns the mean of lines at the x values of the line with the most points. Lines are interpolated, but not beyond their
+ * ends.
+ */
 export const meanLine = (lines) => {
   const { x } = lines.reduce((most, line) => (line.x.length > most.x.length ? line : most))
   return { x, y: x.map((place) => meanOf(lines.flatMap((line) => valueAt(line.x, line.y, place) ?? []))) }

@@ -1,4 +1,6 @@
-/** Shows every metric of one or more runs as a small chart, grouped by the part of its name before the slash. */
+/**
+ * Shows every metric of one or more runs as a small chart. Metrics are grouped by the part of their names before the slash.
+ */
 import { fetchMetrics } from "../data.js"
 import { makeChart } from "./chart.js"
 import { el } from "./dom.js"
@@ -7,8 +9,8 @@ import { lineOf, meanLine } from "./lines.js"
 import { makeSource } from "./source.js"
 
 /**
- * Makes the section. `view` has the axis, smoothing and logarithms of all charts, and in `metric` the text by which
- * metrics are searched. It calls `changed` after the user has changed that text, and `failed` with the error if metrics
+ * Makes the section. `view` contains the axis, smoothing and scales of all charts, and as `metric` the text for which metrics
+ * are searched. The section calls `changed` after the user has changed that text, and `failed` with the error if metrics
  * can't be read.
  */
 export const makeMetrics = (view, changed, failed) => {
@@ -72,20 +74,23 @@ export const makeMetrics = (view, changed, failed) => {
   draw()
   return {
     element,
-    /** Shows items `{ label, color, runs }`; `runs` are paths. Several runs give a thin line each, and their mean. */
+    /**
+     * Shows items `{ label, color, runs }`, where `runs` are paths. An item with several runs has a thin line for each run,
+     * and their mean.
+     */
     show: (items) => {
       shown = items
       source.want(items.flatMap(({ runs }) => runs))
       draw()
     },
-    /** Reads the metrics of these runs again, as far as they are shown. */
+    /** Reads the metrics of these runs again, if they are shown. */
     stale: source.stale,
   }
 }
 
 const prefixOf = (name) => (name.includes("/") ? name.slice(0, name.indexOf("/")) : "other")
 
-/** Returns the axis of the charts. An event file has no number of episodes, so steps replace that axis. */
+/** Returns the axis of the charts. Event files don't contain the number of episodes, so that axis is replaced by steps. */
 const axisOf = ({ axis }) => (axis === "episodes" ? "steps" : axis)
 
 const countText = (all, matching, waiting, leftOut) => {

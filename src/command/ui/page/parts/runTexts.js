@@ -1,12 +1,12 @@
 /** Makes short texts about a run, which several pages show. */
 import { el } from "./dom.js"
 
-/** These variables say what a run is by their values alone, in this order. */
+/** The variables whose values are clear without their names, in the order in which a title shows them. */
 const alone = ["algorithm", "environment", "env", "env_id"]
 
 /**
- * Returns the parts of a run's title as pairs of a key and a text: what is learned by which algorithm, then the other
- * variables in the name of the run's folder, then its name.
+ * Returns the parts of a run's title as pairs of a key and a text: first the algorithm and the env, then the other variables
+ * in the name of the run's folder, then the run's name.
  */
 const titleParts = ({ name, population }) => {
   const others = Object.keys(population).filter((variable) => !alone.includes(variable))
@@ -38,6 +38,8 @@ export const shortLabels = (items) => {
   })
 }
 
-/** Makes the badge of a run's or a group's state. A folder of rollouts has none, as no file says if it is complete. */
+/**
+ * Makes the badge of a run's or a group's state. A folder of rollouts has none, because no file tells whether it is complete.
+ */
 export const badge = ({ kind, state }) =>
   kind === "rollouts" ? el("span.quiet", "–") : el("span", { class: `badge ${state}` }, state)

@@ -2,8 +2,8 @@
 import { together } from "./dom.js"
 
 /**
- * Makes a store of values by key. `fetch` requests a value from the server, for the input of a key: the key itself, or
- * what `want` names. `changed` is called after values have been read, and `failed` if a value can't be read.
+ * Makes a store of values by key. `fetch` requests a value from the server. It gets the input of a key, which is the key
+ * itself unless `want` names another. `changed` is called after values have been read, and `failed` if a value can't be read.
  */
 export const makeSource = (fetch, changed, failed) => {
   const entries = new Map()
@@ -18,7 +18,7 @@ export const makeSource = (fetch, changed, failed) => {
       (value) => ({ value }),
       (error) => ({ error }),
     )
-    // Ignore the result: meanwhile the key is no longer wanted, or it has another input.
+    // Ignore the result, because in the meantime the key is no longer wanted, or it has another input.
     if (entries.get(key) !== entry) return
     Object.assign(entry, { isLoading: false, isAwaited: false })
     if ("error" in result) {
@@ -27,16 +27,19 @@ export const makeSource = (fetch, changed, failed) => {
     }
     entry.value = result.value
     changedTogether(!isWaiting())
-    // The data has changed while it was read, so read it again.
+    // The data changed while it was being read, so read it again.
     if (entry.isStale) void load(key)
   }
 
   return {
-    /** Returns the value of a key as it was last read; undefined if it has not been read yet. */
+    /** Returns the last value that was read for a key; undefined if none has been read yet. */
     of: (key) => entries.get(key)?.value,
-    /** Tells whether the value of any new or changed input has still to be read. */
+    /** Tells whether a value for a new or changed input still has to be read. */
     isWaiting,
-    /** Reads the values of these keys, unless they have been read for the same input; forgets those of other keys. */
+    /**
+     * Reads the values of these keys, unless they have already been read for the same inputs, and forgets the values of all
+     * other keys.
+     */
     want: (keys, inputOf = (key) => key) => {
       const wanted = new Set(keys)
       for (const key of entries.keys()) if (!wanted.has(key)) entries.delete(key)
@@ -48,7 +51,7 @@ export const makeSource = (fetch, changed, failed) => {
         void load(key)
       }
     },
-    /** Reads the values of these keys again, except those of keys that the last `want` did not name. */
+    /** Reads the values of these keys again, if the last `want` named the keys. */
     stale: (keys) => {
       for (const [key, entry] of entries) {
         if (!keys.has(key)) continue

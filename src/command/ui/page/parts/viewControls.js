@@ -1,4 +1,6 @@
-/** Makes the controls by which the user sets the view: how all charts are drawn. See `firstView` in `address.js`. */
+/**
+ * Makes the controls with which the user sets the view, that is, how all charts are drawn. See `firstView` in `address.js`.
+ */
 import { choice, el, toggle } from "./dom.js"
 
 /** Makes the controls, which change `view` and call `changed`; with `several`, also the controls for groups of runs. */

@@ -1,4 +1,7 @@
-/** Makes the section "Play it here" of a run's page: the policy of a checkpoint acts in the tab, or a person does. */
+/**
+ * Makes the section "Play it here" of a run's page, in which the policy of a checkpoint or the user acts in an env in this
+ * tab.
+ */
 import { fileAddress } from "../data.js"
 import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
@@ -7,7 +10,7 @@ import { makeHands } from "./hands.js"
 import { arrowsOf, keysOf } from "./keys.js"
 import { startTrainer } from "./trainer.js"
 
-/** The milliseconds for which a step is shown: on boards, whose steps are large, for longer. */
+/** The milliseconds for which a step is shown. On boards it is longer, because each step changes a lot. */
 const pace = { smooth: 1000 / 30, turns: 300 }
 /** The milliseconds for which the end of an episode is shown. */
 const atEnd = 900
@@ -37,7 +40,7 @@ export const makeGame = (run) => {
   }
 }
 
-/** Makes the state of the section, on which all functions below work: its elements, the checkpoint, and who acts. */
+/** Makes the state of the section: its elements, the checkpoint, and who acts. All functions below work on this state. */
 const makeState = (run) => {
   const problem = el("p.problem", { role: "alert" })
   const begin = () => void start(game).catch(({ message }) => fail(game, message))
@@ -61,7 +64,7 @@ const makeState = (run) => {
     chosen: undefined,
     config: undefined,
     trainer: undefined,
-    /** How a person acts in the env of the game; undefined if only the policy can. */
+    /** How a person acts in the env of the game; undefined if only policies can act in it. */
     keys: undefined,
     isRunning: false,
     isPerson: false,
@@ -77,7 +80,7 @@ const makeState = (run) => {
   return assemble(game)
 }
 
-/** Makes the elements that hold others, and the input of a person. */
+/** Arranges the elements, and connects the input of a person. */
 const assemble = (game) => {
   const { which, startButton, pauseButton, takeOver, pushField, stage, where, hint, problem } = game
   game.table = el(
@@ -111,7 +114,7 @@ const show = (game, { checkpoints, config, summary }) => {
   game.which.replaceChildren(choice("checkpoint of step", options, game.chosen, (value) => (game.chosen = value)))
 }
 
-/** Sends the chosen checkpoint to the worker, which is started if there is none. */
+/** Sends the chosen checkpoint to the worker; starts the worker if there is none. */
 const start = async (game) => {
   const { run, problem, where, checkpoints, config, startButton } = game
   problem.textContent = ""
@@ -132,7 +135,7 @@ const fail = (game, message) => {
   setRunning(game, false)
 }
 
-/** Asks the worker for the next step, unless it is at one. */
+/** Asks the worker for the next step, unless it is still computing one. */
 const act = (game) => {
   const { trainer, hands, keys } = game
   if (!game.isRunning || game.isAsked || trainer === undefined) return
@@ -144,7 +147,7 @@ const act = (game) => {
 
 const actLater = (game, wait) => {
   clearTimeout(game.timer)
-  // A person's turn comes with a key.
+  // In an env with turns, the turn of a person begins when a key is pressed.
   game.timer = setTimeout(game.isPerson && game.keys?.turns === true ? () => {} : () => act(game), wait)
 }
 

@@ -1,13 +1,13 @@
-/** Reads how a person pushes: by the arrow keys while an element has the focus, by buttons on a touch screen, or by a slider. */
+/** Reads the input of a person: arrow keys while an element has the focus, buttons on a touch screen, or a slider. */
 import { el } from "../parts/dom.js"
 
 const arrows = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" }
 const signs = { up: "↑", left: "←", down: "↓", right: "→" }
 
-/** The time in milliseconds in which a held key reaches its full push. */
+/** The time in milliseconds after which a held key has its full push. */
 const ramp = 300
 
-/** Listens to an element. `pressed` is called at each press of an arrow; arrows count while `isOn()` is true. */
+/** Listens to an element. `pressed` is called at each press of an arrow key; arrow keys count only while `isOn()` is true. */
 export const makeHands = (element, isOn, pressed) => {
   const held = { left: false, right: false, up: false, down: false }
   let since = 0
@@ -35,7 +35,9 @@ export const makeHands = (element, isOn, pressed) => {
     if (!element.contains(relatedTarget)) letGo()
   })
 
-  /** Makes the button of an arrow. Each finger holds the button on which it began, so two can be held at once. */
+  /**
+   * Makes the button of an arrow. Each finger holds the button where it first touched, so two buttons can be held at once.
+   */
   const arrowButton = ([key, sign]) => {
     const button = el(`button.arrow.${key}`, { type: "button", "aria-label": key }, sign)
     const release = () => (held[key] = false)
@@ -45,9 +47,9 @@ export const makeHands = (element, isOn, pressed) => {
       press(key)
     })
     for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) button.addEventListener(end, release)
-    // A press must not move the focus, nor open the menu of a long press.
+    // A press must not move the focus, and a long press must not open a menu.
     for (const name of ["mousedown", "contextmenu"]) button.addEventListener(name, (event) => event.preventDefault())
-    // A screen reader or a key clicks without a pointer: that is a short press.
+    // A screen reader or a key clicks without a pointer, which counts as a short press.
     button.addEventListener("click", ({ detail }) => {
       if (detail !== 0) return
       press(key)
@@ -60,15 +62,15 @@ export const makeHands = (element, isOn, pressed) => {
   return {
     held,
     slider,
-    /** The buttons for a touch screen; the style sheet shows them only where there is one. */
+    /** The buttons for a touch screen; the style sheet hides them on other screens. */
     pad,
-    /** Shows the buttons of these arrows; without arrows, none. */
+    /** Shows the buttons of these arrows; hides all if there are none. */
     showPad: (keys) => {
       pad.hidden = keys.length === 0
       pad.replaceChildren(...Object.entries(signs).filter(([key]) => keys.includes(key)).map(arrowButton)) // prettier-ignore
       letGo()
     },
-    /** Returns the push to the right, from −1 to 1: by the arrows, which push harder the longer they are held. */
+    /** Returns the push to the right, from −1 to 1. The longer an arrow is held, the stronger is the push. */
     push: () => {
       const direction = Number(held.right) - Number(held.left)
       if (direction === 0) return Number(slider.value)

@@ -1,6 +1,6 @@
-/** Says how a person acts in an env by the arrow keys, or by buttons with the same arrows. */
+/** Defines how a person acts in an env with the arrow keys, or with buttons for the same arrows. */
 
-/** Returns the function from the held arrow keys to the action, given the arrows of all actions in order. */
+/** Returns the function that converts the held arrow keys to an action. `arrows` has the arrows of all actions, in order. */
 const byArrows = (arrows) => {
   const directions = Array.from(arrows, (arrow) => {
     const at = "↖↑↗←·→↙↓↘".indexOf(arrow)
@@ -16,9 +16,9 @@ const steer = "← and → push."
 const walk = "The arrows walk; nothing moves until you do."
 
 /**
- * The envs, by the beginning of their ids. `choose` returns the action, or undefined for a turn without one. It gets the
- * held arrow keys, the number of the step, and `push`, from −1 to 1: how far the keys or the slider push to the right.
- * In an env with `turns`, a step happens only when a key is pressed.
+ * The envs in which a person can act, by the beginning of their ids. `choose` returns the action, or undefined for a turn
+ * without one. Its arguments are the held arrow keys, the number of the step, and `push`, from −1 to 1, which is how far the
+ * keys or the slider push to the right. In an env with `turns`, a step happens only when a key is pressed.
  */
 const envs = [
   [

@@ -1,10 +1,10 @@
-/** Makes the moving picture of the page "Play": it plays episodes of the current policy, one after another. */
+/** Makes the animation of the page "Play", which plays episodes of the current policy, one after another. */
 import { el, toggle } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 import { makeStage } from "../player/stage.js"
 import { trajectoriesIn } from "../player/trajectories.js"
 
-/** Makes the picture. `want` is called when the next episode can be played. */
+/** Makes the animation. `want` is called when the next episode can be played. */
 export const makePicture = (want) => {
   const problem = el("p.problem", { role: "alert" })
   const stage = makeStage((message) => (problem.textContent = message))
@@ -14,10 +14,10 @@ export const makePicture = (want) => {
     isOn = checked
     if (isOn) next()
   })
-  /** The code of the env on the stage. */
+  /** The code that the stage has loaded, which renders the env. */
   let code
   let isStarted = false
-  /** The episode that is played, and the one that follows it. */
+  /** The episode that is being played, and the next one. */
   let playing
   let waiting
   let episodes = 0
@@ -59,7 +59,7 @@ export const makePicture = (want) => {
 
   return {
     element: el("section.card.picture", el("h2", "The policy"), stage.element, where, box, problem),
-    /** Takes an answer of the worker with an episode. A newer policy replaces one that still waits. */
+    /** Receives an episode from the worker. If an episode already waits, the episode of the newer policy replaces it. */
     take: async ({ step, trajectories, ui }) => {
       const [episode] = await trajectoriesIn(trajectories)
       if (isClosed || episode === undefined) return
@@ -73,7 +73,7 @@ export const makePicture = (want) => {
       waiting = { step, steps: episode.trajectory, parameters: episode.parameters }
       if (isOn && playing === undefined) next()
     },
-    /** Asks for an episode at the start of a training, unless one is already playing. */
+    /** Requests an episode at the start of a training, unless one is already playing. */
     begin: () => void (isOn && want()),
     close: () => {
       isClosed = true

@@ -27,7 +27,7 @@ export const makePlayPage = () => {
   }
 }
 
-/** Makes the state of the page, on which all functions below work: its elements, the worker, and the training. */
+/** Makes the state of the page: its elements, the worker, and the training. All functions below work on this state. */
 const makePage = () => {
   const page = {
     settings: makeSettings(),
@@ -118,7 +118,7 @@ const fail = (page, message) => {
 
 const texts = { finished: "The training is finished.", stopped: "The training is stopped and saved.", failed: "" }
 
-/** Changes the page for each answer of the worker, by the answer's tag. */
+/** The functions that update the page for each answer of the worker, by the answer's tag. */
 const answers = {
   Started: (page, { directory, step, totalSteps, env }) => {
     page.training = { ...page.training, state: "training", directory, step, totalSteps, digest: undefined }

@@ -1,4 +1,4 @@
-/** The configs with which the page "Play" begins, and the settings that have sliders. */
+/** Contains the configs with which the page "Play" starts, and the settings that have sliders. */
 
 export const presets = new Map([
   [
@@ -66,7 +66,7 @@ algorithm:
   ],
 ])
 
-/** The settings with a slider: each with its path in the config, a label, and the values at which the slider stops. */
+/** The settings with a slider: the path in the config, a label, and the values at which the slider stops. */
 export const sliders = [
   { path: "seed", label: "Seed", values: Array.from({ length: 20 }, (_, index) => index + 1) },
   {

@@ -1,8 +1,8 @@
-/** Makes the list of the trainings that the browser keeps, each with buttons to load and to remove it. */
+/** Makes the list of the trainings that the browser stores, each with buttons to load it and to remove it. */
 import { el } from "../parts/dom.js"
 import { time } from "../parts/format.js"
 
-/** Returns a training's start, env and seed, which are in the path of its folder. */
+/** Returns a training's start time, env and seed, which are parts of the path of its folder. */
 const nameOf = (directory) => {
   const parts = directory.split("/")
   return `${parts.at(-2)} seed ${Number(parts.at(-1))}, ${time(parts[0])}`

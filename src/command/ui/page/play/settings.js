@@ -1,4 +1,4 @@
-/** Makes the settings of the page "Play": the choice of an env, sliders, and the whole config as a text. */
+/** Makes the settings of the page "Play": the choice of an env, sliders, and the whole config as text. */
 import { choice, el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 import { settingIn, withSetting } from "./configText.js"
@@ -8,7 +8,7 @@ import { presets, sliders } from "./presets.js"
 const nearest = (values, wanted) =>
   values.reduce((best, value, index) => (Math.abs(value - wanted) < Math.abs(values[best] - wanted) ? index : best), 0)
 
-/** Makes a slider for one setting of the config, which `read` returns and `write` replaces. */
+/** Makes a slider for one setting of the config. `read` returns its value, and `write` replaces it. */
 const makeSlider = ({ path, label, values }, read, write) => {
   const shown = el("output.quiet")
   const input = el("input", {
@@ -35,7 +35,7 @@ const makeSlider = ({ path, label, values }, read, write) => {
   }
 }
 
-/** Makes the settings. The text of the config is the truth; the sliders change single lines of it. */
+/** Makes the settings. They are stored only in the text of the config; a slider changes a single line of it. */
 export const makeSettings = () => {
   const text = el("textarea.configText", {
     rows: "16",

@@ -1,11 +1,11 @@
 /** Starts the web worker that trains, and exchanges messages with it; `messages.ts` defines them. */
 
-/** Starts the worker. `receive` gets its answers, and `failed` a message if the worker itself fails. */
+/** Starts the worker. `receive` is called with its answers, and `failed` with a message if the worker itself fails. */
 export const startTrainer = (receive, failed) => {
   const worker = new Worker(new URL("./worker.js", import.meta.url))
   let isTraining = false
   let isClosed = false
-  /** Why the worker failed, which then answers nothing; undefined if it did not fail. */
+  /** The reason why the worker failed, after which it sends no answers; undefined if it did not fail. */
   let problem
   worker.addEventListener("message", ({ data }) => {
     if (data._tag === "Started") isTraining = true
@@ -21,7 +21,7 @@ export const startTrainer = (receive, failed) => {
   })
   return {
     send: (tag, more = {}) => (problem === undefined ? worker.postMessage({ _tag: tag, ...more }) : failed(problem)),
-    /** Stops a training, which the worker saves, and then ends the worker. */
+    /** Stops the training, which the worker saves, and then ends the worker. */
     close: () => {
       isClosed = true
       if (isTraining) worker.postMessage({ _tag: "Stop" })

@@ -1,12 +1,12 @@
-// Renders steps of an episode in the player's sandboxed frame, by the run's own `ui.esm.js`. `stage.js` sends the code and
-// the steps as messages. The frame has an origin of its own, so the run's code reaches only a canvas. This is a classic
-// script: the browser would refuse to load a module for such a frame.
+// Renders steps of an episode in the player's sandboxed frame, with the run's own `ui.esm.js`. `stage.js` sends the code and
+// the steps as messages. The frame has its own origin, so the run's code can change only a canvas. This is a classic script,
+// because the browser would refuse to load a module in such a frame.
 {
   /**
-   * Takes from this document what its Content-Security-Policy doesn't govern, before any code of the run: connections by
-   * WebRTC, and link hints, by which a name server hears from the browser. A frame that the run's code adds would have
-   * both again, so no element can be made but those that a picture needs, and no HTML can be parsed. Code of the run may
-   * replace any function later, so the functions below call none that it can reach.
+   * Removes from this document what its Content-Security-Policy doesn't control, before any code of the run executes: WebRTC
+   * connections, and link hints, which make the browser send names to a name server. A frame that the run's code adds would
+   * have both again, so the document can create only elements that a picture needs, and can parse no HTML. The run's code may
+   * later replace any function, so the functions below call none that it can reach.
    */
   const close = () => {
     for (const name of Object.getOwnPropertyNames(self)) if (name.includes("RTC")) delete self[name]
@@ -27,17 +27,17 @@
     ]) {
       const make = Document.prototype[name]
       Document.prototype[name] = function (first, second) {
-        // A template turns an object into a text only once, so that the text that is checked is the one that is used.
+        // The template converts an object to text only once, so that the text that is checked is also the text that is used.
         const tag = `${place === 0 ? first : second}`
         if (isAllowed[tag] !== true) throw new Error(`the frame of an episode has no element <${tag}>`)
         return apply(make, this, place === 0 ? [tag] : [first, tag])
       }
     }
-    // The element of the policy can go, the policy stays.
+    // The element that contains the policy can be removed; the policy stays in force.
     for (const element of document.querySelectorAll("head > *, script")) element.remove()
   }
 
-  /** The elements that the run's code may make: HTML without links, frames and scripts, and the shapes of SVG. */
+  /** The elements that the run's code may create: HTML without links, frames and scripts, and the shapes of SVG. */
   const drawn =
     "canvas img div span p pre code b i em strong small sub sup br hr h1 h2 h3 ul ol li dl dt dd table thead tbody tr th td " +
     "svg g defs symbol use path rect circle ellipse line polyline polygon text tspan image marker mask pattern title desc " +
@@ -86,14 +86,14 @@
     new ResizeObserver(() => {
       const ratio = devicePixelRatio || 1
       if (canvas.width === Math.round(canvas.clientWidth * ratio)) return
-      // A change of its size clears the canvas, so render the last step again.
+      // A change of its size clears the canvas, so the last step is rendered again.
       fit(canvas)
       if (last !== undefined) inTurn(() => show(last))
     }).observe(canvas)
   }
 
   const show = async (message) => {
-    // Skip this step if a newer one has arrived.
+    // Skip this step if a newer one has already arrived.
     if (last !== message) return
     const { parameters, state, action, episode } = message
     if (shownEpisode !== episode && ui.episode_init !== undefined) await ui.episode_init(uiState, parameters)

@@ -1,5 +1,5 @@
 /**
- * Gives the JSON of a value with sorted keys, so that equal values have equal texts. The keys of the cache and the
+ * Returns the JSON of a value with sorted keys, so that equal values have equal texts. The keys of the cache and the
  * random numbers of retries are computed from such texts.
  *
  * @example `canonical({ b: 1, a: [true] })` is `{"a":[true],"b":1}`.

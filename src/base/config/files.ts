@@ -169,7 +169,7 @@ const inParts = (path: string, size: number, part: number) =>
       let filled = 0
       while (filled < size) {
         const count = Number(yield* file.read(bytes.subarray(filled, filled + part)))
-        // The file has become shorter since it was opened.
+        // Another process has shortened the file since it was opened.
         if (count === 0) return bytes.slice(0, filled)
         filled += count
       }

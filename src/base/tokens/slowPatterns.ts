@@ -41,7 +41,7 @@ const sum = (...all: ReadonlyArray<Amount>): Amount =>
 interface Cost {
   /** The number of ways in which the part can match. All are tried if the rest of the expression does not match. */
   readonly ways: Amount
-  /** The work of finding all these ways. */
+  /** The work of trying all ways to match. */
   readonly all: Amount
   /**
    * The work until the part turns out not to match. If nothing that can fail follows, only this is needed, since the

@@ -75,7 +75,7 @@ const nameOf = (node: unknown): unknown =>
 interface EvaluatedPart {
   readonly node: TemplateNode
   readonly type: unknown
-  /** The values of its operands that were evaluated so far. */
+  /** The values of the operands that were evaluated so far. */
   readonly operands: Array<TemplateValue>
   /** How often the result may repeat the arguments of a filter; undefined before the filter begins. */
   repeats: number | undefined

@@ -23,14 +23,14 @@ export interface ProgramStart {
   readonly place: string
   /** The program and its arguments. */
   readonly command: ReadonlyArray<string>
-  /** The folder in which it starts, if that is not the working directory. */
+  /** The folder in which the program starts, if that is not the working directory. */
   readonly cwd?: string | undefined
   /**
    * Whether the command means the same program in any folder, because none of its words is a relative path. Default:
    * false.
    */
   readonly isSameAnywhere?: boolean
-  /** The names of the environment variables that it gets besides the common ones of `environment.ts`. */
+  /** The names of the environment variables that the program gets besides the common ones of `environment.ts`. */
   readonly variables: ReadonlyArray<string>
   /** The plain data that the program receives. It may name code, such as a Python module that makes an env. */
   readonly input: unknown
@@ -53,7 +53,7 @@ export interface CodeImport {
   readonly place: string
   /** The absolute path of the module. */
   readonly file: string
-  /** The digest of its content. */
+  /** The SHA-256 digest of the module's content. */
   readonly sha256: string
 }
 

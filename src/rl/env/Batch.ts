@@ -47,8 +47,8 @@ export const make = (env: Env, numEnvs: number, options: PartialBatchOptions = {
 }
 
 /**
- * Opens a batch of any env: `make` makes the batch, except for an env that steps elsewhere (`env.open`), whose batch has
- * Effects as its functions. Closing the scope ends its processes or connections.
+ * Opens a batch of any env: `make` makes the batch, except for an env that runs elsewhere (`env.open`), where the
+ * functions of the batch are Effects. Closing the scope ends its processes or connections.
  */
 export const open = (
   env: Env,

@@ -15,7 +15,7 @@ export * from "./Learner.ts"
 export interface Algorithm {
   readonly name: string
   readonly input: Plain
-  /** The Schema of its config. */
+  /** The Schema of the algorithm's config. */
   readonly schema: Schema.Codec<Plain, Plain>
   /**
    * Checks a config and fills in its defaults. An error says where the setting was written: its entry in `sources`, or

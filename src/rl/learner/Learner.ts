@@ -1,6 +1,6 @@
 /**
- * The interface between learners and the trainer (`src/rl/train`). A `Learner` is an algorithm that was set up for a `Task`;
- * the trainer calls it to play and to learn. `Algorithm.ts` defines algorithms.
+ * Declares the interface between learners and the trainer (`src/rl/train`). A `Learner` is an algorithm that was set up
+ * for a `Task`; the trainer calls it to play and to learn. `Algorithm.ts` defines algorithms.
  */
 import { type Effect, Schema, type Scope } from "effect"
 import type { BackendError, BackendUnavailable, Program } from "../../tensor/backend/Backend.ts"

@@ -6,7 +6,7 @@ import type { PolicyGraph } from "./Learner.ts"
 export interface TrainedPolicy extends PolicyGraph {
   readonly algorithm: string
   readonly env: string
-  /** The step of the run at which the policy had these weights. */
+  /** The step of the run at which the policy was saved. */
   readonly step: number
   /** The space of the rows that the policy reads: observations, with action masks after them if the env has any. */
   readonly observationSpace: RowSpace

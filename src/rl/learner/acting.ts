@@ -133,7 +133,7 @@ const policySpec = (
 /** Makes the input of an actor's random numbers. The callers leave it out if the actor reads none. */
 const noiseInput = ({ noiseSize }: Actor<string>, numEnvs: number) => input("noise", [numEnvs, Math.max(1, noiseSize)])
 
-/** Returns those functions of a learner that compile or export its policy with the current weights. */
+/** Returns the functions of a learner that compile or export its policy with the current weights. */
 export const policies = (
   backend: Backend["Service"],
   acting: ActingParts,

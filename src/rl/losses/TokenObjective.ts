@@ -1,12 +1,11 @@
-import { Schema } from "effect"
-import { fraction, nonNegative, positive, withDefault } from "../../base/config/fields.ts"
-import type { GroupAdvantageInputs, Numbers } from "../returns/Returns.ts"
-import { Normalisation } from "./tokenWeights.ts"
-
 /**
  * Defines the configs of the objectives for training language models on tokens. `type` chooses the algorithm, and the
  * other settings have the defaults of its paper. `objectiveGraph` builds the loss of a config.
  */
+import { Schema } from "effect"
+import { fraction, nonNegative, positive, withDefault } from "../../base/config/fields.ts"
+import type { GroupAdvantageInputs, Numbers } from "../returns/Returns.ts"
+import { Normalisation } from "./tokenWeights.ts"
 
 /**
  * Adds a KL term to each token's loss: coefficient · KL(π ‖ π_ref), by one of the estimators of `tokenKl`. With a

@@ -1,8 +1,3 @@
-import { gradients } from "../../tensor/graph/gradients.ts"
-import { add, mean, neg, softplus, square, sum } from "../../tensor/graph/ops.ts"
-import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import { fail } from "../../tensor/graph/ops/core.ts"
-
 /**
  * Computes the losses of generative adversarial imitation learning (GAIL; Ho and Ermon 2016, arXiv:1606.03476). A
  * discriminator distinguishes steps of an expert from steps of the policy. Its output for a step is a logit x: the step
@@ -14,6 +9,10 @@ import { fail } from "../../tensor/graph/ops/core.ts"
  * const reward = Losses.imitationReward(Graph.constant([-1, 0]), "logit")
  * ```
  */
+import { gradients } from "../../tensor/graph/gradients.ts"
+import { add, mean, neg, softplus, square, sum } from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import { fail } from "../../tensor/graph/ops/core.ts"
 
 /**
  * Computes the loss of the discriminator (equation 17, with the labels of the code: D is the probability of the expert), a

@@ -1,3 +1,21 @@
+/**
+ * Computes targets and losses of DDPG, TD3 and SAC, which learn a policy over continuous actions with one or more
+ * critics.
+ *
+ * Names carry the time index, as in `qLearning.ts`: a transition leads from the state s_tm1 (time t − 1) to the reward
+ * `r_t` and the state s_t. `q_tm1` and `q_t` are lists: each critic's values of an action in s_tm1, and of an action in
+ * s_t, each of shape [rows]. In formulas, Q is a critic, Q′ its target network, π and μ are policies, and α is the
+ * temperature, the weight of the entropy.
+ *
+ * @example
+ * ```ts
+ * const [r_t, discount_t] = [Graph.constant([1]), Graph.constant([0.5])]
+ * const q_t = [Graph.constant([4]), Graph.constant([6])] as const
+ * const target = Losses.softTarget({ r_t, discount_t, q_t, logProbability_t: Graph.constant([-2]), alpha: 0.1 }) // [3.1]
+ * const q_tm1 = [Graph.constant([3]), Graph.constant([4])] as const
+ * const criticLoss = Losses.criticLoss({ q_tm1, target }) // 0.1² + 0.9²
+ * ```
+ */
 import {
   add,
   cast,
@@ -21,24 +39,6 @@ import { tdTarget } from "./qLearning.ts"
 import { fail } from "../../tensor/graph/ops/core.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
-/**
- * Computes targets and losses of DDPG, TD3 and SAC, which learn a policy over continuous actions with one or more
- * critics.
- *
- * Names carry the time index, as in `qLearning.ts`: a transition leads from the state s_tm1 (time t − 1) to the reward
- * `r_t` and the state s_t. `q_tm1` and `q_t` are lists: each critic's values of an action in s_tm1, and of an action in
- * s_t, each of shape [rows]. In formulas, Q is a critic, Q′ its target network, π and μ are policies, and α is the
- * temperature, the weight of the entropy.
- *
- * @example
- * ```ts
- * const [r_t, discount_t] = [Graph.constant([1]), Graph.constant([0.5])]
- * const q_t = [Graph.constant([4]), Graph.constant([6])] as const
- * const target = Losses.softTarget({ r_t, discount_t, q_t, logProbability_t: Graph.constant([-2]), alpha: 0.1 }) // [3.1]
- * const q_tm1 = [Graph.constant([3]), Graph.constant([4])] as const
- * const criticLoss = Losses.criticLoss({ q_tm1, target }) // 0.1² + 0.9²
- * ```
- */
 type CriticValues = ReadonlyArray<Tensor>
 
 /** Names each critic's values, for error messages. */

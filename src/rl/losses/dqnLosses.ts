@@ -1,3 +1,8 @@
+/**
+ * Computes the losses of DQN over whole batches, with their targets: for values, for values of a network with a memory,
+ * and for distributions of returns. Each also computes the error of each row, which prioritised replay uses as
+ * priority.
+ */
 import {
   abs,
   add,
@@ -35,12 +40,6 @@ import {
   quantileLoss,
   quantileTarget,
 } from "./valueDistributions.ts"
-
-/**
- * Computes the losses of DQN over whole batches, with their targets: for values, for values of a network with a memory,
- * and for distributions of returns. Each also computes the error of each row, which prioritised replay uses as
- * priority.
- */
 
 /** The tensors that a loss reads: a batch, and weights of the network. */
 export interface DqnInputs<B> {

@@ -1,12 +1,11 @@
-import { div, maximum, mean, mul, neg, square, stopGradient, sub, sum } from "../../tensor/graph/ops.ts"
-import { categorical } from "../../tensor/graph/distributions.ts"
-import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import { expectShape, type Tensors } from "./shapes.ts"
-
 /**
  * Computes prediction errors that measure how new a transition is. The algorithms RND and curiosity reward large
  * errors.
  */
+import { div, maximum, mean, mul, neg, square, stopGradient, sub, sum } from "../../tensor/graph/ops.ts"
+import { categorical } from "../../tensor/graph/distributions.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import { expectShape, type Tensors } from "./shapes.ts"
 
 /**
  * Computes the error of random network distillation (Burda et al. 2018, arXiv:1810.12894), for each row: the mean over

@@ -1,3 +1,4 @@
+/** Builds the loss of a config's objective (see `TokenObjective.ts`) for training language models on tokens. */
 import * as Graph from "../../tensor/graph/ops.ts"
 import { fail } from "../../tensor/graph/ops/core.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"

@@ -1,3 +1,14 @@
+/**
+ * Computes losses of algorithms that learn from a data set of transitions without playing: implicit Q-learning
+ * (Kostrikov et al. 2021, arXiv:2110.06169) and conservative Q-learning. Tensors have the shape [rows], unless a
+ * comment states another one.
+ *
+ * @example
+ * ```ts
+ * const [q_t, v_t] = [Graph.constant([3, 1]), Graph.constant([1, 2])]
+ * const valueLoss = Losses.expectileLoss({ q_t, v_t, expectile: 0.7 }) // (0.7 · 2² + 0.3 · 1²) / 2
+ * ```
+ */
 import {
   exp,
   less,
@@ -14,18 +25,6 @@ import {
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { valueOfAction } from "./qLearning.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
-
-/**
- * Computes losses of algorithms that learn from a data set of transitions without playing: implicit Q-learning
- * (Kostrikov et al. 2021, arXiv:2110.06169) and conservative Q-learning. Tensors have the shape [rows], unless a
- * comment states another one.
- *
- * @example
- * ```ts
- * const [q_t, v_t] = [Graph.constant([3, 1]), Graph.constant([1, 2])]
- * const valueLoss = Losses.expectileLoss({ q_t, v_t, expectile: 0.7 }) // (0.7 · 2² + 0.3 · 1²) / 2
- * ```
- */
 
 /**
  * Computes the loss of a state's value V(s_t) as an expectile of the values Q(s_t, a_t) of its actions in the data

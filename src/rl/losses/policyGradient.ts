@@ -1,10 +1,3 @@
-import * as Graph from "../../tensor/graph/ops.ts"
-import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import { clippedObjective, clipWithin } from "./clippedObjective.ts"
-import { expectShape, type Tensors } from "./shapes.ts"
-
-const { abs, add, cast, div, exp, maximum, mean, mul, neg, sqrt, square, stopGradient, sub } = Graph
-
 /**
  * Computes losses for learning a policy from its own rollouts. Each is a scalar to minimise, averaged over rows.
  *
@@ -13,6 +6,12 @@ const { abs, add, cast, div, exp, maximum, mean, mul, neg, sqrt, square, stopGra
  * `advantage_t` (A_t) is the advantage of a_t, `v_t` the critic's value of s_t, `vOld_t` its value at the time of the
  * rollout, and `target_t` (G_t) the return that `v_t` is trained towards. All have the shape [rows].
  */
+import * as Graph from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import { clippedObjective, clipWithin } from "./clippedObjective.ts"
+import { expectShape, type Tensors } from "./shapes.ts"
+
+const { abs, add, cast, div, exp, maximum, mean, mul, neg, sqrt, square, stopGradient, sub } = Graph
 
 /**
  * Computes the loss of the policy gradient (Williams 1992; with an advantage, Mnih et al. 2016, arXiv:1602.01783):

@@ -1,3 +1,20 @@
+/**
+ * Computes targets and losses of algorithms that learn the values of discrete actions.
+ *
+ * Names carry the time index: a transition leads from `s_tm1` (time t − 1) by the action `a_tm1` to the reward `r_t`
+ * and the observation `s_t`; `q_tm1` and `q_t` are the values of all actions in `s_tm1` and `s_t`, of shape [rows,
+ * actions]. `discount_t` is the factor of the value of `s_t`: γ, or γⁿ after n steps, or 0 where the episode
+ * terminated. In formulas, Q is the online network and Q′ the target network.
+ *
+ * @example
+ * ```ts
+ * const q_t = Graph.constant([1, 5], [1, 2]) // the target network's values
+ * const selector_t = Graph.constant([4, 3], [1, 2]) // the online network's values
+ * const [r_t, discount_t] = [Graph.constant([2]), Graph.constant([0.9])]
+ * Losses.tdTarget({ r_t, discount_t, v_t: Losses.qLearningValue({ q_t }) }) // [2 + 0.9 · 5]
+ * Losses.tdTarget({ r_t, discount_t, v_t: Losses.doubleQValue({ q_t, selector_t }) }) // [2 + 0.9 · 1]
+ * ```
+ */
 import {
   abs,
   add,
@@ -17,24 +34,6 @@ import {
 import { fail } from "../../tensor/graph/ops/core.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
-
-/**
- * Computes targets and losses of algorithms that learn the values of discrete actions.
- *
- * Names carry the time index: a transition leads from `s_tm1` (time t − 1) by the action `a_tm1` to the reward `r_t`
- * and the observation `s_t`; `q_tm1` and `q_t` are the values of all actions in `s_tm1` and `s_t`, of shape [rows,
- * actions]. `discount_t` is the factor of the value of `s_t`: γ, or γⁿ after n steps, or 0 where the episode
- * terminated. In formulas, Q is the online network and Q′ the target network.
- *
- * @example
- * ```ts
- * const q_t = Graph.constant([1, 5], [1, 2]) // the target network's values
- * const selector_t = Graph.constant([4, 3], [1, 2]) // the online network's values
- * const [r_t, discount_t] = [Graph.constant([2]), Graph.constant([0.9])]
- * Losses.tdTarget({ r_t, discount_t, v_t: Losses.qLearningValue({ q_t }) }) // [2 + 0.9 · 5]
- * Losses.tdTarget({ r_t, discount_t, v_t: Losses.doubleQValue({ q_t, selector_t }) }) // [2 + 0.9 · 1]
- * ```
- */
 
 /** Selects the value of one action in each row. `q` has shape [rows, actions]; `actions` and the result have shape [rows]. */
 export const valueOfAction = (q: Tensor, actions: Tensor): Tensor => {

@@ -1,11 +1,3 @@
-import * as Graph from "../../tensor/graph/ops.ts"
-import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import { clippedObjective } from "./clippedObjective.ts"
-import { expectShape, type Tensors } from "./shapes.ts"
-
-const { div, exp, gather, less, maximum, minimum, mul, neg, reshape, scatterAdd, square, stopGradient, sub, sum } =
-  Graph
-
 /**
  * Computes losses of language models, one number L_t for each token, not yet reduced. `weightedSum` reduces them to the
  * scalar to minimise, Σ w_t L_t; the weights w_t come from `tokenWeights` and hold both the mask and the normalisation,
@@ -26,6 +18,13 @@ const { div, exp, gather, less, maximum, minimum, mul, neg, reshape, scatterAdd,
  * const loss = Losses.weightedSum({ loss_t, weight_t: Graph.constant([0.5, 0.5]) }) // DAPO, by the mean over tokens
  * ```
  */
+import * as Graph from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
+import { clippedObjective } from "./clippedObjective.ts"
+import { expectShape, type Tensors } from "./shapes.ts"
+
+const { div, exp, gather, less, maximum, minimum, mul, neg, reshape, scatterAdd, square, stopGradient, sub, sum } =
+  Graph
 
 /** Sums up the weighted losses of tokens, Σ w_t L_t: the scalar to minimise. */
 export const weightedSum = ({ loss_t, weight_t }: Tensors<"loss_t" | "weight_t">): Tensor => {

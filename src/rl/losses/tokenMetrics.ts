@@ -1,6 +1,3 @@
-import { cast, greater, greaterEqual, less, mul, or } from "../../tensor/graph/ops.ts"
-import type { Tensor } from "../../tensor/graph/Tensor.ts"
-
 /**
  * Computes the metrics of a training step on tokens. A program computes sums over the tokens of a micro-batch; the
  * caller adds the sums of all micro-batches and ranks; `meanMetrics` divides them by the number of tokens.
@@ -11,6 +8,8 @@ import type { Tensor } from "../../tensor/graph/Tensor.ts"
  * Losses.meanMetrics(sums) // { "losses/tokens": 4, "losses/clipfrac": 0.25, "losses/inference_kl": 0.05 }
  * ```
  */
+import { cast, greater, greaterEqual, less, mul, or } from "../../tensor/graph/ops.ts"
+import type { Tensor } from "../../tensor/graph/Tensor.ts"
 
 /** The sums over the tokens that count, by name. A metric is absent if the objective does not have it. */
 export type MetricSums<A> = { readonly tokens: A } & { readonly [Name in keyof typeof names]?: A }

@@ -1,6 +1,3 @@
-import { Schema } from "effect"
-import { bounded } from "../../base/config/fields.ts"
-
 /**
  * Computes the weights of tokens, before a program runs. A loss over tokens is Σ w_t L_t; the weights hold the mask and
  * the normalisation, so that one program serves all normalisations, and so that the losses of the micro-batches of a
@@ -14,6 +11,8 @@ import { bounded } from "../../base/config/fields.ts"
  * Losses.tokenWeights({ masks, normalisation: { type: "constant", tokens: 10 } }) // [[0, 1/20, 1/20], [1/20]]
  * ```
  */
+import { Schema } from "effect"
+import { bounded } from "../../base/config/fields.ts"
 
 /**
  * Defines how the losses of a step's tokens are averaged. B is the number of sequences with a token that counts.

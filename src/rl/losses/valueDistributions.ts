@@ -1,3 +1,16 @@
+/**
+ * Computes losses of algorithms that learn the distribution of an action's return instead of its mean, as n quantiles
+ * or as the probabilities of n fixed returns (categories). Tensors of distributions have the shape [rows, n]; the names
+ * of the others are as in `qLearning.ts`.
+ *
+ * @example
+ * ```ts
+ * const [r_t, discount_t] = [Graph.constant([1]), Graph.constant([0.5])]
+ * const quantiles_t = Graph.constant([2, 4], [1, 2])
+ * const target = Losses.quantileTarget({ r_t, discount_t, quantiles_t }) // [1 + 0.5 · 2, 1 + 0.5 · 4]
+ * Losses.quantileLoss({ quantiles_tm1: Graph.constant([2, 3], [1, 2]), target }) // [⅛]
+ * ```
+ */
 import {
   abs,
   add,
@@ -25,20 +38,6 @@ import { fail } from "../../tensor/graph/ops/core.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import { type Categories, returnsOf } from "../model/valueDistribution.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
-
-/**
- * Computes losses of algorithms that learn the distribution of an action's return instead of its mean, as n quantiles
- * or as the probabilities of n fixed returns (categories). Tensors of distributions have the shape [rows, n]; the names
- * of the others are as in `qLearning.ts`.
- *
- * @example
- * ```ts
- * const [r_t, discount_t] = [Graph.constant([1]), Graph.constant([0.5])]
- * const quantiles_t = Graph.constant([2, 4], [1, 2])
- * const target = Losses.quantileTarget({ r_t, discount_t, quantiles_t }) // [1 + 0.5 · 2, 1 + 0.5 · 4]
- * Losses.quantileLoss({ quantiles_tm1: Graph.constant([2, 3], [1, 2]), target }) // [⅛]
- * ```
- */
 
 /** Selects the distribution of one action in each row of `distributions`, of shape [rows, actions, n]. */
 export const distributionOfAction = (distributions: Tensor, actions: Tensor): Tensor => {

@@ -1,3 +1,4 @@
+/** Makes the networks of an actor and a critic, for PPO, A2C and the algorithms that extend them. */
 import { type ActionSpace, display, type RowSpace } from "../env/Space.ts"
 import type { Distribution } from "../../tensor/graph/distributions.ts"
 import { asPytorch, constant, orthogonal } from "../../tensor/graph/initialisers.ts"

@@ -1,3 +1,4 @@
+/** Makes the layers of networks that compute numbers for each action: a trunk, maybe a memory, and linear heads. */
 import { type RowSpace } from "../env/Space.ts"
 import { orthogonal } from "../../tensor/graph/initialisers.ts"
 import { linear } from "../../tensor/graph/layers.ts"

@@ -1,3 +1,4 @@
+/** Makes layers that normalise by batch renormalisation, for CrossQ. */
 import { constant, zeros } from "../../tensor/graph/initialisers.ts"
 import { type GraphActivation, activations, linear } from "../../tensor/graph/layers.ts"
 import { add, clip, div, greater, mean, mul, sqrt, square, stopGradient, sub, where } from "../../tensor/graph/ops.ts"

@@ -1,3 +1,4 @@
+/** Declares the settings and parameters of generalised state-dependent exploration. */
 import { Schema } from "effect"
 import { withDefault } from "../../base/config/fields.ts"
 import { constant as filledWith } from "../../tensor/graph/initialisers.ts"

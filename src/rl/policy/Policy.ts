@@ -87,11 +87,11 @@ export interface PolicyAction {
 
 /** A policy that acts. Its programs live as long as the scope in which it was loaded. */
 export interface LoadedPolicy {
-  /** The id of the env in which it was trained. */
+  /** The id of the env in which the policy was trained. */
   readonly env: string
-  /** The name of the algorithm that trained it. */
+  /** The name of the algorithm that trained the policy. */
   readonly algorithm: string
-  /** The step of the training at which it had these weights. */
+  /** The step of the training at which the policy was saved. */
   readonly step: number
   readonly observationSpace: Space
   readonly actionSpace: ActionSpace

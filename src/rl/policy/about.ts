@@ -7,11 +7,11 @@ const isAction = (space: Space): space is ActionSpace => space._tag !== "Dict" &
 
 /** Everything that acting needs to know about a policy besides its programs. */
 export const PolicyAbout = Schema.Struct({
-  /** The id of the env in which it was trained. */
+  /** The id of the env in which the policy was trained. */
   env: Schema.String,
-  /** The name of the algorithm that trained it. */
+  /** The name of the algorithm that trained the policy. */
   algorithm: Schema.String,
-  /** The step of the training at which it had these weights. */
+  /** The step of the training at which the policy was saved. */
   step: Schema.Int,
   observationSpace: Json,
   actionSpace: Json.pipe(Schema.refine(isAction)),

@@ -110,7 +110,7 @@ export interface Started {
 
 /** A callback of a training. `make` makes one. */
 export interface Callback {
-  /** The name by which config files and messages call it. */
+  /** The name that config files and messages use for the callback. */
   readonly name: string
   /** Starts the callback with the numbers of a checkpoint, or with the initial ones. Only the training calls this. */
   readonly start: (saved: Readonly<Memory> | undefined) => Started

@@ -51,7 +51,7 @@ export const trainLoop = Effect.fnUntraced(function* (
   }
 })
 
-/** Tells whether the training has done all its steps, or ends before. */
+/** Tells whether the training has done all its steps, or ends early. */
 const isStopping = (settings: Decided, state: TrainingState): boolean =>
   state.step >= settings.totalSteps || earlyEndOf(settings, state) !== null
 

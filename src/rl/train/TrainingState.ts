@@ -1,4 +1,4 @@
-/** The counters of a training, saved in checkpoints. The loop in `Trainer.ts` changes them. */
+/** Holds the counters of a training, which checkpoints save. The loop in `Trainer.ts` changes them. */
 import { Effect, Schema } from "effect"
 import { Evaluation, evaluationOf, type ValidationOutcome } from "../../run/evaluation.ts"
 import { count, list, recent, scoreHash, total } from "../../run/Progress.ts"

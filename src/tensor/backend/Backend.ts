@@ -106,7 +106,7 @@ export const programOf = ({ name, state }: ProgramSpec, machine: SyncProgram): P
   }
 }
 
-/** Options of `compileAll`. */
+/** The options of `compileAll`. */
 export interface GroupOptions {
   /**
    * The names of feeds that all programs share as one array. If programs have different numbers of rows, the array has

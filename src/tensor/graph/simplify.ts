@@ -1,3 +1,4 @@
+/** Rewrites programs to fewer ops before they are compiled, by the rules in `simplify/`. */
 import { Record } from "effect"
 import { exactText } from "../../base/config/text.ts"
 import { evaluate } from "./evaluate.ts"

@@ -1,3 +1,8 @@
+/**
+ * Behaviour cloning: trains a policy to give the demonstrated actions the highest probability. The demonstrations are
+ * in memory. A step of the run is a demonstrated step that the policy learns from; the env is played only in
+ * validations.
+ */
 import { Effect, Schema, type Scope, Struct } from "effect"
 import { Backend } from "../../../tensor/backend/Backend.ts"
 import { bounded, nonNegative, withDefault } from "../../../base/config/fields.ts"
@@ -40,12 +45,6 @@ import { type ActorCritic, actorCritic } from "../../model/ActorCritic.ts"
 import { networkFields, type NetworkOptions } from "../../model/trunk.ts"
 import { plannerOf, planningFields, type PlanningOptions } from "../../model/valueIteration.ts"
 import { stream } from "../../../base/rng/Rng.ts"
-
-/**
- * Behaviour cloning: trains a policy to give the demonstrated actions the highest probability. The demonstrations are
- * in memory. A step of the run is a demonstrated step that the policy learns from; the env is played only in
- * validations.
- */
 
 // --- Config: `BcOptions` are the settings in code; `BcConfig` checks them and fills in the defaults ---
 
@@ -233,5 +232,5 @@ const learnFrom = (demonstrations: Demonstrations) =>
 export const make = (demonstrations: Demonstrations, options: BcOptions = {}): Algorithm =>
   define({ name: "bc", config: BcConfig, setup: learnFrom(demonstrations) }).make(options)
 
-/** Behaviour cloning that only plays what it has learned, for a run's saved config. */
+/** Behaviour cloning as a run's saved config makes it: it can only play what the run has learned. */
 export const onlyPlays = onlyPlaying("bc", BcConfig, cloneOf)

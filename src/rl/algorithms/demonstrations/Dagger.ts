@@ -1,3 +1,8 @@
+/**
+ * Dataset aggregation (Ross et al. 2011, arXiv:1011.0686): the learner plays, and an expert says in each state what it would
+ * have done. Behaviour cloning learns from all of these answers. So the learner is shown what to do after its own mistakes,
+ * in states that an expert alone never visits.
+ */
 import { Effect, Schema, type Scope } from "effect"
 import type { Backend } from "../../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
@@ -15,12 +20,6 @@ import { onlyPlaying } from "../../learner/onlyPlaying.ts"
 import { tooLarge } from "../../learner/replay/storage.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import { bcFields, type BcOptions, cloneOf, cloner } from "./Bc.ts"
-
-/**
- * Dataset aggregation (Ross et al. 2011, arXiv:1011.0686): the learner plays, and an expert says in each state what it would
- * have done. Behaviour cloning learns from all of these answers. So the learner is shown what to do after its own mistakes,
- * in states that an expert alone never visits.
- */
 
 // --- Config: `DaggerOptions` are the settings in code; `DaggerConfig` checks them and fills in the defaults ---
 
@@ -160,5 +159,5 @@ const learnFrom = (expert: Expert) =>
 export const make = (expert: Expert, options: DaggerOptions = {}): Algorithm =>
   define({ name: "dagger", config: DaggerConfig, setup: learnFrom(expert) }).make(options)
 
-/** DAgger that only plays what it has learned, for a run's saved config. */
+/** DAgger as a run's saved config makes it: it can only play what the run has learned. */
 export const onlyPlays = onlyPlaying("dagger", DaggerConfig, cloneOf)

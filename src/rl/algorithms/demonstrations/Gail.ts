@@ -1,3 +1,8 @@
+/**
+ * Generative adversarial imitation learning (Ho and Ermon 2016, arXiv:1606.03476) on top of PPO. A discriminator learns to tell
+ * the steps of demonstrations from those of the policy's own rollouts. The policy is rewarded for steps that look like
+ * demonstrated ones; it never sees the env's rewards.
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"
@@ -12,12 +17,6 @@ import * as Model from "../../model/Model.ts"
 import { type ClippedValueOptions, ppoFields, ppoLoss, ppoPhase } from "../rollouts/Ppo.ts"
 
 const { add, cast, greater, less, mean, mul } = Graph
-
-/**
- * Generative adversarial imitation learning (Ho and Ermon 2016, arXiv:1606.03476) on top of PPO. A discriminator learns to tell
- * the steps of demonstrations from those of the policy's own rollouts. The policy is rewarded for steps that look like
- * demonstrated ones; it never sees the env's rewards.
- */
 
 // --- Config: `GailOptions` are the settings in code; `GailConfig` checks them and fills in the defaults ---
 
@@ -177,5 +176,5 @@ const policyPhase = (
 export const make = (demonstrations: Demonstrations.Demonstrations, options: GailOptions = {}): Algorithm.Algorithm =>
   Algorithm.define({ name: "gail", config: GailConfig, setup: learnFrom(demonstrations) }).make(options)
 
-/** GAIL that only plays what it has learned, for a run's saved config. */
+/** GAIL as a run's saved config makes it: it can only play what the run has learned. */
 export const onlyPlays = Learner.onlyPlaying("gail", GailConfig, policyOf)

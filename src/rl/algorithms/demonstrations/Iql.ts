@@ -1,3 +1,9 @@
+/**
+ * Implicit Q-learning (Kostrikov et al. 2021, arXiv:2110.06169): learns a policy from a data set of transitions alone,
+ * and can become better than the policy that produced the data. It never evaluates an action that is not in the data:
+ * the value of a state is an expectile of the values of the actions that the data have there, and the policy imitates
+ * the better ones of these actions.
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"
@@ -26,13 +32,6 @@ import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
 const { clip, constant, exp, mean, minimum, mul, reshape, sub, tanh } = Graph
-
-/**
- * Implicit Q-learning (Kostrikov et al. 2021, arXiv:2110.06169): learns a policy from a data set of transitions alone,
- * and can become better than the policy that produced the data. It never evaluates an action that is not in the data:
- * the value of a state is an expectile of the values of the actions that the data have there, and the policy imitates
- * the better ones of these actions.
- */
 
 // --- Config: `IqlOptions` are the settings in code; `IqlConfig` checks them and fills in the defaults ---
 
@@ -241,5 +240,5 @@ const update = (
 export const make = (transitions: Transitions, options: IqlOptions = {}): Algorithm.Algorithm =>
   Algorithm.define({ name: "iql", config: IqlConfig, setup: learnFrom(transitions) }).make(options)
 
-/** IQL that only plays what it has learned, for a run's saved config. */
+/** IQL as a run's saved config makes it: it can only play what the run has learned. */
 export const onlyPlays = onlyPlaying("iql", IqlConfig, (config, task) => actorOf(networks(config, task), task))

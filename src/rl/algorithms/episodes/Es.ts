@@ -1,3 +1,9 @@
+/**
+ * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own random
+ * variation of the weights, and the weights move towards the variations with the larger returns. Variations come in
+ * pairs of opposites. No gradient is computed, so this is a baseline for algorithms that compute one. The variations
+ * that play at the same time are the members of a population.
+ */
 import { Effect, Schema, type Scope } from "effect"
 import { Backend, type Program } from "../../../tensor/backend/Backend.ts"
 import { ConfigError } from "../../../base/config/Config.ts"
@@ -24,13 +30,6 @@ import type { Actor } from "../../model/Actor.ts"
 import { asVectors, maskOf, vectorSizeOf } from "../../model/observations.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import { meanOf } from "../../../base/statistics/resampling.ts"
-
-/**
- * Evolution strategies (Salimans et al. 2017, arXiv:1703.03864): every env plays an episode with its own random
- * variation of the weights, and the weights move towards the variations with the larger returns. Variations come in
- * pairs of opposites. No gradient is computed, so this is a baseline for algorithms that compute one. The variations
- * that play at the same time are the members of a population.
- */
 
 // --- Config: `EsOptions` are the settings in code; `EsConfig` checks them and fills in the defaults ---
 

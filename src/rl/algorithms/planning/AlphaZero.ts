@@ -1,3 +1,9 @@
+/**
+ * AlphaZero (Silver et al. 2017, arXiv:1712.01815): a tree search over the env's own steps chooses each action; a
+ * network gives the search the probabilities of actions and the values of states. The network learns from the results:
+ * its policy from the shares of the search's visits, its value from the outcomes of the episodes. It works for one
+ * player, and, with a discount of −1, for two who take turns in an env such as `TicTacToe.selfPlay`.
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
@@ -22,13 +28,6 @@ import * as Losses from "../../losses/policyGradient.ts"
 import * as Model from "../../model/Model.ts"
 
 const { add, mean, mul } = Graph
-
-/**
- * AlphaZero (Silver et al. 2017, arXiv:1712.01815): a tree search over the env's own steps chooses each action; a
- * network gives the search the probabilities of actions and the values of states. The network learns from the results:
- * its policy from the shares of the search's visits, its value from the outcomes of the episodes. It works for one
- * player, and, with a discount of −1, for two who take turns in an env such as `TicTacToe.selfPlay`.
- */
 
 // --- Config: `AlphaZeroOptions` are the settings in code; `AlphaZeroConfig` checks them and fills in the defaults ---
 

@@ -1,3 +1,8 @@
+/**
+ * CrossQ (Bhatt et al. 2024, arXiv:1902.05605): SAC without target networks, whose critics and actor normalise their layers by batch
+ * renormalisation. The critics value the transitions and their next states in one batch, so that the statistics are those of
+ * both. The critics are wide, and the actor learns in every third update.
+ */
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
 import * as Fields from "../../../base/config/fields.ts"
@@ -13,12 +18,6 @@ import * as Model from "../../model/Model.ts"
 import * as Sac from "./Sac.ts"
 
 const { concat, mean, mul, neg, reshape, slice, stopGradient } = Graph
-
-/**
- * CrossQ (Bhatt et al. 2024, arXiv:1902.05605): SAC without target networks, whose critics and actor normalise their layers by batch
- * renormalisation. The critics value the transitions and their next states in one batch, so that the statistics are those of
- * both. The critics are wide, and the actor learns in every third update.
- */
 
 // --- Config: `CrossQOptions` are the settings in code; `CrossQConfig` checks them and fills in the defaults ---
 

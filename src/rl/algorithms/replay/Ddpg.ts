@@ -1,12 +1,11 @@
-import { Schema } from "effect"
-import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Td3 from "./Td3.ts"
-
 /**
  * Deep deterministic policy gradient (Lillicrap et al. 2015, arXiv:1509.02971): Q-learning for continuous actions,
  * whose actor climbs the critic's gradient. It is TD3 without its three corrections: there is only one critic, no noise
  * on target actions, and the actor learns in every update. So this file uses TD3's networks, learner and update.
  */
+import { Schema } from "effect"
+import * as Algorithm from "../../learner/Algorithm.ts"
+import * as Td3 from "./Td3.ts"
 
 // --- Config: `DdpgOptions` are the settings in code; `DdpgConfig` checks them and fills in the defaults ---
 

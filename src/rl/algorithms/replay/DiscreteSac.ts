@@ -1,3 +1,8 @@
+/**
+ * Soft actor-critic for choices (Christodoulou 2019, arXiv:1910.07207): as in SAC, the entropy of the policy adds to its
+ * return, and the smaller value of two critics counts. A critic computes the values of all actions at once, so expectations
+ * over the policy are sums over actions, and nothing has to be drawn for them.
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Distributions from "../../../tensor/graph/distributions.ts"
@@ -10,12 +15,6 @@ import * as Losses from "../../losses/Losses.ts"
 import * as Model from "../../model/Model.ts"
 
 const { mean, minimum, mul, neg } = Graph
-
-/**
- * Soft actor-critic for choices (Christodoulou 2019, arXiv:1910.07207): as in SAC, the entropy of the policy adds to its
- * return, and the smaller value of two critics counts. A critic computes the values of all actions at once, so expectations
- * over the policy are sums over actions, and nothing has to be drawn for them.
- */
 
 // --- Config: `DiscreteSacOptions` are the settings in code; `DiscreteSacConfig` checks them and fills in the defaults ---
 

@@ -1,3 +1,10 @@
+/**
+ * Deep Q-learning with a replay buffer (Mnih et al. 2015), and the improvements that Rainbow (Hessel et al. 2018,
+ * arXiv:1710.02298) combines, each of which is a setting: double Q-learning, dueling networks, prioritised replay,
+ * n-step targets, the distribution of returns in place of their mean, and noisy layers. With `lstm` the network has a
+ * memory, which learns from sequences of steps as in R2D2 (Kapturowski et al. 2019,
+ * openreview.net/forum?id=r1lyTjAqYX), in one process. The losses, with their targets, are in `rl/losses/dqnLosses.ts`.
+ */
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
 import * as Fields from "../../../base/config/fields.ts"
@@ -8,14 +15,6 @@ import * as Losses from "../../losses/dqnLosses.ts"
 import * as Model from "../../model/Model.ts"
 
 const { argMax, reshape, slice } = Graph
-
-/**
- * Deep Q-learning with a replay buffer (Mnih et al. 2015), and the improvements that Rainbow (Hessel et al. 2018,
- * arXiv:1710.02298) combines, each of which is a setting: double Q-learning, dueling networks, prioritised replay,
- * n-step targets, the distribution of returns in place of their mean, and noisy layers. With `lstm` the network has a
- * memory, which learns from sequences of steps as in R2D2 (Kapturowski et al. 2019,
- * openreview.net/forum?id=r1lyTjAqYX), in one process. The losses, with their targets, are in `rl/losses/dqnLosses.ts`.
- */
 
 // --- Config: `DqnOptions` are the settings in code; `DqnConfig` checks them and fills in the defaults ---
 

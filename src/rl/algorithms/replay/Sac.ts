@@ -1,3 +1,8 @@
+/**
+ * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): it has a squashed Gaussian policy whose entropy adds to
+ * its return, two critics, of whose values the smaller one counts, and a temperature that keeps the entropy at a
+ * target.
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"
@@ -11,12 +16,6 @@ import * as Losses from "../../losses/critics.ts"
 import * as Model from "../../model/Model.ts"
 
 const { clip, mean, mul, reshape, slice, stopGradient } = Graph
-
-/**
- * Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905): it has a squashed Gaussian policy whose entropy adds to
- * its return, two critics, of whose values the smaller one counts, and a temperature that keeps the entropy at a
- * target.
- */
 
 // --- Config: `SacOptions` are the settings in code; `SacConfig` checks them and fills in the defaults ---
 

@@ -1,3 +1,7 @@
+/**
+ * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): DDPG with two critics, of
+ * whose values the smaller one counts, noise on target actions, and an actor that learns less often than its critics.
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Space from "../../env/Space.ts"
@@ -11,11 +15,6 @@ import * as Losses from "../../losses/critics.ts"
 import * as Model from "../../model/Model.ts"
 
 const { add, clip, mean, mul, stopGradient, tanh } = Graph
-
-/**
- * Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018, arXiv:1802.09477): DDPG with two critics, of
- * whose values the smaller one counts, noise on target actions, and an actor that learns less often than its critics.
- */
 
 // --- Config: `Td3Options` are the settings in code; `Td3Config` checks them and fills in the defaults ---
 

@@ -1,3 +1,8 @@
+/**
+ * Truncated quantile critics (Kuznetsov et al. 2020, arXiv:2005.04269): SAC whose critics learn quantiles of the return in
+ * place of its mean. The target leaves out the highest quantiles of all critics together, because those overestimate. Actor,
+ * temperature and learner are SAC's own.
+ */
 import { Effect, Schema } from "effect"
 import { ConfigError } from "../../../base/config/Config.ts"
 import * as Fields from "../../../base/config/fields.ts"
@@ -8,12 +13,6 @@ import * as Model from "../../model/critic.ts"
 import * as Sac from "./Sac.ts"
 
 const { add, concat, expandDims, mean, mul, sub } = Graph
-
-/**
- * Truncated quantile critics (Kuznetsov et al. 2020, arXiv:2005.04269): SAC whose critics learn quantiles of the return in
- * place of its mean. The target leaves out the highest quantiles of all critics together, because those overestimate. Actor,
- * temperature and learner are SAC's own.
- */
 
 // --- Config: `TqcOptions` are the settings in code; `TqcConfig` checks them and fills in the defaults ---
 

@@ -1,3 +1,9 @@
+/**
+ * Synchronous advantage actor-critic (Mnih et al. 2016, arXiv:1602.01783): takes one gradient step on each short
+ * rollout, with RMSProp. With λ = 1 the advantage is the n-step return minus the value, as in the paper; with `lstm`
+ * the network has a memory. Curiosity and UNREAL extend A2C with the fields, the loss and the phase that this file
+ * exports.
+ */
 import { Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
@@ -8,13 +14,6 @@ import * as Losses from "../../losses/policyGradient.ts"
 import type * as Model from "../../model/ActorCritic.ts"
 
 const { add, mean, mul, sub } = Graph
-
-/**
- * Synchronous advantage actor-critic (Mnih et al. 2016, arXiv:1602.01783): takes one gradient step on each short
- * rollout, with RMSProp. With λ = 1 the advantage is the n-step return minus the value, as in the paper; with `lstm`
- * the network has a memory. Curiosity and UNREAL extend A2C with the fields, the loss and the phase that this file
- * exports.
- */
 
 // --- Config: `A2cOptions` are the settings in code; `A2cConfig` checks them and fills in the defaults ---
 

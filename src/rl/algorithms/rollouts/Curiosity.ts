@@ -1,3 +1,9 @@
+/**
+ * The intrinsic curiosity module (Pathak et al. 2017, arXiv:1705.05363) on top of A2C. An encoder turns observations
+ * into features. It learns with an inverse model, which infers the action from the features before and after it, so the
+ * features describe what the agent can influence. A forward model predicts the next features from the features and the
+ * action; its error is the bonus, a reward for surprising transitions.
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Layers from "../../../tensor/graph/layers.ts"
@@ -9,13 +15,6 @@ import * as Model from "../../model/Model.ts"
 import { a2cFields, type A2cBaseOptions, a2cLoss, a2cPhase } from "./A2c.ts"
 
 const { add, concat, mean, mul, stopGradient } = Graph
-
-/**
- * The intrinsic curiosity module (Pathak et al. 2017, arXiv:1705.05363) on top of A2C. An encoder turns observations
- * into features. It learns with an inverse model, which infers the action from the features before and after it, so the
- * features describe what the agent can influence. A forward model predicts the next features from the features and the
- * action; its error is the bonus, a reward for surprising transitions.
- */
 
 // --- Config: `CuriosityOptions` are the settings in code; `CuriosityConfig` checks them and fills in the defaults ---
 

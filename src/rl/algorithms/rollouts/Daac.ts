@@ -1,3 +1,8 @@
+/**
+ * Decoupled advantage actor-critic (Raileanu and Fergus 2021, arXiv:2102.10330). The policy has its own network and
+ * learns in one pass over each rollout; the critic has another network and learns in many passes. The policy's network
+ * also learns to predict advantages, because these depend less on the look of a level of the env than values do.
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Initialisers from "../../../tensor/graph/initialisers.ts"
@@ -11,12 +16,6 @@ import type { Networks } from "../../model/network/layers.ts"
 import { type ClippingOptions, ppoFields, ppoPhase, ppoPolicyLoss } from "./Ppo.ts"
 
 const { concat, mul, reshape } = Graph
-
-/**
- * Decoupled advantage actor-critic (Raileanu and Fergus 2021, arXiv:2102.10330). The policy has its own network and
- * learns in one pass over each rollout; the critic has another network and learns in many passes. The policy's network
- * also learns to predict advantages, because these depend less on the look of a level of the env than values do.
- */
 
 // --- Config: `DaacOptions` are the settings in code; `DaacConfig` checks them and fills in the defaults ---
 

@@ -1,3 +1,8 @@
+/**
+ * Synchronous n-step double Q-learning without a replay buffer (after Mnih et al. 2016, arXiv:1602.01783): plays many
+ * envs ε-greedily for a few steps, then learns from exactly these steps. The online network chooses the action after
+ * the last step, and the target network values it (van Hasselt et al. 2015, arXiv:1509.06461).
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
@@ -8,12 +13,6 @@ import * as Losses from "../../losses/qLearning.ts"
 import * as Model from "../../model/Model.ts"
 
 const { argMax, huber, mean, stopGradient, sub } = Graph
-
-/**
- * Synchronous n-step double Q-learning without a replay buffer (after Mnih et al. 2016, arXiv:1602.01783): plays many
- * envs ε-greedily for a few steps, then learns from exactly these steps. The online network chooses the action after
- * the last step, and the target network values it (van Hasselt et al. 2015, arXiv:1509.06461).
- */
 
 // --- Config: `DdqnOptions` are the settings in code; `DdqnConfig` checks them and fills in the defaults ---
 

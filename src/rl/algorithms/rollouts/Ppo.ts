@@ -1,15 +1,3 @@
-import { Schema } from "effect"
-import * as Fields from "../../../base/config/fields.ts"
-import * as Graph from "../../../tensor/graph/ops.ts"
-import * as Optimisers from "../../../tensor/graph/optimisers.ts"
-import * as Algorithm from "../../learner/Algorithm.ts"
-import * as Learner from "../../learner/onPolicy.ts"
-import * as Losses from "../../losses/policyGradient.ts"
-import type * as Model from "../../model/ActorCritic.ts"
-import type { MemoryOptions } from "../../model/trunk.ts"
-
-const { add, mean, mul, sub } = Graph
-
 /**
  * Proximal Policy Optimisation (Schulman et al. 2017, arXiv:1707.06347), with the details that make it work in practice.
  * Each detail of "The 37 Implementation Details of PPO" (Huang et al. 2022) that applies is in one of these places:
@@ -32,6 +20,17 @@ const { add, mean, mul, sub } = Graph
  *   life, firing to reset, and grey scaled-down frames. `rl/env/Normalise.ts`: normalised and clipped observations and rewards
  *   (`normalize` of `Train.run`) for continuous control.
  */
+import { Schema } from "effect"
+import * as Fields from "../../../base/config/fields.ts"
+import * as Graph from "../../../tensor/graph/ops.ts"
+import * as Optimisers from "../../../tensor/graph/optimisers.ts"
+import * as Algorithm from "../../learner/Algorithm.ts"
+import * as Learner from "../../learner/onPolicy.ts"
+import * as Losses from "../../losses/policyGradient.ts"
+import type * as Model from "../../model/ActorCritic.ts"
+import type { MemoryOptions } from "../../model/trunk.ts"
+
+const { add, mean, mul, sub } = Graph
 
 // --- Config: `PpoOptions` are the settings in code; `PpoConfig` checks them and fills in the defaults ---
 

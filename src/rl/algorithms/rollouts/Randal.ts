@@ -1,3 +1,4 @@
+/** RANDAL is PPO with the bonus of RND and the auxiliary tasks of UNREAL. It needs images and discrete actions. */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
@@ -10,8 +11,6 @@ import {
 } from "../../learner/unreal/auxiliaryTasks.ts"
 import { ppoPhase } from "./Ppo.ts"
 import { rndFields, type RndOptions, rndLoss, rndRollout } from "./Rnd.ts"
-
-/** RANDAL is PPO with the bonus of RND and the auxiliary tasks of UNREAL. It needs images and discrete actions. */
 
 // --- Config: `RandalOptions` are the settings in code; `RandalConfig` checks them and fills in the defaults ---
 

@@ -1,3 +1,9 @@
+/**
+ * Random network distillation (Burda et al. 2018, arXiv:1810.12894) on top of PPO. A predictor network learns to
+ * predict the features that a second network, which is never trained, computes from an observation. A large prediction
+ * error means that the observation is new, so the error is a bonus: an additional reward. The bonus has its own critic,
+ * because it has its own discount and its returns need not end with the episode.
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Initialisers from "../../../tensor/graph/initialisers.ts"
@@ -11,13 +17,6 @@ import * as Model from "../../model/Model.ts"
 import { ppoFields, type ClippedValueOptions, ppoLoss, ppoPhase } from "./Ppo.ts"
 
 const { mul } = Graph
-
-/**
- * Random network distillation (Burda et al. 2018, arXiv:1810.12894) on top of PPO. A predictor network learns to
- * predict the features that a second network, which is never trained, computes from an observation. A large prediction
- * error means that the observation is new, so the error is a bonus: an additional reward. The bonus has its own critic,
- * because it has its own discount and its returns need not end with the episode.
- */
 
 // --- Config: `RndOptions` are the settings in code; `RndConfig` checks them and fills in the defaults ---
 

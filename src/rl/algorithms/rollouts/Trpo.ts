@@ -1,3 +1,9 @@
+/**
+ * Trust region policy optimisation (Schulman et al. 2015, arXiv:1502.05477): after each rollout the policy takes one
+ * step along its natural gradient. The step is as long as a limit on the KL divergence between the old and the new
+ * policy allows; a line search makes sure that the limit holds and that the surrogate objective grows. So there is no
+ * step size to tune. The critic learns by gradient steps on minibatches.
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Graph from "../../../tensor/graph/ops.ts"
@@ -10,13 +16,6 @@ import * as Model from "../../model/ActorCritic.ts"
 import type { Networks } from "../../model/network/layers.ts"
 
 const { mean, mul, stopGradient } = Graph
-
-/**
- * Trust region policy optimisation (Schulman et al. 2015, arXiv:1502.05477): after each rollout the policy takes one
- * step along its natural gradient. The step is as long as a limit on the KL divergence between the old and the new
- * policy allows; a line search makes sure that the limit holds and that the surrogate objective grows. So there is no
- * step size to tune. The critic learns by gradient steps on minibatches.
- */
 
 // --- Config: `TrpoOptions` are the settings in code; `TrpoConfig` checks them and fills in the defaults ---
 

@@ -1,3 +1,7 @@
+/**
+ * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C whose network also learns to control pixels, to predict
+ * rewards, and to value earlier steps again. With `lstm` it has a memory. UNREAL needs images and discrete actions.
+ */
 import { Effect, Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
@@ -10,11 +14,6 @@ import {
 } from "../../learner/unreal/auxiliaryTasks.ts"
 import * as Model from "../../model/ActorCritic.ts"
 import { a2cFields, type A2cBaseOptions, a2cLoss, a2cPhase } from "./A2c.ts"
-
-/**
- * UNREAL (Jaderberg et al. 2016, arXiv:1611.05397): A2C whose network also learns to control pixels, to predict
- * rewards, and to value earlier steps again. With `lstm` it has a memory. UNREAL needs images and discrete actions.
- */
 
 // --- Config: `UnrealOptions` are the settings in code; `UnrealConfig` checks them and fills in the defaults ---
 

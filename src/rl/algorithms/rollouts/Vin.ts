@@ -1,15 +1,14 @@
+/**
+ * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867), called planner here, that learns by PPO. It is for
+ * envs whose observations are maps of shape [planes, height, width], through which the agent has to find a path.
+ * Behaviour cloning can train such a network, too: `Bc.make(demonstrations, { planning: {} })`.
+ */
 import { Schema } from "effect"
 import * as Fields from "../../../base/config/fields.ts"
 import * as Algorithm from "../../learner/Algorithm.ts"
 import * as Learner from "../../learner/onPolicy.ts"
 import * as Model from "../../model/valueIteration.ts"
 import { type ClippingOptions, ppoFields, ppoLearner } from "./Ppo.ts"
-
-/**
- * A value-iteration network (Tamar et al. 2016, arXiv:1602.02867), called planner here, that learns by PPO. It is for
- * envs whose observations are maps of shape [planes, height, width], through which the agent has to find a path.
- * Behaviour cloning can train such a network, too: `Bc.make(demonstrations, { planning: {} })`.
- */
 
 // --- Config: the settings of PPO, except those of the hidden layers, which the planner replaces ---
 

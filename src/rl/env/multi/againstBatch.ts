@@ -195,7 +195,7 @@ const exchange = Effect.fnUntraced(function* (
   const { numEnvs, commands } = columns
   const all = Array.from({ length: numEnvs }, (_, row) => row)
   const ended: Array<number> = all.filter((row) => commands[row] === command.start)
-  // Past selves begin with the first episodes, not with a later reset.
+  // Reset opponents such as past selves only when the first episodes begin, not when the batch is reset later.
   if (states.length === 0) for (const { reset = Effect.void } of opened) yield* reset
   const stepping = all.filter((row) => commands[row] === command.step || commands[row] === command.lastStep)
   yield* runAll(

@@ -299,7 +299,7 @@ const exchange = Effect.fnUntraced(function* (
   envActions: Float32Array | Int32Array,
 ): Effect.fn.Return<void, EnvError> {
   const { game, rows, opened, kernel, count, seats, ownAction, noAnswer } = games
-  // Past selves begin with the first episodes, not with a later reset.
+  // Reset opponents such as past selves only when the first episodes begin, not when the batch is reset later.
   if (!games.hasBegun) for (const { reset = Effect.void } of opened) yield* reset
   games.hasBegun = true
   games.begun.fill(0)

@@ -85,7 +85,7 @@ export interface OpponentBatch {
 /** An opponent that is open for one batch of games, and answers questions about them. */
 export interface Responder {
   readonly answer: (asked: ReadonlyArray<OpponentQuestion>) => Effect.Effect<ReadonlyArray<OpponentAnswer>, EnvError>
-  /** Runs when the batch is reset. */
+  /** Runs once, when the first episodes of the batch begin. */
   readonly reset?: Effect.Effect<void, EnvError>
   readonly save?: () => Snapshot
   readonly load?: (saved: Snapshot) => Effect.Effect<void, EnvError>

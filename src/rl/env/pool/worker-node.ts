@@ -1,4 +1,4 @@
-/** The program of the threads that `pool-node.ts` starts: makes a thread's envs, then executes the pool's commands. */
+/** Runs in the threads that `pool-node.ts` starts: makes a thread's envs, then executes the pool's commands. */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
 import { Effect, Schema } from "effect"
 import * as Batch from "../Batch.ts"

@@ -1,4 +1,4 @@
-/** The colours of drawings on light and on dark backgrounds. */
+/** Defines the colours of drawings on light and on dark backgrounds. */
 import type { ThemeColours } from "./shapes.ts"
 
 export const light: ThemeColours = {

@@ -8,7 +8,7 @@ export interface Card {
   readonly name: string
   readonly algorithm: string
   readonly environment: string
-  /** The step of the training at which the policy had these weights. */
+  /** The step of the training at which the policy was saved. */
   readonly step: number
   readonly observation: {
     readonly shape: ReadonlyArray<number>
@@ -40,9 +40,9 @@ export interface Card {
 export interface Part {
   /** The names or indices that lead to the part, from the outside to the inside. */
   readonly path: ReadonlyArray<string | number>
-  /** Its shape; empty if it is one number. */
+  /** The shape of the part; empty if the part is one number. */
   readonly shape: ReadonlyArray<number>
-  /** The number of options of each of its numbers; null for real numbers. */
+  /** The number of options of each number of the part; null for real numbers. */
   readonly options: ReadonlyArray<number> | null
 }
 

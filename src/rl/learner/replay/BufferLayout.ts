@@ -4,7 +4,7 @@
 export interface SequenceOptions {
   /** The number of steps whose actions are learned from. */
   readonly length: number
-  /** The number of steps before them, which only warm up the memory. */
+  /** The number of earlier steps that only warm up the network's memory. */
   readonly burnIn: number
   /** The number of elements of an env's memory, which is stored where sequences begin. */
   readonly memorySize: number

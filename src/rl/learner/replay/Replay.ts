@@ -1,4 +1,7 @@
-/** The replay buffer of off-policy learners: stores steps in memory, draws transitions and copies them to batches. */
+/**
+ * Implements the replay buffer of off-policy learners: stores steps in memory, draws transitions and copies them to
+ * batches.
+ */
 import type { Stream } from "../../../base/rng/Rng.ts"
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
@@ -39,7 +42,10 @@ export const makeReplay = (options: BufferLayout) => {
     begin: (envs: AnyBatchEnv): void => storeObservations(ring, envs),
     /** Stores a step of all envs: the actions, and their results in `envs`. Call it after `envs.step(actions)`. */
     add: (actions: Float32Array | Int32Array, envs: AnyBatchEnv): void => addStep(ring, actions, envs),
-    /** The envs' memories before their current observations; callers change them before `begin` and `add`. */
+    /**
+     * The memory of the recurrent policy in each env, before the env's current observation. Callers must update it
+     * before they call `begin` or `add`.
+     */
     memories: ring.memories,
     draw: (random: Stream, into: Int32Array): void => drawPlaces(gathering, random, into),
     gather: (drawn: Int32Array, into: Transitions): void => gatherTransitions(gathering, drawn, into),

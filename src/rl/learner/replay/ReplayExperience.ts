@@ -38,7 +38,7 @@ export interface ReplayExperience<
 export interface SequenceLengths {
   /** The number of steps whose actions are learned from. */
   readonly length: number
-  /** The number of steps before them, which only warm up the memory. */
+  /** The number of earlier steps that only warm up the network's memory. */
   readonly burnIn: number
 }
 

@@ -33,7 +33,7 @@ export interface Ring {
   /** Each row holds one step: its observation, action, reward, and a flag that says how the episode ended, if it did. */
   readonly rows: Float32Array
   readonly rowWidth: number
-  /** The indices in a row of its action, reward and flag. */
+  /** The indices, within a row, of the action, the reward and the flag. */
   readonly actionAt: number
   readonly rewardAt: number
   readonly endingAt: number
@@ -43,13 +43,16 @@ export interface Ring {
   /** Knows which steps belong to one episode, if draws may replace goals. */
   readonly episodes: ReturnType<typeof makeEpisodes> | undefined
   readonly memorySize: number
-  /** The envs' memories before their current observations; callers change them before `storeObservations` and `addStep`. */
+  /**
+   * The memory of the recurrent policy in each env, before the env's current observation. Callers must update it before
+   * they call `storeObservations` or `addStep`.
+   */
   readonly memories: Float32Array
   /** The memories before the steps where sequences can begin. */
   readonly storedMemories: Float32Array
   /** The index of the current step in each ring. */
   head: number
-  /** The number of complete steps before it. */
+  /** The number of complete steps before the current step. */
   complete: number
 }
 

@@ -1,3 +1,4 @@
+/** Declares the type of a compiled phase, which `update.ts` and `slices.ts` make. */
 import type { Effect } from "effect"
 import type { BackendError, Program, TensorData } from "../../../tensor/backend/Backend.ts"
 import type { Averages } from "../Averages.ts"

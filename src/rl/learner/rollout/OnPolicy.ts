@@ -1,3 +1,4 @@
+/** Describes on-policy learners as plain values: an experience with an update. `learnerOf.ts` compiles them. */
 import type { Schedule } from "../../../tensor/graph/schedules.ts"
 import type { Columns } from "../Batch.ts"
 import type { Experience } from "./Experience.ts"

@@ -1,3 +1,4 @@
+/** Describes the learners of PPO, A2C and other algorithms that have one network of an actor and a critic. */
 import { Effect } from "effect"
 import type { ScheduleCourse, Schedule } from "../../../tensor/graph/schedules.ts"
 import { actorCritic, type ActorCriticKept, type ActorCriticOptions, type Evaluation } from "../../model/ActorCritic.ts"

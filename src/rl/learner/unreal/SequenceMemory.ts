@@ -39,7 +39,7 @@ const cut = 2
 interface SequenceMemoryOptions {
   readonly numEnvs: number
   readonly observationSize: number
-  /** The number of steps of each env that it can hold. */
+  /** The number of steps of each env that the memory can hold. */
   readonly capacity: number
   /** The number of sequences, and also of histories, to draw, and (`steps`) the number of steps of a sequence. */
   readonly sequences: number

@@ -1,3 +1,4 @@
+/** Exports programs with their weights as ONNX model files that any ONNX runtime can run. */
 import { Record } from "effect"
 import { fail } from "../ops/core.ts"
 import type { ProgramSpec } from "../Program.ts"

@@ -130,7 +130,7 @@ interface GroupRead {
 /** The way in which a group would run in bands. */
 interface Role {
   readonly reads: ReadonlyArray<GroupRead>
-  /** Whether its core is a sum over all rows. */
+  /** Whether the group's core is a sum over all rows. */
   readonly addsRows: boolean
 }
 

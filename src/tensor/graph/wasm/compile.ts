@@ -40,7 +40,7 @@ interface CompiledProgram {
   readonly results: Readonly<Record<string, ArrayAddress>>
   /** Whether `prepare` computes anything. If not, callers need not call it. */
   readonly prepares: boolean
-  /** Whether threads share the work of its runs. */
+  /** Whether threads share the work of the program's runs. */
   readonly divided: boolean
 }
 
@@ -195,7 +195,7 @@ interface Grouped {
   readonly spec: ProgramSpec
   readonly nodes: Lowered
   readonly groups: ReadonlyArray<FusedGroup>
-  /** The groups of the phases 0, 1 and 2. */
+  /** The stages of the phases 0, 1 and 2 (see `NodePhase`). */
   readonly stages: readonly [ReadonlyArray<Stage>, ReadonlyArray<Stage>, ReadonlyArray<Stage>]
 }
 

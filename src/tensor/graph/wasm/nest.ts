@@ -24,7 +24,7 @@ export interface Access {
 /** A value that each element passes on to the next along some dimensions: for a reduction, or for running sums. */
 export interface Carry {
   readonly fn: "sum" | "max" | "min"
-  /** Tells for each dimension whether the value is carried over it. */
+  /** Tells for each dimension whether the value is carried along this dimension. */
   readonly over: ReadonlyArray<boolean>
   /** The array for the results: with `scan` the value at each element, otherwise the last value. */
   readonly write: Access

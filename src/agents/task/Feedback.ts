@@ -54,14 +54,11 @@ export const fromForeign = (value: unknown): { readonly feedback: Feedback; read
   const raw = key === undefined ? undefined : fields[key]
   const score = numberOf(raw)
   const { extra } = fields
-  const warning =
-    key === undefined
-      ? `feedback without a score counts as 0: ${display(value)}`
-      : score === undefined
-        ? `feedback whose "${key}" is not a number counts as 0: ${display(raw)}`
-        : key === "score"
-          ? null
-          : `feedback with "${key}" is the older form; write "score": 1 or 0`
+  const warning = (): string | null => {
+    if (key === undefined) return `feedback without a score counts as 0: ${display(value)}`
+    if (score === undefined) return `feedback whose "${key}" is not a number counts as 0: ${display(raw)}`
+    return key === "score" ? null : `feedback with "${key}" is the older form; write "score": 1 or 0`
+  }
   return {
     feedback: {
       score: score ?? 0,
@@ -69,7 +66,7 @@ export const fromForeign = (value: unknown): { readonly feedback: Feedback; read
       message: textOf(fields["message"]) ?? (typeof value === "string" ? value : ""),
       ...(isPlain(extra) ? { extra } : {}),
     },
-    warning,
+    warning: warning(),
   }
 }
 

@@ -74,6 +74,9 @@ export interface ProtobufField {
   readonly value: Uint8Array | number
 }
 
+/** The numbers of bytes of values of a fixed size, by their wire types. */
+const fixedLengths: Readonly<Record<number, number | undefined>> = { 1: 8, 5: 4 }
+
 /**
  * Yields the fields of a message in their order. Throws a RangeError if the bytes are no message.
  *
@@ -100,7 +103,7 @@ export function* fieldsOf(bytes: Uint8Array): Generator<ProtobufField, void> {
       yield { field: Math.floor(key / 8), value: varint() }
       continue
     }
-    const length = type === 1 ? 8 : type === 5 ? 4 : type === 2 ? varint() : NaN
+    const length = type === 2 ? varint() : (fixedLengths[type] ?? NaN)
     if (!(at + length <= bytes.length)) throw new RangeError("protobuf: the bytes are no message")
     yield { field: Math.floor(key / 8), value: bytes.subarray(at, at + length) }
     at += length

@@ -40,7 +40,8 @@ export const writeLogRecord = (to: ByteWriter, record: Uint8Array): void => {
     to.uint32(0)
     to.byte(size & 255)
     to.byte(size >> 8)
-    to.byte(isFirst ? (isLast ? kinds.whole : kinds.first) : isLast ? kinds.last : kinds.middle)
+    if (isFirst) to.byte(isLast ? kinds.whole : kinds.first)
+    else to.byte(isLast ? kinds.last : kinds.middle)
     to.piece(record.subarray(at, at + size))
     to.setUint32(start, crc32(to.bytes, start + 6, to.length))
     at += size

@@ -99,8 +99,8 @@ export const ui = subcommand(
         const name = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
         const query = token === undefined ? "" : `?token=${token}`
         const kind = at.run !== undefined && (yield* at.isTrainer) ? "trainer" : "run"
-        const page =
-          at.run === undefined ? (cluster === undefined ? "" : "#/cluster") : `#/${kind}/${encodeURIComponent(at.run)}`
+        const home = cluster === undefined ? "" : "#/cluster"
+        const page = at.run === undefined ? home : `#/${kind}/${encodeURIComponent(at.run)}`
         yield* writeOut(`http://${name}:${at.port}/${query}${page}\n`)
         if ((yield* at.countRuns) === 0) {
           yield* writeError(`${warningLabel()} no runs in ${directory} yet\n`)

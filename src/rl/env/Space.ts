@@ -134,8 +134,8 @@ export const box = (
   high: number | ReadonlyArray<number>,
   shape?: ReadonlyArray<number>,
 ): Box => {
-  const length = typeof low === "number" ? (typeof high === "number" ? 1 : high.length) : low.length
-  const dimensions = shape ?? [length]
+  const perElement = [low, high].find((bound) => typeof bound !== "number")
+  const dimensions = shape ?? [perElement?.length ?? 1]
   if (!dimensions.every((size) => Number.isInteger(size) && size > 0)) {
     throw invalid(`box: shape [${dimensions.join(", ")}] must be positive whole numbers`)
   }

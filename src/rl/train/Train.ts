@@ -173,6 +173,13 @@ const playedHere =
 const notSent =
   "the validations are played in this process, because other machines can only load a training that is made in code from its program: start it with effect run PROGRAM.ts --cluster"
 
+/** Says what of a training does not run on the machines of its cluster, though a user may expect it. */
+const warningsOfSending = (validator: Training["validator"], isSent: boolean, ranks: number): ReadonlyArray<string> => {
+  if (validator === undefined) return ranks > 1 ? [] : [nothingToSend]
+  if (validator.name !== undefined) return [playedHere]
+  return isSent ? [] : [notSent]
+}
+
 /** Resets the envs and makes a new state, maybe with the weights of another run; for a resumed run, restores envs, learner and state from a checkpoint. */
 const open = Effect.fnUntraced(function* (
   training: Training,
@@ -215,17 +222,7 @@ const open = Effect.fnUntraced(function* (
     notes,
     warnings: [
       ...warnings,
-      ...(inFlight === undefined
-        ? []
-        : validator === undefined
-          ? settings.ranks > 1
-            ? []
-            : [nothingToSend]
-          : validator.name !== undefined
-            ? [playedHere]
-            : sent === undefined
-              ? [notSent]
-              : []),
+      ...(inFlight === undefined ? [] : warningsOfSending(validator, sent !== undefined, settings.ranks)),
       ...(saved === undefined ? [] : deviceWarnings(learner.devices, devicesBefore)),
       ...(yield* backendWarnings),
     ],

@@ -225,6 +225,7 @@ const endedEpisodes = (
     const total = episodes.returns[at]
     const length = episodes.lengths[at]
     const truncated = episodes.truncated[at] === 1
+    const reason = length >= (env.maxSteps ?? Infinity) ? "max_steps" : "env"
     const agent = env.agents?.[episodes.envs[at] % env.agents.length]
     if (agent !== undefined) agentReturns.add(`charts/episodic_return/${agent}`, total)
     events.push({
@@ -237,7 +238,7 @@ const endedEpisodes = (
       length,
       terminated: episodes.terminated[at] === 1,
       truncated,
-      truncationReason: truncated ? (length >= (env.maxSteps ?? Infinity) ? "max_steps" : "env") : null,
+      truncationReason: truncated ? reason : null,
     })
   }
   episodes.clear()

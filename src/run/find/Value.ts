@@ -43,8 +43,10 @@ export const numberAt = (data: unknown, path: ReadonlyArray<string>): number | u
   return typeof value === "number" ? value : undefined
 }
 
-const rank = (value: RunValue | undefined): number =>
-  value === undefined ? 4 : value === null ? 3 : typeof value === "string" ? 2 : typeof value === "boolean" ? 1 : 0
+const ranks = ["number", "boolean", "string", "object", "undefined"]
+
+/** Returns the position of a value's type in the order of sorting. Only null is an object here. */
+const rank = (value: RunValue | undefined): number => ranks.indexOf(typeof value)
 
 /** Compares two values for sorting: numbers come first, then booleans, texts, null, and missing values. */
 export const compareValues = (a: RunValue | undefined, b: RunValue | undefined): number => {

@@ -77,15 +77,19 @@ interface FollowState extends FollowOptions {
   readonly adapters: Map<string, FileTree>
 }
 
-/** Returns the runs' folders by name. A folder that has broadcasts itself is a single run. */
+/** Returns the names and folders of the runs. A folder that has broadcasts itself is a single run; an empty one has none. */
+const foldersOf = (
+  { known, single, directory, path }: FollowState,
+  names: ReadonlyArray<string>,
+): ReadonlyArray<readonly [run: string, folder: string]> => {
+  if (names.length === 0) return []
+  if (names.includes(Layout.broadcasts) || known.has(single)) return [[single, directory]]
+  return names.filter(Layout.isRunName).map((name) => [name, path.join(directory, name)])
+}
+
+/** Opens the runs' folders, by name. */
 const runsIn = Effect.fnUntraced(function* (state: FollowState) {
-  const names = yield* state.root.list(".")
-  const folders: ReadonlyArray<readonly [string, string]> =
-    names.includes(Layout.broadcasts) || state.known.has(state.single)
-      ? names.length > 0
-        ? [[state.single, state.directory]]
-        : []
-      : names.filter(Layout.isRunName).map((name) => [name, state.path.join(state.directory, name)])
+  const folders = foldersOf(state, yield* state.root.list("."))
   const trees = new Map<string, FileTree>()
   for (const [run, folder] of folders) trees.set(run, yield* onDisk(folder))
   return trees

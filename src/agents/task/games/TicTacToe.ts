@@ -129,7 +129,10 @@ const moved = (state: TicTacToeState, place: number, rules: TicTacToeRules) => {
   const board = state.board.with(place, state.next + 1)
   const won = wins(board, 0, state.next + 1)
   const drawn = !won && isOver(board)
-  const end = (mark: Mark): string => (won ? (mark === mover ? " You win." : " You lose.") : drawn ? " A draw." : "")
+  const end = (mark: Mark): string => {
+    if (won) return mark === mover ? " You win." : " You lose."
+    return drawn ? " A draw." : ""
+  }
   return {
     ...scene({ board, next: 1 - state.next, note: null }, rules, isOver(board)),
     feedback: both((mark) => ({

@@ -278,7 +278,8 @@ const angleOf = (x: number, y: number): number => {
   }
   // Near 0 and π, compare sines, which are more precise there than cosines.
   const angle = (low + high) / 2
-  const precise =
-    sine < 0.1 ? (cosine > 0 ? sine + (sine * sine * sine) / 6 : Math.PI - sine - (sine * sine * sine) / 6) : angle
+  const cubed = (sine * sine * sine) / 6
+  const nearEnd = cosine > 0 ? sine + cubed : Math.PI - sine - cubed
+  const precise = sine < 0.1 ? nearEnd : angle
   return y < 0 ? -precise : precise
 }

@@ -20,14 +20,18 @@ export interface LeafPart {
   readonly size: number
 }
 
-const leafSize = (space: ActionSpace): number =>
-  space._tag === "Discrete"
-    ? 1
-    : space._tag === "Box"
-      ? space.low.length
-      : space._tag === "MultiDiscrete"
-        ? space.sizes.length
-        : space.n
+const leafSize = (space: ActionSpace): number => {
+  switch (space._tag) {
+    case "Discrete":
+      return 1
+    case "Box":
+      return space.low.length
+    case "MultiDiscrete":
+      return space.sizes.length
+    case "MultiBinary":
+      return space.n
+  }
+}
 
 /**
  * Returns the parts of a space that have no parts of their own, in the order of their numbers in a flat row. For a

@@ -23,14 +23,11 @@ const textOf = (states: ReadonlyArray<unknown>): Uint8Array => utf8.encode(toTex
 
 type SnapshotColumn = Snapshot[string]
 
-const emptyLike = (column: SnapshotColumn, length: number): SnapshotColumn =>
-  column instanceof Float64Array
-    ? new Float64Array(length)
-    : column instanceof Float32Array
-      ? new Float32Array(length)
-      : column instanceof Int32Array
-        ? new Int32Array(length)
-        : new Uint8Array(length)
+const emptyLike = (column: SnapshotColumn, length: number): SnapshotColumn => {
+  if (column instanceof Float64Array) return new Float64Array(length)
+  if (column instanceof Float32Array) return new Float32Array(length)
+  return column instanceof Int32Array ? new Int32Array(length) : new Uint8Array(length)
+}
 
 const joined = (columns: ReadonlyArray<SnapshotColumn>): SnapshotColumn => {
   const all = emptyLike(

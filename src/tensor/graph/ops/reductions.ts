@@ -16,7 +16,8 @@ const reduce =
     const normal = [...new Set(listed.map((axis) => normalAxis(fn, x, axis)))].sort((a, b) => a - b)
     if (normal.length === 0) return x
     const { keepDims = false } = options
-    const shape = x.shape.flatMap((size, axis) => (normal.includes(axis) ? (keepDims ? [1] : []) : [size]))
+    const reduced = keepDims ? [1] : []
+    const shape = x.shape.flatMap((size, axis) => (normal.includes(axis) ? reduced : [size]))
     return make({ kind: "reduce", fn, axes: normal, keepDims }, [x], shape, "f32")
   }
 

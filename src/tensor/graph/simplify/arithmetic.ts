@@ -31,7 +31,8 @@ const negatedProduct = ({ op, inputs }: Tensor): Tensor | undefined => {
   if (op.kind !== "binary" || op.fn !== "mul") return undefined
   const [a, b] = inputs
   const [negA, negB] = [negated(a), negated(b)]
-  return negB === undefined ? (negA === undefined ? undefined : mul(negA, b)) : mul(a, negB)
+  if (negB !== undefined) return mul(a, negB)
+  return negA === undefined ? undefined : mul(negA, b)
 }
 
 /** Removes arithmetic that changes nothing, such as x + 0 and x · 1; replaces x · 0 by zeros, and x² by x · x. */

@@ -28,11 +28,16 @@ export class Builder {
     return this.node({ kind: "reduce", fn, axes }, [input], kept, input.node.dtype)
   }
 
+  /** Copies a matrix so that its rows, or its columns, are contiguous. */
+  private packed(matrix: Ref, contiguous: "rows" | "columns"): Ref {
+    return contiguous === "rows" ? this.copy(matrix) : swapLast(this.copy(swapLast(matrix)))
+  }
+
   /** Makes a matrix product: chooses the axis to vectorise over, and copies operands whose layout does not suit it. */
   matmul(a: Ref, b: Ref): Ref {
     const { along, packA, packB } = planMatmul(a, b)
-    const left = packA ? (along === "rows" ? swapLast(this.copy(swapLast(a))) : this.copy(a)) : a
-    const right = packB ? (along === "inner" ? swapLast(this.copy(swapLast(b))) : this.copy(b)) : b
+    const left = packA ? this.packed(a, along === "rows" ? "columns" : "rows") : a
+    const right = packB ? this.packed(b, along === "inner" ? "columns" : "rows") : b
     const [m, k] = a.shape.slice(-2)
     const n = b.shape[b.shape.length - 1]
     const batch = commonShape(a.shape.slice(0, -2), b.shape.slice(0, -2)) ?? []

@@ -229,10 +229,11 @@ const productDivision = (
   along: "columns" | "rows" | "inner",
 ): { readonly axis: number; readonly size: number; readonly unit: number } => {
   const rows = shape.length - 2
-  const axes = shape.map((size, axis) => {
-    const unit = axis < rows ? 1 : along === "inner" ? 4 : (axis === rows) === (along === "columns") ? 4 : 16
-    return { axis, size, unit }
-  })
+  const unitOf = (axis: number): number => {
+    if (axis < rows) return 1
+    return along === "inner" || (axis === rows) === (along === "columns") ? 4 : 16
+  }
+  const axes = shape.map((size, axis) => ({ axis, size, unit: unitOf(axis) }))
   return axes.reduce((best, next) => (next.size / next.unit > best.size / best.unit ? next : best))
 }
 

@@ -73,11 +73,8 @@ const stepOf = (value, where) => {
 }
 
 /** Describes a value of another type than the expected one, in a few words. */
-const found = (value) =>
-  value === undefined
-    ? "nothing"
-    : Array.isArray(value)
-      ? "a list"
-      : isObject(value)
-        ? "an object"
-        : JSON.stringify(value).slice(0, 40)
+const found = (value) => {
+  if (value === undefined) return "nothing"
+  if (Array.isArray(value)) return "a list"
+  return isObject(value) ? "an object" : JSON.stringify(value).slice(0, 40)
+}

@@ -35,7 +35,9 @@ const compare = (a, b) => {
 const ordered = (items, of, descending) =>
   items.toSorted((a, b) => {
     const order = compare(of(a), of(b))
-    return Number.isFinite(order) ? (descending ? -order : order) : order > 0 ? 1 : -1
+    // Items without a value come last in both directions.
+    if (!Number.isFinite(order)) return order > 0 ? 1 : -1
+    return descending ? -order : order
   })
 
 export const sortRuns = (runs, { by, descending }) => ordered(runs, columnOf(by).of, descending)

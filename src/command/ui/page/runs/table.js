@@ -72,10 +72,9 @@ const fillRows = ({ actions, fill, last: { columns, colors } }, rows) => {
 
 const headingOf = ({ sortBy }, sort, column) => {
   const { text, kind } = columnOf(column)
-  const sorted = sort.by === column
-  const arrow = sorted ? (sort.descending ? " ▾" : " ▴") : ""
+  const order = sort.descending ? { arrow: " ▾", direction: "descending" } : { arrow: " ▴", direction: "ascending" }
+  const { arrow, direction } = sort.by === column ? order : { arrow: "", direction: undefined }
   const button = el("button", { id: `sort-${column}`, onclick: () => sortBy(column) }, text + arrow)
-  const direction = sorted ? (sort.descending ? "descending" : "ascending") : undefined
   return el("th", { scope: "col", class: kind, "aria-sort": direction }, button)
 }
 

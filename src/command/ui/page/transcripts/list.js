@@ -3,8 +3,11 @@ import { el, rowsIn } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 import { levelOf, makeAdvantage } from "./tokens.js"
 
-export const endingText = ({ ending, reason, failed = null }) =>
-  failed ? "failed" : ending === null ? "goes on" : reason ? `${ending} (${reason})` : ending
+export const endingText = ({ ending, reason, failed = null }) => {
+  if (failed) return "failed"
+  if (ending === null) return "goes on"
+  return reason ? `${ending} (${reason})` : ending
+}
 
 const nameOf = ({ phase, seen, contestant, id, number: place }) => {
   if (phase === "train") return `train ${place}`

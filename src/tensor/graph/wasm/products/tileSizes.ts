@@ -60,7 +60,7 @@ export const pieces = (count: number, size: number): ReadonlyArray<{ readonly si
  * `wide`, where a register holds two vectors, it has at most 2 × 8, 3 × 4 or 4 × 4.
  */
 export const vectorsFor = (rows: number, available: number, wide: boolean): number => {
-  const narrow = rows === 1 ? 8 : rows === 2 ? 4 : rows === 3 ? 3 : rows <= 4 ? 2 : 1
+  const narrow = [8, 4, 3, 2][rows - 1] ?? 1
   const doubled = rows === 2 ? 8 : rows === 3 || rows === 4 ? 4 : narrow
   return Math.min(available, wide ? doubled : narrow)
 }

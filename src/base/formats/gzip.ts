@@ -44,8 +44,9 @@ export const gunzip = Effect.fnUntraced(function* (
 })
 
 /**
- * Unpacks compressed bytes (`brotli` needs Node 22.20 or 24.7); fails if they are damaged. It stops as soon as there are more
- * than `most` bytes and returns those that it has by then, because a small file can unpack to one that does not fit in memory.
+ * Unpacks compressed bytes (`brotli` needs Node 22.20 or 24.7); fails if they are damaged. Stops as soon as there are
+ * more than `most` bytes, and returns the bytes so far, because a small file can unpack to one that does not fit in
+ * memory.
  */
 export const unpack = (
   bytes: Uint8Array,

@@ -83,7 +83,7 @@ export interface AsyncEnvDefinition<A extends ActionSpace, O extends Space = Box
   readonly timeoutSeconds?: number
 }
 
-/** Makes an env whose copies step by Effects. */
+/** Makes an env whose `reset` and `step` are Effects. */
 export const make = <A extends ActionSpace, O extends Space = Box>(
   definition: AsyncEnvDefinition<A, O>,
 ): Env<unknown, A, O> => {

@@ -96,7 +96,7 @@ export interface BatchEnv extends AnyBatchEnv {
 }
 
 /**
- * A batch whose envs step elsewhere: in other processes, or across a network. Its functions are Effects, and the result
+ * A batch whose envs run elsewhere: in other processes, or across a network. Its functions are Effects, and the result
  * arrays are valid when they have succeeded. Its auto-reset is always `same-step`.
  */
 export interface AsyncBatchEnv extends AnyBatchEnv {

@@ -87,8 +87,8 @@ export interface Env<State = unknown, A extends ActionSpace = ActionSpace, O ext
   /** Makes a batch that is faster than `step` with equal results; `undefined` if it doesn't support the options. */
   batch?(numEnvs: number, options: EnvBatchOptions): BatchEnv | undefined
   /**
-   * Opens a batch of an env that steps elsewhere, as `AsyncEnv.make` and `ForeignEnv` make. Such an env has no state in this
-   * program, so its functions `reset`, `observe` and `step` throw.
+   * Opens a batch of an env that runs elsewhere, as `AsyncEnv.make` and `ForeignEnv` make. Such an env has no state in
+   * this program, so its functions `reset`, `observe` and `step` throw.
    */
   open?(numEnvs: number, options: EnvBatchOptions): Effect.Effect<AsyncBatchEnv, EnvError, Scope.Scope>
 }

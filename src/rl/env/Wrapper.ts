@@ -78,8 +78,8 @@ const rescaledUi = (
 }
 
 /**
- * Returns the functions of a wrapped env that make batches: `batch` makes the inner env's fast batch, if it has one, and
- * wraps it; `open` does this for an env that steps elsewhere.
+ * Returns the functions of a wrapped env that make batches: `batch` makes the inner env's fast batch, if it has one,
+ * and wraps it; `open` does this for an env that runs elsewhere.
  */
 const batchesOf = (env: Env, wrap: <B extends AnyBatchEnv>(inner: B) => B): Pick<Env, "batch" | "open"> => ({
   batch: (numEnvs, options) => {
@@ -240,7 +240,10 @@ export const stickyActions = <State, A extends ActionSpace, O extends Space>(
   return withConfig(env, sticky, "StickyActions", { probability })
 }
 
-/** Begins each episode with 1 to `most` steps of `noop`. If one of these ends the episode, the rest follow a reset. */
+/**
+ * Begins each episode with 1 to `most` steps of `noop`. If one of these ends the episode, the env is reset, and the
+ * remaining ones follow.
+ */
 export const noopStarts = <State, A extends ActionSpace, O extends Space>(
   env: Env<State, A, O>,
   noop: ActionOf<A>,

@@ -26,7 +26,7 @@ export const settled = (body: () => Wait): Effect.Effect<void, EnvError> =>
 
 /**
  * Runs a loop and each program that it yields, and returns the loop's result. A program with `runSync` runs at once;
- * for any other program, and for envs that step elsewhere, the Effect waits.
+ * for any other program, and for envs that run elsewhere, the Effect waits.
  *
  * @example
  * ```ts

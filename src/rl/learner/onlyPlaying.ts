@@ -1,6 +1,7 @@
 /**
- * Makes algorithms that can play a saved policy, but not learn. An algorithm that learns from data or from an expert is made in
- * code, so a run's saved config cannot make it again; to validate, film or export its policy, this needs only the checkpoint.
+ * Makes algorithms that can play a saved policy, but not learn. An algorithm that learns from data or from an expert is
+ * made in code, so a run's saved config cannot make it again; but an algorithm from this file needs only the checkpoint
+ * to validate, render or export the policy.
  */
 import { Effect, type Schema } from "effect"
 import { Backend } from "../../tensor/backend/Backend.ts"

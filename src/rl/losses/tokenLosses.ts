@@ -1,7 +1,7 @@
 /**
  * Computes losses of language models, one number L_t for each token, not yet reduced. `weightedSum` reduces them to the
  * scalar to minimise, Σ w_t L_t; the weights w_t come from `tokenWeights` and hold both the mask and the normalisation,
- * in which most of these algorithms differ. `tokenObjective` combines all of this from a config.
+ * in which most of these algorithms differ. `objectiveGraph` combines all of this from a config.
  *
  * All tensors have the same shape, such as [rows, width]. `logProbability_t` is log π(token t) by the weights that are
  * trained, `oldLogProbability_t` by the trainer's weights when the step began, `inferenceLogProbability_t` by the
@@ -61,7 +61,7 @@ export const tokenPolicyGradient = ({
   return neg(mul(stopGradient(advantage_t), logProbability_t))
 }
 
-/** Says how far a ratio may lie below and above 1. */
+/** The distances by which a ratio may lie below and above 1. */
 export interface ClipRange {
   readonly clipLow: number
   readonly clipHigh: number
@@ -92,10 +92,10 @@ export const tokenClippedSurrogate = ({
 }
 
 /**
- * Replaces each token's log ratio by the mean over the tokens of its sequence, of which there are `sequences`. Its
- * exponential is the ratio of GSPO (Zheng et al. 2025, arXiv:2507.18071): s = (π(sequence) / π_old(sequence))^(1/length).
- * It gives GSPO's loss together with `tokenClippedSurrogate` and weights whose sum over a sequence is the sequence's
- * weight. Tokens of no sequence (−1) get 0, and do not count.
+ * Replaces each token's log ratio by the mean over the tokens of its sequence, of which there are `sequences`. The
+ * exponential of that mean is the ratio of GSPO (Zheng et al. 2025, arXiv:2507.18071): s = (π(sequence) /
+ * π_old(sequence))^(1/length). It gives GSPO's loss together with `tokenClippedSurrogate` and weights whose sum over a
+ * sequence is the sequence's weight. Tokens of no sequence (−1) get 0, and do not count.
  *
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 /**
  * Computes losses of algorithms that learn the distribution of an action's return instead of its mean, as n quantiles
- * or as the probabilities of n fixed returns (categories). Tensors of distributions have the shape [rows, n]; the names
- * of the others are as in `qLearning.ts`.
+ * or as the probabilities of n fixed returns (categories). Tensors of distributions have the shape [rows, n]; all other
+ * names are as in `qLearning.ts`.
  *
  * @example
  * ```ts

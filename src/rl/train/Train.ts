@@ -111,7 +111,7 @@ const execute = Effect.fnUntraced(function* (
       check: (files: RunFiles) => checkCheckpointFolder(plan, files),
       save: (state: TrainingState) => saveCheckpoint(training, state),
       isSaved: (state: TrainingState) => isOver(settings, state) && state.lastCheckpointStep === state.step,
-      // A failed iteration is incomplete, so the training could not be resumed from a checkpoint of it.
+      // When an iteration fails, the state is incomplete: a training could not be resumed from a checkpoint of it.
       savesOnFailure: false,
     },
     position: ({ step, episodes }: TrainingState) => ({ step, episodes }),

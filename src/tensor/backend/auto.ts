@@ -1,4 +1,7 @@
-/** Implements the backend `auto`, which chooses between `wasm` and ONNX Runtime for each graph. `node.ts` makes it. */
+/**
+ * Implements the backend `auto`, which chooses between `wasm` and ONNX Runtime for each graph. `named-node.ts` makes
+ * it.
+ */
 import { Effect } from "effect"
 import type { ProgramSpec } from "../graph/Program.ts"
 import { isElementwise, sizeOf, type Tensor, topologicalOrder } from "../graph/Tensor.ts"

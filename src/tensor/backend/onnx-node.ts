@@ -138,7 +138,7 @@ const requireVulkan: Effect.Effect<void, BackendUnavailable> = Effect.suspend(()
   try {
     process.dlopen({ exports: {} }, "libvulkan.so.1")
   } catch (error) {
-    // A library that exists is refused, too, because it is not a Node module: only other errors mean that it is
+    // `dlopen` also fails for a library that exists, since it is not a Node module; only this message means that it is
     // missing.
     const problem = messageOf(error)
     if (problem.includes("cannot open shared object file")) return Effect.fail(unavailable("webgpu", problem))

@@ -1,4 +1,6 @@
-/** Implements the backend `wasm`. `node.ts`, `web.ts` and users provide it; `auto.ts` chooses it for small graphs. */
+/**
+ * Implements the backend `wasm`. `named-node.ts`, `web.ts` and users provide it; `auto.ts` chooses it for small graphs.
+ */
 import { Deferred, Effect, Layer, Record } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import { exactText } from "../../base/config/text.ts"
@@ -61,7 +63,7 @@ export interface Threads {
 }
 
 /**
- * Makes the backend from a compiler of modules; `node.ts` passes the compiler of `wide-node.ts`, which uses wider
+ * Makes the backend from a compiler of modules; `named-node.ts` passes the compiler of `wide-node.ts`, which uses wider
  * vectors. With `threads`, several threads compute large programs. The results have the same bits with any number of
  * them, and with any `bandSizes`.
  */

@@ -1,7 +1,7 @@
 /**
  * Makes V8 (Node's JavaScript engine) compile the modules of the `wasm` backend to vectors of 256 bits instead of 128;
  * we call this widening a module. To do so, it briefly changes flags of this process's V8. It reads the environment
- * variable `EFFECT_RL_WIDE`. `node.ts` uses it.
+ * variable `EFFECT_RL_WIDE`. `named-node.ts` uses it.
  */
 import { setFlagsFromString } from "node:v8"
 import { Config, Effect } from "effect"

@@ -102,7 +102,7 @@ export const ScheduleConfig = Schema.Struct({
   warmupSteps: withDefault(bounded("countOrNone"), 0),
   /**
    * The number of steps, up to the last one, over which a linear or cosine schedule falls; null: all steps after the
-   * warm-up. In a run without a last step, they begin after the warm-up.
+   * warm-up. In a run that has no last step, these steps begin right after the warm-up.
    */
   decaySteps: withDefault(Schema.NullOr(bounded("count")), null),
   /** The learning rate at the end of a linear or cosine schedule. */

@@ -43,7 +43,7 @@ export const opacityIn = (attributes: Attributes, name: string, key: string): nu
   return Math.min(1, Math.max(0, opacity))
 }
 
-/** Returns the numbers of a list, between which are spaces, commas or signs. `what` names it in the error. */
+/** Returns the numbers of a list, which are separated by spaces, commas or signs. `what` names it in the error. */
 export const numbersIn = (text: string, what: string): ReadonlyArray<number> => {
   if (!isList(text)) throw failed(`${what}: expected numbers, found ${JSON.stringify(text.slice(0, 60))}`)
   return Array.from(text.matchAll(numbers), ([number]) => Number(number))

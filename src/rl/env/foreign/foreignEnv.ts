@@ -81,7 +81,7 @@ export const foreignEnv = (foreign: Foreign, described: EnvDescription, connect:
   return withKernel(env, (columns) => openKernel(env, foreign, described, connect, columns))
 }
 
-/** The rows from `first` to `first + count - 1` of a batch, which one program steps. */
+/** The rows from `first` to `first + count - 1` of a batch, whose envs run in one program. */
 interface RowRange {
   readonly first: number
   readonly count: number

@@ -19,8 +19,8 @@ export interface PythonOptions {
 }
 
 /**
- * Makes the env with this id by a script of this folder, which gets `envOptions`. `needs` are the Python packages that
- * the error names if the script cannot import them.
+ * Makes the env with this id, which runs in a script of this folder; the script gets `envOptions`. `needs` are the
+ * Python packages that the error names if the script cannot import them.
  */
 export const pythonEnv = (
   { script, needs }: { readonly script: string; readonly needs: string },

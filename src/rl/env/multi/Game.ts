@@ -52,7 +52,7 @@ export interface ParallelGame<State, A extends ActionSpace, O extends Space> ext
 export interface Turns<State, A extends ActionSpace, O extends Space> extends CommonGame<State, A, O> {
   /** Returns the number of the agent whose turn it is. */
   turn(state: State): number
-  /** Takes the turn of this agent. */
+  /** Applies the action of the agent whose turn it is. */
   step(state: State, action: ActionOf<A>, random: Stream): GameOutcome<State>
 }
 

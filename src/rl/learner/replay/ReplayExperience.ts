@@ -93,7 +93,10 @@ export const withTargets = <Name extends string, Target extends Name | "actor">(
   options: { readonly copyEvery?: number } = {},
 ): ReplayExperience<Name, Target> => ({ ...experience, targets, copyTargetsEvery: options.copyEvery })
 
-/** Makes the learner draw transitions with larger errors more often (Schaul et al. 2015); null: all equally often. */
+/**
+ * Makes the learner draw transitions with larger errors more often (Schaul et al. 2015); null draws all with the same
+ * probability.
+ */
 export const withPriorities = <Name extends string, Target extends Name | "actor">(
   experience: ReplayExperience<Name, Target>,
   priorities: Prioritised | null,

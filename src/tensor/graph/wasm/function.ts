@@ -57,7 +57,7 @@ export interface Slice {
   readonly size: number
 }
 
-/** Divides the work of groups among threads. `Slices` implements it. */
+/** Divides the work of groups among threads. `SliceFunctions` implements it. */
 export interface WorkDivision {
   /** The number of the current thread, from 0 on, for use in the statements of slices. */
   readonly thread: I32

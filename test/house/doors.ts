@@ -198,7 +198,6 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "env/internal/rows.ts",
     "env/internal/stepsTaken.ts",
     "env/ui/Ui.ts",
-    "export/ExportError.ts",
     "export/curveFiles.ts",
     "export/drawing.ts",
     "export/modelCard.ts",

@@ -10,7 +10,7 @@ import { ByteWriter } from "../../base/formats/ByteWriter.ts"
 import { ProtobufMessage } from "../../base/formats/protobuf.ts"
 import { writeLogHeader, writeLogRecord } from "../../base/formats/recordLog.ts"
 import { timeOf, toFlatPath } from "../../run/identifier.ts"
-import { ExportError } from "../../rl/export/ExportError.ts"
+import { CommandError } from "../CommandError.ts"
 import type { TrackedEvent, TrackedRun } from "./TrackedRun.ts"
 
 /** The labels under which W&B shows the run. */
@@ -121,8 +121,8 @@ const rowsOf = (events: ReadonlyArray<TrackedEvent>): ReadonlyArray<TrackedEvent
   return [...rows.values()].sort((a, b) => a.step - b.step)
 }
 
-const refusal = (what: string, value: string, expected: string): ExportError =>
-  new ExportError({ message: `${what} "${value}": expected ${expected}` })
+const refusal = (what: string, value: string, expected: string): CommandError =>
+  CommandError.failed(`${what} "${value}": expected ${expected}`)
 
 /** Adds the default labels. Fails if W&B does not accept one of the labels. */
 const labelsOf = Effect.fnUntraced(function* (run: TrackedRun, given: WandbLabels) {
@@ -159,7 +159,7 @@ const labelsOf = Effect.fnUntraced(function* (run: TrackedRun, given: WandbLabel
 export const wandbFolder = Effect.fnUntraced(function* (
   run: TrackedRun,
   given: WandbLabels = {},
-): Effect.fn.Return<WandbFolder, ExportError> {
+): Effect.fn.Return<WandbFolder, CommandError> {
   const labels = yield* labelsOf(run, given)
   const log = new ByteWriter(1 << 16)
   writeLogHeader(log)

@@ -18,7 +18,7 @@
  */
 import type { NamedTensors } from "../../tensor/graph/Parameters.ts"
 import type { GraphActivation } from "../../tensor/graph/layers.ts"
-import { refuse } from "./ExportError.ts"
+import { refuse } from "../policy/PolicyError.ts"
 
 /** The names of the activation functions of our networks. GELU is the tanh approximation. */
 export type ActorActivation = "identity" | GraphActivation
@@ -90,7 +90,7 @@ const activate: Readonly<Record<ActorActivation, (x: number) => number>> = {
   gelu: (x) => 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))),
 }
 
-/** Computes the outputs for rows of inputs. Throws an `ExportError` if sizes do not match. */
+/** Computes the outputs for rows of inputs. Throws a `PolicyError` if sizes do not match. */
 export const evaluate = (actor: DenseActor, input: Float32Array): Float32Array => {
   checkSizes(actor)
   const rows = rowsOf(actor, input)
@@ -225,7 +225,7 @@ const checkFinite = (where: string, numbers: Float32Array): void => {
   if (wrong !== undefined) refuse(`${where}: expected finite numbers, found ${wrong}`)
 }
 
-/** Checks that sizes match and numbers are finite; returns the example's number of rows. Throws an `ExportError`. */
+/** Checks that sizes match and numbers are finite; returns the example's number of rows. Throws a `PolicyError`. */
 export const checkExport = (actor: DenseActor, { input, output }: Example): number => {
   checkSizes(actor)
   for (const [index, { weights, biases }] of actor.layers.entries()) {

@@ -40,7 +40,7 @@ export interface HeaderOptions {
 /** Returns `policy_NAME`. One `_` replaces each group of characters that C++ forbids in names; it also forbids `__`. */
 export const namespaceOf = (name: string): string => `policy_${name}`.replace(/[^A-Za-z0-9]+/g, "_").replace(/_$/, "")
 
-/** Returns the text of the header. Throws an `ExportError` if sizes do not match or a number is not finite. */
+/** Returns the text of the header. Throws a `PolicyError` if sizes do not match or a number is not finite. */
 export const actorToHeader = (actor: DenseActor, { name, commit, example }: HeaderOptions): string => {
   const rows = checkExport(actor, example)
   const space = namespaceOf(name)

@@ -8,7 +8,7 @@ import type { RunningMoments } from "../env/RunningMoments.ts"
 import type { ActionSpace } from "../env/Space.ts"
 import { actorToHeader } from "./cheader.ts"
 import { type ActionBounds, type DenseActor, exampleOf, layer, type InputNormalisation } from "./DenseActor.ts"
-import { ExportError } from "./ExportError.ts"
+import { PolicyError } from "../policy/PolicyError.ts"
 import { actorToHdf5 } from "./rltools.ts"
 import * as Layout from "../../run/Layout.ts"
 import { utf8 } from "../../base/config/utf8.ts"
@@ -92,7 +92,7 @@ const unlessRefused = (file: string, make: () => Uint8Array): Readonly<Record<st
   try {
     return { [file]: make() }
   } catch (error) {
-    if (error instanceof ExportError || error instanceof FormatError) return {}
+    if (error instanceof PolicyError || error instanceof FormatError) return {}
     throw error
   }
 }

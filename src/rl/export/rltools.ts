@@ -17,7 +17,7 @@ import {
   outputSize,
   precisionOf,
 } from "./DenseActor.ts"
-import { refuse } from "./ExportError.ts"
+import { refuse } from "../policy/PolicyError.ts"
 import { type Hdf5Dataset, encode, type Hdf5Group } from "../../base/formats/hdf5/Hdf5.ts"
 
 export interface Hdf5Options {
@@ -30,7 +30,7 @@ export interface Hdf5Options {
 
 /**
  * Returns the bytes of RLtools' `checkpoint.h5`. Its group `actor` is a sequence of layers; its group `example` holds
- * inputs and their outputs, of shape [1, rows, size]. Throws an `ExportError` if RLtools has no such layer, and an
+ * inputs and their outputs, of shape [1, rows, size]. Throws a `PolicyError` if RLtools has no such layer, and an
  * `FormatError` if HDF5 cannot hold the name.
  *
  * If all hidden layers have the same size and activation, the layers are written as one `mlp`; otherwise each layer

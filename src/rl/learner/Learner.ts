@@ -40,8 +40,15 @@ export interface Task {
   readonly logLoss?: boolean
 }
 
-/** The error of a learner: its training diverged (a metric is not finite), or a checkpoint or data do not fit. */
-export class LearningError extends Schema.TaggedError<LearningError>()("LearningError", { message: Schema.String }) {}
+/**
+ * Reports that a training cannot go on: it diverged (a metric is not finite), a checkpoint or data do not fit, or a callback
+ * failed. The message is one line that says which.
+ */
+export class LearningError extends Schema.TaggedError<LearningError>()("LearningError", {
+  message: Schema.String,
+  /** `callback` if a callback failed, or asked for something that cannot be done. A resumed run may get past that. */
+  reason: Schema.optionalKey(Schema.Literal("callback")),
+}) {}
 
 export type LearnerError = LearningError | BackendError | EnvError
 export type SetupError = LearningError | ConfigError | GraphError | BackendUnavailable | BackendError

@@ -69,21 +69,19 @@ export const weightsIn = (layout: ParameterLayout, named: NamedTensors): Effect.
   )
 
 /** Reports a missing or unfit array of a checkpoint. `savedState` turns this exception into a LearningError. */
-export class Misfit extends Error {}
+export const misfit = (message: string): LearningError => new LearningError({ message })
 
 /**
  * Returns functions that read a checkpoint's arrays: `use` passes on all arrays of a file, `floats` returns one array,
  * and `weights` joins weights to a flat vector. A missing or wrong array is a LearningError.
  */
 export const savedState = (saved: LearnerState) => {
-  const misfit = (message: string): LearningError => new LearningError({ message })
-
-  /** Passes the arrays of a file to `read`, which throws a Misfit if they do not fit, and returns its result. */
+  /** Passes the arrays of a file to `read`, which throws a LearningError if they do not fit, and returns its result. */
   const use = <A>(file: string, read: (arrays: NamedArrays) => A): Effect.Effect<A, LearningError> =>
     saved[file] === undefined
       ? Effect.fail(misfit(`${file}: the file is missing from the checkpoint`))
       : Effect.mapError(
-          attempt(() => read(saved[file]), Misfit, EnvError),
+          attempt(() => read(saved[file]), LearningError, EnvError),
           ({ message }) => misfit(`${file}: ${message}`),
         )
 
@@ -92,27 +90,27 @@ export const savedState = (saved: LearnerState) => {
     floats: (file: string, name: string, shape: ReadonlyArray<number>): Effect.Effect<Float32Array, LearningError> =>
       use(file, (arrays) => {
         const array = arrays[name]
-        if (array === undefined) throw new Misfit(`"${name}" is missing`)
+        if (array === undefined) throw misfit(`"${name}" is missing`)
         if (array.data instanceof Float32Array && array.shape.join() === shape.join()) return array.data
         const actual = `${array.data.constructor.name} of shape [${array.shape.join(", ")}]`
-        throw new Misfit(`"${name}": expected a Float32Array of shape [${shape.join(", ")}], found a ${actual}`)
+        throw misfit(`"${name}": expected a Float32Array of shape [${shape.join(", ")}], found a ${actual}`)
       }),
     weights: weightsIn,
   }
 }
 export type SavedState = ReturnType<typeof savedState>
 
-/** Copies an array of a checkpoint into `into`. Throws a Misfit if it is missing or has another type or length. */
+/** Copies an array of a checkpoint into `into`. Throws a LearningError if it is missing or has another type or length. */
 export const copyInto = (
   arrays: NamedArrays,
   name: string,
   into: Float32Array | Float64Array | Int32Array | Uint8Array,
 ): void => {
   const array = arrays[name]
-  if (array === undefined) throw new Misfit(`"${name}" is missing`)
+  if (array === undefined) throw misfit(`"${name}" is missing`)
   if (array.data.length !== into.length || array.data.constructor !== into.constructor) {
     const sizeOf = ({ length, constructor }: NamedVector["data"]): string => `${length} × ${constructor.name}`
-    throw new Misfit(`"${name}": expected ${sizeOf(into)}, found ${sizeOf(array.data)}`)
+    throw misfit(`"${name}": expected ${sizeOf(into)}, found ${sizeOf(array.data)}`)
   }
   into.set(array.data)
 }

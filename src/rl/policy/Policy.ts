@@ -12,7 +12,7 @@
  * const { action } = await Effect.runPromise(act) // 1
  * ```
  */
-import { Effect, type FileSystem, type Path, Schema, type Scope, Semaphore } from "effect"
+import { Effect, type FileSystem, type Path, type Scope, Semaphore } from "effect"
 import { Backend, type BackendError, type BackendUnavailable, type Program } from "../../tensor/backend/Backend.ts"
 import { mostBytes, namesIn, readBytes, statOf } from "../../base/config/files.ts"
 import { messageOf } from "../../base/config/text.ts"
@@ -37,17 +37,9 @@ import * as Checkpoint from "../../run/Checkpoint.ts"
 import * as Layout from "../../run/Layout.ts"
 import { foldersOnDisk, savedAt } from "../../run/savedAt.ts"
 import { aboutOf, type PolicyAbout } from "./about.ts"
+import { PolicyError } from "./PolicyError.ts"
 
-/** Reports that a file holds no policy, or one that cannot act here. */
-export class PolicyError extends Schema.TaggedError<PolicyError>()("PolicyError", {
-  path: Schema.String,
-  message: Schema.String,
-}) {}
-
-/** The error of an observation or a state that the policy cannot read. The message is one line for people. */
-export class ObservationError extends Schema.TaggedError<ObservationError>()("ObservationError", {
-  message: Schema.String,
-}) {}
+export { PolicyError } from "./PolicyError.ts"
 
 export interface PolicyLoadOptions {
   /** Draws actions as in training, if the algorithm draws actions. By default the policy takes the best action. */
@@ -109,13 +101,13 @@ export interface LoadedPolicy {
     observation: SpaceValue,
     state?: PolicyState,
     mask?: PolicyMask,
-  ) => Effect.Effect<PolicyAction, ObservationError | BackendError>
+  ) => Effect.Effect<PolicyAction, PolicyError | BackendError>
   /** Returns the actions for several observations, each with its own state and mask. */
   readonly actAll: (
     observations: ReadonlyArray<SpaceValue>,
     states?: ReadonlyArray<PolicyState>,
     masks?: ReadonlyArray<PolicyMask>,
-  ) => Effect.Effect<ReadonlyArray<PolicyAction>, ObservationError | BackendError>
+  ) => Effect.Effect<ReadonlyArray<PolicyAction>, PolicyError | BackendError>
 }
 
 export type LoadError = PolicyError | GraphError | BackendUnavailable | BackendError
@@ -128,13 +120,10 @@ export const load = Effect.fnUntraced(function* (
   path: string,
   options: PolicyLoadOptions = {},
 ): Effect.fn.Return<LoadedPolicy, LoadError, Backend | FileSystem.FileSystem | Path.Path | Scope.Scope> {
-  const asPolicyError = Effect.mapError(
-    ({ message }: { readonly message: string }) => new PolicyError({ path, message }),
-  )
+  const asPolicyError = Effect.mapError(({ message }: { readonly message: string }) => new PolicyError({ message }))
   const stat = yield* statOf(path)
   if (stat === undefined) {
     return yield* new PolicyError({
-      path,
       message: `${path}: expected a run, a checkpoint or an ONNX file, found nothing`,
     })
   }
@@ -142,7 +131,7 @@ export const load = Effect.fnUntraced(function* (
   const file = stat.type !== "Directory" ? path : (yield* statOf(exported)) === undefined ? undefined : exported
   const namesOne = (place: string, key: "checkpoint" | "policy") => {
     const message = `${place}: expected the folder of a run to choose ${key} "${options[key]}" from, found one policy`
-    return new PolicyError({ path: place, message })
+    return new PolicyError({ message })
   }
   if (file !== undefined) {
     if (options.checkpoint !== undefined) return yield* namesOne(file, "checkpoint")
@@ -174,7 +163,7 @@ export const load = Effect.fnUntraced(function* (
         : options.policy === undefined
           ? "its algorithm exports no policy"
           : "its run has trained one policy: leave out the option policy"
-    return yield* new PolicyError({ path: place, message: `${place}: the checkpoint has no ${wantedFile}; ${hint}` })
+    return yield* new PolicyError({ message: `${place}: the checkpoint has no ${wantedFile}; ${hint}` })
   }
   return yield* fromOnnx(bytes, { ...options, path: `${place}/${wantedFile}` })
 })
@@ -209,7 +198,7 @@ export const fromOnnx = Effect.fnUntraced(function* (
       if (misfit !== undefined) throw new Error(misfit)
       return { about, programs }
     },
-    catch: (error) => new PolicyError({ path, message: `${path}: ${messageOf(error)}` }),
+    catch: (error) => new PolicyError({ message: `${path}: ${messageOf(error)}` }),
   })
   const spec = (sampled ? programs.sampled : undefined) ?? programs.main
   const program = yield* (yield* Backend).compile(spec)
@@ -294,9 +283,9 @@ const acting = (
     state: nextMemory === undefined ? undefined : Array.from(nextMemory),
   })
   const once = (observation: SpaceValue, state: PolicyState, mask: PolicyMask, where = "") =>
-    Effect.suspend((): Effect.Effect<PolicyAction, ObservationError | BackendError> => {
+    Effect.suspend((): Effect.Effect<PolicyAction, PolicyError | BackendError> => {
       const problem = fill(observation, state, mask)
-      if (problem !== undefined) return Effect.fail(new ObservationError({ message: `${where}${problem}` }))
+      if (problem !== undefined) return Effect.fail(new PolicyError({ message: `${where}${problem}` }))
       return Effect.map(program.run, taken)
     })
   // All calls use the same arrays of the program, so a call waits until the previous one has ended.

@@ -21,21 +21,13 @@
  * Train.run({ env: CartPole.env, algorithm: Ppo.make(), totalSteps: 100_000, validation, callbacks: [patient] })
  * ```
  */
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Predicate } from "effect"
 import { display } from "../../base/config/Config.ts"
-import type { Metrics } from "../learner/Learner.ts"
+import type { LearningError, Metrics } from "../learner/Learner.ts"
 import type { ValidationOutcome } from "../../run/evaluation.ts"
 
 /** The boundaries of a training at which a callback runs. */
 export type Boundary = "afterRollout" | "afterUpdate" | "afterValidation" | "afterCheckpoint"
-
-/** Reports that a callback failed, or asked for something that cannot be done. The run fails with it. */
-export class CallbackError extends Schema.TaggedError<CallbackError>()("CallbackError", {
-  /** The name of the callback. */
-  callback: Schema.String,
-  boundary: Schema.Literals(["afterRollout", "afterUpdate", "afterValidation", "afterCheckpoint"]),
-  message: Schema.String,
-}) {}
 
 /** The numbers that a callback keeps from one call to the next. */
 export type Memory = Record<string, number>
@@ -64,9 +56,9 @@ export interface Steering extends Seen {
   /** Ends the training after this iteration: it validates and saves as at its regular end. The log has the reason. */
   readonly stop: (reason: string) => Effect.Effect<void>
   /** Sets the learning rate, which from now on replaces the schedule of the algorithm. */
-  readonly setLearningRate: (rate: number) => Effect.Effect<void, CallbackError>
+  readonly setLearningRate: (rate: number) => Effect.Effect<void, LearningError>
   /** Multiplies the learning rate, of a schedule too, by this factor from now on. */
-  readonly scaleLearningRate: (factor: number) => Effect.Effect<void, CallbackError>
+  readonly scaleLearningRate: (factor: number) => Effect.Effect<void, LearningError>
   /** Records metrics by name, next to the learner's. Names without a slash are shown on their own in TensorBoard. */
   readonly log: (metrics: Metrics) => Effect.Effect<void>
 }
@@ -85,7 +77,7 @@ interface Saved {
   readonly checkpoint: string
 }
 
-/** The Effects of a callback. If one fails, the run ends with a `CallbackError`. */
+/** The Effects of a callback. If one fails, the run ends with a `LearningError`. */
 export interface Hooks<M> {
   /** Runs after each rollout, before its update. */
   readonly afterRollout?: (training: Steering & { readonly memory: M }) => Effect.Effect<void, unknown>

@@ -9,7 +9,6 @@ import type { ValidationOutcome } from "../../run/evaluation.ts"
 import type { RunEvent } from "../../run/record/RunEvent.ts"
 import * as Layout from "../../run/Layout.ts"
 import type { RunError } from "../../run/Run.ts"
-import type { CallbackError } from "./Callback.ts"
 import { type Callbacks, startCallbacks } from "./callbacks.ts"
 import { saveCheckpoint } from "./checkpointing.ts"
 import type { Decided } from "./plan.ts"
@@ -19,7 +18,7 @@ import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
 import { validateAnywhere } from "./validation/spread.ts"
 
-export type LoopError = LearnerError | DispatchError | RunError | CallbackError
+export type LoopError = LearnerError | DispatchError | RunError
 
 /**
  * Trains until the end: repeats iterations (collect a rollout, update the learner, record), and between them validates,

@@ -1,10 +1,10 @@
 /** Runs the callbacks of a training, and applies what they ask for. The loop in `Trainer.ts` calls it. */
 import { Cause, Effect } from "effect"
 import { messageOf } from "../../base/config/text.ts"
-import type { Metrics } from "../learner/Learner.ts"
+import { LearningError, type Metrics } from "../learner/Learner.ts"
 import type { ValidationOutcome } from "../../run/evaluation.ts"
 import type { RunEvent } from "../../run/record/RunEvent.ts"
-import { type Boundary, CallbackError, type Seen, type Started, type Steering } from "./Callback.ts"
+import { type Boundary, type Seen, type Started, type Steering } from "./Callback.ts"
 import type { Plan } from "./plan.ts"
 import type { TrainingState } from "./TrainingState.ts"
 
@@ -18,10 +18,10 @@ export interface Callbacks {
   readonly watchesCheckpoints: boolean
   /** Returns the learning rate to use in place of the scheduled one. */
   readonly steer: (scheduled: number) => number
-  readonly afterRollout: (stepsOfRollout: number) => Effect.Effect<void, CallbackError>
-  readonly afterUpdate: Effect.Effect<void, CallbackError>
-  readonly afterValidation: (validation: ValidationOutcome) => Effect.Effect<void, CallbackError>
-  readonly afterCheckpoint: (checkpoint: string) => Effect.Effect<void, CallbackError>
+  readonly afterRollout: (stepsOfRollout: number) => Effect.Effect<void, LearningError>
+  readonly afterUpdate: Effect.Effect<void, LearningError>
+  readonly afterValidation: (validation: ValidationOutcome) => Effect.Effect<void, LearningError>
+  readonly afterCheckpoint: (checkpoint: string) => Effect.Effect<void, LearningError>
   /** Stores the learner's metrics, for the callbacks to see. */
   readonly see: (metrics: Metrics) => void
   /** Returns the events that callbacks have caused since the last call. */
@@ -87,7 +87,7 @@ const steering = (running: Running, name: string, boundary: Boundary, step = run
   const { state } = running
   const seen = seenBy(running, step)
   const refuse = (message: string) =>
-    Effect.fail(new CallbackError({ callback: name, boundary, message: `callback "${name}", ${boundary}: ${message}` }))
+    Effect.fail(new LearningError({ reason: "callback", message: `callback "${name}", ${boundary}: ${message}` }))
   return {
     ...seen,
     stop: (reason) =>
@@ -126,24 +126,24 @@ const steering = (running: Running, name: string, boundary: Boundary, step = run
 }
 
 /**
- * Runs a hook of all callbacks that have it, in their order. A failure or an exception becomes a CallbackError. An
+ * Runs a hook of all callbacks that have it, in their order. A failure or an exception becomes a LearningError. An
  * interrupt inside a hook does, too: the iteration is then incomplete, and an interrupted run would save it.
  */
 const runAll = (
   started: ReadonlyArray<Started>,
   boundary: Boundary,
   hookOf: (callback: Started) => Effect.Effect<void, unknown> | undefined,
-): Effect.Effect<void, CallbackError> =>
+): Effect.Effect<void, LearningError> =>
   Effect.forEach(
     started,
     (callback) =>
       Effect.suspend(() => hookOf(callback) ?? Effect.void).pipe(
         Effect.catchCause((cause) => {
           const error = Cause.squash(cause)
-          if (error instanceof CallbackError) return Effect.fail(error)
+          if (error instanceof LearningError && error.reason === "callback") return Effect.fail(error)
           const problem = Cause.hasInterruptsOnly(cause) ? "it was interrupted before its end" : messageOf(error)
           const message = `callback "${callback.name}", ${boundary}: ${problem}`
-          return Effect.fail(new CallbackError({ callback: callback.name, boundary, message }))
+          return Effect.fail(new LearningError({ reason: "callback", message }))
         }),
       ),
     { discard: true },

@@ -19,7 +19,7 @@ import {
   layer,
   outputSize,
 } from "../../../src/rl/export/DenseActor.ts"
-import { ExportError } from "../../../src/rl/export/ExportError.ts"
+import { PolicyError } from "../../../src/rl/policy/PolicyError.ts"
 import { evaluate as evaluateGraph } from "../../../src/tensor/graph/evaluate.ts"
 import { mlp } from "../../../src/tensor/graph/layers.ts"
 import { constant } from "../../../src/tensor/graph/ops.ts"
@@ -119,7 +119,7 @@ const refused = (make: () => unknown): string => {
   try {
     make()
   } catch (error) {
-    assert.instanceOf(error, ExportError)
+    assert.instanceOf(error, PolicyError)
     return error.message
   }
   return assert.fail("it was taken")

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { actorToHeader, namespaceOf } from "../../../src/rl/export/cheader.ts"
 import { type DenseActor, evaluate } from "../../../src/rl/export/DenseActor.ts"
-import { ExportError } from "../../../src/rl/export/ExportError.ts"
+import { PolicyError } from "../../../src/rl/policy/PolicyError.ts"
 import { activations, drawn, drawnLayer, rowsFor, squashed, uneven } from "./actors.ts"
 import { inFolder, isInstalled, output } from "./programs.ts"
 
@@ -155,7 +155,7 @@ describe("a policy as a C++ header", () => {
     const infinite = { ...constant, layers: [{ ...constant.layers[0], biases: extremes.map(() => Infinity) }] }
     assert.throws(
       () => headerOf("x", infinite),
-      ExportError,
+      PolicyError,
       "layer 0: biases: expected finite numbers, found Infinity",
     )
   })

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import type { DenseActor } from "../../../src/rl/export/DenseActor.ts"
-import { ExportError } from "../../../src/rl/export/ExportError.ts"
+import { PolicyError } from "../../../src/rl/policy/PolicyError.ts"
 import { actorToHdf5, type Hdf5Options } from "../../../src/rl/export/rltools.ts"
 import { drawnLayer, rowsFor, squashed, uneven } from "./actors.ts"
 import { type Found, read } from "../../base/formats/hdf5/hdf5Reader.ts"
@@ -24,7 +24,7 @@ const refused = (make: () => unknown): string => {
   try {
     make()
   } catch (error) {
-    assert.instanceOf(error, ExportError)
+    assert.instanceOf(error, PolicyError)
     return error.message
   }
   return assert.fail("it was written")

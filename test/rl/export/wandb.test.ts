@@ -155,7 +155,7 @@ describe("a run's folder for Weights & Biases", () => {
         [{ tags: ["a", ""] }, `tag "": expected 1 to 64 characters`],
       ] as const) {
         const error = yield* Effect.flip(wandbFolder(tracked, labels))
-        assert.deepEqual([error._tag, error.message], ["ExportError", message])
+        assert.deepEqual([error._tag, error.message], ["CommandError", message])
       }
     }),
   )

@@ -228,7 +228,7 @@ describe("act", () => {
             ],
           ] as const
           for (const [error, message] of refused) {
-            assert.instanceOf(error, Policy.ObservationError)
+            assert.instanceOf(error, Policy.PolicyError)
             assert.strictEqual(error.message, message)
           }
           const { state } = yield* policy.act([0, 0, 0, 0])

@@ -187,22 +187,29 @@ describe("callbacks", () => {
       Object.assign(forgetful, Reflect.apply(Callback.make, undefined, [hooks]))
       const validation = { everySteps: 32, episodes: 1 }
       const messages = yield* Effect.forEach([failing, throwing, wrong, huge, interrupted, forgetful], (callback) =>
-        Effect.map(Effect.flip(keep({ ...short, validation, callbacks: [callback] })), ({ _tag, message }) => [
-          _tag,
-          message,
+        Effect.map(Effect.flip(keep({ ...short, validation, callbacks: [callback] })), (error) => [
+          error._tag,
+          "reason" in error ? error.reason : undefined,
+          error.message,
         ]),
       )
       assert.deepStrictEqual(messages, [
-        ["CallbackError", 'callback "failing", afterValidation: no such host'],
-        ["CallbackError", 'callback "throwing", afterRollout: undefined is no function'],
-        ["CallbackError", 'callback "wrong", afterUpdate: setLearningRate: expected a number from 0 on, found -1'],
+        ["LearningError", "callback", 'callback "failing", afterValidation: no such host'],
+        ["LearningError", "callback", 'callback "throwing", afterRollout: undefined is no function'],
         [
-          "CallbackError",
+          "LearningError",
+          "callback",
+          'callback "wrong", afterUpdate: setLearningRate: expected a number from 0 on, found -1',
+        ],
+        [
+          "LearningError",
+          "callback",
           'callback "huge", afterUpdate: scaleLearningRate: by 1e+200, the product of all factors is infinite',
         ],
-        ["CallbackError", 'callback "interrupted", afterRollout: it was interrupted before its end'],
+        ["LearningError", "callback", 'callback "interrupted", afterRollout: it was interrupted before its end'],
         [
-          "CallbackError",
+          "LearningError",
+          "callback",
           'callback "forgetful", afterUpdate: expected the hook to return an Effect, found nothing; return the Effect, such as `return stop("…")`, or Effect.void',
         ],
       ])

@@ -45,6 +45,13 @@ const finishedAt = (directory: string) =>
   )
 
 /**
+ * Tells whether a resumed run would repeat an error of its learner. The most common one is that the training has diverged;
+ * that of a callback may pass.
+ */
+const isLearningError = (error: unknown): boolean =>
+  Predicate.isTagged(error, "LearningError") && !("reason" in error && error.reason === "callback")
+
+/**
  * Tells whether an error is an `LmError`. It compares the tag, because the user's program may import another copy of this
  * library.
  */
@@ -90,8 +97,7 @@ export const runToEnd = Effect.fnUntraced(function* <A, E, E2, R, R2>(
     const error = Option.getOrUndefined(Cause.findErrorOption(cause))
     // All answers of language models are saved at once, so resuming loses nothing.
     if (isLmError(error)) return resumeCommand(folder, error.remedy)
-    // A resumed run would repeat a learner's error. The most common one is that the training has diverged.
-    if (!advises || Predicate.isTagged(error, "LearningError")) return undefined
+    if (!advises || isLearningError(error)) return undefined
     const { hasCheckpoint, isFinished, kind } = readRunIn(folder)
     if (yield* isFinished) return undefined
     const savesAll = ["evaluation", "multirun"].includes((yield* kind) ?? "")

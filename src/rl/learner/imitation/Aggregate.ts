@@ -5,7 +5,7 @@
 import { sizeOf } from "../../env/Space.ts"
 import type { Task } from "../Learner.ts"
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
-import { Misfit } from "../learnerState.ts"
+import { misfit } from "../learnerState.ts"
 import { GrowingRows } from "../rollout/Rollout.ts"
 
 /** Returns the bytes of the demonstrations of a whole run. */
@@ -42,7 +42,7 @@ export const makeAggregate = ({ observationSpace, actionSpace, numEnvs }: Task) 
       const [saved, labels] = [arrays.observations?.data, arrays.actions?.data]
       const rows = (saved?.length ?? NaN) / columns.observations
       if (saved === undefined || labels === undefined || rows * columns.actions !== labels.length) {
-        throw new Misfit(`"observations" and "actions" have lengths that do not match`)
+        throw misfit(`"observations" and "actions" have lengths that do not match`)
       }
       observations.clear()
       actions.clear()

@@ -11,7 +11,7 @@ import type { Stream } from "../../../base/rng/Rng.ts"
 import { LearningError, type Task } from "../Learner.ts"
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import { type Steps, waitFor } from "../drive.ts"
-import { copyInto, Misfit } from "../learnerState.ts"
+import { copyInto, misfit } from "../learnerState.ts"
 import { labelProblemIn, observationIn } from "../transitions/player.ts"
 
 /**
@@ -132,7 +132,7 @@ const restoreMemories = (memories: Array<Memory>, arrays: NamedArrays): void => 
   const remembers = new Uint8Array(numEnvs)
   copyInto(arrays, "expert.remembers", remembers)
   const length = saved.data.length / numEnvs
-  if (!Number.isInteger(length)) throw new Misfit(`"expert.memory" is not of ${numEnvs} envs`)
+  if (!Number.isInteger(length)) throw misfit(`"expert.memory" is not of ${numEnvs} envs`)
   for (let env = 0; env < numEnvs; env++) {
     if (remembers[env] !== 0) memories[env] = Array.from(saved.data.subarray(env * length, (env + 1) * length))
   }

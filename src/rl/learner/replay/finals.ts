@@ -1,6 +1,6 @@
 /** Stores the final observations of episodes for a replay buffer, which has no room for them between its steps. */
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
-import { Misfit, namedVector } from "../learnerState.ts"
+import { misfit, namedVector } from "../learnerState.ts"
 
 /**
  * Makes a store of final observations, each under the place (index in the buffer) of its episode's last step. It grows
@@ -45,7 +45,7 @@ export const makeFinals = (width: number) => {
       const places = arrays.finalPlaces?.data
       const kept = arrays.finals?.data
       if (!(places instanceof Int32Array) || !(kept instanceof Float32Array) || kept.length !== places.length * width) {
-        throw new Misfit(`"finalPlaces" and "finals" have lengths that do not match`)
+        throw misfit(`"finalPlaces" and "finals" have lengths that do not match`)
       }
       slots.clear()
       free.length = 0

@@ -8,7 +8,7 @@
  */
 import type { NamedArrays } from "../../../tensor/graph/Parameters.ts"
 import type { AnyBatchEnv } from "../../env/BatchEnv.ts"
-import { copyInto, Misfit, namedVector } from "../learnerState.ts"
+import { copyInto, misfit, namedVector } from "../learnerState.ts"
 import { makeEpisodes } from "./episodes.ts"
 import { makeFinals } from "./finals.ts"
 import { type BufferLayout, spanOf, stepsPerEnvOf, strideOf } from "./BufferLayout.ts"
@@ -208,7 +208,7 @@ export const saveRing = (ring: Ring): NamedArrays => {
   }
 }
 
-/** Replaces the stored steps by saved ones. Throws a `Misfit` if the arrays do not fit this buffer. */
+/** Replaces the stored steps by saved ones. Throws a `LearningError` if the arrays do not fit this buffer. */
 export const restoreRing = (ring: Ring, arrays: NamedArrays): void => {
   const { rows, rowWidth, frames, finals, memorySize, memories, storedMemories } = ring
   restorePosition(ring, arrays)
@@ -229,7 +229,7 @@ const restorePosition = (ring: Ring, arrays: NamedArrays): void => {
   const [head, complete] = position
   const isFull = complete === stepsPerEnv - 1
   if (!(head >= 0 && head < stepsPerEnv && (isFull || complete === head))) {
-    throw new Misfit(`"position" is [${position.join(", ")}], which is not possible in a ring of ${stepsPerEnv} steps`)
+    throw misfit(`"position" is [${position.join(", ")}], which is not possible in a ring of ${stepsPerEnv} steps`)
   }
   ring.head = head
   ring.complete = complete

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
 /**
- * A trainer, or one of its runs, cannot go on. The message is one line that names the folder, file or setting, the problem,
- * and, where something can be done about it, what to do before the trainer is resumed.
+ * Reports that a trainer, or one of its runs, cannot go on. The message is one line that names the folder, file or setting,
+ * the problem and, where something can be done about it, what to do before the trainer is resumed.
  */
 export class TrainerError extends Schema.TaggedError<TrainerError>()("TrainerError", {
   message: Schema.String,

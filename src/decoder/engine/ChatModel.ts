@@ -16,6 +16,7 @@ import { Effect, Schema } from "effect"
 import type { ChatTemplate, ChatRenderOptions } from "../../base/tokens/ChatTemplate.ts"
 import { encodeAtMost, mostCharacters } from "../../base/tokens/encodeAtMost.ts"
 import type { Tokenizer } from "../../base/tokens/Tokenizer.ts"
+import { EngineError } from "../inference/EngineError.ts"
 import {
   type AnswerEvent,
   byName,
@@ -53,15 +54,9 @@ export const make = (
   toolFormat: toolFormat === "auto" ? formatOf(template.source) : toolFormat === "none" ? null : byName[toolFormat],
 })
 
-/** Reports that a conversation cannot be converted to a prompt of the model. */
-export class PromptError extends Schema.TaggedError<PromptError>()("PromptError", {
-  /** The part of the request that is wrong. */
-  part: Schema.Literals(["messages", "tools", "toolChoice"]),
-  /** The problem and what was expected, in one line. */
-  message: Schema.String,
-  /** Whether the conversation has more tokens than `maxTokens`. */
-  isTooLong: Schema.optionalKey(Schema.Boolean),
-}) {}
+/** Makes the error of a conversation that cannot be put to the model. */
+export const promptError = (part: EngineError["part"] & string, message: string): EngineError =>
+  new EngineError({ reason: "invalidRequest", part, message })
 
 export interface ChatConversation {
   readonly messages: ChatRenderOptions["messages"]
@@ -114,22 +109,22 @@ const withToolNames = (messages: ChatRenderOptions["messages"]): ChatRenderOptio
 export const promptOf = Effect.fnUntraced(function* (
   { tokens, template, toolFormat }: ChatModel,
   { messages, tools, toolChoice, addGenerationPrompt = true, variables, maxTokens = Infinity }: ChatConversation,
-): Effect.fn.Return<ChatPrompt, PromptError> {
+): Effect.fn.Return<ChatPrompt, EngineError> {
   if (template === null) {
     const message = "the model has no chat template; send a text to /v1/completions, or give it a template"
-    return yield* new PromptError({ part: "messages", message })
+    return yield* promptError("messages", message)
   }
   const names = tools.map((tool) => tool.function.name)
   const forced = typeof toolChoice === "object" || toolChoice === "required"
   if (forced && names.length === 0) {
-    return yield* new PromptError({ part: "toolChoice", message: "a tool must be called, but tools is empty" })
+    return yield* promptError("toolChoice", "a tool must be called, but tools is empty")
   }
   if (typeof toolChoice === "object" && !names.includes(toolChoice.name)) {
     const message = `expected one of ${names.join(", ")}, found ${toolChoice.name}`
-    return yield* new PromptError({ part: "toolChoice", message })
+    return yield* promptError("toolChoice", message)
   }
   const tooLong = ({ message }: { readonly message: string }) =>
-    new PromptError({ part: "messages", message: `the conversation ${message}`, isTooLong: true })
+    new EngineError({ reason: "promptTooLong", part: "messages", message: `the conversation ${message}` })
   const characters = charactersIn(messages)
   const limit = mostCharacters(tokens, maxTokens)
   if (characters > limit) {
@@ -140,7 +135,7 @@ export const promptOf = Effect.fnUntraced(function* (
   const shown = toolChoice === "none" ? [] : tools
   if (shown.length > 0 && toolFormat === null) {
     const message = "the model's chat template has no tools, or writes their calls in an unknown format"
-    return yield* new PromptError({ part: "tools", message })
+    return yield* promptError("tools", message)
   }
   const rendered = yield* template
     .render({
@@ -149,7 +144,7 @@ export const promptOf = Effect.fnUntraced(function* (
       addGenerationPrompt,
       ...(variables === undefined ? {} : { variables }),
     })
-    .pipe(Effect.mapError(({ message }) => new PromptError({ part: "messages", message })))
+    .pipe(Effect.mapError(({ message }) => promptError("messages", message)))
   if (toolFormat === null || shown.length === 0) return { ids: yield* encode(rendered), reader: () => textReader }
   const only = typeof toolChoice === "object" ? toolChoice.name : names.length === 1 ? names[0] : null
   const opening = forced ? toolFormat.opening(only) : ""

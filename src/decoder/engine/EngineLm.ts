@@ -31,7 +31,6 @@ import {
   type ChatConversation,
   type ModelTokens,
   type ChatPrompt,
-  type PromptError,
   promptOf as conversationPrompt,
 } from "./ChatModel.ts"
 
@@ -94,7 +93,7 @@ export const promptOf = (
   chat: ChatModel,
   { messages, tools, toolChoice }: Pick<LmRequest, "messages" | "tools" | "toolChoice">,
   { addGenerationPrompt = true }: Pick<ChatConversation, "addGenerationPrompt"> = {},
-): Effect.Effect<ChatPrompt, PromptError> =>
+): Effect.Effect<ChatPrompt, EngineError> =>
   conversationPrompt(chat, {
     messages: messages.map(templateMessage),
     tools: tools.map(templateTool),

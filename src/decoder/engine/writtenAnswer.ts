@@ -11,7 +11,8 @@
 import { Effect } from "effect"
 import type { ChatAnswer, Completion, LmRequest } from "../../agents/lm/Chat.ts"
 import { collect } from "../../agents/lm/toolFormats/ToolFormat.ts"
-import { type ChatModel, PromptError } from "./ChatModel.ts"
+import type { EngineError } from "../inference/EngineError.ts"
+import { type ChatModel, promptError } from "./ChatModel.ts"
 import { promptOf } from "./EngineLm.ts"
 
 const startsWith = (ids: ReadonlyArray<number>, first: ReadonlyArray<number>): boolean =>
@@ -23,7 +24,7 @@ export const writtenAnswer = Effect.fnUntraced(function* (
   request: LmRequest,
   answer: ChatAnswer,
   { eos }: { readonly eos: number | null },
-): Effect.fn.Return<Completion, PromptError> {
+): Effect.fn.Return<Completion, EngineError> {
   const { ids: promptIds, reader } = yield* promptOf(chat, request)
   const end = eos === null ? [] : [eos]
   const completionOf = (
@@ -44,7 +45,7 @@ export const writtenAnswer = Effect.fnUntraced(function* (
   const call = { id: `call_${request.messages.length}_0`, ...answer }
   const messages = [...request.messages, { role: "assistant" as const, content: "", toolCalls: [call] }]
   const { ids } = yield* promptOf(chat, { ...request, messages }, { addGenerationPrompt: false })
-  const wrong = (problem: string) => new PromptError({ part: "tools", message: `a call of ${call.name}: ${problem}` })
+  const wrong = (problem: string) => promptError("tools", `a call of ${call.name}: ${problem}`)
   if (!startsWith(ids, promptIds))
     return yield* wrong("expected a chat template that keeps the text before an answer; this one changes it")
   const rest = ids.slice(promptIds.length)

@@ -1,11 +1,14 @@
 /** Defines the error of a failed request to an `Engine`. */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 
-/** Reports that a request, or a change of the weights, failed. Other requests are not affected. */
+/**
+ * Reports that a request or a change of the weights failed, which affects no other request, or that a server cannot listen.
+ * `reason` tells whether to change the request (400), to free room (409), or to try again (503): see `ApiError`.
+ */
 export class EngineError extends Schema.TaggedError<EngineError>()("EngineError", {
   /**
-   * - `invalidRequest`: a sampling setting is out of its range, or the prompt is empty
-   * - `promptTooLong`: the prompt leaves no room for a generated token
+   * - `invalidRequest`: a sampling setting is out of its range, the prompt is empty, or the model cannot take its `part`
+   * - `promptTooLong`: the prompt leaves no room for a generated token, or has more tokens than the caller allows
    * - `tokenOutOfRange`: a token id of the prompt or of `stopTokenIds` is not in the vocabulary
    * - `unknownModel`: there is no model or adapter of this name
    * - `wrongWeights`: weights or an adapter don't fit the model: a tensor is missing, unknown, or of another shape
@@ -13,6 +16,7 @@ export class EngineError extends Schema.TaggedError<EngineError>()("EngineError"
    * - `notFinite`: the model computed logits that are not numbers, so no token can be drawn
    * - `backend`: the device failed
    * - `closed`: the engine was closed before the request was complete
+   * - `address`: the server cannot listen at its address
    */
   reason: Schema.Literals([
     "invalidRequest",
@@ -24,9 +28,12 @@ export class EngineError extends Schema.TaggedError<EngineError>()("EngineError"
     "notFinite",
     "backend",
     "closed",
+    "address",
   ]),
-  /** The name of the model or adapter that the request asked for. */
-  model: Schema.String,
+  /** The name of the model or adapter that the request asked for; empty where none is asked for by a name. */
+  model: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
+  /** The part of a conversation that cannot be put to the model. */
+  part: Schema.optionalKey(Schema.Literals(["messages", "tools", "toolChoice"])),
   /** The error message: one line, for the user of the program. */
   message: Schema.String,
 }) {}

@@ -1,7 +1,7 @@
 import type { NamedArray, NamedTensors } from "../../tensor/graph/Parameters.ts"
 import { sizeOf } from "../../tensor/graph/Tensor.ts"
 import type { Stream } from "../../base/rng/Rng.ts"
-import { AdapterError, adapterLayoutOf, adapterParametersOf, type AdapterShape } from "./adapters.ts"
+import { adapterError, adapterLayoutOf, adapterParametersOf, type AdapterShape } from "./adapters.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 
 /** The settings of one adapter, whose output is multiplied by alpha / rank. */
@@ -41,8 +41,8 @@ export class MultiLoRA {
 
   constructor(config: DecoderConfig, shape: AdapterShape, adapters: number) {
     const { rank, targets } = shape
-    if (!Number.isInteger(rank) || rank < 1) throw refusal(`rank: expected an integer from 1 on, found ${rank}`)
-    if (targets.length === 0) throw refusal("targets: expected at least one projection, found none")
+    if (!Number.isInteger(rank) || rank < 1) throw adapterError(`rank: expected an integer from 1 on, found ${rank}`)
+    if (targets.length === 0) throw adapterError("targets: expected at least one projection, found none")
     this.shape = shape
     this.adapters = adapters
     this.declarations = adapterParametersOf(config, shape)
@@ -77,7 +77,7 @@ export class MultiLoRA {
   /** Returns copies of an adapter's parameters with the adapter's own rank, by name, as files store them. */
   stateDictOf(index: number): NamedTensors {
     const rank = this.options[this.checked(index)]?.rank
-    if (rank === undefined) throw refusal(`adapter ${index}: it was neither reset nor loaded`)
+    if (rank === undefined) throw adapterError(`adapter ${index}: it was neither reset nor loaded`)
     const row = this.row(index)
     return this.mapParameters((name, whole) => {
       const shape = withRank(name, whole, rank)
@@ -101,22 +101,22 @@ export class MultiLoRA {
   }
 
   /**
-   * Replaces an adapter by parameters from `stateDictOf` or from a file. Throws an `AdapterError`, and changes nothing, if a
+   * Replaces an adapter by parameters from `stateDictOf` or from a file. Throws an `EngineError`, and changes nothing, if a
    * parameter is missing, unexpected or of another shape, or has a number that is not finite.
    */
   load(index: number, options: AdapterOptions, parameters: NamedTensors): void {
     for (const name of Object.keys(parameters))
-      if (!this.offsets.has(name)) throw refusal(`parameter "${name}": the adapters here have no such parameter`)
+      if (!this.offsets.has(name)) throw adapterError(`parameter "${name}": the adapters here have no such parameter`)
     for (const [name, { shape: whole }] of Object.entries(this.declarations)) {
       const shape = withRank(name, whole, options.rank)
       const parameter = parameters[name]
-      if (parameter === undefined) throw refusal(`parameter "${name}": it is missing`)
+      if (parameter === undefined) throw adapterError(`parameter "${name}": it is missing`)
       if (parameter.shape.join() !== shape.join() || parameter.data.length !== sizeOf(shape))
-        throw refusal(
+        throw adapterError(
           `parameter "${name}": expected shape [${shape.join(", ")}], found [${parameter.shape.join(", ")}]`,
         )
       const wrong = firstNotFinite(parameter.data)
-      if (wrong !== undefined) throw refusal(`parameter "${name}": expected finite numbers, found ${wrong}`)
+      if (wrong !== undefined) throw adapterError(`parameter "${name}": expected finite numbers, found ${wrong}`)
     }
     this.fill(index, options, (name) => parameters[name].data)
   }
@@ -136,9 +136,9 @@ export class MultiLoRA {
     const { rank, alpha } = options
     this.checked(index)
     if (!Number.isInteger(rank) || rank < 1 || rank > this.shape.rank)
-      throw refusal(`adapter ${index}: rank: expected an integer from 1 to ${this.shape.rank}, found ${rank}`)
+      throw adapterError(`adapter ${index}: rank: expected an integer from 1 to ${this.shape.rank}, found ${rank}`)
     if (!Number.isFinite(alpha) || alpha <= 0)
-      throw refusal(`adapter ${index}: alpha: expected a positive number, found ${alpha}`)
+      throw adapterError(`adapter ${index}: alpha: expected a positive number, found ${alpha}`)
     const row = this.row(index).fill(0)
     for (const [name, { shape: whole }] of Object.entries(this.declarations)) {
       const shape = withRank(name, whole, rank)
@@ -162,12 +162,10 @@ export class MultiLoRA {
 
   private checked(index: number): number {
     if (!Number.isInteger(index) || index < 0 || index >= this.adapters)
-      throw refusal(`adapter ${index}: expected an index from 0 to ${this.adapters - 1}`)
+      throw adapterError(`adapter ${index}: expected an index from 0 to ${this.adapters - 1}`)
     return index
   }
 }
-
-const refusal = (message: string): AdapterError => new AdapterError({ message })
 
 /** Returns the first number that is not finite. This loop is four times as fast as `find`. */
 const firstNotFinite = (numbers: Float32Array): number | undefined => {

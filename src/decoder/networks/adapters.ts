@@ -9,13 +9,13 @@
  * Attention multiplies the values of excluded tokens by zero, and zero times NaN is NaN. So give each run its own windows:
  * then an adapter that has become NaN cannot affect others. With finite numbers, runs can share a window.
  */
-import { Schema } from "effect"
 import { type Initialiser, uniform, zeros } from "../../tensor/graph/initialisers.ts"
 import { gather, input, matmul, mul, reshape, slice, state } from "../../tensor/graph/ops.ts"
 import { fail } from "../../tensor/graph/ops/core.ts"
 import type { Declaration } from "../../tensor/graph/Parameters.ts"
 import { sizeOf, type Tensor } from "../../tensor/graph/Tensor.ts"
 import type { Declarations } from "../../rl/model/trunk.ts"
+import { EngineError } from "../inference/EngineError.ts"
 import type { DecoderConfig } from "./DecoderConfig.ts"
 import type { Adapt } from "./layers.ts"
 import { type Projection, projectionName, projectionSizes } from "./parameters.ts"
@@ -28,8 +28,8 @@ export interface AdapterShape {
   readonly targets: ReadonlyArray<Projection>
 }
 
-/** Reports that an adapter, or the assignment of tokens to adapters, is wrong. The message is one line for people. */
-export class AdapterError extends Schema.TaggedError<AdapterError>()("AdapterError", { message: Schema.String }) {}
+/** Makes the error of an adapter, or of the routing of tokens to adapters, that is not as it must be. */
+export const adapterError = (message: string): EngineError => new EngineError({ reason: "wrongWeights", message })
 
 /**
  * Draws initial values like PyTorch's linear layer: Kaiming-uniform with a = √5, within ±1 / √inputs, for [outputs, inputs].
@@ -216,7 +216,7 @@ const adaptBy = (
 
 /**
  * Computes the adapter of each block from the number of tokens of each adapter. The tokens are sorted by adapter. Each number
- * must be a multiple of `block`: padding counts for the adapter before it. Throws an `AdapterError` if the sum of the numbers
+ * must be a multiple of `block`: padding counts for the adapter before it. Throws an `EngineError` if the sum of the numbers
  * is not `tokens`.
  *
  * @example
@@ -234,7 +234,7 @@ export const blockAdaptersOf = ({
   readonly block: number
 }): Int32Array => {
   const refuse = (message: string): never => {
-    throw new AdapterError({ message: `loraNumTokens: ${message}` })
+    throw adapterError(`loraNumTokens: ${message}`)
   }
   if (!Number.isInteger(block) || block < 1) refuse(`expected a block of 1 token or more, found ${block}`)
   const counts = Array.from(loraNumTokens)

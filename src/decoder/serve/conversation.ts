@@ -61,9 +61,10 @@ export const conversationPrompt = Effect.fnUntraced(function* (
     maxTokens,
     ...(body.chat_template_kwargs ? { variables: body.chat_template_kwargs } : {}),
   }).pipe(
-    Effect.catchTag("PromptError", ({ part, message, isTooLong = false }) => {
+    Effect.catchTag("EngineError", ({ reason, part = "messages", message }) => {
       const param = part === "toolChoice" ? "tool_choice" : part
-      return Effect.fail(badRequest(`${param}: ${message}`, param, isTooLong ? "context_length_exceeded" : null))
+      const code = reason === "promptTooLong" ? "context_length_exceeded" : null
+      return Effect.fail(badRequest(`${param}: ${message}`, param, code))
     }),
   )
 })

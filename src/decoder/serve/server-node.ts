@@ -2,13 +2,11 @@
 import { createServer } from "node:http"
 import { hostname } from "node:os"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Effect, Layer, Schema, type Scope } from "effect"
+import { Effect, Layer, type Scope } from "effect"
 import * as HttpServer from "effect/http/HttpServer"
 import type { Engine } from "../inference/Engine.ts"
+import { EngineError } from "../inference/EngineError.ts"
 import { make, type ServeOptions } from "./Serve.ts"
-
-/** Reports that the server cannot listen at its address. */
-class ServeError extends Schema.TaggedError<ServeError>()("ServeError", { message: Schema.String }) {}
 
 export interface ListenOptions extends Omit<ServeOptions, "guard"> {
   readonly host: string
@@ -24,7 +22,7 @@ export interface ListenOptions extends Omit<ServeOptions, "guard"> {
  */
 export const serve = Effect.fnUntraced(function* (
   options: ListenOptions,
-): Effect.fn.Return<{ readonly port: number }, ServeError, Engine | Scope.Scope> {
+): Effect.fn.Return<{ readonly port: number }, EngineError, Engine | Scope.Scope> {
   const guard = { host: options.host, machine: hostname(), allowed: options.allowedHosts ?? [] }
   const { app, drain } = yield* make({ ...options, guard })
   const server = createServer()
@@ -37,7 +35,8 @@ export const serve = Effect.fnUntraced(function* (
     Effect.mapError(({ cause }) => {
       const isPortInUse = cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE"
       const hint = isPortInUse ? "the port is in use; --port 0 picks a free one" : String(cause)
-      return new ServeError({ message: `cannot listen at ${options.host}:${options.port}: ${hint}` })
+      const message = `cannot listen at ${options.host}:${options.port}: ${hint}`
+      return new EngineError({ reason: "address", message })
     }),
   )
   // Clients keep connections open for further requests, so these are closed when the last answer is complete.

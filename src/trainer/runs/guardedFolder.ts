@@ -1,6 +1,6 @@
 /**
  * Opens the folder of a run for writing, although the user may delete the folder at any moment. If the folder has vanished,
- * or was deleted and made again, a write fails with `RunGone` and leaves nothing behind: it never creates the folder.
+ * or was deleted and made again, a write fails as gone (`isGone`) and leaves nothing behind: it never creates the folder.
  *
  * @example
  * ```ts

@@ -22,7 +22,7 @@ const messageOfFailure = (effect: Effect.Effect<void, Problem>): Effect.Effect<s
 
 /**
  * Runs a hook, and returns the message if it fails. If the machine is at fault, the hook is tried again; if that does not
- * help, fails with a `MachineFault`.
+ * help, fails with an error that ends the trainer.
  */
 export const outcomeOf = Effect.fnUntraced(function* <Run extends Identified>(
   hook: Hook<Run> | undefined,

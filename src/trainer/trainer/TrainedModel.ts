@@ -40,11 +40,11 @@ export interface TrainedModel {
   /** The number of parameters that a run trains. */
   readonly size: number
   /**
-   * Gives a run new weights: an adapter that changes nothing yet, or a copy of the model's weights. Throws an `AdapterError`.
+   * Gives a run new weights: an adapter that changes nothing yet, or a copy of the model's weights. Throws an `EngineError`.
    */
   readonly begin: (index: number, lora: LoraConfig, random: Stream) => void
   /**
-   * Gives a run saved weights, which `stateDictOf` returned. Throws an `AdapterError`, and changes nothing, if they do not
+   * Gives a run saved weights, which `stateDictOf` returned. Throws an `EngineError`, and changes nothing, if they do not
    * fit.
    */
   readonly load: (index: number, lora: LoraConfig, saved: NamedTensors) => void
@@ -138,9 +138,9 @@ const wholeModel = (config: Decoder.DecoderConfig, initial: NamedTensors): Train
     for (const [name, shape] of Object.entries(shapes)) {
       const found = values[name]
       const expected = `parameter "${name}": expected shape [${shape.join(", ")}]`
-      if (found === undefined) throw new Decoder.AdapterError({ message: `${expected}, found none` })
+      if (found === undefined) throw Decoder.adapterError(`${expected}, found none`)
       if (found.shape.join() !== shape.join())
-        throw new Decoder.AdapterError({ message: `${expected}, found [${found.shape.join(", ")}]` })
+        throw Decoder.adapterError(`${expected}, found [${found.shape.join(", ")}]`)
     }
     for (const [name, { data }] of Object.entries(trained)) data.set(values[name].data)
     touch()

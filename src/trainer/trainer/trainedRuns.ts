@@ -2,7 +2,7 @@
 import { type Context, Effect, type FileSystem, type Path } from "effect"
 import { attempt } from "../../base/config/attempt.ts"
 import { stream } from "../../base/rng/Rng.ts"
-import * as Decoder from "../../decoder/networks/Decoder.ts"
+import { EngineError } from "../../decoder/inference/EngineError.ts"
 import { removeAfter, removeUnreachable } from "../batches/rolloutFiles.ts"
 import * as Layout from "../Layout.ts"
 import { retried } from "../machine.ts"
@@ -48,7 +48,7 @@ export const beginRun = Effect.fnUntraced(function* (trained: TrainedRuns, run: 
   yield* attempt(() => {
     if (state === undefined) model.begin(index, config.lora, stream(seed, "adapter", id))
     else model.load(index, config.lora, state.weights)
-  }, Decoder.AdapterError)
+  }, EngineError)
   const backAt = config.resumeStep === -1 ? null : progress.step
   // If the run has gone back, other weights made the later samples, so they are removed, too.
   if (isMaster) yield* (backAt === null ? removeUnreachable : removeAfter)(folder, progress.step)

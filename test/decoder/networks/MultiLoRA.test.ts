@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { EngineError } from "../../../src/decoder/inference/EngineError.ts"
 import * as Decoder from "../../../src/decoder/networks/Decoder.ts"
 import * as Rng from "../../../src/base/rng/Rng.ts"
 import { config } from "./fixture.ts"
@@ -71,7 +72,7 @@ describe("MultiLoRA", () => {
     const key = `${name}.lora_A.weight`
     const { [key]: one, ...rest } = saved
     const refused = (body: () => void, message: string) => {
-      assert.throws(body, Decoder.AdapterError, message)
+      assert.throws(body, EngineError, message)
       assert.deepStrictEqual(adapters.table, before)
     }
     const random = Rng.stream(1, "run_b")
@@ -95,11 +96,7 @@ describe("MultiLoRA", () => {
       () => adapters.load(0, options, { ...saved, [key]: { ...one, data: one.data.with(5, Number.NaN) } }),
       `parameter "${key}": expected finite numbers, found NaN`,
     )
-    assert.throws(
-      () => new Decoder.MultiLoRA(config, { rank: 0, targets: ["q_proj"] }, 1),
-      Decoder.AdapterError,
-      "rank",
-    )
-    assert.throws(() => new Decoder.MultiLoRA(config, { rank: 4, targets: [] }, 1), Decoder.AdapterError, "targets")
+    assert.throws(() => new Decoder.MultiLoRA(config, { rank: 0, targets: ["q_proj"] }, 1), EngineError, "rank")
+    assert.throws(() => new Decoder.MultiLoRA(config, { rank: 4, targets: [] }, 1), EngineError, "targets")
   })
 })

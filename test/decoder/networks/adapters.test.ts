@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Record } from "effect"
 import { gradients } from "../../../src/tensor/graph/gradients.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
+import { EngineError } from "../../../src/decoder/inference/EngineError.ts"
 import * as Decoder from "../../../src/decoder/networks/Decoder.ts"
 import * as Rng from "../../../src/base/rng/Rng.ts"
 import { compileWith } from "../../../property-tests/support/agreement.ts"
@@ -83,7 +84,7 @@ describe("blockAdaptersOf", () => {
 
   it("says which number is wrong", () => {
     const refused = (loraNumTokens: ReadonlyArray<number>, message: string, block = 32) =>
-      assert.throws(() => Decoder.blockAdaptersOf({ loraNumTokens, tokens: 96, block }), Decoder.AdapterError, message)
+      assert.throws(() => Decoder.blockAdaptersOf({ loraNumTokens, tokens: 96, block }), EngineError, message)
     refused([32, 33, 31], "loraNumTokens: adapter 1: expected a multiple of the block (32), found 33")
     refused([128, -32], "loraNumTokens: adapter 1: expected a multiple of the block (32), found -32")
     refused([32, 32], "loraNumTokens: expected numbers that add up to the 96 tokens of the batch, found 64")

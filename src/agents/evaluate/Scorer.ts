@@ -9,9 +9,10 @@
  * const liked = Scorer.judge({ lm, config: LmConfig.make({ model: "gpt-4.1-mini" }), rubric: "Is it polite?" })
  * ```
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { exact as sameText, f1 as sameWords, type AnswerScorer } from "../task/answers/score.ts"
 import { messageOf } from "../../base/config/text.ts"
+import { AgentError } from "../agent/AgentError.ts"
 import { normalise, unboxed } from "../task/answers/text.ts"
 import type { LmService } from "../lm/Lm.ts"
 import { type LmConfig, request } from "../lm/LmConfig.ts"
@@ -20,14 +21,6 @@ import { type ScoreDirection, usualDirection } from "./direction.ts"
 import { lastOf, type EpisodeToScore } from "./PlayedEpisode.ts"
 import { usageOf } from "../episode/Rollout.ts"
 
-/** Reports that a scorer which a user wrote threw an error. */
-export class ScorerError extends Schema.TaggedError<ScorerError>()("ScorerError", {
-  scorer: Schema.String,
-  message: Schema.String,
-  /** The stack trace of the error that the user's code threw. */
-  userStack: Schema.optionalKey(Schema.String),
-}) {}
-
 export interface Scorer {
   readonly name: string
   /** Which values of this scorer are better. */
@@ -35,7 +28,7 @@ export interface Scorer {
   /** Whether the scorer measures time. Such scores vary, so the digest of an evaluation's results leaves them out. */
   readonly timed: boolean
   /** Scores an episode; failed episodes are not scored. */
-  readonly score: (played: EpisodeToScore) => Effect.Effect<number | null, LmError | ScorerError>
+  readonly score: (played: EpisodeToScore) => Effect.Effect<number | null, LmError | AgentError>
 }
 
 type Score = number | null
@@ -43,7 +36,7 @@ type Score = number | null
 /**
  * Makes a scorer from a function of an episode. By default higher values are better, except for costs: scorers named
  * `tokens`, `cost`, `calls` or `latency`. `direction` overrides this. If the function throws, scoring fails with a
- * `ScorerError`.
+ * `AgentError`.
  */
 export const make = (
   name: string,
@@ -60,8 +53,8 @@ export const make = (
     }).pipe(
       Effect.catchDefect((error) =>
         Effect.fail(
-          new ScorerError({
-            scorer: name,
+          new AgentError({
+            agent: name,
             message: `scorers: ${name} threw for episode ${played.index + 1}: ${messageOf(error)}; expected a number or null`,
             ...(error instanceof Error && error.stack !== undefined ? { userStack: error.stack } : {}),
           }),

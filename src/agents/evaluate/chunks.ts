@@ -9,7 +9,7 @@ import { LmError } from "../lm/LmError.ts"
 import { CallRecord } from "../lm/middleware/logged.ts"
 import { EpisodeToScore } from "./PlayedEpisode.ts"
 import { EpisodeRow } from "./rows.ts"
-import { ScorerError } from "./Scorer.ts"
+import { AgentError } from "../agent/AgentError.ts"
 
 const ChunkFields = Schema.Struct({
   played: EpisodeToScore,
@@ -43,7 +43,7 @@ export const chunkJob = job({
     to: Schema.Int,
   }),
   result: Schema.Array(ChunkEpisode),
-  failure: Schema.Union([LmError, ScorerError, DispatchError]),
+  failure: Schema.Union([LmError, AgentError, DispatchError]),
   key: ({ run, agent, from, to }) => `${run} agent ${agent + 1} episodes ${from + 1}-${to}`,
 })
 export type ChunkPayload = Parameters<(typeof chunkJob)["key"]>[0]

@@ -47,7 +47,8 @@ import * as Journal from "./journal.ts"
 import { reportCalls, withCalls } from "./remoteCalls.ts"
 import * as Report from "./Report.ts"
 import { csv, episodeRow, type EpisodeRow, jsonl, stepRows } from "./rows.ts"
-import type { Scorer, ScorerError } from "./Scorer.ts"
+import type { AgentError } from "../agent/AgentError.ts"
+import type { Scorer } from "./Scorer.ts"
 
 /** An agent to evaluate. */
 export interface Contestant {
@@ -101,7 +102,7 @@ export const EvaluationResult = Schema.Struct({
 })
 export type EvaluationResult = typeof EvaluationResult.Type
 
-export type ExecuteError = ConfigError | LmError | Run.RunError | FormatError | ScorerError | DispatchError
+export type ExecuteError = ConfigError | LmError | Run.RunError | FormatError | AgentError | DispatchError
 
 interface EvaluationProgress {
   /** The rows of the recorded episodes: first those of the first agent, then those of the second, and so on. */

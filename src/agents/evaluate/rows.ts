@@ -18,7 +18,8 @@ import { fieldOf } from "../../base/formats/csv.ts"
 import type { Price } from "../lm/LmConfig.ts"
 import type { LmError } from "../lm/LmError.ts"
 import { lastOf, type EpisodeToScore } from "./PlayedEpisode.ts"
-import type { Scorer, ScorerError } from "./Scorer.ts"
+import type { AgentError } from "../agent/AgentError.ts"
+import type { Scorer } from "./Scorer.ts"
 
 /** The keys at the beginning of every row. */
 const about = {
@@ -103,7 +104,7 @@ const endingOf = ({ terminated, truncated, truncationReason }: RolloutEnding) =>
 export const episodeRow = Effect.fnUntraced(function* (
   played: EpisodeToScore,
   { agent, scorers, price }: RowOptions,
-): Effect.fn.Return<EpisodeRow, LmError | ScorerError> {
+): Effect.fn.Return<EpisodeRow, LmError | AgentError> {
   const { env, steps, ending, rollouts, error, startedAtMillis, endedAtMillis } = played
   const scores: Record<string, number | null> = {}
   for (const { name, score } of error === null ? scorers : []) {

@@ -11,7 +11,6 @@ import { type DispatchError, Dispatcher } from "../../spread/cluster/Dispatcher.
 import type { EpisodeFailure } from "../episode/Protocol.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
 import { RetrySink, type Retry } from "../lm/middleware/retrying.ts"
-import { CheckpointError } from "../../run/Checkpoint.ts"
 import { CurrentRun } from "../../run/CurrentRun.ts"
 import { digestOf } from "../../run/digest.ts"
 import { summaryOf } from "../../run/evaluation.ts"
@@ -199,11 +198,7 @@ const specOf = (
 const otherRun = Effect.fnUntraced(function* (training: AgentTraining, shared: Plain) {
   const { resumeFrom } = training.settings.runtime
   if (resumeFrom === null) return undefined
-  const checkpoint = yield* checkpointAt(resumeFrom).pipe(
-    Effect.catchTag("NoCheckpoint", ({ path, message }) =>
-      Effect.fail(new CheckpointError({ path, message: `resume_from: ${message}` })),
-    ),
-  )
+  const checkpoint = yield* checkpointAt(resumeFrom, { setting: "resume_from" })
   return { state: yield* restoreOther(training, shared, checkpoint), warnings: checkpoint.warnings }
 })
 

@@ -2,25 +2,24 @@
  * Finds and reads the checkpoint of another run on disk, for the settings `resume_from` and `start.memory`. It changes no
  * files.
  */
-import { Effect, FileSystem, Path, Schema } from "effect"
+import { Effect, FileSystem, Path } from "effect"
 import * as Checkpoint from "../../run/Checkpoint.ts"
 import { onDisk } from "../../run/store/FileTree.ts"
 import { makeRunFiles } from "../../run/store/RunFiles.ts"
 import { runStoreError } from "../../run/store/RunStoreError.ts"
 import * as Layout from "../../run/Layout.ts"
 
-/** Reports that a path does not lead to a checkpoint. The caller puts the name of the setting before the message. */
-class NoCheckpoint extends Schema.TaggedError<NoCheckpoint>()("NoCheckpoint", {
-  path: Schema.String,
-  message: Schema.String,
-}) {}
-
 /**
  * Reads the files of the checkpoint at a path: the checkpoint's own folder, the link `latest`, or the folder of all
  * checkpoints. A checkpoint of another program has no hashes (`manifest.json`), so it is read without a check, with a
  * warning.
  */
-export const checkpointAt = Effect.fnUntraced(function* (path: string) {
+export const checkpointAt = Effect.fnUntraced(function* (
+  path: string,
+  { setting }: { readonly setting?: string } = {},
+) {
+  const none = (at: string, problem: string) =>
+    new Checkpoint.CheckpointError({ path: at, message: setting === undefined ? problem : `${setting}: ${problem}` })
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const has = (...parts: ReadonlyArray<string>) =>
@@ -31,7 +30,7 @@ export const checkpointAt = Effect.fnUntraced(function* (path: string) {
   const folder = isPointer || isCheckpoint ? paths.dirname(paths.resolve(path)) : paths.resolve(path)
   if (!isCheckpoint && !isPointer && !(yield* has(Layout.latest)) && !(yield* has(Layout.latestPointer))) {
     const message = `expected a checkpoint or a folder of checkpoints, found neither runtime.json nor latest in ${path}`
-    return yield* new NoCheckpoint({ path, message })
+    return yield* none(path, message)
   }
   const tree = yield* onDisk(folder)
   const noIdentity = { name: "", population: {}, seed: 0 }
@@ -44,7 +43,7 @@ export const checkpointAt = Effect.fnUntraced(function* (path: string) {
     : yield* Checkpoint.latestName(run)
   if (name === undefined) {
     const message = `the checkpoint that latest names is missing in ${run.directory}; name another checkpoint`
-    return yield* new NoCheckpoint({ path: run.directory, message })
+    return yield* none(run.directory, message)
   }
   const at = paths.join(folder, name)
   if (yield* run.exists(Layout.checkpointFile(name, Layout.inCheckpoint.manifest))) {

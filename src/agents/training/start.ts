@@ -30,7 +30,7 @@ export const readSource = Effect.fnUntraced(function* ({ settings: { start, runt
   const { findRun } = yield* RunOptions
   const asConfigError = Effect.mapError(({ message }: { readonly message: string }) => refuse(message))
   const path = findRun === undefined ? start.memory : yield* asConfigError(findRun(start.memory, "agents"))
-  const checkpoint = yield* asConfigError(Effect.flatMap(checkpointsOf(path), checkpointAt))
+  const checkpoint = yield* asConfigError(Effect.flatMap(checkpointsOf(path), (folder) => checkpointAt(folder)))
   const file = yield* asConfigError(memoryFileIn(checkpoint))
   if (file === null) return yield* refuse(`${checkpoint.path}: the agent of this checkpoint has no memory`)
   return { ...checkpoint, file }

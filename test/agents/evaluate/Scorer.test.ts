@@ -89,14 +89,14 @@ describe("scorers", () => {
     }),
   )
 
-  it.effect("fail with a ScorerError if their function throws", () =>
+  it.effect("fail with an AgentError if their function throws", () =>
     Effect.gen(function* () {
       const thrown = (): never => {
         throw new Error("no\ntarget")
       }
       for (const scorer of [Scorer.make("own", thrown), Scorer.make("own", () => Effect.sync(thrown))]) {
         const error = yield* Effect.flip(valueOf(scorer, answered("a", "a", { index: 2 })))
-        assert.strictEqual(error._tag, "ScorerError")
+        assert.deepEqual([error._tag, "agent" in error && error.agent], ["AgentError", "own"])
         assert.strictEqual(error.message, "scorers: own threw for episode 3: no; target; expected a number or null")
       }
     }),

@@ -26,6 +26,7 @@ import type { ToolSpec } from "../../lm/Chat.ts"
 import { stream } from "../../../base/rng/Rng.ts"
 import type { EpisodeToPlay, EpisodeFailure, Protocol } from "../Protocol.ts"
 import type { Rollout } from "../Rollout.ts"
+import { ProtocolError } from "../ProtocolError.ts"
 import * as SingleAgent from "./SingleAgent.ts"
 import type { CallSite, ToolHandler } from "./tools.ts"
 import { cloneOf } from "./turn.ts"
@@ -94,10 +95,6 @@ const lastAction = ({ steps }: Rollout): string | null =>
 const noAnswer = (name: string, { ending }: Rollout): string =>
   `${name} gave no answer${ending.truncated ? ` and was cut off (${ending.truncationReason})` : ""}.`
 
-/** Reports that a delegation was refused, or that the sub-agent failed. The message becomes the result of the tool call. */
-class DelegationRefused extends Schema.TaggedError<DelegationRefused>()("Refused", { message: Schema.String }) {}
-const refused = (message: string): DelegationRefused => new DelegationRefused({ message })
-
 /** Plays an episode and its delegated episodes, and returns all rollouts, a parent before its children. */
 const playTree = Effect.fnUntraced(function* (
   agent: Agent,
@@ -111,6 +108,8 @@ const playTree = Effect.fnUntraced(function* (
   /** The rollouts of each delegated episode, in the order in which the delegations began. */
   const children: Array<ReadonlyArray<Rollout>> = []
   let delegations = 0
+  /** Makes the error of a delegation that is refused, or fails. Its message becomes the result of the tool call. */
+  const refused = (message: string) => new ProtocolError({ protocol: "Delegating", rollout: episode.id, message })
 
   /**
    * Plays the episode for a call of `delegate`; `text` is the call's arguments as JSON. Returns the answer for the parent.
@@ -131,7 +130,7 @@ const playTree = Effect.fnUntraced(function* (
     const number = delegations++
     const { agent: template, env = answering, result = lastAction, description: _, ...childLimits } = agents[name]
     /** Calls a function of the user, which is the `option` of a sub-agent. If it throws, the call of `delegate` fails. */
-    const guarded = <A>(option: string, make: () => A): Effect.Effect<A, DelegationRefused> =>
+    const guarded = <A>(option: string, make: () => A): Effect.Effect<A, ProtocolError> =>
       Effect.try({
         try: make,
         catch: (error) => refused(`${name} failed: its ${option} threw: ${messageOf(error)}`),

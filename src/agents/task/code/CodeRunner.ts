@@ -11,6 +11,7 @@
  * ```
  */
 import { Context, Effect, Schema } from "effect"
+import type { EnvError } from "../../../base/EnvError.ts"
 import { parsedJson } from "../../../base/config/text.ts"
 
 /**
@@ -39,19 +40,14 @@ export interface CodeWork {
   readonly tests: ReadonlyArray<CodeTest>
 }
 
-/** Reports that programs cannot be run at all, whatever their content. */
-export class CodeRunnerError extends Schema.TaggedError<CodeRunnerError>()("CodeRunnerError", {
-  message: Schema.String,
-}) {}
-
 export interface CodeRunnerService {
-  /** Runs all tests; returns one outcome for each test, in their order. */
-  readonly run: (work: CodeWork) => Effect.Effect<ReadonlyArray<TestOutcome>, CodeRunnerError>
+  /** Runs all tests; returns one outcome for each test, in their order. Fails if no program can be run, whatever its content. */
+  readonly run: (work: CodeWork) => Effect.Effect<ReadonlyArray<TestOutcome>, EnvError>
 }
 
 /** Runs programs. `Node.codeRunner` is the Layer for Node. */
 export class CodeRunner extends Context.Service<CodeRunner, CodeRunnerService>()("effect-rl/task/CodeRunner") {
-  static run(work: CodeWork): Effect.Effect<ReadonlyArray<TestOutcome>, CodeRunnerError, CodeRunner> {
+  static run(work: CodeWork): Effect.Effect<ReadonlyArray<TestOutcome>, EnvError, CodeRunner> {
     return Effect.flatMap(CodeRunner, (runner) => runner.run(work))
   }
 }

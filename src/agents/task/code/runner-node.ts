@@ -8,8 +8,9 @@ import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { Effect, Layer, Schema, Semaphore } from "effect"
 import { jsonText } from "../../../base/config/jsonText.ts"
+import { EnvError } from "../../../base/EnvError.ts"
 import { messageOf } from "../../../base/config/text.ts"
-import { CodeAnswer, CodeRunner, CodeRunnerError, judge, type TestOutcome, type CodeWork } from "./CodeRunner.ts"
+import { CodeAnswer, CodeRunner, judge, type TestOutcome, type CodeWork } from "./CodeRunner.ts"
 import { guest, lockDown } from "./guest-node.ts"
 
 interface CodeRunnerOptions {
@@ -88,8 +89,8 @@ const runProgram = (
   { program, tests }: CodeWork,
   timeoutMs: number,
   memoryMb: number,
-): Effect.Effect<EndedProgram, CodeRunnerError> =>
-  Effect.callback<EndedProgram, CodeRunnerError>((resume) => {
+): Effect.Effect<EndedProgram, EnvError> =>
+  Effect.callback<EndedProgram, EnvError>((resume) => {
     const answers = new Map<number, CodeAnswer>()
     let unanswered: TestOutcome | undefined
     let ready = false
@@ -106,7 +107,7 @@ const runProgram = (
     const watch = setInterval(() => {
       if ((residentOf(child.pid) ?? 0) > memoryMb + residentOfNode) stop({ _tag: "OutOfMemory" })
     }, memoryCheckMs)
-    const finish = (result: Effect.Effect<EndedProgram, CodeRunnerError>): void => {
+    const finish = (result: Effect.Effect<EndedProgram, EnvError>): void => {
       clearTimeout(timer)
       clearInterval(watch)
       resume(result)
@@ -137,12 +138,12 @@ const runProgram = (
     // If the process ends before it has read its whole input, its `close` event reports that, so ignore the error here.
     child.stdin?.on("error", () => {})
     child.on("error", (error) =>
-      finish(Effect.fail(new CodeRunnerError({ message: `programs can't be run: ${messageOf(error)}` }))),
+      finish(Effect.fail(new EnvError({ env: "code", message: `programs can't be run: ${messageOf(error)}` }))),
     )
     child.on("close", (code, signal) => {
       if (!ready && unanswered === undefined) {
         const message = `programs can't be run: their process ended by ${signal ?? code}: ${errorOutput.trim().split("\n")[0]}`
-        return finish(Effect.fail(new CodeRunnerError({ message })))
+        return finish(Effect.fail(new EnvError({ env: "code", message })))
       }
       const isFull = /out of memory|allocation failed/i.test(errorOutput)
       const crashed: TestOutcome = { _tag: "Crashed", message: `its process ended by ${signal ?? `exit code ${code}`}` }

@@ -16,10 +16,10 @@ import {
   type Site,
   withoutName,
 } from "../../lm/exchange.ts"
+import { DatasetError } from "../TaskSet.ts"
 import { openHub } from "./client.ts"
 
-/** Reports that a hub cannot be reached or refuses an upload. The message is one line for people. */
-class UploadError extends Schema.TaggedError<UploadError>()("UploadError", { message: Schema.String }) {}
+const failed = (path: string, message: string): DatasetError => new DatasetError({ path, message })
 
 interface Upload {
   /** The name of the repository: a user or an organization, a slash, and a name. */
@@ -64,23 +64,22 @@ const send = (site: Site, request: HttpClientRequest.HttpClientRequest, options:
   exchange(site, request, { isRepeatable: true, ...options }, Effect.succeed).pipe(
     Effect.mapError((error) => {
       const hint = error.reason === "exhausted" ? "; check the network and HF_ENDPOINT, or try again later" : ""
-      return new UploadError({ message: `${withoutName(site, error)}${hint}` })
+      return failed(site.name, `${withoutName(site, error)}${hint}`)
     }),
   )
 
 const textOf = Effect.map(({ bytes }: { readonly bytes: Uint8Array }) => utf8.decode(bytes))
 
 const decoded = <S extends Schema.Codec<unknown, unknown>>(schema: S, what: string, text: string) =>
-  Effect.mapError(
-    Schema.decodeUnknownEffect(schema)(parsedJson(text)),
-    (error) => new UploadError({ message: `${what}: cannot read the hub's answer: ${oneLine(error.message)}` }),
+  Effect.mapError(Schema.decodeUnknownEffect(schema)(parsedJson(text)), (error) =>
+    failed(what, `${what}: cannot read the hub's answer: ${oneLine(error.message)}`),
   )
 
 /** Fails if a name is not valid for a repository. */
-export const checkId = (id: string): Effect.Effect<void, UploadError> =>
+export const checkId = (id: string): Effect.Effect<void, DatasetError> =>
   /^[\w.-]+\/[\w.-]+$/.test(id) && !/(?:^|\/)\.+(?:\/|$)/.test(id)
     ? Effect.void
-    : Effect.fail(new UploadError({ message: `expected a repository such as ada/ppo-CartPole-v1, found "${id}"` }))
+    : Effect.fail(failed(id, `expected a repository such as ada/ppo-CartPole-v1, found "${id}"`))
 
 /**
  * Uploads files to a model repository, which is created if it does not exist, and returns the address of its page. The hub
@@ -95,9 +94,9 @@ export const checkId = (id: string): Effect.Effect<void, UploadError> =>
 export const uploadModel = Effect.fnUntraced(function* ({ id, isPrivate, summary, files }: Upload) {
   yield* checkId(id)
   const [organization, name] = id.split("/")
-  const { site, endpoint } = yield* Effect.mapError(openHub(id), ({ message }) => new UploadError({ message }))
+  const { site, endpoint } = yield* openHub(id)
   if (site.authorization === null) {
-    return yield* new UploadError({ message: `${id}: set HF_TOKEN to a token that may write to this repository` })
+    return yield* failed(id, `${id}: set HF_TOKEN to a token that may write to this repository`)
   }
   const root = `${endpoint.origin}${endpoint.pathname.replace(/\/$/, "")}`
   const post = (path: string, body: unknown) => HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post(path), body)
@@ -109,13 +108,14 @@ export const uploadModel = Effect.fnUntraced(function* ({ id, isPrivate, summary
     const found = yield* send(site, HttpClientRequest.get(`${root}/api/models/${id}`), { accepted: [401, 403, 404] })
     if (found.status >= 400) {
       const refused = created.status === 403 ? created : found
-      return yield* new UploadError({ message: withoutName(site, refusalOf(site, refused)) })
+      return yield* failed(id, withoutName(site, refusalOf(site, refused)))
     }
     const about = yield* decoded(Repository, id, utf8.decode(found.bytes))
     if (isPrivate && about.private !== true) {
-      return yield* new UploadError({
-        message: `${id} is public already; make it private at ${root}/${id}/settings, or leave out --private`,
-      })
+      return yield* failed(
+        id,
+        `${id} is public already; make it private at ${root}/${id}/settings, or leave out --private`,
+      )
     }
   }
 
@@ -191,7 +191,7 @@ const storeLarge = Effect.fnUntraced(function* (site: Site, address: string, ent
   for (const { oid, error, actions } of objects) {
     const entry = entries.find((one) => one.oid === oid)
     if (error !== undefined && error !== null) {
-      return yield* new UploadError({ message: `${address}: ${quoted(site, error.message)}` })
+      return yield* failed(address, `${address}: ${quoted(site, error.message)}`)
     }
     if (entry === undefined || actions?.upload === undefined) continue
     const { upload, verify } = actions

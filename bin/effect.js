@@ -16,6 +16,12 @@ if (words.length === 1 && words[0] === "--version") {
   // Loading the command would take several times as long as this answer.
   console.log(`effect v${createRequire(import.meta.url)("../package.json").version}`)
 } else if (major > 22 || (major === 22 && minor >= 19)) {
+  const withheld = await withheldByDeno()
+  if (withheld.length > 0) {
+    const remedy = `start it with "deno run --allow-all node_modules/.bin/effect ${words.join(" ")}"`
+    console.error(`effect: Deno withholds the permissions ${withheld.join(", ")}; ${remedy}`)
+    process.exit(2)
+  }
   await keepCompiled()
   // While the modules load, V8 would enlarge its space for young objects several times and then keep it. Without that, runs
   // take a fifth to a third less memory, and listing many runs takes less CPU time.
@@ -44,6 +50,16 @@ if (words.length === 1 && words[0] === "--version") {
   const signals = ["SIGINT", "SIGTERM", "SIGHUP", ...(process.platform === "win32" ? [] : ["SIGUSR1"])]
   for (const signal of signals) process.on(signal, () => child.kill(signal))
   child.on("exit", (code, signal) => process.exit(code ?? (signal === null ? 1 : 128 + constants.signals[signal])))
+}
+
+/** Returns the permissions that every command needs, and Deno does not grant. Node and Bun grant all. */
+async function withheldByDeno() {
+  const { Deno } = globalThis
+  if (Deno === undefined) return []
+  const states = await Promise.all(
+    ["read", "write", "env", "sys"].map(async (name) => [name, (await Deno.permissions.query({ name })).state]),
+  )
+  return states.filter(([, state]) => state !== "granted").map(([name]) => name)
 }
 
 /**

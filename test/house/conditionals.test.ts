@@ -43,13 +43,17 @@ describe("conditional expressions", () => {
     ["const a = b ? f(c ? 1 : 2) : 3", 0],
   ] as const)("of %s: %i are folded", ([text, count]) => assert.lengthOf(foldedInText(text, "ts"), count))
 
-  it("are never inside of another's condition or first branch, and have at most three outcomes", { tags: "slow" }, () => {
-    const folded = readdirSync(source, { recursive: true, encoding: "utf8" })
-      .filter((file) => /\.[tj]s$/.test(file))
-      .flatMap((file) => {
-        const lines = foldedInText(readFileSync(join(source, file), "utf8"), file.endsWith(".ts") ? "ts" : "js")
-        return lines.map((line) => `src/${file}:${line}`)
-      })
-    assert.deepStrictEqual(folded, [], "write a function with a return for each case")
-  })
+  it(
+    "are never inside of another's condition or first branch, and have at most three outcomes",
+    { tags: "slow" },
+    () => {
+      const folded = readdirSync(source, { recursive: true, encoding: "utf8" })
+        .filter((file) => /\.[tj]s$/.test(file))
+        .flatMap((file) => {
+          const lines = foldedInText(readFileSync(join(source, file), "utf8"), file.endsWith(".ts") ? "ts" : "js")
+          return lines.map((line) => `src/${file}:${line}`)
+        })
+      assert.deepStrictEqual(folded, [], "write a function with a return for each case")
+    },
+  )
 })

@@ -470,6 +470,16 @@ console.log(typeof ForeignEnv.command, result.digest)\n`,
     )
   })
 
+  it("says which permissions Deno withholds, in one line", async () => {
+    const words = ["run", "--no-prompt", "--allow-read", join(installed, "bin/effect.js"), "run", "by-command.ts"]
+    const { code, output } = await sh(runtime("deno"), words, project)
+    assert.strictEqual(code, 2)
+    assert.match(
+      output,
+      /^effect: Deno withholds the permissions write, env, sys; start it with "deno run --allow-all .*"\n$/,
+    )
+  })
+
   it("gives the digest of Node, in code and by the command, and Node can replay its runs", async () => {
     const digests: Array<string | undefined> = []
     for (const [name, command, args] of runtimes) {

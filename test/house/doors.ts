@@ -100,7 +100,6 @@ export const doors: Readonly<Record<string, ReadonlyArray<string>>> = {
     "wasm/instructions.ts",
   ],
   spread: [
-    "cluster/ClusterError.ts",
     "cluster/Dispatcher.ts",
     "cluster/cluster-node.ts",
     "cluster/databaseUrl.ts",

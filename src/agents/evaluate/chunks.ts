@@ -4,7 +4,8 @@
  * asks for the same jobs again and gets answers that already exist.
  */
 import { Schema } from "effect"
-import { DispatchError, job } from "../../spread/cluster/Dispatcher.ts"
+import { WorkerError } from "../../spread/workers/WorkerError.ts"
+import { job } from "../../spread/cluster/Dispatcher.ts"
 import { LmError } from "../lm/LmError.ts"
 import { CallRecord } from "../lm/middleware/logged.ts"
 import { EpisodeToScore } from "./PlayedEpisode.ts"
@@ -43,7 +44,7 @@ export const chunkJob = job({
     to: Schema.Int,
   }),
   result: Schema.Array(ChunkEpisode),
-  failure: Schema.Union([LmError, AgentError, DispatchError]),
+  failure: Schema.Union([LmError, AgentError, WorkerError]),
   key: ({ run, agent, from, to }) => `${run} agent ${agent + 1} episodes ${from + 1}-${to}`,
 })
 export type ChunkPayload = Parameters<(typeof chunkJob)["key"]>[0]

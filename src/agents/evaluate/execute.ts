@@ -4,6 +4,7 @@
  * the end, `metrics.json` gets the report, and the journal is removed. `Evaluations.ts` calls it.
  */
 import { Clock, Effect, Schema, type Scope } from "effect"
+import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import type { FormatError } from "../../base/formats/FormatError.ts"
 import { ConfigError, display, isPlain, type Plain, toSnakeCase } from "../../base/config/Config.ts"
 import { cores } from "../episode/cores.ts"
@@ -30,7 +31,7 @@ import type { Price } from "../lm/LmConfig.ts"
 import { isSpent, type LmError } from "../lm/LmError.ts"
 import { CallContext } from "../lm/Lm.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
-import { type DispatchError, Dispatcher } from "../../spread/cluster/Dispatcher.ts"
+import { Dispatcher } from "../../spread/cluster/Dispatcher.ts"
 import { callFiles } from "../lm/callFiles.ts"
 import type { Recorder } from "../../run/record/Recorder.ts"
 import * as Layout from "../../run/Layout.ts"
@@ -102,7 +103,7 @@ export const EvaluationResult = Schema.Struct({
 })
 export type EvaluationResult = typeof EvaluationResult.Type
 
-export type ExecuteError = ConfigError | LmError | Run.RunError | FormatError | AgentError | DispatchError
+export type ExecuteError = ConfigError | LmError | Run.RunError | FormatError | AgentError | WorkerError
 
 interface EvaluationProgress {
   /** The rows of the recorded episodes: first those of the first agent, then those of the second, and so on. */

@@ -3,7 +3,8 @@
  * models and the agents; it keeps them open for the next chunks.
  */
 import { Effect, type Scope } from "effect"
-import { DispatchError, type Handler, handler } from "../../spread/cluster/Dispatcher.ts"
+import { WorkerError } from "../../spread/workers/WorkerError.ts"
+import { type Handler, handler } from "../../spread/cluster/Dispatcher.ts"
 import { keptOpen } from "../../spread/cluster/opened.ts"
 import type * as Lms from "../lm/Lms.ts"
 import { chunkJob, type ChunkPayload } from "./chunks.ts"
@@ -21,7 +22,7 @@ export const evaluationHandler: Effect.Effect<Handler, never, Lms.LmNeeds | Scop
     const prepared = yield* opened(chunkJob.name, JSON.stringify(config), identity)
     if (agent >= prepared.contestants.length) {
       const message = `on a worker of the cluster: there is no agent ${agent + 1}`
-      return yield* new DispatchError({ job: chunkJob.name, message })
+      return yield* WorkerError.dispatch(chunkJob.name, message)
     }
     return yield* Effect.provideContext(playChunk(prepared, payload), needs)
   }, Effect.scoped)

@@ -3,11 +3,12 @@
  * state, runs the loop and makes the result. `Runtime.ts` and `fromConfig.ts` call it.
  */
 import { Clock, Effect, type FileSystem, type Path, References, type Scope } from "effect"
+import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import type { AgentError } from "../agent/AgentError.ts"
 import { ConfigError, type Plain } from "../../base/config/Config.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { sha256 } from "../../base/config/sha256.ts"
-import { type DispatchError, Dispatcher } from "../../spread/cluster/Dispatcher.ts"
+import { Dispatcher } from "../../spread/cluster/Dispatcher.ts"
 import type { EpisodeFailure } from "../episode/Protocol.ts"
 import { CallSink } from "../lm/middleware/logged.ts"
 import { RetrySink, type Retry } from "../lm/middleware/retrying.ts"
@@ -45,7 +46,7 @@ import { checked, refuseTaken } from "./settings.ts"
 import { handlersOf } from "./spread/play.ts"
 import { playAll } from "./validate.ts"
 
-export type RuntimeError = EpisodeFailure | DispatchError | AgentError | DatasetError | ConfigError | Run.RunError
+export type RuntimeError = EpisodeFailure | WorkerError | AgentError | DatasetError | ConfigError | Run.RunError
 
 export type AgentTrainingNeeds = RunStore | Recorder | FileSystem.FileSystem | Path.Path
 

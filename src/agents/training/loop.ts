@@ -1,6 +1,6 @@
 /** Runs the loop of a training of agents: episodes, validations and checkpoints. */
 import { Effect } from "effect"
-import type { DispatchError } from "../../spread/cluster/Dispatcher.ts"
+import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { type Rollout, usageOf } from "../episode/Rollout.ts"
 import * as Rollouts from "../episode/rollouts/Rollouts.ts"
 import { episodeEnded, stepScored } from "../evaluate/events.ts"
@@ -80,7 +80,7 @@ const keepMemory = Effect.fnUntraced(function* ({ agent: { memory } }: AgentTrai
 const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (
   training: AgentTraining,
   state: RuntimeState,
-  next: Effect.Effect<TrainingEpisode, DispatchError> | undefined,
+  next: Effect.Effect<TrainingEpisode, WorkerError> | undefined,
 ) {
   const { settings, agent, train } = training
   const { files, recording, isSaving, letSave } = yield* CurrentRun
@@ -136,7 +136,7 @@ const playNext = Effect.fn("effect-rl.trainingEpisode")(function* (
 
 /** Waits for the next training episode from another machine, passes its steps to `onStep`, and returns its rollout. */
 const playedElsewhere = Effect.fnUntraced(function* (
-  next: Effect.Effect<TrainingEpisode, DispatchError>,
+  next: Effect.Effect<TrainingEpisode, WorkerError>,
   onStep: (step: TimedStep) => Effect.Effect<void>,
 ) {
   const { steps, rollout, failure } = yield* next

@@ -7,11 +7,12 @@
 import { rmdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Cause, Effect, Exit, FileSystem, type Path, Schema } from "effect"
+import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { exists, makeFolder, mostBytes, namesIn, readRunText } from "../../base/config/files.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
-import { DispatchError, Dispatcher, type Handler, handler, job } from "../../spread/cluster/Dispatcher.ts"
+import { Dispatcher, type Handler, handler, job } from "../../spread/cluster/Dispatcher.ts"
 import { digestOfBytes } from "../../spread/cluster/sent/loadedModules-node.ts"
 import { SentFile } from "../../spread/cluster/sent/SentFile.ts"
 import { asSent, asSentProgram, checkFiles, sentPath } from "../../spread/cluster/sent/sentFiles-node.ts"
@@ -46,7 +47,7 @@ export const runJob = job({
     part: SweepPart,
   }),
   result: Schema.String,
-  failure: Schema.Union([CommandError, DispatchError]),
+  failure: Schema.Union([CommandError, WorkerError]),
   // A resumed sweep may need more steps than a job of the earlier sweep that still waits, so the arguments are part of the
   // key.
   key: ({ path, args, files }) => {
@@ -138,7 +139,7 @@ const trainIntoFolder = Effect.fnUntraced(function* (payload: RunPayload) {
   const published = join(resultsDir, path)
   if (!(yield* exists(join(resultsDir, part.time)))) {
     const message = `${resultsDir}: expected the folder of the sweep, ${part.time}, in it; mount the same results folder on all machines`
-    return yield* new DispatchError({ job: runJob.name, message })
+    return yield* WorkerError.dispatch(runJob.name, message)
   }
   if (yield* exists(join(published, Layout.returns))) return yield* lineOf(published)
   const folder = join(resultsDir, Layout.attempts)

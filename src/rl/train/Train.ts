@@ -2,8 +2,9 @@
  * Makes trainings by reinforcement learning as Effects, and executes them. Programs and the `effect` command call it.
  */
 import { Clock, Effect, Option, type Scope } from "effect"
+import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { Backend } from "../../tensor/backend/Backend.ts"
-import { type DispatchError, Dispatcher } from "../../spread/cluster/Dispatcher.ts"
+import { Dispatcher } from "../../spread/cluster/Dispatcher.ts"
 import { attempt } from "../../base/config/attempt.ts"
 import { isPlain, toCamelCase } from "../../base/config/Config.ts"
 import { rowSpaceOf } from "../env/Env.ts"
@@ -42,7 +43,7 @@ import { handlersOf, identityOf, validateAnywhere } from "./validation/spread.ts
 
 export { validate } from "./validate.ts"
 
-export type TrainError = SetupError | LoopError | DispatchError
+export type TrainError = SetupError | LoopError | WorkerError
 
 /** A training that has not started. It trains when it runs with Layers for the backend, the store and the recorder. */
 export type Run = Effect.Effect<RunResult, TrainError, Backend | RunStore | Recorder>

@@ -1,6 +1,6 @@
 /** Runs the loop of a training: rollouts, updates, validations, checkpoints and renderings. `Train.ts` calls it. */
 import { Effect } from "effect"
-import type { DispatchError } from "../../spread/cluster/Dispatcher.ts"
+import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { oneLine } from "../../base/config/text.ts"
 import { capabilitiesOf, crossed, type LearnerError } from "../learner/Learner.ts"
 import { Averages } from "../learner/Averages.ts"
@@ -18,7 +18,7 @@ import type { Training } from "./setUp.ts"
 import type { TrainingState } from "./TrainingState.ts"
 import { validateAnywhere } from "./validation/spread.ts"
 
-export type LoopError = LearnerError | DispatchError | RunError
+export type LoopError = LearnerError | WorkerError | RunError
 
 /**
  * Trains until the end: repeats iterations (collect a rollout, update the learner, record), and between them validates,

@@ -10,7 +10,7 @@
  * ```
  */
 import { Effect, type FileSystem, Schema, type Scope } from "effect"
-import { DispatchError } from "../../spread/cluster/Dispatcher.ts"
+import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { readBytes } from "../../base/config/files.ts"
 import { sha256 } from "../../base/config/sha256.ts"
 import * as Layout from "../Layout.ts"
@@ -49,10 +49,10 @@ export const attach = Effect.fnUntraced(function* (
 export const readAttachment = Effect.fnUntraced(function* (
   job: string,
   attachment: Attachment,
-): Effect.fn.Return<Uint8Array, DispatchError, FileSystem.FileSystem> {
+): Effect.fn.Return<Uint8Array, WorkerError, FileSystem.FileSystem> {
   if (attachment._tag === "Inline") return attachment.bytes
   const { path, sha256: expected } = attachment
-  const refuse = (problem: string): DispatchError => new DispatchError({ job, message: `${path}: ${problem}` })
+  const refuse = (problem: string): WorkerError => WorkerError.dispatch(job, `${path}: ${problem}`)
   const bytes = yield* Effect.mapError(readBytes(path, mostInFile), ({ message }) =>
     refuse(
       `${message}; more than ${mostInline >> 10} KiB of weights or memory are sent by the run's folder, so mount the same results folder (no bucket) on all machines, at the same path`,

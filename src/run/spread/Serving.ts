@@ -3,8 +3,9 @@
  * `Serving`. When the training is set up, it passes the code of its jobs to this service, and waits until it is interrupted.
  */
 import { Context, Deferred, Effect, Exit, type FileSystem, Schema, type Scope } from "effect"
+import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { jsonText } from "../../base/config/jsonText.ts"
-import { DispatchError, type Handler } from "../../spread/cluster/Dispatcher.ts"
+import type { Handler } from "../../spread/cluster/Dispatcher.ts"
 import { keptOpen } from "../../spread/cluster/opened.ts"
 import type { Plain } from "../../base/config/Config.ts"
 import { readAttachment, type Attachment } from "./Attachment.ts"
@@ -21,7 +22,7 @@ interface Served {
 export const Serving = Context.Reference<
   | {
       readonly offer: (served: Served) => Effect.Effect<never>
-      readonly read: (job: string, attachment: Attachment) => Effect.Effect<Uint8Array, DispatchError>
+      readonly read: (job: string, attachment: Attachment) => Effect.Effect<Uint8Array, WorkerError>
     }
   | undefined
 >("effect-rl/run/Serving", { defaultValue: () => undefined })
@@ -52,14 +53,13 @@ export const trainingHandlers = Effect.fnUntraced(function* <R>(
   )
   const perform = (job: string) =>
     Effect.fnUntraced(function* (payload: unknown) {
-      const { training, identity } = yield* Effect.mapError(
-        fieldsOf(payload),
-        ({ message }) => new DispatchError({ job, message: `job ${job}: its payload has the wrong form: ${message}` }),
+      const { training, identity } = yield* Effect.mapError(fieldsOf(payload), ({ message }) =>
+        WorkerError.dispatch(job, `job ${job}: its payload has the wrong form: ${message}`),
       )
       const { handlers } = yield* get(job, JSON.stringify(training), identity)
       const handler = handlers.find(({ name }) => name === job)
       if (handler !== undefined) return yield* handler.perform(payload)
-      return yield* new DispatchError({ job, message: `on a worker of the cluster: this training has no job ${job}` })
+      return yield* WorkerError.dispatch(job, `on a worker of the cluster: this training has no job ${job}`)
     }, Effect.scoped)
   return jobs.map((name) => ({ name, perform: perform(name) }))
 })

@@ -25,6 +25,7 @@
  * ```
  */
 import { Context, Effect, Layer, Schema, Semaphore } from "effect"
+import { WorkerError } from "../workers/WorkerError.ts"
 
 /** A kind of work that may be done on another machine. */
 export interface Job<Payload, Result, Failure> {
@@ -41,12 +42,6 @@ export const job = <Payload, Result, Failure>(
   definition: Job<Payload, Result, Failure>,
 ): Job<Payload, Result, Failure> => definition
 
-/** Reports that a job could not be done, for a reason that is not the job's own. The message is one line. */
-export class DispatchError extends Schema.TaggedError<DispatchError>()("DispatchError", {
-  job: Schema.String,
-  message: Schema.String,
-}) {}
-
 export interface DispatcherService {
   /**
    * The number of jobs that the caller should have under way at once. If it is defined, callers group small work into larger
@@ -61,7 +56,7 @@ export interface DispatcherService {
     job: Job<Payload, Result, Failure>,
     payload: Payload,
     here: Effect.Effect<Result, Failure, R>,
-  ) => Effect.Effect<Result, Failure | DispatchError, R>
+  ) => Effect.Effect<Result, Failure | WorkerError, R>
 }
 
 /** The service that spreads jobs. By default, they are done in this process, as many at once as the caller starts. */
@@ -80,7 +75,7 @@ export const layerEmbedded = ({ concurrency }: { readonly concurrency: number })
 export interface Handler {
   readonly name: string
   /** Decodes the payload, does the job, and encodes its result. */
-  readonly perform: (payload: unknown) => Effect.Effect<Answer, DispatchError>
+  readonly perform: (payload: unknown) => Effect.Effect<Answer, WorkerError>
 }
 
 /** The end of a job as it is sent: it holds the encoded result, or the encoded failure. */
@@ -106,7 +101,7 @@ export const handler = <Payload, Result, Failure>(
 export const answer = <Payload, Result, Failure, R>(
   job: Job<Payload, Result, Failure>,
   work: Effect.Effect<Result, Failure, R>,
-): Effect.Effect<Answer, DispatchError, R> =>
+): Effect.Effect<Answer, WorkerError, R> =>
   Effect.matchEffect(work, {
     onSuccess: (result) => Effect.map(encode(job, "result", job.result, result), done),
     onFailure: (failure) => Effect.map(encode(job, "failure", job.failure, failure), failed),
@@ -116,7 +111,7 @@ export const answer = <Payload, Result, Failure, R>(
 export const settle = <Payload, Result, Failure>(
   job: Job<Payload, Result, Failure>,
   answer: Answer,
-): Effect.Effect<Result, Failure | DispatchError> =>
+): Effect.Effect<Result, Failure | WorkerError> =>
   answer._tag === "Done"
     ? decode(job, "result", job.result, answer.result)
     : Effect.flatMap(decode(job, "failure", job.failure, answer.failure), Effect.fail)
@@ -131,12 +126,12 @@ export const largestPayload = 8 << 20
 export const encodePayload = <Payload, Result, Failure>(
   job: Job<Payload, Result, Failure>,
   payload: Payload,
-): Effect.Effect<unknown, DispatchError> =>
+): Effect.Effect<unknown, WorkerError> =>
   Effect.tap(encode(job, "payload", job.payload, payload), (encoded) => {
     const { length } = JSON.stringify(encoded)
     if (length <= largestPayload) return Effect.void
     const message = `job ${job.name}: its payload has ${mebibytes(length)} MiB; expected at most ${mebibytes(largestPayload)} MiB; put large parts into files that all machines share`
-    return Effect.fail(new DispatchError({ job: job.name, message }))
+    return Effect.fail(WorkerError.dispatch(job.name, message))
   })
 
 const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)
@@ -154,5 +149,5 @@ const decode = <A>(job: Named, part: string, schema: Schema.Codec<A, unknown>, v
 
 const wrong =
   ({ name }: Named, part: string) =>
-  ({ message }: Schema.SchemaError): DispatchError =>
-    new DispatchError({ job: name, message: `job ${name}: its ${part} has the wrong form: ${message}` })
+  ({ message }: Schema.SchemaError): WorkerError =>
+    WorkerError.dispatch(name, `job ${name}: its ${part} has the wrong form: ${message}`)

@@ -14,17 +14,9 @@ import * as ClusterWorkflowEngine from "effect/cluster/ClusterWorkflowEngine"
 import * as RunnerAddress from "effect/cluster/RunnerAddress"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type * as WorkflowEngine from "effect/workflow/WorkflowEngine"
-import {
-  Dispatcher,
-  DispatchError,
-  encodePayload,
-  type DispatcherService,
-  type Handler,
-  type Job,
-  settle,
-} from "./Dispatcher.ts"
+import { WorkerError } from "../workers/WorkerError.ts"
+import { Dispatcher, encodePayload, type DispatcherService, type Handler, type Job, settle } from "./Dispatcher.ts"
 import { dropPayloads, isRemoved, keptDays, prune, removeAnswers, type SentJob } from "./cleanup.ts"
-import { ClusterError } from "./ClusterError.ts"
 import { answers, type ClusterOptions, connect, sqlProblem } from "./database-node.ts"
 import { parseUrl, shownUrl } from "./databaseUrl.ts"
 import { recordFailure } from "./failures.ts"
@@ -38,7 +30,6 @@ import { quietLogs } from "../../base/config/quietLogs.ts"
 import { codeVersion } from "./version-node.ts"
 import { JobWorkflow, leaseSeconds, queueLayer, renewSeconds, type Watcher, work, workflowLayer } from "./work.ts"
 
-export { ClusterError } from "./ClusterError.ts"
 export { observe } from "./observe-node.ts"
 
 interface WorkerOptions extends ClusterOptions {
@@ -103,7 +94,7 @@ const monitored = Effect.fnUntraced(function* (
         return say(`${shown} answers again`)
       },
       onFailure: (error) => {
-        if (error instanceof ClusterError) return Effect.fail(error)
+        if (error instanceof WorkerError) return Effect.fail(error)
         if (isGone) return Effect.void
         isGone = true
         return say(`${shown} does not answer (${reasonOf(error)}); trying again, nothing is lost`)
@@ -122,7 +113,7 @@ const memberOf = Effect.fnUntraced(function* (of: Pick<Member, "role" | "slots" 
 /** Makes this process a worker, until it is interrupted. It fails if the cluster refuses it. */
 export const worker = Effect.fnUntraced(function* (
   options: WorkerOptions,
-): Effect.fn.Return<never, ClusterError, Scope.Scope> {
+): Effect.fn.Return<never, WorkerError, Scope.Scope> {
   const { handlers, slots, say, quiet } = options
   const sayJob = (line: string) => (quiet ? Effect.void : say(line))
   const { context, shown } = yield* connect(options)
@@ -187,7 +178,7 @@ export const worker = Effect.fnUntraced(function* (
 /** Reads the state of a cluster without joining it. */
 export const look = Effect.fnUntraced(function* (
   options: ClusterOptions,
-): Effect.fn.Return<Overview, ClusterError, Scope.Scope> {
+): Effect.fn.Return<Overview, WorkerError, Scope.Scope> {
   const { context, shown } = yield* connect(options)
   return yield* sqlProblem(shown, Effect.provideContext(overview, context))
 })
@@ -195,7 +186,7 @@ export const look = Effect.fnUntraced(function* (
 /** Removes jobs that are older than some days. Workers do this by themselves after `keptDays`. */
 export const removeOld = Effect.fnUntraced(function* (
   options: ClusterOptions & { readonly days: number },
-): Effect.fn.Return<number, ClusterError, Scope.Scope> {
+): Effect.fn.Return<number, WorkerError, Scope.Scope> {
   const { context, shown } = yield* connect(options)
   const version = yield* codeVersion
   return yield* sqlProblem(shown, Effect.provideContext(prune({ days: options.days, version }), context))
@@ -207,12 +198,12 @@ const ownAddressFor = Effect.fnUntraced(function* (url: string) {
 })
 
 /** Gives the jobs of this process to the workers of a cluster. */
-export const layer = (options: ClusterOptions): Layer.Layer<never, ClusterError> =>
+export const layer = (options: ClusterOptions): Layer.Layer<never, WorkerError> =>
   Layer.effect(Dispatcher, makeDispatcher(options))
 
 const makeDispatcher = Effect.fnUntraced(function* (
   options: ClusterOptions,
-): Effect.fn.Return<DispatcherService, ClusterError, Scope.Scope> {
+): Effect.fn.Return<DispatcherService, WorkerError, Scope.Scope> {
   const { say } = options
   const { context, shown } = yield* connect(options)
   const member = yield* memberOf({ role: "client", slots: 0, address: "" })
@@ -267,7 +258,7 @@ const makeDispatcher = Effect.fnUntraced(function* (
       waiting.set(key, performance.now())
       const answer = yield* Effect.raceFirst(
         execute(sent),
-        Effect.mapError(Fiber.join(refused), ({ message }) => new DispatchError({ job: job.name, message })),
+        Effect.mapError(Fiber.join(refused), ({ message }) => WorkerError.dispatch(job.name, message)),
       ).pipe(Effect.ensuring(Effect.sync(() => waiting.delete(key))))
       finished++
       return yield* settle(job, answer)

@@ -2,7 +2,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { Config, Context, Effect, Layer, Redacted, Schedule } from "effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { ClusterError } from "./ClusterError.ts"
+import { WorkerError } from "../workers/WorkerError.ts"
 import { parseUrl, shownUrl } from "./databaseUrl.ts"
 import { limitedScope } from "./limitedScope.ts"
 import { reasonOf } from "./reason.ts"
@@ -59,7 +59,7 @@ export const connect = Effect.fnUntraced(function* ({ url, say }: ClusterOptions
       while: ({ reason }) => reason._tag === "ConnectionError",
       schedule: Schedule.spaced("1 second").pipe(Schedule.upTo({ duration: `${patienceSeconds} seconds` })),
     }),
-    Effect.mapError((error) => new ClusterError({ message: `${shown}: ${reasonOf(error)}` })),
+    Effect.mapError((error) => WorkerError.failed(`${shown}: ${reasonOf(error)}`)),
   )
   return { context, shown }
 })
@@ -69,7 +69,7 @@ export const answers = (context: Context.Context<SqlClient.SqlClient>): Effect.E
   Effect.isSuccess(Effect.timeout(Context.get(context, SqlClient.SqlClient)`SELECT 1`, "5 seconds"))
 
 /** Returns a copy of the database's error as the one line that users see; `undefined` for other errors. */
-export const sqlProblem = <A, E, R>(shown: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, ClusterError, R> =>
+export const sqlProblem = <A, E, R>(shown: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, WorkerError, R> =>
   Effect.mapError(effect, (error) =>
-    error instanceof ClusterError ? error : new ClusterError({ message: `${shown}: ${reasonOf(error)}` }),
+    error instanceof WorkerError ? error : WorkerError.failed(`${shown}: ${reasonOf(error)}`),
   )

@@ -1,6 +1,6 @@
 /** Reads the address of a cluster's database, and shows it without its password. Pure functions. */
 import { Effect } from "effect"
-import { ClusterError } from "./ClusterError.ts"
+import { WorkerError } from "../workers/WorkerError.ts"
 
 const protocols = ["postgres:", "postgresql:"]
 
@@ -12,7 +12,7 @@ interface DatabaseUrl {
 }
 
 /** Parses the address of a database. Fails if the text is not one; the message has no password. */
-export const parseUrl = (url: string): Effect.Effect<DatabaseUrl, ClusterError> => {
+export const parseUrl = (url: string): Effect.Effect<DatabaseUrl, WorkerError> => {
   const parsed = URL.parse(url)
   if (
     parsed === null ||
@@ -21,7 +21,7 @@ export const parseUrl = (url: string): Effect.Effect<DatabaseUrl, ClusterError> 
     parsed.pathname.includes("@")
   ) {
     const message = `${shownUrl(url)}: expected the address of a Postgres database, postgres://user:password@host:port/database; encode special characters of the password, such as / by %2F`
-    return Effect.fail(new ClusterError({ message }))
+    return Effect.fail(WorkerError.failed(message))
   }
   const host = parsed.hostname.replace(/^\[|\]$/g, "")
   return Effect.succeed({ host, port: Number(parsed.port || 5432), hasPassword: parsed.password !== "" })

@@ -4,9 +4,9 @@
  * must have the same version of the code, because otherwise the results of one run would come from different programs.
  */
 import { Effect, Schema } from "effect"
+import { WorkerError } from "../workers/WorkerError.ts"
 import { jsonText } from "../../base/config/jsonText.ts"
 import * as SqlClient from "effect/sql/SqlClient"
-import { ClusterError } from "./ClusterError.ts"
 import { prepareFailures } from "./failures.ts"
 
 /** A process of a cluster. */
@@ -83,9 +83,9 @@ export const join = Effect.fnUntraced(function* ({ id, role, name, address, vers
         SELECT version, name FROM ${sql(members)} WHERE version <> ${version} ORDER BY name LIMIT 1`
       if (others.length > 0) {
         const [other] = others
-        return yield* new ClusterError({
-          message: `this process has version ${version} of the code, and ${other.name} in the cluster has version ${other.version}; install the same version on all machines`,
-        })
+        return yield* WorkerError.failed(
+          `this process has version ${version} of the code, and ${other.name} in the cluster has version ${other.version}; install the same version on all machines`,
+        )
       }
       yield* sql`INSERT INTO ${sql(members)} (id, role, name, address, version, slots, jobs, finished, seen_at)
         VALUES (${id}, ${role}, ${name}, ${address}, ${version}, ${slots}, '[]', 0, NOW())

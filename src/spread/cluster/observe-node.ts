@@ -1,7 +1,7 @@
 /** Watches a cluster without being part of it, for the page of `effect ui --cluster`. */
 import { Cause, type Context, Effect, Exit, Layer, Scope, Semaphore } from "effect"
 import type * as SqlClient from "effect/sql/SqlClient"
-import { ClusterError } from "./ClusterError.ts"
+import { WorkerError } from "../workers/WorkerError.ts"
 import { databaseLayer } from "./database-node.ts"
 import { shownUrl } from "./databaseUrl.ts"
 import { reasonOf } from "./reason.ts"
@@ -23,7 +23,7 @@ const patience = "6 seconds"
  */
 export const observe = Effect.fnUntraced(function* (
   url: string,
-): Effect.fn.Return<Effect.Effect<Observed>, ClusterError, Scope.Scope> {
+): Effect.fn.Return<Effect.Effect<Observed>, WorkerError, Scope.Scope> {
   const layer = yield* databaseLayer(url, 1)
   const database = shownUrl(url)
   const scope = yield* Effect.scope
@@ -50,7 +50,7 @@ export const observe = Effect.fnUntraced(function* (
     looked,
     (error) => !("reason" in error && error.reason._tag !== "ConnectionError"),
     () => Effect.void,
-  ).pipe(Effect.mapError((error) => new ClusterError({ message: `${database}: ${reasonOf(error)}` })))
+  ).pipe(Effect.mapError((error) => WorkerError.failed(`${database}: ${reasonOf(error)}`)))
   const turn = Semaphore.makeUnsafe(1)
   let problem: string | null = null
   let freshUntil = 0

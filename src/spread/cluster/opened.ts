@@ -3,9 +3,9 @@
  * of a training. The first job that needs one of these opens it; it is closed a minute after its last job.
  */
 import { Effect, RcMap, type Scope } from "effect"
+import { WorkerError } from "../workers/WorkerError.ts"
 import { display, type Plain } from "../../base/config/Config.ts"
 import { firstDifference } from "../../base/config/difference.ts"
-import { DispatchError } from "./Dispatcher.ts"
 
 /** The time for which a data set, a model or a policy is kept open after its last job. */
 const keepOpen = "1 minute"
@@ -23,9 +23,9 @@ export const keptOpen = Effect.fnUntraced(function* <A extends { readonly identi
     job: string,
     description: string,
     identity: Plain,
-  ): Effect.fn.Return<A, DispatchError, Scope.Scope> {
-    const problem = (message: string): DispatchError =>
-      new DispatchError({ job, message: `on a worker of the cluster: ${message}` })
+  ): Effect.fn.Return<A, WorkerError, Scope.Scope> {
+    const problem = (message: string): WorkerError =>
+      WorkerError.dispatch(job, `on a worker of the cluster: ${message}`)
     const one = yield* RcMap.get(opened, description).pipe(
       // The map would keep the failure; but a file that is missing now may exist when the next job needs it.
       Effect.tapError(() => RcMap.invalidate(opened, description)),

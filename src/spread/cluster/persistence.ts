@@ -3,7 +3,8 @@
  * the database answers, for example because an answer is too large for it.
  */
 import { Cause, Context, Effect, Exit } from "effect"
-import { type Answer, DispatchError } from "./Dispatcher.ts"
+import { WorkerError } from "../workers/WorkerError.ts"
+import type { Answer } from "./Dispatcher.ts"
 import { reasonOf } from "./reason.ts"
 
 /** Tells whether the database of the cluster answers. By default it always does, because jobs in memory need no database. */
@@ -33,7 +34,7 @@ export const patience = ({ job, key }: OfJob, step: string, most = mostTries) =>
     if (yield* yield* DatabaseAnswers) failures++
     if (failures >= most) {
       const reason = reasonOf(Cause.squash(cause))
-      return yield* new DispatchError({ job, message: `job ${key}: ${step} failed ${most} times: ${reason}` })
+      return yield* WorkerError.dispatch(job, `job ${key}: ${step} failed ${most} times: ${reason}`)
     }
     yield* Effect.sleep(pause)
   })
@@ -60,13 +61,13 @@ export const persistently = Effect.fnUntraced(function* <A, E, R>(
 export const largestAnswer = 64 << 20
 
 /** Fails if the answer of a job is too large to be sent. */
-export const checkSize = ({ job, key }: OfJob, answer: Answer): Effect.Effect<void, DispatchError> =>
+export const checkSize = ({ job, key }: OfJob, answer: Answer): Effect.Effect<void, WorkerError> =>
   Effect.suspend(() => {
     const size = sizeOf(answer)
     if (size <= largestAnswer) return Effect.void
     const shown = size === Infinity ? "more than JavaScript can write" : `${(size / 2 ** 20).toFixed(1)} MiB`
     const message = `job ${key}: its answer is too large: ${shown} as JSON, expected at most ${largestAnswer >> 20} MiB`
-    return Effect.fail(new DispatchError({ job, message }))
+    return Effect.fail(WorkerError.dispatch(job, message))
   })
 
 /** Returns the number of characters of a value as JSON; infinity if the text would be longer than JavaScript allows. */

@@ -9,18 +9,10 @@
  * ```
  */
 import { Effect, Layer, Schema } from "effect"
+import { WorkerError } from "../workers/WorkerError.ts"
 import { parsedJson } from "../../base/config/text.ts"
 import * as Rng from "../../base/rng/Rng.ts"
-import {
-  Answer,
-  answer,
-  Dispatcher,
-  DispatchError,
-  encodePayload,
-  type Handler,
-  type Job,
-  settle,
-} from "./Dispatcher.ts"
+import { Answer, answer, Dispatcher, encodePayload, type Handler, type Job, settle } from "./Dispatcher.ts"
 
 interface Unreliable {
   readonly seed: number
@@ -74,9 +66,9 @@ const turns = (count: number): Effect.Effect<void> =>
 /** Returns the value as it arrives: as JSON text that is parsed again. */
 const overTheWire = (value: unknown): unknown => parsedJson(JSON.stringify(value))
 
-const received = (job: string, value: Answer): Effect.Effect<Answer, DispatchError> => {
+const received = (job: string, value: Answer): Effect.Effect<Answer, WorkerError> => {
   const sent = overTheWire(value)
   return isAnswer(sent)
     ? Effect.succeed(sent)
-    : Effect.fail(new DispatchError({ job, message: `job ${job}: its answer is not JSON` }))
+    : Effect.fail(WorkerError.dispatch(job, `job ${job}: its answer is not JSON`))
 }

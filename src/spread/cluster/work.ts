@@ -11,7 +11,8 @@ import { Cause, Effect, Exit, Layer, Schedule, Schema } from "effect"
 import * as PersistedQueue from "effect/persistence/PersistedQueue"
 import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
-import { Answer, DispatchError, type Handler } from "./Dispatcher.ts"
+import { WorkerError } from "../workers/WorkerError.ts"
+import { Answer, type Handler } from "./Dispatcher.ts"
 import { checkSize, persistently } from "./persistence.ts"
 
 /** The Schema of a job as clients send it. */
@@ -41,13 +42,13 @@ export const JobWorkflow = Workflow.make("effect-rl/Job", {
   payload: Sent,
   idempotencyKey: ({ version, key, round }) => `${version} ${key} ${round}`,
   success: Answer,
-  error: DispatchError,
+  error: WorkerError,
   suspendedRetrySchedule: Schedule.min([Schedule.exponential(100, 1.3), Schedule.spaced(1000)]),
 })
 
 /** The name under which the engine keeps the answer of a job. */
 export const answerName = "effect-rl/answer"
-const answered = DurableDeferred.make(answerName, { success: Answer, error: DispatchError })
+const answered = DurableDeferred.make(answerName, { success: Answer, error: WorkerError })
 
 const Queued = Schema.Struct({ ...Sent, token: DurableDeferred.Token })
 type Queued = typeof Queued.Type
@@ -83,7 +84,7 @@ export interface Watcher {
 }
 
 /** Returns why a job failed; undefined if it was done. */
-const problemOf = (exit: Exit.Exit<Answer, DispatchError>): string | undefined => {
+const problemOf = (exit: Exit.Exit<Answer, WorkerError>): string | undefined => {
   const failure = Exit.isFailure(exit)
     ? Cause.squash(exit.cause)
     : exit.value._tag === "Failed"
@@ -103,7 +104,7 @@ export const work = Effect.fnUntraced(function* (
   const jobs = yield* queueOf(version)
   const perform = ({ job, key, payload }: Queued, attempts: number) =>
     Effect.suspend(() => {
-      const problem = (message: string) => Effect.fail(new DispatchError({ job, message: `job ${job}: ${message}` }))
+      const problem = (message: string) => Effect.fail(WorkerError.dispatch(job, `job ${job}: ${message}`))
       const handler = byName.get(job)
       if (handler === undefined) return problem("this worker has no code for it")
       if (attempts > mostLost)
@@ -120,7 +121,7 @@ export const work = Effect.fnUntraced(function* (
         Effect.onInterrupt(() => watcher.ended(queued.key, null)),
       )
       if (Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause)) return yield* Effect.interrupt
-      const send = (exit: Exit.Exit<Answer, DispatchError>) =>
+      const send = (exit: Exit.Exit<Answer, WorkerError>) =>
         persistently(queued, "sending its answer", DurableDeferred.done(answered, { token: queued.token, exit }))
       // If an answer cannot be sent, the reason is sent instead, so that no client waits for ever.
       const sent = yield* send(exit).pipe(

@@ -2,7 +2,7 @@
  * A connection between the master, which trains, and a rank. `tcp-node.ts` implements it over the network.
  */
 import { Cause, Deferred, Effect, Queue } from "effect"
-import type { WorkerLost } from "../workers/WorkerError.ts"
+import type { WorkerError } from "../workers/WorkerError.ts"
 
 /** The kinds of messages. */
 export const kinds = {
@@ -29,23 +29,23 @@ export interface Message {
 
 export interface Channel {
   /** Sends a message that consists of these bytes. Returns when the arrays may be changed again. */
-  readonly send: (kind: number, parts?: ReadonlyArray<Uint8Array>) => Effect.Effect<void, WorkerLost>
+  readonly send: (kind: number, parts?: ReadonlyArray<Uint8Array>) => Effect.Effect<void, WorkerError>
   /** Waits for the next message. */
-  readonly receive: Effect.Effect<Message, WorkerLost>
+  readonly receive: Effect.Effect<Message, WorkerError>
   /** Waits until the connection is closed. */
-  readonly closed: Effect.Effect<never, WorkerLost>
+  readonly closed: Effect.Effect<never, WorkerError>
 }
 
 /** The messages that arrive at one end of a connection. */
 export interface Inbox extends Pick<Channel, "receive" | "closed"> {
   readonly put: (message: Message) => void
   /** Ends the connection: messages that have arrived can still be received. */
-  readonly close: (error: WorkerLost) => void
+  readonly close: (error: WorkerError) => void
 }
 
 export const makeInbox = Effect.gen(function* () {
-  const queue = yield* Queue.unbounded<Message, WorkerLost>()
-  const closed = yield* Deferred.make<never, WorkerLost>()
+  const queue = yield* Queue.unbounded<Message, WorkerError>()
+  const closed = yield* Deferred.make<never, WorkerError>()
   return {
     put: (message) => void Queue.offerUnsafe(queue, message),
     close: (error) => {

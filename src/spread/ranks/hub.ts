@@ -11,11 +11,11 @@
  * ```
  */
 import { Clock, Deferred, Duration, Effect, Record } from "effect"
+import { WorkerError } from "../workers/WorkerError.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import type { BackendError, Program } from "../../tensor/backend/Backend.ts"
 import { sizeOf } from "../../tensor/graph/Tensor.ts"
 import { type Channel, kinds } from "./Channel.ts"
-import { WorkerFailed, WorkerLost } from "../workers/WorkerError.ts"
 import { alone, computeHere, type RanksService, type Sharing } from "./Ranks.ts"
 import type { SlicedSpec } from "./SlicedSpec.ts"
 import { encodeSpec } from "./specMessage.ts"
@@ -25,13 +25,13 @@ import { bytesOf, fill, otherFeeds, rowFeeds } from "./wire.ts"
 interface Member {
   readonly rank: number
   readonly channel: Channel
-  readonly lost: Deferred.Deferred<never, WorkerLost>
+  readonly lost: Deferred.Deferred<never, WorkerError>
 }
 
 interface Hub {
   readonly ranks: RanksService
   /** Lets a rank take part in the training until it is lost. */
-  readonly serve: (rank: number, channel: Channel) => Effect.Effect<never, WorkerLost | WorkerFailed>
+  readonly serve: (rank: number, channel: Channel) => Effect.Effect<never, WorkerError>
 }
 
 /** A rank is late if it takes this many times as long as the master did for its own slices, and longer than the deadline. */
@@ -80,11 +80,11 @@ const serve = Effect.fnUntraced(function* (
   state: HubState,
   rank: number,
   channel: Channel,
-): Effect.fn.Return<never, WorkerLost | WorkerFailed> {
+): Effect.fn.Return<never, WorkerError> {
   yield* channel.send(kinds.program, yield* Deferred.await(state.program))
   const { kind, bytes } = yield* channel.receive
-  if (kind !== kinds.ready) return yield* new WorkerFailed({ message: utf8.decode(bytes) })
-  const lost = yield* Deferred.make<never, WorkerLost>()
+  if (kind !== kinds.ready) return yield* WorkerError.failed(utf8.decode(bytes))
+  const lost = yield* Deferred.make<never, WorkerError>()
   const member = { rank, channel, lost }
   state.members.set(rank, member)
   yield* Effect.logInfo(`rank ${rank} computes slices`)
@@ -113,10 +113,8 @@ const open = Effect.fnUntraced(function* (state: HubState, spec: SlicedSpec, her
 /**
  * Sends a request to a rank, and returns its answer. A rank that is lost or late is removed; then the result is undefined.
  */
-const asked = <A>(shared: SharedProgram, member: Member, exchange: Effect.Effect<A, WorkerLost>, millis: number) => {
-  const late = new WorkerLost({
-    message: `it did not answer within ${Duration.format(Duration.millis(millis))}`,
-  })
+const asked = <A>(shared: SharedProgram, member: Member, exchange: Effect.Effect<A, WorkerError>, millis: number) => {
+  const late = WorkerError.lost(`it did not answer within ${Duration.format(Duration.millis(millis))}`)
   return exchange.pipe(
     Effect.timeoutOrElse({ duration: millis, orElse: () => Effect.fail(late) }),
     Effect.catch((error) => {
@@ -184,9 +182,7 @@ const compute = Effect.fnUntraced(function* (
 })
 
 /** Waits for the results of a rank's slices. */
-const answerOf = ({ channel }: Member): Effect.Effect<Uint8Array, WorkerLost> =>
+const answerOf = ({ channel }: Member): Effect.Effect<Uint8Array, WorkerError> =>
   Effect.flatMap(channel.receive, ({ kind, bytes }) =>
-    kind === kinds.results
-      ? Effect.succeed(bytes)
-      : Effect.fail(new WorkerLost({ message: `it failed: ${utf8.decode(bytes)}` })),
+    kind === kinds.results ? Effect.succeed(bytes) : Effect.fail(WorkerError.lost(`it failed: ${utf8.decode(bytes)}`)),
   )

@@ -4,8 +4,8 @@
  * pass through the database. If the cluster starts a job twice, the second copy replaces the first, which changes no results.
  */
 import { Effect, Schema } from "effect"
+import { WorkerError, failedDispatch } from "../workers/WorkerError.ts"
 import { Dispatcher, type Handler, handler, job } from "../cluster/Dispatcher.ts"
-import { WorkerFailed, WorkerLost } from "../workers/WorkerError.ts"
 import { startHere, type StartRank } from "./ranks-node.ts"
 import { SliceTask } from "./SliceTask.ts"
 
@@ -14,7 +14,7 @@ const slicesJob = job({
   name: "slices",
   payload: Schema.Struct({ task: SliceTask, id: Schema.String }),
   result: Schema.Null,
-  failure: Schema.Union([WorkerLost, WorkerFailed]),
+  failure: WorkerError,
   key: ({ task: { rank, place }, id }) => `rank ${rank} of ${place.host}:${place.port} ${id}`,
 })
 
@@ -29,6 +29,6 @@ export const startJob: StartRank = (task) =>
   Effect.map(Dispatcher, (dispatcher) =>
     dispatcher.run(slicesJob, { task, id: crypto.randomUUID() }, serveHere(task)).pipe(
       Effect.asVoid,
-      Effect.catchTag("DispatchError", ({ message }) => new WorkerFailed({ message: `rank ${task.rank}: ${message}` })),
+      Effect.mapError((error) => failedDispatch(task.rank, error)),
     ),
   )

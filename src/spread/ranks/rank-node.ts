@@ -1,6 +1,7 @@
 /** The program of a rank's process, which computes slices until its training ends. `ranks-node.ts` starts it. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Context, Effect, Layer, References, Schema } from "effect"
+import { isLost } from "../workers/WorkerError.ts"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { Backend, BackendUnavailable } from "../../tensor/backend/Backend.ts"
 import { backend } from "../../tensor/backend/named-node.ts"
@@ -26,7 +27,7 @@ taskLine.pipe(
     Effect.fnUntraced(function* ({ rank, threads, place }) {
       const channel = yield* connect(place, rank)
       // The connection closes when the training has ended, or has given this rank up.
-      return yield* Effect.catchTag(serveSlices(channel, backendOf(threads)), "WorkerLost", () => Effect.void)
+      return yield* Effect.catchIf(serveSlices(channel, backendOf(threads)), isLost, () => Effect.void)
     }, Effect.scoped),
   ),
   Effect.catch(reportFailure),

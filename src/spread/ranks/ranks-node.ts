@@ -8,20 +8,18 @@
  * ```
  */
 import { Clock, Effect, Layer, Schema, type Scope } from "effect"
+import { type WorkerError, isLost } from "../workers/WorkerError.ts"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { startChild } from "../workers/process-node.ts"
 import { programBeside } from "../workers/start-node.ts"
 import { makeHub } from "./hub.ts"
-import type { WorkerFailed, WorkerLost } from "../workers/WorkerError.ts"
 import { alone } from "./Ranks.ts"
 import { SliceTask } from "./SliceTask.ts"
 import { listen } from "./tcp-node.ts"
 import { TrainingRanks } from "./TrainingRanks.ts"
 
 /** Starts a rank until the scope closes; the Effect that it returns waits until the rank has ended by itself. */
-export type StartRank = (
-  task: SliceTask,
-) => Effect.Effect<Effect.Effect<void, WorkerLost | WorkerFailed>, WorkerLost | WorkerFailed, Scope.Scope>
+export type StartRank = (task: SliceTask) => Effect.Effect<Effect.Effect<void, WorkerError>, WorkerError, Scope.Scope>
 
 const program = programBeside(import.meta.url, "rank-node")
 
@@ -44,8 +42,9 @@ const keep = Effect.fnUntraced(function* (start: StartRank, task: SliceTask) {
     const begun = yield* Clock.currentTimeMillis
     const problem = yield* Effect.scoped(Effect.flatten(start(task))).pipe(
       Effect.as(undefined),
-      Effect.catchTag("WorkerLost", ({ message }) => Effect.as(Effect.logWarning(message), undefined)),
-      Effect.catchTag("WorkerFailed", ({ message }) => Effect.succeed(message)),
+      Effect.catch((error) =>
+        isLost(error) ? Effect.as(Effect.logWarning(error.message), undefined) : Effect.succeed(error.message),
+      ),
     )
     const wasSoon = (yield* Clock.currentTimeMillis) - begun < soonMillis
     starts = wasSoon ? starts + 1 : 1

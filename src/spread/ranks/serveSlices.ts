@@ -3,11 +3,11 @@
  * rows of the current update, so it can join and leave at any time.
  */
 import { Effect, type Scope } from "effect"
+import { WorkerError, isLost } from "../workers/WorkerError.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import type { Backend, BackendUnavailable } from "../../tensor/backend/Backend.ts"
 import { type Channel, kinds } from "./Channel.ts"
-import { WorkerFailed, type WorkerLost } from "../workers/WorkerError.ts"
 import { computeHere } from "./Ranks.ts"
 import { decodeSpec } from "./specMessage.ts"
 import { bytesOf, fill, otherFeeds, resultCount, rowFeeds } from "./wire.ts"
@@ -16,18 +16,20 @@ import { bytesOf, fill, otherFeeds, resultCount, rowFeeds } from "./wire.ts"
 export type BackendOf = (device: string) => Effect.Effect<Backend["Service"], BackendUnavailable, Scope.Scope>
 
 /** Serves the master until the connection is closed. If the rank cannot work, sends the reason to the master and fails. */
-export const serveSlices = (channel: Channel, backendOf: BackendOf): Effect.Effect<never, WorkerLost | WorkerFailed> =>
+export const serveSlices = (channel: Channel, backendOf: BackendOf): Effect.Effect<never, WorkerError> =>
   serve(channel, backendOf).pipe(
-    Effect.catchDefect((defect) => Effect.fail(new WorkerFailed({ message: messageOf(defect) }))),
-    Effect.tapErrorTag("WorkerFailed", ({ message }) => channel.send(kinds.failure, [utf8.encode(message)])),
+    Effect.catchDefect((defect) => Effect.fail(WorkerError.failed(messageOf(defect)))),
+    Effect.tapError((error) =>
+      isLost(error) ? Effect.void : channel.send(kinds.failure, [utf8.encode(error.message)]),
+    ),
     Effect.scoped,
   )
 
 const serve = Effect.fnUntraced(function* (
   channel: Channel,
   backendOf: BackendOf,
-): Effect.fn.Return<never, WorkerLost | WorkerFailed, Scope.Scope> {
-  const failed = Effect.mapError(({ message }: { readonly message: string }) => new WorkerFailed({ message }))
+): Effect.fn.Return<never, WorkerError, Scope.Scope> {
+  const failed = Effect.mapError(({ message }: { readonly message: string }) => WorkerError.failed(message))
   const first = yield* channel.receive
   const deviceLength = first.bytes[0]
   const device = utf8.decode(first.bytes.subarray(1, 1 + deviceLength))
@@ -35,7 +37,7 @@ const serve = Effect.fnUntraced(function* (
   const backend = yield* failed(backendOf(device))
   const program = yield* failed(backend.compile(spec))
   if (program.device !== device)
-    return yield* new WorkerFailed({ message: `expected to compute on ${device}, found ${program.device} here` })
+    return yield* WorkerError.failed(`expected to compute on ${device}, found ${program.device} here`)
   yield* channel.send(kinds.ready)
 
   const rows = rowFeeds(spec, program)

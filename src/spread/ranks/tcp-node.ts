@@ -5,11 +5,11 @@
 import { timingSafeEqual } from "node:crypto"
 import { connect as connectTo, createServer, type Socket } from "node:net"
 import { Effect, Queue, Schema, type Scope } from "effect"
+import { WorkerError } from "../workers/WorkerError.ts"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { utf8 } from "../../base/config/utf8.ts"
 import { reasonOf } from "../cluster/reason.ts"
 import { type Channel, kinds, makeInbox } from "./Channel.ts"
-import { WorkerLost } from "../workers/WorkerError.ts"
 import type { SliceTask } from "./SliceTask.ts"
 
 const headerBytes = 5
@@ -29,7 +29,7 @@ const channelOver = Effect.fnUntraced(function* (
   most: () => number,
 ): Effect.fn.Return<Channel, never, Scope.Scope> {
   const { put, close, receive, closed } = yield* makeInbox
-  const failed = (error: Error) => new WorkerLost({ message: `its connection failed: ${reasonOf(error)}` })
+  const failed = (error: Error) => WorkerError.lost(`its connection failed: ${reasonOf(error)}`)
   const header = new Uint8Array(headerBytes)
   let body: Uint8Array | undefined
   let filled = 0
@@ -56,7 +56,7 @@ const channelOver = Effect.fnUntraced(function* (
   socket.setNoDelay(true).setKeepAlive(true, keepAliveMillis)
   socket.on("data", read)
   socket.on("error", (error) => close(failed(error)))
-  socket.on("close", () => close(new WorkerLost({ message: "its connection was closed" })))
+  socket.on("close", () => close(WorkerError.lost("its connection was closed")))
   yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
   const send: Channel["send"] = (kind, parts = []) =>
     Effect.callback((resume) => {
@@ -87,7 +87,7 @@ const decodeHello = Schema.decodeEffect(Hello)
 export const listen = Effect.fnUntraced(function* (
   host: string,
   onRank: (rank: number, channel: Channel) => Effect.Effect<void>,
-): Effect.fn.Return<Place, WorkerLost, Scope.Scope> {
+): Effect.fn.Return<Place, WorkerError, Scope.Scope> {
   const token = Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("hex")
   const sockets = yield* Queue.unbounded<Socket>()
   const server = createServer((socket) => {
@@ -96,8 +96,8 @@ export const listen = Effect.fnUntraced(function* (
     Queue.offerUnsafe(sockets, socket)
   })
   yield* Effect.addFinalizer(() => Effect.sync(() => void server.close()))
-  const port = yield* Effect.callback<number, WorkerLost>((resume) => {
-    server.once("error", (error) => resume(Effect.fail(new WorkerLost({ message: `${host}: ${reasonOf(error)}` }))))
+  const port = yield* Effect.callback<number, WorkerError>((resume) => {
+    server.once("error", (error) => resume(Effect.fail(WorkerError.lost(`${host}: ${reasonOf(error)}`))))
     server.listen(0, host, () => {
       const address = server.address()
       resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
@@ -125,12 +125,12 @@ export const listen = Effect.fnUntraced(function* (
 export const connect = Effect.fnUntraced(function* (
   { host, port, token }: Place,
   rank: number,
-): Effect.fn.Return<Channel, WorkerLost, Scope.Scope> {
-  const socket = yield* Effect.callback<Socket, WorkerLost>((resume) => {
+): Effect.fn.Return<Channel, WorkerError, Scope.Scope> {
+  const socket = yield* Effect.callback<Socket, WorkerError>((resume) => {
     const opened = connectTo({ host, port })
     opened.once("error", (error) => {
       const message = `rank ${rank} cannot reach its training at ${host}:${port}: ${reasonOf(error)}`
-      resume(Effect.fail(new WorkerLost({ message })))
+      resume(Effect.fail(WorkerError.lost(message)))
     })
     opened.once("connect", () => resume(Effect.succeed(opened)))
     return Effect.sync(() => void opened.destroy())

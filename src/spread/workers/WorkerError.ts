@@ -1,8 +1,40 @@
-/** Declares the two errors by which a worker (the process of a rank, the thread of an engine) ends too early. */
+/** Declares how work in another process, thread or machine fails: the worker was lost, or it says why it cannot work. */
 import { Schema } from "effect"
 
-/** A worker ended or does not answer, and could not give a reason. Another attempt may succeed. */
-export class WorkerLost extends Schema.TaggedError<WorkerLost>()("WorkerLost", { message: Schema.String }) {}
+/**
+ * Reports that a worker (the process of a rank, the thread of an engine, a machine of a cluster) did not do its work. The
+ * message is one line. If the worker was lost, try again, which a run does by itself when it resumes; otherwise remove the
+ * cause that the message names.
+ */
+export class WorkerError extends Schema.TaggedError<WorkerError>()("WorkerError", {
+  reason: Schema.Literals([
+    /** The worker has ended, or does not answer, for no reason that it could tell. Another attempt may succeed. */
+    "lost",
+    /** The worker, or this process as a member of a cluster, has told why it cannot work. Another attempt would fail, too. */
+    "failed",
+    /** The `Dispatcher` could not get a job done, for a reason that is not the job's own. */
+    "dispatch",
+  ]),
+  /** The name of the job, if the `Dispatcher` could not get one done. */
+  job: Schema.optionalKey(Schema.String),
+  message: Schema.String,
+}) {
+  static lost(message: string): WorkerError {
+    return new WorkerError({ reason: "lost", message })
+  }
 
-/** A worker gave a reason why it cannot work. Another attempt would fail, too. */
-export class WorkerFailed extends Schema.TaggedError<WorkerFailed>()("WorkerFailed", { message: Schema.String }) {}
+  static failed(message: string): WorkerError {
+    return new WorkerError({ reason: "failed", message })
+  }
+
+  static dispatch(job: string, message: string): WorkerError {
+    return new WorkerError({ reason: "dispatch", job, message })
+  }
+}
+
+/** Tells whether an error says that a worker was lost, so that another attempt may succeed. */
+export const isLost = (error: unknown): boolean => error instanceof WorkerError && error.reason === "lost"
+
+/** Returns the error of a rank's job. If the `Dispatcher` could not get it done, the rank has failed. */
+export const failedDispatch = (rank: number, error: WorkerError): WorkerError =>
+  error.reason === "dispatch" ? WorkerError.failed(`rank ${rank}: ${error.message}`) : error

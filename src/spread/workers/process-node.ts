@@ -8,19 +8,19 @@ import { createInterface } from "node:readline"
 import type { Readable, Writable } from "node:stream"
 import { fileURLToPath } from "node:url"
 import { Deferred, Effect, Option, Schema, type Scope } from "effect"
+import { WorkerError } from "./WorkerError.ts"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
 import { makeWorkerLog } from "./start-node.ts"
-import { WorkerFailed, WorkerLost } from "./WorkerError.ts"
 
 /** The message that a rank's process writes to its standard output when it cannot work. */
-const Failure = jsonText(Schema.Union([WorkerLost, WorkerFailed]))
+const Failure = jsonText(WorkerError)
 const decodeFailure = Schema.decodeOption(Failure)
 
 /** A process that runs, or has ended. */
 interface Started {
   readonly child: ChildProcess
-  readonly ended: Deferred.Deferred<void, WorkerLost | WorkerFailed>
+  readonly ended: Deferred.Deferred<void, WorkerError>
 }
 
 interface ChildOptions {
@@ -39,7 +39,7 @@ type WorkerLog = Effect.Success<ReturnType<typeof makeWorkerLog>>
 
 const spawned = ({ rank, program }: ChildOptions, log: WorkerLog): Effect.Effect<Started> =>
   Effect.gen(function* () {
-    const ended = yield* Deferred.make<void, WorkerLost | WorkerFailed>()
+    const ended = yield* Deferred.make<void, WorkerError>()
     const child: ChildProcess = spawn(process.execPath, [fileURLToPath(program)], {
       stdio: ["pipe", "pipe", "pipe"],
       env: { ...process.env, ...compileCacheVariable() },
@@ -47,18 +47,16 @@ const spawned = ({ rank, program }: ChildOptions, log: WorkerLog): Effect.Effect
       detached: process.platform !== "win32",
       windowsHide: true,
     })
-    const end = (outcome: Effect.Effect<void, WorkerLost | WorkerFailed>): void => {
+    const end = (outcome: Effect.Effect<void, WorkerError>): void => {
       log.end()
       Deferred.doneUnsafe(ended, outcome)
     }
-    const lost = (problem: string) => Effect.fail(new WorkerLost({ message: `rank ${rank}${problem}` }))
+    const lost = (problem: string) => Effect.fail(WorkerError.lost(`rank ${rank}${problem}`))
     // A process that cannot be started will not start at a second try either: the system's limit of processes or files is
     // reached.
     const failed = (problem: string) =>
       Effect.fail(
-        new WorkerFailed({
-          message: `rank ${rank}: cannot start its process: ${problem}; set ranks to a smaller number`,
-        }),
+        WorkerError.failed(`rank ${rank}: cannot start its process: ${problem}; set ranks to a smaller number`),
       )
     child.once("error", ({ message }) => end(failed(message)))
     // If the limit of open files is reached, Node makes no streams; the error event above follows.
@@ -89,7 +87,7 @@ const killed = ({ child, ended }: Started): Effect.Effect<void> =>
  */
 export const startChild = Effect.fnUntraced(function* (
   options: ChildOptions,
-): Effect.fn.Return<Effect.Effect<void, WorkerLost | WorkerFailed>, never, Scope.Scope> {
+): Effect.fn.Return<Effect.Effect<void, WorkerError>, never, Scope.Scope> {
   const { rank, task } = options
   const log = yield* makeWorkerLog(`rank ${rank}`)
   const { child, ended } = yield* Effect.acquireRelease(spawned(options, log), killed)
@@ -108,7 +106,7 @@ export const taskLine = Effect.callback<string>((resume) => {
 })
 
 /** Prints the reason why the process of a rank ends, and ends the process. */
-export const reportFailure = (failure: WorkerLost | WorkerFailed): Effect.Effect<never> =>
+export const reportFailure = (failure: WorkerError): Effect.Effect<never> =>
   Effect.callback(() => {
     process.stdout.write(`${Schema.encodeSync(Failure)(failure)}\n`, () => process.exit(1))
   })

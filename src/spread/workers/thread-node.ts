@@ -2,10 +2,10 @@
 import { Worker } from "node:worker_threads"
 import { Deferred, Effect, type Scope } from "effect"
 import type * as NodeWorker from "@effect/platform-node/NodeWorker"
+import { WorkerError } from "./WorkerError.ts"
 import { compileCacheVariable } from "../../base/config/compile-cache-node.ts"
 import { messageOf } from "../../base/config/text.ts"
 import { makeWorkerLog } from "./start-node.ts"
-import { WorkerLost } from "./WorkerError.ts"
 
 interface ThreadOptions {
   /** The name of the thread in the log. */
@@ -20,7 +20,7 @@ interface Thread {
   /** The Layer that starts the thread and carries its messages. */
   readonly platform: ReturnType<typeof NodeWorker.layer>
   /** Waits until the thread has ended by itself, and fails with the reason. */
-  readonly untilLost: Effect.Effect<never, WorkerLost>
+  readonly untilLost: Effect.Effect<never, WorkerError>
 }
 
 /** Loads Effect's modules for threads only when a thread is started, because most programs start none. */
@@ -40,9 +40,9 @@ export const makeThread = Effect.fnUntraced(function* ({
   data,
 }: ThreadOptions): Effect.fn.Return<Thread, never, Scope.Scope> {
   const { layer } = yield* nodeWorker
-  const lost = yield* Deferred.make<never, WorkerLost>()
+  const lost = yield* Deferred.make<never, WorkerError>()
   const end = (reason: string): void =>
-    void Deferred.doneUnsafe(lost, Effect.fail(new WorkerLost({ message: `the ${name}'s thread was lost: ${reason}` })))
+    void Deferred.doneUnsafe(lost, Effect.fail(WorkerError.lost(`the ${name}'s thread was lost: ${reason}`)))
   const log = yield* makeWorkerLog(name)
   const spawn = (): Worker => {
     const thread = new Worker(program, {

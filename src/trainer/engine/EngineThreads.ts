@@ -11,8 +11,8 @@
  * ```
  */
 import { Context, type Effect, Schema, type Scope } from "effect"
+import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import type { EngineService } from "../../decoder/inference/Engine.ts"
-import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import type { TrainerError } from "../TrainerError.ts"
 import { MultiRunConfig } from "../config/MultiRunConfig.ts"
 
@@ -36,7 +36,7 @@ interface EngineThread {
   /** All requests that are open when the thread ends, and all later ones, fail with `closed`. */
   readonly engine: EngineService
   /** Waits until the thread has ended by itself, and fails with the reason. */
-  readonly untilLost: Effect.Effect<never, WorkerLost>
+  readonly untilLost: Effect.Effect<never, WorkerError>
 }
 
 /** Starts engines in threads. `Node.trainerThreads` is the Layer for Node. */
@@ -44,6 +44,6 @@ export class EngineThreads extends Context.Service<
   EngineThreads,
   {
     /** Starts an engine, and ends it when the scope closes. Fails if the engine cannot be made, or its thread ends. */
-    readonly start: (task: EngineTask) => Effect.Effect<EngineThread, TrainerError | WorkerLost, Scope.Scope>
+    readonly start: (task: EngineTask) => Effect.Effect<EngineThread, TrainerError | WorkerError, Scope.Scope>
   }
 >()("effect-rl/multirun/EngineThreads") {}

@@ -9,6 +9,7 @@
  * ```
  */
 import { Context, Effect, Latch, Layer, Option, type Scope, Stream } from "effect"
+import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import type { Backend } from "../../tensor/backend/Backend.ts"
 import { Engine, type EngineService, type Generated } from "../../decoder/inference/Engine.ts"
 import type { EngineError } from "../../decoder/inference/EngineError.ts"
@@ -16,7 +17,6 @@ import type { BaseModel } from "../baseModel.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 import { TrainerError } from "../TrainerError.ts"
 import { engineModel } from "./engineModel.ts"
-import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { EngineThreads } from "./EngineThreads.ts"
 import { type Gathering, makeGathering } from "./gathering.ts"
 
@@ -37,7 +37,7 @@ export interface TrainerEngine {
   /** Groups the runs that begin to generate; undefined if the engine works in this thread, in turns with the trainer. */
   readonly gathering: Gathering | undefined
   /** Waits until the engine has ended by itself, and fails with the reason. */
-  readonly untilLost: Effect.Effect<never, WorkerLost>
+  readonly untilLost: Effect.Effect<never, WorkerError>
 }
 
 type Settings = Pick<MultiRunConfig, "inference" | "trainer" | "orchestrators">
@@ -77,7 +77,7 @@ export const startEngine = Effect.fnUntraced(function* ({
   settings,
   base,
   baseDir,
-}: StartOptions): Effect.fn.Return<TrainerEngine, TrainerError | WorkerLost, Backend | Scope.Scope> {
+}: StartOptions): Effect.fn.Return<TrainerEngine, TrainerError | WorkerError, Backend | Scope.Scope> {
   const threads = yield* Effect.serviceOption(EngineThreads)
   if (wantsThread(settings) && Option.isSome(threads)) {
     const { model, trainer, inference, seed } = settings

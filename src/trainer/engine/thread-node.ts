@@ -5,12 +5,12 @@
 import { Effect, Layer, Schema, Stream } from "effect"
 import type * as RpcClient from "effect/rpc/RpcClient"
 import type { RpcClientError } from "effect/rpc/RpcClientError"
+import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { type BackendName, backendNames } from "../../tensor/backend/names.ts"
 import type { EngineService, GenerateRequest } from "../../decoder/inference/Engine.ts"
 import { type EngineError, engineError } from "../../decoder/inference/EngineError.ts"
 import { programBeside } from "../../spread/workers/start-node.ts"
 import { makeThread } from "../../spread/workers/thread-node.ts"
-import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { EngineThreads } from "./EngineThreads.ts"
 import type { messages } from "./messages.ts"
 
@@ -30,7 +30,7 @@ const messageFrom = ({ promptIds, ...request }: GenerateRequest) => ({ ...reques
 /** A started thread, and the Effect that waits for its end. */
 interface Started {
   readonly client: RpcClient.FromGroup<typeof messages, RpcClientError>
-  readonly untilLost: Effect.Effect<never, WorkerLost>
+  readonly untilLost: Effect.Effect<never, WorkerError>
 }
 
 /** Starts a thread, which works until the scope closes. */
@@ -63,7 +63,7 @@ export const layer = ({
         Effect.catchTag(client.Open(task), "RpcClientError", () => untilLost),
         untilLost,
       )
-      const lostError = (model: string) => (error: WorkerLost) => engineError(model, "closed", error.message)
+      const lostError = (model: string) => (error: WorkerError) => engineError(model, "closed", error.message)
       const ask = <A>(model: string, request: Effect.Effect<A, EngineError | RpcClientError>) =>
         Effect.catchTag(request, "RpcClientError", () => Effect.never).pipe(
           Effect.raceFirst(Effect.mapError(untilLost, lostError(model))),

@@ -13,6 +13,7 @@
  * ```
  */
 import { Config, Context, Deferred, Duration, Effect, Layer, Path, Schema } from "effect"
+import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { Dispatcher, type Handler, handler, job } from "../../spread/cluster/Dispatcher.ts"
 import { sentPath } from "../../spread/cluster/sent/sentFiles-node.ts"
 import { exists } from "../../base/config/files.ts"
@@ -29,11 +30,6 @@ import { Store } from "../store/Store.ts"
 import { trainerAt } from "../trainerFolder.ts"
 import { holdLease, whileHeld } from "./lease.ts"
 import { PlacedOrchestrators, type PlacedTrainer, type Placement } from "./PlacedOrchestrators.ts"
-
-/** Reports that no worker can play a run. Another attempt would fail, too. */
-class OrchestratorFailed extends Schema.TaggedError<OrchestratorFailed>()("OrchestratorFailed", {
-  message: Schema.String,
-}) {}
 
 /** The reason why the job of a run ended before the run did. */
 const Unfinished = Schema.Union([
@@ -61,7 +57,7 @@ export const orchestratorJob = job({
     id: Schema.String,
   }),
   result: Schema.NullOr(Unfinished),
-  failure: OrchestratorFailed,
+  failure: WorkerError,
   key: ({ trainer, run, id }) => `${run} of ${trainer} ${id}`,
 })
 type Payload = Parameters<(typeof orchestratorJob)["key"]>[0]
@@ -98,7 +94,7 @@ const untilSuperseded = Effect.fnUntraced(function* (store: Store["Service"], id
 /** Plays a run for a trainer on another machine, while the trainer holds the run's lease. */
 const playPlaced = Effect.fnUntraced(function* (payload: Payload, worker: string) {
   const { trainer: directory, run, server: url, leases, deadlineSeconds, id } = payload
-  const failed = (message: string) => new OrchestratorFailed({ message: `${run}: ${message}` })
+  const failed = (message: string) => WorkerError.failed(`${run}: ${message}`)
   const trainer = yield* Effect.mapError(trainerAt(directory), ({ message }) => failed(message))
   if (trainer === undefined) {
     const { resolve } = yield* Path.Path

@@ -14,12 +14,12 @@
  * ```
  */
 import { Context, Duration, Effect, Fiber, type FileSystem, Layer, Path, Schema } from "effect"
+import { WorkerError, failedDispatch } from "../../spread/workers/WorkerError.ts"
 import { type BackendName, backendNames } from "../../tensor/backend/names.ts"
 import { Dispatcher, type Handler, handler, job } from "../../spread/cluster/Dispatcher.ts"
 import { sentPath } from "../../spread/cluster/sent/sentFiles-node.ts"
 import { exists } from "../../base/config/files.ts"
 import { utf8 } from "../../base/config/utf8.ts"
-import { WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { RankProcesses } from "../ranks/RankProcesses.ts"
 import { type RedisStores, storeAt } from "../ranks/rankStore.ts"
 import { RankTask } from "../ranks/RankTask.ts"
@@ -32,7 +32,7 @@ const rankJob = job({
   name: "rank",
   payload: Schema.Struct({ task: RankTask, backend: Schema.Literals(backendNames), id: Schema.String }),
   result: Schema.Null,
-  failure: Schema.Union([WorkerLost, WorkerFailed]),
+  failure: WorkerError,
   key: ({ task, id }) => `${task.rank} of ${task.trainer.ranks} of ${task.outputDirectory} ${id}`,
 })
 type RankPayload = Parameters<(typeof rankJob)["key"]>[0]
@@ -58,8 +58,7 @@ const patience = "10 seconds"
 /** The key that the trainer sets when all ranks have a slot. */
 const begin = "begin"
 
-const lost = (rank: number, problem: string): WorkerLost =>
-  new WorkerLost({ message: `rank ${rank} was lost: ${problem}` })
+const lost = (rank: number, problem: string): WorkerError => WorkerError.lost(`rank ${rank} was lost: ${problem}`)
 
 /** Trains as a rank for a trainer on another machine, while the trainer holds the rank's lease. */
 const trainPlaced = Effect.fnUntraced(function* (
@@ -70,7 +69,7 @@ const trainPlaced = Effect.fnUntraced(function* (
   if (!(yield* exists(outputDirectory))) {
     const { resolve } = yield* Path.Path
     const message = `rank ${rank}: ${worker} has no folder ${resolve(outputDirectory)}; mount the same results folder on all machines`
-    return yield* new WorkerFailed({ message })
+    return yield* WorkerError.failed(message)
   }
   // The trainer has ended. Opening the store would create its folder again.
   if (place.type === "files" && !(yield* exists(place.directory))) return null
@@ -140,10 +139,7 @@ export const rankJobs = ({
           const job = yield* dispatcher.run(rankJob, payload, here).pipe(
             // The job ends without a failure only if it found no lease.
             Effect.andThen(Effect.fail(lost(rank, "its worker found no lease in the ranks' store"))),
-            Effect.catchTag(
-              "DispatchError",
-              ({ message }) => new WorkerFailed({ message: `rank ${rank}: ${message}` }),
-            ),
+            Effect.mapError((error) => (error._tag === "WorkerError" ? failedDispatch(rank, error) : error)),
             Effect.forkScoped,
           )
           const placed = polling(store.get, "200 millis")(keys.placed)

@@ -11,13 +11,13 @@
  * ```
  */
 import { Context, type Effect, type Scope } from "effect"
-import { type WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
+import { isLost, type WorkerError } from "../../spread/workers/WorkerError.ts"
 import type { RankTask } from "./RankTask.ts"
 import { TrainerError } from "../TrainerError.ts"
 
 /** Tells whether an error means that a rank, or the thread of the engine, was lost. */
 export const isLoss = (error: unknown): boolean =>
-  error instanceof WorkerLost || (error instanceof TrainerError && error.reason === "absent")
+  isLost(error) || (error instanceof TrainerError && error.reason === "absent")
 
 /** Starts ranks. `Node.rankProcesses` is the Layer for Node. */
 export class RankProcesses extends Context.Service<
@@ -28,8 +28,6 @@ export class RankProcesses extends Context.Service<
      * the rank begin its work and waits until it has ended by itself: run it when all ranks are started. What the rank writes
      * to its standard error is logged.
      */
-    readonly start: (
-      task: RankTask,
-    ) => Effect.Effect<Effect.Effect<never, WorkerLost | WorkerFailed>, WorkerLost | WorkerFailed, Scope.Scope>
+    readonly start: (task: RankTask) => Effect.Effect<Effect.Effect<never, WorkerError>, WorkerError, Scope.Scope>
   }
 >()("effect-rl/multirun/RankProcesses") {}

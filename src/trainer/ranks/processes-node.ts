@@ -1,9 +1,9 @@
 /** Implements `RankProcesses`: starts a Node process for each rank, with `rank-node.ts` as its program. */
 import { Effect, Layer, Schema } from "effect"
+import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import type { BackendName } from "../../tensor/backend/names.ts"
 import { startChild } from "../../spread/workers/process-node.ts"
 import { programBeside } from "../../spread/workers/start-node.ts"
-import { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { redisStore } from "../store/redisStores-node.ts"
 import { RedisStores } from "./rankStore.ts"
 import { RankProcesses } from "./RankProcesses.ts"
@@ -41,6 +41,6 @@ export const processesOn = (backend: BackendName, threads = 1): RankProcesses["S
       const line = yield* Effect.orDie(Schema.encodeEffect(Start)({ task, backend, threads }))
       const ended = yield* startChild({ rank, program, task: line })
       const message = `rank ${rank} was lost: its process was ended with exit code 0`
-      return Effect.andThen(ended, Effect.fail(new WorkerLost({ message })))
+      return Effect.andThen(ended, Effect.fail(WorkerError.lost(message)))
     }),
   })

@@ -3,9 +3,9 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Effect, Layer, Logger, References, Schema } from "effect"
+import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { backend } from "../../tensor/backend/named-node.ts"
 import { reportFailure, taskLine } from "../../spread/workers/process-node.ts"
-import { WorkerFailed } from "../../spread/workers/WorkerError.ts"
 import { lineOf } from "../../run/record/logging.ts"
 import { Start } from "./messages-node.ts"
 import { redisStores } from "./processes-node.ts"
@@ -19,7 +19,7 @@ taskLine.pipe(
   Effect.flatMap(({ task, backend: name, threads }) =>
     trainAsRank(task).pipe(
       Effect.provide(Layer.mergeAll(backend(name, { threads }), files, redisStores)),
-      Effect.catchTag("BackendUnavailable", ({ message }) => Effect.fail(new WorkerFailed({ message }))),
+      Effect.catchTag("BackendUnavailable", ({ message }) => Effect.fail(WorkerError.failed(message))),
     ),
   ),
   Effect.catch(reportFailure),

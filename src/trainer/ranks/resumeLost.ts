@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { WorkerLost } from "../../spread/workers/WorkerError.ts"
+import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { isLoss } from "./RankProcesses.ts"
 
 /** The number of times in a row that a training is started again without having completed a step. */
@@ -17,7 +17,7 @@ const mostRestarts = 5
 export const resumeLost = Effect.fnUntraced(function* <A, E extends { readonly message: string }, R>(
   training: Effect.Effect<A, E, R>,
   stepsSoFar: () => number,
-): Effect.fn.Return<A, E | WorkerLost, R> {
+): Effect.fn.Return<A, E | WorkerError, R> {
   let most = stepsSoFar()
   let restarts = 0
   for (;;) {
@@ -30,7 +30,7 @@ export const resumeLost = Effect.fnUntraced(function* <A, E extends { readonly m
     most = Math.max(most, steps)
     if (restarts > mostRestarts) {
       const problem = `that was loss ${restarts} without a step in between: look at run.log for the reason`
-      return yield* new WorkerLost({ message: `${outcome.message}; ${problem}` })
+      return yield* WorkerError.lost(`${outcome.message}; ${problem}`)
     }
     yield* Effect.logWarning(`${outcome.message}; all ranks start again from the last checkpoints`)
   }

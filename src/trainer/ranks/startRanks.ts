@@ -9,9 +9,9 @@
  * ```
  */
 import { Duration, Effect, Exit, type FileSystem, Latch, type Layer, Option, type Path, Scope } from "effect"
+import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import * as Rng from "../../base/rng/Rng.ts"
 import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
-import type { WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
 import { TrainerError } from "../TrainerError.ts"
 import { Store } from "../store/Store.ts"
 import { checkStore, openPlace, storeAt } from "./rankStore.ts"
@@ -29,7 +29,7 @@ interface StartOptions {
 interface Ranks {
   readonly store: Layer.Layer<Store, TrainerError, FileSystem.FileSystem | Path.Path>
   /** Waits until the process of a rank has ended by itself, and fails with the reason. */
-  readonly untilOneEnds: Effect.Effect<never, WorkerLost | WorkerFailed>
+  readonly untilOneEnds: Effect.Effect<never, WorkerError>
 }
 
 /** Fails if the config asks for several ranks but no service can start their processes, or if their store cannot be used. */
@@ -56,7 +56,7 @@ const longestPause = 8
  */
 export const startRanks = Effect.fnUntraced(function* (
   options: StartOptions,
-): Effect.fn.Return<Ranks, TrainerError | WorkerLost | WorkerFailed, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+): Effect.fn.Return<Ranks, TrainerError | WorkerError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const { seed, trainer } = options.settings
   const processes = yield* Effect.serviceOption(RankProcesses)
   if (trainer.ranks === 1 || Option.isNone(processes)) return { store: Store.memory(), untilOneEnds: Effect.never }

@@ -8,7 +8,7 @@
  * ```
  */
 import { Duration, Effect } from "effect"
-import { WorkerFailed, WorkerLost } from "../../spread/workers/WorkerError.ts"
+import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { openBaseModel } from "../baseModel.ts"
 import { makeTrainer } from "../trainer/Trainer.ts"
 import { rankParts } from "./rankParts.ts"
@@ -40,6 +40,6 @@ export const trainAsRank = Effect.fnUntraced(
   (training, { rank }) =>
     Effect.mapError(training, (error) => {
       const message = `rank ${rank}: ${error.message}`
-      return isLoss(error) ? new WorkerLost({ message }) : new WorkerFailed({ message })
+      return isLoss(error) ? WorkerError.lost(message) : WorkerError.failed(message)
     }),
 )

@@ -12,7 +12,7 @@
  * ```
  */
 import { Context, type Effect, Schema, type Scope } from "effect"
-import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
+import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import type { MicroBatch } from "../batches/MicroBatch.ts"
 import { MultiRunConfig } from "../config/MultiRunConfig.ts"
 
@@ -36,7 +36,7 @@ export interface ReferenceThread {
    * Sends a micro-batch to the thread, and returns the Effect that waits for the log-probabilities of its tokens. The thread
    * computes micro-batches in order. If it fails or is lost, the trainer can compute the same itself.
    */
-  readonly compute: (microBatch: MicroBatch) => Effect.Effect<Effect.Effect<Float32Array, WorkerLost>>
+  readonly compute: (microBatch: MicroBatch) => Effect.Effect<Effect.Effect<Float32Array, WorkerError>>
 }
 
 /** Starts threads for references. `Node.trainerThreads` is the Layer for Node. */

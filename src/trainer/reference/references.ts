@@ -10,8 +10,8 @@
  * ```
  */
 import { Effect } from "effect"
+import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { arrayNames, type MicroBatch } from "../batches/MicroBatch.ts"
-import type { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import type { ReferenceThread } from "./ReferenceThreads.ts"
 
 export interface References {
@@ -32,7 +32,7 @@ const mostPrepared = 4
 interface Prepared {
   /** A copy of the micro-batch, because the next micro-batch overwrites the arrays. */
   readonly microBatch: MicroBatch
-  readonly answer: Effect.Effect<Float32Array, WorkerLost>
+  readonly answer: Effect.Effect<Float32Array, WorkerError>
 }
 
 const hasEqualTokens = (a: MicroBatch, b: MicroBatch): boolean =>

@@ -1,9 +1,9 @@
 /** Implements `ReferenceThreads` with Node's worker threads, whose program is `reference-node.ts`. */
 import { Context, Deferred, Effect, Layer, Schema, type Scope } from "effect"
+import { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { backendNames } from "../../tensor/backend/names.ts"
 import { programBeside } from "../../spread/workers/start-node.ts"
 import { makeThread } from "../../spread/workers/thread-node.ts"
-import { WorkerLost } from "../../spread/workers/WorkerError.ts"
 import type { Answer, Question } from "./messages.ts"
 import { ReferenceTask, type ReferenceThread, ReferenceThreads } from "./ReferenceThreads.ts"
 
@@ -30,7 +30,7 @@ export const layer = ({ threads = 1 }: { readonly threads?: number }): Layer.Lay
       const worker = yield* Context.get(platform, WorkerPlatform)
         .spawn<Answer, Question>(0)
         .pipe(Effect.provideContext(platform), Effect.orDie)
-      const open = new Map<number, Deferred.Deferred<Float32Array, WorkerLost>>()
+      const open = new Map<number, Deferred.Deferred<Float32Array, WorkerError>>()
       yield* worker
         .run((answer) =>
           Effect.sync(() => {
@@ -40,7 +40,7 @@ export const layer = ({ threads = 1 }: { readonly threads?: number }): Layer.Lay
             Deferred.doneUnsafe(
               asked,
               "failure" in answer
-                ? Effect.fail(new WorkerLost({ message: `the reference's thread was lost: ${answer.failure}` }))
+                ? Effect.fail(WorkerError.lost(`the reference's thread was lost: ${answer.failure}`))
                 : Effect.succeed(answer.logProbabilities),
             )
           }),
@@ -52,7 +52,7 @@ export const layer = ({ threads = 1 }: { readonly threads?: number }): Layer.Lay
         compute: (microBatch) =>
           Effect.suspend(() => {
             const id = asked++
-            const answer = Deferred.makeUnsafe<Float32Array, WorkerLost>()
+            const answer = Deferred.makeUnsafe<Float32Array, WorkerError>()
             open.set(id, answer)
             return Effect.as(
               Effect.ignore(worker.send({ id, microBatch })),

@@ -3,6 +3,7 @@ import { Effect, Exit, Fiber, Layer, Schema } from "effect"
 import * as PersistedQueue from "effect/persistence/PersistedQueue"
 import * as TestClock from "effect/testing/TestClock"
 import * as WorkflowEngine from "effect/workflow/WorkflowEngine"
+import type { WorkerError } from "../../../src/spread/workers/WorkerError.ts"
 import * as Dispatcher from "../../../src/spread/cluster/Dispatcher.ts"
 import { DatabaseAnswers, largestAnswer } from "../../../src/spread/cluster/persistence.ts"
 import { JobWorkflow, work, workflowLayer } from "../../../src/spread/cluster/work.ts"
@@ -93,7 +94,7 @@ const asked = (faults: Faults, times = 2, isThere: () => boolean = () => true) =
     Effect.scoped,
   )
 
-const messageOf = (exit: Exit.Exit<string, Dispatcher.DispatchError>): string =>
+const messageOf = (exit: Exit.Exit<string, WorkerError>): string =>
   Exit.isFailure(exit) ? String(Effect.runSync(Effect.flip(exit)).message) : assert.fail("it succeeded")
 
 describe("a job", () => {

@@ -1,4 +1,5 @@
 import { Context, Deferred, Effect, Layer, type Scope } from "effect"
+import { WorkerError } from "../../../src/spread/workers/WorkerError.ts"
 import { Backend } from "../../../src/tensor/backend/Backend.ts"
 import { backend } from "../../../src/tensor/backend/named-node.ts"
 import { backendNames } from "../../../src/tensor/backend/names.ts"
@@ -6,7 +7,6 @@ import { type Channel, type Inbox, kinds, makeInbox, type Message } from "../../
 import { joined } from "../../../src/base/config/bytes.ts"
 import { makeHub } from "../../../src/spread/ranks/hub.ts"
 import type { RanksService } from "../../../src/spread/ranks/Ranks.ts"
-import { WorkerLost } from "../../../src/spread/workers/WorkerError.ts"
 import { type BackendOf, serveSlices } from "../../../src/spread/ranks/serveSlices.ts"
 
 export const backendOf: BackendOf = (device) =>
@@ -21,7 +21,7 @@ const channelPair = Effect.gen(function* () {
     send: (kind, parts = []) => Effect.sync(() => other.put({ kind, bytes: joined(parts) })),
   })
   const cut = (reason: string): void => {
-    for (const inbox of [a, b]) inbox.close(new WorkerLost({ message: reason }))
+    for (const inbox of [a, b]) inbox.close(WorkerError.lost(reason))
   }
   return { master: end(a, b), rank: end(b, a), cut }
 })

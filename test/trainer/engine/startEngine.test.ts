@@ -3,13 +3,13 @@ import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Deferred, Effect, Layer } from "effect"
 import { assert, describe, it } from "vitest"
+import { WorkerError } from "../../../src/spread/workers/WorkerError.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import type { Plain } from "../../../src/base/config/Config.ts"
 import { Engine } from "../../../src/decoder/inference/Engine.ts"
 import { engineError } from "../../../src/decoder/inference/EngineError.ts"
 import { openBaseModel } from "../../../src/trainer/baseModel.ts"
 import { engineModel } from "../../../src/trainer/engine/engineModel.ts"
-import { WorkerLost } from "../../../src/spread/workers/WorkerError.ts"
 import { EngineThreads } from "../../../src/trainer/engine/EngineThreads.ts"
 import * as Layout from "../../../src/trainer/Layout.ts"
 import { TrainerError } from "../../../src/trainer/TrainerError.ts"
@@ -31,12 +31,12 @@ const threads = (at = Infinity) => {
       const base = yield* openBaseModel(task.model, task).pipe(Effect.provide(NodeServices.layer), Effect.orDie)
       const layer = Engine.layer(engineModel(task, { ...base, name: task.name })).pipe(Layer.provide(Wasm.layer))
       const engine = Context.get(yield* Effect.mapError(Layer.build(layer), TrainerError.from), Engine)
-      const lost = yield* Deferred.make<never, WorkerLost>()
+      const lost = yield* Deferred.make<never, WorkerError>()
       let answers = 0
       const generate: typeof engine.generate = (request) =>
         Effect.flatMap(engine.generate(request), (answer) => {
           if (!isFirst || ++answers < at) return Effect.succeed(answer)
-          Deferred.doneUnsafe(lost, Effect.fail(new WorkerLost({ message: "the engine's thread was lost" })))
+          Deferred.doneUnsafe(lost, Effect.fail(WorkerError.lost("the engine's thread was lost")))
           return Effect.fail(engineError(request.model, "closed", "the engine's thread was lost"))
         })
       return { engine: { ...engine, generate }, untilLost: Deferred.await(lost) }

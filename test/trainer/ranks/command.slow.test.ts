@@ -153,8 +153,8 @@ describe("the program of a rank", () => {
     child.stdin.write(`${JSON.stringify({ task, backend: "wasm", threads: 1 })}\n`)
     const { code, output } = await ended
     assert.strictEqual(code, 1)
-    const { _tag, message } = JSON.parse(output)
-    assert.strictEqual(_tag, "WorkerFailed")
+    const { _tag, reason, message } = JSON.parse(output)
+    assert.deepStrictEqual([_tag, reason], ["WorkerError", "failed"])
     assert.match(message, /^rank 1: .*\/nowhere\/missing/)
   })
 

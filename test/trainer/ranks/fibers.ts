@@ -1,20 +1,20 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Deferred, Effect, Fiber, Layer } from "effect"
+import type { WorkerError } from "../../../src/spread/workers/WorkerError.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { redisStores } from "../../../src/trainer/ranks/processes-node.ts"
 import { RankProcesses } from "../../../src/trainer/ranks/RankProcesses.ts"
-import type { WorkerFailed, WorkerLost } from "../../../src/spread/workers/WorkerError.ts"
 import type { RankTask } from "../../../src/trainer/ranks/RankTask.ts"
 import { trainAsRank } from "../../../src/trainer/ranks/trainAsRank.ts"
 import type { RunEvent } from "../../../src/run/record/RunEvent.ts"
 
 /** Ranks that are fibers of this process. `end` makes the ranks that work now end with an error. */
 export const fibers = () => {
-  let ended: Array<Deferred.Deferred<never, WorkerLost | WorkerFailed>> = []
+  let ended: Array<Deferred.Deferred<never, WorkerError>> = []
   const tasks: Array<RankTask> = []
   const start = Effect.fnUntraced(function* (task: RankTask) {
     tasks.push(task)
-    const end = yield* Deferred.make<never, WorkerLost | WorkerFailed>()
+    const end = yield* Deferred.make<never, WorkerError>()
     ended.push(end)
     const fiber = yield* trainAsRank(task).pipe(
       Effect.provide(Layer.mergeAll(Wasm.layer, NodeServices.layer, redisStores)),
@@ -25,7 +25,7 @@ export const fibers = () => {
   return {
     service: RankProcesses.of({ start }),
     tasks,
-    end: (error: WorkerLost | WorkerFailed): void => {
+    end: (error: WorkerError): void => {
       for (const one of ended) Deferred.doneUnsafe(one, Effect.fail(error))
       ended = []
     },

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "vitest"
+import { WorkerError } from "../../../src/spread/workers/WorkerError.ts"
 import { RedisStores } from "../../../src/trainer/ranks/rankStore.ts"
 import { RankProcesses } from "../../../src/trainer/ranks/RankProcesses.ts"
-import { WorkerFailed, WorkerLost } from "../../../src/spread/workers/WorkerError.ts"
 import { redisStore } from "../../../src/trainer/store/redisStores-node.ts"
 import type { RunEvent } from "../../../src/run/record/RunEvent.ts"
 import { hasRedis, redisServer } from "../store/redisServer.ts"
@@ -32,7 +32,7 @@ describe("a trainer with several ranks", () => {
             events.push(event)
             if (lossesAfter.length === 0 || updateOf(event) !== lossesAfter[0]) return
             lossesAfter.shift()
-            ranks.end(new WorkerLost({ message: "rank 2 was lost" }))
+            ranks.end(WorkerError.lost("rank 2 was lost"))
           },
         }).pipe(Effect.provideService(RankProcesses, ranks.service))
         assert.strictEqual(together.digest, alone.digest)
@@ -70,8 +70,7 @@ describe("a trainer with several ranks", () => {
         const ranks = fibers()
         const failing = trained(onRanks(2), {
           resultsDir,
-          onEvent: ({ _tag }) =>
-            _tag === "UpdateApplied" && ranks.end(new WorkerFailed({ message: "rank 1: no memory" })),
+          onEvent: ({ _tag }) => _tag === "UpdateApplied" && ranks.end(WorkerError.failed("rank 1: no memory")),
         }).pipe(Effect.provideService(RankProcesses, ranks.service))
         const { _tag, message } = yield* Effect.flip(failing)
         assert.deepStrictEqual([_tag, message], ["TrainerError", "rank 1: no memory"])
@@ -138,7 +137,7 @@ describe.skipIf(!hasRedis)("a trainer whose ranks meet on a Redis server", () =>
             onEvent: (event) => {
               if (isLost || updateOf(event) !== 2) return
               isLost = true
-              ranks.end(new WorkerLost({ message: "rank 2 was lost" }))
+              ranks.end(WorkerError.lost("rank 2 was lost"))
             },
           }).pipe(
             Effect.provideService(RankProcesses, ranks.service),

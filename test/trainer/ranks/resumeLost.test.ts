@@ -1,11 +1,11 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
 import { describe } from "vitest"
-import { WorkerFailed, WorkerLost } from "../../../src/spread/workers/WorkerError.ts"
+import { WorkerError } from "../../../src/spread/workers/WorkerError.ts"
 import { resumeLost } from "../../../src/trainer/ranks/resumeLost.ts"
 import { ranksMissing } from "../../../src/trainer/store/Store.ts"
 
-const lost = new WorkerLost({ message: "rank 1 was lost" })
+const lost = WorkerError.lost("rank 1 was lost")
 
 /** Runs a training whose starts do these numbers of steps and then lose a rank; the start after them succeeds. */
 const trainingOf = (stepsOfStarts: ReadonlyArray<number>, error: { readonly message: string } = lost) =>
@@ -44,7 +44,7 @@ describe("a training that loses ranks", () => {
     Effect.gen(function* () {
       const silent = ranksMissing({ name: "gradients/3", ranks: 2, deadline: "10 minutes" }, [1])
       assert.strictEqual((yield* trainingOf([0], silent)).outcome, "trained")
-      const failed = new WorkerFailed({ message: "rank 1: the model's folder is missing" })
+      const failed = WorkerError.failed("rank 1: the model's folder is missing")
       assert.deepStrictEqual(yield* trainingOf([0], failed), { outcome: failed.message, starts: 1 })
     }),
   )

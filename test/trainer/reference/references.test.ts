@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { WorkerError } from "../../../src/spread/workers/WorkerError.ts"
 import { makeMicroBatch, type MicroBatch } from "../../../src/trainer/batches/MicroBatch.ts"
 import { makeReferences } from "../../../src/trainer/reference/references.ts"
-import { WorkerLost } from "../../../src/spread/workers/WorkerError.ts"
 
 /** A thread that answers with the first token of each micro-batch, and is lost from the `at`-th question on. */
 const fakeThread = (at = Infinity) => {
@@ -14,7 +14,7 @@ const fakeThread = (at = Infinity) => {
         const [token] = microBatch.tokens
         asked.push(token)
         return asked.length > at
-          ? Effect.fail(new WorkerLost({ message: "the thread was lost" }))
+          ? Effect.fail(WorkerError.lost("the thread was lost"))
           : Effect.succeed(Float32Array.of(token))
       }),
   }

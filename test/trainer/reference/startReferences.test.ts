@@ -1,11 +1,11 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, Layer } from "effect"
 import { assert, describe, it } from "vitest"
+import { WorkerError } from "../../../src/spread/workers/WorkerError.ts"
 import { Backend } from "../../../src/tensor/backend/Backend.ts"
 import * as Wasm from "../../../src/tensor/backend/wasm.ts"
 import { openBaseModel } from "../../../src/trainer/baseModel.ts"
 import { compileReference } from "../../../src/trainer/reference/compileReference.ts"
-import { WorkerLost } from "../../../src/spread/workers/WorkerError.ts"
 import { ReferenceThreads } from "../../../src/trainer/reference/ReferenceThreads.ts"
 import { configOf, resultsFolder, runConfig, trained } from "../smallTraining.ts"
 
@@ -31,7 +31,7 @@ const threads = (at = Infinity) => {
           Effect.succeed(
             ++asked < at
               ? Effect.orDie(logProbabilitiesOf(microBatch))
-              : Effect.fail(new WorkerLost({ message: "the reference's thread was lost" })),
+              : Effect.fail(WorkerError.lost("the reference's thread was lost")),
           ),
       }
     }),

@@ -5,8 +5,9 @@
  * one for the next.
  */
 import { Effect, Queue, type Scope } from "effect"
+import type { WorkerError } from "../../../spread/workers/WorkerError.ts"
 import type { AgentError } from "../../agent/AgentError.ts"
-import { Dispatcher, type DispatchError } from "../../../spread/cluster/Dispatcher.ts"
+import { Dispatcher } from "../../../spread/cluster/Dispatcher.ts"
 import { sha256 } from "../../../base/config/sha256.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { inOrder } from "../../episode/rollouts/inOrder.ts"
@@ -54,7 +55,7 @@ export const validation = Effect.fnUntraced(function* <E>(
   training: AgentTraining,
   seen: number,
   emit: (played: EpisodeToScore, unanswered: LmError | null) => Effect.Effect<void, E>,
-): Effect.fn.Return<void, E | LmError | AgentError | DispatchError | RunStoreError, Scope.Scope> {
+): Effect.fn.Return<void, E | LmError | AgentError | WorkerError | RunStoreError, Scope.Scope> {
   const { agent, validation } = training
   const lines = agent.memory === null ? null : utf8.encode(yield* agent.memory.snapshot)
   const memory = lines === null ? null : yield* attach(files, fields.run, lines)
@@ -69,7 +70,7 @@ export const validation = Effect.fnUntraced(function* <E>(
           { ...fields, seen, memory, memoryDigest, ...chunk },
           playValidation(training, agent, seen, chunk),
         )
-        .pipe(Effect.catchTag("UnansweredChunk", ({ episodes }) => Effect.succeed(episodes))),
+        .pipe(Effect.catchTag("EndedEarly", ({ episodes }) => Effect.succeed(episodes))),
     emit: Effect.fnUntraced(function* (episodes) {
       for (const { played, unanswered, calls } of episodes) {
         pay(played.rollouts)
@@ -96,12 +97,12 @@ export const ahead = Effect.fnUntraced(function* (
   const chunks = chunksOf(total, size)
     .filter(({ to }) => to > seen)
     .map(({ from, to }): Chunk => ({ from: Math.max(from, begunAt), to }))
-  const episodes = yield* Queue.bounded<TrainingEpisode, DispatchError>(size)
+  const episodes = yield* Queue.bounded<TrainingEpisode, WorkerError>(size)
   yield* inOrder(chunks, {
     concurrency: inFlight,
     work: (chunk) =>
       dispatcher.run(rolloutJob, { ...fields, ...chunk }, playRollouts(training, chunk)).pipe(
-        Effect.catchTag("FailedChunk", (failed) => Effect.succeed(failed.episodes)),
+        Effect.catchTag("EndedEarly", (failed) => Effect.succeed(failed.episodes)),
         Effect.map((played) => played.slice(Math.max(0, seen - chunk.from))),
       ),
     emit: (played) => Effect.asVoid(Queue.offerAll(episodes, played)),

@@ -2,12 +2,13 @@
  * Defines the jobs with which other machines play episodes for the training of an agent: chunks of validation episodes, and
  * chunks of training episodes of an agent without a memory. `client.ts` asks for the jobs; `play.ts` does them.
  *
- * A chunk in which the model gave up, or in which a training episode failed, fails as `Interrupted`, with the episodes that
+ * A chunk in which the model gave up, or in which a training episode failed, fails as `EndedEarly`, with the episodes that
  * were played: the run treats them as on one machine, but a resumed run plays the chunk again.
  */
 import { Schema } from "effect"
+import { WorkerError } from "../../../spread/workers/WorkerError.ts"
 import { AgentError } from "../../agent/AgentError.ts"
-import { DispatchError, job } from "../../../spread/cluster/Dispatcher.ts"
+import { job } from "../../../spread/cluster/Dispatcher.ts"
 import { EnvError } from "../../../base/EnvError.ts"
 import { ProtocolError } from "../../episode/ProtocolError.ts"
 import { Rollout } from "../../episode/Rollout.ts"
@@ -42,17 +43,17 @@ export const TrainingEpisode = Schema.Struct({
 })
 export type TrainingEpisode = typeof TrainingEpisode.Type
 
-/** Reports that a chunk should be played again if the run is resumed. It has the episodes that were played. */
-export class UnansweredChunk extends Schema.TaggedError<UnansweredChunk>()("UnansweredChunk", {
-  message: Schema.String,
-  episodes: Schema.Array(ValidationEpisode),
-}) {}
+/** The failure of a chunk, with the episodes until then. A resumed run plays the chunk again. */
+const endedEarly = <A>(episode: Schema.Codec<A, unknown>) =>
+  Schema.TaggedStruct("EndedEarly", { message: Schema.String, episodes: Schema.Array(episode) })
 
-/** Reports that a training episode failed. It is the last of the given episodes. */
-export class FailedChunk extends Schema.TaggedError<FailedChunk>()("FailedChunk", {
-  message: Schema.String,
-  episodes: Schema.Array(TrainingEpisode),
-}) {}
+/** In a chunk of validation episodes, the model gave no answer. */
+export const UnansweredChunk = endedEarly(ValidationEpisode)
+export type UnansweredChunk = typeof UnansweredChunk.Type
+
+/** In a chunk of training episodes, the last one failed. */
+export const FailedChunk = endedEarly(TrainingEpisode)
+export type FailedChunk = typeof FailedChunk.Type
 
 /** The job that plays validation episodes. */
 export const validationJob = job({
@@ -69,7 +70,7 @@ export const validationJob = job({
     to: Schema.Int,
   }),
   result: Schema.Array(ValidationEpisode),
-  failure: Schema.Union([LmError, AgentError, UnansweredChunk, DispatchError]),
+  failure: Schema.Union([LmError, AgentError, UnansweredChunk, WorkerError]),
   key: ({ run, seen, memoryDigest, from, to }) =>
     `${run} after ${seen} episodes ${memoryDigest} tasks ${from + 1}-${to}`,
 })
@@ -79,6 +80,6 @@ export const rolloutJob = job({
   name: "agent-rollouts",
   payload: Schema.Struct({ ...trainingFields, from: Schema.Int, to: Schema.Int }),
   result: Schema.Array(TrainingEpisode),
-  failure: Schema.Union([FailedChunk, DispatchError]),
+  failure: Schema.Union([FailedChunk, WorkerError]),
   key: ({ run, from, to }) => `${run} episodes ${from + 1}-${to}`,
 })

@@ -3,9 +3,10 @@
  * process.
  */
 import { Effect, type Scope } from "effect"
+import type { WorkerError } from "../../../spread/workers/WorkerError.ts"
 import type { Agent } from "../../agent/Agent.ts"
 import type { AgentError } from "../../agent/AgentError.ts"
-import { type DispatchError, type Handler, handler } from "../../../spread/cluster/Dispatcher.ts"
+import { type Handler, handler } from "../../../spread/cluster/Dispatcher.ts"
 import { cores } from "../../episode/cores.ts"
 import { utf8 } from "../../../base/config/utf8.ts"
 import { inOrder } from "../../episode/rollouts/inOrder.ts"
@@ -30,7 +31,7 @@ import {
 /** Makes the code of a worker that has loaded this training. */
 export const handlersOf = (
   training: AgentTraining,
-  read: (job: string, attachment: Attachment) => Effect.Effect<Uint8Array, DispatchError>,
+  read: (job: string, attachment: Attachment) => Effect.Effect<Uint8Array, WorkerError>,
 ): ReadonlyArray<Handler> => [
   handler(
     validationJob,
@@ -71,7 +72,7 @@ export const playValidation = Effect.fnUntraced(function* (
       Effect.sync(() => episodes.push({ played, calls, unanswered: unanswered.get(played.index) ?? null })),
   })
   const [first] = unanswered.values()
-  return first === undefined ? episodes : yield* new UnansweredChunk({ message: first.message, episodes })
+  return first === undefined ? episodes : yield* Effect.fail(UnansweredChunk.make({ message: first.message, episodes }))
 })
 
 /**
@@ -104,7 +105,7 @@ export const playRollouts = Effect.fnUntraced(function* (
     emit: (episode) => {
       episodes.push(episode)
       const { failure } = episode
-      return failure === null ? Effect.void : Effect.fail(new FailedChunk({ message: failure.message, episodes }))
+      return failure === null ? Effect.void : Effect.fail(FailedChunk.make({ message: failure.message, episodes }))
     },
   })
   return episodes

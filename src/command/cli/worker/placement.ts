@@ -2,7 +2,7 @@
  * Chooses where the ranks of a training and the orchestrators of a multi-run trainer work: on this machine or on a cluster.
  */
 import { Effect, Layer, Option } from "effect"
-import type { ClusterError } from "../../../spread/cluster/ClusterError.ts"
+import type { WorkerError } from "../../../spread/workers/WorkerError.ts"
 import { parseUrl } from "../../../spread/cluster/databaseUrl.ts"
 import { ownAddress } from "../../../spread/cluster/network-node.ts"
 import type { BackendName } from "../../../tensor/backend/names.ts"
@@ -38,7 +38,7 @@ export const placementLayer = ({
   threads = 1,
   cluster,
   server,
-}: WorkerPlacement): Layer.Layer<RankProcesses | RedisStores | TrainingRanks, ClusterError> => {
+}: WorkerPlacement): Layer.Layer<RankProcesses | RedisStores | TrainingRanks, WorkerError> => {
   if (Option.isNone(cluster)) return Layer.merge(rankProcesses({ backend, threads }), trainingRanks({ threads }))
   const host = Effect.flatMap(parseUrl(cluster.value), ownAddress)
   const ranks = Layer.unwrap(Effect.map(rankJobsModule, ({ rankJobs }) => rankJobs({ backend, processesOn })))

@@ -7,8 +7,9 @@
  * on its size. So spreading pays off if the steps of the env cost more than the policy.
  */
 import { Clock, Effect, Schema, Semaphore } from "effect"
+import { WorkerError } from "../../../spread/workers/WorkerError.ts"
 import { BackendError } from "../../../tensor/backend/Backend.ts"
-import { Dispatcher, DispatchError, type Handler, handler, job } from "../../../spread/cluster/Dispatcher.ts"
+import { Dispatcher, type Handler, handler, job } from "../../../spread/cluster/Dispatcher.ts"
 import type { Plain } from "../../../base/config/Config.ts"
 import { sha256 } from "../../../base/config/sha256.ts"
 import { EnvError } from "../../../base/EnvError.ts"
@@ -58,7 +59,7 @@ const validationJob = job({
      */
     seconds: Schema.Finite,
   }),
-  failure: Schema.Union([LearningError, BackendError, EnvError, DispatchError]),
+  failure: Schema.Union([LearningError, BackendError, EnvError, WorkerError]),
   key: ({ run, step, policyDigest, batch, from, to }) =>
     `${run} step ${step} policy ${policyDigest} batch ${batch + 1} episodes ${from + 1}-${to}`,
 })
@@ -93,7 +94,7 @@ export const identityOf = Effect.fnUntraced(function* (training: Training) {
 export const validateAnywhere = Effect.fnUntraced(function* (
   training: Training,
   step: number,
-): Effect.fn.Return<ValidationOutcome | undefined, LearnerError | DispatchError | RunStoreError, CurrentRun> {
+): Effect.fn.Return<ValidationOutcome | undefined, LearnerError | WorkerError | RunStoreError, CurrentRun> {
   const { plan, validator, sent } = training
   const { seed } = plan.settings
   if (validator === undefined) return undefined
@@ -158,7 +159,7 @@ const playPart = Effect.fnUntraced(function* (
 ) {
   if (validator === undefined || batch >= validator.batches.length) {
     const message = `on a worker of the cluster: there is no validation batch ${batch + 1}`
-    return yield* new DispatchError({ job: validationJob.name, message })
+    return yield* WorkerError.dispatch(validationJob.name, message)
   }
   const first = validator.batches[batch].first + from
   const { validation } = plan.settings
@@ -203,7 +204,7 @@ const restorePolicy = Effect.fnUntraced(function* ({ learner, envs }: Training, 
  */
 export const handlersOf = (
   training: Training,
-  read: (job: string, attachment: Attachment) => Effect.Effect<Uint8Array, DispatchError>,
+  read: (job: string, attachment: Attachment) => Effect.Effect<Uint8Array, WorkerError>,
 ): ReadonlyArray<Handler> => {
   const lock = Semaphore.makeUnsafe(1)
   let current: string | undefined

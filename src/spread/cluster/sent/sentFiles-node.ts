@@ -11,7 +11,7 @@
 import { readFileSync, statSync } from "node:fs"
 import { isAbsolute, relative, resolve } from "node:path"
 import { Effect } from "effect"
-import { DispatchError } from "../Dispatcher.ts"
+import { WorkerError } from "../../workers/WorkerError.ts"
 import { digestOfBytes, digestWhenLoaded, loadedBesides } from "./loadedModules-node.ts"
 import type { SentFile } from "./SentFile.ts"
 
@@ -37,19 +37,19 @@ export const asSentProgram = (file: string): readonly [SentFile, ...ReadonlyArra
  * loaded an earlier version of it. The first file is not checked for the second case, because it is a module that can be
  * loaded again.
  */
-export const checkFiles = (job: string, files: ReadonlyArray<SentFile>): Effect.Effect<void, DispatchError> =>
+export const checkFiles = (job: string, files: ReadonlyArray<SentFile>): Effect.Effect<void, WorkerError> =>
   Effect.suspend(() => {
     for (const [at, { path, sha256 }] of files.entries()) {
       const here = statSync(path, { throwIfNoEntry: false })?.isFile() === true ? digestOf(path) : undefined
       const before = at === 0 ? undefined : digestWhenLoaded(path)
       if (here === sha256 && before !== undefined && before !== sha256) {
         const message = `${resolve(path)}: a worker has loaded version ${before.slice(0, 12)} of this file, and now it has version ${sha256.slice(0, 12)}; start the worker again`
-        return Effect.fail(new DispatchError({ job, message }))
+        return Effect.fail(WorkerError.dispatch(job, message))
       }
       if (here === sha256) continue
       const found = here === undefined ? "no such file" : `version ${here.slice(0, 12)}`
       const message = `${resolve(path)}: expected the file with which the run was started, version ${sha256.slice(0, 12)}; a worker found ${found}`
-      return Effect.fail(new DispatchError({ job, message }))
+      return Effect.fail(WorkerError.dispatch(job, message))
     }
     return Effect.void
   })

@@ -1,4 +1,4 @@
-/** Opens a results folder for the server and the static export. It only reads files. */
+/** Opens a results folder for the server and the static export. It writes nothing. */
 import { Effect } from "effect"
 import { type Confined, confinedByName, confinedTo } from "../../run/read/confined-node.ts"
 import { makeCurves } from "./curves/curves.ts"
@@ -24,7 +24,9 @@ export const resultsOf = (files: Confined) => {
   }
 }
 
-/** Opens a results folder, or the folder of a single run, whose name is then the run's path. Reads nothing outside. */
+/**
+ * Opens a results folder, or the folder of a single run, whose path is then its name. It reads nothing outside of the folder.
+ */
 export const openResults = Effect.fn("openResults")(
   function* (directory: string) {
     const folder = yield* confinedTo(directory)

@@ -1,6 +1,6 @@
 /**
- * Lists all runs of a results folder. `refresh` checks the folders again; the server calls it every second, because
- * polling works on every file system, while notifications of changes do not. It only reads files.
+ * Lists all runs of a results folder. `refresh` checks the folders again. The server calls it every second, because polling
+ * works on every file system, and change notifications do not. It writes nothing.
  */
 import { Effect } from "effect"
 import { entryOf, unplacedEntry } from "../../run/find/RunEntry.ts"
@@ -20,7 +20,7 @@ interface IndexedRun {
   readonly summary: RunSummary
   /** The folders into which the run's config moves some of its files. */
   readonly places: Layout.Places
-  /** A text that differs as soon as the run has changed. */
+  /** A text that changes whenever the run changes. */
   readonly signature: string
   /** The names of the folders in the run's folder. */
   readonly folders: ReadonlyArray<string>
@@ -29,18 +29,18 @@ interface IndexedRun {
 /** Tells whether a run is a multi-run trainer. */
 const isTrainer = ({ folders }: IndexedRun): boolean => folders.some(isRunName)
 
-/** A run's folder is at most this many levels below the results folder. */
+/** The largest number of levels between the results folder and the folder of a run. */
 const deepest = 4
 
-/** This many runs are read at a time. */
+/** The number of runs that are read at the same time. */
 const concurrency = 32
 
-/** Tells whether a folder is a run, and not a folder that holds runs. */
+/** Tells whether a folder is a run, and not a folder that contains runs. */
 export const isRunFolder = ({ files, folders }: Entries): boolean =>
   [Layout.config, Layout.returns, Layout.batchRollouts, Layout.batchOutcomes].some((name) => files.includes(name)) ||
   folders.includes(Layout.scores)
 
-/** These files and folders change while a run is unfinished. */
+/** The files and folders that change while a run is unfinished. */
 const growing: ReadonlyArray<string> = [
   Layout.trainScores,
   Layout.validationScoresFolder,
@@ -58,10 +58,10 @@ const growing: ReadonlyArray<string> = [
 /** The state of an index. */
 interface RunIndexState {
   readonly files: Confined
-  /** Opens a run. What the readers share, parsed configs and counted lines, is kept as long as the index. */
+  /** Opens a run. The data that readers share (parsed configs and counted lines) is kept as long as the index. */
   readonly read: (path: string, listed?: RunReader.Listed) => RunReader.RunReader
   readonly readTrainerRuns: ReturnType<typeof makeTrainerRuns>
-  /** The runs as they were at the last check, by their paths. */
+  /** The runs in the state of the last check, by their paths. */
   indexed: ReadonlyMap<string, IndexedRun>
 }
 
@@ -75,14 +75,14 @@ export const makeIndex = (files: Confined) => {
     indexed: new Map(),
   }
 
-  /** Tells whether the runs of a trainer are listed in its place: at least one of them has begun. */
+  /** Tells whether a trainer is replaced in the list by its runs, because at least one of them has begun. */
   const isReplaced = ({ summary: { path, runs = [] } }: IndexedRun): boolean =>
     runs.some(({ id }) => index.indexed.has(`${path}/${id}`))
   const summaries = (isListed: (one: IndexedRun) => boolean): ReadonlyArray<RunSummary> =>
     [...index.indexed.values()].filter(isListed).map(({ summary }) => summary)
 
   return {
-    /** Returns all runs. The runs of a multi-run trainer stand in the place of the trainer. */
+    /** Returns all runs. A multi-run trainer is replaced by its runs. */
     runs: () => summaries((one) => !isReplaced(one)),
     /** Returns the multi-run trainers. */
     trainers: () => summaries(isTrainer),
@@ -114,8 +114,8 @@ const refresh = Effect.fnUntraced(function* (index: RunIndexState) {
 })
 
 /**
- * Returns the run in a folder, summarised again if it has changed. If the folder is no run, returns its folders.
- * `trainer` is the path of the multi-run trainer that trains the run, if it has one.
+ * Returns the run in a folder, and summarises it again if it has changed. If the folder is not a run, returns the folders in
+ * it. `trainer` is the path of the multi-run trainer that trains the run, if it has one.
  */
 const look = Effect.fnUntraced(function* (index: RunIndexState, path: string, trainer: string | null = null) {
   const { files } = index
@@ -127,7 +127,7 @@ const look = Effect.fnUntraced(function* (index: RunIndexState, path: string, tr
     return { folders: entries.folders.map((name) => (path === "" ? name : `${path}/${name}`)) }
   }
   const run = index.read(path, { names: [...entries.files, ...entries.folders] })
-  // Asked before the run is read: if its process ends in the meantime, the next look sees another signature.
+  // This is read before the run: if the run's process ends in between, the next check sees another signature.
   const wasAlive = yield* isAlive(files, path)
   const hasOnlyRollouts =
     ![Layout.config, Layout.returns, Layout.log].some((name) => entries.files.includes(name)) &&
@@ -145,7 +145,7 @@ const addTrainer = Effect.fnUntraced(function* (index: RunIndexState, one: Index
   const looked = yield* Effect.forEach(names, (name) => look(index, `${path}/${name}`, path), { concurrency })
   for (const run of looked) if ("summary" in run) now.set(run.summary.path, run)
   const isRunning = state === "running"
-  // The runs of a trainer that does not work stay as they are, as long as its own folder does.
+  // If a trainer is not running, its runs stay the same until its own folder changes.
   if (!isRunning && index.indexed.get(path) === one) return
   const run = index.read(path)
   const hasAdapters = (yield* run.configAt(["trainer", "lora"])) !== null
@@ -155,11 +155,11 @@ const addTrainer = Effect.fnUntraced(function* (index: RunIndexState, one: Index
   now.set(path, { ...one, summary: { ...one.summary, runs } })
 })
 
-/** Tells whether the process that writes a run lives. */
+/** Tells whether the process that writes a run is alive. */
 const isAlive = (files: Confined, path: string) =>
   Effect.flatMap(files.text(`${path}/${Layout.lock}`), (owner) => files.isAlive(owner ?? ""))
 
-/** Makes the signature of a run from the times and sizes of its files; of a finished run, only from its folder. */
+/** Makes the signature of a run from the times and sizes of its files; for a finished run, only from its folder. */
 const signatureOf = Effect.fnUntraced(function* (
   files: Confined,
   { summary: { path, state }, places }: Pick<IndexedRun, "summary" | "places">,
@@ -169,6 +169,6 @@ const signatureOf = Effect.fnUntraced(function* (
   const stamps = yield* Effect.forEach([path, ...names.map((name) => `${path}/${name}`)], (file) => files.stamp(file), {
     concurrency: "unbounded",
   })
-  // When the process that writes the run dies, no file changes, so the process is checked too.
+  // When the process that writes the run dies, no file changes, so the signature also contains whether it is alive.
   return `${stamps.join(" ")} ${state === "running" ? yield* alive : ""}`
 })

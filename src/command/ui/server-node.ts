@@ -1,4 +1,4 @@
-/** Serves the page of `effect ui` over HTTP: its files, its data as JSON, runs' files, and events. It only reads files. */
+/** Serves the page of `effect ui` over HTTP: its files, its data as JSON, files of runs, and events. It writes nothing. */
 import { createServer } from "node:http"
 import { hostname } from "node:os"
 import { basename } from "node:path"
@@ -27,23 +27,26 @@ export interface PageServerOptions {
   readonly host: string
   /** The port; 0 chooses a free port. */
   readonly port: number
-  /** The token that requests for data must carry. */
+  /** The token that requests for data must contain. */
   readonly token?: string
-  /** More names by which visitors may address the server. */
+  /** Additional host names with which visitors may address the server. */
   readonly allowedHosts?: ReadonlyArray<string>
-  /** The time between two checks for changes, in milliseconds. Default: a second. */
+  /** The time between two checks for changes, in milliseconds. Default: 1000. */
   readonly pollEvery?: number
-  /** Reads what a cluster is doing. Without it, the page shows no cluster. */
+  /** Reads the state of a cluster. Without it, the page shows no cluster. */
   readonly cluster?: Effect.Effect<Observed>
 }
 
 const cookieName = "effect-ui-token"
 
-/** The script of the sandboxed frame in which the player runs the code of a run. It contains nothing of the user's. */
+/** The script of the sandboxed frame in which the player runs the code of a run. It contains no data of the user. */
 const frameScript = "player/frame.js"
 const json = "application/json; charset=utf-8"
 
-/** The largest body of a request for bands, in bytes. The page sends at most 2000 paths, rarely of more than 500 bytes. */
+/**
+ * The largest body of a request for bands, in bytes. The page sends at most 2000 paths, which rarely have more than 500
+ * bytes.
+ */
 const mostAsked = 1024 * 1024
 
 const BandRequest = Schema.Struct({
@@ -54,15 +57,15 @@ const BandRequest = Schema.Struct({
 
 interface ServedPage {
   readonly port: number
-  /** If the directory is a single run: that run's path. */
+  /** The path of the run if the directory is a single run. */
   readonly run?: string
   /** Tells whether the directory is a multi-run trainer. */
   readonly isTrainer: Effect.Effect<boolean>
-  /** Counts the runs in the directory, as of half of `pollEvery` ago at most. */
+  /** Counts the runs in the directory. The number may be half of `pollEvery` old. */
   readonly countRuns: Effect.Effect<number>
 }
 
-/** A server at work: what it serves, and to whom. */
+/** A running server: its options, its data and the page. */
 interface Serving {
   readonly options: PageServerOptions
   readonly results: ResultsFolder
@@ -72,7 +75,7 @@ interface Serving {
   readonly guard: HostGuard
 }
 
-/** Serves the page until the scope closes. It listens before it reads the runs, which takes a while if there are many. */
+/** Serves the page until the scope closes. It listens before it reads the runs, because reading many runs takes a while. */
 export const serve = Effect.fnUntraced(function* (
   options: PageServerOptions,
 ): Effect.fn.Return<ServedPage, CommandError, Scope.Scope> {
@@ -107,21 +110,22 @@ export const serve = Effect.fnUntraced(function* (
   return { port, isTrainer, countRuns, ...(run === "" ? {} : { run }) }
 })
 
-/** Answers a request: first who may ask is checked, then what is asked for. */
+/** Answers a request. It first checks whether the client may send requests, and then what is requested. */
 const answer = Effect.fnUntraced(function* (serving: Serving) {
   const { results, page, guard } = serving
   const { token } = serving.options
   const request = yield* HttpServerRequest.HttpServerRequest
   const place = placeOf(request.url)
   const { host } = request.headers
-  // The player's frame has no origin of its own, so the browser names none of ours when the frame asks for its script.
+  // The player's frame has an origin of its own, so its request for the script has no origin of this server; only the host is
+  // checked.
   const refused = refusedBy(guard, place?.path === frameScript ? { host } : request.headers)
   if (refused !== undefined) return refusal(refused.status, refused.message)
   if (place === undefined) return refusal(400, "no such address")
   const { path, query } = place
   const queryToken = query.get("token")
   if (path === "" && queryToken !== null && token !== undefined && sameKey(queryToken, token)) {
-    // After this answer the cookie carries the token, so the token is in no history and no log.
+    // From this answer on, the token is in the cookie, so that neither the browser's history nor a log contains it.
     const cookie = `${cookieName}=${token}; Path=/; HttpOnly; SameSite=Strict`
     return HttpServerResponse.redirect("./", { status: 303, headers: { "set-cookie": cookie } })
   }
@@ -189,14 +193,14 @@ const runData = Effect.fnUntraced(function* (
   return document(yield* what === "run" ? detailOf(results, summary) : results.curves.of(run))
 })
 
-/** The headers of all answers. */
+/** The headers of all responses. */
 const always = {
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
 }
 
-/** The headers of answers with data: no page of another origin may read them, and no cache may keep them. */
+/** The headers of responses with data. No page of another origin may read them, and no cache may keep them. */
 const ofOneOrigin = { "cache-control": "no-store", "cross-origin-resource-policy": "same-origin" }
 
 const refusal = (status: number, message: string): HttpServerResponse.HttpServerResponse =>
@@ -208,7 +212,7 @@ const document = (value: unknown): HttpServerResponse.HttpServerResponse =>
     headers: ofOneOrigin,
   })
 
-/** Returns the decoded path (without the leading slash) and the query; undefined if they cannot be decoded. */
+/** Returns the decoded path (without the leading slash) and the query; undefined if the address cannot be decoded. */
 const placeOf = (url: string): { readonly path: string; readonly query: URLSearchParams } | undefined => {
   try {
     const { pathname, searchParams } = new URL(url, "http://localhost")
@@ -246,7 +250,7 @@ const bands = Effect.fnUntraced(function* (
     return refusal(413, `expected at most ${mostAsked} bytes`)
   }
   const asked = yield* Effect.flatMap(request.json, Schema.decodeUnknownEffect(BandRequest)).pipe(
-    // A request need not declare its length, so the size of its body is limited.
+    // A request need not state its length, so the size of its body is limited.
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(mostAsked)),
     Effect.option,
   )
@@ -257,8 +261,8 @@ const bands = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes `events`, a response that sends the changes of runs as they happen; `lookAgain`, which checks for changes at
- * once; and `watch`, which checks every `pollEvery` milliseconds while any page listens to the events.
+ * Makes three functions: `events` is a response that sends changes of runs as they happen; `lookAgain` checks for changes at
+ * once; `watch` checks every `pollEvery` milliseconds while any page listens to the events.
  */
 const makeLive = Effect.fnUntraced(function* ({ index }: ResultsFolder, pollEvery: number) {
   const changes = yield* PubSub.sliding<string>(16)
@@ -278,20 +282,20 @@ const makeLive = Effect.fnUntraced(function* ({ index }: ResultsFolder, pollEver
     }),
   )
   /**
-   * Checks for changes, unless the last check has only just ended: simultaneous requests share one check. A request that is
-   * broken off does not interrupt it, since changes that the index has seen, but that are not published, would be lost. The
-   * end of the server does: a bucket may take minutes to answer.
+   * Checks for changes, unless the last check has only just ended: simultaneous requests share one check. An aborted request
+   * does not interrupt the check, because changes that the index has seen but that are not published yet would be lost. The
+   * end of the server does interrupt it, because a bucket may take minutes to answer.
    */
   const lookAgain = Effect.flatMap(Effect.forkIn(look, yield* Effect.scope), Fiber.join)
 
-  // A defect, such as one of a file that vanished while it was read, must not end the watch.
+  // A defect (because a file vanished while it was read, for example) must not end the watch.
   const lookAnyway = Effect.catchDefect(lookAgain, (defect) =>
     Effect.logWarning("The runs could not be looked at", defect),
   )
   const watch = Effect.gen(function* () {
     yield* lookAnyway
     while (true) {
-      // If a check takes long (many runs on a slow disk), the pause is longer, so that time is left for other work.
+      // If a check takes long (many runs on a slow disk), the pause is longer, so that the process has time for other work.
       yield* Effect.sleep(Math.max(pollEvery, 5 * took))
       if (listeners > 0) yield* lookAnyway
     }
@@ -306,7 +310,7 @@ const makeLive = Effect.fnUntraced(function* ({ index }: ResultsFolder, pollEver
       Stream.map(Stream.fromSubscription(subscription), (change) => `event: change\ndata: ${change}\n\n`),
     ),
   )
-  // The first heartbeat opens the stream; the later ones keep proxies from closing it.
+  // The first heartbeat opens the stream; later heartbeats keep proxies from closing it.
   const heartbeat = Stream.map(Stream.tick("15 seconds"), () => ": still here\n\n")
   const events = HttpServerResponse.stream(Stream.encodeText(Stream.merge(news, heartbeat)), {
     contentType: "text/event-stream",

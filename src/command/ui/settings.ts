@@ -1,7 +1,7 @@
 /**
- * Reads the settings and results of all runs of a results folder, when the page first requests them. A part is the
- * value of a top-level key of config.yaml or metrics.json. Runs of one sweep share most parts, so the answer has each
- * different part once, and for each run the indices of its parts.
+ * Reads the settings and results of all runs of a results folder, when the page first requests them. In this file, a part is
+ * the value of a top-level key of config.yaml or metrics.json. Runs of one sweep share most parts, so the answer contains
+ * each different part once, and for each run the indices of its parts.
  */
 import { Effect } from "effect"
 import { isPlain } from "../../base/config/plain.ts"
@@ -16,13 +16,16 @@ interface SettingsTrees {
   readonly metrics: Tree
 }
 
-/** The files of at most this many runs are open at once. */
+/** The largest number of runs whose files are open at the same time. */
 const concurrency = 32
 
-/** A part whose JSON has more characters, such as the episodes of an evaluation, is no setting and is left out. */
+/**
+ * The largest number of characters in a part's JSON. A larger part, such as the episodes of an evaluation, is not a setting
+ * and is left out.
+ */
 const mostText = 4000
 
-/** Makes a function that reads the settings of runs. It reads those of a run again if the run has a new summary. */
+/** Makes a function that reads the settings of runs. The settings of a run are read again if the run has a new summary. */
 export const makeSettings = ({ read }: Pick<RunIndex, "read">) => {
   const kept = new WeakMap<RunSummary, SettingsTrees>()
 

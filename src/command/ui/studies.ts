@@ -1,6 +1,6 @@
 /**
- * Reads the studies of `effect tune` in a results folder for the page: their trials, and how important each parameter is.
- * A study's runs are ordinary runs with the variable `trial`, four levels below its folder.
+ * Reads the studies of `effect tune` in a results folder for the page: their trials, and the importance of each parameter. A
+ * study's runs are ordinary runs with the variable `trial`, four levels below the study's folder.
  */
 import { Effect } from "effect"
 import * as Layout from "../../run/Layout.ts"
@@ -12,14 +12,14 @@ import { type MetricDirection, ranked, type Trial } from "../tune/Trial.ts"
 import { studyOf } from "./grouping.ts"
 import type { RunSummary } from "./RunSummary.ts"
 
-/** A study as the page shows it. */
+/** The data of a study that the page shows. */
 interface StudyDetail {
   readonly path: string
   readonly name: string
   readonly file: string
   readonly metric: string
   readonly direction: MetricDirection
-  /** The number of trials that the study is to have. */
+  /** The number of trials that the study will have when it has ended. */
   readonly total: number
   readonly sampler: string
   readonly pruner: string
@@ -36,10 +36,10 @@ interface StudyDetail {
   readonly importance: ReadonlyArray<Importance>
 }
 
-/** Returns the address of a study's data. The path is empty if the results folder is the study's own. */
+/** Returns the address of a study's data. The path is empty if the results folder is the study's folder. */
 export const dataAddress = (path: string): string => `data/study${path === "" ? "" : `/${path}`}/study.json`
 
-/** Reads the study in a folder; undefined if there is none, or its settings can't be read. */
+/** Reads the study in a folder; undefined if there is no study, or if its settings can't be read. */
 export const readStudyIn = Effect.fnUntraced(function* (
   files: Pick<Confined, "text">,
   path: string,
@@ -76,6 +76,6 @@ export const readStudyIn = Effect.fnUntraced(function* (
   }
 })
 
-/** Returns the folders of the studies that these runs belong to. */
+/** Returns the folders of the studies to which these runs belong. */
 export const studiesOf = (runs: ReadonlyArray<RunSummary>): ReadonlySet<string> =>
   new Set(runs.flatMap((run) => studyOf(run) ?? []))

@@ -1,6 +1,6 @@
 /**
- * Tells how far the runs of a multi-run trainer are, from the files in their folders: which are trained, which wait for an
- * index, and which were evicted or have a config that cannot be used, with the reason. `runIndex.ts` calls it.
+ * Reads the states of a multi-run trainer's runs from the files in their folders: which are trained, which wait for an index,
+ * and which were evicted or have a config that cannot be used, with the reason. `runIndex.ts` calls it.
  *
  * @example
  * ```ts
@@ -30,11 +30,11 @@ export interface TrainerRun {
   /** The name of its folder, such as `run_letters`. */
   readonly id: string
   readonly state: TrainerRunState
-  /** The run's place among those that wait; the first is 1. Null if it does not wait. */
+  /** The position of the run among the waiting runs, from 1; null if it does not wait. */
   readonly place: number | null
-  /** Why the run was evicted, or why its config cannot be used; null for other runs. */
+  /** The reason why the run was evicted, or why its config cannot be used; null for other runs. */
   readonly reason: string | null
-  /** The last step of the run, by its config; null if it has none. */
+  /** The last step of the run in its config; null if the config has none. */
   readonly maxSteps: number | null
 }
 
@@ -45,7 +45,7 @@ interface Facts extends Pick<TrainerRun, "maxSteps"> {
   readonly problem: string | null
   readonly hasConfig: boolean
   readonly isFinished: boolean
-  /** The mark that the trainer left in the folder when it found the run; undefined if it has not found it. */
+  /** The mark that the trainer left in the folder when it found the run; undefined if it has not found the run. */
   readonly token: Token | undefined
 }
 
@@ -60,7 +60,7 @@ interface ListedTrainer {
 }
 
 interface StampedFiles extends Pick<FileSource, "text"> {
-  /** Returns a text that differs as soon as a file has changed. */
+  /** Returns a text that changes whenever the file changes. */
   readonly stamp: (file: string) => Effect.Effect<string>
 }
 
@@ -103,7 +103,7 @@ export const makeTrainerRuns = (files: StampedFiles) => {
     }
   })
 
-  /** Returns the runs in the order of their names, and forgets those of other folders of this trainer. */
+  /** Returns the runs in the order of their names, and forgets the trainer's other runs, whose folders are gone. */
   return Effect.fnUntraced(function* ({ path, names, maxRuns, isRunning }: ListedTrainer) {
     const all = new Map<string, Facts>()
     for (const name of names) all.set(name, yield* factsOf(`${path}/${name}`))
@@ -119,12 +119,12 @@ export const makeTrainerRuns = (files: StampedFiles) => {
   })
 }
 
-/** Tells whether a run is trained or waits, if its trainer works. */
+/** Tells whether a run would be trained or wait if its trainer were running. */
 const isOpen = (facts: Facts): boolean => fixedState(facts) === undefined
 
 /**
- * Returns the places of the open runs: 0 for those that are trained, then 1, 2, …. Runs begin in the order in which the
- * trainer found them. A run that it has not found since it was started last comes after those.
+ * Returns the positions of the open runs: 0 for runs that are trained, then 1, 2, … for waiting runs. Runs begin in the order
+ * in which the trainer found them. Runs that it has not found since its last start come after those.
  */
 const placesOf = (all: ReadonlyMap<string, Facts>, maxRuns: number): ReadonlyMap<string, number> => {
   const open = [...all].filter(([, facts]) => isOpen(facts))
@@ -137,7 +137,7 @@ const placesOf = (all: ReadonlyMap<string, Facts>, maxRuns: number): ReadonlyMap
 
 type RunCondition = Pick<TrainerRun, "state" | "place" | "reason">
 
-/** Returns the state of a run that is neither trained nor waits; undefined for others. */
+/** Returns the state of a run that is neither trained nor waits; undefined for other runs. */
 const fixedState = ({ evicted, problem, hasConfig, isFinished }: Facts): RunCondition | undefined => {
   if (evicted !== null) return { state: "evicted", place: null, reason: evicted }
   if (problem !== null) return { state: "invalid", place: null, reason: problem }

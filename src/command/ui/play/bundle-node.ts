@@ -1,6 +1,6 @@
 /**
- * Makes the script of the web worker of the page "Play": one file, without imports. The published package has it as
- * `worker.bundle.js`, which `npm run build` writes. In a checkout, esbuild makes it from the source when it is first
+ * Makes the script of the web worker of the page "Play", which is one file without imports. The published package contains it
+ * as `worker.bundle.js`, which `npm run build` writes. In a checkout, esbuild makes it from the source when it is first
  * needed.
  */
 import { posix } from "node:path"
@@ -13,14 +13,14 @@ export const bundleName = "worker.bundle.js"
 
 const here = (file: string): string => fileURLToPath(new URL(`./${file}`, import.meta.url))
 
-/** Is true if this package is its TypeScript source. */
+/** Whether this package is its TypeScript source. */
 const isSource = posix.extname(import.meta.url) === ".ts"
 
-/** Bundles the worker from its source. esbuild is no dependency of the published package, so only a checkout has it. */
+/** Bundles the worker from its source. The published package doesn't depend on esbuild, so this works only in a checkout. */
 export const bundle: Effect.Effect<Uint8Array> = Effect.promise(() =>
   import("esbuild").then(({ build }) =>
     build({
-      // By default this is the folder in which esbuild was loaded, which may be gone by now.
+      // The default would be the folder in which esbuild was loaded, which may no longer exist.
       absWorkingDir: here("."),
       entryPoints: [here("worker.ts")],
       bundle: true,
@@ -38,5 +38,8 @@ const read: Effect.Effect<Uint8Array> = Effect.gen(function* () {
   return yield* (yield* FileSystem.FileSystem).readFile(here(bundleName))
 }).pipe(Effect.orDie, Effect.provide(NodeFileSystem.layer))
 
-/** Returns the script, which a process makes or reads once. Dies without it, because it is a part of the package. */
+/**
+ * Returns the script, which a process makes or reads only once. It dies if the script is missing, because the script is part
+ * of the package.
+ */
 export const workerScript: Effect.Effect<Uint8Array> = Effect.runSync(Effect.cached(isSource ? bundle : read))

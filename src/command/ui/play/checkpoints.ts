@@ -6,11 +6,11 @@ interface ListedCheckpoint {
   readonly name: string
   readonly step: number
   readonly paths: ReadonlyArray<string>
-  /** The size of all its files. */
+  /** The total size of its files. */
   readonly bytes: number
 }
 
-/** Returns the checkpoints of a training that have their manifest and weights, the newest first. */
+/** Returns the checkpoints of a training that have a manifest and weights, the newest first. */
 export const checkpointsIn = (
   files: ReadonlyArray<{ readonly path: string; readonly size: number }>,
 ): ReadonlyArray<ListedCheckpoint> =>

@@ -1,4 +1,4 @@
-/** Plays an env step by step for a page: the policy in a checkpoint of a run acts, or a person does. */
+/** Plays an env step by step for a page. The policy in a checkpoint of a run acts, or a person. */
 import { Effect, Layer } from "effect"
 import type { BackendError } from "../../../tensor/backend/Backend.ts"
 import * as wasm from "../../../tensor/backend/wasm.ts"
@@ -25,17 +25,17 @@ export interface PageGame {
   readonly policy: TrainedPolicy
   /** Begins the next episode. */
   readonly restart: () => void
-  /** Takes a person's action; or if it is null, the policy's. */
+  /** Takes one step with the action of a person; with null, the policy acts. */
   readonly step: (action: ReadonlyArray<number> | null) => Effect.Effect<GameStep, BackendError | EnvError>
 }
 
 /** The name of the config in error messages. */
 const source = Layout.config
 
-/** The settings that would make a validation before the policy can be had. */
+/** The settings that would otherwise run a validation before the policy is available. */
 const withoutValidation = ["validation.everySteps", "render.everySteps"].map((path) => ({ path, value: 0, source }))
 
-/** Restores the policy from the files of a checkpoint, as a resumed training would, and opens its env. */
+/** Restores the policy from the files of a checkpoint, in the same way as a resumed training, and opens its env. */
 export const openGame = Effect.fnUntraced(function* ({ config, checkpoint, files }: OpenRequest) {
   const document = yield* readYamlText(config, source)
   const lines = keyPlaces(document, source)
@@ -66,7 +66,7 @@ export const openGame = Effect.fnUntraced(function* ({ config, checkpoint, files
   return yield* makeGame(env, policy)
 })
 
-/** Makes the game of an env and a policy. Its first episode has begun. */
+/** Makes the game from an env and a policy, and starts its first episode. */
 export const makeGame = Effect.fnUntraced(function* (env: Env, policy: TrainedPolicy) {
   const { program, act } = yield* compile(policy)
   let episode = 0
@@ -86,7 +86,7 @@ export const makeGame = Effect.fnUntraced(function* (env: Env, policy: TrainedPo
 
   const step = Effect.fnUntraced(function* (chosen: ReadonlyArray<number> | null) {
     const before = state
-    // The policy acts also while a person does, so that its memory goes on.
+    // The policy computes an action even if a person acts, so that its memory stays up to date.
     const own = yield* act(rowOf(env, before))
     const action = chosen ?? own
     const inSpace = env.actionSpace._tag === "Discrete" && action.length === 1 ? action[0] : action
@@ -108,7 +108,7 @@ export const makeGame = Effect.fnUntraced(function* (env: Env, policy: TrainedPo
   return game
 })
 
-/** Compiles a policy. `act` normalises an observation as the training did, and returns the action. */
+/** Compiles a policy. The result's `act` normalises an observation as in the training, and returns the action. */
 const compile = Effect.fnUntraced(function* (policy: TrainedPolicy) {
   const { compile } = wasm.make()
   const program = yield* compile(policy.spec)

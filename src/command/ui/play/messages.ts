@@ -1,13 +1,13 @@
 /**
- * Defines the messages between the page "Play" and its web worker, which trains: the page sends requests, and the
- * worker sends answers.
+ * Defines the messages between the page "Play" and its web worker, which trains. The page sends requests, and the worker
+ * sends answers.
  */
 import { Schema } from "effect"
 import type { ActionSpace } from "../../../rl/env/Space.ts"
 
 /** Starts a training, unless one is in progress. */
 const Train = Schema.TaggedStruct("Train", {
-  /** The config as YAML text, such as `effect run` takes it. */
+  /** The config as YAML text, in the form that `effect run` reads. */
   config: Schema.String,
   /** The folder of a saved training to resume; null for a new training. */
   resume: Schema.NullOr(Schema.String),
@@ -28,21 +28,21 @@ export const PlayRequest = Schema.Union([
   Train,
   /** Stops the training; the worker then saves it. */
   Schema.TaggedStruct("Stop", {}),
-  /** Asks for an episode of the current policy, which the worker plays between two updates. */
+  /** Requests an episode of the current policy, which the worker plays between two updates. */
   Schema.TaggedStruct("Watch", {}),
-  /** Asks for the list of the saved trainings. */
+  /** Requests the list of the saved trainings. */
   Schema.TaggedStruct("List", {}),
   Schema.TaggedStruct("Load", { directory: Schema.String }),
   Schema.TaggedStruct("Remove", { directory: Schema.String }),
   OpenRequest,
-  /** Takes one step of the game: by a person's action, or if it is null, by the policy's. */
+  /** Takes one step of the game, with the action of a person; with null, the policy acts. */
   Schema.TaggedStruct("Act", { action: Schema.NullOr(Schema.Array(Schema.Finite)) }),
   /** Begins the next episode of the game. */
   Schema.TaggedStruct("Restart", {}),
 ])
 export type PlayRequest = typeof PlayRequest.Type
 
-/** A training that the browser keeps. */
+/** A training that the browser has stored. */
 interface SavedTraining {
   readonly directory: string
   readonly config: string
@@ -98,11 +98,11 @@ export type PlayAnswer =
   | {
       readonly _tag: "Opened"
       readonly env: string
-      /** The step of the training at which the policy had its weights. */
+      /** The step of the training whose weights the policy has. */
       readonly step: number
       readonly actionSpace: ActionSpace
       readonly ui: string | undefined
     }
   | { readonly _tag: "Acted"; readonly step: GameStep }
-  /** Says that a request could not be served. */
+  /** Reports that a request could not be served. */
   | { readonly _tag: "Refused"; readonly message: string }

@@ -15,8 +15,8 @@ export interface Port {
 }
 
 /**
- * Serves requests until it is interrupted. It trains in a fiber of its own, so a request never waits for a training.
- * Requests that arrive while the store is being opened wait.
+ * Serves requests until it is interrupted. A training runs in its own fiber, so requests never wait for it. Requests that
+ * arrive while the store is being opened wait.
  */
 export const serve = Effect.fnUntraced(function* (
   port: Port,
@@ -44,7 +44,7 @@ export const serve = Effect.fnUntraced(function* (
   while (true) {
     const request = yield* Schema.decodeUnknownEffect(PlayRequest)(yield* Queue.take(requests))
     yield* answer(request).pipe(
-      // A page must learn of a bug, too: without an answer, it would wait for ever.
+      // The page must receive an answer even after a bug, because otherwise it would wait for ever.
       Effect.catchCause((cause) =>
         Effect.sync(() => link.send({ _tag: "Refused", message: messageOf(Cause.squash(cause)) })),
       ),
@@ -75,7 +75,10 @@ const act = Effect.fnUntraced(function* (link: Link, game: PageGame | undefined,
   link.send({ _tag: "Acted", step: yield* game.step(action) })
 })
 
-/** Removes a training. Its config is removed last: while it exists, the training is listed, and can be removed again. */
+/**
+ * Removes a training. Its config is removed last: as long as the config exists, the training is listed and can be removed
+ * again.
+ */
 const remove = Effect.fnUntraced(function* (directory: string) {
   const folder = foldersIn(yield* ObjectStore)(directory)
   const files = (yield* folder.list).filter((file) => file !== Layout.config)

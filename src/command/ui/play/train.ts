@@ -1,4 +1,4 @@
-/** Trains as a page requests it, and sends the page the progress, episodes to watch and the result. */
+/** Runs a training that a page requests, and sends the page its progress, episodes to watch, and the result. */
 import { Cause, Effect, Exit, Layer, Option } from "effect"
 import * as wasm from "../../../tensor/backend/wasm.ts"
 import { messageOf } from "../../../base/config/text.ts"
@@ -11,10 +11,10 @@ import { RunOptions } from "../../../run/RunOptions.ts"
 import * as Training from "../../../rl/train/Train.ts"
 import type { PlayAnswer, Train } from "./messages.ts"
 
-/** The name of the page's config in error messages, and of the file that the user can save it as. */
+/** The name of the page's config in error messages. It is also the name under which the user can save the config. */
 const source = "play.yaml"
 
-/** A training's link to the page. */
+/** The connection between a training and the page. */
 export interface Link {
   readonly send: (answer: PlayAnswer) => void
   /** Whether the page wants to watch an episode. */
@@ -22,14 +22,14 @@ export interface Link {
 }
 
 /**
- * Trains until the end or an interruption. Never fails: the last message to the page says how the training ended. The
- * config is read as `effect run` reads a file, so that it gives the same errors and, on the backend `wasm`, the same
- * digest.
+ * Trains until the end or an interruption. It never fails: the last message to the page describes how the training ended. The
+ * config is read in the same way as `effect run` reads a file, so that the errors are the same, and with the backend `wasm`
+ * also the digest.
  */
 export const train = (link: Link, request: Train): Effect.Effect<void, never, ObjectStore> =>
   Effect.suspend(() => {
     let directory: string | undefined
-    /** Whether an episode was requested since the last events. */
+    /** Whether an episode has been requested since the last events. */
     let isPlayed = false
     const sink: Sink = Effect.fnUntraced(function* (files, about) {
       directory = files.directory
@@ -46,7 +46,7 @@ export const train = (link: Link, request: Train): Effect.Effect<void, never, Ob
             // The page shows the last policy when the training has ended.
             if (step >= totalSteps) link.isWatching = true
           }
-          // The folder of a requested step is written when the next events arrive. Only then is the store asked for it.
+          // The folder of a requested step exists only when the next events arrive, so the store is read then.
           if (isPlayed) yield* showEpisodes(link, files)
           isPlayed = false
         }),
@@ -75,7 +75,7 @@ export const train = (link: Link, request: Train): Effect.Effect<void, never, Ob
     )
   })
 
-/** Keeps the folders of steps in memory: they are removed as soon as the page has their episodes. */
+/** Keeps the folders of steps in memory, because they are removed as soon as the page has received their episodes. */
 const episodesInMemory = Layer.effect(
   ObjectStore,
   Effect.gen(function* () {
@@ -91,7 +91,7 @@ const episodesInMemory = Layer.effect(
   }),
 )
 
-/** Sends the episodes that the training has played on request, and removes their folders. */
+/** Sends the episodes that the training has played for the page, and removes their folders. */
 const showEpisodes = Effect.fnUntraced(function* (link: Link, files: Parameters<Sink>[0]) {
   for (const name of yield* files.list(Layout.steps)) {
     const folder = `${Layout.steps}/${name}`

@@ -1,4 +1,4 @@
-/** The program of the web worker of the page "Play". `bundle-node.ts` makes one script of it and all its imports. */
+/** Starts the web worker of the page "Play". `bundle-node.ts` makes one script from this file and all its imports. */
 import { Effect, Layer } from "effect"
 import { layer as layerIndexedDb } from "../../../run/store/objects/indexedDb.ts"
 import { ObjectStore } from "../../../run/store/objects/ObjectStore.ts"
@@ -7,7 +7,10 @@ import { type Port, serve } from "./serve.ts"
 /** The global object of a web worker. */
 declare const self: Port
 
-/** The browser's database. Where the browser has none for this page, trainings are kept until the page is closed. */
+/**
+ * Stores trainings in the browser's database. If the browser has none for this page, trainings are kept until the page is
+ * closed.
+ */
 const store = Layer.catch(layerIndexedDb("effect-rl"), ({ message }) => {
   self.postMessage({ _tag: "Refused", message: `this browser does not keep the trainings: ${message}` })
   return ObjectStore.layerMemory

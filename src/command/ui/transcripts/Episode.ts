@@ -1,4 +1,7 @@
-/** Defines an episode in the list of episodes, and selects, sorts and searches episodes. Server and page use it. */
+/**
+ * Defines an episode in the list of episodes, and selects, sorts and searches episodes. The server and the page use this
+ * file.
+ */
 
 export interface ListedEpisode {
   /** The key by which requests name the episode, such as `train-12`, `val50-3` or `rollouts-1`. */
@@ -8,7 +11,7 @@ export interface ListedEpisode {
   readonly phase: "train" | "validation" | "batch"
   /** The number of training episodes before this validation, or the index of an evaluated agent; null for others. */
   readonly seen: number | null
-  /** The name of the agent in an evaluation; null for other episodes. */
+  /** The name of the agent that played, in an evaluation; null for other episodes. */
   readonly contestant: string | null
   /** The number of the episode in its group; the first is 1. */
   readonly number: number
@@ -17,7 +20,7 @@ export interface ListedEpisode {
   readonly env: string
   readonly agent: string | null
   readonly player: string | null
-  /** The return; if the episode is still in progress, the return so far. */
+  /** The return. For an episode in progress, it is the return so far. */
   readonly return: number
   /** The number of scored steps. */
   readonly length: number
@@ -27,17 +30,17 @@ export interface ListedEpisode {
   readonly failed: string | null
   /** The number of rollouts of other agents to which the agent delegated, directly or through others. */
   readonly delegated: number
-  /** The step, the group and the advantage that a multi-run trainer gave the episode; null for other episodes. */
+  /** The step, the group and the advantage that a multi-run trainer assigned to the episode; null for other episodes. */
   readonly trained: TrainedEpisode | null
 }
 
 /** An episode that a multi-run trainer trained on. */
 interface TrainedEpisode {
-  /** The step of the run that the episode belongs to. */
+  /** The step of the run to which the episode belongs. */
   readonly step: number
-  /** The number of the group in its step: the episodes of a group answer the same task, and are compared. */
+  /** The number of the group in its step. The episodes of a group answer the same task and are compared with each other. */
   readonly group: number
-  /** The episode's reward in comparison with those of its group; null if the step compared none. */
+  /** The episode's reward in comparison with the rewards of its group; null if the step compared no rewards. */
   readonly advantage: number | null
   /** The beginnings of the task and of the last answer; null if they were not recorded. */
   readonly task: string | null
@@ -52,7 +55,10 @@ export interface EpisodeQuery {
   /** The lowest return (`least`) and the highest return (`most`) of the episodes to select; null for no bound. */
   readonly least: number | null
   readonly most: number | null
-  /** The bounds of the advantage, likewise. With a bound, only episodes with an advantage are selected. */
+  /**
+   * The lowest and the highest advantage of the episodes to select; null for no bound. With a bound, only episodes that have
+   * an advantage are selected.
+   */
   readonly leastAdvantage: number | null
   readonly mostAdvantage: number | null
   /** Whether only failed episodes are selected. */
@@ -65,13 +71,16 @@ const advantageOf = ({ trained }: ListedEpisode): number | null => trained?.adva
 const isWithin = (value: number | null, least: number | null, most: number | null): boolean =>
   (least === null || (value !== null && value >= least)) && (most === null || (value !== null && value <= most))
 
-/** Moves episodes of the same group next to the first of them. */
+/** Moves all episodes of a group next to the first one of the group. */
 const together = <One extends ListedEpisode>(episodes: ReadonlyArray<One>): ReadonlyArray<One> => {
   const groupOf = ({ key, trained }: One): string => (trained === null ? key : `${trained.step} ${trained.group}`)
   return [...Map.groupBy(episodes, groupOf).values()].flat()
 }
 
-/** Returns the largest absolute advantage of episodes, which has the strongest colour; null if none has an advantage. */
+/**
+ * Returns the largest absolute advantage of all episodes, which gets the strongest colour; null if no episode has an
+ * advantage.
+ */
 export const largestAdvantage = (episodes: ReadonlyArray<ListedEpisode>): number | null =>
   episodes.reduce<number | null>((largest, one) => {
     const advantage = advantageOf(one)
@@ -79,8 +88,9 @@ export const largestAdvantage = (episodes: ReadonlyArray<ListedEpisode>): number
   }, null)
 
 /**
- * Returns the selected episodes in the requested order. Equal values keep the order of play; episodes without an advantage
- * come after those that have one. By time, the episodes of a group stand together.
+ * Returns the selected episodes in the requested order. Episodes with equal values stay in the order in which they were
+ * played; episodes without an advantage come after those that have one. In the order by time, the episodes of a group are
+ * next to each other.
  */
 export const chosen = <One extends ListedEpisode>(
   episodes: ReadonlyArray<One>,
@@ -105,7 +115,10 @@ export const chosen = <One extends ListedEpisode>(
   })
 }
 
-/** Returns the requested part of the selected episodes: from index `from`, or the part with the episode of key `at`. */
+/**
+ * Returns the requested part of the selected episodes: the part from index `from`, or the part that contains the episode with
+ * the key `at`.
+ */
 export const pageOf = <One extends ListedEpisode>(
   matching: ReadonlyArray<One>,
   { from, count, at }: { readonly from: number; readonly count: number; readonly at?: string | null },

@@ -18,7 +18,9 @@ export interface ToolUse {
   readonly arguments: string
   /** The result of the call; null if the call was not answered. */
   readonly result: { readonly content: string; readonly isError: boolean } | null
-  /** Whether the agent (`internal`) or the code that plays the episode (`external`) answered; null if unknown. */
+  /**
+   * Whether the agent (`internal`) or the code that plays the episode (`external`) answered the tool call; null if unknown.
+   */
   readonly by: "internal" | "external" | null
 }
 
@@ -26,7 +28,10 @@ export interface ToolUse {
 export interface Call {
   readonly id: string
   readonly purpose: "action" | "reflection" | "judgement"
-  /** Where the answer goes: to the agent itself, to external tools, or to the env as an action; null if unknown. */
+  /**
+   * The target of the answer: the agent itself (`internal`), external tools, or the env, for which it is an action; null if
+   * unknown.
+   */
   readonly target: "internal" | "external" | "env" | null
   readonly model: string
   /** The prompt begins with this many messages of the previous call's prompt, followed by `messages`. */
@@ -35,7 +40,7 @@ export interface Call {
   /** The text of the answer. */
   readonly said: string
   readonly tools: ReadonlyArray<ToolUse>
-  /** The feedback and the penalty for an answer that could not be parsed; null if it was parsed. */
+  /** The feedback and the penalty for an answer that could not be parsed; null if it could be parsed. */
   readonly refused: { readonly feedback: string; readonly reward: number } | null
   readonly incomplete: boolean
   readonly finish: string
@@ -43,7 +48,7 @@ export interface Call {
   readonly attempts: number
   /** The error of the model call; null if there is an answer. */
   readonly failed: string | null
-  /** The tokens of the answer, from the run's samples; null if no sample has them. */
+  /** The tokens of the answer, from the run's samples; null if no sample contains them. */
   readonly tokens: ReadonlyArray<TokenSpan> | null
   /** The rollouts that the call delegated. */
   readonly children: ReadonlyArray<PlayedRollout>
@@ -63,7 +68,9 @@ export interface TranscriptTurn {
   } | null
   readonly reward: number
   readonly cumulative: number
-  /** The observation after the last step; null in other turns, since it is the observation of the next turn. */
+  /**
+   * The observation after the last step. It is null in all other turns, because there it is the observation of the next turn.
+   */
   readonly seen: string | null
   readonly ending: "terminated" | "truncated" | null
   readonly reason: string | null
@@ -73,9 +80,9 @@ export interface TranscriptTurn {
   readonly credit: number | null
   /** A factor by which a training multiplies the credit, from the run's samples. */
   readonly weight: number | null
-  /** The answer, in the scores of a multi-run trainer, if it could not be acted upon; null for other turns. */
+  /** The answer, from the scores of a multi-run trainer, if it could not be converted to an action; null for other turns. */
   readonly said: string | null
-  /** The advantage of the turn's answer, from the scores of a multi-run trainer; null if they have none. */
+  /** The advantage of the turn's answer, from the scores of a multi-run trainer; null if they contain none. */
   readonly advantage: number | null
 }
 
@@ -85,7 +92,7 @@ interface Credits {
   readonly own: number
   /** The reward of the rollout at the root of the tree of delegated rollouts. */
   readonly parents: number
-  /** The mean of the rollout's own reward and its parent's mixed credit; a root has its own reward. */
+  /** The mean of the rollout's own reward and its parent's mixed credit; for a root, its own reward. */
   readonly mixed: number
   /** The credit of the rollout's first turn in the run's samples; null if no sample has one. */
   readonly sampled: number | null
@@ -94,7 +101,7 @@ interface Credits {
 /** A rollout of an agent in the episode, with the rollouts that it delegated (in the `children` of its calls). */
 export interface PlayedRollout {
   readonly id: string
-  /** The name by which the agent was called; if the rollout was not delegated, the type of the agent. */
+  /** The name with which the agent was called; if the rollout was not delegated, the type of the agent. */
   readonly name: string
   readonly depth: number
   readonly player: string | null
@@ -115,13 +122,15 @@ export interface Transcript {
   /** The usage of the episode's rollout and of all rollouts that it delegated. */
   readonly usage: Usage & { readonly calls: number }
   readonly played: PlayedRollout
-  /** The largest absolute advantage of a token of the episode, or of an episode of the run; null without advantages. */
+  /**
+   * The largest absolute advantage of a token in the episode, or of an episode in the run; null if there are no advantages.
+   */
   readonly largest: number | null
   /**
-   * `tokens` if the samples have an advantage per token, `credit` if it is credit × weight, and `episode` if whole answers
-   * have one; null without advantages.
+   * The source of the advantages: `tokens` if the samples have an advantage per token, `credit` if an advantage is credit ×
+   * weight, and `episode` if whole answers have one. Null if there are no advantages.
    */
   readonly advantages: "tokens" | "credit" | "episode" | null
-  /** A hint for the user how to see more; null if everything is shown. */
+  /** A hint for the user about how to see more; null if everything is shown. */
   readonly hint: string | null
 }

@@ -1,5 +1,5 @@
 /**
- * Finds the episodes in the lines of a file, and keeps the offsets of each episode's lines. A line holds a rollout, an
+ * Finds the episodes in the lines of a file, and keeps the offsets of each episode's lines. A line contains a rollout, an
  * outcome (the rollouts or the error of a requested episode), or a scored step. `transcripts.ts` passes the lines.
  */
 import { agentTypeOf } from "../../../agents/agent/agentType.ts"
@@ -7,7 +7,7 @@ import { fields, finite, parsed } from "../json.ts"
 import type { ListedEpisode } from "./Episode.ts"
 import { endingOf } from "./fromRollouts.ts"
 
-/** The episodes that were played together, e.g. those of one validation. */
+/** A group of episodes that were played together, such as those of one validation. */
 export interface EpisodeGroup {
   readonly name: string
   readonly phase: ListedEpisode["phase"]
@@ -15,7 +15,7 @@ export interface EpisodeGroup {
   readonly contestant: string | null
 }
 
-/** A part of a file: the offset in bytes of its beginning, and the offset after its end. */
+/** A part of a file: the byte offsets of its beginning and of its end. */
 export interface Span {
   readonly from: number
   readonly to: number
@@ -27,7 +27,7 @@ export interface IndexedEpisode extends ListedEpisode {
   readonly spans: ReadonlyArray<Span>
 }
 
-/** An episode in the making: its fields change while its lines are read. */
+/** An unfinished episode, whose fields change while its lines are read. */
 type Making = { -readonly [Key in keyof IndexedEpisode]: IndexedEpisode[Key] } & { spans: Array<Span> }
 
 /** Collects episodes from the lines of a file, which are added one by one in their order. Other lines are skipped. */
@@ -38,7 +38,7 @@ export interface FileIndex {
 
 const string = (value: unknown): string | null => (typeof value === "string" ? value : null)
 
-/** Makes an episode when its first line, at `span`, is read. The caller sets the fields that have no value yet. */
+/** Makes an episode when its first line, at `span`, has been read. The caller sets the fields that have no value yet. */
 const begun = (file: string, { name, phase, seen, contestant }: EpisodeGroup, number: number, span: Span): Making => ({
   key: `${name}-${number}`,
   group: name,
@@ -61,7 +61,10 @@ const begun = (file: string, { name, phase, seen, contestant }: EpisodeGroup, nu
   spans: [{ from: span.from, to: span.to }],
 })
 
-/** Adds a line to spans; it extends the last span if it follows directly. A line that is passed twice is added once. */
+/**
+ * Adds a line to spans. If the line directly follows the last span, that span is extended. A line that is passed twice is
+ * added only once.
+ */
 const addSpan = (spans: Array<Span>, { from, to }: Span): void => {
   const last = spans.at(-1)
   if (last?.from === from) return
@@ -75,7 +78,10 @@ export const rolloutsIndex = (file: string, group: EpisodeGroup): FileIndex => {
   const byId = new Map<string, Making>()
   const keys = new Set<string>()
 
-  /** Returns the number at the end of a training episode's id if it is free, else the episode's place in the file. */
+  /**
+   * Returns the number at the end of a training episode's id if no other episode has it; otherwise the position of the
+   * episode in the file.
+   */
   const numberOf = (id: string): number => {
     const idNumber = group.phase === "train" ? Number(/-(\d+)$/.exec(id)?.[1]) : NaN
     return Number.isSafeInteger(idNumber) && !keys.has(`${group.name}-${idNumber}`) ? idNumber : episodes.length + 1
@@ -131,12 +137,15 @@ export const rolloutsIndex = (file: string, group: EpisodeGroup): FileIndex => {
   }
 }
 
-/** The list of episodes shows at most this many characters of a task or an answer. */
+/** The largest number of characters of a task or an answer in the list of episodes. */
 const mostShown = 80
 
 const beginning = (value: unknown): string | null => string(value)?.slice(0, mostShown) ?? null
 
-/** Reads what a multi-run trainer wrote into a line of scores; null for other lines. `before`: of the line before. */
+/**
+ * Reads the data that a multi-run trainer wrote into a line of scores; null for other lines. `before` is the data of the line
+ * before.
+ */
 const trainedIn = (
   record: Readonly<Record<string, unknown>>,
   before: ListedEpisode["trained"],
@@ -188,7 +197,7 @@ export const scoresIndex = (file: string, group: EpisodeGroup): FileIndex => {
 
 export type SamplesIndex = ReturnType<typeof samplesIndex>
 
-/** Makes the index of a file of samples: for each rollout's id, where its samples are in the file. */
+/** Makes the index of a file of samples, which maps each rollout's id to the parts of the file with its samples. */
 export const samplesIndex = () => {
   const spans = new Map<string, Array<Span>>()
   return {

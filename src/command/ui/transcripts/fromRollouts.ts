@@ -1,4 +1,4 @@
-/** Makes the transcript of an episode from its rollouts. Pure functions; `transcripts.ts` reads the rollouts. */
+/** Makes the transcript of an episode from its rollouts. These are pure functions; `transcripts.ts` reads the rollouts. */
 import * as Credit from "../../../agents/episode/samples/credit.ts"
 import {
   type AgentStep,
@@ -36,9 +36,9 @@ export const keptOf = (before: ReadonlyArray<ChatMessage>, messages: ReadonlyArr
   return differs < 0 ? messages.length : differs
 }
 
-/** The rollouts of an episode, and what the samples say about them. */
+/** The rollouts of an episode, and the data about them in the samples. */
 interface Family {
-  /** The first rollout and all that were delegated below it. */
+  /** The first rollout, and all rollouts that were delegated below it. */
   readonly rollouts: ReadonlyArray<Rollout>
   /** The credits of the rollouts, by their ids. */
   readonly credits: { readonly [Way in "own" | "parents" | "mixed"]: ReadonlyMap<string, number> }
@@ -47,7 +47,10 @@ interface Family {
   readonly tokens: ReadonlyMap<string, ReadonlyArray<TokenSpan>>
 }
 
-/** Makes the transcript of the first rollout and of those that it delegated. Samples give credits and advantages. */
+/**
+ * Makes the transcript of the first rollout and of the rollouts that it delegated. Credits and advantages come from the
+ * samples.
+ */
 export const fromRollouts = (
   episode: ListedEpisode,
   all: ReadonlyArray<Rollout>,
@@ -79,7 +82,7 @@ export const fromRollouts = (
   }
 }
 
-/** Makes the turns and credits of a rollout. Those that it delegated stand below the calls that did so. */
+/** Makes the turns and credits of a rollout. Each rollout that it delegated is inside the call that delegated it. */
 const playedOf = (family: Family, rollout: Rollout): PlayedRollout => {
   const { id, meta, totalReward, length, ending } = rollout
   const { own, parents, mixed } = family.credits
@@ -150,10 +153,10 @@ const familyOf = (root: Rollout, rollouts: ReadonlyArray<Rollout>): ReadonlyArra
   return Array.from(family.values())
 }
 
-/** Returns the id of the parent's step in which a rollout was delegated; null if the rollout doesn't contain the id. */
+/** Returns the id of the parent's step in which a rollout was delegated; null if the rollout doesn't contain that id. */
 const siteOf = ({ steps }: Rollout): string | null => steps.find((step) => step._tag === "AgentStep")?.parentId ?? null
 
-/** Adds delegated rollouts to the last call of the turns, if it is unknown which call delegated them (`strays`). */
+/** Adds delegated rollouts to the last call of the turns, if it is not known which call delegated them (`strays`). */
 const withStrays = (
   turns: ReadonlyArray<TranscriptTurn>,
   strays: ReadonlyArray<PlayedRollout>,
@@ -198,7 +201,9 @@ const callWithout = (step: AgentStep, before: ReadonlyArray<ChatMessage>): Omit<
   }
 }
 
-/** Describes what the env showed and did in the steps of a turn; `hasLaterStep` tells if a later turn has an env step. */
+/**
+ * Describes what the env showed and did in the steps of a turn. `hasLaterStep` tells whether a later turn has an env step.
+ */
 const turnWithout = (
   steps: ReadonlyArray<RolloutStep>,
   hasLaterStep: boolean,

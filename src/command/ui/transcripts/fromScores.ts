@@ -1,4 +1,7 @@
-/** Makes the transcript of an episode that has no rollout, from its scores and the files of its model calls. Pure. */
+/**
+ * Makes the transcript of an episode that has no rollout, from its scores and the files of its model calls. These are pure
+ * functions.
+ */
 import type { CallFile } from "../../../agents/lm/callFiles.ts"
 import type { StepScoreRecord } from "../../../run/record/stepScores.ts"
 import type { ChatMessage } from "../../../agents/lm/Chat.ts"
@@ -11,7 +14,10 @@ interface ScoredEpisode {
   readonly episode: ListedEpisode
   /** The largest absolute advantage of the run's episodes; null if none has one. */
   readonly largest: number | null
-  /** Whether a multi-run trainer recorded the episode: it keeps no calls, because its observations are the prompts. */
+  /**
+   * Whether a multi-run trainer recorded the episode. Such a trainer records no calls, because the observations are the
+   * prompts.
+   */
   readonly isTrainers: boolean
 }
 
@@ -32,7 +38,7 @@ export const fromScores = (
   })
   const callsOf = (wanted: (file: CallFile) => boolean): ReadonlyArray<Call> =>
     called.flatMap(([file, call]) => (wanted(file) ? [call] : []))
-  // The parser's bonuses and penalties so far: they are in the rewards, but not in the scores.
+  // The parser's bonuses and penalties so far, which are part of the rewards but not of the scores.
   let bonus = 0
   const turns = lines.map((line, at): TranscriptTurn => {
     const calls = callsOf(({ purpose, step_index }) => purpose === "action" && step_index === line.step_index)
@@ -118,7 +124,9 @@ const feedbackOf = (feedback: unknown): TranscriptTurn["feedback"] => {
   }
 }
 
-/** Describes one call. `before` is the previous call's prompt. The next call's prompt has the results of the tools. */
+/**
+ * Describes one call. `before` is the previous call's prompt. The results of the tools are in the prompt of the next call.
+ */
 const callOf = (file: CallFile, before: ReadonlyArray<ChatMessage>, next: CallFile | undefined): Call => {
   const { request, response, error, usage } = file
   const kept = keptOf(before, request.messages)

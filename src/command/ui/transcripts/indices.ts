@@ -1,6 +1,6 @@
 /**
- * Keeps the indices of the files of runs that hold episodes. Files may be larger than the memory, so only the offsets of their
- * lines are kept, and when a file has grown, only the new part is read.
+ * Keeps indices of the run files that contain episodes. Such files may be larger than the memory, so only the offsets of
+ * their lines are kept. When a file has grown, only the new part is read.
  */
 import { Effect, Semaphore } from "effect"
 import { isPlain } from "../../../base/config/plain.ts"
@@ -23,36 +23,40 @@ import {
 } from "./fileIndex.ts"
 import { forEachLine } from "./wholeLines.ts"
 
-/** The index of one file, and how far the file was read. */
+/** The index of one file, and the position up to which the file was read. */
 interface CachedIndex<Index> {
   readonly index: Index
   /** The number of bytes read so far, in whole lines. */
   read: number
-  /** The offset of the last line that was read, and its first bytes. If the file now has others, it was rewritten. */
+  /**
+   * The offset of the last line that was read, and its first bytes. If the file now has other bytes there, it was rewritten.
+   */
   last: number
   begins: string
-  /** Whether the scores are those of a trainer without language models. Their lines are not steps, so none is read. */
+  /** Whether the scores come from a trainer without language models. Lines of such scores are not steps, so none is read. */
   foreign: boolean
 }
 
 /** The indices of a run's files. */
 export interface RunIndices {
   readonly files: Map<string, CachedIndex<FileIndex>>
-  /** The indices of the files of samples, which are the largest, so they are read when a transcript is requested. */
+  /**
+   * The indices of the files of samples. These files are the largest, so they are read only when a transcript is requested.
+   */
   readonly samples: Map<string, CachedIndex<SamplesIndex>>
   /** The result of the last search. */
   lastSearch: { readonly text: string; readonly read: string; readonly keys: ReadonlySet<string> } | undefined
 }
 
-/** The indices of at most this many runs are kept in memory. */
+/** The largest number of runs whose indices are kept in memory. */
 const mostRuns = 8
-/** At most this many bytes of the last line are compared, to recognise a rewritten file. */
+/** The largest number of bytes of the last line that are compared, to recognise a rewritten file. */
 const compared = 1024
 
 /** The indices of the runs that were read last. */
 interface Indices {
   readonly files: FileSource
-  /** The runs by their paths, the one that was read last at the end. */
+  /** The runs by their paths, in the order of use: the run that was read last is at the end. */
   readonly runs: Map<string, RunIndices>
   /** Two simultaneous readers of a run would add the same lines twice. */
   readonly turn: Semaphore.Semaphore
@@ -82,7 +86,7 @@ export const readRun = ({ files, runs, turn }: Indices, path: string): Effect.Ef
     }),
   )
 
-/** Reads the index of a file of samples, and returns where the samples of rollouts are. */
+/** Reads the index of a file of samples, and returns the parts of the file with the samples of these rollouts. */
 export const spansOfSamples = (
   { files, turn }: Indices,
   run: RunIndices,
@@ -98,7 +102,7 @@ export const spansOfSamples = (
     },
   )
 
-/** Adds the new lines of a file to the index `before`. A new or rewritten file gets an index that `make` makes. */
+/** Adds the new lines of a file to the index `before`. If the file is new or was rewritten, `make` makes a new index. */
 const readFile = Effect.fnUntraced(function* <Index extends Pick<FileIndex, "add">>(
   files: FileSource,
   path: string,
@@ -139,7 +143,7 @@ interface IndexSource {
 
 const batches = { rollouts: Layout.batchRollouts, outcomes: Layout.batchOutcomes }
 
-/** Returns the names of an evaluation's agents, in order, from its `config.json`; none for other runs. */
+/** Returns the names of an evaluation's agents in order, from its `config.json`; an empty list for other runs. */
 const contestantsIn = (config: string | undefined): ReadonlyArray<string | null> => {
   const parsedConfig = config === undefined ? undefined : parsed(config)
   if (!isPlain(parsedConfig) || kindOf(parsedConfig) !== "evaluation" || !Array.isArray(parsedConfig.agents)) return []
@@ -148,7 +152,7 @@ const contestantsIn = (config: string | undefined): ReadonlyArray<string | null>
   )
 }
 
-/** Returns the files of a run that hold episodes; rollouts come before the scores of the same episodes. */
+/** Returns the files of a run that contain episodes. Rollouts come before the scores of the same episodes. */
 const filesOf = Effect.fnUntraced(function* (
   files: FileSource,
   run: string,

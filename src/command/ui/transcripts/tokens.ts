@@ -1,4 +1,4 @@
-/** Finds the tokens of a model's answers, with their advantages, in the samples of a run. Pure functions. */
+/** Finds the tokens of a model's answers, with their advantages, in the samples of a run. These are pure functions. */
 import type { AgentStep } from "../../../agents/episode/Rollout.ts"
 import type { Sample } from "../../../agents/episode/samples/Sample.ts"
 import { asMessage, type Completion } from "../../../agents/lm/Chat.ts"
@@ -6,14 +6,18 @@ import { completionIds } from "../../../agents/lm/ChatTokens.ts"
 import { bytes } from "../../../base/tokens/words.ts"
 import type { TokenSpan } from "./Transcript.ts"
 
-/** The texts of an answer's tokens (`of`). */
+/** The texts of all tokens of an answer (`of`). */
 interface Texts {
   readonly of: ReadonlyArray<string>
-  /** The number of tokens of the answer's text. The tokens of tool calls and the token that ends the answer follow. */
+  /**
+   * The number of tokens of the answer's text. After them come the tokens of tool calls, and the token that ends the answer.
+   */
   readonly words: number
 }
 
-/** Returns the texts of tokens: as the server sent them, or decoded if each token is one byte; undefined otherwise. */
+/**
+ * Returns the texts of tokens: those that the server sent, or decoded texts if each token is one byte; undefined otherwise.
+ */
 const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | undefined => {
   const { texts, completionIds: traced = [] } = completion.tokens ?? {}
   if (texts !== undefined && ids.every((id, at) => id === traced[at])) {
@@ -26,12 +30,16 @@ const textsOf = (completion: Completion, ids: ReadonlyArray<number>): Texts | un
   if (ids.length > byteIds.length || ids.some((id, at) => id !== byteIds[at])) return undefined
   const decoder = new TextDecoder()
   const words = bytes.encode(completion.content).length
-  // Ids below 5 are markers, so a byte has the id byte + 5. The text of a character of several bytes is at its last.
+  // Ids below 5 are markers, so a byte has the id byte + 5. If a character consists of several bytes, its text is at the last
+  // one.
   const of = ids.map((id, at) => (at < words ? decoder.decode(Uint8Array.of(id - 5), { stream: true }) : ""))
   return { of, words }
 }
 
-/** Returns the tokens of each answer in a sample, by the id of its step. A sample that was cut off lacks the last. */
+/**
+ * Returns the tokens of each answer in a sample, by the id of its step. If the sample was cut off, its last tokens are
+ * missing.
+ */
 export const tokensOf = (
   sample: Sample,
   steps: ReadonlyMap<string, AgentStep>,

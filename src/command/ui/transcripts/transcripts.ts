@@ -1,6 +1,6 @@
 /**
- * Lists the episodes of runs of language-model agents, and reads the transcript of an episode when it is requested.
- * The server and the export use it; it only reads files.
+ * Lists the episodes of runs of language-model agents, and reads the transcript of an episode when it is requested. The
+ * server and the export use this file. It writes nothing.
  */
 import { Effect, Exit, Option, Schema } from "effect"
 import { RolloutOutcome } from "../../../agents/episode/rollouts/Outcome.ts"
@@ -98,7 +98,7 @@ const search = Effect.fnUntraced(function* (
 /** Returns an episode without the fields that only the index uses. */
 const shown = ({ file: _file, spans: _spans, ...episode }: IndexedEpisode): ListedEpisode => episode
 
-/** Returns the episodes by group. Scores add only the episodes without a rollout, such as failed or unfinished ones. */
+/** Returns the episodes by group. Scores only add episodes that have no rollout, because they failed or are unfinished. */
 const episodesOf = (run: RunIndices): ReadonlyArray<IndexedEpisode> => {
   const indices = Array.from(run.files.values(), ({ index }) => index.episodes)
   const groups = Map.groupBy(indices.flat(), ({ group }) => group)
@@ -112,7 +112,10 @@ const episodesOf = (run: RunIndices): ReadonlyArray<IndexedEpisode> => {
   })
 }
 
-/** Combines rollouts and scores by number; the n-th rollout of a validation is its n-th episode that didn't fail. */
+/**
+ * Merges rollouts and scores by number. The n-th rollout of a validation belongs to the validation's n-th episode that didn't
+ * fail.
+ */
 const merged = (
   rollouts: ReadonlyArray<IndexedEpisode>,
   scores: ReadonlyArray<IndexedEpisode>,
@@ -135,7 +138,7 @@ const outcomeOf = Schema.decodeUnknownExit(RolloutOutcome)
 const sampleOf = Schema.decodeUnknownExit(Sample)
 const callFileOf = Schema.decodeUnknownExit(CallFile)
 
-/** Returns where the samples of rollouts are in a file. */
+/** Returns the parts of a file that contain the samples of these rollouts. */
 type SamplesIn = (file: string, rollouts: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Span>>
 
 /** Reads and parses the lines in the spans of a file. */
@@ -205,7 +208,7 @@ const samplesOf = Effect.fnUntraced(function* (
   return valuesOf(yield* linesOf(files, { file: path, spans: yield* samplesIn(path, [...ids]) }), sampleOf)
 })
 
-/** A transcript shows at most this many calls from files of calls. */
+/** The largest number of calls from files of calls in a transcript. */
 const mostCalls = 1000
 
 /** Reads the files of an episode's calls, with reflections last. */
@@ -220,7 +223,7 @@ const callsOf = Effect.fnUntraced(function* (
     const place = `${run}/${Layout.callFolder({ phase: played, purpose })}`
     // Most runs have no such files; this check saves a look-up for every step.
     if ((yield* files.list(place)).length === 0) continue
-    // The step at which an episode failed is not counted in its length.
+    // An episode's length does not count the step at which the episode failed.
     for (let step = 0; step <= length + (failed === null ? 0 : 1); step++) {
       for (let call = 0; found.length < mostCalls; call++) {
         const name = Layout.callFile({ phase: played, purpose, episode: number, step }, call)

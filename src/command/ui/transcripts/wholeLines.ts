@@ -15,7 +15,7 @@ export interface WholeLine {
 /** The number of bytes that are read at once. */
 const block = 1 << 20
 
-/** A line with more bytes than this is skipped, since it could fill the memory. */
+/** The largest size of a line in bytes. Larger lines are skipped, since they could fill the memory. */
 export const longest = 64 << 20
 
 const lineFeed = 10

@@ -101,7 +101,9 @@
     await ui.render(uiState, parameters, state, action)
   }
 
-  /** Runs an action after those before it. It reports that the action has failed, or else it sends `done`, if given. */
+  /**
+   * Runs an action after all earlier ones. If the action fails, it reports that; otherwise it sends `done`, if there is one.
+   */
   const inTurn = (action, done) => {
     queue = queue.then(action).then(
       () => done && send(done),
@@ -110,7 +112,7 @@
   }
 
   addEventListener("message", ({ data, source }) => {
-    // Outside of a sandbox, this code would run with the rights of the page's origin, and any page could frame it.
+    // Without a sandbox, this code would run with the rights of the page's origin, and any page could put it in a frame.
     if (source !== parent || self.origin !== "null") return
     if (data.type === "show") {
       last = data

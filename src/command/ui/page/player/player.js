@@ -7,7 +7,7 @@ import { number } from "../parts/format.js"
 import { makeStage } from "./stage.js"
 import { trajectoriesIn } from "./trajectories.js"
 
-/** Reads a file; `address` is its address, and `name` what messages call it. */
+/** Reads a file. `address` is where it is, and `name` is its name in messages. */
 const read = async ({ address, name }) => {
   const response = await fetch(address)
   if (!response.ok) throw new Error(`${name}: ${response.status} ${response.statusText}`)
@@ -25,13 +25,13 @@ const readTrajectories = async (file) => {
 
 const speeds = ["0.1", "0.25", "0.5", "1", "2", "4", "8"].map((value) => [value, `${value}×`])
 
-/** Makes a player without episodes; `load` reads some. */
+/** Makes a player without episodes; its function `load` reads some. */
 export const makePlayer = () => {
   const player = makeState()
   player.element.addEventListener("keydown", (event) => pressed(player, event))
   return {
     element: player.element,
-    /** Loads the files `{ address, name }` of trajectories and, if there is one, of the code that renders them. */
+    /** Loads a file `{ address, name }` of trajectories and, if there is one, the file of the code that renders them. */
     load: (trajectoriesFile, uiFile) => load(player, trajectoriesFile, uiFile),
     close: () => {
       player.closed = true
@@ -40,7 +40,10 @@ export const makePlayer = () => {
   }
 }
 
-/** Makes the state of a player, on which all functions below work: its elements, the episodes, and the step that is shown. */
+/**
+ * Makes the state of a player: its elements, the episodes, and the step that is shown. All functions below work on this
+ * state.
+ */
 const makeState = () => {
   const problem = el("p.problem", { role: "alert" })
   const player = {
@@ -57,7 +60,7 @@ const makeState = () => {
     where: el("span.where.quiet", { role: "status" }),
     episodes: el("div.slot"),
     speedChoice: choice("speed", speeds, "1", (value) => (player.speed = Number(value))),
-    /** The episodes. There are none until the stage can show them, so that nothing can be played before. */
+    /** The episodes. The list stays empty until the stage can show them, so that nothing can be played too early. */
     trajectories: [],
     episode: 0,
     step: 0,
@@ -66,7 +69,7 @@ const makeState = () => {
     closed: false,
     /** The time of the last frame, in milliseconds. */
     before: undefined,
-    /** The time of the episode, in seconds, that has passed since the step that is shown. */
+    /** The time of the episode that has passed since the step that is shown, in seconds. */
     elapsed: 0,
     element: undefined,
   }
@@ -85,7 +88,7 @@ const makeState = () => {
 
 const stepsOf = ({ trajectories, episode }) => trajectories[episode]?.trajectory ?? []
 
-/** Shows a step of the episode, or the nearest one that it has. */
+/** Shows a step of the episode, or the nearest step if there is no such step. */
 const goTo = (player, next) => {
   const { stage, scrub, where, trajectories, episode } = player
   const steps = stepsOf(player)

@@ -1,5 +1,6 @@
 /**
- * Renders single steps of an episode by the env's own code, in a sandboxed frame. Without such code, it writes numbers.
+ * Renders single steps of an episode with the env's own code, in a sandboxed frame. If there is no such code, it writes
+ * numbers.
  *
  * The code is not trusted. The frame has an origin of its own, and a policy without a network; `frame.js` takes from it
  * WebRTC and all elements by which a link, a frame or a script could be added. What remains: the code may compute without
@@ -11,10 +12,13 @@
 import { el } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 
-/** A frame may send this many messages that nobody asked for. Then it is removed, because handling more stops the tab. */
+/**
+ * The number of messages that a frame may send without being asked. After that it is removed, because handling more messages
+ * would block the tab.
+ */
 const spare = 100
 
-/** A message of a frame is cut after this many characters. */
+/** The number of characters after which a message of a frame is cut. */
 const mostText = 300
 
 /** @typedef {{ parameters: object, state: unknown, action: unknown, index: string, episode: number }} Shown */
@@ -30,7 +34,10 @@ export const makeStage = (failed) => {
   }
   return {
     element: stage.element,
-    /** Prepares the stage for the env with this code; undefined if the env has none. Show steps after this has ended. */
+    /**
+     * Prepares the stage for the env with this code; undefined if the env has none. Steps may be shown only after this has
+     * ended.
+     */
     start: async (code) => {
       stage.stop()
       stage.stop = () => {}
@@ -42,7 +49,7 @@ export const makeStage = (failed) => {
   }
 }
 
-/** Makes `show` write a step's state and action as numbers. */
+/** Sets `show` to a function that writes a step's state and action as numbers. */
 const numbers = (stage) => {
   const text = el("pre.numbers")
   stage.element.replaceChildren(text)
@@ -53,7 +60,10 @@ const numbers = (stage) => {
   }
 }
 
-/** Makes `show` render a step by the env's code in a frame. The frame is sent one step at a time, the newest one. */
+/**
+ * Sets `show` to a function that renders a step with the env's code in a frame. The frame receives one step at a time, always
+ * the newest.
+ */
 const framed = (stage, code) => {
   const { promise, resolve, reject } = Promise.withResolvers()
   const frame = el("iframe", {
@@ -64,14 +74,14 @@ const framed = (stage, code) => {
   let allowed = spare
   /** @type {Shown | undefined} */
   let newest
-  /** The step that the frame draws, and the one that it is to draw next. */
+  /** The step that the frame is drawing, and the step that it will draw next. */
   let drawing
   let waiting
   const post = (message) => {
     allowed++
     frame.contentWindow?.postMessage(message, "*")
   }
-  /** Sends the newest step, if the frame has drawn the one before. */
+  /** Sends the newest step, once the frame has drawn the step before. */
   const next = () => {
     drawing = waiting
     waiting = undefined
@@ -82,7 +92,7 @@ const framed = (stage, code) => {
     stage.failed(message)
     reject(new Error(message))
   }
-  /** Ends a frame that does what no drawing needs, and writes the step as numbers instead. */
+  /** Removes a frame that does something which drawing doesn't need, and writes the step as numbers instead. */
   const end = (problem) => {
     stage.stop()
     fail(problem)
@@ -91,7 +101,7 @@ const framed = (stage, code) => {
   }
   const onMessage = (event) => {
     if (event.source !== frame.contentWindow) return
-    // Before `data` is read: the browser decodes a message when it is first read.
+    // The count is checked before `data` is read, because the browser decodes a message when it is first read.
     if (allowed-- <= 0) return end(`it was stopped, because it sent more than ${spare} messages that nobody asked for`)
     const { type, message } = Object(event.data)
     if (type === "ready") resolve(undefined)

@@ -1,12 +1,17 @@
-/** Reads files of trajectories, the recorded episodes of a run. Their contents are checked, since any program may have written them. */
+/**
+ * Reads files of trajectories, which are the recorded episodes of a run. Their contents are checked, since any program may
+ * have written them.
+ */
 
-/** The seconds between two steps that have no `dt`. */
+/** The seconds between two steps if a step has no `dt`. */
 const usualStep = 1 / 30
 
-/** A file with more bytes is not read: the episodes that a run records have a few megabytes. */
+/** The largest size of a file that is read. The episodes that a run records have only a few megabytes. */
 const mostBytes = 256 * 1024 * 1024
 
-/** Reads the episodes in the bytes of a `trajectories.json` or `trajectories.json.gz`; fails with a message of one line. */
+/**
+ * Reads the episodes in the bytes of a `trajectories.json` or `trajectories.json.gz`. It fails with a message of one line.
+ */
 export const trajectoriesIn = async (buffer) => {
   const bytes = new Uint8Array(buffer)
   // A server may already have decompressed the file.
@@ -65,7 +70,7 @@ const episodeOf = (value, index) => {
 
 const stepOf = (value, where) => {
   if (!isObject(value)) throw new Error(`${where}: expected an object, found ${found(value)}`)
-  // In JSON, a reward that is no finite number is null.
+  // In JSON, a reward that is not a finite number is null.
   const { dt, reward: written = 0 } = value
   const reward = written ?? Number.NaN
   if (typeof reward !== "number") throw new Error(`${where}: expected a number as \`reward\`, found ${found(reward)}`)

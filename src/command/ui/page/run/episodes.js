@@ -5,8 +5,8 @@ import { number } from "../parts/format.js"
 import { makePlayer } from "../player/player.js"
 
 /**
- * Reads a picture as an address that contains it. As a file of its own, an SVG would be a page of this site, whose scripts
- * would run where somebody opens it, so an exported site has it as a text.
+ * Reads a picture and returns it as a data URL. An SVG file of its own would be a page of this site, whose scripts would run
+ * when somebody opens it, so an exported site stores it as text.
  */
 const readPicture = async ({ address, name }) => {
   const response = await fetch(address)

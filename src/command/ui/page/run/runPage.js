@@ -1,4 +1,6 @@
-/** Makes the page of a run from sections `{ element, show(detail) }`; `detail` is the run's data from `detail.ts`. */
+/**
+ * Makes the page of a run from sections `{ element, show(detail) }`; `detail` is the run's data, which `detail.ts` collects.
+ */
 import { measures } from "../../curves/Curve.ts"
 import { studyOf } from "../../grouping.ts"
 import { overviewAddress, studyAddress, trainerAddress } from "../address.js"
@@ -20,7 +22,7 @@ import { makeSystem } from "./system.js"
 
 const titles = { validation: "Validation return, lowest to highest", train: "Training return, lowest to highest" }
 
-/** Makes the page of the run with a path. It calls `seen` after the user has changed what is shown. */
+/** Makes the page of the run with the given path. It calls `seen` after the user has changed what is shown. */
 export const makeRunPage = (state, seen, path) => {
   const page = makePage(state, seen, path)
   restore(page)
@@ -40,7 +42,7 @@ export const makeRunPage = (state, seen, path) => {
   }
 }
 
-/** Makes the state of the page, on which all functions below work: its sections, and the source of the run's data. */
+/** Makes the state of the page: its sections, and the source of the run's data. All functions below work on this state. */
 const makePage = (state, seen, path) => {
   const charts = measures.map((measure) => makeChart(titles[measure]))
   const problem = el("p.problem", { role: "alert" })
@@ -97,7 +99,7 @@ const bodyOf = (page) =>
 /** Reads the data of a run, and its learning curves. */
 const read = async (path) => {
   const requests = [fetchRun(path), fetchCurves(path)]
-  // A problem is shown when both requests have ended.
+  // A problem is shown only when both requests have ended.
   await Promise.allSettled(requests)
   const [detail, curves] = await Promise.all(requests)
   return { detail, curves }
@@ -105,11 +107,11 @@ const read = async (path) => {
 
 const failed = ({ problem, body, source, path }, error) => {
   problem.textContent = error.status === 404 ? `There is no run “${path}” here.` : error.message
-  // If the data of the run was read before, it stays visible.
+  // Data of the run that was read before stays visible.
   body.hidden = source.of(path) === undefined
 }
 
-/** Shows the run as it was read last. */
+/** Shows the newest data of the run. */
 const show = (page) => {
   const { path, heading, problem, body, report, episodes, game, transcripts, system } = page
   const { validations, log, config, files } = page
@@ -134,7 +136,7 @@ const show = (page) => {
   for (const one of [log.element, config.element]) one.hidden = run.kind === "rollouts"
 }
 
-/** Draws the charts by the view, when the run has new data or the user has changed the view. */
+/** Draws the charts with the current view, when the run has new data or the user has changed the view. */
 const draw = ({ state, path, back, charts, source, metrics, system }) => {
   back.setAttribute("href", overviewAddress(state))
   const { axis: xName, smoothing, logX, logY } = state.view
@@ -145,7 +147,7 @@ const draw = ({ state, path, back, charts, source, metrics, system }) => {
     const line = curve && { ...lineOf(curve[xName], columns, smoothing), label: "mean", color: seriesColor(place) }
     chart.show({ series: line ? [line] : [], xName, logX, logY, waiting: !line, nothing: "none so far" })
   }
-  // Evaluations and folders of rollouts have no metrics over steps.
+  // Evaluations and folders of rollouts have no metrics that depend on steps.
   if (detail?.summary.kind === "run") metrics.show([{ label: "mean", color: seriesColor(0), runs: [path] }])
   system.redraw()
 }
@@ -162,7 +164,7 @@ const restore = (page) => {
   transcripts.restore()
 }
 
-/** Returns the facts at the top of the page. For a run without a result, `system.jsonl` tells how long it took. */
+/** Returns the facts at the top of the page. If a run has no result yet, its duration comes from `system.jsonl`. */
 const factsOf = ({ summary: run, system }) => [
   ["environment", run.env],
   [run.kind === "evaluation" ? "agents" : "algorithm", run.algorithm],
@@ -177,7 +179,7 @@ const factsOf = ({ summary: run, system }) => [
   ["commit", run.commit || "–"],
 ]
 
-/** Returns the current speed of a run in progress, or the mean speed of a run that has ended, as its result says it. */
+/** Returns the current speed of a run in progress. For a run that has ended, returns the mean speed from its result. */
 const speedOf = (run, system) => {
   const isRunning = run.state === "running"
   const speed = isRunning
@@ -187,14 +189,14 @@ const speedOf = (run, system) => {
   return `${number(speed < 10 ? speed : Math.round(speed))} steps/s`
 }
 
-/** Makes the link to the multi-run trainer of a run, or of the trainer to the page with all its runs. */
+/** Makes a link: from a run to its multi-run trainer, or from the trainer to the page with all its runs. */
 const trainerLink = ({ path, trainer, runs }) => {
   if (trainer === null && runs === undefined) return ""
   const text = trainer === null ? "all its runs" : "all runs of its trainer"
   return el("p.line", el("a.trainerLink", { href: trainerAddress(trainer ?? path) }, text))
 }
 
-/** Makes the link to the study of effect tune that a run is a trial of. */
+/** Makes the link from a run to the study of effect tune to which it belongs. */
 const studyLink = (run) => {
   const study = studyOf(run)
   return study === undefined ? "" : el("p.line", el("a.studyLink", { href: studyAddress(study) }, "all trials of its study")) // prettier-ignore

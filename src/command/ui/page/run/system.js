@@ -3,7 +3,9 @@ import { makeChart } from "../parts/chart.js"
 import { el, seriesColor } from "../parts/dom.js"
 import { bytes, number } from "../parts/format.js"
 
-/** The charts of the section. Each item of `columns` is a line: the key of its data, its label, its colour's index. */
+/**
+ * The charts of the section. Each item of `columns` is a line: the key of its data, its label, and the index of its colour.
+ */
 const figures = [
   {
     title: "Speed",
@@ -47,5 +49,5 @@ export const makeSystem = () => {
   }
 }
 
-/** Returns the index of the last speed above 0: a run that has ended wrote only files after it, at a speed of 0. */
+/** Returns the index of the last speed above 0. After it, a run that has ended only wrote files, at a speed of 0. */
 const lastWorking = (speeds) => speeds.findLastIndex((speed) => speed !== null && speed > 0)

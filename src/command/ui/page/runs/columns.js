@@ -10,8 +10,8 @@ const score = (item) => [
 ]
 
 /**
- * The built-in columns. `of` returns the value by which a column is sorted, and `cell` the content that it shows.
- * `kind` has the CSS classes of its cells; columns of the class `wide` are hidden on narrow screens.
+ * The built-in columns. `of` returns the value by which a column is sorted, and `cell` returns the content that it shows.
+ * `kind` contains the CSS classes of its cells; columns of the class `wide` are hidden on narrow screens.
  */
 const builtIn = {
   state: { text: "state", kind: "state", of: (run) => run.state, cell: (item) => badge(item) },
@@ -31,7 +31,7 @@ export const firstColumns = ["state", "seed", "steps", "episodes", "score", "bes
 
 const byName = { text: "run", kind: "name", of: (run) => `${run.name} ${Object.values(run.population).join(" ")}` }
 
-/** Returns the value of a setting in a run; for a group, the value that all of its runs have, or `several`. */
+/** Returns the value of a setting in a run. For a group, returns the value that all of its runs have, or `several`. */
 const valueOf = (item, key) => {
   if (item.runs === undefined) return settingOf(item, key)
   const values = new Set(item.runs.map((run) => settingOf(run, key)))
@@ -54,7 +54,7 @@ const settingColumn = (key) => ({
 /** The columns that `columnOf` has made for settings, by key. */
 const settings = new Map()
 
-/** Returns a column by its key: `name`, a built-in column, or else the key of a setting. */
+/** Returns a column by its key, which is `name`, the key of a built-in column, or the key of a setting. */
 export const columnOf = (key) => {
   if (key === "name") return byName
   if (Object.hasOwn(builtIn, key)) return builtIn[key]
@@ -62,10 +62,10 @@ export const columnOf = (key) => {
   return settings.get(key)
 }
 
-/** Tells whether a column shows a value that only the settings of runs contain, not their summaries. */
+/** Tells whether a column shows a value that the summaries of runs lack, so that their settings must be read. */
 export const isSetting = (key) => key !== "name" && !Object.hasOwn(builtIn, key)
 
-/** The chooser lists at most this many columns at once; the user finds the others by searching. */
+/** The largest number of columns in the chooser's list; the user finds the others by searching. */
 const mostChoices = 60
 
 /** Makes the control that chooses columns. It changes `state.columns` and then calls `changed`. */

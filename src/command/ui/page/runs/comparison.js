@@ -1,6 +1,6 @@
 /**
- * Makes the section of the overview that tests whether the rows that are drawn differ in more than luck, as
- * `effect runs compare` does: each row is compared with the first one, by the scores of its runs in each env.
+ * Makes the section of the overview that tests whether the difference between the drawn rows is more than chance, in the same
+ * way as `effect runs compare`. Each row is compared with the first one, by the scores of its runs in each env.
  */
 import { compareAlgorithms } from "../../../../base/statistics/unpaired.ts"
 import { envOf } from "../../grouping.ts"

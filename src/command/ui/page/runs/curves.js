@@ -1,6 +1,6 @@
 /**
  * Renders the learning curves of the selected rows: a line for each run, and for each group its mean with a band. Each env
- * has its own charts, since a return of 1 in one env and of 500 in another have no common scale.
+ * has its own charts, because returns of different envs have no common scale.
  */
 import { measures } from "../../curves/Curve.ts"
 import { envOf } from "../../grouping.ts"
@@ -13,7 +13,7 @@ import { bandLabel } from "./groups.js"
 
 const titles = { validation: "Validation return", train: "Training return" }
 
-/** At most this many lines of single runs are shown with a band, because more can't be distinguished. */
+/** The largest number of lines of single runs that are shown with a band, because more can't be distinguished. */
 const mostSingles = 20
 
 const isGroup = ({ runs }) => runs.length > 1
@@ -23,7 +23,7 @@ export const makeCurves = (state) => {
   const shown = makeState(state)
   return {
     element: el("section.curves", { "aria-label": "Learning curves" }, shown.place, shown.note),
-    /** Shows items; `empty` is the text for a chart without curves. */
+    /** Shows items; `empty` is the text of a chart without curves. */
     show: (items, empty) => show(shown, items, empty),
     /** Reads the curves of these runs again. The old curves stay visible until the new ones have been read. */
     stale: (paths) => {
@@ -34,7 +34,10 @@ export const makeCurves = (state) => {
   }
 }
 
-/** Makes the state, on which all functions below work: the charts, the items that they show, and the curves that were read. */
+/**
+ * Makes the state: the charts, the items that they show, and the curves that have been read. All functions below work on this
+ * state.
+ */
 const makeState = (state) => {
   const failed = (error) => {
     draw(shown)
@@ -42,7 +45,7 @@ const makeState = (state) => {
   }
   const shown = {
     state,
-    /** The charts of each env by its name; those of an empty name have the titles without an env. */
+    /** The charts of each env, by its name. If the name is empty, the titles of the charts name no env. */
     charts: new Map(),
     place: el("div.charts"),
     note: el("p.quiet", { role: "status" }),
@@ -89,11 +92,14 @@ const draw = (shown) => {
     }),
   )
   const isSame = elements.length === place.children.length && elements.every((one, at) => one === place.children[at])
-  // A chart that stays keeps its element, so that the reader's cursor in it stays, too.
+  // A chart that stays in the page keeps its element, so that the user's cursor in it stays, too.
   if (!isSame) place.replaceChildren(...elements)
 }
 
-/** Returns the envs of the trained runs, each with its charts; one without a name if all share their charts. */
+/**
+ * Returns the envs of the trained runs, each of which has its own charts. If all runs share their charts, returns one env
+ * without a name.
+ */
 const envsIn = ({ state, items }) => {
   const all = items.flatMap(({ kind, runs }) => (kind === "run" ? runs.map((path) => envAt(state, path)) : []))
   const names = [...new Set(all)].sort((a, b) => a.localeCompare(b, "en", { numeric: true }))
@@ -112,7 +118,10 @@ const chartsOf = ({ charts }, env = "") => {
   return charts.get(env)
 }
 
-/** Returns the part of each trained item whose runs have the env, and the others, which have no curves, as they are. */
+/**
+ * Returns, for each trained item, the part whose runs have the env. Other items, which have no curves, are returned
+ * unchanged.
+ */
 const itemsIn = ({ state, items }, env) =>
   items.flatMap((item) => {
     if (item.kind !== "run") return [item]
@@ -122,10 +131,12 @@ const itemsIn = ({ state, items }, env) =>
 
 const partsOf = (shown) => envsIn(shown).flatMap((env) => itemsIn(shown, env))
 
-/** Returns the runs of an item whose own curves are shown: a single run, or some of a group if the user wants it. */
+/**
+ * Returns the runs of an item whose own curves are shown: a single run, or some runs of a group if the user has chosen that.
+ */
 const singlesOf = ({ view }, item) => (isGroup(item) && !view.singles ? [] : item.runs.slice(0, mostSingles))
 
-/** Returns the lines of an item: those of single runs, and a group's mean with its band. */
+/** Returns the lines of an item: the lines of single runs, and a group's mean with its band. */
 const seriesOf = ({ state, curves, bands }, item, measure) => {
   const { view } = state
   const { key, label, color, kind, runs } = item
@@ -146,7 +157,7 @@ const seriesOf = ({ state, curves, bands }, item, measure) => {
   return [...singles, { ...line, label: bandLabel(label, runs.length), color, runs: counts, of, shared }]
 }
 
-/** Says why a selected row has no line. */
+/** The texts that explain why a selected row has no line. */
 const notes = {
   evaluation: "an evaluation has no curve",
   rollouts: "rollouts alone have no curve",

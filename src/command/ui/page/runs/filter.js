@@ -1,7 +1,7 @@
 /**
- * Filters the runs of the overview. The text of a filter has conditions as in `effect runs --where`, such as
- * `validation>400` and `algorithm.learning_rate<1e-3`, and words that must be somewhere in the run's name, variables,
- * env, algorithm, commit, time, state or seed.
+ * Filters the runs of the overview. The text of a filter contains conditions in the form of `effect runs --where`, such as
+ * `validation>400` and `algorithm.learning_rate<1e-3`. Its other words must be somewhere in the run's name, variables, env,
+ * algorithm, commit, time, state or seed.
  */
 import { parseSearch, passes } from "../../../../run/find/filter.ts"
 import { isKnownKey, knownKeys, placesOf, unknownKey, valueIn } from "../../../../run/find/keys.ts"
@@ -9,7 +9,10 @@ import { hasSettings, readSettings, settingsAreStale, valuesOf } from "./setting
 
 const states = ["running", "finished", "stopped", "failed"]
 
-/** Returns the runs that pass a filter, and its problems. If `isWaiting`, `again` is called after settings are read. */
+/**
+ * Returns the runs that pass a filter, and the problems in its text. If `isWaiting`, settings are being read, and `again` is
+ * called after that.
+ */
 export const filtered = (runs, text, again, failed) => {
   if (text.trim() === "") return { runs, problems: [], isWaiting: false }
   const { words, filters, problems } = parseSearch(text)
@@ -22,7 +25,7 @@ export const filtered = (runs, text, again, failed) => {
   return { runs: passing, problems: [...problems, ...own.flatMap((filter) => problemOf(filter, runs))], isWaiting }
 }
 
-/** Returns the key as the runs write it. In variables the user may write dashes for underscores. */
+/** Returns the key as the runs write it, because the user may write dashes instead of underscores in variables. */
 const keyIn = (runs, key) =>
   runs.flatMap(({ population }) => Object.keys(population)).find((variable) => plain(variable) === plain(key)) ?? key
 
@@ -43,7 +46,7 @@ const problemOf = ({ key, operator, value }, runs) => {
   return [unknownKey(key, knownKeys(runs.map(valuesOf)))]
 }
 
-/** Converts a text to lower case with dashes for underscores, so that words match in either spelling. */
+/** Converts a text to lower case, with dashes instead of underscores, so that words match in either spelling. */
 const plain = (text) => text.toLowerCase().replaceAll("_", "-")
 
 const texts = new WeakMap()

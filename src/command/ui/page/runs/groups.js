@@ -1,11 +1,11 @@
-/** Groups, sorts and labels runs for the table and the charts. Pure functions. */
+/** Groups, sorts and labels runs for the table and the charts. These are pure functions. */
 import { deviationOf, meanOf } from "../../../../base/statistics/resampling.ts"
 import { mostRunsInABand } from "../../curves/bands.ts"
 import { groupKey } from "../../grouping.ts"
 import { number } from "../parts/format.js"
 import { columnOf } from "./columns.js"
 
-/** The groupings that every results folder offers, with their keys in `grouping.ts`. The first is the default. */
+/** The groupings that are possible in every results folder, with their keys in `grouping.ts`. The first is the default. */
 export const plainGroupings = [
   ["config", "config (seeds together)"],
   ["none", "nothing"],
@@ -42,7 +42,9 @@ const ordered = (items, of, descending) =>
 
 export const sortRuns = (runs, { by, descending }) => ordered(runs, columnOf(by).of, descending)
 
-/** Groups sorted runs. A group has the mean score, the largest steps and times, and the texts that its runs share. */
+/**
+ * Groups sorted runs. A group has the mean score of its runs, their largest steps and times, and the texts that they share.
+ */
 export const groupRuns = (runs, by, sort) => {
   const groups = [...Map.groupBy(runs, (run) => groupKey(run, by))].map(([key, members]) => {
     const scores = members.flatMap((run) => run.score ?? [])
@@ -61,7 +63,7 @@ export const groupRuns = (runs, by, sort) => {
       scoreStd: scores.length < 2 ? null : deviationOf(scores),
       ...Object.fromEntries(["best", "steps", "episodes", "seconds", "time"].map((name) => [name, most(name)])),
       seed: null,
-      // The name and variables that all runs of the group share; they label its line.
+      // The name and variables that all runs of the group have in common, which are the label of its line.
       name: by === "config" ? members[0].name : key,
       population: by === "config" ? members[0].population : {},
       ...Object.fromEntries(["env", "algorithm", "commit"].map((name) => [name, common(name)])),

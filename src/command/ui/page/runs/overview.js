@@ -14,13 +14,13 @@ import { groupRuns, plainGroupings, sortRuns } from "./groups.js"
 import { changeSettings, hasSettings, readSettings, settingsAreStale } from "./settings.js"
 import { makeTable } from "./table.js"
 
-/** At most this many rows are shown in the charts, one for each colour. */
+/** The largest number of rows in the charts, which is the number of colours. */
 const mostDrawn = 8
 
-/** The metrics of a group are computed from at most this many of its runs, because each run's file must be read. */
+/** The largest number of a group's runs from which its metrics are computed, because each run's file must be read. */
 const mostMembers = 10
 
-/** Links to at most this many multi-run trainers, and to as many studies, stand above the table. */
+/** The largest number of links to multi-run trainers above the table, and also of links to studies. */
 const mostTrainers = 5
 
 /** Makes the page. It calls `seen` after the user has changed what is shown. */
@@ -40,7 +40,7 @@ export const makeOverview = (state, seen) => {
   }
 }
 
-/** Makes the state of the page, on which all functions below work: its elements, and the rows that it shows. */
+/** Makes the state of the page: its elements, and the rows that it shows. All functions below work on this state. */
 const makePage = (state, seen) => {
   const metricsNote = el("p.problem", { role: "alert" })
   const page = {
@@ -48,7 +48,7 @@ const makePage = (state, seen) => {
     seen,
     /** The rows of the table: runs or groups. */
     items: [],
-    /** Whether the user has just ticked one row too many. */
+    /** Whether the user has just ticked one more row than can be drawn. */
     refused: false,
     filter: makeFilter((text) => {
       state.filter = text
@@ -72,7 +72,7 @@ const makePage = (state, seen) => {
       select: (key, on) => select(page, key, on),
       expand: (key) => expand(page, key),
     }),
-    // `assemble` makes the elements of the following.
+    // `assemble` makes the following elements.
     allMetrics: undefined,
     search: undefined,
     element: undefined,
@@ -80,7 +80,7 @@ const makePage = (state, seen) => {
   return assemble(page)
 }
 
-/** Makes the elements that hold others. */
+/** Makes the elements that contain other elements. */
 const assemble = (page) => {
   const { controls, curves, comparison, problem, full, trainers, studies, welcome, table } = page
   const heading = el("summary", "All metrics of the runs that are drawn")
@@ -139,7 +139,7 @@ const makeWelcome = () =>
     el("p.quiet", "Or this is another folder than the one that your runs are in."),
   )
 
-// --- What the user does ---
+// --- Actions of the user ---
 
 const changed = (page, control) => {
   update(page)
@@ -147,7 +147,7 @@ const changed = (page, control) => {
   page.seen(control)
 }
 
-/** Opens or closes a part of the page, whose state is in the view by this name. */
+/** Opens or closes a part of the page; `name` is the key of that part's state in the view. */
 const toggled = (page, name, details) => {
   const { view } = page.state
   if (view[name] === details.open) return
@@ -162,7 +162,7 @@ const sortBy = (page, column) => {
   changed(page)
 }
 
-/** Draws a row, or no longer; each has the first free colour. */
+/** Adds a row to the charts or removes it. An added row gets the first free colour. */
 const select = (page, key, on) => {
   const chosen = (page.state.chosen ??= new Map(colorsOf(page).places))
   const free = Array.from({ length: mostDrawn }, (_, place) => place).find(
@@ -187,11 +187,14 @@ const restore = (page) => {
   update(page)
 }
 
-// --- What the page shows ---
+// --- Contents of the page ---
 
 const keyOf = (item) => item.key ?? item.path
 
-/** Returns which rows are drawn in the charts, and their colours: the rows that the user has ticked, or the first. */
+/**
+ * Returns the rows that are drawn in the charts, with their colours: the rows that the user has ticked, otherwise the first
+ * rows.
+ */
 const colorsOf = ({ state, items }) => {
   const trained = items.filter(({ kind }) => kind === "run")
   const places = state.chosen ?? new Map(trained.slice(0, mostDrawn).map((item, place) => [keyOf(item), place]))
@@ -207,7 +210,7 @@ const failed = ({ problem }, error) => {
   problem.hidden = false
 }
 
-/** Reads the settings if a column or the order needs them. */
+/** Reads the settings if a column or the sort order needs them. */
 const readForColumns = (page) => {
   const { columns, sort } = page.state
   if (![...columns, sort.by].some(isSetting) || (hasSettings() && !settingsAreStale())) return
@@ -217,7 +220,7 @@ const readForColumns = (page) => {
   )
 }
 
-/** Shows the runs that the server knows now, by the view and the filter. */
+/** Shows the newest data of the runs, with the current view and filter. */
 const update = (page) => {
   const { state, curves, allMetrics, welcome, controls, search, table } = page
   const runs = [...state.runs.values()]
@@ -251,7 +254,7 @@ const showProblems = ({ problem, filter }, problems) => {
   filter.setAttribute("aria-invalid", String(problems.length > 0))
 }
 
-/** Shows the choice by what runs are grouped: also by each variable of a sweep. */
+/** Shows the ways in which runs can be grouped; each variable of a sweep is one of them. */
 const showGrouping = (page, runs) => {
   const { state, grouping } = page
   const options = [...plainGroupings, ...variablesOf(runs).map((variable) => [variable, `variable ${variable}`])]
@@ -274,7 +277,7 @@ const showCount = ({ count }, runs, shown, isWaiting) => {
   count.textContent = `${of}${counted(runs.length, "run")}${running > 0 ? `, ${number(running)} running` : ""}${isWaiting ? ", reading the settings …" : ""}`
 }
 
-/** Says that not all rows are drawn, or that no more can be. */
+/** Tells the user that not all rows are drawn, or that no more can be drawn. */
 const showLimit = ({ state, full, refused }, drawable) => {
   const some = state.chosen === undefined && drawable > mostDrawn
   const first = some ? `The first ${mostDrawn} of ${number(drawable)} are drawn: untick some to draw others.` : ""
@@ -282,7 +285,7 @@ const showLimit = ({ state, full, refused }, drawable) => {
   full.hidden = full.textContent === ""
 }
 
-/** Draws the rows that have a colour: groups, single runs, and the runs in groups. */
+/** Draws the rows that have a colour, which are groups, single runs, and runs inside groups. */
 const showDrawn = (page, colors) => {
   const { items, curves } = page
   const selected = items.flatMap((item) => [item, ...(item.runs ?? [])]).filter((item) => colors.has(keyOf(item)))
@@ -301,7 +304,7 @@ const reasonForNoCurves = (items) => {
   return items.some(({ kind }) => kind === "run") ? "tick rows below to draw them" : "what is here has no curves"
 }
 
-/** Shows the tests between the rows that are drawn, and if they are two runs, a link to compare them. */
+/** Shows the tests between the drawn rows. If exactly two runs are drawn, it also shows a link to compare them. */
 const showComparison = ({ state, comparison, compare }, selection, selected) => {
   comparison.element.open = state.view.tests
   comparison.show(

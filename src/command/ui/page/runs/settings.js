@@ -1,5 +1,5 @@
 /**
- * Holds the settings and results of runs, by the keys of `effect runs --where`: `algorithm.learning_rate`,
+ * Holds the settings and results of runs, under the keys of `effect runs --where`, such as `algorithm.learning_rate` or
  * `validation`. They are read when a filter, a column or a comparison first needs them.
  */
 import { knownKeys, ownKeys, valueIn } from "../../../../run/find/keys.ts"
@@ -26,7 +26,10 @@ export const readSettings = () => {
 
 export const hasSettings = () => table !== undefined
 
-/** Records that runs have changed. The data is stale if a run is new or has ended, because it then has new results. */
+/**
+ * Records that runs have changed. The settings must be read again if a run is new or has ended, because it then has new
+ * results.
+ */
 export const changeSettings = (runs) => {
   if (table === undefined) return
   isStale ||= runs.some(({ path, state }) => table.runs[path] === undefined || state !== "running")
@@ -37,7 +40,10 @@ export const settingsAreStale = () => isStale
 const treeOf = (parts) =>
   Object.fromEntries(Object.entries(parts ?? {}).map(([key, index]) => [key, table.parts[index]]))
 
-/** Returns a run in the form in which `run/find/keys.ts` looks up keys; without the settings, only its summary. */
+/**
+ * Returns a run in the form in which `run/find/keys.ts` looks up keys. While settings have not been read, it contains only
+ * the summary.
+ */
 export const valuesOf = (run) => {
   const before = rows.get(run)
   if (before !== undefined) return before
@@ -56,7 +62,7 @@ export const valuesOf = (run) => {
 /** Returns the value of a setting in a run; undefined if the run doesn't have it, or if it has not been read. */
 export const settingOf = (run, key) => valueIn(valuesOf(run), key)
 
-/** Returns all keys of these runs: first the keys whose values differ, and then all others. */
+/** Returns all keys of these runs: first the keys whose values differ, then the others. */
 export const settingKeys = (runs) => {
   if (table === undefined) return []
   const all = knownKeys(runs.map(valuesOf)).filter((key) => !ownKeys.some((own) => own === key))

@@ -1,11 +1,13 @@
-/** Makes the table of runs: groups that can be opened, columns that sort, and boxes that choose runs for the charts. */
+/**
+ * Makes the table of runs, with groups that can be opened, columns that sort it, and boxes that choose runs for the charts.
+ */
 import { runAddress } from "../address.js"
 import { el, rowsIn } from "../parts/dom.js"
 import { counted, number } from "../parts/format.js"
 import { seededTitle, titleOf } from "../parts/runTexts.js"
 import { columnOf, isSetting } from "./columns.js"
 
-/** The table shows at most this many rows, until the user presses a button that shows the others. */
+/** The number of rows that the table shows until the user presses a button that shows the others. */
 const mostRows = 200
 
 /** Makes the table. It calls `sortBy`, `select` or `expand` when the user clicks a heading, a box or a group. */
@@ -17,7 +19,7 @@ export const makeTable = (actions) => {
     fill: rowsIn(body),
     head: el("tr"),
     more: el("button.button.more", { hidden: true, onclick: () => showAll(table) }),
-    /** Whether the user wants to see more than `mostRows`. */
+    /** Whether the user wants to see more rows than `mostRows`. */
     all: false,
     /** The rows and columns that were shown last; undefined before the first time. */
     last: undefined,
@@ -31,7 +33,7 @@ const showAll = (table) => {
   show(table, table.last)
 }
 
-/** Shows items, which are runs or groups of runs, in an order. */
+/** Shows items in their order. An item is a run or a group of runs. */
 const show = (table, next) => {
   const { head, body, more } = table
   table.last = next
@@ -50,7 +52,7 @@ const show = (table, next) => {
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true })
 }
 
-/** Returns the row of a run, or the rows of a group: its own, and if it is open, those of its runs. */
+/** Returns the row of a run. For a group, returns its own row and, if it is open, the rows of its runs. */
 const rowsOf = (item, expanded) => {
   if (item.runs === undefined) return [{ key: item.path, item, make: runRow, extra: false }]
   const open = expanded.has(item.key)

@@ -13,7 +13,7 @@ const svg = (tag, properties, ...children) => {
   return element
 }
 
-/** Returns where the value of a parameter lies in its range, from 0 to 1. */
+/** Returns the position of a parameter's value in its range, from 0 to 1. */
 const placeOf = (parameter, value) => {
   if (parameter._tag === "Choice") {
     const index = parameter.values.findIndex((one) => JSON.stringify(one) === JSON.stringify(value))
@@ -23,7 +23,7 @@ const placeOf = (parameter, value) => {
   return isLog ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low)
 }
 
-/** Returns the texts below the axis, with their places from 0 to 1. */
+/** Returns the texts below the axis, with their positions from 0 to 1. */
 const marksOf = (parameter) => {
   if (parameter._tag === "Choice") return parameter.values.map((value) => ({ place: placeOf(parameter, value), text: textOf(value) })) // prettier-ignore
   const { low, high } = parameter
@@ -36,14 +36,14 @@ const marksOf = (parameter) => {
 /** Formats the value of a parameter. */
 export const textOf = (value) => (typeof value === "number" ? number(value) : typeof value === "string" ? value : JSON.stringify(value)) // prettier-ignore
 
-/** Returns the range of values, which is never empty. */
+/** Returns the range of values, whose length is never zero. */
 const rangeOf = (values) => {
   const sorted = values.toSorted((a, b) => a - b)
   const [low, high] = [sorted[0], sorted.at(-1)]
   return low === high ? [low - 1, high + 1] : [low, high]
 }
 
-/** Makes the chart of one parameter; `trials` have values. */
+/** Makes the chart of one parameter. Every trial in `trials` must have a value of the metric. */
 export const makeSlice = (parameter, trials, { metric, best }) => {
   const having = trials.filter(({ params }) => Object.hasOwn(params, parameter.path))
   const [low, high] = rangeOf(trials.map(({ value }) => value))

@@ -7,7 +7,7 @@ import { number } from "../parts/format.js"
 import { makeSource } from "../parts/source.js"
 import { makeSlice, textOf } from "./slices.js"
 
-/** The table shows at most this many trials, the best first. */
+/** The largest number of trials in the table, which begins with the best. */
 const mostRows = 200
 
 /** Makes the page of the study in a folder. */
@@ -130,7 +130,7 @@ const trialsTable = ({ metric, space }, ranked) => {
   )
 }
 
-/** Returns the best value of the finished trials up to each of them. */
+/** Returns, for each finished trial, the best value so far. */
 const bestSoFar = ({ trials, direction }) => {
   const isBetter = (a, b) => (direction === "maximize" ? a > b : a < b)
   let best

@@ -1,4 +1,6 @@
-/** Shows the most important metrics of a trainer and of its runs as charts: those of the runs have a line for each run. */
+/**
+ * Shows the most important metrics of a trainer and of its runs as charts. The charts of the runs have a line for each run.
+ */
 import { fetchMetrics } from "../data.js"
 import { makeChart } from "../parts/chart.js"
 import { el, seriesColor } from "../parts/dom.js"
@@ -33,7 +35,7 @@ export const makeFigures = (view, failed) => {
 
   const draw = () => {
     const { trainer, items } = shown
-    // An event file has no number of episodes, so steps replace that axis.
+    // Event files don't contain the number of episodes, so that axis is replaced by steps.
     const axes = { xName: view.axis === "episodes" ? "steps" : view.axis, logX: view.logX, logY: view.logY }
     const own = source.of(trainer)
     for (const { metrics, chart } of trainerCharts) {
@@ -46,7 +48,7 @@ export const makeFigures = (view, failed) => {
     const waiting = ofItems.some(({ runs }) => runs.includes(undefined))
     for (const { metrics: name, chart } of runCharts) {
       const series = ofItems.flatMap((item) => seriesOf(item, name, view))
-      // Runs without such a metric, such as those of another objective, need no chart.
+      // If no run has the metric (because all have another objective, for example), the chart is hidden.
       chart.element.hidden = items.length > 0 && !waiting && series.length === 0
       chart.show({ series, ...axes, waiting, nothing: "none so far" })
     }
@@ -55,13 +57,13 @@ export const makeFigures = (view, failed) => {
   return {
     ofTrainer: grid(trainerCharts),
     ofRuns: grid(runCharts),
-    /** Shows the trainer with a path, and items `{ label, color, runs }` for its runs, where `runs` has one path. */
+    /** Shows the trainer with the given path, and items `{ label, color, runs }` for its runs; `runs` has one path. */
     show: (trainer, items) => {
       shown = { trainer, items }
       source.want([trainer, ...items.flatMap(({ runs }) => runs)])
       draw()
     },
-    /** Reads the metrics of these paths again, as far as they are shown. */
+    /** Reads the metrics of these paths again, if they are shown. */
     stale: source.stale,
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Makes the page of a multi-run trainer: which of its runs are trained, wait or have ended, the curves of the runs over
- * each other, and how many tokens it trains and generates a second.
+ * Makes the page of a multi-run trainer. It shows which runs are being trained, wait or have ended, the curves of all runs in
+ * the same charts, and how many tokens the trainer trains and generates per second.
  */
 import { overviewAddress, runAddress } from "../address.js"
 import { makeMetrics } from "../parts/metrics.js"
@@ -11,7 +11,7 @@ import { viewControls } from "../parts/viewControls.js"
 import { makeCurves } from "../runs/curves.js"
 import { makeFigures } from "./figures.js"
 
-/** At most this many runs are drawn, one for each colour. */
+/** The largest number of runs that are drawn, which is the number of colours. */
 const mostDrawn = 8
 
 const nameOf = ({ id }) => id.replace(/^run_/, "")
@@ -19,7 +19,7 @@ const nameOf = ({ id }) => id.replace(/^run_/, "")
 /** The states of runs, in the order in which the page counts them. */
 const states = ["training", "waiting", "finished", "stopped", "evicted", "invalid", "unconfigured"]
 
-/** Makes the page of the trainer with a path. It calls `seen` after the user has changed what is shown. */
+/** Makes the page of the trainer with the given path. It calls `seen` after the user has changed what is shown. */
 export const makeTrainerPage = (state, seen, path) => {
   const page = makePage(state, seen, path)
   return {
@@ -35,7 +35,7 @@ export const makeTrainerPage = (state, seen, path) => {
   }
 }
 
-/** Makes the state of the page, on which all functions below work: its elements, and the trainer that it shows. */
+/** Makes the state of the page: its elements, and the trainer that it shows. All functions below work on this state. */
 const makePage = (state, seen, path) => {
   const problem = el("p.problem", { role: "alert" })
   const failed = (error) => (problem.textContent = error.message)
@@ -61,7 +61,7 @@ const makePage = (state, seen, path) => {
       el("summary", "All metrics of the runs that are drawn"),
       metrics.element,
     ),
-    /** Whether the user has just ticked one run too many. */
+    /** Whether the user has just ticked one more run than can be drawn. */
     refused: false,
     content: undefined,
     element: undefined,
@@ -88,7 +88,7 @@ const makeTable = (body) =>
     el("table", el("thead", el("tr", ["draw", "run", "state", "steps", "score", "best", "episodes"].map(headOf))), body), // prettier-ignore
   )
 
-// --- What the user does ---
+// --- Actions of the user ---
 
 const changed = (page, control) => {
   draw(page)
@@ -103,7 +103,7 @@ const toggledMetrics = (page) => {
   changed(page)
 }
 
-/** Draws the curves of a run, or no longer; each run has the first free colour. */
+/** Adds the curves of a run or removes them. An added run gets the first free colour. */
 const select = (page, id, on) => {
   const drawn = (page.state.drawn = new Map(placesOf(page)))
   const taken = new Set(drawn.values())
@@ -120,16 +120,19 @@ const restore = (page) => {
   draw(page)
 }
 
-// --- What the page shows ---
+// --- Contents of the page ---
 
 const trainerOf = ({ state, path }) => state.trainers.get(path)
 const pathOf = ({ path }, { id }) => `${path}/${id}`
 const summaryOf = (page, run) => page.state.runs.get(pathOf(page, run))
 
-/** Returns the runs that have begun, and so can be drawn. */
+/** Returns the runs that have begun, which are the ones that can be drawn. */
 const drawableIn = (page) => trainerOf(page).runs.filter((run) => summaryOf(page, run) !== undefined)
 
-/** Returns the colours of the drawn runs by their ids: of those that the user has ticked, or of the first. */
+/**
+ * Returns the colours of the drawn runs by their ids. The drawn runs are those that the user has ticked, otherwise the first
+ * ones.
+ */
 const placesOf = (page) =>
   page.state.drawn ?? new Map(drawableIn(page).slice(0, mostDrawn).map(({ id }, place) => [id, place])) // prettier-ignore
 
@@ -175,7 +178,7 @@ const drawRows = (page, trainer, places) =>
     trainer.runs.map((run) => {
       const summary = summaryOf(page, run)
       const place = places.get(run.id)
-      // The colours of a theme differ, so they are a part of the content.
+      // Light and dark themes have different colours, so the colour is part of the content.
       const color = place === undefined ? "" : seriesColor(place)
       return { key: run.id, content: [run, summary, color], make: () => rowOf(page, run, summary, place) }
     }),
@@ -205,7 +208,7 @@ const rowOf = (page, run, summary, place) => {
   )
 }
 
-/** Says that not all runs are drawn, or that no more can be. */
+/** Tells the user that not all runs are drawn, or that no more can be drawn. */
 const drawLimit = ({ state, full, refused }, drawable) => {
   const some = state.drawn === undefined && drawable > mostDrawn
   const first = some ? `The first ${mostDrawn} of ${number(drawable)} are drawn: untick some to draw others.` : ""

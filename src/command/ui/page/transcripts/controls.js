@@ -1,4 +1,4 @@
-/** Makes the controls above the list of episodes: the search, the phase, bounds of returns and advantages, the order. */
+/** Makes the controls above the list of episodes: the search, the phase, bounds of returns and advantages, and the order. */
 import { choice, el, toggle } from "../parts/dom.js"
 import { number } from "../parts/format.js"
 import { makeLegend } from "./tokens.js"
@@ -22,8 +22,8 @@ const boundLabels = [
 ]
 
 /**
- * Makes the controls of `state.transcripts`. They call `changed` with a condition that the user has changed, and for a field
- * that is typed into also with its name. `draw` shows the conditions for a part of the list.
+ * Makes the controls of `state.transcripts`. They call `changed` with the condition that the user has changed; for a text
+ * field, also with the field's name. `draw` shows the conditions that belong to a part of the list.
  */
 export const makeControls = (state, changed) => {
   const search = el("input.find", {
@@ -62,7 +62,7 @@ export const makeControls = (state, changed) => {
   return { element, legend, search, draw }
 }
 
-/** Makes the field of a bound, such as the least return. It reports no text that is not a number. */
+/** Makes the field of a bound, such as the lowest return. It ignores texts that are not numbers. */
 const makeBound = (name, label, changed) => {
   const field = el("input.bound", {
     type: "number",
@@ -76,7 +76,7 @@ const setUnlessFocused = (field, value) => {
   if (document.activeElement !== field) field.value = value
 }
 
-/** Makes the choice of a phase; an empty text if the run has only one. */
+/** Makes the choice of a phase; returns an empty text if the run has only one. */
 const phaseChoice = (groups, phase, chosen) => {
   const options = phaseOptions(groups ?? [])
   if (!options.some(([value]) => value === phase)) options.push([phase, phase])

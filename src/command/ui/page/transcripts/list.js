@@ -14,7 +14,7 @@ const nameOf = ({ phase, seen, contestant, id, number: place }) => {
   return phase === "validation" ? `${contestant ?? `val ${seen}`} · ${place}` : (id ?? String(place))
 }
 
-/** Returns a text that the episodes of a group share, and no others. */
+/** Returns a text that only the episodes of the same group share. */
 const groupOf = (episode) => (episode?.trained ? `${episode.trained.step} ${episode.trained.group}` : undefined)
 
 /** Makes the answer of an episode, coloured by its advantage, and the advantage as a number. */
@@ -36,7 +36,7 @@ export const makeEpisodeList = ({ address, more }) => {
   const element = el("nav.episodeNav", { "aria-label": "Episodes" }, earlier, rows, later, nothing)
   const fill = rowsIn(rows)
   let marked
-  /** The largest absolute advantage of the run, and whether the groups of the shown list have headings. */
+  /** The largest absolute advantage in the run, and whether the groups in the shown list have headings. */
   let largest = null
   let hasHeadings = false
 
@@ -45,7 +45,7 @@ export const makeEpisodeList = ({ address, more }) => {
     const { key, env, player, return: total, length, delegated, failed, trained } = episode
     const steps = counted(length, "step")
     const below = delegated === 0 ? "" : `, ${delegated} delegated`
-    // The heading of a group has its task, and so the name of its env.
+    // The heading of a group contains its task, and therefore the name of its env.
     const isGrouped = hasHeadings && trained !== null
     const link = el(
       "a",
@@ -57,7 +57,7 @@ export const makeEpisodeList = ({ address, more }) => {
     return el("li", link)
   }
 
-  /** Makes the heading above the episodes of a group, which answer the same task. */
+  /** Makes the heading above the episodes of a group, which all answer the same task. */
   const headingOf = ({ env, trained: { step, group, task } }) =>
     el(
       "li.groupHead",

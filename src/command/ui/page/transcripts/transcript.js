@@ -1,6 +1,6 @@
 /**
- * Shows one episode: facts about it, and its turns. Everything is inserted as text, so that nothing that a model wrote can
- * run.
+ * Shows one episode: facts about it, and its turns. Everything is inserted as text, so that no text of a model can be
+ * executed.
  */
 import { el, factList } from "../parts/dom.js"
 import { number, signed } from "../parts/format.js"
@@ -61,7 +61,7 @@ export const makeTranscript = ({ address, step, turned }) => {
     element,
     turnTo,
     stepTurn: (by) => {
-      // If no turn is selected, both directions select the first.
+      // If no turn is selected, the first turn is selected in both directions.
       const next = (turn ?? (by > 0 ? 0 : 2)) + by
       if (next < 1 || next > sections().length) return
       turnTo(next)
@@ -84,7 +84,7 @@ export const makeTranscript = ({ address, step, turned }) => {
         ),
         headOf(transcript),
         credits,
-        // The legend of whole answers stands above the list of episodes.
+        // The legend for whole answers is shown above the list of episodes instead.
         largest === null || advantages === "episode" ? "" : makeLegend(largest, advantages),
         hint === null ? "" : el("p.quiet.line", hint),
         ...turns,

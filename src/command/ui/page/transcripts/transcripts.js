@@ -1,6 +1,6 @@
 /**
- * Makes the section of a run's page with the transcripts of its agents: the list of episodes on the left and one
- * episode on the right. The address contains the list's conditions and the episode.
+ * Makes the section of a run's page with the transcripts of its agents: the list of episodes on the left and one episode on
+ * the right. The address of the page contains the conditions of the list and the episode.
  */
 import { runAddress } from "../address.js"
 import { fetchEpisodes, fetchTranscript } from "../data.js"
@@ -13,10 +13,10 @@ import { makeEpisodeList } from "./list.js"
 /** The number of episodes in one request. */
 const pageSize = 100
 
-/** Matches the files of a run whose lines hold episodes: if one changes, the episodes are read again. */
+/** Matches the files of a run whose lines contain episodes. If such a file changes, the episodes are read again. */
 const relevant = /^(?:rollouts|outcomes|samples)\.jsonl$|(?:^|\/)(?:rollouts|scores)\/.+\.jsonl$/
 
-/** Makes the section of the run with a path. It calls `seen` after the user has changed what is shown. */
+/** Makes the section of the run with the given path. It calls `seen` after the user has changed what is shown. */
 export const makeTranscripts = (state, seen, run) => {
   const section = makeSection(state, seen, run)
   const onKey = (event) => pressed(section, event)
@@ -44,7 +44,7 @@ export const makeTranscripts = (state, seen, run) => {
   }
 }
 
-/** Makes the state of the section, on which all functions below work: its elements, what they show, and the requests. */
+/** Makes the state of the section: its elements, what they show, and the requests. All functions below work on this state. */
 const makeSection = (state, seen, run) => {
   const address = (change) => runAddress(run, state.view, { ...state.transcripts, turn: undefined, ...change })
   const turned = (turn) => {
@@ -61,19 +61,23 @@ const makeSection = (state, seen, run) => {
     problem: el("p.problem", { role: "alert" }),
     list: makeEpisodeList({ address, more: (way) => extend(section, way) }),
     transcript: makeTranscript({ address, step: (by) => stepEpisode(section, by), turned }),
-    /** The run's files that hold episodes, as JSON. */
+    /** The run's files that contain episodes, as JSON. */
     files: "",
-    /** The part of the list that is shown, and as JSON the conditions by which it was read. */
+    /** The part of the list that is shown, and the conditions with which it was read, as JSON. */
     page: undefined,
     listed: undefined,
     /** The key of the episode that is shown. */
     read: undefined,
-    /** Whether no episode was shown yet: a link to an episode scrolls to it. */
+    /**
+     * Whether no episode has been shown yet. Only the first one is scrolled to, when the user follows a link to an episode.
+     */
     isFirst: true,
     closed: false,
-    /** The list's requests run one after another, since otherwise the answer to an older request could arrive last. */
+    /**
+     * The requests for the list run one after another, because otherwise the answer to an older request could arrive last.
+     */
     queue: Promise.resolve(),
-    /** The last refresh, and whether another one waits for its end. */
+    /** The last refresh, and whether another one is waiting for its end. */
     refreshed: Promise.resolve(),
     isWaiting: false,
     timer: undefined,
@@ -97,7 +101,7 @@ const filtersOf = ({ text, phase, least, most, leastAdvantage, mostAdvantage, fa
   order,
 })
 
-/** Runs a request after the earlier ones, and shows its error. */
+/** Runs a request after the earlier ones, and shows its error if it fails. */
 const inTurn = (section, request) => {
   const run = async () => {
     if (section.closed) return
@@ -112,7 +116,10 @@ const inTurn = (section, request) => {
   return section.queue
 }
 
-/** Requests a part of the list. Returns undefined if the conditions have changed meanwhile: the next request is for the new ones. */
+/**
+ * Requests a part of the list. Returns undefined if the conditions have changed in the meantime, because the next request
+ * then uses the new ones.
+ */
 const fetchPart = async (section, part) => {
   const { state, run } = section
   const filters = filtersOf(state.transcripts)
@@ -121,7 +128,10 @@ const fetchPart = async (section, part) => {
   return section.closed || isStale ? undefined : page
 }
 
-/** Reads the list by the current conditions; with `again`, also if it is shown, since it may have new episodes. */
+/**
+ * Reads the list with the current conditions. With `again`, it is read even if it is shown already, since it may have new
+ * episodes.
+ */
 const load = (section, again) =>
   inTurn(section, async () => {
     const { state, page } = section
@@ -143,7 +153,7 @@ const load = (section, again) =>
 const extend = (section, way) =>
   inTurn(section, async () => {
     const { page } = section
-    // The conditions have changed, so another list is requested.
+    // The conditions have changed, so another list will be requested.
     if (JSON.stringify(filtersOf(section.state.transcripts)) !== section.listed) return
     const from = way < 0 ? Math.max(0, page.from - pageSize) : page.from + page.episodes.length
     const count = way < 0 ? page.from - from : pageSize
@@ -172,7 +182,7 @@ const present = (section) => {
   void open(section, false)
 }
 
-/** Reads the list by a condition that the user has changed; for a field, after the user has paused typing. */
+/** Reads the list with a condition that the user has changed. For a text field, it waits until the user has paused typing. */
 const changed = (section, change, control) => {
   Object.assign(section.state.transcripts, change)
   section.seen(control)
@@ -194,7 +204,7 @@ const refresh = (section) => {
 
 // --- The episode ---
 
-/** Reads the chosen episode; with `again`, also if it is shown, since it may have new turns. */
+/** Reads the chosen episode. With `again`, it is read even if it is shown already, since it may have new turns. */
 const open = async (section, again) => {
   const { state, transcript } = section
   const { episode, turn } = state.transcripts
@@ -222,7 +232,10 @@ const open = async (section, again) => {
   section.isFirst = false
 }
 
-/** Opens the episode so many places after the one that is shown; the first one, if none of the list is shown. */
+/**
+ * Opens the episode that is `by` positions after the one that is shown. If the list doesn't contain that one, opens the
+ * first.
+ */
 const stepEpisode = async (section, by) => {
   const { page } = section
   const place = page.episodes.findIndex(({ key }) => key === section.state.transcripts.episode)
@@ -235,7 +248,7 @@ const stepEpisode = async (section, by) => {
   return openAt(section, next)
 }
 
-/** Opens the episode at a place of the list, if there is one. */
+/** Opens the episode at a position of the list, if there is one. */
 const openAt = async (section, place) => {
   const { state, list, transcript } = section
   const next = section.page.episodes[place]

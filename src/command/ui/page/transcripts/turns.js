@@ -1,4 +1,7 @@
-/** Makes the elements of an episode's turns: observations, prompts, answers, calls and rewards, all of them inserted as text. */
+/**
+ * Makes the elements of an episode's turns: observations, prompts, answers, calls and rewards. All of them are inserted as
+ * text.
+ */
 import { el } from "../parts/dom.js"
 import { counted, number, signed } from "../parts/format.js"
 import { endingText } from "./list.js"
@@ -25,7 +28,7 @@ const words = (text) => {
 const part = (name, sort, ...children) =>
   el("div", { class: `part ${sort}` }, el("div.label", name), el("div.value", ...children))
 
-/** Makes a part that `draw` fills when it is first opened, because prompts are long and rarely read. */
+/** Makes a part that `draw` fills when the user first opens it, because prompts are long and rarely read. */
 const folded = (key, title, draw) => {
   const details = el("details", { "data-fold": key }, el("summary", title))
   details.addEventListener("toggle", () => {
@@ -48,8 +51,9 @@ export const usageText = ({ inputTokens, outputTokens, reasoningTokens }) =>
   `${number(inputTokens)} in, ${number(outputTokens)} out${reasoningTokens > 0 ? `, ${number(reasoningTokens)} thought` : ""}`
 
 /**
- * Makes the elements of the turns and of the episode's credits. A delegated rollout is inside the turn of its call. `address`
- * returns the address of a turn. `largest` is the largest advantage, by which colours are chosen.
+ * Makes the elements of the turns and of the episode's credits. A delegated rollout is shown inside the turn whose call
+ * delegated it. `address` returns the address of a turn. `largest` is the largest advantage, from which the colours are
+ * computed.
  */
 export const elementsOf = ({ transcript: { played, largest }, address }) => {
   const isTree = played.turns.some(({ calls }) => calls.some(({ children }) => children.length > 0))
@@ -59,13 +63,15 @@ export const elementsOf = ({ transcript: { played, largest }, address }) => {
   }
 }
 
-/** Makes the turns of a rollout. `view` has an address only for turns of the episode itself, which links can name. */
+/**
+ * Makes the turns of a rollout. `view` has an address only for the episode's own turns, because links can't name other turns.
+ */
 const turnsOf = (played, view) => {
   const prompts = []
   return played.turns.map((turn, index) => turnOf(turn, index + 1, prompts, view))
 }
 
-/** Makes a rollout that was delegated, inside the turn of its call. */
+/** Makes the element of a delegated rollout, which is inside the turn whose call delegated it. */
 const childOf = (played, largest) =>
   el(
     "details.child",
@@ -79,7 +85,7 @@ const childOf = (played, largest) =>
     turnsOf(played, { largest, address: undefined }),
   )
 
-/** Makes a turn. `prompts` are the prompts of all calls so far, to which the ones of this turn are added. */
+/** Makes a turn. `prompts` are the prompts of all calls so far; the prompts of this turn are added to them. */
 const turnOf = (turn, place, prompts, { largest, address }) => {
   const { observation, calls, action, said, advantage, feedback, seen, ending, reason, info, failed } = turn
   const isReflection = calls.length > 0 && calls.every(({ purpose }) => purpose === "reflection")
@@ -110,7 +116,10 @@ const rewardFacts = ({ reward, cumulative, credit, weight, advantage }, largest)
   advantage !== null && fact("advantage", makeAdvantage(advantage, largest)),
 ]
 
-/** Returns the whole prompt of a call, which names how much of the prompt before it keeps, and adds it to `prompts`. */
+/**
+ * Returns the whole prompt of a call, and adds it to `prompts`. The call itself contains only how much of the previous prompt
+ * it keeps, and the new messages.
+ */
 const promptOf = (call, prompts) => {
   const before = prompts.at(-1) ?? []
   const prompt = [...before.slice(0, call.kept), ...call.messages]
@@ -136,7 +145,7 @@ const callOf = (call, prompt, largest) => {
   )
 }
 
-/** Says what is unusual about a call. */
+/** Describes what is unusual about a call. */
 const notesOf = ({ purpose, attempts, finish, incomplete }) =>
   [
     purpose === "reflection" && "looks back",

@@ -22,7 +22,7 @@ import { parse as parseRun } from "./config/OrchestratorConfig.ts"
 import { missingProblem, overrunProblem, startingProgress, withPendingResume } from "./runs/resume.ts"
 import { makeRunFolders } from "./runs/runFolder.ts"
 
-interface Given {
+interface DecodedConfig {
   readonly settings: Pick<MultiRunConfig, "runs" | "seed">
   /** The config with all defaults. */
   readonly effective: Plain
@@ -46,7 +46,7 @@ const modelIn = (config: Plain) => ({
 })
 
 /** Fails if the model, the adapters or the seed of a resumed trainer were changed. */
-export const refuseOtherModel = Effect.fnUntraced(function* ({ effective }: Given, files: RunFiles) {
+export const refuseOtherModel = Effect.fnUntraced(function* ({ effective }: DecodedConfig, files: RunFiles) {
   const before = yield* configBefore(files)
   if (before === undefined) return
   const problem = changedSetting(modelIn(effective), modelIn(before))
@@ -63,7 +63,7 @@ const runsOf = (config: Plain | undefined): Plain => (isPlain(config?.runs) ? co
  * settings in the trainer's config did not change are not checked: their folders keep their own configs.
  */
 export const refuseUnreachable = Effect.fnUntraced(function* (
-  { settings, effective, from }: Given & { readonly from: DecodeOptions },
+  { settings, effective, from }: DecodedConfig & { readonly from: DecodeOptions },
   files: RunFiles,
 ) {
   const before = yield* configBefore(files)
@@ -90,7 +90,7 @@ export const refuseUnreachable = Effect.fnUntraced(function* (
  * run's config is replaced only if its section of the trainer's config has changed. Otherwise the folder is left as it is,
  * because the user may have changed or deleted it. Returns a warning for each deleted folder.
  */
-export const writeRuns = Effect.fnUntraced(function* ({ settings, effective }: Given, files: RunFiles) {
+export const writeRuns = Effect.fnUntraced(function* ({ settings, effective }: DecodedConfig, files: RunFiles) {
   const before = yield* configBefore(files)
   const warnings: Array<string> = []
   for (const [name, config] of Object.entries(settings.runs)) {

@@ -92,9 +92,9 @@ const numberWriter = () => {
   const keyOf = (key: string): Uint8Array => {
     const known = keys.get(key)
     if (known !== undefined) return known
-    const made = new ProtobufMessage().text(fields.Item.key, key).finish()
-    keys.set(key, made)
-    return made
+    const keyBytes = new ProtobufMessage().text(fields.Item.key, key).finish()
+    keys.set(key, keyBytes)
+    return keyBytes
   }
   return (to: ByteWriter, numbers: Readonly<Record<string, number>>): void => {
     for (const key in numbers) {

@@ -91,13 +91,13 @@ export const orchestrate = Effect.fn("effect-rl.orchestrator")(function* (
     const { failed } = failures
     const lost: Readonly<Record<string, number>> = failed.length === 0 ? {} : { "sampling/failed": failed.length }
     const metrics = { "sampling/samples": samples.length, ...figures, ...lost }
-    const { transcripts: telling } = run.config
-    const isTold = !isSupervised && telling.every > 0 && step % telling.every === 0
+    const { transcripts: settings } = run.config
+    const hasTranscripts = !isSupervised && settings.every > 0 && step % settings.every === 0
     const seenEpisodes = episodesBefore(run.config, step)
-    const told = { step, seenEpisodes, groups: telling.groups }
+    const about = { step, seenEpisodes, groups: settings.groups }
     const nowMillis = yield* Clock.currentTimeMillis
     const transcripts = [
-      ...(isTold ? transcriptsOfStep(scored, { ...told, nowMillis }) : []),
+      ...(hasTranscripts ? transcriptsOfStep(scored, { ...about, nowMillis }) : []),
       ...failuresOf(failed, { mode: "train", seenEpisodes, played: rollouts.length }),
     ]
     const report = { metrics, transcripts, ...(failed.length === 0 ? {} : { failures }) }

@@ -66,12 +66,12 @@ export const demonstrations = (agentOf: AgentOf, encode: Encode): Protocol => ({
       demonstrate = () => target
     }
     const next = demonstrate
-    let made = 0
+    let moves = 0
     const demonstrator: LmService = {
       complete: (request) =>
         Effect.suspend(() => {
-          const move = next(seen(), stream(envSeed, "demonstration", made), made)
-          made++
+          const move = next(seen(), stream(envSeed, "demonstration", moves), moves)
+          moves++
           return encode(request, move)
         }),
     }

@@ -6,7 +6,7 @@ import type { StepScored } from "../../run/record/RunEvent.ts"
 import type { FailedEpisode } from "./reports.ts"
 
 /** The facts about an episode for its transcript. */
-interface Told extends Pick<StepScored, "mode" | "seenEpisodes" | "episode"> {
+interface TranscriptFacts extends Pick<StepScored, "mode" | "seenEpisodes" | "episode"> {
   /** Facts that are added to the `info` of each step, such as the advantage. */
   readonly info: Readonly<Record<string, unknown>>
   /** The time at which the episode was recorded. */
@@ -23,7 +23,7 @@ interface Told extends Pick<StepScored, "mode" | "seenEpisodes" | "episode"> {
  */
 const transcriptOf = (
   { meta, steps }: Rollout,
-  { mode, seenEpisodes, episode, info, nowMillis }: Told,
+  { mode, seenEpisodes, episode, info, nowMillis }: TranscriptFacts,
 ): ReadonlyArray<StepScored> => {
   const agent = { type: meta.agent, model: meta.model }
   const events: Array<StepScored> = []
@@ -61,7 +61,7 @@ export const transcriptsOfStep = (
     seenEpisodes,
     groups,
     nowMillis,
-  }: Pick<Told, "seenEpisodes" | "nowMillis"> & {
+  }: Pick<TranscriptFacts, "seenEpisodes" | "nowMillis"> & {
     readonly step: number
     readonly groups: number
   },
@@ -76,7 +76,7 @@ export const transcriptsOfStep = (
 /** Makes the transcripts of all episodes of a validation. The step is also in the name of the file that holds them. */
 export const transcriptsOfValidation = (
   rollouts: ReadonlyArray<Rollout>,
-  { step, nowMillis }: Pick<Told, "nowMillis"> & { readonly step: number },
+  { step, nowMillis }: Pick<TranscriptFacts, "nowMillis"> & { readonly step: number },
 ): ReadonlyArray<StepScored> =>
   rollouts.flatMap((rollout, at) =>
     transcriptOf(rollout, { mode: "validation", seenEpisodes: step, episode: at + 1, info: {}, nowMillis }),
@@ -85,7 +85,7 @@ export const transcriptsOfValidation = (
 /** Makes a line for each failed episode. Their numbers follow those of the `played` episodes. */
 export const failuresOf = (
   failed: ReadonlyArray<FailedEpisode>,
-  { mode, seenEpisodes, played }: Pick<Told, "mode" | "seenEpisodes"> & { readonly played: number },
+  { mode, seenEpisodes, played }: Pick<TranscriptFacts, "mode" | "seenEpisodes"> & { readonly played: number },
 ): ReadonlyArray<StepScored> =>
   failed.map(({ id, envId, envType, message }, at) => ({
     _tag: "StepScored",

@@ -119,15 +119,15 @@ const discover = Effect.fnUntraced(function* (
   }
   // A run that goes back to an earlier step has not ended any more.
   if (config.resumeStep !== -1) yield* state.folders.remove(directory, Layout.finished)
-  const told: Array<Hooks> = []
-  const waiting: FolderOf<"Waiting"> = { _tag: "Waiting", id, directory, origin, text, run, parts: told }
+  const notified: Array<Hooks> = []
+  const waiting: FolderOf<"Waiting"> = { _tag: "Waiting", id, directory, origin, text, run, parts: notified }
   state.known.set(id, waiting)
   state.queue.push(id)
   yield* state.report({ _tag: "Discovered", run })
   for (const part of state.parts()) {
     const failure = yield* hooks.outcomeOf(part.discovered, run)
     if (failure !== undefined) return yield* evict(state, waiting, `a hook on its discovery failed: ${failure}`)
-    told.push(part)
+    notified.push(part)
   }
 })
 

@@ -88,8 +88,8 @@ export const leaveQueue = (state: DiscoveryState, id: string): void => {
 }
 
 /** Notifies the parts that a run is neither waiting nor trained any more. */
-const forget = Effect.fnUntraced(function* (state: DiscoveryState, { run, parts: told }: Found) {
-  const present = told.filter((part) => state.parts().includes(part))
+const forget = Effect.fnUntraced(function* (state: DiscoveryState, { run, parts: notified }: Found) {
+  const present = notified.filter((part) => state.parts().includes(part))
   yield* hooks.all(present, ({ forgotten }) => forgotten, run, "end")
   yield* state.report({ _tag: "Forgotten", run })
 })

@@ -49,7 +49,7 @@ interface FollowOptions {
 }
 
 /** A broadcast that was handled before. */
-interface Known {
+interface HandledBroadcast {
   /** The step of the broadcast, with the token of the run's folder. */
   readonly broadcast: string
   /**
@@ -70,7 +70,7 @@ interface FollowState extends FollowOptions {
   /** The name of the run, if the folder is the folder of a single run. */
   readonly single: string
   /** The newest broadcast of each run. */
-  readonly known: Map<string, Known>
+  readonly known: Map<string, HandledBroadcast>
   /** The problem of each run whose folder could not be read at the last scan. */
   readonly unreadable: Map<string, string>
   /** The folders of the runs whose adapters are loaded, in the order in which they were first loaded. */

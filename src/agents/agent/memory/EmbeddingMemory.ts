@@ -45,10 +45,10 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
   const isNew = (experience: MemoryExperience): boolean => !vectors.has(experience)
 
   const embed = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
-    const made = yield* Effect.mapError(embeddings.embed(texts), ({ message }) => failed(message))
-    if (made.length === texts.length && made.every(({ length }) => length === made[0].length)) return made
-    const sizes = [...new Set(made.map(({ length }) => length))].join(", ")
-    return yield* failed(`expected ${texts.length} vectors of one length, found ${made.length} of length ${sizes}`)
+    const answer = yield* Effect.mapError(embeddings.embed(texts), ({ message }) => failed(message))
+    if (answer.length === texts.length && answer.every(({ length }) => length === answer[0].length)) return answer
+    const sizes = [...new Set(answer.map(({ length }) => length))].join(", ")
+    return yield* failed(`expected ${texts.length} vectors of one length, found ${answer.length} of length ${sizes}`)
   })
 
   /** Embeds a query together with the new experiences, in one request. Keeps the vectors of the experiences. */
@@ -68,9 +68,9 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
 
   /** Returns the vector of a query when every experience has a vector, including experiences that are added meanwhile. */
   const embedded = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<MemoryExperience>) {
-    let made: EmbeddedQuery | undefined
-    while (experiences.some(isNew)) made = yield* once("", embedAll(query, experiences))
-    if (made?.query === query) return made.vector
+    let newest: EmbeddedQuery | undefined
+    while (experiences.some(isNew)) newest = yield* once("", embedAll(query, experiences))
+    if (newest?.query === query) return newest.vector
     const [vector] = yield* embed([query])
     return vector
   })

@@ -6,7 +6,7 @@ import { AgentError } from "../AgentError.ts"
 import { MemoryEntry } from "./Memory.ts"
 
 /** The entries that `entry` has made. They are already copied and frozen, so a memory need not copy them. */
-const made = new WeakSet<MemoryEntry>()
+const frozenEntries = new WeakSet<MemoryEntry>()
 
 const frozen = (value: unknown): unknown => {
   if (typeof value === "object" && value !== null) {
@@ -23,7 +23,7 @@ const frozen = (value: unknown): unknown => {
 export const entry = (type: string, content: MemoryEntry["content"]): MemoryEntry => {
   const copied: unknown = typeof content === "string" ? content : frozen(JSON.parse(JSON.stringify(content)))
   const frozenEntry = Object.freeze({ type, content: typeof copied === "string" || isPlain(copied) ? copied : {} })
-  made.add(frozenEntry)
+  frozenEntries.add(frozenEntry)
   return frozenEntry
 }
 
@@ -33,7 +33,7 @@ export const entry = (type: string, content: MemoryEntry["content"]): MemoryEntr
  */
 export const holding = (memory: string, value: MemoryEntry): Effect.Effect<MemoryEntry, AgentError> =>
   Effect.try({
-    try: () => (made.has(value) ? value : entry(value.type, value.content)),
+    try: () => (frozenEntries.has(value) ? value : entry(value.type, value.content)),
     catch: (error) => {
       const problem = `cannot keep a ${value.type}: ${messageOf(error)}; expected content that JSON can hold`
       return new AgentError({ agent: memory, message: `memory "${memory}": ${problem}` })

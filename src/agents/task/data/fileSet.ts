@@ -57,10 +57,10 @@ type TaskOf = (fields: Plain, index: number) => TextEnv | string
 
 /** Returns the template of a config; by default, the question itself. */
 export const templateOf = (config: RecordConfig, { from }: DatasetContext) => {
-  const made = template(config.instructionTemplate ?? "{question}")
-  return typeof made === "function"
-    ? Effect.succeed<Template>(made)
-    : Effect.fail(ConfigError.at(from, "instructionTemplate", made.problem))
+  const parsed = template(config.instructionTemplate ?? "{question}")
+  return typeof parsed === "function"
+    ? Effect.succeed<Template>(parsed)
+    : Effect.fail(ConfigError.at(from, "instructionTemplate", parsed.problem))
 }
 
 /** Returns the name of a data set: its file's name without folder and extension. */

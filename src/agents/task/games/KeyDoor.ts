@@ -111,7 +111,7 @@ const plainOf = (action: string): string =>
 const isOpen = (lock: string | null, { opened }: HouseState): boolean => lock === null || opened.includes(lock)
 
 /** Describes the room in which the player is. */
-const seen = ({ rooms, keys, treasure }: House, state: HouseState): string => {
+const observationOf = ({ rooms, keys, treasure }: House, state: HouseState): string => {
   const { name, ways } = rooms[state.room]
   const exits = directions.flatMap((direction) => {
     const way = ways[direction]
@@ -130,10 +130,10 @@ const seen = ({ rooms, keys, treasure }: House, state: HouseState): string => {
 
 const go = (house: House, state: HouseState, direction: CompassDirection) => {
   const way = house.rooms[state.room].ways[direction]
-  if (way === undefined) return continues(state, `No way leads ${direction}.\n${seen(house, state)}`)
+  if (way === undefined) return continues(state, `No way leads ${direction}.\n${observationOf(house, state)}`)
   if (!isOpen(way.lock, state)) return continues(state, `The ${way.lock} door is locked.`)
   const next = { ...state, room: way.to }
-  return continues(next, seen(house, next))
+  return continues(next, observationOf(house, next))
 }
 
 const take = ({ keys }: House, state: HouseState, colour: string) => {
@@ -165,7 +165,7 @@ const step = (house: House, state: HouseState, action: string) => {
   const plain = plainOf(action)
   const direction = directionOf(plain)
   if (direction !== undefined) return go(house, state, direction)
-  if (/^(look|look around|l)$/.test(plain)) return continues(state, seen(house, state))
+  if (/^(look|look around|l)$/.test(plain)) return continues(state, observationOf(house, state))
   if (/^(inventory|i)$/.test(plain)) {
     const held = listed(state.held.map((colour) => `a ${colour} key`))
     return continues(state, held === "" ? "You have nothing." : `You have ${held}.`)
@@ -190,7 +190,10 @@ export const make = ({ id, house, metadata = {} }: KeyDoorTaskOptions): TextEnv 
     maxSteps: 10 * house.rooms.length,
     begin: () => {
       const state: HouseState = { room: 0, held: [], opened: [] }
-      return { state, observation: `Find the treasure in this house, and take it. ${commands}\n${seen(house, state)}` }
+      return {
+        state,
+        observation: `Find the treasure in this house, and take it. ${commands}\n${observationOf(house, state)}`,
+      }
     },
     step: (state, action) => step(house, state, action),
   })

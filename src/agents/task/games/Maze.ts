@@ -77,7 +77,7 @@ interface MazeState {
 
 export const make = ({ id, maze, metadata = {} }: MazeTaskOptions): TextEnv => {
   const { size, ways, start, exit } = maze
-  const seen = ({ place }: MazeState): string => {
+  const viewFrom = ({ place }: MazeState): string => {
     const [row, column] = [Math.floor(place / size) + 1, (place % size) + 1]
     return `You are at row ${row}, column ${column}. Ways lead ${listed(ways[place])}.`
   }
@@ -88,19 +88,19 @@ export const make = ({ id, maze, metadata = {} }: MazeTaskOptions): TextEnv => {
     maxSteps: 4 * size * size,
     begin: () => ({
       state: { place: start },
-      observation: `Find the way out of a maze of ${size} rows and ${size} columns; row 1 is in the north, column 1 in the west. Go north, east, south or west.\n${seen({ place: start })}`,
+      observation: `Find the way out of a maze of ${size} rows and ${size} columns; row 1 is in the north, column 1 in the west. Go north, east, south or west.\n${viewFrom({ place: start })}`,
     }),
     step: (state, action) => {
       const direction = directionOf(action)
       if (direction === undefined) {
-        return continues(state, `That is no way to go. Answer with ${directions.join(", ")}.\n${seen(state)}`)
+        return continues(state, `That is no way to go. Answer with ${directions.join(", ")}.\n${viewFrom(state)}`)
       }
       const target = neighbour(state.place, direction, size, size)
       if (target === undefined || !ways[state.place].includes(direction)) {
-        return continues(state, `There is a wall in the ${direction}.\n${seen(state)}`)
+        return continues(state, `There is a wall in the ${direction}.\n${viewFrom(state)}`)
       }
       const next: MazeState = { place: target }
-      return target === exit ? ends(next, { score: 1, message: "You are out." }) : continues(next, seen(next))
+      return target === exit ? ends(next, { score: 1, message: "You are out." }) : continues(next, viewFrom(next))
     },
   })
 }

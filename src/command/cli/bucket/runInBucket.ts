@@ -42,7 +42,7 @@ export interface RunBucket {
 type BucketError = CommandError | RunStoreError
 
 /** The files from which the command finds out which run is to be resumed. */
-const telling: ReadonlySet<string> = new Set([Layout.config, Layout.returns, Layout.sweepCommand])
+const identifying: ReadonlySet<string> = new Set([Layout.config, Layout.returns, Layout.sweepCommand])
 
 /**
  * Returns the checkpoint to which an object belongs, by the beginning of its key; undefined if it belongs to no checkpoint.
@@ -110,7 +110,7 @@ export const openBucket = Effect.fnUntraced(function* (typed: RunFlags) {
     if (run !== undefined && !objects.some(({ key }) => key === `${run}/${Layout.config}`)) {
       return yield* usageError(`--resume ${resume}: expected the address of a run, found no ${Layout.config} there`)
     }
-    const chosen = objects.filter(({ key }) => telling.has(Layout.fileName(key)))
+    const chosen = objects.filter(({ key }) => identifying.has(Layout.fileName(key)))
     yield* copyAll(state, chosen)
   } else {
     // Fail before the training begins if the bucket is missing or the access key is wrong.

@@ -9,17 +9,17 @@ import { trackedRun } from "./trackedRun.ts"
 
 /** Reads the labels of the run from the variables that W&B's own client reads. */
 const labelsOf = Effect.gen(function* () {
-  const given = Effect.fnUntraced(function* (name: string) {
+  const labelOf = Effect.fnUntraced(function* (name: string) {
     return (yield* variable(`WANDB_${name}`)) || undefined
   })
   const labels: WandbLabels = {
-    entity: yield* given("ENTITY"),
-    project: yield* given("PROJECT"),
-    id: yield* given("RUN_ID"),
-    name: yield* given("NAME"),
-    group: yield* given("RUN_GROUP"),
-    notes: yield* given("NOTES"),
-    tags: (yield* given("TAGS"))?.split(",").map((tag) => tag.trim()),
+    entity: yield* labelOf("ENTITY"),
+    project: yield* labelOf("PROJECT"),
+    id: yield* labelOf("RUN_ID"),
+    name: yield* labelOf("NAME"),
+    group: yield* labelOf("RUN_GROUP"),
+    notes: yield* labelOf("NOTES"),
+    tags: (yield* labelOf("TAGS"))?.split(",").map((tag) => tag.trim()),
   }
   return labels
 })

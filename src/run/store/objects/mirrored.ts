@@ -82,8 +82,8 @@ export const mirrored = Effect.fnUntraced(function* (
       yield* removeCopy(path)
       const names = yield* tree.list(path)
       // Copy the files of `last` at the end: they, such as the manifest of a checkpoint, show that the others are complete.
-      const given = new Set(Object.keys(files).flatMap((name) => [name, name.split("/")[0]]))
-      const inOrder = [...Object.keys(files), ...names.filter((name) => !given.has(name))]
+      const written = new Set(Object.keys(files).flatMap((name) => [name, name.split("/")[0]]))
+      const inOrder = [...Object.keys(files), ...names.filter((name) => !written.has(name))]
       yield* Effect.forEach(inOrder, (name) => copy(`${path}/${name}`), { discard: true })
     }),
     link: (path, target) =>

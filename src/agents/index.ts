@@ -1,4 +1,7 @@
-/** Acting, remembering and being judged with words: models, tasks, agents, episodes, evaluations, trainings. */
+/**
+ * Exports everything about agents that act, remember and are scored in words: models, tasks, agents, episodes, evaluations
+ * and trainings.
+ */
 export * as Agent from "./agent/Agent.ts"
 export { AgentError } from "./agent/AgentError.ts"
 export * as AgentKind from "./agent/AgentKind.ts"

@@ -1,4 +1,7 @@
-/** Language models that this library runs itself: networks, reading weights of others, generating, serving. */
+/**
+ * Exports the language models that this library runs itself: their networks, weights from other programs, generation and
+ * serving.
+ */
 export * as LmAdapter from "./huggingFace/Adapter.ts"
 export * as LmDirectory from "./huggingFace/LmDirectory.ts"
 export * as Decoder from "./networks/Decoder.ts"

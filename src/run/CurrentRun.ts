@@ -31,9 +31,9 @@ export class CurrentRun extends Context.Service<
     readonly seconds: Effect.Effect<number>
     /**
      * Saves a checkpoint of the run's state with these parts, after all events so far. It is written in the background while
-     * the loop goes on, so the loop must not change the bytes of the files. Only a checkpoint with a file in parts is written
-     * at once, because its parts may be views of the state. First waits for the previous checkpoint, and fails if that could
-     * not be written.
+     * the loop continues, so the loop must not change the bytes of the files. Only a checkpoint with a file in parts is
+     * written at once, because its parts may be views of the state. It first waits until the previous checkpoint is written,
+     * and fails if that failed.
      */
     readonly save: (parts: Parts) => Effect.Effect<void, CheckpointError | RunStoreError>
     /** Tells whether the last checkpoint is still being written. The loop then runs `letSave` from time to time. */

@@ -96,9 +96,9 @@ export interface Opened<S, A> {
    * loop. It is not final if, for example, the config now asks for more steps. If left out, the loop always runs.
    */
   readonly isOver?: (finished: A) => boolean
-  /** For runs without checkpoints: the step up to which a resumed run keeps its logs. If left out, the logs begin again. */
+  /** The step up to which a resumed run without checkpoints keeps its logs. If left out, the logs begin again. */
   readonly logsUntil?: number
-  /** For runs without checkpoints: the seconds that earlier processes spent on the run. */
+  /** The seconds that earlier processes spent on the run, for runs without checkpoints. */
   readonly seconds?: number
   readonly notes?: ReadonlyArray<string>
   readonly warnings?: ReadonlyArray<string>

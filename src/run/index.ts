@@ -1,4 +1,4 @@
-/** One run: its life, its folder, its store, finding and reading it again. */
+/** Exports everything about a run: its life, its folder, its store, and how it is found and read again. */
 export * as Checkpoint from "./Checkpoint.ts"
 export * as Checkpoints from "./Checkpoints.ts"
 export * as FileTree from "./store/FileTree.ts"

@@ -27,7 +27,7 @@ import type { RunFiles } from "./store/RunFiles.ts"
 interface Kept {
   /** The checkpoint to which scores and logs are cut back; undefined if the run starts over. */
   readonly saved: Target | undefined
-  /** For runs without a checkpoint: the step up to which logs are kept. If left out, they begin again. */
+  /** The step up to which a run without a checkpoint keeps its logs. If left out, the logs begin again. */
   readonly logsUntil?: number | undefined
   /** Result files to remove, in addition to metrics.json and return.json. */
   readonly results?: ReadonlyArray<string> | undefined

@@ -1,6 +1,6 @@
 /**
  * Finds the checkpoints that a path names. The path is the folder of a run, or of one checkpoint. `Policy.load` and
- * `start.from` of a training read from them. It only reads.
+ * `start.from` of a training read from them. It writes nothing.
  */
 import { Effect, type FileSystem, type Path } from "effect"
 import { parseYaml } from "../base/config/yaml.ts"

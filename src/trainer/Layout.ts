@@ -34,16 +34,17 @@ export const configFiles = {
   toml: `${configs}/orch.toml`,
   yaml: `${configs}/orch.yaml`,
 } as const
-/** The file that says why the config cannot be used. The trainer removes it once the config is valid. */
+/** The file that describes why the config cannot be used. The trainer removes it once the config is valid. */
 export const configProblem = `${configs}/config_validation_error.txt`
 
 /* The trainer's own files in a run */
 
 export const control = "control"
-/** The file that says why the run was evicted. While it exists, the run is not trained. */
+/** The file that describes why the run was evicted. While it exists, the run is not trained. */
 export const evicted = `${control}/evicted.txt`
 /**
- * The file by which the trainer recognises the folder: a folder that was deleted and made again has no token, or another one.
+ * The file from which the trainer recognises the folder. If a folder was deleted and made again, it has no token, or another
+ * one.
  */
 export const token = `${control}/token`
 /** The file that names the process which plays the run's tasks, unless the trainer plays them. */
@@ -55,7 +56,7 @@ export const resumed = `${control}/resumed`
 
 /* The validations */
 
-/** The folder to which the orchestrator writes validations, each in a file. */
+/** The folder into which the orchestrator writes validations, each in its own file. */
 export const validations = "validations"
 export const validationOf = (step: number): string => `${validations}/${stepName(step)}.json`
 
@@ -68,7 +69,7 @@ export const validationStepOf = (name: string): number | undefined =>
 export const weights = "weights"
 /** The folder from which inference servers read the newest weights. */
 export const broadcasts = "broadcast"
-/** The folder to which the orchestrator writes samples for the trainer. */
+/** The folder into which the orchestrator writes samples for the trainer. */
 export const rollouts = "rollouts"
 
 /** Returns the name of a step's folder. */

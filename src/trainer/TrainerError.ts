@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
 /**
- * Reports that a trainer, or one of its runs, cannot go on. The message is one line that names the folder, file or setting,
- * the problem and, where something can be done about it, what to do before the trainer is resumed.
+ * Reports that a trainer, or one of its runs, cannot continue. The message is one line that names the folder, file or setting
+ * and the problem. If the user can do something about it, the message also tells what to do before the trainer is resumed.
  */
 export class TrainerError extends Schema.TaggedError<TrainerError>()("TrainerError", {
   message: Schema.String,
@@ -11,7 +11,7 @@ export class TrainerError extends Schema.TaggedError<TrainerError>()("TrainerErr
     Schema.Literals([
       /** The folder of the run was deleted or replaced, so there is nothing to try again. */
       "gone",
-      /** Other ranks did not come to a meeting before the deadline. They may be lost. */
+      /** Other ranks did not join a meeting before the deadline, so they may be lost. */
       "absent",
       /** No rank has set a value of the ranks' store before the deadline. */
       "late",

@@ -1,4 +1,4 @@
-/** Many runs in one trainer of language models. */
+/** Exports the trainer of language models, which trains many runs at the same time. */
 export * as RolloutFiles from "./batches/rolloutFiles.ts"
 export { DataLoader, type DataLoaderOptions, type Turn } from "./batches/DataLoader.ts"
 export { countTurn } from "./batches/Turn.ts"

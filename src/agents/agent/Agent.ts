@@ -33,7 +33,7 @@ export type ToolResult = typeof ToolResult.Type
 /**
  * Records one call of the model by an agent, with everything that is needed to train on it.
  *
- * `target` says what uses the completion: the agent itself (`internal`: for its own tools or its memory), the code that plays
+ * `target` is the user of the completion: the agent itself (`internal`: for its own tools or its memory), the code that plays
  * the episode (`external`: for other tools), or the env (`env`: `parsed` holds the action).
  */
 export const ModelCall = Schema.Struct({

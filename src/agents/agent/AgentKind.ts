@@ -69,7 +69,7 @@ export const memoryFields = {
   memoryConfig: withDefault(Schema.NullOr(Schema.Record(Schema.String, Schema.Unknown)), null),
   /**
    * The number of memory entries in a prompt: the last ones or, for some memories, those most similar to the observation.
-   * null stands for all entries, 0 for none.
+   * null means all entries, 0 none.
    */
   historyK: withDefault(Schema.NullOr(bounded("countOrNone")), null),
 }

@@ -35,7 +35,7 @@ const reflexion = Schema.Struct({
   reflectOnFailureOnly: withDefault(Schema.Boolean, false),
   /** An episode counts as a success if its scores add up to at least this number. */
   failureThreshold: withDefault(real, 1),
-  /** The number of reflections (the newest ones) in a prompt, before the history; null stands for all. */
+  /** The number of reflections (the newest ones) in a prompt, before the history; null means all. */
   maxReflectionsInPrompt: withDefault(Schema.NullOr(bounded("countOrNone")), 10),
   /** The system prompt for acting; null uses `system_prompt`. */
   agentSystemPrompt: prompt,

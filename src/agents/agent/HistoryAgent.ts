@@ -12,7 +12,7 @@ import type { AgentMemory } from "./memory/Memory.ts"
 export interface HistoryAgentConfig extends AgentSettings {
   /** The memory; by default a `HistoryList` of the last 100 entries. */
   readonly memory?: AgentMemory | null
-  /** The number of memory entries in a prompt; null stands for all entries, 0 for none. */
+  /** The number of memory entries in a prompt; null means all entries, 0 none. */
   readonly historyK?: number | null
 }
 

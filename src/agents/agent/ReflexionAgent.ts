@@ -15,7 +15,7 @@ import * as Reflections from "./memory/Reflections.ts"
 export interface ReflexionAgentConfig extends Conversation.AgentSettings {
   /** The memory; by default it keeps the last 200 reflections and the last 200 other entries. */
   readonly memory?: AgentMemory | null
-  /** The number of memory entries in a prompt, not counting reflections; null stands for all entries, 0 for none. */
+  /** The number of memory entries in a prompt, not counting reflections; null means all entries, 0 none. */
   readonly historyK?: number | null
   /** Whether the agent reflects after a training episode; true by default. */
   readonly enableReflection?: boolean
@@ -25,7 +25,7 @@ export interface ReflexionAgentConfig extends Conversation.AgentSettings {
    */
   readonly reflectOnFailureOnly?: boolean
   readonly failureThreshold?: number
-  /** The number of reflections (the newest ones) in a prompt, before the history; 10 by default. null stands for all. */
+  /** The number of reflections (the newest ones) in a prompt, before the history; 10 by default. null means all. */
   readonly maxReflectionsInPrompt?: number | null
   /** The system prompt for acting; by default `systemPrompt`. */
   readonly agentSystemPrompt?: string | null

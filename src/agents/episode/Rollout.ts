@@ -29,7 +29,7 @@ export const RolloutEnding = Schema.Struct({
 })
 export type RolloutEnding = typeof RolloutEnding.Type
 
-/** The ending of a step after which the episode goes on. */
+/** The ending of a step that does not end the episode. */
 export const notEnded: RolloutEnding = { terminated: false, truncated: false, truncationReason: null }
 /** The ending of a last step with which the env ended the episode. */
 export const terminated: RolloutEnding = { terminated: true, truncated: false, truncationReason: null }

@@ -40,7 +40,7 @@ export const AgentReport = Schema.Struct({
   tries: Schema.Array(
     Schema.Struct({ reducer: Schema.Literals(["pass", "best", "majority"]), at: Schema.Int, ...Summary.fields }),
   ),
-  /** For each value of a metadata key: the mean of the first scorer over the tasks with this value. */
+  /** The mean of the first scorer for each value of a metadata key, over the tasks with this value. */
   by: Schema.Array(Schema.Struct({ key: Schema.String, value: Schema.String, ...Summary.fields })),
   calls: Schema.Int,
   inputTokens: Schema.Int,

@@ -131,7 +131,7 @@ export interface LmOptions {
   readonly maxRetries?: number
   /** The delay before the first retry, in seconds. @default 1 */
   readonly startingDelay?: number
-  /** The factor by which the delay grows from one retry to the next. @default 2 */
+  /** The growth factor of the delay from one retry to the next. @default 2 */
   readonly backoffFactor?: number
   /** The longest delay before a retry, in seconds. The server can ask for a longer one, up to a minute. @default 10 */
   readonly maxDelay?: number

@@ -76,7 +76,7 @@ export interface Dataset {
   readonly config: Plain
 }
 
-/** Other names of keys, each with the key that it stands for. */
+/** Other names of keys, each with the key that it means. */
 const aliases = { questionField: "inputField", answerField: "targetField" } as const
 
 /** Converts keys to camelCase, replaces aliases by their keys, and adds the kind if it is missing. */

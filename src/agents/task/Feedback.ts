@@ -47,7 +47,9 @@ const textOf = (value: unknown): string | null =>
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null
 
-/** Converts any value to feedback. `warning` says that the value has an older form or no valid score; otherwise null. */
+/**
+ * Converts any value to feedback. `warning` reports that the value has an older form or no valid score; otherwise it is null.
+ */
 export const fromForeign = (value: unknown): { readonly feedback: Feedback; readonly warning: string | null } => {
   const fields = isPlain(value) ? value : {}
   const key = ["score", "correct", "is_correct", "isCorrect"].find((name) => isPresent(fields[name]))

@@ -55,7 +55,7 @@ export interface MultiTextStep extends Scene, Omit<TextStep, "observation" | "fe
 
 /** An episode in progress. `toMove` and `observations` are for the first step; each step returns the next ones. */
 export interface MultiTextEpisode extends Scene {
-  /** Takes a step. `actions` has an action of each player in `toMove`, and of no other player. */
+  /** Takes a step. `actions` has an action of each player in `toMove`, and no other actions. */
   readonly step: (actions: ByPlayer<string>) => Effect.Effect<MultiTextStep, EnvError>
   /** Calls one of the env's tools for a player, if the env has tools. A call is not a step. */
   readonly call?: (player: string, call: ToolCall) => Effect.Effect<CallResult, EnvError>

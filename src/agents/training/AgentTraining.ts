@@ -40,7 +40,7 @@ export interface AgentTraining {
   readonly price?: Price | undefined
   /** The description with which other machines load this training; undefined if they cannot. */
   readonly sent?: SentTraining | undefined
-  /** The same description, with the settings on which episodes depend. `execute.ts` adds them. */
+  /** The same description, with the settings that influence episodes. `execute.ts` adds them. */
   readonly sendable?: Sendable | undefined
   /** The source of each setting (a file and line, or an override), for error messages. */
   readonly from: DecodeOptions

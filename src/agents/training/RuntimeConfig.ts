@@ -145,6 +145,6 @@ export const RunSettings = Schema.Struct({
 })
 export type RunSettings = typeof RunSettings.Type
 
-/** Returns the rule by which checkpoints are kept. `LastN` with `keep: 0` keeps all, also for `top_k_val`. */
+/** Returns the rule that decides which checkpoints are kept. `LastN` with `keep: 0` keeps all, also for `top_k_val`. */
 export const strategyOf = ({ checkpointStrategy, checkpointKeepLast: keep }: RuntimeSettings): RetentionStrategy =>
   checkpointStrategy === "top_k_val" && keep > 0 ? { _tag: "TopKValidation", keep } : { _tag: "LastN", keep }

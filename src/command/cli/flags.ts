@@ -61,7 +61,7 @@ export const trustFlag = toggle(
   "Permit the programs that the configs name, also if a config is not one of your own files; otherwise you are asked once",
 )
 
-/** Returns the whole number that a text stands for, such as `2_000_000` or `2e6`. */
+/** Parses a text such as `2_000_000` or `2e6` as a whole number. */
 const wholeNumber = (text: string): Option.Option<number> => {
   const value = /^[-+]?\d+(_\d+)*(e\+?\d+)?$/i.test(text) ? Number(text.replaceAll("_", "")) : NaN
   return Number.isSafeInteger(value) ? Option.some(value) : Option.none()

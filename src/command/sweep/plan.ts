@@ -129,7 +129,10 @@ const derived = new Set(["environment", "algorithm"])
 /** Provides the services for a training that is only planned and never starts, so nothing is written. */
 const noServices = Layer.mergeAll(platform, reference.layer, RunStore.layerMemory, Recorder.layerSilent)
 
-/** The same services, except that programs in the config are not started either, not even to describe themselves. */
+/**
+ * The services of `noServices`, with one difference: programs in the config are not started either, not even to describe
+ * themselves.
+ */
 const nothingStarts = Layer.unwrap(
   Effect.map(
     Effect.promise(() => import("../cli/trust/unstartedPrograms.ts")),

@@ -74,7 +74,7 @@ export const ParameterSettings = Schema.Struct({
   logInt: Schema.optionalKey(Schema.Array(real)),
   /** The values from which one is chosen; they have no order. */
   choice: Schema.optionalKey(Schema.Array(Schema.Unknown)),
-  /** For `uniform` and `int`: the distance between two values, counted from the smallest one. */
+  /** The distance between two values of `uniform` or `int`, counted from the smallest one. */
   step: Schema.optionalKey(positive),
   /** The parameter is set only if an earlier `choice` has this value, or one of these values. */
   when: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),

@@ -44,7 +44,7 @@ export const limitsOf = (
 ): ReadonlyArray<Limit> =>
   rungsOf(options, totalSteps).flatMap((step) => {
     const values = ended.flatMap(({ curve }) => valueAtRung(curve, step) ?? []).sort((one, other) => other - one)
-    // The new trial itself belongs to the trials of which the best 1/η continue.
+    // The new trial itself counts as one of the trials; the best 1/η of them continue.
     const promoted = Math.max(1, Math.floor((values.length + 1) / options.reduction))
     return values.length < Math.max(options.warmup, promoted) ? [] : [{ step, return: values[promoted - 1] }]
   })

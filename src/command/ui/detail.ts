@@ -16,7 +16,7 @@ const logLines = 200
 const mostFiles = 5000
 
 export interface RunDetail extends Effect.Success<ReturnType<typeof detailOf>> {
-  /** In an export: the number of checkpoint files that were left out. */
+  /** The number of checkpoint files that were left out of an export. */
   readonly leftOut?: number
 }
 

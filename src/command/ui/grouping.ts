@@ -4,7 +4,7 @@
  */
 import type { RunSummary } from "./RunSummary.ts"
 
-/** The properties by which runs can be grouped, in addition to each population variable. */
+/** The properties for grouping runs, in addition to each population variable. */
 const properties = ["name", "env", "algorithm", "commit", "time"] as const
 
 /**

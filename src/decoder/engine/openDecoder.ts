@@ -69,7 +69,7 @@ const rowsUpTo = (most: number): ReadonlyArray<number> => {
 
 /** A model in memory. */
 interface DecoderInMemory {
-  /** The name by which requests ask for the model. */
+  /** The model's name in requests. */
   readonly name: string
   readonly decoder: DecoderConfig
   readonly weights: Readonly<Record<string, NamedArray>>

@@ -24,7 +24,7 @@ export type WeightType = (typeof weightTypes)[number]
 /** A model's config: the sizes of its decoder, its special tokens, and the number type of its weights. */
 export interface ModelConfig {
   readonly decoder: DecoderConfig
-  /** The number type of the weights; null if the file does not have it. */
+  /** The number type of the weights; null if the file does not name one. */
   readonly weightType: WeightType | null
   readonly bosId: number | null
   /** The ids that end a generation. A generation config may override them. */

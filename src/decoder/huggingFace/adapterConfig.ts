@@ -22,11 +22,11 @@ export interface AdapterConfig {
   /** Whether alpha is divided by the square root of the rank instead of the rank (rsLoRA). */
   readonly rankStabilised: boolean
   readonly targets: ReadonlyArray<Projection>
-  /** The name or path of the base model; null if the file does not have it. */
+  /** The name or path of the base model; null if the file does not name one. */
   readonly base: string | null
 }
 
-/** Returns the factor by which the output of an adapter is multiplied. */
+/** Returns the scale of an adapter's output. */
 export const scalingOf = ({ rank, alpha, rankStabilised }: AdapterConfig): number =>
   alpha / (rankStabilised ? Math.sqrt(rank) : rank)
 

@@ -61,7 +61,7 @@ export interface EngineState {
   arrived: number
   /** The number of requests without a seed. */
   unseeded: number
-  /** The reason why no request can be served any more. */
+  /** The reason why the engine can no longer serve requests; null while it can. */
   closed: Exit.Exit<never, EngineError> | null
 }
 

@@ -192,7 +192,7 @@ export class PagedCache {
     }
   }
 
-  /** Takes all pages away from a sequence. The tokens of its prompt stay in the cache until their room is needed. */
+  /** Removes all pages from a sequence. The tokens of its prompt stay in the cache until their room is needed. */
   release(sequence: Sequence): void {
     // Release the last page first, so that in the list each page comes before its predecessor in the tree.
     for (let page = sequence.pages.pop(); page !== undefined; page = sequence.pages.pop()) {
@@ -202,7 +202,7 @@ export class PagedCache {
     sequence.length = 0
   }
 
-  /** Takes a page for the next tokens of a sequence. Returns null if there is none. */
+  /** Adds a page for the next tokens of a sequence. Returns null if there is no page left. */
   private grow({ root, tokens, prompt, pages }: Sequence): CachePage | null {
     const page = this.free.pop() ?? this.evict()
     if (page === null) return null

@@ -10,7 +10,7 @@ export const mostTopLogprobs = 20
 
 export const Sampling = Schema.Struct({
   /**
-   * The temperature, by which the logits are divided before all filters. 0 always takes the likeliest token (of equal ones,
+   * The temperature, a number that divides the logits before all filters. 0 always takes the likeliest token (of equal ones,
    * the lowest id).
    */
   temperature: withDefault(nonNegative, 1),

@@ -13,7 +13,7 @@ import type { PageStore } from "./PagedCache.ts"
 /** A LoRA adapter: for each projection, "….lora_A.weight" [rank, in] and "….lora_B.weight" [out, rank]. */
 export interface StepAdapter {
   readonly rank: number
-  /** The factor alpha / rank by which the product B A is multiplied. */
+  /** The scale alpha / rank of the product B A. */
   readonly alpha: number
   readonly tensors: Readonly<Record<string, NamedArray>>
 }

@@ -18,7 +18,7 @@ export interface DrawSettings {
   readonly topLogprobs: number
 }
 
-/** Working memory for draws from a vocabulary, and the results of the last one. */
+/** The working memory for draws from a vocabulary, and the results of the last draw. */
 export interface TokenDraw {
   readonly vocabSize: number
   /** exp((logit − largest logit) / temperature) of each token. */

@@ -107,7 +107,7 @@ export const loadWeights = (
       () => (scheduler.isBusy ? { mayBegin: never } : null),
       Effect.tapError(
         Effect.map(onDevice(name, model.writeWeights(weights)), () => versions.replaceBase(step)),
-        // Some of the old weights may have been overwritten, so no request can be answered any more.
+        // Some of the old weights may have been overwritten, so the engine can no longer answer requests.
         (error) => Effect.sync(() => closeEngine(state, Exit.fail(error))),
       ),
     )

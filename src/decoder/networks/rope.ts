@@ -3,7 +3,7 @@ import { cast, concat, constant, cos, mul, reshape, sin, split, sub, add } from 
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
 import type { DecoderConfig, RopeScaling } from "./DecoderConfig.ts"
 
-/** Returns the angle, in radians per position, by which each pair of a head's numbers is rotated: headDim / 2 frequencies. */
+/** Returns the angle (in radians per position) of the rotation of each pair of a head's numbers: headDim / 2 frequencies. */
 export const rotaryFrequencies = ({ headDim, rope }: DecoderConfig): Float64Array =>
   Float64Array.from({ length: headDim / 2 }, (_, pair) => scaled(rope.theta ** ((-2 * pair) / headDim), rope.scaling))
 

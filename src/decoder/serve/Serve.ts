@@ -36,8 +36,8 @@ export interface ServeOptions {
   /** The key that clients must send as a bearer token; `/health` needs none. */
   readonly apiKey?: Redacted.Redacted | undefined
   /**
-   * Checks the name by which a client addresses the server. Without it, every name is accepted; then something else must
-   * protect the server from pages of other sites.
+   * Checks the host name with which a client addresses the server. Without it, every name is accepted; then something else
+   * must protect the server from pages of other sites.
    */
   readonly guard?: HostGuard | undefined
   /** The largest size of a request's body in bytes. Default: 32 MiB. */

@@ -12,7 +12,7 @@ export interface ListenOptions extends Omit<ServeOptions, "guard"> {
   readonly host: string
   /** The port; 0 chooses a free port. */
   readonly port: number
-  /** Further names by which clients may address the server. */
+  /** Additional host names with which clients may address the server. */
   readonly allowedHosts?: ReadonlyArray<string>
 }
 

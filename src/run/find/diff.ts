@@ -63,7 +63,9 @@ const onlyRunIn = (config: unknown): string | undefined => {
 const unnamed = (config: unknown, name: string): unknown =>
   isPlain(config) && isPlain(config.runs) ? { ...config, runs: { "*": config.runs[name] } } : config
 
-/** Converts a value to a text, equal for equal values. Unlike JSON, it tells NaN and infinities apart. */
+/**
+ * Converts a value to a text. Equal values have equal texts, and unlike in JSON, NaN and infinities have texts of their own.
+ */
 const textOf = (value: unknown): string =>
   JSON.stringify(value, (_, inner: unknown) => {
     if (typeof inner === "number" && !Number.isFinite(inner)) return `number ${inner}`

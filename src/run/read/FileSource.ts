@@ -1,4 +1,4 @@
-/** The interface by which `RunReader` reads files, and a function that lists the files below a folder. */
+/** Declares the interface with which `RunReader` reads files, and lists the files below a folder. */
 import { Effect } from "effect"
 
 /**

@@ -119,7 +119,7 @@ export const validationOfTrainer = "trainer/validation_score"
 export const PlayedEpisode = Schema.Struct({
   /** The id of the env in which the episode was played; left out for the run's own env. */
   env: Schema.optionalKey(Schema.String),
-  /** In a game of several agents: the agent that got the return. */
+  /** The agent that got the return, in a game of several agents. */
   agent: Schema.optionalKey(Schema.String),
   /** False if the episode does not count for the score, because its agent is not named in `validation.agents`. */
   counts: Schema.optionalKey(Schema.Boolean),

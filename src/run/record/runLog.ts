@@ -10,7 +10,8 @@ import { countedIn, scoresBy } from "./scalars.ts"
 import * as Layout from "../Layout.ts"
 
 /**
- * The sink that writes `run.log`, for people: a line for each event that the run's log level includes. The levels show:
+ * The sink that writes `run.log` for people. It writes a line for each event that the run's log level includes. The levels
+ * show:
  *
  * - `ERROR`: how the run began, why it failed, and other failures
  * - `WARN`: also warnings, and an early end

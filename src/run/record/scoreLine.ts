@@ -26,7 +26,7 @@ export interface ScoreLine {
   readonly failed: boolean
   /** For an episode of a multi-run trainer, the number of updates before its step; null for others. */
   readonly update: number | null
-  /** In a game of several agents: the agent whose episode this is; null in other runs. */
+  /** The agent whose episode this is, in a game of several agents; null in other runs. */
   readonly agent: string | null
   /** Whether the episode counts for the score of its validation. */
   readonly counts: boolean

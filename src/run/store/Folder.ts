@@ -38,7 +38,7 @@ export interface Folder {
 
 const none = new Uint8Array(0)
 
-/** Joins bytes: within the first array's buffer if that has room, or else in a new buffer of twice the size. */
+/** Joins bytes: within the first array's buffer if that has room, otherwise in a new buffer of twice the size. */
 export const joined = (bytes: Uint8Array, more: Uint8Array): Uint8Array => {
   const size = bytes.length + more.length
   const hasRoom = bytes.byteOffset === 0 && bytes.buffer.byteLength >= size

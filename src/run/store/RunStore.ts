@@ -242,7 +242,7 @@ export class RunStore extends Context.Service<
     readonly lock: (directory: string) => Effect.Effect<void, RunStoreError, Scope.Scope>
     /** Fails if another living process holds the lock of a folder, as `lock` does, but changes nothing. */
     readonly refuseLocked: (directory: string) => Effect.Effect<void, RunStoreError>
-    /** Opens any folder of the store, such as that of another run, to read from it. */
+    /** Opens any folder of the store, such as the folder of another run, to read from it. */
     readonly folderAt: (path: string) => Effect.Effect<FileTree>
   }
 >()("effect-rl/run/RunStore") {

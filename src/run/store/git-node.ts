@@ -17,7 +17,7 @@ const answers = new Map<string, Code>()
 
 /**
  * Reads the commit of the working directory and its uncommitted changes; undefined outside git. It asks git when the first
- * run of a repository starts in this process, and keeps the answer, because this process goes on using the modules that it
+ * run of a repository starts in this process, and keeps the answer, because this process continues to use the modules that it
  * has loaded.
  */
 export const gitProvenance: Effect.Effect<Code | undefined> = Effect.gen(function* () {

@@ -73,7 +73,7 @@ const withTurn = Effect.fnUntraced(function* <A, E, R>(
   )
   let attempts = 0
   const wait = claim.pipe(
-    // Use a real timer: a test may have stopped the clock of the program, but the other processes go on.
+    // Use a real timer: a test may have stopped the clock of the program, but it can't stop the other processes.
     Effect.tapError(() => Effect.promise(() => new Promise((resolve) => setTimeout(resolve, pause)))),
     Effect.retry({
       // Stop waiting after a minute: if the holder has died, a new process may have the same process number.

@@ -1,5 +1,5 @@
 /**
- * Removes from the database of a cluster what nobody needs any more:
+ * Removes rows from the database of a cluster that nobody needs any longer:
  *
  * - `dropPayloads` removes the payload of a job, such as the weights of a policy, when the client has the answer.
  * - `removeAnswers` removes the answers of a client whose work has ended well. Until then, `--resume` may ask for them again.
@@ -118,7 +118,7 @@ export const prune = Effect.fnUntraced(function* ({
     answers AS (DELETE FROM ${sql(replies)} WHERE request_id IN (SELECT id FROM removed)),
     queued AS (DELETE FROM ${sql(queueTable)} WHERE id IN (SELECT entity_id FROM ended))
     SELECT COUNT(*)::int AS count FROM ended`
-  // The rows of jobs whose answers were removed when their client ended have no message any more.
+  // After a client has ended and its answers are removed, the rows of its jobs no longer have a message.
   const request = sql`${`${entityType}/`} || q.id || '/run/'`
   yield* sql`DELETE FROM ${sql(queueTable)} q WHERE q.updated_at < ${old}
     AND NOT EXISTS (SELECT FROM ${sql(messages)} m WHERE m.message_id = ${request})`

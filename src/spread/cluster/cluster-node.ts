@@ -197,7 +197,7 @@ const ownAddressFor = Effect.fnUntraced(function* (url: string) {
   return { host, port: yield* freePort(host) }
 })
 
-/** Gives the jobs of this process to the workers of a cluster. */
+/** Sends the jobs of this process to the workers of a cluster. */
 export const layer = (options: ClusterOptions): Layer.Layer<never, WorkerError> =>
   Layer.effect(Dispatcher, makeDispatcher(options))
 
@@ -221,7 +221,7 @@ const makeDispatcher = Effect.fnUntraced(function* (
   )
   const scope = yield* limitedScope(closingTime, Effect.void)
   const built = Context.merge(yield* sqlProblem(shown, Layer.buildWithScope(engine, scope)), context)
-  // The cluster may refuse this process later, if it was frozen meanwhile; then all its jobs fail.
+  // If this process was frozen, the cluster may refuse it later; then all its jobs fail.
   const refused = yield* Effect.forkScoped(Effect.provideContext(monitor, context))
   yield* Effect.forkScoped(
     Effect.provideContext(Effect.ignore(sayIfAlone(options, shown, () => waiting.size)), context),
@@ -302,7 +302,7 @@ const answerOf = Effect.fnUntraced(function* (sent: SentJob) {
 /**
  * Wakes the workflow of a job at intervals, until the job is removed. The worker that holds the workflow wakes it when the
  * answer arrives. If that worker is killed between both, nobody else would wake it. Waking a workflow too early is harmless:
- * it looks for its answer and goes on waiting.
+ * it looks for its answer and continues to wait.
  */
 const woken = Effect.fnUntraced(function* (
   sent: SentJob,

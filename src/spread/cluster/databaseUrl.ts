@@ -1,4 +1,4 @@
-/** Reads the address of a cluster's database, and shows it without its password. Pure functions. */
+/** Reads the address of a cluster's database, and shows it without its password. These are pure functions. */
 import { Effect } from "effect"
 import { WorkerError } from "../workers/WorkerError.ts"
 

@@ -12,7 +12,7 @@ import { type Duration, Effect, Fiber, Option, Scope } from "effect"
 
 /**
  * Makes a scope that closes with the scope around it. Closing the outer scope waits for it no longer than `most`; after that,
- * `onLate` runs, and the scope goes on closing in the background.
+ * `onLate` runs, and the scope continues to close in the background.
  */
 export const limitedScope = (
   most: Duration.Input,

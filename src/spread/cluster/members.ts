@@ -46,7 +46,7 @@ export type MemberState = typeof MemberState.Type
 /** The jobs that a process works on now, with how many it has finished. */
 export type Doing = Pick<MemberState, "jobs" | "busy" | "finished">
 
-/** A row lists at most this many jobs. */
+/** The largest number of jobs in a row. */
 const mostListed = 100
 
 /** Describes the jobs in a map from their keys to the time, by `performance.now`, at which each began. */
@@ -94,7 +94,7 @@ export const join = Effect.fnUntraced(function* ({ id, role, name, address, vers
   )
 })
 
-/** Renews the row of this process. A process that was frozen for long has no row any more, and joins again. */
+/** Renews the row of this process. If the process was frozen for long, its row was removed, and the process joins again. */
 export const renew = Effect.fnUntraced(function* (member: Member, { jobs, busy, finished }: Doing) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql`UPDATE ${sql(members)} SET seen_at = NOW(), jobs = ${JSON.stringify(jobs)}, busy = ${busy},

@@ -8,7 +8,7 @@ import { reasonOf } from "./reason.ts"
 /** Names this process for people. */
 export const processName = (): string => `process ${process.pid} on ${hostname()}`
 
-/** Returns the address of this machine in the network by which it reaches the database. */
+/** Returns the address of this machine in the network through which it reaches the database. */
 export const ownAddress = ({ host, port }: { readonly host: string; readonly port: number }) =>
   Effect.callback<string, WorkerError>((resume) => {
     const socket = connect({ host, port })

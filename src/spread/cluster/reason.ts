@@ -1,4 +1,4 @@
-/** Says in a few words why something failed. */
+/** Describes in a few words why something failed. */
 import { Cause } from "effect"
 
 /** Returns the reason of a failure in a few words: the message of its innermost cause. */

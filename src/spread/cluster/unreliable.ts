@@ -24,7 +24,7 @@ interface Unreliable {
 
 /** The largest number of attempts of one job whose answers are lost. */
 const mostLost = 3
-/** The largest number of scheduler turns by which an answer is delayed. */
+/** The largest number of scheduler turns before an answer arrives. */
 const mostLate = 20
 
 /** Does jobs in this process with faults, which depend only on `seed`. */

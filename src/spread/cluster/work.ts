@@ -95,7 +95,10 @@ const problemOf = (exit: Exit.Exit<Answer, WorkerError>): string | undefined => 
   return hasMessage ? String(failure.message) : typeof failure === "string" ? failure : JSON.stringify(failure)
 }
 
-/** Takes jobs from the queue and does them, `slots` at once, until it is interrupted. Then it hands unfinished jobs back. */
+/**
+ * Takes jobs from the queue and does them, `slots` at once, until it is interrupted. Then it returns unfinished jobs to the
+ * queue.
+ */
 export const work = Effect.fnUntraced(function* (
   handlers: ReadonlyArray<Handler>,
   { version, slots, watcher }: { readonly version: string; readonly slots: number; readonly watcher: Watcher },
@@ -109,7 +112,7 @@ export const work = Effect.fnUntraced(function* (
       if (handler === undefined) return problem("this worker has no code for it")
       if (attempts > mostLost)
         return problem(`${mostLost} workers were lost while they did it, so it is not tried again`)
-      // A defect is a bug in the job's code: its caller gets it as the answer, and the worker goes on.
+      // A defect is a bug in the job's code: its caller receives it as the answer, and the worker continues.
       return Effect.catchDefect(handler.perform(payload), (defect) =>
         problem(`it failed with an unexpected error: ${defect instanceof Error ? defect.message : String(defect)}`),
       ).pipe(Effect.tap((answer) => checkSize({ job, key }, answer)))

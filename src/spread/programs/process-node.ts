@@ -16,7 +16,7 @@ import { type Connect, type Connection, headerSize, isStatus, type Reply, status
 export interface Command {
   /** The program and its arguments. */
   readonly command: ReadonlyArray<string>
-  /** The program's working directory. Default: that of this process. */
+  /** The program's working directory. Default: the working directory of this process. */
   readonly cwd?: string | undefined
   /** The number of seconds after which a request without a reply fails. Default: 60. */
   readonly timeoutSeconds?: number | undefined
@@ -24,7 +24,7 @@ export interface Command {
    * The names of the environment variables that the program gets, besides the common ones of `environment.ts`. Default: none.
    */
   readonly variables?: ReadonlyArray<string> | undefined
-  /** Says how to install the program, for the message of the error if it is missing. */
+  /** How to install the program, which the error names if the program is missing. */
   readonly install?: string
 }
 

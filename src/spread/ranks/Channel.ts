@@ -10,7 +10,7 @@ export const kinds = {
   hello: 0,
   /** The master sends the program to compute. */
   program: 1,
-  /** The rank says that the program is compiled. */
+  /** A rank reports that it has compiled the program. */
   ready: 2,
   /** The master sends the rows of an update. */
   rows: 3,

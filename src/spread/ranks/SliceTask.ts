@@ -7,7 +7,7 @@ export const SliceTask = Schema.Struct({
   rank: positiveInt,
   /** The number of threads that compute. */
   threads: positiveInt,
-  /** The address of the master, and the token by which the rank identifies itself. */
+  /** The address of the master, and the token with which the rank identifies itself. */
   place: Schema.Struct({ host: Schema.String, port: Schema.Int, token: Schema.String }),
 })
 export type SliceTask = typeof SliceTask.Type

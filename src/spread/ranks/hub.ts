@@ -56,7 +56,7 @@ interface SharedProgram extends HubState {
   active: ReadonlyArray<Member>
 }
 
-/** Makes a hub without ranks. `deadline` is the time after which a rank that does not answer is given up. */
+/** Makes a hub without ranks. A rank that does not answer within `deadline` counts as lost. */
 export const makeHub = Effect.fnUntraced(function* ({
   deadline = "10 seconds",
 }: { readonly deadline?: Duration.Input } = {}): Effect.fn.Return<Hub> {

@@ -9,7 +9,7 @@ import { Dispatcher, type Handler, handler, job } from "../cluster/Dispatcher.ts
 import { startHere, type StartRank } from "./ranks-node.ts"
 import { SliceTask } from "./SliceTask.ts"
 
-/** The job that is one rank of a training. It ends when the training does not need the rank any more. */
+/** The job that is one rank of a training. It ends when the training no longer needs the rank. */
 const slicesJob = job({
   name: "slices",
   payload: Schema.Struct({ task: SliceTask, id: Schema.String }),

@@ -26,7 +26,7 @@ taskLine.pipe(
   Effect.flatMap(
     Effect.fnUntraced(function* ({ rank, threads, place }) {
       const channel = yield* connect(place, rank)
-      // The connection closes when the training has ended, or has given this rank up.
+      // The connection closes when the training has ended, or when the master no longer waits for this rank.
       return yield* Effect.catchIf(serveSlices(channel, backendOf(threads)), isLost, () => Effect.void)
     }, Effect.scoped),
   ),

@@ -1,6 +1,6 @@
 /**
  * Implements `TrainingRanks`: waits for ranks at a port, and starts the process of each rank, on this machine or on the
- * workers of a cluster. A rank whose process ends while the training goes on is started again.
+ * workers of a cluster. A rank whose process ends during the training is started again.
  *
  * @example
  * ```ts
@@ -31,7 +31,7 @@ export const startHere: StartRank = (task) =>
     task: Schema.encodeSync(jsonText(SliceTask))(task),
   })
 
-/** The number of starts, each followed by an early end, after which a rank is given up. */
+/** The number of starts that soon fail after which a rank is not started again. */
 const mostStarts = 5
 const soonMillis = 60_000
 

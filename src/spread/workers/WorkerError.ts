@@ -1,4 +1,4 @@
-/** Declares how work in another process, thread or machine fails: the worker was lost, or it says why it cannot work. */
+/** Declares the error of work in another process, thread or machine: the worker was lost, or reports why it cannot work. */
 import { Schema } from "effect"
 
 /**
@@ -8,9 +8,9 @@ import { Schema } from "effect"
  */
 export class WorkerError extends Schema.TaggedError<WorkerError>()("WorkerError", {
   reason: Schema.Literals([
-    /** The worker has ended, or does not answer, for no reason that it could tell. Another attempt may succeed. */
+    /** The worker has ended or does not answer, and could not report a reason. Another attempt may succeed. */
     "lost",
-    /** The worker, or this process as a member of a cluster, has told why it cannot work. Another attempt would fail, too. */
+    /** The worker, or this process as a member of a cluster, has reported why it cannot work. Another attempt would fail, too. */
     "failed",
     /** The `Dispatcher` could not get a job done, for a reason that is not the job's own. */
     "dispatch",

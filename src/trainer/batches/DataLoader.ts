@@ -3,7 +3,7 @@
  * that orchestrators hand over (`rollouts/step_N`), waits until it is time to pack, brings all ranks to the same view of
  * the runs (`Runs.syncRuns`), and hands out the micro-batches. All ranks call `next` equally often.
  *
- * A run whose samples cannot be used is evicted, with the reason in its folder; the others go on.
+ * A run whose samples cannot be used is evicted, with the reason in its folder; the others continue.
  *
  * The master packs as soon as the micro-batches can be filled or all runs have samples; otherwise after `timeout`, with the
  * samples that exist. With one run in a micro-batch (`mixing: "one-run"`), the timeout only decides which runs share a turn,

@@ -40,7 +40,7 @@ export interface MicroBatch {
    * The number of the sample in this micro-batch, from 0; −1 for padding. A shared token has the number of its first sample.
    */
   readonly sequences: Int32Array
-  /** 1 for the tokens to learn from, else 0. */
+  /** Whether the model learns from each token: 1 if it does, 0 if not. */
   readonly mask: Uint8Array
   readonly logprobs: Float32Array
   readonly advantages: Float32Array

@@ -79,7 +79,7 @@ export interface Upcoming {
 }
 
 /**
- * Says whether it is time to pack:
+ * Whether it is time to pack:
  *
  * - `full`: the micro-batches can be filled, or all open runs have samples, so waiting cannot add any
  * - `partial`: there are samples, but some run has none yet

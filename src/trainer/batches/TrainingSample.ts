@@ -21,8 +21,8 @@ export interface TrainingSample {
   readonly id: string
   readonly tokens: Int32Array
   /**
-   * 1 for the tokens that the model wrote and learns from, else 0. The first token has 0, because no token before it predicts
-   * it.
+   * Whether each token was written by the model and is learned from: 1 if so, 0 if not. The first token has 0, because no
+   * token before it predicts it.
    */
   readonly mask: Uint8Array
   /** The log-probability of each token under the model that wrote it; 0 where the mask is 0. */

@@ -45,7 +45,7 @@ const TokenizerSettings = Schema.Struct({
   template: withDefault(Schema.NullOr(Schema.NonEmptyString), null),
 })
 
-/** A model whose weights are drawn at random. Its architecture is that of Llama. */
+/** A model whose weights are drawn at random, with the architecture of Llama. */
 const ScratchModel = Schema.Struct({
   /** The weights are drawn at random. */
   type: Schema.Literal("scratch"),

@@ -41,7 +41,7 @@ export const SamplingConfig = Schema.Struct({
   topP: withDefault(fraction, 1),
   /** The number of most likely tokens to draw from; null draws from all. */
   topK: withDefault(Schema.NullOr(bounded("count")), null),
-  /** Leaves out tokens whose probability is below this share of that of the likeliest one. */
+  /** The smallest probability of a token that can be drawn, as a share of the likeliest token's probability. */
   minP: withDefault(fraction, 0),
   /** The largest number of tokens of an answer; longer ones are cut off. */
   maxTokens: withDefault(bounded("count"), defaultMaxTokens),
@@ -178,7 +178,7 @@ export const OrchestratorConfig = Schema.Struct({
   /** The number of steps after which the run ends; null trains until the run's folder is removed. */
   maxSteps: withDefault(Schema.NullOr(bounded("count")), null),
   /**
-   * The largest number of steps by which the weights that generate samples may be older than the weights that are trained on
+   * The largest difference in steps between the weights that are trained on samples and the older weights that generated
    * them.
    */
   maxAsyncLevel: withDefault(bounded("countOrNone"), 2),

@@ -1,6 +1,6 @@
 /**
- * Starts the engine of a trainer: in a thread of its own, if the config asks for it, or else in this one. An engine in this
- * thread takes turns with the trainer.
+ * Starts the engine of a trainer: in a thread of its own if the config asks for that, otherwise in this thread. An engine in
+ * this thread takes turns with the trainer.
  *
  * @example
  * ```ts

@@ -45,7 +45,7 @@ export type StepOutcome =
       /** The norm of the gradient, before it was clipped. */
       readonly gradientNorm: number
     }
-  /** Nothing was changed, because the gradient was not finite or there was none. The run should be evicted. */
+  /** The update changed nothing, because the gradient was not finite or there was none. The run should be evicted. */
   | { readonly _tag: "Failed"; readonly slot: RunSlot; readonly error: TrainerError | BackendError }
 
 /** A function that runs after the optimiser of a run was made. If it fails, the run is evicted. */

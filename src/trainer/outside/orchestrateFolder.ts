@@ -43,7 +43,7 @@ export type PlayEvent =
   | { readonly _tag: "Ended"; readonly id: string; readonly reason: string | null; readonly isEvictedHere: boolean }
   /** The run's orchestrator begins again, because the trainer was restarted or the disk failed. */
   | { readonly _tag: "Again"; readonly id: string; readonly reason: string }
-  /** The run's orchestrator has failed too often at the same step, so this process does not play the run any more. */
+  /** The run's orchestrator has failed too often at the same step, so this process no longer plays the run. */
   | { readonly _tag: "GivenUp"; readonly id: string; readonly reason: string }
 
 interface PlayOptions {

@@ -27,7 +27,7 @@ import { polling, Store } from "../store/Store.ts"
 import { holdLease, whileHeld } from "./lease.ts"
 import type { TrainerError } from "../TrainerError.ts"
 
-/** The job that is one rank of a trainer. It ends when the trainer does not need the rank any more. */
+/** The job that is one rank of a trainer. It ends when the trainer no longer needs the rank. */
 const rankJob = job({
   name: "rank",
   payload: Schema.Struct({ task: RankTask, backend: Schema.Literals(backendNames), id: Schema.String }),

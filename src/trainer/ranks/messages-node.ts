@@ -1,4 +1,4 @@
-/** Declares the line of JSON by which the master sends a rank's process its task. */
+/** Declares the line of JSON in which the master sends a rank's process its task. */
 import { Schema } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { positiveInt } from "../../base/config/fields.ts"

@@ -100,7 +100,9 @@ export interface RunRecords {
   readonly moment: (run: RunSlot) => Eff<Uint8Array | undefined>
   /** Writes the results of a run that has reached its last step, after its last validation. */
   readonly conclude: (run: RunSlot) => Eff
-  /** Ends the recording of a run that leaves. `reason` says why the run was evicted; null if its folder was deleted. */
+  /**
+   * Ends the recording of a run that leaves its index. `reason` is why the run was evicted; null if its folder was deleted.
+   */
   readonly end: (run: RunSlot, reason: string | null) => Effect.Effect<void>
 }
 
@@ -237,8 +239,8 @@ const recordEnd = (
   )
 
 /**
- * Takes the record away from a run, does the last work with it, and closes it, even after an interruption. Does nothing if
- * the record is not open.
+ * Removes the record from a run, does the last work with it, and closes it, even after an interruption. Does nothing if the
+ * record is not open.
  */
 const taking = <A, E>(
   { open }: RecordsState,

@@ -39,7 +39,7 @@ interface Starting {
 export const makeDiscovery = Effect.fnUntraced(function* (options: DiscoveryOptions) {
   const state = yield* makeDiscoveryState(options)
   return {
-    /** Reads the state of all folders. The changes take effect by `takeLeaving` and `start`. */
+    /** Reads the state of all folders. `takeLeaving` and `start` then apply the changes. */
     scan: scan(state),
     takeLeaving: takeLeaving(state),
     evictTrained: (generation: number, reason: string) => evictTrained(state, generation, reason),
@@ -117,7 +117,7 @@ const discover = Effect.fnUntraced(function* (
     state.known.set(id, { _tag: "Finished", id, directory, origin, text })
     return
   }
-  // A run that goes back to an earlier step has not ended any more.
+  // If a run returns to an earlier step, it no longer counts as ended.
   if (config.resumeStep !== -1) yield* state.folders.remove(directory, Layout.finished)
   const notified: Array<Hooks> = []
   const waiting: FolderOf<"Waiting"> = { _tag: "Waiting", id, directory, origin, text, run, parts: notified }

@@ -46,7 +46,7 @@ export interface InvalidRun {
 /** A change of the runs, which `Runs.changes` reports. Only the master reports the last three. */
 export type RunChange =
   | { readonly _tag: "Created"; readonly run: RunSlot }
-  /** The run has left its index. `reason` says why it was evicted; null if it has ended or its folder has vanished. */
+  /** The run has left its index. `reason` is why it was evicted; null if it has ended or its folder has vanished. */
   | { readonly _tag: "Deleted"; readonly run: RunSlot; readonly reason: string | null }
   | { readonly _tag: "Discovered"; readonly run: DiscoveredRun }
   | { readonly _tag: "Forgotten"; readonly run: DiscoveredRun }
@@ -66,7 +66,7 @@ export interface Hooks {
   readonly postCreation?: Hook
   /**
    * Releases what `creation` prepared, on all ranks. It runs once for each run whose creation hook succeeded, even if the
-   * run's creation then failed in another part or on another rank. `reason` says why the run was evicted; null if it has
+   * run's creation then failed in another part or on another rank. `reason` is why the run was evicted; null if it has
    * reached its last step or its folder has vanished.
    */
   readonly deletion?: (run: RunSlot, reason: string | null) => ReturnType<Hook>

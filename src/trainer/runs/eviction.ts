@@ -7,7 +7,7 @@ export interface EvictedRun {
 }
 
 /**
- * Makes the message that says why a run was evicted, and how the user can let it in again. `outputDirectory` holds the
+ * Makes the message that tells why a run was evicted, and how the user can let it in again. `outputDirectory` holds the
  * folders of the runs.
  *
  * @example

@@ -1,4 +1,4 @@
-/** Declares the messages by which the ranks change their runs together, and sends them through the `Store`. */
+/** Declares the messages with which the ranks change their runs together, and sends them through the `Store`. */
 import { type Duration, Effect, Schema } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"
 import { naturalInt } from "../../base/config/fields.ts"
@@ -54,7 +54,7 @@ interface Place {
   readonly deadline: Duration.Input
 }
 
-/** Makes the functions by which one rank exchanges messages. `turn` counts the common changes of the runs. */
+/** Makes the functions with which one rank exchanges messages. `turn` counts the common changes of the runs. */
 export const exchangeOf = (store: Store["Service"], { rank, ranks, deadline }: Place) => {
   const requests = (turn: number): string => `runs/${turn}/requests`
   const difference = (turn: number): string => `runs/${turn}/difference`

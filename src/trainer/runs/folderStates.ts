@@ -87,7 +87,7 @@ export const leaveQueue = (state: DiscoveryState, id: string): void => {
   if (place >= 0) state.queue.splice(place, 1)
 }
 
-/** Notifies the parts that a run is neither waiting nor trained any more. */
+/** Notifies the parts that a run is no longer waiting or trained. */
 const forget = Effect.fnUntraced(function* (state: DiscoveryState, { run, parts: notified }: Found) {
   const present = notified.filter((part) => state.parts().includes(part))
   yield* hooks.all(present, ({ forgotten }) => forgotten, run, "end")

@@ -138,8 +138,8 @@ const guardedTree = Effect.fnUntraced(function* (guard: Guard) {
     }),
   )
   /**
-   * Checks the folder before each append: growing files stay open, so otherwise writes would go on after another process has
-   * taken over the folder.
+   * Checks the folder before each append. Growing files stay open, so without this check, writes would continue after another
+   * process has taken over the folder.
    */
   const checkNow = Effect.flatMap(now, (current) =>
     current === identity

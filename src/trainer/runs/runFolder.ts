@@ -33,8 +33,8 @@ type Read =
   | { readonly _tag: "Failed"; readonly problem: string }
 
 /**
- * Tells whether the text of a run's file `control/finished` says that the run has ended after `maxSteps`. A run that was
- * resumed with more steps still has the file of its earlier end, with the old number.
+ * Tells whether the run has ended after `maxSteps`, from the text of its file `control/finished`. A run that was resumed with
+ * more steps still has the file of its earlier end, with the old number.
  */
 export const isEndAfter = (maxSteps: number | null, text: string): boolean =>
   maxSteps !== null && text.trim() === String(maxSteps)
@@ -193,7 +193,7 @@ const writeEviction = Effect.fnUntraced(function* (
   return false
 })
 
-/** Tells whether the run's file `control/finished` says that the run has ended after `maxSteps`. */
+/** Tells whether the run has ended after `maxSteps`, from its file `control/finished`. */
 const isFinished = Effect.fnUntraced(function* (access: FolderAccess, directory: string, maxSteps: number | null) {
   const written = yield* readSmall(access, access.path.join(directory, Layout.finished))
   return written._tag === "Text" && isEndAfter(maxSteps, written.text)

@@ -9,7 +9,7 @@ export interface RedisStoreOptions {
   readonly prefix: string
   /** The time in milliseconds between two attempts to read a value that another rank will set. @default 10 */
   readonly pollMillis?: number
-  /** The seconds after which the server drops a key that no rank changes any more. @default 86400 */
+  /** The seconds after which the server deletes a key that no rank has changed. @default 86400 */
   readonly expirySeconds?: number
 }
 

@@ -40,11 +40,12 @@ export interface TrainedModel {
   /** The number of parameters that a run trains. */
   readonly size: number
   /**
-   * Gives a run new weights: an adapter that changes nothing yet, or a copy of the model's weights. Throws an `EngineError`.
+   * Sets new weights for a run: an adapter that changes nothing yet, or a copy of the model's weights. Throws an
+   * `EngineError`.
    */
   readonly begin: (index: number, lora: LoraConfig, random: Stream) => void
   /**
-   * Gives a run saved weights, which `stateDictOf` returned. Throws an `EngineError`, and changes nothing, if they do not
+   * Sets saved weights for a run, which `stateDictOf` returned. Throws an `EngineError`, and changes nothing, if they do not
    * fit.
    */
   readonly load: (index: number, lora: LoraConfig, saved: NamedTensors) => void

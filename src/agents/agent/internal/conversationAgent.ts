@@ -17,7 +17,7 @@ export interface ConversationAgentConfig extends Conversation.AgentSettings {
   readonly maxCalls?: number
   /** The memory of earlier episodes; by default the agent has none. */
   readonly memory?: AgentMemory | null
-  /** The number of memory entries in the first prompt of an episode; null stands for all entries, 0 for none. */
+  /** The number of memory entries in the first prompt of an episode; null means all entries, 0 none. */
   readonly historyK?: number | null
 }
 

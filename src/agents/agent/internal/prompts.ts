@@ -10,7 +10,7 @@ export interface From extends DecodeOptions {
   readonly baseDir?: string
 }
 
-/** Matches `{file:path}` and `${file:path}`, and `{{file:`, which stands for the text `{file:`. */
+/** Matches `{file:path}`, `${file:path}`, and `{{file:`, which is the escaped form of the text `{file:`. */
 const reference = /\{\{file:|\$?\{file:([^{}\n]*)\}/g
 
 /** Escapes a text, so that `inject` returns it unchanged when the config is read again. */

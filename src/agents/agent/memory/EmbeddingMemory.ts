@@ -66,7 +66,9 @@ const ranking = (embeddings: EmbeddingsService): Ranking => {
   /** Concurrent queries share one request for the embeddings of the new experiences. */
   const once = singleFlight<EmbeddedQuery, AgentError>()
 
-  /** Returns the vector of a query when every experience has a vector, including experiences that are added meanwhile. */
+  /**
+   * Returns the vector of a query once every experience has a vector, including experiences that are added during the wait.
+   */
   const embedded = Effect.fnUntraced(function* (query: string, experiences: ReadonlyArray<MemoryExperience>) {
     let newest: EmbeddedQuery | undefined
     while (experiences.some(isNew)) newest = yield* once("", embedAll(query, experiences))

@@ -25,7 +25,7 @@ export interface MemoryStore {
 const readOnlyDefect = (type: string, problem: string): Effect.Effect<never> =>
   Effect.die(new Error(`memory "${type}": ${problem}, but it is read-only outside of training`))
 
-/** Makes a memory that keeps its entries in `store`; `recalls` says which entries the store prefers to recall. */
+/** Makes a memory that keeps its entries in `store`; `recalls` decides which entries the store prefers to recall. */
 export const fromStore = (type: string, recalls: AgentMemory["recalls"], store: MemoryStore): AgentMemory => {
   const reading = {
     type,

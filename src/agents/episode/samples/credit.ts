@@ -26,7 +26,7 @@ export const own: RolloutCredit = (rollouts) => new Map(rollouts.map(({ id, tota
 export interface Mix {
   /** The share of the parent's credit in a rollout's credit, from 0 (as in `own`) to 1. */
   readonly share: number
-  /** The factor by which the parent's credit is multiplied, at each level of delegation. */
+  /** The factor for the parent's credit at each level of delegation. */
   readonly discount: number
 }
 

@@ -12,7 +12,7 @@ class ObjectEnd {
   private inString = false
   private escaped = false
 
-  /** Returns the index after the object's last brace, at or after `from`; −1 if the object goes on. */
+  /** Returns the index after the object's last brace, at or after `from`; −1 if the object has not ended yet. */
   find(text: string, from: number): number {
     for (let at = from; at < text.length; at++) {
       const code = text.charCodeAt(at)

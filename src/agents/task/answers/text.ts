@@ -18,7 +18,7 @@ export const normalise = (text: string): string => {
   }
 }
 
-/** Maps the position of each opening brace to that of its closing brace. Braces after a backslash don't count. */
+/** Maps the position of each opening brace to the position of its closing brace. Braces after a backslash don't count. */
 const braces = (text: string): ReadonlyMap<number, number> => {
   const closed = new Map<number, number>()
   const open: Array<number> = []

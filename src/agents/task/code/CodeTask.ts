@@ -106,7 +106,7 @@ export const Config = Schema.Struct({
   ...recordFields({ input: "prompt", target: "tests" }),
   /** The number of attempts at each task. */
   attempts: withDefault(bounded("count"), 1),
-  /** Whether the score is the share of tests that pass; if false, it is 1 if all tests pass, else 0. */
+  /** Whether the score is the share of tests that pass. If false, the score is 1 if all tests pass, and otherwise 0. */
   partial: withDefault(Schema.Boolean, false),
 })
 const Tests = Schema.NonEmptyArray(CodeTest)

@@ -14,7 +14,7 @@ interface FieldNames {
   readonly metaFields: ReadonlyArray<string>
 }
 
-/** A question from a record, with the `key` by which its answers are scored. */
+/** A question from a record. Its `key` decides how answers are scored. */
 export interface AskedQuestion {
   readonly question: string
   readonly key: AnswerKey

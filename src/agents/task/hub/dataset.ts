@@ -49,7 +49,7 @@ const folderOf = Effect.fnUntraced(function* (id: string) {
 const unwritable = (path: string) => (error: { readonly message: string }) =>
   new DatasetError({ path, message: `${path}: can't be written: ${systemMessage(error)}` })
 
-/** Writes a file so that it appears only when it is complete. Another process may write the same file meanwhile. */
+/** Writes a file so that it appears only when it is complete. Another process may write the same file at the same time. */
 const writeWhole = <E, R>(path: string, content: Stream.Stream<Uint8Array, E, R>) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem

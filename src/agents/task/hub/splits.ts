@@ -86,7 +86,7 @@ const splitsOfSubset = (all: ReadonlyArray<HubFile>, { data_dir, data_files }: S
 
 const quoted = (names: Iterable<string>): string => [...names].map((name) => `"${name}"`).join(", ")
 
-/** A problem, and the key of the config that has it. */
+/** A problem, and the key of the config in which it is. */
 export interface Problem {
   readonly key: "hfDataset" | "hfSubset" | "split"
   readonly problem: string

@@ -83,7 +83,7 @@ const sectionsOfEvaluation: Readonly<Record<string, string>> = {
   sampling: "agent.lm_config",
 }
 
-/** Fails if a setting belongs to the config of the training, and says which section the evaluation has instead. */
+/** Fails if a setting belongs to the config of the training, and names the section that the evaluation has instead. */
 const refuseTrainingKey = (path: string) => {
   const [section, ...rest] = path.split(".").map(snakeCase)
   const other = sectionsOfEvaluation[section]

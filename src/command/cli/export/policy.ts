@@ -52,7 +52,7 @@ export const restored = Effect.fnUntraced(function* (
   return { policy, film, files: store.files }
 })
 
-/** The formats of which a checkpoint already contains a file: the policy, or all weights. */
+/** The formats that are already files of a checkpoint, with the files' names. They contain the policy, or all weights. */
 const inCheckpoint: Partial<Readonly<Record<PolicyFormat, string>>> = {
   onnx: Layout.inCheckpoint.policy,
   safetensors: Layout.inCheckpoint.weights,

@@ -37,7 +37,7 @@ export const choicesOf = (params: Params): ReadonlyArray<SweptChoice> =>
 /** The name of the setting that stops the runs of a trial early. */
 const stopBelow = "stop_below"
 
-/** Returns the name by which paths and tables distinguish trials: four digits. */
+/** Returns the name of a trial in paths and tables, which has four digits. */
 const trialName = (trial: number): string => String(trial).padStart(4, "0")
 
 const inputOf = ({ input }: Tuned) => ({ ...input, seed: Option.none<number>() })

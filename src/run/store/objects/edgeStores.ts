@@ -22,7 +22,7 @@ interface Listing {
   readonly cursor?: string
 }
 
-/** The methods of a bucket that the store calls. An `R2Bucket` has them. */
+/** The methods of a bucket that the store calls; an `R2Bucket` has all of them. */
 export interface Bucket {
   readonly get: (key: string) => PromiseLike<{ readonly arrayBuffer: () => PromiseLike<ArrayBuffer> } | null>
   readonly put: (key: string, bytes: Uint8Array<ArrayBuffer>) => PromiseLike<unknown>
@@ -34,7 +34,7 @@ export interface Bucket {
   }>
 }
 
-/** The methods of a namespace that the store calls. A `KVNamespace` has them. */
+/** The methods of a namespace that the store calls; a `KVNamespace` has all of them. */
 export interface Namespace {
   readonly get: (key: string, type: "arrayBuffer") => PromiseLike<ArrayBuffer | null>
   readonly put: (key: string, bytes: Uint8Array<ArrayBuffer>) => PromiseLike<unknown>

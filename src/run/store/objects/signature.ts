@@ -1,6 +1,6 @@
 /**
  * Signs requests to S3 by AWS Signature Version 4: the header `authorization` proves that the sender knows the secret key.
- * Pure functions.
+ * These are pure functions.
  *
  * We do not use the library `aws4fetch`, because it needs `crypto.subtle`, which pages without HTTPS lack, and signs only
  * `Request` objects, while our requests are sent by Effect's `HttpClient`, with its retries, limits and errors.
@@ -52,7 +52,10 @@ export const sortedQuery = (query: Readonly<Record<string, string>>): string =>
 const hashed = (text: string): string => bytesToHex(sha256(utf8.encode(text)))
 const keyed = (key: Uint8Array, text: string): Uint8Array => hmac(sha256, key, utf8.encode(text))
 
-/** Returns the headers of the signed request: the given ones, and those of the signature. The client adds `host` itself. */
+/**
+ * Returns the headers of the signed request, which are the headers of `request` and those of the signature. The HTTP client
+ * itself adds `host`.
+ */
 export const signed = (request: Unsigned, credentials: Credentials): Readonly<Record<string, string>> => {
   const time = new Date(request.millis).toISOString().replace(/[-:]|\.\d+/g, "")
   const day = time.slice(0, 8)

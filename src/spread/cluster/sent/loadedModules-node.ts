@@ -22,7 +22,7 @@ let isWatching = false
 /** The folder of this library's code. Its files are not recorded, because the library has a version of its own. */
 const library = fileURLToPath(new URL("../../../", import.meta.url))
 
-/** Begins to record the local files that Node loads. The recording goes on until the process ends. */
+/** Begins to record the local files that Node loads, and continues until the process ends. */
 export const watchModules = (): void => {
   if (isWatching) return
   isWatching = true

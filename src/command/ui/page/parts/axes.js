@@ -48,7 +48,7 @@ const xRange = (_, low, high) => {
 }
 
 const same = (value) => value
-/** For each scale, the function from a value to its position on the axis, and the inverse function. */
+/** The function from a value to its position on the axis, and the inverse function, for each scale. */
 const scales = {
   [linear]: [same, same],
   [logarithmic]: [Math.log10, (value) => 10 ** value],

@@ -2,12 +2,12 @@
  * Renders single steps of an episode with the env's own code, in a sandboxed frame. If there is no such code, it writes
  * numbers.
  *
- * The code is not trusted. The frame has an origin of its own, and a policy without a network; `frame.js` takes from it
- * WebRTC and all elements by which a link, a frame or a script could be added. What remains: the code may compute without
- * end, which costs a processor (and, in a browser that gives the frame no process of its own, stops the tab); it may
- * request files of the page's own server as modules, which it cannot read; it may draw what it likes; and if it takes its
- * frame to another address, that is refused and ends the frame, but the browser has looked up the name by then and may have
- * connected, without sending anything. A browser without trusted types relies on `frame.js` alone.
+ * The code is not trusted. The frame has an origin of its own, and a policy without a network; `frame.js` removes WebRTC from
+ * it, and all elements that could add a link, a frame or a script. Some risks remain: the code may compute without end, which
+ * costs a processor (and, in a browser that gives the frame no process of its own, stops the tab); it may request files of
+ * the page's own server as modules, which it cannot read; it may draw what it likes; and if it takes its frame to another
+ * address, that is refused and ends the frame, but the browser has looked up the name by then and may have connected, without
+ * sending anything. A browser without trusted types relies on `frame.js` alone.
  */
 import { el } from "../parts/dom.js"
 import { number } from "../parts/format.js"

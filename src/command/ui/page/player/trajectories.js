@@ -77,7 +77,7 @@ const stepOf = (value, where) => {
   return { ...value, reward, dt: typeof dt === "number" && dt > 0 ? dt : usualStep }
 }
 
-/** Describes a value of another type than the expected one, in a few words. */
+/** Describes a value whose type is wrong, in a few words. */
 const found = (value) => {
   if (value === undefined) return "nothing"
   if (Array.isArray(value)) return "a list"

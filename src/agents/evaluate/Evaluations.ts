@@ -170,7 +170,9 @@ const readEarlier = Effect.fnUntraced(function* (folder: string, baseDir: string
   if (!isThere) {
     return yield* refuse(`expected the folder of a finished evaluation at ${tried.join(" or ")}, found nothing`)
   }
-  const rows = yield* Effect.mapError(readRows(path), (error) => (error.line === null ? refuse(error.message) : error))
+  const rows = yield* Effect.mapError(readRows(path), (error) =>
+    error.line === undefined ? refuse(error.message) : error,
+  )
   return { path, rows }
 })
 

@@ -6,7 +6,7 @@ import { Schema } from "effect"
  */
 export class TrainerError extends Schema.TaggedError<TrainerError>()("TrainerError", {
   message: Schema.String,
-  /** Set where the trainer itself acts on the error: */
+  /** The reason, if the trainer itself has to react to the error: */
   reason: Schema.optionalKey(
     Schema.Literals([
       /** The folder of the run was deleted or replaced, so there is nothing to try again. */
@@ -19,21 +19,21 @@ export class TrainerError extends Schema.TaggedError<TrainerError>()("TrainerErr
       "stopped",
     ]),
   ),
-  /** The system's code of a failure of the disk, which `isMachineFault` examines. */
+  /** The system's error code of a disk failure, which `isMachineFault` examines. */
   code: Schema.optionalKey(Schema.String),
 }) {
-  /** Makes the error of a problem with a run, folder or file, which the message begins with. */
+  /** Makes the error of a problem with a run, folder or file (`place`), whose name begins the message. */
   static at(place: string, problem: string): TrainerError {
     return new TrainerError({ message: `${place}: ${problem}` })
   }
 
-  /** Makes the error of an error of one of the trainer's parts. */
+  /** Converts the error of one of the trainer's parts. */
   static from({ message }: { readonly message: string }): TrainerError {
     return new TrainerError({ message })
   }
 }
 
-/** Tells whether the whole trainer ends, on all ranks. */
+/** Tells whether an error ends the whole trainer, on all ranks. */
 export const isStopped = (error: unknown): boolean => error instanceof TrainerError && error.reason === "stopped"
 
 /** Tells whether an operation failed because the folder of its run was deleted or replaced. */

@@ -35,7 +35,7 @@ type Score = number | null
 
 /**
  * Makes a scorer from a function of an episode. By default higher values are better, except for costs: scorers named
- * `tokens`, `cost`, `calls` or `latency`. `direction` overrides this. If the function throws, scoring fails with a
+ * `tokens`, `cost`, `calls` or `latency`. `direction` overrides this. If the function throws, scoring fails with an
  * `AgentError`.
  */
 export const make = (

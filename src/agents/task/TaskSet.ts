@@ -12,8 +12,8 @@ import { stream } from "../../base/rng/Rng.ts"
 import type { TextEnv } from "./TextEnv.ts"
 
 /**
- * Reports that a data set can't be read or is invalid, or that the hub refuses a request, also one to upload a model. The
- * message names the file, the line and what was expected, or what to set.
+ * Reports that a data set can't be read or is invalid, or that the hub refuses a request to read data or to upload a model.
+ * The message names the file, the line and what was expected, or what the user has to set.
  */
 export class DatasetError extends Schema.TaggedError<DatasetError>()("DatasetError", {
   path: Schema.String,

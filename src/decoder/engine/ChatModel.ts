@@ -54,7 +54,7 @@ export const make = (
   toolFormat: toolFormat === "auto" ? formatOf(template.source) : toolFormat === "none" ? null : byName[toolFormat],
 })
 
-/** Makes the error of a conversation that cannot be put to the model. */
+/** Makes the error of a conversation that cannot be converted to a prompt of the model. */
 export const promptError = (part: EngineError["part"] & string, message: string): EngineError =>
   new EngineError({ reason: "invalidRequest", part, message })
 

@@ -2,8 +2,9 @@
 import { Effect, Schema } from "effect"
 
 /**
- * Reports that a request or a change of the weights failed, which affects no other request, or that a server cannot listen.
- * `reason` tells whether to change the request (400), to free room (409), or to try again (503): see `ApiError`.
+ * Reports that a request or a change of the weights failed (other requests continue), or that a server cannot listen. From
+ * `reason`, the caller can tell whether to change the request (400), to free room (409), or to try again (503): see
+ * `ApiError`.
  */
 export class EngineError extends Schema.TaggedError<EngineError>()("EngineError", {
   /**
@@ -30,9 +31,9 @@ export class EngineError extends Schema.TaggedError<EngineError>()("EngineError"
     "closed",
     "address",
   ]),
-  /** The name of the model or adapter that the request asked for; empty where none is asked for by a name. */
+  /** The name of the model or adapter in the request; empty if the request names none. */
   model: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(""))),
-  /** The part of a conversation that cannot be put to the model. */
+  /** The part of a conversation that cannot be converted to a prompt of the model. */
   part: Schema.optionalKey(Schema.Literals(["messages", "tools", "toolChoice"])),
   /** The error message: one line, for the user of the program. */
   message: Schema.String,

@@ -28,7 +28,7 @@ export interface AdapterShape {
   readonly targets: ReadonlyArray<Projection>
 }
 
-/** Makes the error of an adapter, or of the routing of tokens to adapters, that is not as it must be. */
+/** Makes the error of an invalid adapter, or of an invalid routing of tokens to adapters. */
 export const adapterError = (message: string): EngineError => new EngineError({ reason: "wrongWeights", message })
 
 /**

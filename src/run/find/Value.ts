@@ -45,7 +45,7 @@ export const numberAt = (data: unknown, path: ReadonlyArray<string>): number | u
 
 const ranks = ["number", "boolean", "string", "object", "undefined"]
 
-/** Returns the position of a value's type in the order of sorting. Only null is an object here. */
+/** Returns the position of a value's type in the sort order. The only value of the type "object" is null. */
 const rank = (value: RunValue | undefined): number => ranks.indexOf(typeof value)
 
 /** Compares two values for sorting: numbers come first, then booleans, texts, null, and missing values. */

@@ -3,8 +3,8 @@ import { Schema } from "effect"
 
 /**
  * Reports that a worker (the process of a rank, the thread of an engine, a machine of a cluster) did not do its work. The
- * message is one line. If the worker was lost, try again, which a run does by itself when it resumes; otherwise remove the
- * cause that the message names.
+ * message is one line. If the worker was lost, another attempt may succeed, and a run makes one when it resumes; otherwise
+ * the user has to remove the cause that the message names.
  */
 export class WorkerError extends Schema.TaggedError<WorkerError>()("WorkerError", {
   reason: Schema.Literals([
@@ -15,7 +15,7 @@ export class WorkerError extends Schema.TaggedError<WorkerError>()("WorkerError"
     /** The `Dispatcher` could not get a job done, for a reason that is not the job's own. */
     "dispatch",
   ]),
-  /** The name of the job, if the `Dispatcher` could not get one done. */
+  /** The name of the job, if the `Dispatcher` could not get a job done. */
   job: Schema.optionalKey(Schema.String),
   message: Schema.String,
 }) {
@@ -32,9 +32,9 @@ export class WorkerError extends Schema.TaggedError<WorkerError>()("WorkerError"
   }
 }
 
-/** Tells whether an error says that a worker was lost, so that another attempt may succeed. */
+/** Tells whether an error reports a lost worker, so that another attempt may succeed. */
 export const isLost = (error: unknown): boolean => error instanceof WorkerError && error.reason === "lost"
 
-/** Returns the error of a rank's job. If the `Dispatcher` could not get it done, the rank has failed. */
+/** Returns the error of a rank whose job failed. If the `Dispatcher` could not get the job done, the rank has failed. */
 export const failedDispatch = (rank: number, error: WorkerError): WorkerError =>
   error.reason === "dispatch" ? WorkerError.failed(`rank ${rank}: ${error.message}`) : error

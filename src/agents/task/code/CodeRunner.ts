@@ -41,7 +41,7 @@ export interface CodeWork {
 }
 
 export interface CodeRunnerService {
-  /** Runs all tests; returns one outcome for each test, in their order. Fails if no program can be run, whatever its content. */
+  /** Runs all tests, and returns one outcome for each test, in their order. Fails if the runner cannot run any program. */
   readonly run: (work: CodeWork) => Effect.Effect<ReadonlyArray<TestOutcome>, EnvError>
 }
 

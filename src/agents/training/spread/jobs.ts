@@ -43,15 +43,17 @@ export const TrainingEpisode = Schema.Struct({
 })
 export type TrainingEpisode = typeof TrainingEpisode.Type
 
-/** The failure of a chunk, with the episodes until then. A resumed run plays the chunk again. */
+/**
+ * Makes the Schema of a chunk's failure, with the episodes that were played before it. A resumed run plays the chunk again.
+ */
 const endedEarly = <A>(episode: Schema.Codec<A, unknown>) =>
   Schema.TaggedStruct("EndedEarly", { message: Schema.String, episodes: Schema.Array(episode) })
 
-/** In a chunk of validation episodes, the model gave no answer. */
+/** The failure of a chunk of validation episodes in which the model gave no answer. */
 export const UnansweredChunk = endedEarly(ValidationEpisode)
 export type UnansweredChunk = typeof UnansweredChunk.Type
 
-/** In a chunk of training episodes, the last one failed. */
+/** The failure of a chunk of training episodes whose last episode failed. */
 export const FailedChunk = endedEarly(TrainingEpisode)
 export type FailedChunk = typeof FailedChunk.Type
 

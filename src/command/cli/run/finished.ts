@@ -45,8 +45,8 @@ const finishedAt = (directory: string) =>
   )
 
 /**
- * Tells whether a resumed run would repeat an error of its learner. The most common one is that the training has diverged;
- * that of a callback may pass.
+ * Tells whether a resumed run would repeat an error of its learner. The most common such error is that the training has
+ * diverged. An error of a callback may not happen again.
  */
 const isLearningError = (error: unknown): boolean =>
   Predicate.isTagged(error, "LearningError") && !("reason" in error && error.reason === "callback")

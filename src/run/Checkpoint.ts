@@ -33,7 +33,10 @@ import { sha256, Sha256 } from "../base/config/sha256.ts"
 import * as Layout from "./Layout.ts"
 import { utf8 } from "../base/config/utf8.ts"
 
-/** The error of a checkpoint that cannot be used; it names the file that is damaged or missing. */
+/**
+ * Reports that a checkpoint cannot be used. The message names the file that is damaged or missing, or the setting that does
+ * not fit. Resume from an earlier checkpoint, or with the settings of the run.
+ */
 export class CheckpointError extends Schema.TaggedError<CheckpointError>()("CheckpointError", {
   path: Schema.String,
   message: Schema.String,

@@ -2,7 +2,6 @@
  * Makes trainings by reinforcement learning as Effects, and executes them. Programs and the `effect` command call it.
  */
 import { Clock, Effect, Option, type Scope } from "effect"
-import type { WorkerError } from "../../spread/workers/WorkerError.ts"
 import { Backend } from "../../tensor/backend/Backend.ts"
 import { Dispatcher } from "../../spread/cluster/Dispatcher.ts"
 import { attempt } from "../../base/config/attempt.ts"
@@ -43,7 +42,7 @@ import { handlersOf, identityOf, validateAnywhere } from "./validation/spread.ts
 
 export { validate } from "./validate.ts"
 
-export type TrainError = SetupError | LoopError | WorkerError
+export type TrainError = SetupError | LoopError
 
 /** A training that has not started. It trains when it runs with Layers for the backend, the store and the recorder. */
 export type Run = Effect.Effect<RunResult, TrainError, Backend | RunStore | Recorder>

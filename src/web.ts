@@ -14,6 +14,8 @@
  *
  * @example
  * ```ts
+ * import * as Web from "effect-rl/web"
+ *
  * const atTheEdge = Layer.merge(Web.layer, Reference.layer)
  * ```
  *

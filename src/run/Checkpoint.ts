@@ -4,23 +4,23 @@
  *
  * @example
  * ```ts
- * yield* Checkpoint.save(run, {
+ * yield* Checkpoint.save(runFiles, {
  *   name: "step_000000020480",
  *   step: 20480,
  *   score: 475,
  *   strategy: { _tag: "LastN", keep: 3 },
  *   files: { "weights.safetensors": Safetensors.encode(weights) },
  * })
- * const { name, files, skipped } = yield* Checkpoint.load(run, "latest")
+ * const { name, files, skipped } = yield* Checkpoint.load(runFiles, "latest")
  * ```
  *
  * A file that is too large for a copy in memory can be saved and read in parts:
  *
  * @example
  * ```ts
- * yield* Checkpoint.save(run, { ...checkpoint, files: { "replay.safetensors": Safetensors.encodeParts(replay) } })
- * const { files } = yield* Checkpoint.open(run, "latest")
- * yield* Stream.runForEach(files["replay.safetensors"].stream, (part) => take(part))
+ * yield* Checkpoint.save(runFiles, { ...checkpoint, files: { "replay.safetensors": Safetensors.encodeParts(replay) } })
+ * const { files } = yield* Checkpoint.open(runFiles, "latest")
+ * yield* Stream.runForEach(files["replay.safetensors"].stream, (part) => Effect.log(part.length))
  * ```
  */
 import { Effect, Option, Schema, Stream } from "effect"

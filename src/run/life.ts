@@ -1,14 +1,6 @@
 /**
  * Does the three steps in the life of a run's folder: it prepares the files of a new or resumed run, starts the recording,
  * and writes the results. `Run.execute` calls these functions for a single run, a multi-run trainer for each of its runs.
- *
- * @example
- * ```ts
- * const warnings = yield* prepare(files, spec, { saved })
- * const recording = yield* startRecording(files, startedOf(spec, resumedFromStep), { warnings })
- * yield* recording.emit(events)
- * yield* conclude({ files, recording }, result)
- * ```
  */
 import { Effect } from "effect"
 import { stringify } from "yaml"

@@ -1,12 +1,6 @@
 /**
  * Reads the end of a run from its folder: the weights of its last checkpoint, and its validations. A resumed trainer reads
  * runs that ended earlier from their folders, so its result does not depend on where it was interrupted.
- *
- * @example
- * ```ts
- * const endings = yield* Effect.forEach(runs, readEnding)
- * const { metrics, evaluations } = yield* resultOf(endings, { directory, firstStep: 0, seconds: 12, secondsOfWork: 10 })
- * ```
  */
 import { Effect, type FileSystem, type Path } from "effect"
 import type { NamedArray } from "../tensor/graph/Parameters.ts"

@@ -1,11 +1,6 @@
 /**
  * Handles failures of the machine, such as a full disk, too many open files or missing permissions. The work is tried again;
  * if that does not help, the trainer ends and can be resumed later. No run is evicted, because the failure is not its fault.
- *
- * @example
- * ```ts
- * yield* retried("run_a: its checkpoint", saveCheckpoint(folder, checkpoint))
- * ```
  */
 import { Context, Effect } from "effect"
 import { codeOf, isMachineFault, lostLease } from "../base/config/files.ts"

@@ -3,7 +3,7 @@
  *
  * @example
  * ```ts
- * const progress = yield* progressIn(files)
+ * const progress = yield* progressIn(runFiles)
  * const { step } = positionOf({ progress }) // the updates of all runs
  * ```
  */

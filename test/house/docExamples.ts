@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import * as effect from "effect"
 import * as ai from "effect/ai"
 import * as library from "../../src/index.ts"
@@ -12,27 +12,6 @@ export interface Example {
   readonly program: string
 }
 
-/** Folders whose examples are programs, but for what they are given. */
-const folders = [
-  "base/rng",
-  "base/tokens",
-  "run/find",
-  "run/read",
-  "rl/env",
-  "rl/returns",
-  "rl/losses",
-  "rl/model",
-  "rl/learner",
-  "rl/algorithms",
-  "rl/train",
-  "rl/policy",
-  "agents",
-  "decoder/networks",
-  "decoder/huggingFace",
-  "decoder/inference",
-  "decoder/engine",
-]
-
 const fenced = (text: string): ReadonlyArray<string> =>
   Array.from(text.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code)
 
@@ -44,13 +23,13 @@ const commentsOf = (source: string): string =>
 const exportsIn = (source: string): ReadonlySet<string> =>
   new Set(
     Array.from(
-      source.matchAll(/^export (?:declare )?(?:const|class|function|interface|type) (\w+)/gm),
+      source.matchAll(/^export (?:declare )?(?:const|class|function\*?|interface|type) (\w+)/gm),
       ([, name]) => name,
     ),
   )
 
 const isType = (source: string, name: string): boolean =>
-  !new RegExp(`^export (?:const|class|function) ${name}\\b`, "m").test(source)
+  !new RegExp(`^export (?:declare )?(?:const|class|function\\*?) ${name}\\b`, "m").test(source)
 
 /** Used by itself: not a property, and not the key of one. */
 const uses = (code: string, name: string): boolean =>
@@ -59,37 +38,80 @@ const uses = (code: string, name: string): boolean =>
 const declares = (code: string, name: string): boolean =>
   new RegExp(`\\b(?:const|let) (?:${name}\\b|[{[][^=]*\\b${name}\\b[^=]*=)`).test(code)
 
-interface Own {
+interface Module {
   readonly file: string
   readonly source: string
+  /** The names of its exports. */
+  readonly exported: ReadonlySet<string>
 }
 
-/** The code with what it uses imported: of the library, of the file that it stands in, of Effect, and what it is given. */
-const programOf = (code: string, own: Own | null, given: string): string => {
+const moduleOf = (root: string, file: string): Module => {
+  const source = readFileSync(join(root, file), "utf8")
+  return { file, source, exported: exportsIn(source) }
+}
+
+/** Returns `agents` for `src/agents/lm/Lms.ts`. */
+const wallOf = (file: string): string => file.split("/")[1]
+
+/** Returns the modules of a module's wall, nearest first: the module itself, those of its folder, the others. */
+const nearby = (modules: ReadonlyArray<Module>, { file }: Module): ReadonlyArray<Module> => {
+  const distanceOf = (other: Module): number => {
+    if (other.file === file) return 0
+    return dirname(other.file) === dirname(file) ? 1 : 2
+  }
+  return modules
+    .filter((other) => wallOf(other.file) === wallOf(file))
+    .sort((one, other) => distanceOf(one) - distanceOf(other))
+}
+
+/**
+ * Returns the code as a program that imports what it uses: from its own module, the library, what it is given, Effect, and
+ * the other modules of its wall. `modules` are those of `nearby`; documents have none.
+ */
+const programOf = (code: string, modules: ReadonlyArray<Module>, given: ReadonlyArray<Module>): string => {
   const said = code.match(/^import .*$/gm) ?? []
   const body = code
     .replace(/^import .*\n/gm, "")
     .replace(/^export default /gm, "const exported = ")
     .replace(/^export /gm, "")
+  const withoutComments = body.replace(/(?<=^|\s)\/\/ .*/gm, "")
+  const words = new Set(withoutComments.match(/\w+/g))
   const taken = new Set<string>(said.flatMap((line) => line.match(/\w+/g) ?? []))
+  const free = (name: string): boolean =>
+    words.has(name) && !taken.has(name) && uses(withoutComments, name) && !declares(body, name)
   const imported = (names: Iterable<string>, from: string, source?: string): ReadonlyArray<string> => {
-    const found = [...names].filter((name) => !taken.has(name) && uses(body, name) && !declares(body, name))
+    const found = [...names].filter(free)
     for (const name of found) taken.add(name)
     const written = found.map((name) => (source !== undefined && isType(source, name) ? `type ${name}` : name))
     return found.length === 0 ? [] : [`import { ${written.join(", ")} } from "${from}"`]
   }
+  const fromModule = ({ file, source, exported }: Module): ReadonlyArray<string> =>
+    imported(exported, `../${file}`, source)
+  // `TensorFiles.open` is an export of `TensorFiles.ts`.
+  const whole = ({ file, source }: Module): ReadonlyArray<string> => {
+    const name = basename(file, ".ts")
+    if (!body.includes(`${name}.`) || !isType(source, name) || !free(name)) return []
+    taken.add(name)
+    return [`import * as ${name} from "../${file}"`]
+  }
   const effects = Object.keys(effect).filter((name) => !(name in globalThis))
   // A module's own functions before others of that name; what is written big is a module of the library.
-  const small = (own === null ? [] : [...exportsIn(own.source)]).filter((name) => /^[a-z]/.test(name))
-  const others = own === null ? [] : exportsIn(own.source)
+  const own = modules.slice(0, 1)
+  const small = own.map((module) => ({
+    ...module,
+    exported: new Set([...module.exported].filter((name) => /^[a-z]/.test(name))),
+  }))
   const lines = [
     ...said,
-    ...(own === null ? [] : imported(small, `../${own.file}`, own.source)),
+    ...small.flatMap(fromModule),
     ...imported(Object.keys(library), "effect-rl"),
-    ...(own === null ? [] : imported(others, `../${own.file}`, own.source)),
+    ...own.flatMap(whole),
+    ...own.flatMap(fromModule),
+    ...given.flatMap(fromModule),
     ...imported(effects, "effect"),
     ...imported(Object.keys(ai), "effect/ai"),
-    ...imported(exportsIn(given), "../test/house/givenToExamples.ts"),
+    ...modules.flatMap(whole),
+    ...modules.flatMap(fromModule),
     ...(taken.has("Effect") ? [] : ['import { Effect } from "effect"']),
   ]
   // A program without Effects awaits promises.
@@ -99,20 +121,23 @@ const programOf = (code: string, own: Own | null, given: string): string => {
 
 /** All of them. */
 export const examplesIn = (root: string): ReadonlyArray<Example> => {
-  const read = (file: string): string => readFileSync(join(root, file), "utf8")
-  const given = read("test/house/givenToExamples.ts")
-  const examples = (file: string, text: string, own: Own | null): ReadonlyArray<Example> =>
+  const modules = globSync("src/**/*.ts", { cwd: root })
+    .sort()
+    .map((file) => moduleOf(root, file))
+  const everywhere = moduleOf(root, "test/house/givenToExamples.ts")
+  const trainer = moduleOf(root, "test/house/givenToTrainer.ts")
+  const examples = (file: string, text: string, near: ReadonlyArray<Module>): ReadonlyArray<Example> =>
     fenced(text).map((code, at) => ({
       at: `${file}, example ${at + 1}`,
       name: `${file.replace(/\W+/g, "_")}_${at + 1}.ts`,
-      program: programOf(code, own, given),
+      program: programOf(code, near, wallOf(file) === "trainer" ? [trainer, everywhere] : [everywhere]),
     }))
-  const sources = folders.flatMap((folder) => globSync(`src/${folder}/**/*.ts`, { cwd: root })).sort()
   return [
-    ...sources.flatMap((file) => {
-      const source = read(file)
-      return examples(file, commentsOf(source), { file, source })
-    }),
-    ...["README.md", ...globSync("docs/**/*.md", { cwd: root })].flatMap((file) => examples(file, read(file), null)),
+    ...modules.flatMap((own) =>
+      own.source.includes("```ts") ? examples(own.file, commentsOf(own.source), nearby(modules, own)) : [],
+    ),
+    ...["README.md", ...globSync("docs/**/*.md", { cwd: root })].flatMap((file) =>
+      examples(file, readFileSync(join(root, file), "utf8"), []),
+    ),
   ]
 }

@@ -27,7 +27,7 @@ describe("documents", () => {
     () =>
       withFolder(async (folder) => {
         const examples = examplesIn(root)
-        assert.isAbove(examples.length, 90)
+        assert.isAbove(examples.length, 500)
         for (const { name, program } of examples) write(folder, name, program)
         for (const { file, text } of copiedAlgorithms) write(folder, file, text)
         const compilerOptions = { noUnusedLocals: false, noUnusedParameters: false }

@@ -17,7 +17,7 @@ import type { EpisodeToScore } from "../../src/agents/evaluate/PlayedEpisode.ts"
 import type { EpisodeRow } from "../../src/agents/evaluate/rows.ts"
 import type { Tensor } from "../../src/tensor/graph/Tensor.ts"
 import type { learnerOf } from "../../src/rl/learner/learnerOf.ts"
-import type { Task } from "../../src/rl/learner/Learner.ts"
+import type { Learner, Task } from "../../src/rl/learner/Learner.ts"
 import type { Actor } from "../../src/rl/model/Actor.ts"
 import type { Learning } from "../../src/rl/learner/replay/networks.ts"
 import type { TransitionBatch } from "../../src/rl/learner/replay/ownLosses.ts"
@@ -28,7 +28,14 @@ import type { WebRuntime as OnnxRuntime } from "../../src/tensor/backend/onnx-we
 import type { Demonstrations } from "../../src/rl/learner/Demonstrations.ts"
 import type { ReplayConfig } from "../../src/rl/learner/replay/fields.ts"
 import type { ActorCritic } from "../../src/rl/model/ActorCritic.ts"
-import type { NamedArray } from "../../src/tensor/graph/Parameters.ts"
+import type { NamedArray, NamedTensors, ParameterLayout } from "../../src/tensor/graph/Parameters.ts"
+import type { DenseActor } from "../../src/rl/export/DenseActor.ts"
+import type { Scripts } from "../../src/rl/export/worker/workerFiles.ts"
+import type { NewCheckpoint } from "../../src/run/Checkpoint.ts"
+import type { Channel } from "../../src/spread/ranks/Channel.ts"
+import type { SlicedSpec } from "../../src/spread/ranks/SlicedSpec.ts"
+import type { MlflowRun } from "../../src/command/trackers/mlflow.ts"
+import type { TrackedRun } from "../../src/command/trackers/TrackedRun.ts"
 import type { Detokenizer } from "../../src/decoder/inference/Job.ts"
 import type { DecoderConfig } from "../../src/decoder/networks/DecoderConfig.ts"
 import type { NetworkConfig } from "../../src/rl/model/trunk.ts"
@@ -99,7 +106,33 @@ export declare const files: ReadableParts
 /** The decoded content of a file. */
 export declare const said: unknown
 
+export declare const weights: NamedTensors
+export declare const replay: NamedTensors
+export declare const checkpoint: NewCheckpoint
+export declare const bytes: Uint8Array
+export declare const config: unknown
+export declare const text: string
+export declare const evaluation: Effect.Effect<void>
+/** A run as the trackers read it. */
+export declare const run: MlflowRun & TrackedRun
+/** The scripts beside a policy that edge workers run. */
+export declare const scripts: Scripts
+export declare const denseActor: DenseActor
+
+export declare const spec: SlicedSpec
+export declare const prefill: SlicedSpec
+export declare const decode: SlicedSpec
+export declare const train: SlicedSpec
+export declare const slices: ReadonlyArray<Int32Array>
+export declare const results: ReadonlyArray<Float32Array>
+export declare const channel: Channel
+export declare const layout: ParameterLayout
+export declare const loss: Tensor
+export declare const theta: Tensor
+export declare const gradient: Tensor
+
 export declare const task: Task
+export declare const learner: Learner
 export declare const network: ActorCritic
 export declare const decoderConfig: DecoderConfig
 export declare const networkConfig: NetworkConfig

@@ -14,7 +14,9 @@ import { privateFolder } from "../../../bin/userCache.js"
  *
  * @example
  * ```ts
- * new Worker(program, { env: { ...process.env, ...compileCacheVariable() } })
+ * import { Worker } from "node:worker_threads"
+ *
+ * new Worker("program.ts", { env: { ...process.env, ...compileCacheVariable() } })
  * ```
  */
 export const compileCacheVariable = (): { readonly NODE_COMPILE_CACHE?: string } => {

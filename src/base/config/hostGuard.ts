@@ -4,7 +4,7 @@
  *
  * @example
  * ```ts
- * const refused = refusedBy({ host: "127.0.0.1", machine: hostname(), allowed: [] }, request.headers)
+ * const refused = refusedBy({ host: "127.0.0.1", machine: "desk", allowed: [] }, { host: "127.0.0.1:6006" })
  * ```
  */
 

@@ -9,9 +9,9 @@
  *
  * @example
  * ```ts
- * const weights = yield* Weights.load(run, "pretrained", { tied: { "lm_head.weight": "embed_tokens.weight" } })
- * yield* Weights.save(run, "export/model.safetensors", weights, { maxShardBytes: 2e9 })
- * yield* Checkpoint.save(run, { ...checkpoint, files: yield* Weights.encode(weights) })
+ * const weights = yield* Weights.load(files, "pretrained", { tied: { "lm_head.weight": "embed_tokens.weight" } })
+ * yield* Weights.save(runFiles, "export/model.safetensors", weights, { maxShardBytes: 2e9 })
+ * yield* Checkpoint.save(runFiles, { ...checkpoint, files: yield* Weights.encode(weights) })
  * ```
  */
 import { Effect, Stream } from "effect"

@@ -154,7 +154,7 @@ interface SentRun {
  * @example
  * ```ts
  * const server = { url: new URL("http://127.0.0.1:5000"), authorization: undefined }
- * const sent = Mlflow.sendRun(server, run) // its address is "http://127.0.0.1:5000/#/experiments/1/runs/4f0…"
+ * const sent = sendRun(server, run) // its address is "http://127.0.0.1:5000/#/experiments/1/runs/4f0…"
  * ```
  */
 export const sendRun = Effect.fnUntraced(function* (

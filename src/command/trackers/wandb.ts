@@ -152,7 +152,7 @@ const labelsOf = Effect.fnUntraced(function* (run: TrackedRun, given: WandbLabel
  *
  * @example
  * ```ts
- * const { name, files } = yield* Wandb.wandbFolder(run, { project: "cartpole" })
+ * const { name, files } = yield* wandbFolder(run, { project: "cartpole" })
  * // name is "offline-run-20260131_120000-4f0c…", and files has "run-4f0c….wandb" and "files/run/policy.onnx"
  * ```
  */

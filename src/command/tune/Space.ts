@@ -5,7 +5,7 @@
  *
  * @example
  * ```ts
- * const rate: NumberParameter = {
+ * const rate: Extract<Parameter, { _tag: "Number" }> = {
  *   _tag: "Number", path: "algorithm.learning_rate", low: 1e-5, high: 1e-2, isLog: true, step: null, when: [],
  * }
  * boundsOf(rate) // from log(1e-5) to log(1e-2)

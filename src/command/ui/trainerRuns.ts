@@ -1,13 +1,6 @@
 /**
  * Reads the states of a multi-run trainer's runs from the files in their folders: which are trained, which wait for an index,
  * and which were evicted or have a config that cannot be used, with the reason. `runIndex.ts` calls it.
- *
- * @example
- * ```ts
- * const read = makeTrainerRuns(files)
- * yield* read({ path, names: ["run_a", "run_b"], maxRuns: 1, isRunning: true })
- * // [{ id: "run_a", state: "training", … }, { id: "run_b", state: "waiting", place: 1, … }]
- * ```
  */
 import { Effect } from "effect"
 import { readTomlText } from "../../base/formats/toml.ts"

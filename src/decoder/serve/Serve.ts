@@ -5,6 +5,8 @@
  *
  * @example
  * ```ts
+ * import { HttpServer } from "effect/http"
+ *
  * const { app, drain } = yield* Serve.make({ chat: chatModel })
  * const routes = HttpServer.serve(app) // a Layer that needs an HttpServer
  * ```

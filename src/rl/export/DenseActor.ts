@@ -6,7 +6,7 @@
  * @example
  * ```ts
  * const weights = yield* learner.weights
- * const actor: DenseActor = {
+ * const actor: DenseActor.DenseActor = {
  *   inputs: 4,
  *   layers: [layer(weights, ["actor.0"], "tanh"), layer(weights, ["actor.1"], "tanh"), layer(weights, ["actor.2"], "identity")],
  * }

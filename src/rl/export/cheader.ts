@@ -5,7 +5,7 @@
  *
  * @example
  * ```ts
- * actorToHeader(actor, { name: "pendulum", commit: "f972979", example: exampleOf(actor, Float32Array.of(1, 0, 0)) })
+ * actorToHeader(denseActor, { name: "pendulum", commit: "f972979", example: DenseActor.exampleOf(denseActor, Float32Array.of(1, 0, 0)) })
  * ```
  * ```cpp
  * #include "pendulum.h"

@@ -4,7 +4,8 @@
  *
  * @example
  * ```ts
- * actorToHdf5(actor, { checkpointName: "pendulum", meta: { environment: { name: "pendulum" } }, example })
+ * const example = DenseActor.exampleOf(denseActor, Float32Array.of(1, 0, 0))
+ * actorToHdf5(denseActor, { checkpointName: "pendulum", meta: { environment: { name: "pendulum" } }, example })
  * ```
  */
 import type { Schema } from "effect"

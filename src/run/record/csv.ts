@@ -10,6 +10,8 @@ import * as Layout from "../Layout.ts"
  *
  * @example
  * ```ts
+ * import * as Node from "effect-rl/node"
+ *
  * Node.recorder(csv)
  * ```
  */

@@ -10,6 +10,9 @@ import { scalarsOf } from "./scalars.ts"
  *
  * @example
  * ```ts
+ * import { FetchHttpClient } from "effect/http"
+ * import { Otlp } from "effect/observability"
+ *
  * training.pipe(
  *   Effect.provide(Recorder.layer(telemetry)),
  *   Effect.provide(Otlp.layerJson({ baseUrl: "http://localhost:4318" }).pipe(Layer.provide(FetchHttpClient.layer))),

@@ -5,7 +5,7 @@
  *
  * @example
  * ```ts
- * const attachment = yield* attach(files, run, bytes) // where the job is asked for, in a scope that lasts until its answer
+ * const attachment = yield* attach(runFiles, "0001", bytes) // where the job is asked for, in a scope that lasts until its answer
  * const same = yield* readAttachment("validation", attachment) // where the job is done
  * ```
  */

@@ -5,7 +5,9 @@
  *
  * @example
  * ```ts
- * const folderIn = (store: KeyValueStore.KeyValueStore) => (directory: string): Folder => {
+ * import { KeyValueStore } from "effect/persistence"
+ *
+ * const folderIn = (store: KeyValueStore.KeyValueStore) => (directory: string): Folder.Folder => {
  *   const folder = KeyValueStore.prefix(store, `${directory}/`)
  *   return { read: folder.getUint8Array, write: folder.set, list: folder.keys, remove: folder.remove }
  * }

@@ -5,7 +5,7 @@
  * @example
  * ```ts
  * const scope = yield* limitedScope("10 seconds", Console.error("the engine does not stop"))
- * const engine = yield* Layer.buildWithScope(layer, scope)
+ * const engine = yield* Layer.buildWithScope(model, scope)
  * ```
  */
 import { type Duration, Effect, Fiber, Option, Scope } from "effect"

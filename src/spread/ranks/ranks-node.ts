@@ -4,6 +4,8 @@
  *
  * @example
  * ```ts
+ * import * as Node from "effect-rl/node"
+ *
  * const ranks = Node.trainingRanks({ threads: 1 })
  * ```
  */

@@ -1,10 +1,5 @@
 /**
  * Encodes a program's graph as bytes, so that another process compiles the same program without the code that made it.
- *
- * @example
- * ```ts
- * decodeSpec(encodeSpec(spec)) // an equal graph, with the tensors in the same order
- * ```
  */
 import { Record, Schema } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"

@@ -28,11 +28,6 @@ const nodeWorker = Effect.promise(() => import("@effect/platform-node/NodeWorker
 
 /**
  * Describes a thread, which starts when its platform is built. What it prints is logged until the scope closes.
- *
- * @example
- * ```ts
- * const { platform, untilLost } = yield* makeThread({ name: "engine", program: programBeside(import.meta.url, "engine-node"), data: {} })
- * ```
  */
 export const makeThread = Effect.fnUntraced(function* ({
   name,

@@ -133,7 +133,7 @@ export class Backend extends Context.Service<
      *
      * @example
      * ```ts
-     * const group = yield* backend.compileAll({ prefill, decode, train }, { sharedFeeds: ["cache"] })
+     * const group = yield* (yield* Backend).compileAll({ prefill, decode, train }, { sharedFeeds: ["cache"] })
      * yield* group.train.run
      * yield* group.decode.run // reads the weights that `train` has computed
      * ```

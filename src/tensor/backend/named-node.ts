@@ -61,6 +61,8 @@ const wideWasm = (threads: number) =>
  *
  * @example
  * ```ts
+ * import * as Node from "effect-rl/node"
+ *
  * const onTwoCores = Node.backend("auto", { threads: 2 })
  * const onAllCores = Node.backend("auto", { threads: "auto" })
  * ```

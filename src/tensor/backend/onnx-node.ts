@@ -7,9 +7,9 @@
  *
  * @example
  * ```ts
- * const program = yield* compile(spec) // Backend, provided by OnnxNode.layerCpu()
- * yield* program.write("theta", weights)
- * program.feeds["x"].set(observations)
+ * const program = yield* (yield* Backend).compile(spec) // with the Backend of layerCpu()
+ * yield* program.write("theta", Float32Array.of(1, 2))
+ * program.feeds["x"].set([0, 0.1, 0, -0.1])
  * yield* program.run
  * ```
  */

@@ -8,6 +8,8 @@
  * @example
  * ```ts
  * // import * as ort from "onnxruntime-web"
+ * import * as Web from "effect-rl/web"
+ *
  * const result = yield* training.pipe(Effect.provide(OnnxWeb.layer(ort)), Effect.provide(Web.layer))
  * ```
  */

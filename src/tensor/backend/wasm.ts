@@ -40,8 +40,8 @@ import {
  *
  * @example
  * ```ts
- * const program = yield* compile(spec) // Backend, provided by Wasm.layer
- * program.feeds["x"].set(observations)
+ * const program = yield* (yield* Backend).compile(spec) // with the Backend of Wasm.layer
+ * program.feeds["x"].set([0, 0.1, 0, -0.1])
  * program.runSync?.()
  * const actions = program.results["actions"]
  * ```

@@ -4,8 +4,8 @@
  *
  * @example
  * ```ts
- * const parameters = layout({ weight: { shape: [4, 2], init: orthogonal(1) }, bias: { shape: [2], init: zeros } })
- * const theta = state("theta", [parameters.size])
+ * const parameters = layout({ weight: { shape: [4, 2], init: Initialisers.orthogonal(1) }, bias: { shape: [2], init: Initialisers.zeros } })
+ * const theta = Graph.state("theta", [parameters.size])
  * const { weight, bias } = parameters.tensorsOf(theta)
  * ```
  */

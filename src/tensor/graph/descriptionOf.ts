@@ -15,7 +15,7 @@ import { rootsOf } from "./validate.ts"
  *
  * @example
  * ```ts
- * descriptionOf({ act, update }) // "input "x" f32 [4,3] ()\nunary tanh …"
+ * descriptionOf({ act: spec }) // "input "x" f32 [4,3] ()\nunary tanh …"
  * ```
  */
 export const descriptionOf = (specs: Readonly<Record<string, ProgramSpec>>): string => {

@@ -76,7 +76,7 @@ const lowest = -1e30
  *
  * @example
  * ```ts
- * softmax(withoutForbidden(Graph.constant([1, 5, 1], [1, 3]), Graph.constant([1, 0, 1], [1, 3]))) // [½, 0, ½]
+ * Graph.softmax(withoutForbidden(Graph.constant([1, 5, 1], [1, 3]), Graph.constant([1, 0, 1], [1, 3]))) // [½, 0, ½]
  * ```
  */
 export const withoutForbidden = (values: Tensor, allowed: Tensor | undefined): Tensor => {
@@ -262,9 +262,9 @@ export interface StateDependent {
  *
  * @example
  * ```ts
- * const policy = stateDependentGaussian(constant([0.5], [1, 1]), {
- *   features: constant([1, 2], [1, 2]),
- *   deviation: constant([0.1, 0.1], [2, 1]),
+ * const policy = stateDependentGaussian(Graph.constant([0.5], [1, 1]), {
+ *   features: Graph.constant([1, 2], [1, 2]),
+ *   deviation: Graph.constant([0.1, 0.1], [2, 1]),
  * })
  * policy.noiseSize // 4
  * ```

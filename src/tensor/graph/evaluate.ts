@@ -9,8 +9,8 @@ import { sizeOf, type Tensor, topologicalOrder } from "./Tensor.ts"
  *
  * @example
  * ```ts
- * const x = input("x", [2])
- * const [y] = evaluate([mul(x, x)], new Map([[x, [1.5, 3]]])) // Float64Array [2.25, 9]
+ * const x = Graph.input("x", [2])
+ * const [y] = evaluate([Graph.mul(x, x)], new Map([[x, [1.5, 3]]])) // Float64Array [2.25, 9]
  * ```
  */
 export const evaluate = (

@@ -52,8 +52,8 @@ import {
  *
  * @example
  * ```ts
- * const w = state("w", [3])
- * const [slope] = gradients(sum(square(w)), [w]) // 2 w
+ * const w = Graph.state("w", [3])
+ * const [slope] = gradients(Graph.sum(Graph.square(w)), [w]) // 2 w
  * ```
  */
 export const gradients = (loss: Tensor, withRespectTo: ReadonlyArray<Tensor>): ReadonlyArray<Tensor> => {

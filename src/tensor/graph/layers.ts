@@ -26,7 +26,8 @@ import type { Tensor } from "./Tensor.ts"
  * @example
  * ```ts
  * const net = mlp("actor", { sizes: [4, 64, 64, 2], activation: "tanh" })
- * const parameters = layout(net.parameters) // actor.0.weight, actor.0.bias, …
+ * const parameters = Parameters.layout(net.parameters) // actor.0.weight, actor.0.bias, …
+ * const theta = Graph.state("theta", [parameters.size])
  * const logits = net.apply(parameters.tensorsOf(theta), observations)
  * ```
  */

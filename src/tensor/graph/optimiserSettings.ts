@@ -41,7 +41,7 @@ export type OptimiserOf = (parameters: OptimisedParameters) => Optimisers.Optimi
  *
  * @example
  * ```ts
- * optimiserOf({ name: "sgd", momentum: 0.9 })({ layout, size: layout.size, learningRate })
+ * optimiserOf({ name: "sgd", momentum: 0.9 })({ layout, size: layout.size, learningRate: Graph.constant(1e-3) })
  * ```
  */
 export const optimiserOf = (setting: OptimiserSetting): OptimiserOf => {

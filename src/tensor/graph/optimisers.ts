@@ -29,7 +29,7 @@ import { type Shape, sizeOf, type Tensor } from "./Tensor.ts"
  *
  * @example
  * ```ts
- * const { next, moments } = adam({ size, learningRate: 1e-3 }).update(theta, gradient)
+ * const { next, moments } = adam({ size: theta.shape[0], learningRate: 1e-3 }).update(theta, gradient)
  * ```
  */
 export interface Optimiser {
@@ -149,7 +149,7 @@ const [linearTerm, cubicTerm, quinticTerm] = [3.4445, -4.775, 2.0315]
  *
  * @example
  * ```ts
- * orthogonalised(constant([3, 0, 0, 5], [2, 2])) // nearly the identity
+ * orthogonalised(Graph.constant([3, 0, 0, 5], [2, 2])) // nearly the identity
  * ```
  */
 export const orthogonalised = (matrix: Tensor, steps = 5): Tensor => {
@@ -195,7 +195,8 @@ export interface MuonOptions {
  *
  * @example
  * ```ts
- * const parameters = layout({ weight: { shape: [8, 4], init: orthogonal(1) }, bias: { shape: [8], init: zeros } })
+ * const net = Layers.mlp("actor", { sizes: [4, 64, 2], activation: "tanh" })
+ * const parameters = Parameters.layout(net.parameters)
  * const optimiser = muon({ layout: parameters, learningRate: 1e-3 })
  * ```
  */

@@ -22,7 +22,8 @@ import { rootsOf } from "./validate.ts"
  *
  * @example
  * ```ts
- * const lean = simplify({ name: "norm", inputs: { x }, state: {}, outputs: { y: mul(add(x, 0), 1) } })
+ * const x = Graph.input("x", [2])
+ * const lean = simplify({ name: "norm", inputs: { x }, state: {}, outputs: { y: Graph.mul(Graph.add(x, 0), 1) } })
  * lean.outputs.y // x itself
  * ```
  */

@@ -5,6 +5,7 @@
  * `v128` is a vector of 16 bytes, divided into lanes: for `f32x4`, four floats.
  *
  * ```ts
+ * const [index, sum] = [local("i32", 0), local("v128", 1)]
  * const next = i32.add(index, i32.const(16))
  * const loop = loopWhile([sum.set(f32x4.add(sum, v128.load(next)))], i32.ltU(index.tee(next), i32.const(256)))
  * ```

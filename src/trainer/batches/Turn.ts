@@ -1,12 +1,6 @@
 /**
  * Defines a turn of the training loop on one rank, and its encoding as bytes, by which the master sends it to another rank: a
  * safetensors file whose metadata lists the samples of each run.
- *
- * @example
- * ```ts
- * decodeTurn(encodeTurn(turn)) // an equal turn
- * decodeTurn(encodeTurn(undefined)) // undefined
- * ```
  */
 import { Schema } from "effect"
 import { jsonText } from "../../base/config/jsonText.ts"

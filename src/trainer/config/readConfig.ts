@@ -38,12 +38,6 @@ interface Unchecked {
 /**
  * Reads and checks a config. Returns the settings, in which all paths are absolute; `effective`, the same as plain data; and
  * `from`, the lines of the keys.
- *
- * @example
- * ```ts
- * const { settings } = yield* readConfig({ config, baseDir: ".", lines: new Map(), options: yield* RunOptions })
- * Object.keys(settings.runs) // ["letters"]
- * ```
  */
 export const readConfig = Effect.fnUntraced(function* ({ config, baseDir, lines, options }: Unchecked) {
   const { overrides, source, name } = options

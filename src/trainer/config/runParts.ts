@@ -16,11 +16,6 @@ interface RunPlace {
 
 /**
  * Opens the data sets, and decodes the agent.
- *
- * @example
- * ```ts
- * const { train, validation, agent } = yield* openRunParts(config, { from: { source: "orch.yaml" }, baseDir: ".", model: "run_a" })
- * ```
  */
 export const openRunParts = Effect.fnUntraced(function* (
   { agent, trainDataset, validationDataset, sampling }: OrchestratorConfig,

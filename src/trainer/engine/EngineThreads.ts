@@ -5,7 +5,7 @@
  * @example
  * ```ts
  * const threads = yield* EngineThreads
- * const { engine, untilLost } = yield* threads.start(task)
+ * const { engine, untilLost } = yield* threads.start(engineTask)
  * const answer = engine.generate({ model: "run_a", promptIds: [1, 17, 42] })
  * yield* Effect.raceFirst(answer, untilLost)
  * ```

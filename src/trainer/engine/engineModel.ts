@@ -5,11 +5,6 @@ import type { MultiRunConfig } from "../config/MultiRunConfig.ts"
 /**
  * Returns the model and the sizes of a trainer's engine, which are the same in every thread. The engine has room for one
  * adapter more than there are runs, so that new weights of a run can be loaded while the old ones still generate answers.
- *
- * @example
- * ```ts
- * const engine = Engine.layer(engineModel(settings, base))
- * ```
  */
 export const engineModel = (
   { inference, trainer }: Pick<MultiRunConfig, "inference" | "trainer">,

@@ -5,13 +5,6 @@
  * A run waits until the number of waiting runs reaches the number of runs with samples to train on. So half of the runs
  * generate while the others are trained, and both cores have work. No run waits while the trainer has nothing to do. The
  * moment at which a run generates does not change its answers.
- *
- * @example
- * ```ts
- * const gathering = makeGathering()
- * gathering.follow(() => loader.ready())
- * yield* Effect.andThen(gathering.enter, play)
- * ```
  */
 import { Deferred, Effect } from "effect"
 

@@ -1,12 +1,6 @@
 /**
  * Starts the engine of a trainer: in a thread of its own if the config asks for that, otherwise in this thread. An engine in
  * this thread takes turns with the trainer.
- *
- * @example
- * ```ts
- * const { engine, waiting, untilLost } = yield* startEngine({ settings, base, baseDir: "." })
- * yield* Effect.raceFirst(Effect.provideService(training(waiting), Engine, engine), untilLost)
- * ```
  */
 import { Context, Effect, Latch, Layer, Option, type Scope, Stream } from "effect"
 import type { WorkerError } from "../../spread/workers/WorkerError.ts"

@@ -12,12 +12,6 @@ import type { TrainerEngine } from "./startEngine.ts"
  * Makes the function that loads the current weights of a run (its adapter, or all weights of the model) into the engine.
  * `loaded` is called when the engine has them. The function does not wait for an engine in another thread; if that engine
  * cannot load the weights, the run is evicted.
- *
- * @example
- * ```ts
- * const load = yield* makeWeightLoads({ trainerEngine, model, runs, loaded: (run, step) => run.own.loaded.reach(step) })
- * yield* load(run)
- * ```
  */
 export const makeWeightLoads = Effect.fnUntraced(function* ({
   trainerEngine: { engine, gathering },

@@ -8,10 +8,10 @@
  *
  * @example
  * ```ts
- * const optimizer = yield* MultiLoRAOptimizer.make({ runs, parametersOf: (slot) => adapters.namedParametersOf(slot.index) })
+ * const optimizer = yield* MultiLoRAOptimizer.make({ runs, parametersOf: (slot) => model.namedParametersOf(slot.index) })
  * const scheduler = MultiLoRAScheduler.make(optimizer)
  * // In the loop, for each micro-batch and then for the step:
- * optimizer.accumulate({ index, generation }, gradient)
+ * optimizer.accumulate(run, gradient)
  * const outcomes = yield* optimizer.step(ready)
  * scheduler.step(ready)
  * ```

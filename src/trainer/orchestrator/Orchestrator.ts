@@ -5,12 +5,6 @@
  *
  * With `max_async_level: 0`, it waits for the weights of every step, so the same seed gives the same samples. With
  * `max_async_level: N`, it continues to play while the trainer works, with weights that are at most N steps old.
- *
- * @example
- * ```ts
- * const orchestrator = orchestrate({ run, tasks, validation: null, agentOf, policy, encode, width, awaitWeights }, firstStep)
- * yield* Effect.forkScoped(orchestrator)
- * ```
  */
 import { Clock, Effect, type FileSystem, type Path } from "effect"
 import * as SelfPlay from "../../agents/episode/protocols/SelfPlay.ts"

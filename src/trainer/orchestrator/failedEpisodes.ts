@@ -1,11 +1,6 @@
 /**
  * Describes the failed episodes of a step, and decides whether there are too many. A failed episode only loses its sample;
  * the run is evicted if more fail than its setting `max_failures` allows.
- *
- * @example
- * ```ts
- * isTooMany({ failed: [failed], played: 8 }, 0.75) // false: one of eight may fail
- * ```
  */
 import { Effect } from "effect"
 import type { Rollout } from "../../agents/episode/Rollout.ts"

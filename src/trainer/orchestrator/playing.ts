@@ -1,12 +1,6 @@
 /**
  * Connects a trainer with the orchestrators of its runs, which play the tasks. Orchestrators in this process ask the
  * trainer's engine; orchestrators in other processes ask inference servers, which read the weights from the runs' folders.
- *
- * @example
- * ```ts
- * const playing = yield* playingInside(prepared, model, trainerEngine)
- * yield* playing.register((run) => records.conclude(run))
- * ```
  */
 import { Effect, type Scope } from "effect"
 import { Engine } from "../../decoder/inference/Engine.ts"

@@ -1,12 +1,6 @@
 /**
  * Keeps a fiber for each run while it is trained. The fiber is interrupted when the run leaves. If the fiber fails, the run
  * is evicted with the reason, unless the machine is at fault (a full disk, for example).
- *
- * @example
- * ```ts
- * const fibers = yield* makeRunFibers
- * yield* runs.register({ postCreation: (run) => fibers.start(run, play(run)), deletion: fibers.stop })
- * ```
  */
 import { Cause, Effect, Fiber, Scope } from "effect"
 import { Runs } from "../runs/Runs.ts"

@@ -6,7 +6,7 @@
  * @example
  * ```ts
  * const server = yield* connect({ url: "http://127.0.0.1:8000", apiKey: null, report: () => Effect.void })
- * const { policy, awaitWeights } = yield* server.modelOf("run_a", config.sampling)
+ * const { policy, awaitWeights } = yield* server.modelOf("run_a", sampling)
  * yield* awaitWeights(12)
  * const { tokens } = yield* policy.complete({ ...request, traceTokens: true })
  * tokens?.weights?.step // 12 or more

@@ -1,11 +1,6 @@
 /**
  * Repeats work that fails for temporary reasons, such as a full disk, with growing delays. Gives up after `mostAttempts`
  * failures in a row; an attempt that gets further than all earlier ones resets this count.
- *
- * @example
- * ```ts
- * const outcome = yield* persistently(playFrom, (reason) => Effect.logWarning(`beginning again: ${reason}`))
- * ```
  */
 import { Effect } from "effect"
 

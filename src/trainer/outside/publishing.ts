@@ -12,11 +12,6 @@ const retries = 3
  * Publishes the weights of the runs that were updated. An orchestrator would wait for missing weights for ever, so a failed
  * broadcast is tried again. If that does not help, the run is evicted with the reason, or the trainer ends if the machine is
  * at fault.
- *
- * @example
- * ```ts
- * yield* publishOrEvict(updated, yield* Broadcasts, yield* Runs)
- * ```
  */
 export const publishOrEvict = Effect.fnUntraced(function* (
   updated: ReadonlyArray<RunSlot>,

@@ -6,7 +6,7 @@
  * @example
  * ```ts
  * const { play, failed } = yield* openPlacement({ outputDirectory: "outputs", deadlineSeconds: 120 })
- * yield* Effect.raceAllFirst([training, play(run), failed])
+ * yield* Effect.raceAllFirst([training, play({ id: "run_a" }), failed])
  * ```
  */
 import { Context, Effect, Option, type Scope } from "effect"

@@ -8,6 +8,8 @@
  *
  * @example
  * ```ts
+ * import * as Node from "effect-rl/node"
+ *
  * const orchestrators = orchestratorJobs({ server: "http://10.0.0.7:8000" }).pipe(Layer.provide(Node.platform))
  * const handlers = [yield* orchestratorHandler("process 4711 on host")]
  * ```

@@ -6,12 +6,6 @@
  * of turns that are over. So a copy begins only if it is the first to claim the rank. A later copy means that the worker of
  * the first one was lost, and fails with that reason. Then all ranks start again from the last checkpoints, with new keys in
  * the store, where the first copy cannot disturb them.
- *
- * @example
- * ```ts
- * const ranks = rankJobs({ backend: "wasm", processesOn }).pipe(Layer.provideMerge(Cluster.layer({ url, say })))
- * const handlers = [yield* rankHandler({ worker: "process 4711 on host", processesOn })]
- * ```
  */
 import { Context, Duration, Effect, Fiber, type FileSystem, Layer, Path, Schema } from "effect"
 import { WorkerError, failedDispatch } from "../../spread/workers/WorkerError.ts"

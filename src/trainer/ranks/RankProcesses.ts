@@ -6,7 +6,7 @@
  * @example
  * ```ts
  * const processes = yield* RankProcesses
- * const untilItEnds = yield* processes.start(task)
+ * const untilItEnds = yield* processes.start(rankTask)
  * yield* Effect.raceFirst(training, untilItEnds)
  * ```
  */

@@ -1,11 +1,6 @@
 /**
  * Makes the parts of a trainer that every rank has: the trained weights, the runs, and the data loader. The master adds the
  * parts that only one process needs, such as generating and saving.
- *
- * @example
- * ```ts
- * const { model, services } = rankParts({ settings, base, outputDirectory: "outputs", rank: 0, store: Store.memory() })
- * ```
  */
 import { Duration, type FileSystem, Layer, type Path } from "effect"
 import type { BaseModel } from "../baseModel.ts"

@@ -8,11 +8,6 @@ const mostRestarts = 5
 /**
  * Runs a training, and starts it again from the checkpoints of its runs when a rank or the engine's thread is lost. Gives up
  * if this happens again and again without a completed step. Any other error ends the training at once.
- *
- * @example
- * ```ts
- * yield* resumeLost(Effect.scoped(training), () => runs.reduce((sum, { step }) => sum + step, 0))
- * ```
  */
 export const resumeLost = Effect.fnUntraced(function* <A, E extends { readonly message: string }, R>(
   training: Effect.Effect<A, E, R>,

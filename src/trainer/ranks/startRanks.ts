@@ -1,12 +1,6 @@
 /**
  * Starts the processes of all ranks except the master, and connects them through the store of the config. With one rank,
  * there is nothing to start.
- *
- * @example
- * ```ts
- * const { store, untilOneEnds } = yield* startRanks({ settings, baseDir: ".", outputDirectory: "outputs" })
- * yield* Effect.raceFirst(Effect.provide(training, store), untilOneEnds)
- * ```
  */
 import { Duration, Effect, Exit, type FileSystem, Latch, type Layer, Option, type Path, Scope } from "effect"
 import type { WorkerError } from "../../spread/workers/WorkerError.ts"

@@ -1,11 +1,6 @@
 /**
  * Trains as a rank other than the master: computes the gradients of its micro-batches, and applies the gradients of all
  * ranks, so that it has the same weights as the master. It does not generate, save or report.
- *
- * @example
- * ```ts
- * const training = trainAsRank(task).pipe(Effect.provide([Node.backend("wasm"), NodeServices.layer]))
- * ```
  */
 import { Duration, Effect } from "effect"
 import { WorkerError } from "../../spread/workers/WorkerError.ts"

@@ -7,7 +7,7 @@
  *
  * @example
  * ```ts
- * const records = yield* makeRunRecords({ settings, effective, validated, failed })
+ * const records = yield* makeRunRecords(recordsOptions)
  * yield* records.begin(run, undefined) // new, or with what `moment` returned when its checkpoint was saved
  * yield* records.updated(run, { "losses/loss": 0.4 })
  * yield* records.conclude(run)

@@ -13,14 +13,7 @@ interface TranscriptFacts extends Pick<StepScored, "mode" | "seenEpisodes" | "ep
   readonly nowMillis: number
 }
 
-/**
- * Makes the events of one episode, one for each of its steps.
- *
- * @example
- * ```ts
- * transcriptOf(rollout, { mode: "train", seenEpisodes: 512, episode: 513, info: { advantage: 0.5 }, nowMillis })
- * ```
- */
+/** Makes the events of one episode, one for each of its steps. */
 const transcriptOf = (
   { meta, steps }: Rollout,
   { mode, seenEpisodes, episode, info, nowMillis }: TranscriptFacts,

@@ -6,7 +6,7 @@
  * @example
  * ```ts
  * const threads = yield* ReferenceThreads
- * const thread = yield* threads.start(task)
+ * const thread = yield* threads.start(referenceTask)
  * const answer = yield* thread.compute(microBatch)
  * const logProbabilities = yield* answer
  * ```

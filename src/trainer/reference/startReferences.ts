@@ -23,12 +23,6 @@ export const checkReference = Effect.fnUntraced(function* ({ trainer }: Pick<Mul
 /**
  * Returns the function that starts the thread of the reference model for a device; undefined if the trainer's own thread
  * computes the reference model.
- *
- * @example
- * ```ts
- * const startReferences = yield* referencesFor({ settings, baseDir: "." })
- * const references = yield* startReferences?.("cpu") ?? Effect.undefined
- * ```
  */
 export const referencesFor = Effect.fnUntraced(function* ({
   settings: { model, trainer, seed },

@@ -17,12 +17,6 @@ const files = { weights: inCheckpoint.weights, moments: inCheckpoint.moments } a
 
 /**
  * Encodes the state of a run.
- *
- * @example
- * ```ts
- * const parts = checkpointParts({ weights: model.stateDictOf(0), moments: yield* optimizer.stateDictOf(slot) })
- * const state = yield* runStateIn(parts)
- * ```
  */
 export const checkpointParts = ({ weights, moments }: RunState): Readonly<Record<string, Uint8Array>> => ({
   [files.weights]: Safetensors.encode(weights),

@@ -19,11 +19,6 @@ const decode = Schema.decodeUnknownSync(Described)
 
 /**
  * Encodes gradients as the bytes of a message. `decodeGradients` returns them unchanged.
- *
- * @example
- * ```ts
- * decodeGradients(encodeGradients(gradients)) // equal to gradients
- * ```
  */
 export const encodeGradients = (gradients: ReadonlyArray<RunGradient>): Uint8Array =>
   Safetensors.encode(

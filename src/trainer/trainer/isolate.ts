@@ -4,11 +4,6 @@ import type { MicroBatch } from "../batches/MicroBatch.ts"
  * Writes into `to` a micro-batch with the tokens of only one run, and padding instead of all other tokens. The trainer uses
  * it if a micro-batch of several runs gives gradients that are not finite: when each run is computed alone, only the broken
  * run gives such gradients, and the results of the others are correct.
- *
- * @example
- * ```ts
- * isolate(microBatch, 2, scratch) // scratch.loraNumTokens is [0, 0, rows × width]
- * ```
  */
 export const isolate = (microBatch: MicroBatch, run: number, to: MicroBatch): void => {
   const { loraNumTokens, tokens } = microBatch

@@ -27,12 +27,6 @@ const isFinite = (numbers: Float32Array): boolean => {
  * program for the objective of a run. Runs with the same program are computed together; but if a result is not finite, each
  * run is computed alone, so that the broken run does not affect the others. `scratch` is a micro-batch of the same shape,
  * which is overwritten. `referencesOf` returns the thread that computes the reference model of a program, if there is one.
- *
- * @example
- * ```ts
- * for (const { index, gradient } of yield* gradientsOf(() => program, turn.microBatch, scratch))
- *   optimizer.accumulate({ index, generation }, gradient)
- * ```
  */
 export const gradientsOf = Effect.fnUntraced(function* (
   programOf: (run: number) => GradientProgram,

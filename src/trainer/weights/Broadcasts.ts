@@ -8,7 +8,7 @@
  *
  * @example
  * ```ts
- * const layer = Broadcasts.layer({ keep: 2, contents: (run) => encodePeft(adapterOf(run.index)) })
+ * const layer = Broadcasts.layer({ keep: 2, contents: (run) => adapterOf(run.index) })
  * const outcomes = yield* Effect.flatMap(Broadcasts, ({ publish }) => publish(updated))
  * ```
  */

@@ -3,13 +3,6 @@
  * or new weights of the base model. The engine continues to answer requests meanwhile. A broadcast that cannot be loaded is
  * reported and skipped, and the engine keeps the weights that it has. If the engine has no room for another adapter, the
  * adapter of a run that has ended is unloaded; if no run has ended, the broadcast waits until there is room.
- *
- * @example
- * ```ts
- * const report = ({ _tag, run }: Followed) => Effect.log(`${run}: ${_tag}`)
- * const following = yield* follow({ directory: "out", decode, report })
- * yield* Effect.forkScoped(following)
- * ```
  */
 import { type Duration, Effect, type FileSystem, Path } from "effect"
 import { type StepAdapter, Engine, EngineError } from "../../decoder/inference/Engine.ts"

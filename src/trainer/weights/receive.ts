@@ -4,7 +4,7 @@
  *
  * @example
  * ```ts
- * const tree = yield* onDisk("out/run_a")
+ * const tree = yield* FileTree.onDisk("out/run_a")
  * const step = yield* newestBroadcast(tree)
  * const files = step === undefined ? undefined : yield* readBroadcast(tree, step)
  * ```

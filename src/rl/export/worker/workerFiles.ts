@@ -5,7 +5,7 @@
  * @example
  * ```ts
  * const { policy } = yield* Train.validate(training, { checkpoint: "latest", exportsPolicy: true })
- * const { wasm, card } = compilePolicy(policy, "cartpole")
+ * const files = policy === undefined ? {} : workerFiles(policy, { name: "cartpole", scripts })
  * ```
  */
 import { Record } from "effect"

@@ -9,8 +9,8 @@
  * ```ts
  * import * as Web from "effect-rl/web"
  *
- * declare const env: { readonly RUNS: Web.Bucket } // the worker's bindings
- * const stored = RunStore.layerObjects().pipe(Layer.provide(Web.layerBucket(env.RUNS)))
+ * const storedIn = (bindings: { readonly RUNS: Web.Bucket }) =>
+ *   RunStore.layerObjects().pipe(Layer.provide(Web.layerBucket(bindings.RUNS)))
  * ```
  */
 import { Effect, Layer } from "effect"

@@ -36,7 +36,8 @@ interface OnnxExportOptions {
  *
  * @example
  * ```ts
- * const policy = { name: "policy", inputs: { x }, state: { w: { tensor: w } }, outputs: { y: matmul(x, w) } }
+ * const [x, w] = [Graph.input("x", [1, 2]), Graph.state("w", [2, 1])]
+ * const policy = { name: "policy", inputs: { x }, state: { w: { tensor: w } }, outputs: { y: Graph.matmul(x, w) } }
  * const bytes = toOnnx(policy, { weightsAsInitializers: { w: Float32Array.of(1, 2) } })
  * ```
  */

@@ -5,7 +5,7 @@
  *
  * @example
  * ```ts
- * const read = RunReader.over(silentSource)
+ * const read = RunReader.over(fileSource)
  * const run = read(unplacedEntry("results/2026-01-31_12-00-00/no-hash_tune_algorithm/ppo/0007"))
  * yield* run.state // "finished"
  * yield* run.configAt(["algorithm", "learning_rate"]) // 0.001

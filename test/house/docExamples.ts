@@ -50,23 +50,15 @@ const moduleOf = (root: string, file: string): Module => {
   return { file, source, exported: exportsIn(source) }
 }
 
-/** Returns `agents` for `src/agents/lm/Lms.ts`. */
-const wallOf = (file: string): string => file.split("/")[1]
-
-/** Returns the modules of a module's wall, nearest first: the module itself, those of its folder, the others. */
-const nearby = (modules: ReadonlyArray<Module>, { file }: Module): ReadonlyArray<Module> => {
-  const distanceOf = (other: Module): number => {
-    if (other.file === file) return 0
-    return dirname(other.file) === dirname(file) ? 1 : 2
-  }
-  return modules
-    .filter((other) => wallOf(other.file) === wallOf(file))
-    .sort((one, other) => distanceOf(one) - distanceOf(other))
+/** Returns a module and those that it imports. */
+const withImports = (own: Module, modules: ReadonlyArray<Module>): ReadonlyArray<Module> => {
+  const paths = Array.from(own.source.matchAll(/ from "(\.[^"]+)"/g), ([, path]) => join(dirname(own.file), path))
+  return [own, ...modules.filter(({ file }) => paths.includes(file))]
 }
 
 /**
  * Returns the code as a program that imports what it uses: from its own module, the library, what it is given, Effect, and
- * the other modules of its wall. `modules` are those of `nearby`; documents have none.
+ * the modules that its own imports. `modules` are these two kinds, its own first; documents have none.
  */
 const programOf = (code: string, modules: ReadonlyArray<Module>, given: ReadonlyArray<Module>): string => {
   const said = code.match(/^import .*$/gm) ?? []
@@ -110,7 +102,6 @@ const programOf = (code: string, modules: ReadonlyArray<Module>, given: Readonly
     ...given.flatMap(fromModule),
     ...imported(effects, "effect"),
     ...imported(Object.keys(ai), "effect/ai"),
-    ...modules.flatMap(whole),
     ...modules.flatMap(fromModule),
     ...(taken.has("Effect") ? [] : ['import { Effect } from "effect"']),
   ]
@@ -130,11 +121,11 @@ export const examplesIn = (root: string): ReadonlyArray<Example> => {
     fenced(text).map((code, at) => ({
       at: `${file}, example ${at + 1}`,
       name: `${file.replace(/\W+/g, "_")}_${at + 1}.ts`,
-      program: programOf(code, near, wallOf(file) === "trainer" ? [trainer, everywhere] : [everywhere]),
+      program: programOf(code, near, file.startsWith("src/trainer/") ? [trainer, everywhere] : [everywhere]),
     }))
   return [
     ...modules.flatMap((own) =>
-      own.source.includes("```ts") ? examples(own.file, commentsOf(own.source), nearby(modules, own)) : [],
+      own.source.includes("```ts") ? examples(own.file, commentsOf(own.source), withImports(own, modules)) : [],
     ),
     ...["README.md", ...globSync("docs/**/*.md", { cwd: root })].flatMap((file) =>
       examples(file, readFileSync(join(root, file), "utf8"), []),

@@ -44,6 +44,7 @@ import type { Run } from "../../src/rl/train/Train.ts"
 import type { ChatModel } from "../../src/decoder/engine/ChatModel.ts"
 import type { Completion, LmRequest } from "../../src/agents/lm/Chat.ts"
 import type { Lm, LmService } from "../../src/agents/lm/Lm.ts"
+import type { FileSource } from "../../src/run/read/FileSource.ts"
 import type { RunFiles } from "../../src/run/store/RunFiles.ts"
 import type { ReadableParts } from "../../src/base/formats/Weights.ts"
 
@@ -56,6 +57,7 @@ export declare const myLearner: (config: { readonly learningRate: number }, task
 export declare const lm: LmService
 export declare const request: LmRequest
 export declare const runFiles: RunFiles
+export declare const fileSource: FileSource
 export declare const answerTo: (request: LmRequest) => Completion
 export declare const model: Layer.Layer<Lm>
 export declare const chatModel: ChatModel

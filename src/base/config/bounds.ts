@@ -6,7 +6,7 @@
  *
  * @example
  * ```ts
- * const ranks = withDefault(bounded("ranks"), 1)
+ * const ranks = Fields.withDefault(Fields.bounded("ranks"), 1)
  * // trainer.ranks: 100000 is refused: expected a value between 1 and 256 (each is a process), found 100000
  * ```
  */

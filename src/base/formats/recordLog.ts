@@ -8,7 +8,7 @@
  * ```ts
  * const log = new ByteWriter()
  * writeLogHeader(log)
- * writeLogRecord(log, new ProtobufMessage().int(1, 1).finish())
+ * writeLogRecord(log, Uint8Array.of(8, 1))
  * log.written // 3a 57 26 42 e1 be 00, then the record
  * ```
  */

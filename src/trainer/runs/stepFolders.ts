@@ -5,8 +5,8 @@
  *
  * @example
  * ```ts
- * yield* writeStep(folder.tree, Layout.broadcasts, 12, { "adapter_model.safetensors": bytes })
- * yield* newestStable(folder.tree, Layout.broadcasts) // 12
+ * yield* writeStep(folder.tree, MultirunLayout.broadcasts, 12, { "adapter_model.safetensors": bytes })
+ * yield* newestStable(folder.tree, MultirunLayout.broadcasts) // 12
  * ```
  */
 import { Effect } from "effect"

@@ -5,7 +5,8 @@
  *
  * @example
  * ```ts
- * actorToHeader(denseActor, { name: "pendulum", commit: "f972979", example: DenseActor.exampleOf(denseActor, Float32Array.of(1, 0, 0)) })
+ * const example = DenseActor.exampleOf(denseActor, Float32Array.of(1, 0, 0))
+ * actorToHeader(denseActor, { name: "pendulum", commit: "f972979", example })
  * ```
  * ```cpp
  * #include "pendulum.h"

@@ -4,7 +4,10 @@
  *
  * @example
  * ```ts
- * const parameters = layout({ weight: { shape: [4, 2], init: Initialisers.orthogonal(1) }, bias: { shape: [2], init: Initialisers.zeros } })
+ * const parameters = layout({
+ *   weight: { shape: [4, 2], init: Initialisers.orthogonal(1) },
+ *   bias: { shape: [2], init: Initialisers.zeros },
+ * })
  * const theta = Graph.state("theta", [parameters.size])
  * const { weight, bias } = parameters.tensorsOf(theta)
  * ```

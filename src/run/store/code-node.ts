@@ -12,10 +12,13 @@ const mostFiles = 200
 const mostBytes = 1 << 20
 
 /**
- * Matches the paths of other local files in a module: of `import`, `export … from` and `import("…")`. It may also match such
- * words in a comment or a text; at worst, one file too many is saved.
+ * Matches the paths of other local files in a module: those of `import`, `export … from`, `require` and `new URL`, which are texts
+ * that begin with a dot and a slash. It also matches other such texts; at worst, a file too many is saved.
  */
-const localImport = /\b(?:from|import)\s*\(?\s*["'](\.{1,2}\/[^"'\n]+)["']/g
+const localPath = /["'`](\.{1,2}\/[^"'`\n$]+)["'`]/g
+
+/** The endings that a path of a module may lack. */
+const endings = ["", ".ts", ".js", ".mjs", ".cjs", ".json", "/index.ts", "/index.js"]
 
 /** A file of the program, and its path on disk. */
 interface ReadFile extends CodeFile {
@@ -27,7 +30,7 @@ interface Program extends SavedCode {
   readonly files: ReadonlyArray<ReadFile>
 }
 
-/** Returns the training file and the local files that it imports, directly or not, but no packages. */
+/** Returns the training file and the local files that it names, directly or through others, but no packages. */
 export const codeOf = (file: string): Program => {
   const queue = [resolve(file)]
   const read = new Map<string, Uint8Array>()
@@ -42,8 +45,10 @@ export const codeOf = (file: string): Program => {
     const content = readFileSync(path)
     bytes += content.length
     read.set(path, content)
-    for (const [, specifier] of content.toString("utf8").matchAll(localImport)) {
-      const imported = resolve(dirname(path), specifier.replace(/[?#].*$/, ""))
+    for (const [, specifier] of content.toString("utf8").matchAll(localPath)) {
+      const named = resolve(dirname(path), specifier.replace(/[?#].*$/, ""))
+      const imported = endings.map((ending) => named + ending).find((one) => sizeOf(one) !== undefined)
+      if (imported === undefined) continue
       if (!imported.includes(`${sep}node_modules${sep}`) && !queue.includes(imported)) queue.push(imported)
     }
   }

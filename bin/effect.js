@@ -16,27 +16,14 @@ if (words.length === 1 && words[0] === "--version") {
   // Loading the command would take several times as long as this answer.
   console.log(`effect v${createRequire(import.meta.url)("../package.json").version}`)
 } else if (major > 22 || (major === 22 && minor >= 19)) {
-  const withheld = await withheldByDeno()
-  if (withheld.length > 0) {
-    const remedy = `start it with "deno run --allow-all node_modules/.bin/effect ${words.join(" ")}"`
-    console.error(`effect: Deno withholds the permissions ${withheld.join(", ")}; ${remedy}`)
+  try {
+    await runCommand()
+  } catch (error) {
+    // Deno's message names the permission and its flag.
+    if (error?.name !== "NotCapable") throw error
+    console.error(`effect: ${error.message}; --allow-all grants what every command may need`)
     process.exit(2)
   }
-  await keepCompiled()
-  // While the modules load, V8 would enlarge its space for young objects several times and then keep it. Without that, runs
-  // take a fifth to a third less memory, and listing many runs takes less CPU time.
-  setFlagsFromString("--semi-space-growth-factor=1")
-  // The arrays of ONNX Runtime are outside of V8's heap. V8 13 collects garbage each time that they have grown by 64 MB, which
-  // takes a tenth of the time of training a language model; with this flag it looks at the sizes of all memory.
-  if (major === 24) setFlagsFromString("--external-memory-accounted-in-global-limit")
-  // In its own checkout it runs the sources. An installed package has them too, but Node strips no types there.
-  const isInstalled = /[\\/]node_modules[\\/]/.test(here)
-  const main = join(here, isInstalled ? "../dist/bundle/command.cli.main.js" : "../src/command/cli/main.ts")
-  if (isInstalled) {
-    const { useBundledEffect } = await import("./bundledEffect.js")
-    useBundledEffect()
-  }
-  await import(pathToFileURL(main).href)
 } else {
   const newer = pinnedNode()
   if (newer === undefined) {
@@ -52,14 +39,23 @@ if (words.length === 1 && words[0] === "--version") {
   child.on("exit", (code, signal) => process.exit(code ?? (signal === null ? 1 : 128 + constants.signals[signal])))
 }
 
-/** Returns the permissions that every command needs, and Deno does not grant. Node and Bun grant all. */
-async function withheldByDeno() {
-  const { Deno } = globalThis
-  if (Deno === undefined) return []
-  const states = await Promise.all(
-    ["read", "write", "env", "sys"].map(async (name) => [name, (await Deno.permissions.query({ name })).state]),
-  )
-  return states.filter(([, state]) => state !== "granted").map(([name]) => name)
+/** Loads the command, which then runs. */
+async function runCommand() {
+  await keepCompiled()
+  // While the modules load, V8 would enlarge its space for young objects several times and then keep it. Without that, runs
+  // take a fifth to a third less memory, and listing many runs takes less CPU time.
+  setFlagsFromString("--semi-space-growth-factor=1")
+  // The arrays of ONNX Runtime are outside of V8's heap. V8 13 collects garbage each time that they have grown by 64 MB, which
+  // takes a tenth of the time of training a language model; with this flag it looks at the sizes of all memory.
+  if (major === 24) setFlagsFromString("--external-memory-accounted-in-global-limit")
+  // In its own checkout it runs the sources. An installed package has them too, but Node strips no types there.
+  const isInstalled = /[\\/]node_modules[\\/]/.test(here)
+  const main = join(here, isInstalled ? "../dist/bundle/command.cli.main.js" : "../src/command/cli/main.ts")
+  if (isInstalled) {
+    const { useBundledEffect } = await import("./bundledEffect.js")
+    useBundledEffect()
+  }
+  await import(pathToFileURL(main).href)
 }
 
 /**

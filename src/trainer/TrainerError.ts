@@ -11,6 +11,8 @@ export class TrainerError extends Schema.TaggedError<TrainerError>()("TrainerErr
     Schema.Literals([
       /** The folder of the run was deleted or replaced, so there is nothing to try again. */
       "gone",
+      /** The rollouts of a step cannot be written now, or are not the ones that were expected. */
+      "rollouts",
       /** Other ranks did not join a meeting before the deadline, so they may be lost. */
       "absent",
       /** No rank has set a value of the ranks' store before the deadline. */

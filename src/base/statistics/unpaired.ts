@@ -194,8 +194,8 @@ const waysToSplit = (left: ReadonlyArray<number>, right: ReadonlyArray<number>):
 const mostCounted = 60
 const mostDraws = 20_000
 /**
- * With many scores, fewer divisions are drawn, so that scores times draws stay below this: otherwise, hundreds of
- * trainings would take minutes.
+ * With many scores, fewer divisions are drawn, though never fewer than `fewestDraws`, so that scores times draws stay below this:
+ * otherwise, hundreds of trainings would take minutes.
  */
 const mostDrawn = 4_000_000
 const fewestDraws = 1000

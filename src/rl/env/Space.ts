@@ -134,8 +134,8 @@ export const box = (
   high: number | ReadonlyArray<number>,
   shape?: ReadonlyArray<number>,
 ): Box => {
-  const perElement = [low, high].find((bound) => typeof bound !== "number")
-  const dimensions = shape ?? [perElement?.length ?? 1]
+  const bound = typeof low === "number" ? high : low
+  const dimensions = shape ?? [typeof bound === "number" ? 1 : bound.length]
   if (!dimensions.every((size) => Number.isInteger(size) && size > 0)) {
     throw invalid(`box: shape [${dimensions.join(", ")}] must be positive whole numbers`)
   }

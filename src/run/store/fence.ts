@@ -96,16 +96,24 @@ export const takeFence = Effect.fnUntraced(function* (
 })
 
 /**
- * Removes the files and folders that earlier holders of the run were writing when they were killed, wherever they are in its
- * folder. A holder that lives is harmed no further: its lease is lost, and with it what it has not renamed into place.
+ * Removes the files and folders that earlier holders of the run were writing when they were killed, in all folders of the run. It
+ * follows no link, and enters no folder with a lease of its own, since that is another run. What cannot be removed stays, and
+ * only takes room. An earlier holder that lives has lost its lease, and with it what it has not renamed into place.
  */
 const removeLeftovers = Effect.fnUntraced(function* (directory: string, number: number) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  for (const file of yield* fs.readDirectory(directory, { recursive: true })) {
-    const writer = /^\..+\.(\d+)\.tmp$/.exec(path.basename(file))?.[1]
-    if (writer !== undefined && Number(writer) < number)
-      yield* fs.remove(path.join(directory, file), { recursive: true, force: true })
+  const folders = [directory]
+  for (const folder of folders) {
+    const entries = yield* Effect.orElseSucceed(fs.readDirectoryEntries(folder), () => [])
+    if (folder !== directory && entries.some(({ name }) => name === Layout.lease)) continue
+    for (const { name, type } of entries) {
+      const writer = /^\..+\.(\d+)\.tmp$/.exec(name)?.[1]
+      const file = path.join(folder, name)
+      if (writer !== undefined && Number(writer) < number)
+        yield* Effect.ignore(fs.remove(file, { recursive: true, force: true }))
+      else if (type === "Directory") folders.push(file)
+    }
   }
 })
 
@@ -118,8 +126,7 @@ export const fenced = Effect.fnUntraced(function* (
   { check, number }: Pick<Fence, "check" | "number">,
 ) {
   const fs = yield* FileSystem.FileSystem
-  // A leftover that cannot be removed takes room and harms nothing else.
-  if (number > 1) yield* Effect.ignore(removeLeftovers(directory, number))
+  if (number > 1) yield* removeLeftovers(directory, number)
   const refused = (error: RunStoreError) =>
     PlatformError.systemError({
       // The tag must not be `PermissionDenied`, because making a link ignores that error.

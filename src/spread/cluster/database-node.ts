@@ -71,5 +71,7 @@ export const answers = (context: Context.Context<SqlClient.SqlClient>): Effect.E
 /** Returns a copy of the database's error as the one line that users see; `undefined` for other errors. */
 export const sqlProblem = <A, E, R>(shown: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, WorkerError, R> =>
   Effect.mapError(effect, (error) =>
-    error instanceof WorkerError ? error : WorkerError.failed(`${shown}: ${reasonOf(error)}`),
+    error instanceof WorkerError && error.reason === "failed"
+      ? error
+      : WorkerError.failed(`${shown}: ${reasonOf(error)}`),
   )

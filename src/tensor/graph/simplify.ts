@@ -52,7 +52,7 @@ const maxPasses = 12
 /** The largest number of rewrites of one tensor in one pass; the next pass continues with the result. */
 const maxSteps = 8
 
-/** Replaces `stopGradient(x)` by x. When a program is simplified, all gradients have already been computed. */
+/** Replaces `stopGradient(x)` by x. When a program is simplified, its graph already has the ops of all gradients. */
 const gradientStops: Rule = ({ op, inputs }) => (op.kind === "stopGradient" ? inputs[0] : undefined)
 
 /**

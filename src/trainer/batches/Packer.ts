@@ -105,7 +105,7 @@ export interface Packer {
   /** Returns the number of steps in the queue of a run whose samples are not yet all packed. */
   readonly queued: (index: number) => number
   /**
-   * Adds the samples of the step that `wanted` names. They must be valid (see `validate`). Throws a `PackerError` if
+   * Adds the samples of the step that `wanted` names. They must be valid (see `validate`). Throws a `TrainerError` if
    * the step is another one.
    */
   readonly offer: (index: number, batch: StepBatch) => void

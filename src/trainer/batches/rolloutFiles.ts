@@ -52,7 +52,7 @@ const perToken = ["tokens", "mask", "logprobs", "advantages"] as const
 
 /** Makes the error of files that are damaged or missing: `run_a/rollouts/step_3: …`. */
 const wrong = ({ directory }: RunFolder, step: number, problem: string): TrainerError =>
-  TrainerError.at(`${directory}/${Layout.rolloutsOf(step)}`, problem)
+  new TrainerError({ reason: "rollouts", message: `${directory}/${Layout.rolloutsOf(step)}: ${problem}` })
 
 /** Joins the samples to flat arrays, and encodes them. */
 const encodeSamples = (samples: ReadonlyArray<TrainingSample>): Uint8Array => {

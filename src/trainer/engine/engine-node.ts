@@ -1,5 +1,4 @@
 /** The program of an engine's thread. `thread-node.ts` starts it, and `messages.ts` declares the messages between both. */
-import { totalmem } from "node:os"
 import { workerData } from "node:worker_threads"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
@@ -21,9 +20,7 @@ const files = Layer.merge(NodeFileSystem.layer, NodePath.layer)
 
 const open = ({ baseDir, name, ...settings }: EngineTask) =>
   openBaseModel(settings.model, { baseDir, seed: settings.seed }).pipe(
-    Effect.flatMap((base) =>
-      Layer.build(Engine.layer({ ...engineModel(settings, { ...base, name }), mostBytes: totalmem() })),
-    ),
+    Effect.flatMap((base) => Layer.build(Engine.layer(engineModel(settings, { ...base, name })))),
     Effect.map(Context.get(Engine)),
   )
 

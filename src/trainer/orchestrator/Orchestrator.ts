@@ -7,6 +7,7 @@
  * `max_async_level: N`, it continues to play while the trainer works, with weights that are at most N steps old.
  */
 import { Clock, Effect, type FileSystem, type Path } from "effect"
+import { TrainerError } from "../TrainerError.ts"
 import * as SelfPlay from "../../agents/episode/protocols/SelfPlay.ts"
 import * as SingleAgent from "../../agents/episode/protocols/SingleAgent.ts"
 import type { Protocol } from "../../agents/episode/Protocol.ts"
@@ -186,8 +187,11 @@ const makeStep = Effect.fnUntraced(function* (orchestration: Orchestration, draw
     const { rollouts, taskOf, ...others } = yield* playAll(orchestration, requests, protocol)
     const { usable, unusable } = yield* usableOf(rollouts.filter(isPlayed), converting)
     failed.push(...others.failed)
-    for (const { rollout, error } of unusable)
-      failed.push(failedRollout(rollout, taskOf(rollout), "SampleError", error.message))
+    for (const { rollout, error } of unusable) {
+      // An episode has no samples, or the trainer can't use those that it has.
+      const tag = error instanceof TrainerError ? "InvalidSample" : error._tag
+      failed.push(failedRollout(rollout, taskOf(rollout), tag, error.message))
+    }
     const failures = { failed, played }
     wanted = otherTasks(orchestration, { step, round, count: drawn(step).length, failed })
     const isOver = usable.length > 0 || round === replacements || wanted.length === 0

@@ -17,7 +17,7 @@ import type { LmError } from "../../agents/lm/LmError.ts"
 import { type Language, openLanguage } from "../baseModel.ts"
 import { openRunFolder } from "../runs/guardedFolder.ts"
 import * as Layout from "../Layout.ts"
-import { TrainerError } from "../TrainerError.ts"
+import { isGone, TrainerError } from "../TrainerError.ts"
 import { reasonOf } from "../orchestrator/failure.ts"
 import { openOrchestration } from "../orchestrator/openOrchestration.ts"
 import { orchestrate } from "../orchestrator/Orchestrator.ts"
@@ -212,7 +212,8 @@ const play = ({
     // Agents log a warning for every answer that is cut off, which is common while a model learns; the rewards count these.
     Effect.provideService(References.MinimumLogLevel, "Error"),
     Effect.catch((error): Effect.Effect<Attempt, { readonly message: string }> => {
-      if (error instanceof TrainerError || isFailedWrite(error) || isMachineFault(error))
+      const isOfRollouts = error instanceof TrainerError && error.reason === "rollouts"
+      if (isOfRollouts || isGone(error) || isFailedWrite(error) || isMachineFault(error))
         return Effect.succeed({ _tag: "Again", step, reason: error.message })
       return Effect.fail(error)
     }),

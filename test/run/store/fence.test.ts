@@ -94,6 +94,25 @@ describe("a run that a second process takes over while the first one lives", () 
     }).pipe(Effect.provide(disk)),
   )
 
+  it.effect(
+    "removes nothing of other runs, neither behind a link nor in a folder of theirs, and walks in no circle",
+    () =>
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const elsewhere = yield* temporaryDirectory
+        const fs = yield* FileSystem.FileSystem
+        yield* takeFence(directory, "process 1")
+        yield* fs.makeDirectory(`${directory}/inner`)
+        yield* takeFence(`${directory}/inner`, "process 3")
+        yield* fs.symlink(elsewhere, `${directory}/checkpoints`)
+        for (const name of ["up", "loop"]) yield* fs.symlink(directory, `${directory}/${name}`)
+        const files = [`${elsewhere}/.step_5.1.tmp`, `${directory}/inner/.return.json.1.tmp`]
+        for (const file of files) yield* fs.writeFileString(file, "{}")
+        yield* fenced(directory, yield* takeFence(directory, "process 2"))
+        for (const file of files) assert.isTrue(yield* fs.exists(file), file)
+      }).pipe(Effect.provide(disk)),
+  )
+
   it.effect("stops a checkpoint that the first one had begun to write", () =>
     Effect.gen(function* () {
       const directory = yield* temporaryDirectory

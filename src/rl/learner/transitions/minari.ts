@@ -66,7 +66,7 @@ const Metadata = Schema.Struct({
 const decodeSpace = (text: string) =>
   Schema.decodeUnknownEffect(jsonText(Described))(text.replace(/-?\bInfinity\b|\bNaN\b/g, "0"))
 
-/** Returns the numbers of the first choices, by the paths of the parts, where they are not 0. */
+/** Returns the numbers of the first choices, by the paths of the parts. Parts without a `start` begin at 0 and are left out. */
 const startsIn = (
   path: string,
   { start, subspaces }: Described,

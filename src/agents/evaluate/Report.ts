@@ -89,8 +89,8 @@ export interface ReportOptions {
 type EpisodeRows = ReadonlyArray<EpisodeRow>
 
 /**
- * Returns a function that computes the key of a row's task: the task's id, with its position if several tasks have the same
- * id.
+ * Returns a function that computes the key of a row's task: the task's id. If any two tasks have the same id, all keys also
+ * have the task's position.
  */
 const taskKey = (rows: EpisodeRows): ((row: EpisodeRow) => string) => {
   const byId = Map.groupBy(rows, ({ env_id }) => env_id)

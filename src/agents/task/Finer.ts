@@ -13,9 +13,10 @@ export const Config = Schema.Struct({
   ...recordFields({ input: "context", target: "target", split: "test" }),
   /** Whether every question begins with the list of tags. */
   prependOptions: withDefault(Schema.Boolean, false),
-  /** The tags from which the agent chooses; null uses all tags that are an answer in this data set. */
+  /** The tags that are listed before each question if `prepend_options`; null lists all that are an answer in this data set. */
   options: withDefault(Schema.NullOr(Schema.Array(Schema.String)), null),
 })
+
 export const kind: DatasetKind = makeKind({
   type: "finer",
   schema: Config,
@@ -33,6 +34,7 @@ export const kind: DatasetKind = makeKind({
       let reading = true
       const task = (fields: Plain, index: number) => {
         const question = readQuestion(fields, config)
+        // A string is the problem with the record.
         if (typeof question === "string") return question
         if (reading && config.prependOptions) for (const target of question.key.targets) answers.add(target)
         return makeQuestion({

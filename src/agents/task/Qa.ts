@@ -32,7 +32,10 @@ export const Config = Schema.Struct({
   ...recordFields({ input: "question", target: "answer" }),
   /** How answers are compared: as texts, by common words, as numbers, as choices, or by the scorer `env_class`. */
   taskType: withDefault(Schema.Literals(["exact", "f1", "numeric", "mcq", "custom"]), "exact"),
-  /** The name of a custom scorer, or of another program's class with the same scoring; null uses `task_type`. */
+  /**
+   * The name of one of the user's scorers, or of a class of another program whose scoring is built in (`QAEnv`, `MathQAEnv`,
+   * `MCQEnv`). It is used instead of `task_type`; null uses `task_type`.
+   */
   envClass: withDefault(Schema.NullOr(Schema.String), null),
 })
 export type QaConfig = typeof Config.Type

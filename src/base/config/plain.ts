@@ -36,7 +36,8 @@ export const setIn = (tree: Plain, path: ReadonlyArray<string>, value: unknown):
 }
 
 /**
- * Sets a value at a path below `child`. If `child` is a list, a number in the path is the index of an item that it has.
+ * Sets a value at a path below `child`. If `child` is a list, a number in the path is the index of an item. With an index that
+ * the list lacks, the whole list becomes a section.
  */
 const setBelow = (child: unknown, path: ReadonlyArray<string>, value: unknown): unknown => {
   if (path.length === 0) return value

@@ -62,7 +62,8 @@ const finishedIn = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the run that `latest` or a part of a path names. If the part fits several runs of one group, returns all of them.
+ * Returns the finished trainings that `latest` or a part of a path names: all runs that the part fits if they are of one
+ * group, else the one run that `findRun` finds, or none if it is not finished.
  */
 const finishedWith = Effect.fnUntraced(function* (typed: string, resultsDir: string) {
   if (typed !== "latest") {

@@ -34,8 +34,8 @@ export const newestLost = Effect.fnUntraced(function* ({ folder, sweep, path }: 
 })
 
 /**
- * Copies a lost run, without its lock. Returns whether that succeeded: a worker that is working again may remove files during
- * the copy.
+ * Copies the run that a lost worker left, without the files that describe its writer (`run.lock`, `run.lease`). Returns
+ * whether that succeeded: a worker that is working again may remove files during the copy.
  */
 export const copyLost = (run: string, to: string): Effect.Effect<boolean, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function* () {

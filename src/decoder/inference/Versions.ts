@@ -72,7 +72,9 @@ export class ModelVersions {
     return old === undefined ? "full" : "drain"
   }
 
-  /** Replaces an adapter's version by the one that was written to the slot `slot`. */
+  /**
+   * Makes the weights in slot `slot` the adapter's current version. An earlier version leaves when its last request ends.
+   */
   replace(name: string, step: number, slot: number): void {
     const old = this.adapters.get(name)
     this.adapters.set(name, this.make({ model: name, step, baseStep: this.base.used.step }, slot))

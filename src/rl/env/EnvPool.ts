@@ -50,7 +50,7 @@ export const placeOf = (env: Env): EnvSource | undefined => {
 }
 
 export interface EnvPoolService {
-  /** Makes a batch stepped by threads, with the results of `Batch.make`. Closing the scope ends the threads. */
+  /** Makes a batch stepped by threads, with the same results as `Batch.make`. Closing the scope ends the threads. */
   readonly make: (env: Env, numEnvs: number, options: PoolOptions) => Effect.Effect<BatchEnv, EnvError, Scope.Scope>
 }
 

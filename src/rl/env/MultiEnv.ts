@@ -42,6 +42,7 @@ import { sharedEnv } from "./multi/shared.ts"
 import type { ActionSpace, Box, Space } from "./Space.ts"
 
 export type { AgainstOptions, Opponents } from "./multi/against.ts"
+export type { GameElsewhere } from "./multi/againstElsewhere.ts"
 export type { SeatedGame } from "./multi/courses.ts"
 export type { GameOutcome, ParallelGame, GamePosition, Turns } from "./multi/Game.ts"
 export type { Later, Opponent, Player, PolicyLike, Situation } from "./multi/opponents.ts"
@@ -63,7 +64,7 @@ export const parallel = <State, A extends ActionSpace, O extends Space = Box>(
   definition: ParallelGame<State, A, O>,
 ): MultiEnv<A, O> => {
   checkGame(definition, "parallel")
-  return envOf({ ...definition })
+  return envOf(definition)
 }
 
 /** Makes an env in which agents take turns. A wrong field throws an `EnvError` that names it. */
@@ -83,8 +84,6 @@ const envOf = <A extends ActionSpace, O extends Space>(game: Game<unknown, A, O>
   agents: game.agents,
   game,
 })
-
-export type { GameElsewhere } from "./multi/againstElsewhere.ts"
 
 /**
  * Makes an env in which the trained agent is one agent of a game (of `MultiEnv` or PettingZoo) and `opponents` play the
@@ -107,6 +106,7 @@ export function against(
   options: AgainstOptions = {},
 ): Env<SeatedGame> | Env {
   if ("game" in env) return againstEnv(env.game, opponents, options)
+  // Opens the games of an env that runs elsewhere (PettingZoo); undefined if this env is no such game.
   const open = kernelOf(env)
   if (open === undefined) throw invalid(env.id, "it is no game: expected one of MultiEnv or of PettingZoo")
   return againstElsewhere(env, open, opponents, options)

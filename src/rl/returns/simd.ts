@@ -25,7 +25,7 @@ export interface Simd {
   readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
   readonly sweep: AdvantageKernel
   /** Does the same as `sweep` for rollouts with truncated episodes: it also reads `truncated` and `truncatedValues`. */
-  readonly sweepCut: AdvantageKernel
+  readonly sweepTruncated: AdvantageKernel
 }
 
 /**
@@ -91,7 +91,7 @@ const bytes = (): Uint8Array<ArrayBuffer> => {
   const module = new ModuleBuilder()
   for (const [name, handlesTruncation] of [
     ["sweep", false],
-    ["sweepCut", true],
+    ["sweepTruncated", true],
   ] as const) {
     const loop = loopWhile(row(handlesTruncation), i32.gtS(at, i32.const(-4)))
     const body = [gammas.set(f32x4.splat(gamma)), decays.set(f32x4.splat(decay)), loop]

@@ -76,8 +76,8 @@ export const sweep32 = (columns: SweepColumns<Float32Array>): void => {
 /** Rows are computed in groups of about this many elements, so that a group fits into the cache of a core. */
 const elementsPerGroup = 16_384
 /**
- * The number of unused bytes before a column, since the last four elements that the module computes can begin before
- * the column.
+ * The number of unused bytes before a column. The module computes backwards, four at a time; its final four can begin up to
+ * three elements before the column.
  */
 const front = 16
 
@@ -121,7 +121,7 @@ const vector32 = (module: Simd, columns: SweepColumns<Float32Array>): void => {
   const envs = lastValues.length
   const elements = envs * Math.max(1, Math.floor(elementsPerGroup / envs))
   const buffers = scratchOf(module, elements + envs)
-  const sweep = truncated === undefined ? module.sweep : module.sweepCut
+  const sweep = truncated === undefined ? module.sweep : module.sweepTruncated
   if (truncated !== undefined && truncatedValues === undefined) buffers.truncatedValues.fill(0)
 
   for (let to = rewards.length; to > 0; to -= elements) {
@@ -140,7 +140,7 @@ const vector32 = (module: Simd, columns: SweepColumns<Float32Array>): void => {
       buffers.advantages.set(advantages.subarray(to, to + envs), count)
     }
     sweep(
-      count - 4, // the index of the first of the last four elements, where the module starts
+      count - 4, // the module starts with the four elements at the end
       4 * envs,
       buffers.rewards.byteOffset,
       buffers.values.byteOffset,

@@ -193,8 +193,8 @@ export interface TrainInput {
   /** The number of threads that step heavy envs; 0 is the run's own thread. Results don't depend on it. @default 0 */
   readonly workers?: number
   /**
-   * The number of processes that compute gradients, with the run's own one; at most the algorithm's `slices`. Results don't
-   * depend on it. @default 1
+   * The number of processes that compute gradients, including the run's own; at most the algorithm's setting `slices`.
+   * Results don't depend on it. @default 1
    */
   readonly ranks?: number
   /** The seed of all randomness. @default 1 */

@@ -12,7 +12,7 @@ export const DatabaseAnswers = Context.Reference<Effect.Effect<boolean>>("effect
   defaultValue: () => Effect.succeed(true),
 })
 
-/** The number of failures of a step, while the database answers, after which a worker gives up on the step. */
+/** A worker gives up on a step that has failed this often although the database answered. */
 const mostTries = 5
 
 /** The pause between two tries. */

@@ -9,8 +9,9 @@ import { rootsOf } from "../graph/validate.ts"
 import type { Backend, BackendUnavailable, Compiling } from "./Backend.ts"
 
 /**
- * Makes a backend that chooses for each graph, or for each group of graphs that share states: `wasm` for small graphs, where calling a session (a model loaded by ONNX
- * Runtime) takes longer than the arithmetic; a session for larger graphs, and for those that `wasm` cannot compile.
+ * Makes a backend that chooses for each graph, or for each group of graphs that share states: `wasm` for small graphs, where
+ * calling a session (a model loaded by ONNX Runtime) takes longer than the arithmetic; a session for larger graphs, and for
+ * those that `wasm` cannot compile.
  *
  * The choice follows from a model of the costs, not from measurements on this machine: the same graph gets the same backend
  * on every machine, and a run stays reproducible from its seed. If ONNX Runtime is not installed, all graphs run on `wasm`,
@@ -46,6 +47,7 @@ export const auto = (options: {
   const warnings = Effect.gen(function* () {
     const wasmWarnings = yield* options.wasm.warnings ?? Effect.succeed([])
     if (unavailable === undefined) return wasmWarnings
+    // "cpu" is the name of the backend that runs all graphs in ONNX Runtime.
     const moved = `on "wasm" instead of "cpu", with other last bits: ${displaced.join(", ")}`
     return [...wasmWarnings, `${moved}. ${unavailable.message}`]
   })
@@ -66,8 +68,8 @@ const session = { run: 10, node: 0.19, multiplyAdds: 82_000, elements: 4500, spi
 const wasm = { multiplyAdds: 40_000, elements: 14_000 }
 
 /**
- * Tells whether a run of each of the graphs is expected to take less time as a WebAssembly module than in sessions. Programs that
- * share states run on the same backend, so the sum of their times decides.
+ * Tells whether a run of each of the graphs is expected to take less time as a WebAssembly module than in sessions. Programs
+ * that share states run on the same backend, so the sum of their times decides.
  */
 export const prefersWasm = (...specs: ReadonlyArray<ProgramSpec>): boolean => {
   const costs = specs.map(costsOf)

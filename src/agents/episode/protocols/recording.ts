@@ -52,7 +52,7 @@ export const makeRecording = (episode: EpisodeToPlay<NamedEnv>, id: string = epi
   const { onStep } = episode
   let turns = 0
   let total = 0
-  let length = 0
+  let envSteps = 0
   const add = <S extends RolloutStep>(step: S): Effect.Effect<S> => {
     steps.push(step)
     total += step.reward
@@ -64,9 +64,10 @@ export const makeRecording = (episode: EpisodeToPlay<NamedEnv>, id: string = epi
     /** Returns the id of the next step. */
     nextId,
     /** Returns the number of calls of the model so far: all steps that are not env steps. */
-    calls: () => steps.length - length,
+    calls: () => steps.length - envSteps,
     /** Begins a turn, and returns its id. */
     beginTurn: () => `${id}/turn/${turns++}`,
+    /** Records a call of the model. */
     call: ({ turnId, call, toolResults = [], reward = 0, ending = notEnded }: RecordedCall): Effect.Effect<AgentStep> =>
       add({
         _tag: "AgentStep",
@@ -79,13 +80,14 @@ export const makeRecording = (episode: EpisodeToPlay<NamedEnv>, id: string = epi
         reward,
         ...ending,
       }),
+    /** Records a step of the env, which answers the action that the agent took. */
     envStep: (
       { turnId, agentStepIds, action, reward }: TakenAction,
       observation: string,
       envStep: TextStep,
       ending: RolloutEnding,
     ): Effect.Effect<EnvironmentStep> => {
-      length++
+      envSteps++
       return add({
         _tag: "EnvironmentStep",
         id: nextId(),
@@ -103,8 +105,8 @@ export const makeRecording = (episode: EpisodeToPlay<NamedEnv>, id: string = epi
       })
     },
     /**
-     * Marks the last step as the end of the episode, if it was recorded before. `onStep` has already received it without the
-     * mark.
+     * Marks the last step as the end, for a player whose last step was recorded before the episode ended. `onStep` has already
+     * received it without the mark.
      */
     endLastStep: (ending: RolloutEnding): void => {
       const last = steps.at(-1)
@@ -116,7 +118,7 @@ export const makeRecording = (episode: EpisodeToPlay<NamedEnv>, id: string = epi
       meta: metaOf(episode, agent, player),
       steps,
       totalReward: total,
-      length,
+      length: envSteps,
       ending,
     }),
   }

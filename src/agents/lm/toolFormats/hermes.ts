@@ -1,10 +1,19 @@
 /** Reads tool calls as Hermes and Qwen models write them: `<tool_call>{"name": …, "arguments": …}</tool_call>`. */
 import { BufferedReader } from "./BufferedReader.ts"
-import { heldBack } from "./heldBack.ts"
 import type { AnswerEvent, ToolFormat } from "./ToolFormat.ts"
 
 const opened = "<tool_call>"
 const closed = "</tool_call>"
+
+/**
+ * Returns how many characters of `text` can be passed on now. Held back are an end that may be the beginning of `tag`, and
+ * whitespace before it or at the end.
+ */
+const passable = (text: string, tag: string): number => {
+  let begun = Math.min(text.length, tag.length - 1)
+  while (begun > 0 && !tag.startsWith(text.slice(text.length - begun))) begun--
+  return text.slice(0, text.length - begun).trimEnd().length
+}
 
 class HermesReader extends BufferedReader {
   /**
@@ -25,7 +34,7 @@ class HermesReader extends BufferedReader {
     if (this.state === "text") {
       const at = this.buffer.indexOf(opened)
       // Line feeds between a text and a call belong to neither. If no call follows, `gap` becomes text.
-      const until = at < 0 ? heldBack(this.buffer, opened) : this.buffer.slice(0, at).trimEnd().length
+      const until = at < 0 ? passable(this.buffer, opened) : this.buffer.slice(0, at).trimEnd().length
       if (until > 0) events.push({ _tag: "Text", text: this.buffer.slice(0, until) })
       if (at >= 0) this.gap = this.buffer.slice(until, at)
       this.buffer = this.buffer.slice(at < 0 ? until : at + opened.length)

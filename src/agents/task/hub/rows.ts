@@ -128,7 +128,10 @@ const listLines = (bytes: Uint8Array, most: number): ReadonlyArray<Uint8Array> |
   return isList ? lines.end() : undefined
 }
 
-/** Converts the rows of a Parquet file. A value that many rows share, such as a long text, is written for each of them. */
+/**
+ * Converts the rows of a Parquet file to JSON Lines. A value that many rows share is written once for each, so the written
+ * bytes are limited, too.
+ */
 const parquetLines = (bytes: Uint8Array, failed: (problem: string) => DatasetError) => {
   const limits = {
     bytes: mostUnpacked(bytes.length, mostFileBytes),

@@ -54,8 +54,8 @@ const isOwnHome = (): boolean => {
 const statOf = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /**
- * Tells whether a file or folder belongs to the user and nobody else can change it. On Windows, the system keeps such folders
- * private.
+ * Tells whether a file or folder belongs to the user and nobody else can change it. On Windows always true, since the system
+ * keeps the user's folder private.
  */
 const isOwn = ({ uid, mode }: Stats): boolean =>
   process.getuid === undefined || (uid === process.getuid() && (mode & 0o022) === 0)

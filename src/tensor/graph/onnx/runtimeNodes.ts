@@ -32,8 +32,8 @@ export const transposedProduct = (
 const manyMultiplyAdds = 1 << 18
 
 /**
- * Tells whether a product aᵀ b takes less time as the transpose of bᵀ a: ONNX Runtime copies its first input if that is
- * transposed, so that input should be the narrow one. The gradients of an adapter's matrices are such products.
+ * Tells whether a product aᵀ b takes less time as the transpose of bᵀ a: ONNX Runtime copies a transposed first input, so
+ * the first input should be the narrower one. The gradients of an adapter's matrices are such products.
  */
 export const isQuickerTransposed = ({ op, inputs: [a], shape: [m, n] }: Tensor): boolean =>
   op.kind === "matmul" && op.transposeA && 4 * n <= m && m * n * a.shape[0] >= manyMultiplyAdds

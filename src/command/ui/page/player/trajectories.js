@@ -6,7 +6,7 @@
 /** The seconds between two steps if a step has no `dt`. */
 const usualStep = 1 / 30
 
-/** The largest size of a file that is read. The episodes that a run records have only a few megabytes. */
+/** The largest size of an episode file's JSON that is read. The episodes that a run records have only a few megabytes. */
 const mostBytes = 256 * 1024 * 1024
 
 /**
@@ -16,9 +16,12 @@ export const trajectoriesIn = async (buffer) => {
   const bytes = new Uint8Array(buffer)
   // A server may already have decompressed the file.
   const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b
+  if (!isGzip && bytes.length > mostBytes) throw tooLarge()
   const text = isGzip ? await unzipped(bytes) : new TextDecoder().decode(bytes)
   return episodesOf(parsed(text))
 }
+
+const tooLarge = () => new Error(`expected at most ${mostBytes / 1024 / 1024} MB of JSON`)
 
 const unzipped = async (bytes) => {
   const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader()
@@ -34,7 +37,7 @@ const unzipped = async (bytes) => {
     read += value.length
     if (read > mostBytes) {
       await reader.cancel()
-      throw new Error(`expected at most ${mostBytes / 1024 / 1024} MB of JSON`)
+      throw tooLarge()
     }
     text += decoder.decode(value, { stream: true })
   }
@@ -57,7 +60,7 @@ const episodesOf = (value) => {
 }
 
 const episodeOf = (value, index) => {
-  // Before 2025, RLtools wrote an episode as a list of steps without parameters.
+  // Before 2025, RLtools wrote an episode as a list of steps without parameters. `Object` turns null into {}.
   const { parameters = {}, trajectory } = Array.isArray(value) ? { trajectory: value } : Object(value)
   if (!Array.isArray(trajectory)) {
     throw new Error(`episode ${index + 1}: expected a list of steps as \`trajectory\`, found ${found(trajectory)}`)

@@ -6,7 +6,7 @@
  * which a critic is trained; `vtrace` returns both; `discountedRewardToGo` sums up rewards alone, and `groupAdvantages`
  * compares the rewards of completions of one prompt. `GAE`, `LAMBDA` and `NSTEP` have the names that the config's
  * setting `returns` uses. They take the same inputs and return value targets, so that each can replace another. The
- * learners call only `gae`; the others are for users of the library.
+ * learners call only `gae`, and the trainer of language models `groupAdvantages`; the others are for users of the library.
  *
  * @example
  * ```ts

@@ -29,6 +29,15 @@ export interface ReturnInputs<A extends Numbers> {
   readonly out?: A
 }
 
+/** The inputs and outputs of a sweep; all arrays have one element per time step and env. */
+export interface SweepColumns<A extends Numbers> extends ReturnInputs<A> {
+  /** The product γλ. */
+  readonly decay: number
+  readonly advantages: A
+  /** If set, this array gets the value targets, advantage + value. */
+  readonly targets?: A
+}
+
 /** Returns the numbers of time steps and of envs. Throws a RangeError that names the array whose length is wrong. */
 export const shapeOf = (
   inputs: ReturnInputs<Numbers>,
@@ -79,7 +88,7 @@ export const countedRewards = <A extends Numbers>({ rewards, clip = false }: Ret
 }
 
 /**
- * Returns the next value v' of a row. `next[nextRow]` is the value of the env's next row. `sweep.ts` has a faster copy
+ * Returns the next value v' of a row. `next[nextRow]` is the value of the env's next row. `gae.ts` has a faster copy
  * of this.
  */
 export const nextValue = (inputs: ReturnInputs<Numbers>, row: number, next: Numbers, nextRow: number): number => {

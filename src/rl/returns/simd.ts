@@ -1,7 +1,7 @@
 /**
- * Makes the WebAssembly module with which `sweep.ts` computes advantages in float32, four elements at a time (SIMD).
+ * Makes the WebAssembly module with which `gae.ts` computes advantages in float32, four elements at a time (SIMD).
  * The module is half a kilobyte; this file lists its instructions one by one. They are the same operations as in
- * `scalar32` of `sweep.ts`, so results have the same bits with and without the module. `simd` is undefined if the
+ * `scalar32` of `gae.ts`, so results have the same bits with and without the module. `simd` is undefined if the
  * engine cannot run it.
  */
 import { ModuleBuilder, type ValueType } from "../../tensor/wasm/encode.ts"
@@ -16,12 +16,13 @@ import {
   v128,
   type V128,
 } from "../../tensor/wasm/instructions.ts"
+import type { SweepColumns } from "./inputs.ts"
 
 /**
  * The exports of the WebAssembly module. The caller writes the arrays of a rollout (rewards, values, …) to `memory`, and
  * reads the advantages and value targets there.
  */
-export interface Simd {
+interface Simd {
   readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
   readonly sweep: AdvantageKernel
   /** Does the same as `sweep` for rollouts with truncated episodes: it also reads `truncated` and `truncatedValues`. */
@@ -110,3 +111,87 @@ const instantiate = (): Simd | undefined => {
 }
 
 export const simd: Simd | undefined = instantiate()
+
+/** Rows are computed in groups of about this many elements, so that a group fits into the cache of a core. */
+const elementsPerGroup = 16_384
+/**
+ * The number of unused bytes before a column. The module computes backwards, four at a time; its final four can begin up to
+ * three elements before the column.
+ */
+const front = 16
+
+/** Returns views of the module's memory: four columns of float32, then two of flags, with `capacity` elements each. */
+const layOut = (memory: ArrayBuffer, capacity: number) => {
+  const floats = (column: number) => new Float32Array(memory, column * (4 * capacity + front) + front, capacity)
+  const flags = (column: number) =>
+    new Uint8Array(memory, 4 * (4 * capacity + front) + column * (capacity + front) + front, capacity)
+  return {
+    rewards: floats(0),
+    values: floats(1),
+    advantages: floats(2),
+    truncatedValues: floats(3),
+    terminated: flags(0),
+    truncated: flags(1),
+  }
+}
+
+type Scratch = ReturnType<typeof layOut>
+let scratch: Scratch | undefined
+
+/** Returns columns of at least `elements` elements in the module's memory, which later calls reuse. */
+const scratchOf = ({ memory }: Simd, elements: number): Scratch => {
+  if (scratch !== undefined && scratch.rewards.length >= elements) return scratch
+  const capacity = Math.ceil(elements / 16) * 16
+  const bytes = 4 * (4 * capacity + front) + 2 * (capacity + front)
+  const missing = Math.ceil((bytes - memory.buffer.byteLength) / 65_536)
+  if (missing > 0) memory.grow(missing)
+  scratch = layOut(memory.buffer, capacity)
+  return scratch
+}
+
+/**
+ * Computes with the SIMD module, in groups of rows from the last to the first: copies a group's inputs to the module's
+ * memory, runs the module, and copies the results back. A group also reads the first row of the group that follows it
+ * in time.
+ */
+export const vector32 = (module: Simd, columns: SweepColumns<Float32Array>): void => {
+  const { rewards, values, lastValues, terminated, truncated, truncatedValues, gamma, decay, advantages, targets } =
+    columns
+  const envs = lastValues.length
+  const elements = envs * Math.max(1, Math.floor(elementsPerGroup / envs))
+  const buffers = scratchOf(module, elements + envs)
+  const sweep = truncated === undefined ? module.sweep : module.sweepTruncated
+  if (truncated !== undefined && truncatedValues === undefined) buffers.truncatedValues.fill(0)
+
+  for (let to = rewards.length; to > 0; to -= elements) {
+    const from = Math.max(0, to - elements)
+    const count = to - from
+    buffers.rewards.set(rewards.subarray(from, to))
+    buffers.terminated.set(terminated.subarray(from, to))
+    if (truncated !== undefined) buffers.truncated.set(truncated.subarray(from, to))
+    if (truncatedValues !== undefined) buffers.truncatedValues.set(truncatedValues.subarray(from, to))
+    if (to === rewards.length) {
+      buffers.values.set(values.subarray(from, to))
+      buffers.values.set(lastValues, count)
+      buffers.advantages.fill(0, count, count + envs)
+    } else {
+      buffers.values.set(values.subarray(from, to + envs))
+      buffers.advantages.set(advantages.subarray(to, to + envs), count)
+    }
+    sweep(
+      count - 4, // the module starts with the four elements at the end
+      4 * envs,
+      buffers.rewards.byteOffset,
+      buffers.values.byteOffset,
+      buffers.advantages.byteOffset,
+      buffers.terminated.byteOffset,
+      buffers.truncated.byteOffset,
+      buffers.truncatedValues.byteOffset,
+      gamma,
+      decay,
+    )
+    advantages.set(buffers.advantages.subarray(0, count), from)
+    // The module has replaced the rewards with the value targets.
+    if (targets !== undefined) targets.set(buffers.rewards.subarray(0, count), from)
+  }
+}

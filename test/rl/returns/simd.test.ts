@@ -1,6 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { simd } from "../../../src/rl/returns/simd.ts"
-import { type SweepColumns, scalar32, sweep32 } from "../../../src/rl/returns/sweep.ts"
+import { scalar32, sweep32 } from "../../../src/rl/returns/gae.ts"
+import type { SweepColumns } from "../../../src/rl/returns/inputs.ts"
 import { stream } from "../../../src/base/rng/Rng.ts"
 
 const columns = (steps: number, envs: number, truncation: boolean): SweepColumns<Float32Array> => {

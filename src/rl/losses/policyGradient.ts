@@ -8,10 +8,9 @@
  */
 import * as Graph from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import { clippedObjective, clipWithin } from "./clippedObjective.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
-const { abs, add, cast, div, exp, maximum, mean, mul, neg, sqrt, square, stopGradient, sub } = Graph
+const { abs, add, cast, clip, div, exp, maximum, mean, minimum, mul, neg, sqrt, square, stopGradient, sub } = Graph
 
 /**
  * Computes the loss of the policy gradient (Williams 1992; with an advantage, Mnih et al. 2016, arXiv:1602.01783):
@@ -50,6 +49,32 @@ export const importanceRatio = ({
 }
 
 /**
+ * Computes PPO's clipped objective of each row: min(r_t A_t, clip(r_t, 1 − low, 1 + high) A_t). The bounds can be tensors.
+ *
+ * @example
+ * ```ts
+ * const ratio_t = Graph.constant([0.5, 2])
+ * const advantage_t = Graph.constant([1, 1])
+ * Losses.clippedObjective({ ratio_t, advantage_t, low: 0.2, high: 0.28 }) // [0.5, 1.28]
+ * ```
+ */
+export const clippedObjective = ({
+  ratio_t,
+  advantage_t,
+  low,
+  high,
+}: Tensors<"ratio_t" | "advantage_t"> & {
+  readonly low: number | Tensor
+  readonly high: number | Tensor
+}): Tensor => {
+  const clipped =
+    typeof low === "number" && typeof high === "number"
+      ? clip(ratio_t, 1 - low, 1 + high)
+      : minimum(maximum(ratio_t, sub(1, low)), add(1, high))
+  return minimum(mul(ratio_t, advantage_t), mul(clipped, advantage_t))
+}
+
+/**
  * Computes PPO's clipped surrogate objective (Schulman et al. 2017, arXiv:1707.06347, equation 7), negated:
  * −E[min(r_t A_t, clip(r_t, 1 − ε, 1 + ε) A_t)].
  *
@@ -66,7 +91,7 @@ export const clippedSurrogate = ({
   epsilon,
 }: Tensors<"ratio_t" | "advantage_t"> & { readonly epsilon: number | Tensor }): Tensor => {
   expectShape("clippedSurrogate", ratio_t.shape, { advantage_t })
-  return neg(mean(clippedObjective(ratio_t, advantage_t, epsilon, epsilon)))
+  return neg(mean(clippedObjective({ ratio_t, advantage_t, low: epsilon, high: epsilon })))
 }
 
 /**
@@ -132,6 +157,10 @@ export const clippedValueLoss = ({
   const clipped = add(vOld_t, clipWithin(sub(v_t, vOld_t), epsilon))
   return mean(maximum(error, square(sub(clipped, target_t))))
 }
+
+/** Computes clip(x, −bound, bound); the bound can be a tensor. */
+const clipWithin = (x: Tensor, bound: number | Tensor): Tensor =>
+  typeof bound === "number" ? clip(x, -bound, bound) : minimum(maximum(x, neg(bound)), bound)
 
 /**
  * Scales the values of a minibatch to mean 0 and standard deviation 1: (x − mean) / (deviation + 1e-8). The variance

@@ -20,7 +20,7 @@
  */
 import * as Graph from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import { clippedObjective } from "./clippedObjective.ts"
+import { clippedObjective } from "./policyGradient.ts"
 import { expectShape, type Tensors } from "./shapes.ts"
 
 const { div, exp, gather, less, maximum, minimum, mul, neg, reshape, scatterAdd, square, stopGradient, sub, sum } =
@@ -88,7 +88,14 @@ export const tokenClippedSurrogate = ({
   clipHigh,
 }: Tensors<"logRatio_t" | "advantage_t"> & ClipRange): Tensor => {
   expectShape("tokenClippedSurrogate", logRatio_t.shape, { advantage_t })
-  return neg(clippedObjective(exp(logRatio_t), stopGradient(advantage_t), clipLow, clipHigh))
+  return neg(
+    clippedObjective({
+      ratio_t: exp(logRatio_t),
+      advantage_t: stopGradient(advantage_t),
+      low: clipLow,
+      high: clipHigh,
+    }),
+  )
 }
 
 /**

@@ -19,7 +19,7 @@ import {
   sub,
 } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import type { QNetwork, RecurrentQNetwork } from "../model/critic.ts"
+import type { QNetwork, RecurrentQNetwork } from "../model/qNetwork.ts"
 import type { Weights } from "../model/trunk.ts"
 import { type DistributionalQNetwork, expectedReturn, type ValueDistribution } from "../model/valueDistribution.ts"
 import {

@@ -24,6 +24,14 @@ export * from "./critic.ts"
 export * from "./memory.ts"
 export * from "./noisy.ts"
 export * from "./observations.ts"
+export {
+  type QNetwork,
+  qNetwork,
+  type RecurrentQNetwork,
+  recurrentQNetwork,
+  type TwinQNetworks,
+  twinQNetworks,
+} from "./qNetwork.ts"
 export * from "./stateDependentNoise.ts"
 export * from "./trunk.ts"
 export * from "./valueDistribution.ts"

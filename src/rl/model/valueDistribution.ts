@@ -5,9 +5,8 @@ import { bounded, intBetween, real, withDefault } from "../../base/config/fields
 import { withoutForbidden } from "../../tensor/graph/distributions.ts"
 import { constant, exp, logSoftmax, mean, mul, reshape, sum } from "../../tensor/graph/ops.ts"
 import type { Tensor } from "../../tensor/graph/Tensor.ts"
-import { type ActionHeadsOptions, actionHeads } from "./actionHeads.ts"
-import type { QNetwork } from "./critic.ts"
 import { maskOf } from "./observations.ts"
+import { type ActionHeadsOptions, actionHeads, type QNetwork } from "./qNetwork.ts"
 import type { Weights } from "./trunk.ts"
 
 /** The distribution by quantiles: `count` returns that are equally probable. */

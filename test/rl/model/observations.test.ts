@@ -3,7 +3,7 @@ import { box, dict, discrete, masked, multiBinary, multiDiscrete, tuple } from "
 import { evaluate } from "../../../src/tensor/graph/evaluate.ts"
 import * as G from "../../../src/tensor/graph/ops.ts"
 import { actorCritic } from "../../../src/rl/model/ActorCritic.ts"
-import { qNetwork } from "../../../src/rl/model/critic.ts"
+import { qNetwork } from "../../../src/rl/model/qNetwork.ts"
 import { asVectors, maskOf, vectorSizeOf } from "../../../src/rl/model/observations.ts"
 import { trunk, type Weights } from "../../../src/rl/model/trunk.ts"
 

@@ -6,7 +6,7 @@ import { Effect, Record, type Schema, type Scope } from "effect"
 import { ConfigError, decode, isPlain, type ConfigOrigin, type Plain } from "../../base/config/Config.ts"
 import type { Backend } from "../../tensor/backend/Backend.ts"
 import type { Learner, SetupError, Task } from "./Learner.ts"
-import type { OnPolicy } from "./rollout/OnPolicy.ts"
+import type { DescribedLearner } from "./rollout/DescribedLearner.ts"
 
 export type { NamedArrays, NamedTensors } from "../../tensor/graph/Parameters.ts"
 export * from "./Learner.ts"
@@ -35,7 +35,7 @@ export interface ConfiguredAlgorithm {
   /** The config as files hold it, with names instead of functions and layers. */
   readonly written: Plain
   /** Describes or compiles the learner for a task; `learnerOf` returns it. Fails if the algorithm cannot learn in the task's spaces. */
-  readonly setup: (task: Task) => Effect.Effect<Learner | OnPolicy, SetupError, Backend | Scope.Scope>
+  readonly setup: (task: Task) => Effect.Effect<Learner | DescribedLearner, SetupError, Backend | Scope.Scope>
 }
 
 /**
@@ -54,7 +54,7 @@ export const define = <S extends Schema.Codec<Plain, Plain>>(definition: {
   readonly setup: (
     config: S["Type"],
     task: Task,
-  ) => Effect.Effect<Learner | OnPolicy, SetupError, Backend | Scope.Scope>
+  ) => Effect.Effect<Learner | DescribedLearner, SetupError, Backend | Scope.Scope>
 }): { readonly name: string; readonly make: (input?: S["Encoded"]) => Algorithm } => ({
   name: definition.name,
   make: (input = {}) => ({

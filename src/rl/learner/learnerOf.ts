@@ -21,7 +21,7 @@ export const learnerOf = (
   task: Task,
 ): Effect.Effect<Learner, SetupError, Backend | Scope.Scope> =>
   Effect.flatMap(setup(task), (learner) =>
-    Predicate.isTagged(learner, "OnPolicy")
+    Predicate.isTagged(learner, "DescribedLearner")
       ? learner.use((experience, update) =>
           update.rollouts === "graph" ? makeGraphLearner(experience, update) : makeRolloutLearner(experience, update),
         )

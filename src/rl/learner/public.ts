@@ -84,7 +84,7 @@ export { searchLearner, type SearchLearnerOptions } from "./search/SearchLearner
 export type { SearchColumns } from "./search/searchRollout.ts"
 export * from "./search/TreeSearch.ts"
 export type { BaseColumns, Rollout } from "./rollout/RolloutData.ts"
-export { type OnPolicy, rolloutLearner, type RolloutUpdate } from "./rollout/OnPolicy.ts"
+export { type DescribedLearner, rolloutLearner, type RolloutUpdate } from "./rollout/DescribedLearner.ts"
 export { learnerOf } from "./learnerOf.ts"
 export {
   applied,

@@ -9,7 +9,7 @@ import type { Scheduled } from "../scheduled.ts"
 import { checkSde, noiseSharing, type Sde } from "../stateDependent.ts"
 import { type ColumnsOf, experience, type GeneralisedAdvantages } from "./Experience.ts"
 import { checkMemory } from "./fields.ts"
-import { rolloutLearner, type RolloutUpdate } from "./OnPolicy.ts"
+import { rolloutLearner, type RolloutUpdate } from "./DescribedLearner.ts"
 import { applied, type OwnLoss } from "./ownLoss.ts"
 import type { Minibatch, Phase } from "./Phase.ts"
 

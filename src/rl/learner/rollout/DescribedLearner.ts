@@ -18,8 +18,8 @@ export interface RolloutUpdate<C> {
 /**
  * The description of an on-policy learner: an experience with an update. It needs no backend; `learnerOf` compiles it.
  */
-export interface OnPolicy {
-  readonly _tag: "OnPolicy"
+export interface DescribedLearner {
+  readonly _tag: "DescribedLearner"
   /** Calls `body` with the experience and the update. So the type of their columns need not be known outside. */
   readonly use: <A>(
     make: <C extends BaseColumns & Columns>(experience: Experience<C>, update: RolloutUpdate<C>) => A,
@@ -45,4 +45,4 @@ export interface OnPolicy {
 export const rolloutLearner = <C extends BaseColumns & Columns>(
   experience: Experience<C>,
   update: RolloutUpdate<C>,
-): OnPolicy => ({ _tag: "OnPolicy", use: (make) => make(experience, update) })
+): DescribedLearner => ({ _tag: "DescribedLearner", use: (make) => make(experience, update) })
